@@ -1,0 +1,53 @@
+# The commands of the README. Each prepares what it needs: Debian packages (scripts/deps.sh) and BoringSSL, compiled
+# once (scripts/boringssl.sh). ARGS is passed on to what runs, as in `make demo ARGS=--help`.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+NESTED := $(wildcard interop/Cargo.toml bench/Cargo.toml fuzz/Cargo.toml)
+ARGS ?=
+
+.PHONY: help demo test lint fmt interop bench build clean prepare-%
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+demo: prepare-demo ## load real pages over two emulated channels, compare schedulers, write a report
+	@echo "demo: building (a few minutes the first time)"
+	@cargo build --release -p hvq-cli
+	@"$(TARGET)/release/hvq" demo $(ARGS)
+
+test: prepare-test ## format check, lints and all tests
+	@echo "test 1/3: format"
+	@cargo fmt --all --check
+	@echo "test 2/3: lints"
+	@cargo clippy --workspace --all-targets -- -D warnings
+	@echo "test 3/3: tests"
+	@cargo test --workspace $(ARGS)
+	@echo "test: all passed"
+
+lint: prepare-test ## format check and lints only
+	@cargo fmt --all --check
+	@cargo clippy --workspace --all-targets -- -D warnings
+
+fmt: ## format the code
+	@cargo fmt --all
+	@for manifest in $(NESTED); do cargo fmt --all --manifest-path $$manifest; done
+
+interop: prepare-interop ## exchange data with other implementations, print a table
+	@scripts/interop.sh $(ARGS)
+
+bench: prepare-bench ## compare throughput and CPU with other implementations over loopback
+	@scripts/bench.sh $(ARGS)
+
+build: prepare-base ## build all crates in release mode
+	@cargo build --release --workspace
+
+clean: ## remove build results (the cached BoringSSL stays)
+	@cargo clean --quiet
+	@for manifest in $(NESTED); do cargo clean --quiet --manifest-path $$manifest; done
+	@rm -f .boringssl
+
+prepare-%:
+	@scripts/deps.sh $*
+	@scripts/boringssl.sh
