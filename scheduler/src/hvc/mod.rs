@@ -1,0 +1,179 @@
+//! The cost-reward rule for heterogeneous virtual channels, with what a transport knows and a packet steerer does not.
+
+mod acknowledgement;
+mod contest;
+mod cost;
+mod reward;
+mod runs;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use acknowledgement::Budget;
+use contest::{Contest, Extent, Verdict};
+use cost::{NEVER, nanos, resumes};
+use reward::{BACKGROUND, weight};
+use runs::Runs;
+
+use crate::{Content, History, Item, Observation, PathSet, PathView, Placement, Scheduler, proven, usable};
+
+/// How long background data stays off a scarce channel after foreground data used it.
+const FOREGROUND_HOLD: Duration = Duration::from_millis(100);
+
+/// A wait is cut off here: estimates of when room returns are only estimates.
+const LONGEST_WAIT: u64 = 1_000_000_000;
+
+/// The HVC rule: each frame goes where the earlier completion is worth its price.
+///
+/// On path p an item completes at C = max(`waits_for`, delay + (bytes + backlog) / rate), and costs α = 0.75 times
+/// F = (bytes + backlog) / rate if p is scarce (a rate of less than a quarter of the greatest, or a hinted price); the
+/// smallest C + αF wins, a path that is not scarce in a tie. On two paths, with one flow, room on both and no
+/// input from the application, that is DChannel's Algorithm 1 (NSDI 2023, §3.4 and A.1). Beyond it:
+///
+/// - a path without room counts with the time until it has some, and the answer is to wait if it wins even so;
+/// - a message is compared as a whole; of one that exceeds the bulk path's window the tail may ride a scarce path;
+/// - a stream of unknown length that met a full window is taken to go on for as long as it already has;
+/// - urgency and deadlines scale the reward, and background data leaves scarce channels to the foreground;
+/// - acknowledgements use the low-latency path within a budget;
+/// - lost and late data goes where it arrives first, whatever that costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hvc {
+    acknowledgements: Budget,
+    runs: Runs,
+    /// When foreground data last went on a scarce path.
+    foreground: Option<Duration>,
+}
+
+impl Scheduler for Hvc {
+    fn name(&self) -> &'static str {
+        "hvc"
+    }
+
+    fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
+        let usable = usable(paths);
+        match (item.content, item.history) {
+            (Content::Acknowledgement { of }, _) => match self.acknowledgements.path(item, of, paths, usable)
+            {
+                Some(path) => Placement::On { path: path.id, bytes: item.bytes },
+                None => Placement::Wait,
+            },
+            (Content::Stream { .. } | Content::Datagram, History::Fresh) => self.fresh(item, paths, usable),
+            (_, History::Fresh) => self.fresh(item, paths, proven(paths, usable)),
+            (_, history) => self.again(item, paths, elsewhere(history, paths, proven(paths, usable))),
+        }
+    }
+
+    fn observe(&mut self, observation: &Observation) {
+        if let Observation::PathGone { path } = *observation {
+            self.acknowledgements.forget(path);
+        }
+    }
+}
+
+impl Hvc {
+    /// What was never sent goes where completion and price are least.
+    fn fresh(&mut self, item: &Item, paths: &[PathView], candidates: PathSet) -> Placement {
+        let scarce = cost::scarce(paths, candidates);
+        let Some(bulk) = soonest(item, paths, candidates.without(scarce)) else {
+            return match cheapest(item, paths, scarce, Extent::Item) {
+                Some(index) => self.send(item, &paths[index], item.bytes),
+                None => Placement::Wait,
+            };
+        };
+        let extent = self.extent(item, &paths[bulk]);
+        let rival = match self.yields_to_foreground(item) {
+            true => None,
+            false => cheapest(item, paths, scarce, extent),
+        };
+        let Some(rival) = rival else { return self.send(item, &paths[bulk], item.bytes) };
+        let contest = Contest { bulk: (bulk, &paths[bulk]), scarce: (rival, &paths[rival]), extent };
+        match contest.decide(item) {
+            Verdict::Bulk { bytes } => self.send(item, &paths[bulk], bytes),
+            Verdict::Scarce => {
+                let placement = self.send(item, &paths[rival], item.bytes);
+                self.note_foreground(item, placement);
+                placement
+            }
+        }
+    }
+
+    /// What was lost or is late goes where it arrives first: what came after it already waits for it.
+    fn again(&mut self, item: &Item, paths: &[PathView], candidates: PathSet) -> Placement {
+        let scarce = cost::scarce(paths, candidates);
+        let bulk = candidates.without(scarce);
+        let spared = self.yields_to_foreground(item) && !bulk.is_empty();
+        let open = if spared { bulk } else { candidates };
+        let first = Item { waits_for: Duration::ZERO, ..*item };
+        match soonest(&first, paths, open) {
+            Some(index) => self.send(item, &paths[index], item.bytes),
+            None => Placement::Wait,
+        }
+    }
+
+    /// The first `bytes` on `path`, or the wait for it.
+    fn send(&mut self, item: &Item, path: &PathView, bytes: usize) -> Placement {
+        if !path.has_room() {
+            return Placement::WaitAtMost(Duration::from_nanos(resumes(path).min(LONGEST_WAIT)));
+        }
+        if let (Content::Stream { id }, History::Fresh) = (item.content, item.history) {
+            self.runs.add(id, bytes, item.now);
+        }
+        Placement::On { path: path.id, bytes }
+    }
+
+    /// How much is compared: the message; without one, as much again as the stream already placed if its path is full.
+    fn extent(&self, item: &Item, bulk: &PathView) -> Extent {
+        match (item.message, item.content) {
+            (Some(message), _) => Extent::Whole(message.remaining),
+            (None, Content::Stream { id }) if !bulk.has_room() => {
+                Extent::Whole(self.runs.bytes(id, item.now))
+            }
+            _ => Extent::Item,
+        }
+    }
+
+    /// Whether the item is background data and the foreground used a scarce path of late.
+    fn yields_to_foreground(&self, item: &Item) -> bool {
+        let recent = self.foreground.is_some_and(|last| item.now.saturating_sub(last) <= FOREGROUND_HOLD);
+        recent && is_data(item) && item.priority.urgency >= BACKGROUND
+    }
+
+    fn note_foreground(&mut self, item: &Item, placement: Placement) {
+        if is_data(item) && item.priority.urgency < BACKGROUND && matches!(placement, Placement::On { .. }) {
+            self.foreground = Some(item.now);
+        }
+    }
+}
+
+fn is_data(item: &Item) -> bool {
+    matches!(item.content, Content::Stream { .. } | Content::Datagram)
+}
+
+/// The path of `set` on which the item alone completes first; of equals one with room, then the earliest arrival.
+fn soonest(item: &Item, paths: &[PathView], set: PathSet) -> Option<usize> {
+    let waits_for = nanos(item.waits_for);
+    set.iter().min_by_key(|&index| {
+        let path = &paths[index];
+        let leg = Extent::Item.leg(index, path, item.bytes);
+        let completion = leg.completion(waits_for);
+        // Where nothing would ever complete, a path with room at least does not block.
+        (completion, !path.has_room(), leg.arrival.min(NEVER), path.loss)
+    })
+}
+
+/// The path of `set` with the least completion and price; of equals one with room.
+fn cheapest(item: &Item, paths: &[PathView], set: PathSet, extent: Extent) -> Option<usize> {
+    let (waits_for, weight) = (nanos(item.waits_for), weight(item.priority.urgency));
+    set.iter().min_by_key(|&index| {
+        let path = &paths[index];
+        (extent.leg(index, path, item.bytes).sum(waits_for, weight), !path.has_room())
+    })
+}
+
+/// `set` without the path on which a copy is still under way, unless it is the only one.
+fn elsewhere(history: History, paths: &[PathView], set: PathSet) -> PathSet {
+    let History::Unacknowledged { on, .. } = history else { return set };
+    let others: PathSet = set.iter().filter(|&index| paths[index].id != on).collect();
+    if others.is_empty() { set } else { others }
+}

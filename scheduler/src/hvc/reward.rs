@@ -1,0 +1,80 @@
+//! What an earlier arrival is worth: urgency and deadlines scale the reward.
+
+use super::cost::WEIGHT_UNIT;
+
+/// DChannel's α in units of 1/[`WEIGHT_UNIT`]: 0.75 (NSDI §3.4, Table 5).
+pub(super) const ALPHA: u64 = WEIGHT_UNIT * 3 / 4;
+
+/// From this urgency on data is background (RFC 9218 §4.1 names 7 so; 6 is what is left to grade it).
+pub(super) const BACKGROUND: u8 = 6;
+
+/// The weight of the fare for data of this urgency.
+///
+/// Multiplying the reward by s is dividing the fare by s: s is 2 at urgency 0, 1 at the default 3, 1/8 at 7.
+pub(super) const fn weight(urgency: u8) -> u64 {
+    // The reward's scale in sixteenths, by urgency.
+    const SCALE: [u64; 8] = [32, 24, 20, 16, 12, 8, 4, 2];
+    ALPHA * 16 / SCALE[if urgency > 7 { 7 } else { urgency as usize }]
+}
+
+/// What a deadline makes of the choice between a bulk path and a scarce one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pressure {
+    /// The bulk path is comfortably in time: the scarce one is spared.
+    Spare,
+    /// No deadline, or one that decides nothing: cost and reward do.
+    Ordinary,
+    /// Only the scarce path is in time: the reward counts fourfold.
+    Press,
+}
+
+impl Pressure {
+    /// The pressure of a deadline, given when the data would be complete on either path; nanoseconds from now.
+    ///
+    /// Comfortably means with half of the estimate to spare: delay is estimated, and queues grow.
+    pub(super) fn of(deadline: Option<u64>, bulk: u64, scarce: u64) -> Self {
+        match deadline {
+            Some(deadline) if bulk + bulk / 2 <= deadline => Self::Spare,
+            Some(deadline) if bulk > deadline && scarce <= deadline => Self::Press,
+            _ => Self::Ordinary,
+        }
+    }
+
+    /// `weight` under this pressure, or `None` if the scarce path is out of the question.
+    pub(super) fn applied_to(self, weight: u64) -> Option<u64> {
+        match self {
+            Self::Spare => None,
+            Self::Ordinary => Some(weight),
+            Self::Press => Some(weight / 4),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_urgency_weighs_the_fare_by_alpha() {
+        assert_eq!(weight(3), ALPHA);
+        assert_eq!(weight(0), ALPHA / 2);
+        assert_eq!(weight(7), ALPHA * 8);
+        assert_eq!(weight(u8::MAX), weight(7));
+    }
+
+    #[test]
+    fn a_more_urgent_item_never_pays_more() {
+        assert!((0..8).all(|urgency| weight(urgency) <= weight(urgency + 1)));
+    }
+
+    #[test]
+    fn a_deadline_presses_only_where_the_scarce_path_alone_meets_it() {
+        assert_eq!(Pressure::of(Some(60), 40, 10), Pressure::Spare);
+        assert_eq!(Pressure::of(Some(60), 41, 10), Pressure::Ordinary);
+        assert_eq!(Pressure::of(Some(60), 61, 60), Pressure::Press);
+        assert_eq!(Pressure::of(Some(60), 70, 61), Pressure::Ordinary);
+        assert_eq!(Pressure::of(None, 70, 1), Pressure::Ordinary);
+        assert_eq!(Pressure::Spare.applied_to(ALPHA), None);
+        assert_eq!(Pressure::Press.applied_to(ALPHA), Some(ALPHA / 4));
+    }
+}

@@ -1,0 +1,89 @@
+//! How long streams of unknown length have been running: the best guess at how long they still will.
+
+use std::time::Duration;
+
+/// A pause longer than this ends a run.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How many streams are remembered. Of streams that share a slot the one that placed last has it: all that the other
+/// loses is a guess.
+const SLOTS: usize = 64;
+
+/// Bytes that streams placed without a pause.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Runs {
+    slots: [Run; SLOTS],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    stream: u64,
+    bytes: usize,
+    last: Duration,
+}
+
+impl Run {
+    const NONE: Self = Self { stream: 0, bytes: 0, last: Duration::ZERO };
+
+    fn continues(&self, stream: u64, now: Duration) -> bool {
+        self.stream == stream && now.saturating_sub(self.last) <= PAUSE
+    }
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self { slots: [Run::NONE; SLOTS] }
+    }
+}
+
+impl Runs {
+    /// Adds `bytes` of `stream`, in place of the stream that had its slot.
+    pub(super) fn add(&mut self, stream: u64, bytes: usize, now: Duration) {
+        let run = &mut self.slots[slot(stream)];
+        let before = if run.continues(stream, now) { run.bytes } else { 0 };
+        *run = Run { stream, bytes: before.saturating_add(bytes), last: now };
+    }
+
+    /// How much `stream` has placed in its present run.
+    pub(super) fn bytes(&self, stream: u64, now: Duration) -> usize {
+        let run = &self.slots[slot(stream)];
+        if run.continues(stream, now) { run.bytes } else { 0 }
+    }
+}
+
+/// The slot of a stream: neighbours among the streams of one type have neighbouring slots (RFC 9000 §2.1).
+fn slot(stream: u64) -> usize {
+    let (number, kind) = (stream >> 2, stream & 3);
+    (number.wrapping_add(kind * 16) % SLOTS as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn a_run_ends_with_a_pause() {
+        let mut runs = Runs::default();
+        runs.add(4, 1000, at(0));
+        runs.add(4, 1000, at(90));
+        assert_eq!((runs.bytes(4, at(100)), runs.bytes(0, at(100))), (2000, 0));
+        assert_eq!(runs.bytes(4, at(191)), 0);
+        runs.add(4, 500, at(300));
+        assert_eq!(runs.bytes(4, at(300)), 500);
+    }
+
+    #[test]
+    fn streams_opened_together_are_all_remembered_and_later_ones_make_them_forgotten() {
+        let mut runs = Runs::default();
+        let opened = |number| 4 * number;
+        for number in 0..65 {
+            runs.add(opened(number), 100, at(number));
+        }
+        assert_eq!(runs.bytes(opened(0), at(70)), 0);
+        assert!((1..65).all(|number| runs.bytes(opened(number), at(70)) == 100));
+    }
+}

@@ -1,0 +1,73 @@
+//! A long transfer of unknown length belongs on the bulk path, room or not.
+
+use super::*;
+
+/// Sends one stream for a second over an eMBB path that takes a window each round trip; bytes by path.
+fn transfer(window: usize) -> [usize; 2] {
+    let mut policy = Hvc::default();
+    let (mut sent, mut backlog) = ([0; 2], 0_usize);
+    for round in 0..25 {
+        let mut room = window;
+        for step in 0..40 {
+            let now = milliseconds(40 * round + step);
+            let resumes = milliseconds(40 - step);
+            // URLLC drains 2 Mbit/s.
+            backlog = backlog.saturating_sub(250);
+            loop {
+                let path = PathView { room, window, in_flight: window - room, ..embb() };
+                let path = if room == 0 { PathView { resumes, ..path } } else { path };
+                let paths = [path, queued(urllc(), backlog)];
+                match policy.place(&Item { now, waits_for: milliseconds(20), ..data(1200) }, &paths) {
+                    Placement::On { path: EMBB, bytes } => {
+                        sent[0] += bytes.min(room);
+                        room -= bytes.min(room);
+                    }
+                    Placement::On { bytes, .. } => {
+                        sent[1] += bytes;
+                        backlog += bytes;
+                    }
+                    _ => break,
+                }
+            }
+        }
+    }
+    sent
+}
+
+#[test]
+fn bulk_uses_every_window_and_keeps_off_the_scarce_path() {
+    for window in [14_400, 60_000, 500_000] {
+        let sent = transfer(window);
+        assert_eq!(sent[0], 25 * window);
+        assert!(sent[1] <= 1200 * 6, "{sent:?} with a window of {window}");
+    }
+}
+
+#[test]
+fn bulk_waits_a_moment_for_the_bulk_path_rather_than_pay() {
+    let item = Item { waits_for: milliseconds(20), ..data(1200) };
+    let placement = place(&item, &[full(embb(), 2), urllc()]);
+    assert_eq!(placement, Placement::WaitAtMost(milliseconds(2)));
+}
+
+#[test]
+fn the_first_frame_of_a_stream_does_not_wait_for_a_full_bulk_path() {
+    assert_eq!(place(&data(1200), &[full(embb(), 40), urllc()]), on(URLLC, 1200));
+}
+
+#[test]
+fn bulk_paths_of_similar_rate_share_by_completion() {
+    let wifi =
+        PathView { id: PathId(2), delay: milliseconds(10), rate: Some(Bandwidth::from_mbit(50)), ..embb() };
+    assert_eq!(place(&data(1200), &[embb(), wifi]), on(PathId(2), 1200));
+    // 10 ms of queue make up for the shorter delay.
+    assert_eq!(place(&data(1200), &[embb(), queued(wifi, 64_000)]), on(EMBB, 1200));
+}
+
+#[test]
+fn a_stream_does_not_wait_for_what_another_stream_waits_for() {
+    let behind = Item { waits_for: milliseconds(20), ..data(400) };
+    let paths = [embb(), urllc()];
+    assert_eq!(place(&behind, &paths), on(EMBB, 400));
+    assert_eq!(place(&Item { content: Content::Stream { id: 4 }, ..data(400) }, &paths), on(URLLC, 400));
+}

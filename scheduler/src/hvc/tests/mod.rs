@@ -1,0 +1,65 @@
+//! The HVC rule on drawn channels: eMBB (100 Mbit/s, 20 ms one way) is path 0, URLLC (2 Mbit/s, 2.5 ms) is path 1.
+
+mod acknowledgements;
+mod bulk;
+mod dchannel;
+mod messages;
+mod priorities;
+mod standings;
+
+use super::*;
+use crate::{Bandwidth, Message, PathId, Priority, Rtt};
+
+const EMBB: PathId = PathId(0);
+const URLLC: PathId = PathId(1);
+const ROOM: usize = 1 << 20;
+
+fn embb() -> PathView {
+    PathView {
+        room: ROOM,
+        window: ROOM,
+        delay: Duration::from_millis(20),
+        rate: Some(Bandwidth::from_mbit(100)),
+        rtt: Rtt { smoothed: Duration::from_millis(40), ..Rtt::ZERO },
+        ..PathView::new(EMBB)
+    }
+}
+
+fn urllc() -> PathView {
+    PathView {
+        room: ROOM,
+        window: ROOM,
+        delay: Duration::from_micros(2500),
+        rate: Some(Bandwidth::from_mbit(2)),
+        rtt: Rtt { smoothed: Duration::from_millis(5), ..Rtt::ZERO },
+        ..PathView::new(URLLC)
+    }
+}
+
+fn full(path: PathView, resumes: u64) -> PathView {
+    PathView { room: 0, in_flight: path.window, resumes: milliseconds(resumes), ..path }
+}
+
+fn queued(path: PathView, backlog: usize) -> PathView {
+    PathView { backlog, ..path }
+}
+
+fn milliseconds(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+fn data(bytes: usize) -> Item {
+    Item::new(Content::Stream { id: 0 }, bytes)
+}
+
+fn part_of(remaining: usize) -> Item {
+    Item { message: Some(Message { remaining, deadline: None }), ..data(remaining.min(1200)) }
+}
+
+fn on(path: PathId, bytes: usize) -> Placement {
+    Placement::On { path, bytes }
+}
+
+fn place(item: &Item, paths: &[PathView]) -> Placement {
+    Hvc::default().place(item, paths)
+}

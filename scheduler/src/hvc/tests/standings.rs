@@ -1,0 +1,78 @@
+//! Paths that are silent, spare or unproven, and data that is sent again.
+
+use super::*;
+use crate::{PerMille, Standing};
+
+fn as_(standing: Standing, path: PathView) -> PathView {
+    PathView { standing, ..path }
+}
+
+#[test]
+fn fresh_data_may_use_a_path_under_validation_but_control_may_not() {
+    let paths = [as_(Standing::Unvalidated, embb()), urllc()];
+    assert_eq!(place(&part_of(100_000), &paths), on(EMBB, 1200));
+    assert_eq!(
+        place(&Item::new(Content::Control, 1200), &[paths[0], queued(urllc(), 5000)]),
+        on(URLLC, 1200)
+    );
+    let lost = Item { history: History::Lost { on: URLLC }, ..data(1200) };
+    assert_eq!(place(&lost, &[paths[0], queued(urllc(), 5000)]), on(URLLC, 1200));
+}
+
+#[test]
+fn a_silent_bulk_path_leaves_everything_to_the_scarce_one() {
+    let paths = [as_(Standing::Silent, embb()), urllc()];
+    assert_eq!(place(&part_of(100_000), &paths), on(URLLC, 1200));
+}
+
+#[test]
+fn paths_that_are_all_backups_are_used_as_if_none_was() {
+    let paths = [as_(Standing::Backup, embb()), as_(Standing::Backup, urllc())];
+    assert_eq!(place(&data(100), &paths), on(URLLC, 100));
+    assert_eq!(place(&part_of(100_000), &paths), on(EMBB, 1200));
+}
+
+#[test]
+fn control_and_handshake_weigh_cost_and_reward_too() {
+    let paths = [embb(), urllc()];
+    assert_eq!(place(&Item::new(Content::Control, 20), &paths), on(URLLC, 20));
+    assert_eq!(place(&Item::new(Content::Handshake, 4000), &paths), on(EMBB, 4000));
+}
+
+#[test]
+fn lost_data_goes_where_it_arrives_first_at_any_price() {
+    let lost = Item { history: History::Lost { on: EMBB }, waits_for: milliseconds(50), ..data(1200) };
+    assert_eq!(place(&lost, &[embb(), queued(urllc(), 2400)]), on(URLLC, 1200));
+    assert_eq!(place(&lost, &[embb(), queued(urllc(), 4800)]), on(EMBB, 1200));
+    // Even if that takes a moment: the rest of the stream waits for it.
+    assert_eq!(place(&lost, &[embb(), full(urllc(), 1)]), Placement::WaitAtMost(milliseconds(1)));
+}
+
+#[test]
+fn a_copy_of_late_data_takes_another_path_than_the_original() {
+    let late = |on| Item { history: History::Unacknowledged { on, age: milliseconds(90) }, ..data(1200) };
+    assert_eq!(place(&late(URLLC), &[embb(), urllc()]), on(EMBB, 1200));
+    assert_eq!(place(&late(EMBB), &[embb(), queued(urllc(), 50_000)]), on(URLLC, 1200));
+    assert_eq!(place(&late(EMBB), &[embb()]), on(EMBB, 1200));
+}
+
+#[test]
+fn of_equal_paths_the_one_that_loses_less_is_chosen() {
+    let lossy = PathView { loss: PerMille::new(50), ..embb() };
+    let sound = PathView { id: PathId(2), ..embb() };
+    assert_eq!(place(&data(1200), &[lossy, sound]), on(PathId(2), 1200));
+}
+
+#[test]
+fn a_bulk_path_that_never_resumes_does_not_block() {
+    let dead = PathView { rate: Some(Bandwidth::default()), ..urllc() };
+    let stalled = PathView { resumes: Duration::MAX, rate: None, ..full(embb(), 0) };
+    assert_eq!(place(&data(1200), &[stalled, dead]), on(URLLC, 1200));
+}
+
+#[test]
+fn where_room_returns_is_unknown_the_wait_is_a_round_trip() {
+    assert_eq!(place(&data(1200), &[full(embb(), 0)]), Placement::WaitAtMost(milliseconds(40)));
+    let never = PathView { resumes: Duration::MAX, ..full(embb(), 0) };
+    assert_eq!(place(&data(1200), &[never]), Placement::WaitAtMost(Duration::from_secs(1)));
+}

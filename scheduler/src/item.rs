@@ -1,0 +1,116 @@
+//! What is to be placed: one prospective frame and what its owner said about it.
+
+use std::time::Duration;
+
+use crate::PathId;
+
+/// One prospective frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Item {
+    /// What kind of frame, and whose.
+    pub content: Content,
+    /// Its size in bytes if sent whole; at least 1.
+    pub bytes: usize,
+    /// RFC 9218 urgency and incremental: from the application, or the default.
+    pub priority: Priority,
+    /// The application's message that the frame is the next part of, if it said so.
+    pub message: Option<Message>,
+    /// From now until all that the receiver must have first is expected to be there (C(n−1) − now).
+    pub waits_for: Duration,
+    /// Whether it was sent before.
+    pub history: History,
+    /// Now, since the connection began: the only clock a policy has. It never runs backwards.
+    pub now: Duration,
+}
+
+impl Item {
+    /// A fresh item of default priority, of no known message, that waits for nothing, at the connection's start.
+    pub const fn new(content: Content, bytes: usize) -> Self {
+        Self {
+            content,
+            bytes,
+            priority: Priority::DEFAULT,
+            message: None,
+            waits_for: Duration::ZERO,
+            history: History::Fresh,
+            now: Duration::ZERO,
+        }
+    }
+}
+
+/// What a frame carries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Content {
+    /// ACK or PATH_ACK.
+    Acknowledgement {
+        /// The path whose packets it acknowledges.
+        of: PathId,
+    },
+    /// CRYPTO.
+    Handshake,
+    /// Every other frame that is not data: limits, connection ids, resets, path status.
+    Control,
+    /// STREAM: the only content that can be divided.
+    Stream {
+        /// The stream's id.
+        id: u64,
+    },
+    /// DATAGRAM (RFC 9221).
+    Datagram,
+}
+
+impl Content {
+    /// Whether the first part may go on one path and the rest on another.
+    pub const fn is_divisible(self) -> bool {
+        matches!(self, Self::Stream { .. })
+    }
+}
+
+/// How important data is (RFC 9218 §4).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Priority {
+    /// 0 (most urgent) to 7 (background).
+    pub urgency: u8,
+    /// Whether a part is of use before the whole has arrived.
+    pub incremental: bool,
+}
+
+impl Priority {
+    /// Urgency 3, not incremental (RFC 9218 §4.1, §4.2).
+    pub const DEFAULT: Self = Self { urgency: 3, incremental: false };
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// A piece of a stream that is of use to the receiving application only as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Message {
+    /// Bytes left in the message from the item's first byte on; at least [`Item::bytes`] if the item is one frame of it.
+    pub remaining: usize,
+    /// From now until the message is late, if it can be.
+    pub deadline: Option<Duration>,
+}
+
+/// Whether and how data was sent before.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum History {
+    /// Never sent.
+    #[default]
+    Fresh,
+    /// Declared lost (RFC 9002 §6.1).
+    Lost {
+        /// The path it was lost on.
+        on: PathId,
+    },
+    /// Sent, neither acknowledged nor declared lost, and suspected to be late: a copy is offered.
+    Unacknowledged {
+        /// The path it was sent on.
+        on: PathId,
+        /// For how long.
+        age: Duration,
+    },
+}

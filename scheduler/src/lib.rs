@@ -1,0 +1,78 @@
+//! The scheduler contract of hvq: which path carries each frame, and the policies that answer.
+//!
+//! Order and place are separate questions. The transport decides what goes next (control, acknowledgements,
+//! then streams by RFC 9218 urgency); a [`Scheduler`] decides on which path. It sees snapshots only: it reads no
+//! clock, holds no socket and owns no path.
+
+pub mod contract;
+mod hvc;
+mod item;
+mod min_rtt;
+mod observation;
+mod path;
+mod policy;
+mod redundant;
+mod round_robin;
+mod set;
+mod single;
+mod units;
+mod usable;
+
+pub use hvc::Hvc;
+pub use item::{Content, History, Item, Message, Priority};
+pub use min_rtt::MinRtt;
+pub use observation::Observation;
+pub use path::{Hints, PathView, Rtt, Sharing, Standing};
+pub use policy::{Policy, UnknownPolicy};
+pub use redundant::Redundant;
+pub use round_robin::RoundRobin;
+pub use set::PathSet;
+pub use single::Single;
+pub use units::{Bandwidth, PathId, PerMille};
+pub use usable::{proven, usable};
+
+use std::fmt;
+use std::time::Duration;
+
+/// A policy that says which path carries each frame.
+///
+/// The contract, which [`contract::check`] tests on every policy:
+///
+/// - `paths` is never empty and holds at most [`PathSet::CAPACITY`] paths, each id once.
+/// - `room` is what a path may send now (congestion window and pacer); 0 means none now, and `resumes` says when
+///   room is expected again. Naming a path without room counts as [`Placement::Wait`], with one exception:
+///   acknowledgements are not congestion controlled (RFC 9002 §7), so they may be placed on it.
+/// - Where paths are [usable](usable()) the answer names only those.
+/// - While every usable path has room and nothing is queued on any, the answer is not to wait.
+/// - Equal histories give equal answers: a policy draws no random numbers and reads no clock but [`Item::now`].
+pub trait Scheduler: Send + fmt::Debug {
+    /// The name by which [`Policy`] finds this policy.
+    fn name(&self) -> &'static str;
+
+    /// Which path carries `item`, given the paths as they stand now?
+    fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement;
+
+    /// What became of earlier placements. Most policies need not listen.
+    fn observe(&mut self, _observation: &Observation) {}
+}
+
+/// Where a frame goes, or that it had better wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// The first `bytes` of the item, at least 1 and at most [`Item::bytes`], go on `path`; the rest is offered again.
+    ///
+    /// The transport sends fewer if the path's room or its open packet holds fewer. What cannot be divided
+    /// (everything but stream data) is always placed whole.
+    On {
+        /// The path.
+        path: PathId,
+        /// How much of the item.
+        bytes: usize,
+    },
+    /// A copy of the whole item goes on each path of the set, which is not empty.
+    OnEach(PathSet),
+    /// Nothing until some path changes (an acknowledgement arrives, room appears, a path comes or goes).
+    Wait,
+    /// As [`Placement::Wait`], but ask again after this long at the latest.
+    WaitAtMost(Duration),
+}

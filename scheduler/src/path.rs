@@ -1,0 +1,133 @@
+//! One path as a policy may know it.
+
+use std::time::Duration;
+
+use crate::{Bandwidth, PathId, PerMille};
+
+/// A read-only snapshot of one path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathView {
+    /// Which path.
+    pub id: PathId,
+    /// Whether it may and should be used.
+    pub standing: Standing,
+    /// Bytes that it may send now (congestion window, pacer, amplification limit); 0 means none now.
+    pub room: usize,
+    /// From now until room is expected again; zero if there is room.
+    pub resumes: Duration,
+    /// The congestion window in bytes.
+    pub window: usize,
+    /// Bytes in flight (RFC 9002 §2).
+    pub in_flight: usize,
+    /// One-way delay from sender to receiver without queueing in front of the bottleneck; only differences between
+    /// paths need to be right.
+    pub delay: Duration,
+    /// Bottleneck rate: the channel's hint if given, else estimated, else unknown.
+    pub rate: Option<Bandwidth>,
+    /// Bytes believed queued at that bottleneck, those placed and not yet sent included.
+    pub backlog: usize,
+    /// Round-trip time.
+    pub rtt: Rtt,
+    /// Share of packets lost of late.
+    pub loss: PerMille,
+    /// The largest UDP payload that the path carries (RFC 9000 §14.2).
+    pub datagram_size: usize,
+    /// What the application or the modem says of the channel.
+    pub hints: Hints,
+}
+
+impl PathView {
+    /// An available path of which nothing is known, without room, and with the smallest datagram size of RFC 9000 §14.
+    pub const fn new(id: PathId) -> Self {
+        Self {
+            id,
+            standing: Standing::Available,
+            room: 0,
+            resumes: Duration::ZERO,
+            window: 0,
+            in_flight: 0,
+            delay: Duration::ZERO,
+            rate: None,
+            backlog: 0,
+            rtt: Rtt::ZERO,
+            loss: PerMille::ZERO,
+            datagram_size: 1200,
+            hints: Hints::NONE,
+        }
+    }
+
+    /// Whether the path may send now.
+    pub const fn has_room(&self) -> bool {
+        self.room > 0
+    }
+}
+
+/// Whether a path may and should be used.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Standing {
+    /// Validated, and the peer has not asked to spare it (PATH_STATUS_AVAILABLE, RFC 10069 §3.3).
+    #[default]
+    Available,
+    /// Validated, and the peer asked to use it only when no available path is left (PATH_STATUS_BACKUP).
+    Backup,
+    /// Its validation is under way; what it may send (RFC 9000 §8.1) is already in its `room`.
+    Unvalidated,
+    /// Its probe timeout fired and nothing has arrived over it since.
+    Silent,
+}
+
+/// The estimators of RFC 9002 §5; all zero before the first sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rtt {
+    /// The latest sample.
+    pub latest: Duration,
+    /// The smoothed round-trip time.
+    pub smoothed: Duration,
+    /// The mean deviation.
+    pub variance: Duration,
+    /// The smallest sample.
+    pub minimum: Duration,
+}
+
+impl Rtt {
+    /// No sample yet.
+    pub const ZERO: Self = Self {
+        latest: Duration::ZERO,
+        smoothed: Duration::ZERO,
+        variance: Duration::ZERO,
+        minimum: Duration::ZERO,
+    };
+}
+
+/// What the application or the modem says of a channel; what is `None` was not said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hints {
+    /// The rate it promises.
+    pub rate: Option<Bandwidth>,
+    /// The one-way delay it promises.
+    pub delay: Option<Duration>,
+    /// The loss to expect.
+    pub loss: Option<PerMille>,
+    /// What a byte costs, in any one unit: only comparisons between paths count.
+    pub price_per_byte: Option<u64>,
+    /// Whether others send over it too.
+    pub shared: Sharing,
+}
+
+impl Hints {
+    /// Nothing was said.
+    pub const NONE: Self =
+        Self { rate: None, delay: None, loss: None, price_per_byte: None, shared: Sharing::Unknown };
+}
+
+/// Whether a channel's rate is this connection's alone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Sharing {
+    /// Nobody said.
+    #[default]
+    Unknown,
+    /// The rate is shared with other traffic.
+    Shared,
+    /// The rate is reserved for this connection.
+    Dedicated,
+}

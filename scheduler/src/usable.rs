@@ -1,0 +1,72 @@
+//! Which paths a policy may name: the one reading of [`Standing`] that all policies share.
+
+use crate::{PathSet, PathView, Standing};
+
+/// The paths that may carry something now: the available ones, the backups if none is available, and those under
+/// validation; the silent ones only if that leaves nothing.
+///
+/// When every validated path is a backup the peer has given no guidance, and all of them may be used (RFC 10069
+/// §3.3). The result is empty only if `paths` is.
+pub fn usable(paths: &[PathView]) -> PathSet {
+    let of = |standing| {
+        let listed = paths.iter().enumerate();
+        listed.filter(move |(_, path)| path.standing == standing).map(|(index, _)| index).collect::<PathSet>()
+    };
+    let available = of(Standing::Available);
+    let validated = if available.is_empty() { of(Standing::Backup) } else { available };
+    let speaking = validated.union(of(Standing::Unvalidated));
+    if speaking.is_empty() { of(Standing::Silent) } else { speaking }
+}
+
+/// Of `set`, the paths known to reach the peer; `set` itself if there is none.
+///
+/// What must not be lost to a path that leads nowhere goes here: acknowledgements, control and repeated data.
+pub fn proven(paths: &[PathView], set: PathSet) -> PathSet {
+    let validated: PathSet =
+        set.iter().filter(|&index| paths[index].standing != Standing::Unvalidated).collect();
+    if validated.is_empty() { set } else { validated }
+}
+
+/// The path called `id`, if it is in `set`.
+pub(crate) fn named(paths: &[PathView], set: PathSet, id: crate::PathId) -> Option<&PathView> {
+    set.iter().map(|index| &paths[index]).find(|path| path.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PathId;
+
+    fn paths(standings: &[Standing]) -> Vec<PathView> {
+        let numbered = standings.iter().zip(0..);
+        numbered.map(|(&standing, id)| PathView { standing, ..PathView::new(PathId(id)) }).collect()
+    }
+
+    fn usable_among(standings: &[Standing]) -> Vec<usize> {
+        usable(&paths(standings)).iter().collect()
+    }
+
+    use Standing::{Available, Backup, Silent, Unvalidated};
+
+    #[test]
+    fn a_backup_serves_only_when_no_path_is_available() {
+        assert_eq!(usable_among(&[Backup, Available, Silent]), [1]);
+        assert_eq!(usable_among(&[Backup, Silent, Silent]), [0]);
+        assert_eq!(usable_among(&[Backup, Backup]), [0, 1]);
+    }
+
+    #[test]
+    fn a_silent_path_serves_only_when_nothing_else_is_left() {
+        assert_eq!(usable_among(&[Silent, Unvalidated]), [1]);
+        assert_eq!(usable_among(&[Silent, Silent]), [0, 1]);
+    }
+
+    #[test]
+    fn a_path_under_validation_is_usable_but_not_proven() {
+        let listed = paths(&[Available, Unvalidated, Backup]);
+        assert_eq!(usable(&listed).iter().collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(proven(&listed, usable(&listed)).iter().collect::<Vec<_>>(), [0]);
+        let fresh = paths(&[Unvalidated]);
+        assert_eq!(proven(&fresh, usable(&fresh)).len(), 1);
+    }
+}
