@@ -1,0 +1,103 @@
+//! A UDP socket that receives in batches, sends at once or not at all, and keeps ECN marks.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use bytes::Bytes;
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// What one receive buffer holds: the largest datagram, or as many small ones joined by the kernel.
+const BUFFER_SIZE: usize = 65_536;
+/// Asked of the kernel, which grants what its limits allow.
+const SOCKET_BUFFER_SIZE: usize = 4 << 20;
+
+/// A datagram with what belongs to it.
+#[derive(Clone, Debug)]
+pub(super) struct Datagram {
+    /// Where it came from.
+    pub(super) source: SocketAddr,
+    /// The local address it was sent to, where the system tells.
+    pub(super) destination: Option<IpAddr>,
+    pub(super) ecn: Option<EcnCodepoint>,
+    pub(super) payload: Bytes,
+}
+
+/// The memory a thread receives into.
+pub(super) struct Buffers(Vec<u8>);
+
+impl Buffers {
+    pub(super) fn new() -> Self {
+        Self(vec![0; BUFFER_SIZE * BATCH_SIZE])
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct RelaySocket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+}
+
+impl RelaySocket {
+    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        // Less buffer than asked for costs packets under load, not correctness.
+        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_SIZE);
+        let _ = socket.set_send_buffer_size(SOCKET_BUFFER_SIZE);
+        socket.bind(&address.into())?;
+        let socket = UdpSocket::from(socket);
+        let state = UdpSocketState::new((&socket).into())?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, state })
+    }
+
+    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Receives what one system call gives, and hands each datagram to `take`. Fails with `WouldBlock` if there is none.
+    pub(super) fn receive(&self, buffers: &mut Buffers, mut take: impl FnMut(Datagram)) -> io::Result<()> {
+        let mut metas = [RecvMeta::default(); BATCH_SIZE];
+        let mut chunks: Vec<IoSliceMut<'_>> =
+            buffers.0.chunks_exact_mut(BUFFER_SIZE).map(IoSliceMut::new).collect();
+        let received = self.state.recv((&self.socket).into(), &mut chunks, &mut metas)?;
+        for (chunk, meta) in chunks.iter().zip(&metas).take(received) {
+            let mut joined = chunk.get(..meta.len).unwrap_or_default();
+            loop {
+                // An empty datagram is a datagram; its stride is zero.
+                let length = if meta.stride == 0 { joined.len() } else { meta.stride.min(joined.len()) };
+                let (payload, rest) = joined.split_at(length);
+                take(Datagram {
+                    source: meta.addr,
+                    destination: meta.dst_ip,
+                    ecn: meta.ecn,
+                    payload: Bytes::copy_from_slice(payload),
+                });
+                if rest.is_empty() {
+                    break;
+                }
+                joined = rest;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends `payload` to `destination`, from the local address `source` if one is given.
+    pub(super) fn send(
+        &self,
+        destination: SocketAddr,
+        source: Option<IpAddr>,
+        ecn: Option<EcnCodepoint>,
+        payload: &[u8],
+    ) -> io::Result<()> {
+        let transmit = Transmit { destination, ecn, contents: payload, segment_size: None, src_ip: source };
+        self.state.try_send((&self.socket).into(), &transmit)
+    }
+}
+
+impl AsFd for RelaySocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

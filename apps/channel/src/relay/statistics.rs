@@ -1,0 +1,57 @@
+//! What a relay has done so far.
+
+use crate::channel::{Channel, Direction};
+use crate::series::Series;
+use crate::statistics::{Count, LinkStatistics, Summary, Times};
+
+/// The counters of a relay.
+#[derive(Clone, Debug)]
+pub struct RelayStatistics {
+    /// The link from clients to the server.
+    pub up: LinkStatistics,
+    /// The link from the server to clients.
+    pub down: LinkStatistics,
+    /// Bytes over time, up, if asked for.
+    pub up_series: Option<Series>,
+    /// Bytes over time, down, if asked for.
+    pub down_series: Option<Series>,
+    /// How much later than the channel said packets were sent.
+    pub lateness: Summary,
+    /// How many clients there are.
+    pub clients: usize,
+    /// What clients sent beyond the limit of clients.
+    pub refused: Count,
+    /// What left the channel and was not sent: the socket was full or its client forgotten.
+    pub unsent: Count,
+}
+
+impl RelayStatistics {
+    pub(super) fn new<T: Clone>(channel: &Channel<T>, counters: &Counters) -> Self {
+        let (up, down) = (channel.link(Direction::Up), channel.link(Direction::Down));
+        Self {
+            up: up.statistics().clone(),
+            down: down.statistics().clone(),
+            up_series: up.series().cloned(),
+            down_series: down.series().cloned(),
+            lateness: counters.lateness.summary(),
+            clients: counters.clients,
+            refused: counters.refused,
+            unsent: counters.unsent,
+        }
+    }
+}
+
+/// The relay's own part of the counters.
+#[derive(Debug)]
+pub(super) struct Counters {
+    pub(super) lateness: Times,
+    pub(super) clients: usize,
+    pub(super) refused: Count,
+    pub(super) unsent: Count,
+}
+
+impl Counters {
+    pub(super) fn new() -> Self {
+        Self { lateness: Times::new(), clients: 0, refused: Count::default(), unsent: Count::default() }
+    }
+}
