@@ -1,0 +1,97 @@
+//! What was in a packet, so that its fate can be handed back to the owners.
+//!
+//! A [`Receipt`] goes into the record of a sent packet for each frame whose fate somebody wants to know. When the
+//! packet is acknowledged or lost the receipt comes back and is routed to its owner, which alone decides whether the
+//! information is still worth sending (RFC 9000 §13.3).
+
+use crate::PathId;
+use crate::crypto::keys::Level;
+use crate::stream::StreamId;
+use crate::stream::id::Direction;
+use smallvec::SmallVec;
+
+/// Receipts of one packet.
+pub type Receipts = SmallVec<[Receipt; 3]>;
+
+/// One frame of a sent packet, as far as its owner needs it back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Receipt {
+    /// CRYPTO data of `level`.
+    Crypto {
+        /// The encryption level.
+        level: Level,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Stream data.
+    Stream {
+        /// The stream.
+        id: StreamId,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+        /// Whether the frame ended the stream.
+        fin: bool,
+    },
+    /// An acknowledgement of packets of `of` up to `largest`: once it arrived, older ranges need no repeating.
+    Ack {
+        /// The path whose packets were acknowledged.
+        of: PathId,
+        /// The largest packet number that the frame acknowledged.
+        largest: u64,
+    },
+    /// RESET_STREAM.
+    ResetStream(StreamId),
+    /// STOP_SENDING.
+    StopSending(StreamId),
+    /// MAX_DATA with this value.
+    MaxData(u64),
+    /// MAX_STREAM_DATA with this value.
+    MaxStreamData(StreamId, u64),
+    /// MAX_STREAMS with this value.
+    MaxStreams(Direction, u64),
+    /// DATA_BLOCKED at this limit.
+    DataBlocked(u64),
+    /// STREAM_DATA_BLOCKED at this limit.
+    StreamDataBlocked(StreamId, u64),
+    /// STREAMS_BLOCKED at this limit.
+    StreamsBlocked(Direction, u64),
+    /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID.
+    NewConnectionId {
+        /// The path of the connection ID.
+        path: PathId,
+        /// Its sequence number.
+        sequence: u64,
+    },
+    /// RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID.
+    RetireConnectionId {
+        /// The path of the connection ID.
+        path: PathId,
+        /// Its sequence number.
+        sequence: u64,
+    },
+    /// PATH_ABANDON of this path.
+    PathAbandon(PathId),
+    /// PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP.
+    PathStatus {
+        /// The path.
+        path: PathId,
+        /// The sequence number of the status.
+        sequence: u64,
+    },
+    /// MAX_PATH_ID with this value.
+    MaxPathId(PathId),
+    /// PATHS_BLOCKED at this limit.
+    PathsBlocked(PathId),
+    /// PATH_CIDS_BLOCKED for this path.
+    PathCidsBlocked(PathId),
+    /// HANDSHAKE_DONE.
+    HandshakeDone,
+    /// NEW_TOKEN number `0`, counted from the start of the connection.
+    NewToken(u64),
+    /// A DATAGRAM frame, by the number that the sender gave it (RFC 9221 §5.2).
+    Datagram(u64),
+}

@@ -1,0 +1,60 @@
+//! NEW_CONNECTION_ID and RETIRE_CONNECTION_ID (RFC 9000 §19.15, §19.16) with their PATH_ forms (RFC 10069 §4.4, §4.5).
+
+use super::Frame;
+use super::fault::Fault;
+use super::sink::Sink;
+use super::types;
+use crate::PathId;
+use crate::wire::connection_id::{ConnectionId, ResetToken};
+use crate::wire::cursor::Reader;
+
+/// A connection ID that the peer may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewConnectionId {
+    /// The path that it is for; `None` is the frame of RFC 9000, which means path 0.
+    pub path: Option<PathId>,
+    /// Its sequence number, counted per path.
+    pub sequence: u64,
+    /// Connection IDs of the same path with a smaller sequence number must be retired; at most `sequence`.
+    pub retire_prior_to: u64,
+    /// The connection ID, of 1 to 20 bytes.
+    pub id: ConnectionId,
+    /// The token of a stateless reset of it.
+    pub token: ResetToken,
+}
+
+impl NewConnectionId {
+    /// Reads what follows a `frame_type` that is one of the two.
+    pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, Fault> {
+        let path = path_of(frame_type == types::PATH_NEW_CONNECTION_ID, reader)?;
+        let sequence = reader.varint()?;
+        let retire_prior_to = reader.varint()?;
+        let length = usize::from(reader.u8()?);
+        let id = ConnectionId::new(&reader.bytes(length)?);
+        let id =
+            id.filter(|id| !id.is_empty()).ok_or(Fault::encoding("connection ID of 0 or over 20 bytes"))?;
+        let token = ResetToken(reader.array()?);
+        if retire_prior_to > sequence {
+            return Err(Fault::encoding("retire prior to exceeds the sequence number"));
+        }
+        Ok(Self { path, sequence, retire_prior_to, id, token })
+    }
+
+    pub(super) fn write(&self, sink: &mut impl Sink) {
+        sink.path(self.path);
+        sink.varints(&[self.sequence, self.retire_prior_to]);
+        sink.bytes(&[self.id.len() as u8]);
+        sink.bytes(self.id.as_slice());
+        sink.bytes(&self.token.0);
+    }
+}
+
+/// Reads what follows a `frame_type` that is one of the two RETIRE_CONNECTION_ID.
+pub(super) fn read_retire(frame_type: u64, reader: &mut Reader) -> Result<Frame, Fault> {
+    let path = path_of(frame_type == types::PATH_RETIRE_CONNECTION_ID, reader)?;
+    Ok(Frame::RetireConnectionId { path, sequence: reader.varint()? })
+}
+
+fn path_of(present: bool, reader: &mut Reader) -> Result<Option<PathId>, Fault> {
+    if present { Fault::path(reader.varint()?).map(Some) } else { Ok(None) }
+}

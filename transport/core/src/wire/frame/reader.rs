@@ -1,0 +1,112 @@
+//! Reading the frames of a packet.
+
+use super::fault::Fault;
+use super::{Ack, ConnectionClose, Crypto, Frame, NewConnectionId, ResetStream, StopSending, Stream};
+use super::{connection_id, datagram, flow, path, token, types};
+use crate::error::{ErrorCode, TransportError};
+use crate::wire::cursor::Reader;
+use crate::wire::varint;
+use bytes::Bytes;
+
+/// The frames of a payload, in order. After an error there are no more.
+///
+/// FRAME_ENCODING_ERROR if a frame ends early or its type is unknown (RFC 9000 §12.4) or not in its shortest form;
+/// errors of single frames are listed with them. Errors carry the type of their frame. A payload without frames gives
+/// none, which is a PROTOCOL_VIOLATION that the caller has to see (RFC 9000 §12.4), as it is with
+/// [`Frame::permitted_in`].
+#[derive(Clone, Debug)]
+pub struct FrameReader {
+    reader: Reader,
+}
+
+impl FrameReader {
+    /// Reads the frames of `payload`.
+    pub fn new(payload: Bytes) -> Self {
+        Self { reader: Reader::new(payload) }
+    }
+
+    /// Bytes that were not read yet.
+    pub fn remaining(&self) -> usize {
+        self.reader.remaining()
+    }
+
+    /// A run of PADDING as one frame, `None` if there is no PADDING next.
+    fn padding(&mut self) -> Option<Frame> {
+        let left = self.reader.as_slice();
+        let run = left.iter().position(|&byte| byte != 0).unwrap_or(left.len());
+        (run > 0)
+            .then(|| self.reader.bytes(run))
+            .and_then(Result::ok)
+            .map(|bytes| Frame::Padding(bytes.len()))
+    }
+
+    fn frame_type(&mut self) -> Result<u64, Fault> {
+        let before = self.reader.remaining();
+        let frame_type = self.reader.varint()?;
+        if before - self.reader.remaining() != varint::size(frame_type) {
+            return Err(Fault::encoding("frame type is not in its shortest form"));
+        }
+        Ok(frame_type)
+    }
+
+    fn frame(&mut self, frame_type: u64) -> Result<Frame, Fault> {
+        let reader = &mut self.reader;
+        Ok(match frame_type {
+            types::PING => Frame::Ping,
+            types::ACK | types::ACK_ECN | types::PATH_ACK | types::PATH_ACK_ECN => {
+                Frame::Ack(Ack::read(frame_type, reader)?)
+            }
+            types::RESET_STREAM => Frame::ResetStream(ResetStream::read(reader)?),
+            types::STOP_SENDING => Frame::StopSending(StopSending::read(reader)?),
+            types::CRYPTO => Frame::Crypto(Crypto::read(reader)?),
+            types::NEW_TOKEN => Frame::NewToken(token::read(reader)?),
+            types::STREAM..=types::STREAM_LAST => Frame::Stream(Stream::read(frame_type, reader)?),
+            types::MAX_DATA..=types::STREAMS_BLOCKED_UNI => flow::read(frame_type, reader)?,
+            types::NEW_CONNECTION_ID | types::PATH_NEW_CONNECTION_ID => {
+                Frame::NewConnectionId(NewConnectionId::read(frame_type, reader)?)
+            }
+            types::RETIRE_CONNECTION_ID | types::PATH_RETIRE_CONNECTION_ID => {
+                connection_id::read_retire(frame_type, reader)?
+            }
+            types::PATH_CHALLENGE => Frame::PathChallenge(reader.array()?),
+            types::PATH_RESPONSE => Frame::PathResponse(reader.array()?),
+            types::CONNECTION_CLOSE_TRANSPORT | types::CONNECTION_CLOSE_APPLICATION => {
+                Frame::ConnectionClose(ConnectionClose::read(frame_type, reader)?)
+            }
+            types::HANDSHAKE_DONE => Frame::HandshakeDone,
+            types::DATAGRAM | types::DATAGRAM_WITH_LENGTH => {
+                Frame::Datagram(datagram::read(frame_type, reader)?)
+            }
+            types::PATH_ABANDON..=types::PATH_STATUS_AVAILABLE
+            | types::MAX_PATH_ID..=types::PATH_CIDS_BLOCKED => path::read(frame_type, reader)?,
+            _ => return Err(Fault::encoding("unknown frame type")),
+        })
+    }
+
+    /// The error, and the end of the payload.
+    fn fail(&mut self, fault: Fault, frame_type: u64) -> TransportError {
+        self.reader.rest();
+        let Fault { code, reason } = fault;
+        ErrorCode::because(code, reason).in_frame(frame_type)
+    }
+}
+
+impl Iterator for FrameReader {
+    type Item = Result<Frame, TransportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.reader.is_empty() {
+            return None;
+        }
+        if let Some(padding) = self.padding() {
+            return Some(Ok(padding));
+        }
+        let frame_type = match self.frame_type() {
+            Ok(frame_type) => frame_type,
+            Err(fault) => return Some(Err(self.fail(fault, 0))),
+        };
+        Some(self.frame(frame_type).map_err(|fault| self.fail(fault, frame_type)))
+    }
+}
+
+impl std::iter::FusedIterator for FrameReader {}

@@ -1,0 +1,61 @@
+//! Where frames are written to: a buffer, or a counter of bytes, so that size and content cannot disagree.
+
+use crate::PathId;
+use crate::wire::varint;
+
+/// Takes the fields of a frame.
+pub(super) trait Sink {
+    fn bytes(&mut self, bytes: &[u8]);
+    fn varint(&mut self, value: u64);
+    fn zeros(&mut self, count: usize);
+
+    fn varints(&mut self, values: &[u64]) {
+        values.iter().for_each(|&value| self.varint(value));
+    }
+
+    fn prefixed(&mut self, bytes: &[u8]) {
+        self.varint(bytes.len() as u64);
+        self.bytes(bytes);
+    }
+
+    /// The path ID of a frame of the multipath extension; frames of RFC 9000 have none.
+    fn path(&mut self, path: Option<PathId>) {
+        if let Some(path) = path {
+            self.varint(path.0.into());
+        }
+    }
+}
+
+impl Sink for Vec<u8> {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn varint(&mut self, value: u64) {
+        varint::put(self, value);
+    }
+
+    fn zeros(&mut self, count: usize) {
+        self.resize(self.len() + count, 0);
+    }
+}
+
+/// Counts what it is given.
+#[derive(Default)]
+pub(super) struct Counter {
+    pub(super) bytes: usize,
+}
+
+impl Sink for Counter {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
+    }
+
+    fn varint(&mut self, value: u64) {
+        self.bytes += varint::size(value);
+    }
+
+    fn zeros(&mut self, count: usize) {
+        self.bytes += count;
+    }
+}

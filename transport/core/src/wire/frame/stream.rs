@@ -1,0 +1,98 @@
+//! STREAM, RESET_STREAM and STOP_SENDING (RFC 9000 §19.4, §19.5, §19.8).
+
+use super::crypto::check_end;
+use super::fault::Fault;
+use super::sink::Sink;
+use super::types;
+use crate::stream::StreamId;
+use crate::wire::cursor::Reader;
+use crate::wire::varint;
+use bytes::Bytes;
+
+/// The Offset field is there.
+const OFFSET: u64 = 0x04;
+/// The Length field is there.
+const LENGTH: u64 = 0x02;
+/// The stream ends with this frame.
+const FIN: u64 = 0x01;
+
+/// Data of a stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stream {
+    /// The stream.
+    pub id: StreamId,
+    /// Where the data belongs in it. `offset` plus the length is at most 2^62-1.
+    pub offset: u64,
+    /// The data, which may be empty.
+    pub data: Bytes,
+    /// Whether the stream ends after the data.
+    pub fin: bool,
+}
+
+impl Stream {
+    /// The size of everything but the data: with a Length field for `length` bytes, or without one.
+    pub fn header_size(id: StreamId, offset: u64, length: Option<usize>) -> usize {
+        let offset_size = if offset == 0 { 0 } else { varint::size(offset) };
+        1 + varint::size(id.0) + offset_size + length.map_or(0, |length| varint::size(length as u64))
+    }
+
+    /// How many bytes of data fit in a frame of `room` bytes that has a Length field, 0 if none do.
+    pub fn data_room(id: StreamId, offset: u64, room: usize) -> usize {
+        varint::prefixed_room(room.saturating_sub(Self::header_size(id, offset, None)))
+    }
+
+    pub(super) fn frame_type(&self) -> u64 {
+        let offset = if self.offset == 0 { 0 } else { OFFSET };
+        let fin = if self.fin { FIN } else { 0 };
+        types::STREAM | LENGTH | offset | fin
+    }
+
+    /// Reads what follows a `frame_type` that is one of the eight.
+    pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, Fault> {
+        let id = StreamId(reader.varint()?);
+        let offset = if frame_type & OFFSET == 0 { 0 } else { reader.varint()? };
+        let data = if frame_type & LENGTH == 0 { reader.rest() } else { reader.prefixed()? };
+        check_end(offset, &data)?;
+        Ok(Self { id, offset, data, fin: frame_type & FIN != 0 })
+    }
+
+    pub(super) fn write(&self, sink: &mut impl Sink) {
+        sink.varint(self.id.0);
+        if self.offset != 0 {
+            sink.varint(self.offset);
+        }
+        sink.prefixed(&self.data);
+    }
+}
+
+/// The sender gives up a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResetStream {
+    /// The stream.
+    pub id: StreamId,
+    /// The application's code.
+    pub error: u64,
+    /// How many bytes the stream had, for flow control.
+    pub final_size: u64,
+}
+
+impl ResetStream {
+    pub(super) fn read(reader: &mut Reader) -> Result<Self, Fault> {
+        Ok(Self { id: StreamId(reader.varint()?), error: reader.varint()?, final_size: reader.varint()? })
+    }
+}
+
+/// The receiver of a stream does not want the rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StopSending {
+    /// The stream.
+    pub id: StreamId,
+    /// The application's code.
+    pub error: u64,
+}
+
+impl StopSending {
+    pub(super) fn read(reader: &mut Reader) -> Result<Self, Fault> {
+        Ok(Self { id: StreamId(reader.varint()?), error: reader.varint()? })
+    }
+}

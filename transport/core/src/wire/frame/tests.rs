@@ -1,0 +1,179 @@
+//! Frames against the registries, against each other and against garbage.
+
+mod hostile;
+mod permitted;
+mod round_trip;
+
+use super::*;
+use crate::error::{ErrorCode, TransportError};
+use crate::ranges::Ranges;
+use crate::wire::connection_id::{ConnectionId, ResetToken};
+
+fn encoded(frame: &Frame) -> Vec<u8> {
+    let mut buf = Vec::new();
+    frame.put(&mut buf);
+    buf
+}
+
+/// Everything that a reader gives for `payload`.
+fn read(payload: &[u8]) -> Vec<Result<Frame, TransportError>> {
+    FrameReader::new(Bytes::copy_from_slice(payload)).collect()
+}
+
+/// The only error that a reader gives for `payload`, after any number of frames.
+fn error_of(payload: &[u8]) -> TransportError {
+    let mut results = read(payload);
+    let error = results.pop().expect("something was read").expect_err("the last frame is wrong");
+    assert!(results.iter().all(Result::is_ok));
+    error
+}
+
+fn ack(path: Option<PathId>, ranges: &[std::ops::RangeInclusive<u64>], ecn: Option<EcnCounts>) -> Frame {
+    let ranges: Ranges = ranges.iter().cloned().collect();
+    Frame::Ack(Ack::from_ranges(path, &ranges, 5, ecn, 1200).unwrap())
+}
+
+fn new_connection_id(path: Option<PathId>) -> Frame {
+    Frame::NewConnectionId(NewConnectionId {
+        path,
+        sequence: 4,
+        retire_prior_to: 2,
+        id: ConnectionId::new(&[0xaa, 0xbb]).unwrap(),
+        token: ResetToken([0xcc; 16]),
+    })
+}
+
+/// Each frame of the RFCs in each of its forms, with the type that it has there.
+fn every_frame() -> Vec<(u64, Frame)> {
+    let id = StreamId(4);
+    let ecn = Some(EcnCounts { ect0: 1, ect1: 2, ce: 3 });
+    let path = PathId(3);
+    let data = Bytes::from_static(b"data");
+    let stream = |offset, fin| Frame::Stream(Stream { id, offset, data: Bytes::from_static(b"data"), fin });
+    let (bidirectional, unidirectional) = (Direction::Bidirectional, Direction::Unidirectional);
+    vec![
+        (0x00, Frame::Padding(1)),
+        (0x01, Frame::Ping),
+        (0x02, ack(None, &[1..=3, 7..=9], None)),
+        (0x03, ack(None, &[1..=3, 7..=9], ecn)),
+        (0x04, Frame::ResetStream(ResetStream { id, error: 7, final_size: 9 })),
+        (0x05, Frame::StopSending(StopSending { id, error: 7 })),
+        (0x06, Frame::Crypto(Crypto { offset: 9, data: data.clone() })),
+        (0x07, Frame::NewToken(data.clone())),
+        (0x0a, stream(0, false)),
+        (0x0b, stream(0, true)),
+        (0x0e, stream(100, false)),
+        (0x0f, stream(100, true)),
+        (0x10, Frame::MaxData(100)),
+        (0x11, Frame::MaxStreamData { id, limit: 100 }),
+        (0x12, Frame::MaxStreams { direction: bidirectional, limit: 100 }),
+        (0x13, Frame::MaxStreams { direction: unidirectional, limit: 100 }),
+        (0x14, Frame::DataBlocked(100)),
+        (0x15, Frame::StreamDataBlocked { id, limit: 100 }),
+        (0x16, Frame::StreamsBlocked { direction: bidirectional, limit: 100 }),
+        (0x17, Frame::StreamsBlocked { direction: unidirectional, limit: 100 }),
+        (0x18, new_connection_id(None)),
+        (0x19, Frame::RetireConnectionId { path: None, sequence: 6 }),
+        (0x1a, Frame::PathChallenge(*b"12345678")),
+        (0x1b, Frame::PathResponse(*b"12345678")),
+        (0x1c, {
+            let code = ErrorCode::FRAME_ENCODING_ERROR;
+            Frame::ConnectionClose(ConnectionClose::Transport {
+                code,
+                frame_type: 0x3e76,
+                reason: data.clone(),
+            })
+        }),
+        (0x1d, Frame::ConnectionClose(ConnectionClose::Application { code: 3, reason: data.clone() })),
+        (0x1e, Frame::HandshakeDone),
+        (0x31, Frame::Datagram(data)),
+        (0x3e, ack(Some(path), &[1..=3, 7..=9], None)),
+        (0x3f, ack(Some(path), &[1..=3, 7..=9], ecn)),
+        (0x3e75, Frame::PathAbandon { path, error: path::PATH_UNSTABLE_OR_POOR }),
+        (0x3e76, Frame::PathStatus { path, sequence: 5, status: Status::Backup }),
+        (0x3e77, Frame::PathStatus { path, sequence: 5, status: Status::Available }),
+        (0x3e78, new_connection_id(Some(path))),
+        (0x3e79, Frame::RetireConnectionId { path: Some(path), sequence: 6 }),
+        (0x3e7a, Frame::MaxPathId(7)),
+        (0x3e7b, Frame::PathsBlocked(7)),
+        (0x3e7c, Frame::PathCidsBlocked { path, next_sequence: 6 }),
+    ]
+}
+
+#[test]
+fn every_frame_has_its_registered_type_and_a_name() {
+    for (frame_type, frame) in every_frame() {
+        assert_eq!(frame.frame_type(), frame_type);
+        assert_eq!(crate::wire::varint::get(&encoded(&frame)).unwrap().0, frame_type);
+        assert_ne!(frame.kind(), "unknown");
+    }
+    assert_eq!(types::name(0x21), "unknown");
+}
+
+#[test]
+fn multipath_frames_are_these_bytes() {
+    // RFC 10069 §4; the registry has BACKUP below AVAILABLE.
+    let path = PathId(3);
+    let ecn = Some(EcnCounts { ect0: 1, ect1: 2, ce: 3 });
+    let cases = [
+        // Path, largest 9, delay 5, one more range, 3 packets, gap of 3, 3 packets.
+        (ack(Some(path), &[1..=3, 7..=9], None), vec![0x3e, 3, 9, 5, 1, 2, 2, 2]),
+        (ack(Some(path), &[1..=3, 7..=9], ecn), vec![0x3f, 3, 9, 5, 1, 2, 2, 2, 1, 2, 3]),
+        (Frame::PathAbandon { path, error: 0x3e }, vec![0x7e, 0x75, 3, 0x3e]),
+        (
+            Frame::PathAbandon { path, error: path::NO_CID_AVAILABLE_FOR_PATH },
+            vec![0x7e, 0x75, 3, 0x7e, 0x77],
+        ),
+        (Frame::PathStatus { path, sequence: 5, status: Status::Backup }, vec![0x7e, 0x76, 3, 5]),
+        (Frame::PathStatus { path, sequence: 5, status: Status::Available }, vec![0x7e, 0x77, 3, 5]),
+        (new_connection_id(Some(path)), [vec![0x7e, 0x78, 3, 4, 2, 2, 0xaa, 0xbb], vec![0xcc; 16]].concat()),
+        (Frame::RetireConnectionId { path: Some(path), sequence: 6 }, vec![0x7e, 0x79, 3, 6]),
+        (Frame::MaxPathId(7), vec![0x7e, 0x7a, 7]),
+        (Frame::PathsBlocked(7), vec![0x7e, 0x7b, 7]),
+        (Frame::PathCidsBlocked { path, next_sequence: 6 }, vec![0x7e, 0x7c, 3, 6]),
+        (Frame::PathAbandon { path: PathId(u32::MAX), error: 0 }, {
+            vec![0x7e, 0x75, 0xc0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]
+        }),
+    ];
+    for (frame, bytes) in cases {
+        assert_eq!(encoded(&frame), bytes, "{frame:?}");
+        assert_eq!(read(&bytes), [Ok(frame)]);
+    }
+    assert_eq!(
+        [path::APPLICATION_ABANDON_PATH, path::PATH_RESOURCE_LIMIT_REACHED, path::PATH_UNSTABLE_OR_POOR],
+        [0x3e, 0x3e75, 0x3e76]
+    );
+}
+
+#[test]
+fn frames_of_rfc_9000_are_these_bytes() {
+    let cases = [
+        (ack(None, &[1..=3, 7..=9], None), vec![0x02, 9, 5, 1, 2, 2, 2]),
+        (ack(None, &[0..=0], None), vec![0x02, 0, 5, 0, 0]),
+        (new_connection_id(None), [vec![0x18, 4, 2, 2, 0xaa, 0xbb], vec![0xcc; 16]].concat()),
+        (
+            Frame::ConnectionClose(ConnectionClose::Transport {
+                code: ErrorCode(0xa),
+                frame_type: 0x06,
+                reason: Bytes::from_static(b"no"),
+            }),
+            vec![0x1c, 0xa, 6, 2, b'n', b'o'],
+        ),
+        (
+            Frame::Stream(Stream { id: StreamId(4), offset: 64, data: Bytes::from_static(b"x"), fin: true }),
+            vec![0x0f, 4, 0x40, 64, 1, b'x'],
+        ),
+    ];
+    for (frame, bytes) in cases {
+        assert_eq!(encoded(&frame), bytes, "{frame:?}");
+        assert_eq!(read(&bytes), [Ok(frame)]);
+    }
+}
+
+#[test]
+fn only_padding_acknowledgements_and_close_ask_for_no_acknowledgement() {
+    for (frame_type, frame) in every_frame() {
+        let silent = matches!(frame_type, 0x00 | 0x02 | 0x03 | 0x1c | 0x1d | 0x3e | 0x3f);
+        assert_eq!(frame.is_ack_eliciting(), !silent, "{}", frame.kind());
+    }
+}

@@ -1,0 +1,29 @@
+//! Which packets may carry which frames.
+
+use super::*;
+
+/// RFC 9000 §12.4 table 3 (I, H, 0, 1), RFC 9221 §4 and RFC 10069 §4.
+fn permitted_levels(frame_type: u64) -> &'static str {
+    match frame_type {
+        0x00 | 0x01 | 0x1c => "IH01",
+        0x02 | 0x03 | 0x06 => "IH1",
+        0x07 | 0x1b | 0x1e => "1",
+        0x3e | 0x3f | 0x3e75..=0x3e7c => "1",
+        _ => "01",
+    }
+}
+
+#[test]
+fn a_frame_is_permitted_exactly_where_the_table_says() {
+    let levels =
+        [('I', Level::Initial), ('H', Level::Handshake), ('0', Level::ZeroRtt), ('1', Level::OneRtt)];
+    let mut cells = 0;
+    for (frame_type, frame) in every_frame() {
+        for (letter, level) in levels {
+            let expected = permitted_levels(frame_type).contains(letter);
+            assert_eq!(frame.permitted_in(level), expected, "{} in {level:?}", frame.kind());
+            cells += 1;
+        }
+    }
+    assert_eq!(cells, 38 * 4);
+}

@@ -1,0 +1,194 @@
+//! Packet headers (RFC 9000 §17, RFC 8999): taken apart up to the protected part, and written.
+
+mod decode;
+mod encode;
+#[cfg(test)]
+mod tests;
+
+pub use decode::{destination_of, next_packet};
+pub use encode::{patch_length, put_retry_without_tag, put_version_negotiation};
+
+use super::connection_id::ConnectionId;
+use super::version::Version;
+use bytes::{Bytes, BytesMut};
+
+/// The bit that is set in long headers (RFC 8999 §5.1).
+pub const LONG: u8 = 0x80;
+/// The bit that is set in every packet of QUIC v1 but Version Negotiation (RFC 9000 §17.2, §17.3.1).
+pub const FIXED: u8 = 0x40;
+
+/// The most versions that are taken from a Version Negotiation packet.
+pub const MAX_VERSIONS: usize = 256;
+
+/// The shortest packet with a short header: 5 bytes of header and 16 of tag, which is also the shortest stateless
+/// reset (RFC 9000 §10.3).
+pub const MIN_SHORT_PACKET: usize = 21;
+
+/// The bytes from the packet number on that removing header protection needs: 4 of packet number, 16 of sample
+/// (RFC 9001 §5.4.2).
+pub const PROTECTED_PART: usize = 4 + 16;
+
+/// The kind of a protected packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PacketKind {
+    /// Initial (RFC 9000 §17.2.2).
+    Initial {
+        /// From a Retry packet or a NEW_TOKEN frame; empty if there is none.
+        token: Bytes,
+    },
+    /// 0-RTT (RFC 9000 §17.2.3).
+    ZeroRtt,
+    /// Handshake (RFC 9000 §17.2.4).
+    Handshake,
+    /// 1-RTT, the packet with a short header (RFC 9000 §17.3.1).
+    OneRtt,
+}
+
+/// A packet whose protection is still on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProtectedPacket {
+    /// What kind of packet it is.
+    pub kind: PacketKind,
+    /// The version; that of a short header is not on the wire and given as [`Version::V1`].
+    pub version: Version,
+    /// The destination connection ID.
+    pub destination: ConnectionId,
+    /// The source connection ID, empty in a short header.
+    pub source: ConnectionId,
+    /// This packet only, with its header. After a long header at least [`PROTECTED_PART`] bytes follow
+    /// `number_offset`; a short packet may be a stateless reset and only has [`MIN_SHORT_PACKET`] bytes.
+    pub bytes: BytesMut,
+    /// Where the packet number starts in `bytes`.
+    pub number_offset: usize,
+}
+
+/// The first packet of a datagram.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Incoming {
+    /// A packet with protection.
+    Protected(ProtectedPacket),
+    /// Retry (RFC 9000 §17.2.5). Its token is not empty.
+    Retry {
+        /// The version.
+        version: Version,
+        /// The destination connection ID.
+        destination: ConnectionId,
+        /// The source connection ID.
+        source: ConnectionId,
+        /// What the client has to return.
+        token: Bytes,
+        /// The integrity tag (RFC 9001 §5.8).
+        tag: [u8; 16],
+        /// The whole packet, tag included.
+        bytes: Bytes,
+    },
+    /// Version Negotiation (RFC 9000 §17.2.1).
+    VersionNegotiation {
+        /// The destination connection ID.
+        destination: ConnectionId,
+        /// The source connection ID.
+        source: ConnectionId,
+        /// The versions that the server speaks: at least one and the first [`MAX_VERSIONS`] of them at most.
+        versions: Vec<Version>,
+    },
+    /// A long header of a version that this endpoint does not speak (RFC 8999 §5.1).
+    UnsupportedVersion {
+        /// The version.
+        version: Version,
+        /// The destination connection ID, up to 255 bytes.
+        destination: Bytes,
+        /// The source connection ID, up to 255 bytes.
+        source: Bytes,
+    },
+}
+
+/// Which keys protect a 1-RTT packet: they alternate with every key update (RFC 9001 §6).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum KeyPhase {
+    /// The bit is 0, as with the first keys.
+    #[default]
+    Zero,
+    /// The bit is 1.
+    One,
+}
+
+impl KeyPhase {
+    /// Its bit in the first byte of a short header.
+    pub const BIT: u8 = 0x04;
+
+    /// The phase in `first`, the first byte of a short header without its protection.
+    pub const fn of(first: u8) -> Self {
+        if first & Self::BIT == 0 { Self::Zero } else { Self::One }
+    }
+
+    /// The phase after the next key update.
+    pub const fn next(self) -> Self {
+        match self {
+            Self::Zero => Self::One,
+            Self::One => Self::Zero,
+        }
+    }
+}
+
+/// Whether a reserved bit is set in `first`, the first byte of a packet without its header protection. The peer must
+/// not set them, but that is an error only in a packet that authenticates (RFC 9000 §17.2, §17.3.1).
+pub const fn has_reserved_bits(first: u8) -> bool {
+    let reserved = if first & LONG == 0 { 0x18 } else { 0x0c };
+    first & reserved != 0
+}
+
+/// The kind of a long header that is followed by a packet number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LongKind {
+    /// Initial (RFC 9000 §17.2.2).
+    Initial,
+    /// 0-RTT (RFC 9000 §17.2.3).
+    ZeroRtt,
+    /// Handshake (RFC 9000 §17.2.4).
+    Handshake,
+}
+
+/// A long header to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LongHeader<'a> {
+    /// The kind of packet.
+    pub kind: LongKind,
+    /// The version.
+    pub version: Version,
+    /// The destination connection ID.
+    pub destination: ConnectionId,
+    /// The source connection ID.
+    pub source: ConnectionId,
+    /// The token of an Initial packet, ignored in others.
+    pub token: &'a [u8],
+}
+
+/// A short header to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShortHeader {
+    /// The destination connection ID.
+    pub destination: ConnectionId,
+    /// Which keys protect the packet.
+    pub key_phase: KeyPhase,
+    /// The latency spin bit (RFC 9000 §17.4).
+    pub spin: bool,
+}
+
+/// Where the parts of a header are that was written: offsets from the start of the buffer, which may hold other
+/// packets before this one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeaderLayout {
+    /// Where the two bytes of Length are; a short header has none.
+    pub length_offset: Option<usize>,
+    /// Where the packet number is. The payload follows it.
+    pub number_offset: usize,
+    /// The size of the packet number, 1 to 4 bytes.
+    pub number_length: usize,
+}
+
+impl HeaderLayout {
+    /// Where the payload starts.
+    pub fn payload_offset(&self) -> usize {
+        self.number_offset + self.number_length
+    }
+}

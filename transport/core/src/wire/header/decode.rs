@@ -1,0 +1,161 @@
+//! Taking a datagram apart into packets (RFC 9000 §12.2).
+
+use super::{
+    FIXED, Incoming, LONG, MAX_VERSIONS, MIN_SHORT_PACKET, PROTECTED_PART, PacketKind, ProtectedPacket,
+};
+use crate::error::Dropped;
+use crate::wire::connection_id::ConnectionId;
+use crate::wire::cursor::{Reader, SliceReader, Truncated};
+use crate::wire::version::Version;
+use bytes::{Bytes, BytesMut};
+
+/// Splits the first packet off a datagram; what is left may be more packets (RFC 9000 §12.2).
+///
+/// `short_id_length` is the length of the connection IDs that this endpoint issues: short headers do not say. On
+/// error nothing is left of the datagram. The packet is [`Dropped::Malformed`] if its header ends early, a connection
+/// ID has more than 20 bytes in version 1, the fixed bit is 0, Length exceeds the datagram, or a Retry has no token.
+/// Checks that need keys or the connection, among them that a short packet is long enough for its sample, are not
+/// made here, so that a stateless reset can still be recognised in [`ProtectedPacket::bytes`].
+pub fn next_packet(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incoming, Dropped> {
+    let packet = split_packet(datagram, short_id_length);
+    if packet.is_err() {
+        datagram.clear();
+    }
+    packet
+}
+
+/// The destination connection ID of the first packet, `None` if there is none or it has more than 20 bytes. Reads no
+/// more than that: a datagram that has a destination can still be malformed.
+pub fn destination_of(datagram: &[u8], short_id_length: usize) -> Option<ConnectionId> {
+    let mut reader = SliceReader::new(datagram);
+    let first = reader.u8().ok()?;
+    let length = if first & LONG == 0 {
+        short_id_length
+    } else {
+        reader.u32().ok()?;
+        usize::from(reader.u8().ok()?)
+    };
+    ConnectionId::new(reader.bytes(length).ok()?)
+}
+
+impl From<Truncated> for Dropped {
+    fn from(_: Truncated) -> Self {
+        Self::Malformed
+    }
+}
+
+fn split_packet(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incoming, Dropped> {
+    let mut reader = SliceReader::new(datagram);
+    let first = reader.u8()?;
+    if first & LONG == 0 {
+        return split_short(datagram, short_id_length);
+    }
+    let version = Version(reader.u32()?);
+    if version == Version::NEGOTIATION {
+        return version_negotiation(datagram.split().freeze());
+    }
+    if version != Version::V1 {
+        return unsupported_version(datagram.split().freeze());
+    }
+    if first & FIXED == 0 {
+        return Err(Dropped::Malformed);
+    }
+    match first & 0x30 {
+        0x30 => retry(datagram.split().freeze()),
+        _ => split_long(datagram),
+    }
+}
+
+fn split_short(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incoming, Dropped> {
+    let mut reader = SliceReader::new(datagram);
+    let fixed = reader.u8()? & FIXED != 0;
+    let destination = connection_id(reader.bytes(short_id_length)?)?;
+    if !fixed || datagram.len() < MIN_SHORT_PACKET {
+        return Err(Dropped::Malformed);
+    }
+    Ok(Incoming::Protected(ProtectedPacket {
+        kind: PacketKind::OneRtt,
+        version: Version::V1,
+        destination,
+        source: ConnectionId::EMPTY,
+        number_offset: 1 + destination.len(),
+        bytes: datagram.split(),
+    }))
+}
+
+/// Splits off an Initial, 0-RTT or Handshake packet of version 1 whose fixed bit was checked.
+fn split_long(datagram: &mut BytesMut) -> Result<Incoming, Dropped> {
+    let mut reader = SliceReader::new(datagram);
+    let first = reader.u8()?;
+    let version = Version(reader.u32()?);
+    let destination = short_prefixed_id(&mut reader)?;
+    let source = short_prefixed_id(&mut reader)?;
+    let kind = match first & 0x30 {
+        0x00 => PacketKind::Initial { token: Bytes::copy_from_slice(reader.prefixed()?) },
+        0x10 => PacketKind::ZeroRtt,
+        _ => PacketKind::Handshake,
+    };
+    let length = usize::try_from(reader.varint()?).map_err(|_| Dropped::Malformed)?;
+    if length > reader.remaining() || length < PROTECTED_PART {
+        return Err(Dropped::Malformed);
+    }
+    let number_offset = datagram.len() - reader.remaining();
+    // Within the datagram: `length` is at most what follows `number_offset`.
+    let bytes = datagram.split_to(number_offset + length);
+    Ok(Incoming::Protected(ProtectedPacket { kind, version, destination, source, bytes, number_offset }))
+}
+
+/// The form that all versions share (RFC 8999 §5.1), after the first byte: version and both connection IDs.
+fn invariant_header(reader: &mut Reader) -> Result<(Version, Bytes, Bytes), Truncated> {
+    reader.u8()?;
+    let version = Version(reader.u32()?);
+    let length = usize::from(reader.u8()?);
+    let destination = reader.bytes(length)?;
+    let length = usize::from(reader.u8()?);
+    let source = reader.bytes(length)?;
+    Ok((version, destination, source))
+}
+
+fn unsupported_version(datagram: Bytes) -> Result<Incoming, Dropped> {
+    let (version, destination, source) = invariant_header(&mut Reader::new(datagram))?;
+    Ok(Incoming::UnsupportedVersion { version, destination, source })
+}
+
+/// A Version Negotiation packet takes the whole datagram (RFC 9000 §17.2.1). Connection IDs of more than 20 bytes
+/// are none of ours, which have to be echoed.
+fn version_negotiation(datagram: Bytes) -> Result<Incoming, Dropped> {
+    let mut reader = Reader::new(datagram);
+    let (_, destination, source) = invariant_header(&mut reader)?;
+    let (destination, source) = (connection_id(&destination)?, connection_id(&source)?);
+    if reader.is_empty() || !reader.remaining().is_multiple_of(4) {
+        return Err(Dropped::Malformed);
+    }
+    let count = (reader.remaining() / 4).min(MAX_VERSIONS);
+    let versions = (0..count).map(|_| reader.u32().map(Version)).collect::<Result<_, _>>()?;
+    Ok(Incoming::VersionNegotiation { destination, source, versions })
+}
+
+/// A Retry packet takes the whole datagram: it has no Length (RFC 9000 §12.2, §17.2.5).
+fn retry(datagram: Bytes) -> Result<Incoming, Dropped> {
+    let bytes = datagram.clone();
+    let mut reader = Reader::new(datagram);
+    let (version, destination, source) = invariant_header(&mut reader)?;
+    let (destination, source) = (connection_id(&destination)?, connection_id(&source)?);
+    let token_length = reader.remaining().checked_sub(16).ok_or(Dropped::Malformed)?;
+    let token = reader.bytes(token_length)?;
+    let tag = reader.array()?;
+    if token.is_empty() {
+        // RFC 9000 §17.2.5.2: a client MUST discard it.
+        return Err(Dropped::Malformed);
+    }
+    Ok(Incoming::Retry { version, destination, source, token, tag, bytes })
+}
+
+fn connection_id(bytes: &[u8]) -> Result<ConnectionId, Dropped> {
+    ConnectionId::new(bytes).ok_or(Dropped::Malformed)
+}
+
+fn short_prefixed_id(reader: &mut SliceReader<'_>) -> Result<ConnectionId, Dropped> {
+    let length = usize::from(reader.u8()?);
+    connection_id(reader.bytes(length)?)
+}

@@ -1,0 +1,25 @@
+//! Bytes on the wire: packets, frames and transport parameters, decoded into types that cannot be wrong.
+//!
+//! Nothing in here panics on network input, indexes a slice, or allocates or loops beyond the bytes that are present.
+#![deny(clippy::indexing_slicing)]
+
+pub mod connection_id;
+pub mod cursor;
+pub mod frame;
+pub mod header;
+pub mod packet_number;
+pub mod transport_parameters;
+pub mod varint;
+pub mod version;
+
+pub use connection_id::{ConnectionId, ResetToken};
+pub use cursor::{Reader, Truncated};
+pub use frame::{
+    Ack, AckRanges, ConnectionClose, Crypto, EcnCounts, Frame, FrameReader, NewConnectionId, ResetStream,
+    Status, StopSending, Stream,
+};
+pub use header::{
+    HeaderLayout, Incoming, KeyPhase, LongHeader, LongKind, PacketKind, ProtectedPacket, ShortHeader,
+};
+pub use transport_parameters::{PreferredAddress, TransportParameters};
+pub use version::Version;
