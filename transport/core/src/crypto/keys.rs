@@ -1,0 +1,226 @@
+//! Encryption levels, cipher suites, and the derivation of keys from secrets.
+
+use ring::{aead, hkdf};
+use std::fmt;
+
+/// An encryption level (RFC 9001 §2.1), in the order of the handshake.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Level {
+    /// Initial packets: keys that everybody can derive.
+    Initial,
+    /// 0-RTT packets.
+    ZeroRtt,
+    /// Handshake packets.
+    Handshake,
+    /// 1-RTT packets.
+    OneRtt,
+}
+
+/// A TLS 1.3 cipher suite that protects QUIC packets (RFC 9001 §5.3).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Suite {
+    /// TLS_AES_128_GCM_SHA256.
+    Aes128Gcm,
+    /// TLS_AES_256_GCM_SHA384.
+    Aes256Gcm,
+    /// TLS_CHACHA20_POLY1305_SHA256.
+    ChaCha20Poly1305,
+}
+
+impl Suite {
+    /// Bytes that sealing adds to a packet: the authentication tag, the same for every suite (RFC 9001 §5.3).
+    pub const TAG_LENGTH: usize = 16;
+
+    /// The suite with this TLS code point (RFC 8446 §B.4), `None` for suites that QUIC does not use here.
+    pub const fn from_code_point(code_point: u16) -> Option<Self> {
+        match code_point {
+            0x1301 => Some(Self::Aes128Gcm),
+            0x1302 => Some(Self::Aes256Gcm),
+            0x1303 => Some(Self::ChaCha20Poly1305),
+            _ => None,
+        }
+    }
+
+    /// Packets that may be sealed with one key (RFC 9001 §6.6), counted over all paths (RFC 10069 §2.4).
+    pub const fn confidentiality_limit(self) -> u64 {
+        match self {
+            Self::Aes128Gcm | Self::Aes256Gcm => 1 << 23,
+            // More than there are packet numbers, so that it never comes into play on one path.
+            Self::ChaCha20Poly1305 => 1 << 62,
+        }
+    }
+
+    /// Packets that may fail authentication in one connection, over all its keys and paths (RFC 9001 §6.6).
+    pub const fn integrity_limit(self) -> u64 {
+        match self {
+            Self::Aes128Gcm | Self::Aes256Gcm => 1 << 52,
+            Self::ChaCha20Poly1305 => 1 << 36,
+        }
+    }
+
+    /// Bytes of a secret: the output of the suite's hash function.
+    pub const fn secret_length(self) -> usize {
+        match self {
+            Self::Aes128Gcm | Self::ChaCha20Poly1305 => 32,
+            Self::Aes256Gcm => 48,
+        }
+    }
+
+    pub(super) fn hkdf(self) -> hkdf::Algorithm {
+        match self {
+            Self::Aes128Gcm | Self::ChaCha20Poly1305 => hkdf::HKDF_SHA256,
+            Self::Aes256Gcm => hkdf::HKDF_SHA384,
+        }
+    }
+
+    pub(super) fn aead(self) -> &'static aead::Algorithm {
+        match self {
+            Self::Aes128Gcm => &aead::AES_128_GCM,
+            Self::Aes256Gcm => &aead::AES_256_GCM,
+            Self::ChaCha20Poly1305 => &aead::CHACHA20_POLY1305,
+        }
+    }
+
+    pub(super) fn header_protection(self) -> &'static aead::quic::Algorithm {
+        match self {
+            Self::Aes128Gcm => &aead::quic::AES_128,
+            Self::Aes256Gcm => &aead::quic::AES_256,
+            Self::ChaCha20Poly1305 => &aead::quic::CHACHA20,
+        }
+    }
+}
+
+impl fmt::Display for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Aes128Gcm => "TLS_AES_128_GCM_SHA256",
+            Self::Aes256Gcm => "TLS_AES_256_GCM_SHA384",
+            Self::ChaCha20Poly1305 => "TLS_CHACHA20_POLY1305_SHA256",
+        })
+    }
+}
+
+/// A secret of at most 48 bytes, which keys are derived from. It is not shown in logs and is wiped when dropped.
+#[derive(Clone)]
+pub struct Secret {
+    length: u8,
+    bytes: [u8; Self::MAX_LENGTH],
+}
+
+impl Secret {
+    /// The longest secret, that of SHA-384, in bytes.
+    pub const MAX_LENGTH: usize = 48;
+
+    /// The secret with these bytes, `None` if there are more than 48.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut secret = Self { length: u8::try_from(bytes.len()).ok()?, bytes: [0; Self::MAX_LENGTH] };
+        secret.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(secret)
+    }
+
+    /// Its bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    }
+
+    /// The secret of the generation of 1-RTT keys after this one (RFC 9001 §6.1).
+    pub(super) fn updated(&self, suite: Suite) -> Self {
+        let mut next = Self { length: self.length, bytes: [0; Self::MAX_LENGTH] };
+        let length = usize::from(self.length);
+        if let Some(bytes) = next.bytes.get_mut(..length) {
+            expand_label(suite.hkdf(), self.as_slice(), b"quic ku", bytes);
+        }
+        next
+    }
+}
+
+impl AsRef<[u8]> for Secret {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.bytes = [0; Self::MAX_LENGTH];
+        // Keeps the compiler from seeing that the zeros are never read.
+        std::hint::black_box(&self.bytes);
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// A number of bytes that HKDF gives out.
+struct Length(usize);
+
+impl hkdf::KeyType for Length {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+/// HKDF-Expand-Label with an empty context (RFC 8446 §7.1), filling `out` of at most 48 bytes.
+pub(super) fn expand_label(algorithm: hkdf::Algorithm, secret: &[u8], label: &[u8], out: &mut [u8]) {
+    expand_label_from(&hkdf::Prk::new_less_safe(algorithm, secret), label, out);
+}
+
+/// [`expand_label`] from a secret that HKDF-Extract gave out.
+pub(super) fn expand_label_from(secret: &hkdf::Prk, label: &[u8], out: &mut [u8]) {
+    const PREFIX: &[u8] = b"tls13 ";
+    let length = u16::try_from(out.len()).expect("keys and secrets are short").to_be_bytes();
+    let label_length = u8::try_from(PREFIX.len() + label.len()).expect("labels are constants of RFC 9001");
+    let info: [&[u8]; 5] = [&length, &[label_length], PREFIX, label, &[0]];
+    secret.expand(&info, Length(out.len())).and_then(|okm| okm.fill(out)).expect(
+        "HKDF gives up to 255 times the length of its hash, and `out` has the length that was asked for",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limits_are_those_of_the_rfc() {
+        // RFC 9001 §6.6.
+        for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm] {
+            assert_eq!((suite.confidentiality_limit(), suite.integrity_limit()), (1 << 23, 1 << 52));
+        }
+        assert_eq!(Suite::ChaCha20Poly1305.integrity_limit(), 1 << 36);
+        assert!(Suite::ChaCha20Poly1305.confidentiality_limit() >= 1 << 62);
+    }
+
+    #[test]
+    fn only_the_suites_of_quic_have_code_points() {
+        let suites: Vec<_> = (0x1300..0x1306).filter_map(Suite::from_code_point).collect();
+        assert_eq!(suites, [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305]);
+        assert_eq!(Suite::Aes256Gcm.to_string(), "TLS_AES_256_GCM_SHA384");
+    }
+
+    #[test]
+    fn a_secret_keeps_its_bytes_and_does_not_show_them() {
+        let secret = Secret::new(&[7; 48]).unwrap();
+        assert_eq!(secret.as_slice(), [7; 48]);
+        assert_eq!(format!("{secret:?}"), "Secret(..)");
+        assert!(Secret::new(&[7; 49]).is_none());
+        assert!(Secret::new(&[7; 300]).is_none());
+    }
+
+    #[test]
+    fn an_updated_secret_is_that_of_the_rfc() {
+        // RFC 9001 §A.5.
+        let secret = [
+            0x9a, 0xc3, 0x12, 0xa7, 0xf8, 0x77, 0x46, 0x8e, 0xbe, 0x69, 0x42, 0x27, 0x48, 0xad, 0x00, 0xa1,
+            0x54, 0x43, 0xf1, 0x82, 0x03, 0xa0, 0x7d, 0x60, 0x60, 0xf6, 0x88, 0xf3, 0x0f, 0x21, 0x63, 0x2b,
+        ];
+        let updated = Secret::new(&secret).unwrap().updated(Suite::ChaCha20Poly1305);
+        let expected = [
+            0x12, 0x23, 0x50, 0x47, 0x55, 0x03, 0x6d, 0x55, 0x63, 0x42, 0xee, 0x93, 0x61, 0xd2, 0x53, 0x42,
+            0x1a, 0x82, 0x6c, 0x9e, 0xcd, 0xf3, 0xc7, 0x14, 0x86, 0x84, 0xb3, 0x6b, 0x71, 0x48, 0x81, 0xf9,
+        ];
+        assert_eq!(updated.as_slice(), expected);
+    }
+}

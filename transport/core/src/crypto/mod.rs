@@ -1,0 +1,16 @@
+//! TLS and packet protection (RFC 9001), with the nonce of the multipath extension (RFC 10069 §2.4).
+//!
+//! Nothing in here panics on network input. TLS is BoringSSL's, behind [`session`]; packets are protected with ring.
+#![deny(clippy::indexing_slicing)]
+
+pub mod initial;
+pub mod keys;
+pub mod one_rtt;
+pub mod protect;
+pub mod reset;
+pub mod retry;
+pub mod session;
+pub mod token;
+
+#[cfg(test)]
+mod vectors;

@@ -1,0 +1,355 @@
+//! Keys of 1-RTT packets and their updates (RFC 9001 §6), one sequence of generations for all paths (RFC 10069 §2.4).
+
+use crate::PathId;
+use crate::crypto::keys::{Secret, Suite};
+use crate::crypto::protect::{HeaderKey, PacketKey, Unprotected, nonce};
+use crate::error::{Dropped, ErrorCode, PacketError};
+use crate::wire::header::{HeaderLayout, KeyPhase};
+use bytes::{Bytes, BytesMut};
+use std::collections::BTreeMap;
+
+/// Which generation of keys opened a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Generation {
+    /// The one before the current: a late packet.
+    Previous,
+    /// The current one.
+    Current,
+    /// The one after: the peer updated its keys, and so did this endpoint on opening the packet.
+    Next,
+}
+
+/// Why this endpoint may not update its keys now (RFC 9001 §6.1, §6.5).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+pub enum UpdateNotPermitted {
+    /// No packet of the current generation was acknowledged yet.
+    #[error("no packet of the current key phase was acknowledged")]
+    Unacknowledged,
+    /// Keys of the generation before are still kept for late packets.
+    #[error("keys of the previous key phase are still in use")]
+    PreviousInUse,
+}
+
+/// How near the keys are to the limits of the AEAD (RFC 9001 §6.6).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LimitState {
+    /// Far away.
+    Fine,
+    /// Half of the packets that one key may seal are sealed: update the keys.
+    UpdateSoon,
+    /// A limit is reached: nothing more may be sealed with these keys or opened; close with AEAD_LIMIT_REACHED.
+    Reached,
+}
+
+/// How often keys may be used (RFC 9001 §6.6), counted in packets over all paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AeadLimits {
+    /// Packets sealed with one key.
+    pub confidentiality: u64,
+    /// Packets that fail to authenticate, over all keys of the connection.
+    pub integrity: u64,
+}
+
+impl AeadLimits {
+    /// The limits of `suite`.
+    pub const fn of(suite: Suite) -> Self {
+        Self { confidentiality: suite.confidentiality_limit(), integrity: suite.integrity_limit() }
+    }
+}
+
+/// What a path did in the current generation. Packet numbers of different paths do not compare.
+#[derive(Clone, Copy, Default, Debug)]
+struct PathUse {
+    /// The first packet number sealed.
+    first_sealed: Option<u64>,
+    /// The lowest and the highest packet number opened.
+    opened: Option<(u64, u64)>,
+}
+
+/// The 1-RTT keys of a connection.
+#[derive(Debug)]
+pub struct OneRttKeys {
+    suite: Suite,
+    phase: KeyPhase,
+    local: Generated,
+    remote: Generated,
+    /// Derived ahead of time, so that a packet that updates the keys takes no longer to open (RFC 9001 §6.3, §9.5).
+    next_remote: Generated,
+    previous_remote: Option<PacketKey>,
+    seal_header: HeaderKey,
+    open_header: HeaderKey,
+    paths: BTreeMap<PathId, PathUse>,
+    usage: Usage,
+    acknowledgement: Acknowledgement,
+    answer: Answer,
+}
+
+/// A secret and the key derived from it.
+#[derive(Debug)]
+struct Generated {
+    secret: Secret,
+    key: PacketKey,
+}
+
+impl Generated {
+    fn new(suite: Suite, secret: Secret) -> Self {
+        let key = PacketKey::new(suite, secret.as_slice());
+        Self { secret, key }
+    }
+
+    fn next(&self, suite: Suite) -> Self {
+        Self::new(suite, self.secret.updated(suite))
+    }
+}
+
+/// Counters against the limits of the AEAD.
+#[derive(Clone, Copy, Debug)]
+struct Usage {
+    limits: AeadLimits,
+    /// Packets sealed with the current key, on all paths.
+    sealed: u64,
+    /// Packets that failed to authenticate since the connection began, on all paths.
+    failed: u64,
+}
+
+/// Whether the peer confirmed the current generation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Acknowledgement {
+    /// No packet sealed with it was acknowledged.
+    Awaited,
+    /// At least one was.
+    Received,
+}
+
+/// Whether the peer uses the current generation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Answer {
+    /// No packet sealed with it was opened.
+    Awaited,
+    /// At least one was.
+    Received,
+}
+
+impl OneRttKeys {
+    /// The first generation, from the secrets that TLS gave for writing and for reading. Secrets of `suite` have
+    /// [`Suite::secret_length`] bytes; longer than 48 there are none.
+    pub fn new(suite: Suite, local_secret: &[u8], remote_secret: &[u8]) -> Self {
+        let secret = |bytes| Secret::new(bytes).expect("TLS 1.3 secrets have at most 48 bytes");
+        let remote = Generated::new(suite, secret(remote_secret));
+        Self {
+            suite,
+            phase: KeyPhase::Zero,
+            local: Generated::new(suite, secret(local_secret)),
+            next_remote: remote.next(suite),
+            remote,
+            previous_remote: None,
+            seal_header: HeaderKey::new(suite, local_secret),
+            open_header: HeaderKey::new(suite, remote_secret),
+            paths: BTreeMap::new(),
+            usage: Usage { limits: AeadLimits::of(suite), sealed: 0, failed: 0 },
+            acknowledgement: Acknowledgement::Awaited,
+            answer: Answer::Awaited,
+        }
+    }
+
+    /// The same keys with other limits, lower than those of the suite.
+    pub fn with_limits(mut self, limits: AeadLimits) -> Self {
+        self.usage.limits = limits;
+        self
+    }
+
+    /// The suite of the keys.
+    pub fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// The key phase that short headers carry now.
+    pub fn phase(&self) -> KeyPhase {
+        self.phase
+    }
+
+    /// Seals a packet as [`SealKey::seal`](crate::crypto::protect::SealKey::seal) does, and counts it. The header was
+    /// written with the current [`OneRttKeys::phase`].
+    #[expect(clippy::too_many_arguments, reason = "where the packet is and what its nonce is, nothing else")]
+    pub fn seal(
+        &mut self,
+        packet: &mut Vec<u8>,
+        start: usize,
+        layout: &HeaderLayout,
+        path: PathId,
+        number: u64,
+    ) {
+        debug_assert_eq!(
+            packet.get(start).map(|first| KeyPhase::of(*first)),
+            Some(self.phase),
+            "header of another phase"
+        );
+        self.usage.sealed += 1;
+        self.paths.entry(path).or_default().first_sealed.get_or_insert(number);
+        let key = &self.local.key;
+        key.seal(packet, start, layout, nonce(key.iv(), path, number));
+        self.seal_header.protect(packet, start, layout);
+    }
+
+    /// Removes the mask from the header of `packet`, as [`OpenKey::unprotect`](crate::crypto::protect::OpenKey::unprotect).
+    pub fn unprotect(&self, packet: &mut [u8], number_offset: usize) -> Result<Unprotected, Dropped> {
+        self.open_header.unprotect(packet, number_offset)
+    }
+
+    /// Authenticates and decrypts `packet`, whose unmasked header has key phase `phase` and ends at `payload_offset`.
+    ///
+    /// If it belongs to the next generation the keys are updated, those for sealing too (RFC 9001 §6.2). Closes with
+    /// KEY_UPDATE_ERROR if the peer may not have updated its keys, and with AEAD_LIMIT_REACHED if too many packets
+    /// failed to authenticate.
+    #[expect(clippy::too_many_arguments, reason = "the packet, what its header said and what its nonce is")]
+    pub fn open(
+        &mut self,
+        packet: BytesMut,
+        payload_offset: usize,
+        phase: KeyPhase,
+        path: PathId,
+        number: u64,
+    ) -> Result<(Bytes, Generation), PacketError> {
+        let generation = self.generation(phase, path, number);
+        let key = match (generation, &self.previous_remote) {
+            (Generation::Previous, Some(previous)) => previous,
+            (Generation::Previous | Generation::Next, _) => &self.next_remote.key,
+            (Generation::Current, _) => &self.remote.key,
+        };
+        let payload = match key.open(packet, payload_offset, path, number) {
+            Ok(payload) => payload,
+            Err(dropped) => return Err(self.failed(dropped)),
+        };
+        if generation == Generation::Next {
+            self.check_update(path, number)?;
+            self.rotate();
+        }
+        if generation != Generation::Previous {
+            self.answer = Answer::Received;
+            let opened = &mut self.paths.entry(path).or_default().opened;
+            let (lowest, highest) = opened.unwrap_or((number, number));
+            *opened = Some((lowest.min(number), highest.max(number)));
+        }
+        Ok((payload, generation))
+    }
+
+    /// Notes that the peer acknowledged packet `number` of `path`.
+    pub fn on_acknowledged(&mut self, path: PathId, number: u64) {
+        if self.acknowledgement == Acknowledgement::Received {
+            return;
+        }
+        let first = self.paths.get(&path).and_then(|path| path.first_sealed);
+        if first.is_some_and(|first| number >= first) {
+            self.acknowledgement = Acknowledgement::Received;
+        }
+    }
+
+    /// Whether the peer acknowledged a packet of the current generation. Three times the largest PTO after that, the
+    /// next update may begin (RFC 9001 §6.5, RFC 10069 §2.5).
+    pub fn is_acknowledged(&self) -> bool {
+        self.acknowledgement == Acknowledgement::Received
+    }
+
+    /// Whether keys of the generation before are kept.
+    pub fn has_previous(&self) -> bool {
+        self.previous_remote.is_some()
+    }
+
+    /// Whether a packet of the current generation was opened, so that the time of the previous one runs out
+    /// (RFC 9001 §6.5). False after an update from here until the peer followed.
+    pub fn is_answered(&self) -> bool {
+        self.answer == Answer::Received
+    }
+
+    /// Drops the keys of the generation before, unless the peer still uses them for all that is known. Due three times
+    /// the largest PTO after [`OneRttKeys::is_answered`] became true (RFC 9001 §6.5, RFC 10069 §2.5).
+    pub fn discard_previous(&mut self) {
+        if self.is_answered() {
+            self.previous_remote = None;
+        }
+    }
+
+    /// Moves to the next generation, so that the packets sealed from here on ask the peer to follow. The caller has
+    /// seen the handshake confirmed (RFC 9001 §6.1).
+    pub fn initiate_update(&mut self) -> Result<(), UpdateNotPermitted> {
+        if !self.is_acknowledged() {
+            return Err(UpdateNotPermitted::Unacknowledged);
+        }
+        if self.has_previous() {
+            return Err(UpdateNotPermitted::PreviousInUse);
+        }
+        self.rotate();
+        Ok(())
+    }
+
+    /// Forgets a path that is gone for good; packets of its id are not opened any more.
+    pub fn forget_path(&mut self, path: PathId) {
+        self.paths.remove(&path);
+    }
+
+    /// How near the keys are to their limits.
+    pub fn limits(&self) -> LimitState {
+        let Usage { limits, sealed, failed } = self.usage;
+        if sealed >= limits.confidentiality || failed >= limits.integrity {
+            LimitState::Reached
+        } else if sealed >= limits.confidentiality / 2 {
+            LimitState::UpdateSoon
+        } else {
+            LimitState::Fine
+        }
+    }
+
+    /// Which generation sealed the packet, going by its key phase and, where that leaves two, by its number: the
+    /// previous one if the path has opened no earlier packet of the current one (RFC 9001 §6.5).
+    fn generation(&self, phase: KeyPhase, path: PathId, number: u64) -> Generation {
+        if phase == self.phase {
+            return Generation::Current;
+        }
+        let opened = self.paths.get(&path).and_then(|path| path.opened);
+        let is_late = opened.is_none_or(|(lowest, _)| number < lowest);
+        if self.has_previous() && is_late { Generation::Previous } else { Generation::Next }
+    }
+
+    /// Whether the peer was free to update, given that packet `number` of `path` opened with the next keys.
+    fn check_update(&self, path: PathId, number: u64) -> Result<(), PacketError> {
+        if self.usage.sealed == 0 {
+            // RFC 9001 §6.2: it cannot have seen an acknowledgement sealed with the current keys.
+            let reason = "keys updated twice without awaiting an acknowledgement";
+            return Err(ErrorCode::KEY_UPDATE_ERROR.because(reason).into());
+        }
+        let opened = self.paths.get(&path).and_then(|path| path.opened);
+        if opened.is_some_and(|(_, highest)| number < highest) {
+            // RFC 9001 §6.4.
+            let reason = "old keys were used for a higher packet number than new keys";
+            return Err(ErrorCode::KEY_UPDATE_ERROR.because(reason).into());
+        }
+        Ok(())
+    }
+
+    fn rotate(&mut self) {
+        let next_remote = self.next_remote.next(self.suite);
+        let remote = std::mem::replace(&mut self.next_remote, next_remote);
+        self.previous_remote = Some(std::mem::replace(&mut self.remote, remote).key);
+        self.local = self.local.next(self.suite);
+        self.phase = self.phase.next();
+        self.paths.clear();
+        self.usage.sealed = 0;
+        self.acknowledgement = Acknowledgement::Awaited;
+        self.answer = Answer::Awaited;
+    }
+
+    fn failed(&mut self, dropped: Dropped) -> PacketError {
+        if dropped != Dropped::Undecryptable {
+            return dropped.into();
+        }
+        self.usage.failed += 1;
+        if self.usage.failed >= self.usage.limits.integrity {
+            // RFC 9001 §6.6.
+            return ErrorCode::AEAD_LIMIT_REACHED.because("too many packets failed to authenticate").into();
+        }
+        dropped.into()
+    }
+}
+
+#[cfg(test)]
+mod tests;

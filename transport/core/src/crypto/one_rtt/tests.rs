@@ -1,0 +1,279 @@
+use super::*;
+use crate::error::TransportError;
+use crate::wire::connection_id::ConnectionId;
+use crate::wire::header::ShortHeader;
+use std::collections::HashSet;
+
+const FAST: PathId = PathId(0);
+const SLOW: PathId = PathId(1);
+
+struct Pair {
+    client: OneRttKeys,
+    server: OneRttKeys,
+}
+
+fn pair(suite: Suite) -> Pair {
+    let (a, b) = (vec![1; suite.secret_length()], vec![2; suite.secret_length()]);
+    Pair { client: OneRttKeys::new(suite, &a, &b), server: OneRttKeys::new(suite, &b, &a) }
+}
+
+/// A packet with two bytes of packet number and an 8-byte connection ID.
+struct Sealed {
+    bytes: Vec<u8>,
+    path: PathId,
+    number: u64,
+}
+
+fn seal(keys: &mut OneRttKeys, path: PathId, number: u64) -> Sealed {
+    let mut bytes = Vec::new();
+    let destination = ConnectionId::new(&[9; 8]).unwrap();
+    let layout = ShortHeader { destination, key_phase: keys.phase(), spin: false }.put(&mut bytes, number, 2);
+    bytes.extend_from_slice(&number.to_be_bytes());
+    keys.seal(&mut bytes, 0, &layout, path, number);
+    Sealed { bytes, path, number }
+}
+
+fn open(keys: &mut OneRttKeys, packet: &Sealed) -> Result<Generation, PacketError> {
+    let mut bytes = BytesMut::from(packet.bytes.as_slice());
+    let header = keys.unprotect(&mut bytes, 9)?;
+    let phase = KeyPhase::of(header.first);
+    let (payload, generation) =
+        keys.open(bytes, 9 + header.number_length, phase, packet.path, packet.number)?;
+    assert_eq!(payload.as_ref(), packet.number.to_be_bytes());
+    Ok(generation)
+}
+
+fn forged(mut packet: Sealed) -> Sealed {
+    *packet.bytes.last_mut().unwrap() ^= 1;
+    packet
+}
+
+impl Pair {
+    /// One packet each way on the fast path, acknowledged, so that the client may update.
+    fn exchange(&mut self, number: u64) {
+        let packet = seal(&mut self.client, FAST, number);
+        open(&mut self.server, &packet).unwrap();
+        let answer = seal(&mut self.server, FAST, number);
+        open(&mut self.client, &answer).unwrap();
+        self.client.on_acknowledged(FAST, number);
+        self.server.on_acknowledged(FAST, number);
+    }
+}
+
+fn code(result: Result<Generation, PacketError>) -> ErrorCode {
+    match result {
+        Err(PacketError::Close(TransportError { code, .. })) => code,
+        other => panic!("{other:?}"),
+    }
+}
+
+const UNDECRYPTABLE: Result<Generation, PacketError> = Err(PacketError::Dropped(Dropped::Undecryptable));
+
+#[test]
+fn both_directions_work_with_every_suite() {
+    for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
+        let mut pair = pair(suite);
+        let packet = seal(&mut pair.client, SLOW, 3);
+        assert_eq!(open(&mut pair.server, &packet), Ok(Generation::Current));
+        let packet = seal(&mut pair.server, SLOW, 3);
+        assert_eq!(open(&mut pair.client, &packet), Ok(Generation::Current));
+        assert_eq!(open(&mut pair.server, &packet), UNDECRYPTABLE);
+    }
+}
+
+#[test]
+fn an_update_is_followed_by_the_peer_and_again_and_again() {
+    let mut pair = pair(Suite::Aes128Gcm);
+    for round in 0..5 {
+        pair.exchange(10 * round);
+        let phase = pair.client.phase();
+        pair.client.initiate_update().unwrap();
+        assert_eq!(pair.client.phase(), phase.next());
+        let packet = seal(&mut pair.client, FAST, 10 * round + 1);
+        assert_eq!(open(&mut pair.server, &packet), Ok(Generation::Next));
+        assert_eq!(pair.server.phase(), pair.client.phase());
+        let answer = seal(&mut pair.server, FAST, 10 * round + 1);
+        assert!(!pair.client.is_answered());
+        assert_eq!(open(&mut pair.client, &answer), Ok(Generation::Current));
+        assert!(pair.client.is_answered());
+        pair.client.discard_previous();
+        pair.server.discard_previous();
+    }
+}
+
+#[test]
+fn late_packets_of_the_old_phase_still_open_on_every_path() {
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.exchange(0);
+    let late_fast = seal(&mut pair.client, FAST, 1);
+    let late_slow: Vec<_> = (0..3).map(|number| seal(&mut pair.client, SLOW, number)).collect();
+    pair.client.initiate_update().unwrap();
+    let update = seal(&mut pair.client, FAST, 2);
+    assert_eq!(open(&mut pair.server, &update), Ok(Generation::Next));
+    assert_eq!(open(&mut pair.server, &late_fast), Ok(Generation::Previous));
+    assert_eq!(open(&mut pair.server, &late_slow[0]), Ok(Generation::Previous));
+    // The slow path moves on to the new phase, and then an old packet arrives there too.
+    let update = seal(&mut pair.client, SLOW, 3);
+    assert_eq!(open(&mut pair.server, &update), Ok(Generation::Current));
+    assert_eq!(open(&mut pair.server, &late_slow[1]), Ok(Generation::Previous));
+    pair.server.discard_previous();
+    assert_eq!(open(&mut pair.server, &late_slow[2]), UNDECRYPTABLE);
+}
+
+#[test]
+fn packets_of_a_peer_that_has_not_followed_yet_open() {
+    let mut pair = pair(Suite::Aes256Gcm);
+    pair.exchange(0);
+    pair.client.initiate_update().unwrap();
+    let unaware = seal(&mut pair.server, SLOW, 0);
+    assert_eq!(open(&mut pair.client, &unaware), Ok(Generation::Previous));
+    // The old keys stay until the peer is seen to follow.
+    pair.client.discard_previous();
+    let unaware = seal(&mut pair.server, FAST, 1);
+    assert_eq!(open(&mut pair.client, &unaware), Ok(Generation::Previous));
+}
+
+#[test]
+fn both_sides_may_update_at_the_same_time() {
+    let mut pair = pair(Suite::ChaCha20Poly1305);
+    pair.exchange(0);
+    pair.client.initiate_update().unwrap();
+    pair.server.initiate_update().unwrap();
+    let (a, b) = (seal(&mut pair.client, FAST, 1), seal(&mut pair.server, FAST, 1));
+    assert_eq!(open(&mut pair.server, &a), Ok(Generation::Current));
+    assert_eq!(open(&mut pair.client, &b), Ok(Generation::Current));
+}
+
+#[test]
+fn an_update_needs_an_acknowledgement_and_that_old_keys_are_gone() {
+    // RFC 9001 §6.1, §6.5.
+    let mut pair = pair(Suite::Aes128Gcm);
+    assert_eq!(pair.client.initiate_update(), Err(UpdateNotPermitted::Unacknowledged));
+    pair.exchange(0);
+    assert_eq!(pair.client.initiate_update(), Ok(()));
+    assert_eq!(pair.client.initiate_update(), Err(UpdateNotPermitted::Unacknowledged));
+    // Acknowledgements of packets of the old phase, or of paths that sent nothing since, do not count.
+    seal(&mut pair.client, FAST, 7);
+    pair.client.on_acknowledged(FAST, 0);
+    pair.client.on_acknowledged(SLOW, 9);
+    assert!(!pair.client.is_acknowledged());
+    pair.client.on_acknowledged(FAST, 7);
+    assert!(pair.client.is_acknowledged());
+    assert_eq!(pair.client.initiate_update(), Err(UpdateNotPermitted::PreviousInUse));
+}
+
+#[test]
+fn a_peer_that_updates_twice_without_awaiting_an_acknowledgement_is_an_error() {
+    // RFC 9001 §6.2.
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.exchange(0);
+    pair.client.initiate_update().unwrap();
+    let first = seal(&mut pair.client, FAST, 1);
+    assert_eq!(open(&mut pair.server, &first), Ok(Generation::Next));
+    // The server sends nothing, and the client pretends that it did.
+    pair.client.on_acknowledged(FAST, 1);
+    pair.client.previous_remote = None;
+    pair.client.initiate_update().unwrap();
+    let second = seal(&mut pair.client, FAST, 2);
+    assert_eq!(code(open(&mut pair.server, &second)), ErrorCode::KEY_UPDATE_ERROR);
+}
+
+#[test]
+fn old_keys_for_a_higher_packet_number_on_the_same_path_are_an_error() {
+    // RFC 9001 §6.4.
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.exchange(0);
+    let high = seal(&mut pair.client, FAST, 9);
+    let high_elsewhere = seal(&mut pair.client, SLOW, 9);
+    assert_eq!(open(&mut pair.server, &high), Ok(Generation::Current));
+    assert_eq!(open(&mut pair.server, &high_elsewhere), Ok(Generation::Current));
+    pair.client.initiate_update().unwrap();
+    let low = seal(&mut pair.client, FAST, 5);
+    assert_eq!(code(open(&mut pair.server, &low)), ErrorCode::KEY_UPDATE_ERROR);
+    // Numbers of another path do not matter.
+    let third = seal(&mut pair.client, PathId(2), 0);
+    assert_eq!(open(&mut pair.server, &third), Ok(Generation::Next));
+}
+
+#[test]
+fn a_forged_packet_of_the_other_phase_updates_nothing() {
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.exchange(0);
+    pair.client.initiate_update().unwrap();
+    let update = forged(seal(&mut pair.client, FAST, 1));
+    assert_eq!(open(&mut pair.server, &update), UNDECRYPTABLE);
+    assert_eq!((pair.server.phase(), pair.server.has_previous()), (KeyPhase::Zero, false));
+    let update = seal(&mut pair.client, FAST, 2);
+    assert_eq!(open(&mut pair.server, &update), Ok(Generation::Next));
+}
+
+#[test]
+fn sealed_packets_of_all_paths_count_towards_the_limit_and_an_update_resets_it() {
+    let limits = AeadLimits { confidentiality: 8, integrity: 100 };
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.client = pair.client.with_limits(limits);
+    let mut states = Vec::new();
+    for number in 0..4 {
+        for path in [FAST, SLOW] {
+            states.push(pair.client.limits());
+            seal(&mut pair.client, path, number);
+        }
+    }
+    let (fine, soon) = ([LimitState::Fine; 4], [LimitState::UpdateSoon; 4]);
+    assert_eq!(states, [fine, soon].concat());
+    assert_eq!(pair.client.limits(), LimitState::Reached);
+    pair.client.on_acknowledged(SLOW, 3);
+    pair.client.initiate_update().unwrap();
+    assert_eq!(pair.client.limits(), LimitState::Fine);
+}
+
+#[test]
+fn failed_packets_of_all_paths_and_generations_count_until_the_connection_closes() {
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.server = pair.server.with_limits(AeadLimits { confidentiality: 100, integrity: 4 });
+    pair.exchange(0);
+    for path in [FAST, SLOW] {
+        let packet = forged(seal(&mut pair.client, path, 1));
+        assert_eq!(open(&mut pair.server, &packet), UNDECRYPTABLE);
+    }
+    pair.client.initiate_update().unwrap();
+    let update = seal(&mut pair.client, FAST, 2);
+    assert_eq!(open(&mut pair.server, &update), Ok(Generation::Next));
+    let packet = forged(seal(&mut pair.client, SLOW, 2));
+    assert_eq!(open(&mut pair.server, &packet), UNDECRYPTABLE);
+    assert_eq!(pair.server.limits(), LimitState::Fine);
+    // Packets that are not even decrypted do not count.
+    let short = Sealed { bytes: vec![0x40; 20], path: FAST, number: 0 };
+    assert_eq!(open(&mut pair.server, &short), Err(Dropped::Malformed.into()));
+    let packet = forged(seal(&mut pair.client, FAST, 3));
+    assert_eq!(code(open(&mut pair.server, &packet)), ErrorCode::AEAD_LIMIT_REACHED);
+    assert_eq!(pair.server.limits(), LimitState::Reached);
+}
+
+#[test]
+fn no_generation_path_and_number_seal_alike() {
+    let mut pair = pair(Suite::Aes128Gcm);
+    let mut tags = HashSet::new();
+    for _generation in 0..3 {
+        for path in 0..4 {
+            for number in 0..8 {
+                let sealed = seal(&mut pair.client, PathId(path), number);
+                assert!(tags.insert(sealed.bytes[sealed.bytes.len() - 16..].to_vec()));
+            }
+        }
+        pair.client.on_acknowledged(FAST, 7);
+        pair.client.previous_remote = None;
+        pair.client.initiate_update().unwrap();
+    }
+    assert_eq!(tags.len(), 3 * 4 * 8);
+}
+
+#[test]
+fn a_forgotten_path_leaves_no_state() {
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.exchange(0);
+    seal(&mut pair.client, SLOW, 0);
+    pair.client.forget_path(SLOW);
+    assert_eq!(pair.client.paths.keys().copied().collect::<Vec<_>>(), [FAST]);
+    assert_eq!(pair.client.suite(), Suite::Aes128Gcm);
+}

@@ -1,0 +1,231 @@
+//! Packet protection: the AEAD over header and payload, and the mask over the header (RFC 9001 §5).
+
+use crate::PathId;
+use crate::crypto::keys::{Suite, expand_label};
+use crate::error::Dropped;
+use crate::wire::header::HeaderLayout;
+use bytes::{Bytes, BytesMut};
+use ring::aead::quic::HeaderProtectionKey;
+use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey};
+use std::fmt;
+
+/// Bytes from the start of the packet number to the sample of header protection (RFC 9001 §5.4.2).
+const SAMPLE_OFFSET: usize = 4;
+/// Bytes that header protection samples, the same for every suite.
+const SAMPLE_LENGTH: usize = 16;
+/// The bit that long headers have in their first byte (RFC 9000 §17.2).
+const LONG_FORM: u8 = 0x80;
+
+/// The fewest bytes of payload that a packet with a packet number of `number_length` bytes must have before it is
+/// sealed, so that there is something to sample (RFC 9001 §5.4.2): PADDING makes up the rest.
+pub const fn shortest_payload(number_length: usize) -> usize {
+    SAMPLE_OFFSET.saturating_sub(number_length)
+}
+
+/// The AEAD nonce of packet `number` on `path` (RFC 10069 §2.4): the 96 bits of the path ID and the packet number,
+/// exclusive-or `iv`. On path 0 it is the nonce of RFC 9001 §5.3.
+pub fn nonce(iv: &[u8; 12], path: PathId, number: u64) -> [u8; 12] {
+    let position = u128::from(path.0) << 64 | u128::from(number);
+    let mut nonce = *iv;
+    // The 12 low-order bytes of the 16 of `position`.
+    for (byte, mask) in nonce.iter_mut().zip(position.to_be_bytes().into_iter().skip(4)) {
+        *byte ^= mask;
+    }
+    nonce
+}
+
+/// What header protection hid.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unprotected {
+    /// The first byte, without its mask.
+    pub first: u8,
+    /// The packet number as sent, its low-order 8 × `number_length` bits.
+    pub truncated: u32,
+    /// Bytes of packet number that were sent, 1 to 4.
+    pub number_length: usize,
+}
+
+/// Seals packets of one direction with one key.
+#[derive(Debug)]
+pub struct SealKey {
+    packet: PacketKey,
+    header: HeaderKey,
+}
+
+impl SealKey {
+    /// The key derived from `secret` (RFC 9001 §5.1).
+    pub fn new(suite: Suite, secret: &[u8]) -> Self {
+        Self { packet: PacketKey::new(suite, secret), header: HeaderKey::new(suite, secret) }
+    }
+
+    /// Seals the packet that starts at `start` and ends `packet`: encrypts its payload in place, appends the tag and
+    /// masks the header. Offsets of `layout` count from the start of `packet`.
+    ///
+    /// The header's Length already counts the tag, and the payload has at least [`shortest_payload`] bytes.
+    #[expect(clippy::too_many_arguments, reason = "where the packet is and what its nonce is, nothing else")]
+    pub fn seal(&self, packet: &mut Vec<u8>, start: usize, layout: &HeaderLayout, path: PathId, number: u64) {
+        self.packet.seal(packet, start, layout, nonce(&self.packet.iv, path, number));
+        self.header.protect(packet, start, layout);
+    }
+}
+
+/// Opens packets of one direction with one key.
+#[derive(Debug)]
+pub struct OpenKey {
+    packet: PacketKey,
+    header: HeaderKey,
+}
+
+impl OpenKey {
+    /// The key derived from `secret` (RFC 9001 §5.1).
+    pub fn new(suite: Suite, secret: &[u8]) -> Self {
+        Self { packet: PacketKey::new(suite, secret), header: HeaderKey::new(suite, secret) }
+    }
+
+    /// Removes the mask from the header of `packet`, in place. `number_offset` counts from the start of `packet`.
+    ///
+    /// Nothing is authenticated yet. Fails on packets too short to sample (RFC 9001 §5.4.2).
+    pub fn unprotect(&self, packet: &mut [u8], number_offset: usize) -> Result<Unprotected, Dropped> {
+        self.header.unprotect(packet, number_offset)
+    }
+
+    /// Authenticates and decrypts `packet`, whose header is unmasked and ends at `payload_offset`, and returns the
+    /// payload without copying it.
+    pub fn open(
+        &self,
+        packet: BytesMut,
+        payload_offset: usize,
+        path: PathId,
+        number: u64,
+    ) -> Result<Bytes, Dropped> {
+        self.packet.open(packet, payload_offset, path, number)
+    }
+}
+
+/// An AEAD key with its IV.
+pub(super) struct PacketKey {
+    aead: LessSafeKey,
+    iv: [u8; 12],
+}
+
+impl PacketKey {
+    pub(super) fn new(suite: Suite, secret: &[u8]) -> Self {
+        let mut key = [0; 32];
+        let key = key.get_mut(..suite.aead().key_len()).expect("AEAD keys have at most 32 bytes");
+        expand_label(suite.hkdf(), secret, b"quic key", key);
+        let mut iv = [0; 12];
+        expand_label(suite.hkdf(), secret, b"quic iv", &mut iv);
+        let aead = UnboundKey::new(suite.aead(), key).expect("the key has the length of the algorithm");
+        Self { aead: LessSafeKey::new(aead), iv }
+    }
+
+    pub(super) fn iv(&self) -> &[u8; 12] {
+        &self.iv
+    }
+
+    pub(super) fn seal(&self, packet: &mut Vec<u8>, start: usize, layout: &HeaderLayout, nonce: [u8; 12]) {
+        let header_length = layout.number_offset + layout.number_length - start;
+        let (header, payload) = packet
+            .get_mut(start..)
+            .and_then(|packet| packet.split_at_mut_checked(header_length))
+            .expect("the layout describes a header that was written at `start`");
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self
+            .aead
+            .seal_in_place_separate_tag(nonce, Aad::from(header), payload)
+            .expect("a packet is far shorter than what the AEAD can seal");
+        packet.extend_from_slice(tag.as_ref());
+    }
+
+    pub(super) fn open(
+        &self,
+        mut packet: BytesMut,
+        payload_offset: usize,
+        path: PathId,
+        number: u64,
+    ) -> Result<Bytes, Dropped> {
+        if payload_offset > packet.len() {
+            return Err(Dropped::Malformed);
+        }
+        let mut payload = packet.split_off(payload_offset);
+        let nonce = Nonce::assume_unique_for_key(nonce(&self.iv, path, number));
+        let length = self
+            .aead
+            .open_in_place(nonce, Aad::from(&packet), &mut payload)
+            .map_err(|_| Dropped::Undecryptable)?
+            .len();
+        payload.truncate(length);
+        Ok(payload.freeze())
+    }
+}
+
+impl fmt::Debug for PacketKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacketKey").finish_non_exhaustive()
+    }
+}
+
+/// A header protection key (RFC 9001 §5.4). It outlives key updates.
+pub(super) struct HeaderKey(HeaderProtectionKey);
+
+impl HeaderKey {
+    pub(super) fn new(suite: Suite, secret: &[u8]) -> Self {
+        let algorithm = suite.header_protection();
+        let mut key = [0; 32];
+        let key = key.get_mut(..algorithm.key_len()).expect("header protection keys have at most 32 bytes");
+        expand_label(suite.hkdf(), secret, b"quic hp", key);
+        Self(HeaderProtectionKey::new(algorithm, key).expect("the key has the length of the algorithm"))
+    }
+
+    /// Masks the header of the sealed packet at `start`.
+    pub(super) fn protect(&self, packet: &mut [u8], start: usize, layout: &HeaderLayout) {
+        let number_offset = layout.number_offset - start;
+        packet
+            .get_mut(start..)
+            .and_then(|packet| {
+                let [first_mask, number_mask @ ..] = self.mask(packet, number_offset)?;
+                let first = packet.first_mut()?;
+                *first ^= first_mask & hidden_bits(*first);
+                let number = packet.get_mut(number_offset..number_offset + layout.number_length)?;
+                number.iter_mut().zip(number_mask).for_each(|(byte, mask)| *byte ^= mask);
+                Some(())
+            })
+            .expect("the payload has at least the bytes that `shortest_payload` asks for");
+    }
+
+    /// Unmasks the header of `packet`, which starts at its first byte.
+    pub(super) fn unprotect(&self, packet: &mut [u8], number_offset: usize) -> Result<Unprotected, Dropped> {
+        let [first_mask, number_mask @ ..] = self.mask(packet, number_offset).ok_or(Dropped::Malformed)?;
+        let first = packet.first_mut().ok_or(Dropped::Malformed)?;
+        *first ^= first_mask & hidden_bits(*first);
+        let first = *first;
+        // RFC 9000 §17.2, §17.3.1: the two low-order bits are the length of the packet number, less one.
+        let number_length = usize::from(first & 0x03) + 1;
+        let number = packet.get_mut(number_offset..).ok_or(Dropped::Malformed)?;
+        let mut truncated = 0;
+        for (byte, mask) in number.iter_mut().zip(number_mask).take(number_length) {
+            *byte ^= mask;
+            truncated = truncated << 8 | u32::from(*byte);
+        }
+        Ok(Unprotected { first, truncated, number_length })
+    }
+
+    fn mask(&self, packet: &[u8], number_offset: usize) -> Option<[u8; 5]> {
+        let sample = packet.get(number_offset.checked_add(SAMPLE_OFFSET)?..)?.get(..SAMPLE_LENGTH)?;
+        self.0.new_mask(sample).ok()
+    }
+}
+
+impl fmt::Debug for HeaderKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeaderKey").finish_non_exhaustive()
+    }
+}
+
+/// The bits of the first byte that header protection hides: 4 of a long header, 5 of a short one (RFC 9001 §5.4.1).
+fn hidden_bits(first: u8) -> u8 {
+    if first & LONG_FORM != 0 { 0x0f } else { 0x1f }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+//! The TLS 1.3 handshake over CRYPTO frames (RFC 9001 §4), done by BoringSSL. This module and those below it are the only
+//! ones that know BoringSSL.
+#![expect(unsafe_code, reason = "BoringSSL's QUIC interface has no safe binding")]
+
+mod alert;
+mod callbacks;
+mod client;
+mod server;
+
+pub use crate::crypto::keys::Secret;
+pub use alert::alert_name;
+pub use client::{ClientTls, ClientTlsBuilder, Verify};
+pub use server::{Identity, ServerTls, ServerTlsBuilder};
+
+use crate::connection::Role;
+use crate::crypto::keys::{Level, Suite};
+use crate::error::{ErrorCode, TransportError};
+use boring::error::ErrorStack;
+use boring::ssl::{NameType, Ssl, SslContextBuilder, SslContextRef, SslMethod, SslSession, SslVersion};
+use boring_sys as ffi;
+use bytes::Bytes;
+use callbacks::{METHOD, STATE, State, to_ffi};
+use foreign_types::ForeignTypeRef;
+use std::ffi::c_int;
+use std::fmt;
+use std::path::PathBuf;
+
+/// CRYPTO bytes that the peer may send after the handshake, over the whole connection: some hundred session tickets.
+pub const POST_HANDSHAKE_LIMIT: usize = 128 * 1024;
+/// Session tickets that are kept; older ones are dropped.
+pub const MAX_TICKETS: usize = 8;
+
+/// Called with each line of a key log (the format of NSS), without its line break.
+pub type KeyLog = Box<dyn Fn(&str) + Send + Sync>;
+
+/// What TLS wants done. Outputs are to be taken in order.
+#[derive(Debug)]
+pub enum SessionOutput {
+    /// Send `data` in CRYPTO frames of `level`.
+    Send {
+        /// The level.
+        level: Level,
+        /// The bytes, continuing the earlier ones of the level.
+        data: Bytes,
+    },
+    /// The secret for packets of `level` that the peer sends.
+    ReadSecret {
+        /// The level.
+        level: Level,
+        /// The cipher suite.
+        suite: Suite,
+        /// The secret.
+        secret: Secret,
+    },
+    /// The secret for packets of `level` that this endpoint sends.
+    WriteSecret {
+        /// The level.
+        level: Level,
+        /// The cipher suite.
+        suite: Suite,
+        /// The secret.
+        secret: Secret,
+    },
+    /// A session ticket arrived: see [`Session::take_tickets`].
+    Ticket,
+}
+
+/// What lets a client resume a session, opaque and as secret as the session was.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ticket(pub Vec<u8>);
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ticket({} bytes)", self.0.len())
+    }
+}
+
+/// Why TLS cannot be set up as configured.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsConfigError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Not the PEM that it should be.
+    #[error("{what} is not valid PEM: {reason}")]
+    Pem {
+        /// What was read, with the name of its file.
+        what: String,
+        /// What BoringSSL says.
+        reason: String,
+    },
+    /// PEM without a certificate in it.
+    #[error("{0} contains no certificate")]
+    NoCertificate(String),
+    /// The private key belongs to another certificate.
+    #[error("the private key does not belong to the certificate")]
+    KeyMismatch,
+    /// An application protocol is empty or has more than 255 bytes, or there is none (RFC 9001 §8.1 requires one).
+    #[error("application protocols (ALPN) have 1 to 255 bytes, and there must be at least one")]
+    Alpn,
+    /// Groups for the key exchange that BoringSSL does not know.
+    #[error("unknown key exchange groups {list:?}: {reason}")]
+    Curves {
+        /// The list as configured.
+        list: String,
+        /// What BoringSSL says.
+        reason: String,
+    },
+    /// The server's name can be neither a host name nor an address.
+    #[error("{0:?} is neither a host name nor an IP address")]
+    ServerName(String),
+    /// The system has no root certificates where they usually are.
+    #[error("no root certificates of the system found; name a file with CA certificates")]
+    NoSystemRoots,
+    /// A session ticket that cannot be read.
+    #[error("the session ticket cannot be read")]
+    Ticket,
+    /// Another failure.
+    #[error("TLS: {0}")]
+    Tls(String),
+}
+
+impl From<ErrorStack> for TlsConfigError {
+    fn from(stack: ErrorStack) -> Self {
+        Self::Tls(alert::describe(&stack))
+    }
+}
+
+/// One TLS handshake, and what comes after it.
+pub struct Session {
+    ssl: Ssl,
+    post_handshake_bytes: usize,
+    /// The error that ended the session, repeated to whoever goes on.
+    failure: Option<TransportError>,
+}
+
+impl Session {
+    /// A client's session with the server of this name: a host name, which is also sent (RFC 6066 §3), or an IP address.
+    pub fn client(
+        tls: &ClientTls,
+        server_name: &str,
+        transport_parameters: &[u8],
+    ) -> Result<Self, TlsConfigError> {
+        let mut session = Self::new(tls.context(), Role::Client, transport_parameters)?;
+        tls.expect_name(&mut session.ssl, server_name)?;
+        Ok(session)
+    }
+
+    /// A server's session.
+    pub fn server(tls: &ServerTls, transport_parameters: &[u8]) -> Result<Self, TlsConfigError> {
+        let session = Self::new(tls.context(), Role::Server, transport_parameters)?;
+        let context = tls.early_data_context();
+        // SAFETY: `ssl` is valid, and BoringSSL copies the context before it returns.
+        let result = unsafe {
+            ffi::SSL_set_quic_early_data_context(session.ssl.as_ptr(), context.as_ptr(), context.len())
+        };
+        check(result)?;
+        Ok(session)
+    }
+
+    fn new(context: &SslContextRef, role: Role, transport_parameters: &[u8]) -> Result<Self, TlsConfigError> {
+        let mut ssl = Ssl::new(context)?;
+        ssl.set_ex_data(*STATE, State::default());
+        let (pointer, parameters) = (ssl.as_ptr(), transport_parameters);
+        // SAFETY: `ssl` is valid and not shared yet, the method table is static, and BoringSSL copies the parameters.
+        let result = unsafe {
+            match role {
+                Role::Client => ffi::SSL_set_connect_state(pointer),
+                Role::Server => ffi::SSL_set_accept_state(pointer),
+            }
+            ffi::SSL_set_quic_method(pointer, &METHOD)
+                & ffi::SSL_set_quic_transport_params(pointer, parameters.as_ptr(), parameters.len())
+        };
+        check(result)?;
+        Ok(Self { ssl, post_handshake_bytes: 0, failure: None })
+    }
+
+    /// Has a client offer to resume the session of `ticket`, without 0-RTT. To be called before [`Session::start`].
+    pub fn resume(&mut self, ticket: &Ticket) -> Result<(), TlsConfigError> {
+        let session = SslSession::from_der(&ticket.0).map_err(|_| TlsConfigError::Ticket)?;
+        // SAFETY: a session read from its bytes belongs to no other context.
+        unsafe { self.ssl.set_session(&session) }.map_err(|_| TlsConfigError::Ticket)
+    }
+
+    /// Begins a client's handshake: the ClientHello is the first output.
+    pub fn start(&mut self) -> Result<(), TransportError> {
+        self.advance()
+    }
+
+    /// Takes in the next CRYPTO bytes of `level` and drives the handshake with them.
+    ///
+    /// TLS alerts come back as CRYPTO_ERROR codes with a reason that people can read (RFC 9001 §4.8).
+    pub fn provide(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        if !self.is_handshaking() {
+            self.post_handshake_bytes = self.post_handshake_bytes.saturating_add(data.len());
+            if self.post_handshake_bytes > POST_HANDSHAKE_LIMIT {
+                let reason = "too much CRYPTO data after the handshake";
+                return Err(self.end(ErrorCode::CRYPTO_BUFFER_EXCEEDED.because(reason)));
+            }
+        }
+        // SAFETY: `ssl` is valid, and BoringSSL copies `data`.
+        let taken = unsafe {
+            ffi::SSL_provide_quic_data(self.ssl.as_ptr(), to_ffi(level), data.as_ptr(), data.len())
+        };
+        if taken != 1 {
+            let error = alert::refused(&ErrorStack::get());
+            return Err(self.end(error));
+        }
+        self.advance()
+    }
+
+    /// The next thing that TLS wants done.
+    pub fn poll(&mut self) -> Option<SessionOutput> {
+        self.state().outputs.pop_front()
+    }
+
+    /// Whether the handshake is not complete yet (RFC 9001 §4.1.1).
+    pub fn is_handshaking(&self) -> bool {
+        !self.ssl.is_init_finished()
+    }
+
+    /// The peer's transport parameters as it encoded them, once they arrived: not authenticated before the handshake is
+    /// complete (RFC 9001 §8.2). Empty ones count as none.
+    pub fn peer_transport_parameters(&self) -> Option<Vec<u8>> {
+        let (mut bytes, mut length) = (std::ptr::null(), 0);
+        // SAFETY: `ssl` is valid, and both places are written before they are read.
+        unsafe { ffi::SSL_get_peer_quic_transport_params(self.ssl.as_ptr(), &mut bytes, &mut length) };
+        if bytes.is_null() || length == 0 {
+            return None;
+        }
+        // SAFETY: BoringSSL gave out that many bytes, and nothing changes them while `self` is borrowed.
+        Some(unsafe { std::slice::from_raw_parts(bytes, length) }.to_vec())
+    }
+
+    /// The application protocol agreed on (RFC 7301).
+    pub fn alpn(&self) -> Option<Vec<u8>> {
+        self.ssl.selected_alpn_protocol().map(<[u8]>::to_vec)
+    }
+
+    /// The host name that the client asked for (RFC 6066 §3).
+    pub fn server_name(&self) -> Option<String> {
+        self.ssl.servername(NameType::HOST_NAME).map(str::to_owned)
+    }
+
+    /// The peer's certificates, its own first, each in DER.
+    pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
+        let chain = self.ssl.peer_cert_chain();
+        chain.into_iter().flatten().filter_map(|certificate| certificate.to_der().ok()).collect()
+    }
+
+    /// The cipher suite agreed on.
+    pub fn cipher_suite(&self) -> Option<Suite> {
+        self.ssl.current_cipher().and_then(|cipher| Suite::from_code_point(cipher.protocol_id()))
+    }
+
+    /// Whether the handshake resumed an earlier session.
+    pub fn is_resumed(&self) -> bool {
+        self.ssl.session_reused()
+    }
+
+    /// Takes the session tickets that arrived, at most [`MAX_TICKETS`], oldest first.
+    pub fn take_tickets(&mut self) -> Vec<Ticket> {
+        std::mem::take(&mut self.state().tickets).into()
+    }
+
+    fn advance(&mut self) -> Result<(), TransportError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let pointer = self.ssl.as_ptr();
+        let result = if self.is_handshaking() {
+            // SAFETY: `ssl` is valid and nothing borrows its state; its callbacks touch nothing else.
+            unsafe { ffi::SSL_do_handshake(pointer) }
+        } else {
+            // SAFETY: as above.
+            unsafe { ffi::SSL_process_quic_post_handshake(pointer) }
+        };
+        if result == 1 || self.is_waiting(result) {
+            return Ok(());
+        }
+        let stack = ErrorStack::get();
+        let alert = self.state().alert.take();
+        let error = alert::failure(alert, &stack, self.ssl.verify_result());
+        Err(self.end(error))
+    }
+
+    /// Whether a call that returned `result` only wants more data.
+    fn is_waiting(&self, result: c_int) -> bool {
+        // SAFETY: `ssl` is valid, and `result` comes from the last call on it.
+        self.is_handshaking()
+            && unsafe { ffi::SSL_get_error(self.ssl.as_ptr(), result) } == ffi::SSL_ERROR_WANT_READ
+    }
+
+    fn end(&mut self, error: TransportError) -> TransportError {
+        self.failure = Some(error.clone());
+        error
+    }
+
+    fn state(&mut self) -> &mut State {
+        self.ssl.ex_data_mut(*STATE).expect("the state is set when the session is made and lives as long")
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("handshaking", &self.is_handshaking())
+            .field("suite", &self.cipher_suite())
+            .field("failure", &self.failure)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A builder of contexts for TLS 1.3 alone (RFC 9001 §4.2).
+fn context_builder(keylog: Option<KeyLog>) -> Result<SslContextBuilder, TlsConfigError> {
+    let mut builder = SslContextBuilder::new(SslMethod::tls())?;
+    builder.set_min_proto_version(Some(SslVersion::TLS1_3))?;
+    builder.set_max_proto_version(Some(SslVersion::TLS1_3))?;
+    if let Some(keylog) = keylog {
+        builder.set_keylog_callback(move |_, line| keylog(line));
+    }
+    Ok(builder)
+}
+
+/// Application protocols as TLS encodes them: each after its length in a byte (RFC 7301 §3.1).
+fn encode_alpn(protocols: &[Vec<u8>]) -> Result<Vec<u8>, TlsConfigError> {
+    let mut encoded = Vec::new();
+    for protocol in protocols {
+        let length = u8::try_from(protocol.len()).ok().filter(|length| *length > 0);
+        encoded.push(length.ok_or(TlsConfigError::Alpn)?);
+        encoded.extend_from_slice(protocol);
+    }
+    if encoded.is_empty() { Err(TlsConfigError::Alpn) } else { Ok(encoded) }
+}
+
+/// Reads a file.
+fn read(path: &std::path::Path) -> Result<Vec<u8>, TlsConfigError> {
+    std::fs::read(path).map_err(|source| TlsConfigError::Read { path: path.to_owned(), source })
+}
+
+/// The outcome of a call that returns 1 on success.
+fn check(result: c_int) -> Result<(), TlsConfigError> {
+    if result == 1 { Ok(()) } else { Err(ErrorStack::get().into()) }
+}
+
+#[cfg(test)]
+mod tests;

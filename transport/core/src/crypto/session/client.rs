@@ -1,0 +1,189 @@
+//! TLS of clients: whom they trust and what they offer.
+
+use super::callbacks::keep_ticket;
+use super::{KeyLog, TlsConfigError, alert, context_builder, encode_alpn, read};
+use boring::ssl::{Ssl, SslContext, SslContextBuilder, SslContextRef, SslSessionCacheMode, SslVerifyMode};
+use boring::x509::X509;
+use boring::x509::verify::X509CheckFlags;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// Where systems keep their root certificates in one file: Debian, Fedora, openSUSE, Alpine and the BSDs.
+const BUNDLES: [&str; 5] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// Environment variables that name other root certificates.
+const OVERRIDES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+/// How a client makes sure that the server is who it says.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub enum Verify {
+    /// Its certificate goes back to one of the system's roots, or to those that the environment variables SSL_CERT_FILE
+    /// and SSL_CERT_DIR name instead.
+    #[default]
+    SystemRoots,
+    /// Its certificate goes back to one in this PEM file.
+    CaFile(PathBuf),
+    /// Its certificate goes back to one in this PEM.
+    CaPem(Vec<u8>),
+    /// Not at all: whoever is on the network path can read and change everything. For tests.
+    Insecure,
+}
+
+/// What a client decides about TLS. Cheap to clone; one serves many connections.
+#[derive(Clone)]
+pub struct ClientTls {
+    context: SslContext,
+    check: NameCheck,
+}
+
+/// Whether the certificate must be for the server's name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum NameCheck {
+    Required,
+    None,
+}
+
+impl ClientTls {
+    /// Begins a configuration that verifies against the system's roots.
+    pub fn builder() -> ClientTlsBuilder {
+        ClientTlsBuilder::default()
+    }
+
+    pub(super) fn context(&self) -> &SslContextRef {
+        &self.context
+    }
+
+    /// Has `ssl` ask for `name`, and accept no certificate of another.
+    pub(super) fn expect_name(&self, ssl: &mut Ssl, name: &str) -> Result<(), TlsConfigError> {
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        if let Ok(address) = bare.parse::<IpAddr>() {
+            // RFC 6066 §3: addresses are not sent as server name.
+            if self.check == NameCheck::Required {
+                ssl.verify_param_mut().set_ip(address)?;
+            }
+            return Ok(());
+        }
+        let host = name.strip_suffix('.').unwrap_or(name);
+        if host.is_empty() || host.len() > 253 || !host.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(TlsConfigError::ServerName(name.to_owned()));
+        }
+        let invalid = |_| TlsConfigError::ServerName(name.to_owned());
+        ssl.set_hostname(host).map_err(invalid)?;
+        if self.check == NameCheck::Required {
+            let parameters = ssl.verify_param_mut();
+            parameters.set_hostflags(X509CheckFlags::NO_PARTIAL_WILDCARDS);
+            parameters.set_host(host).map_err(invalid)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTls").field("check", &self.check).finish_non_exhaustive()
+    }
+}
+
+/// Collects what a client decides about TLS.
+#[derive(Default)]
+pub struct ClientTlsBuilder {
+    alpn: Vec<Vec<u8>>,
+    verify: Verify,
+    curves: Option<String>,
+    keylog: Option<KeyLog>,
+}
+
+impl ClientTlsBuilder {
+    /// Application protocols to offer, the preferred one first (RFC 7301). At least one is needed.
+    pub fn alpn<P: AsRef<[u8]>>(mut self, protocols: impl IntoIterator<Item = P>) -> Self {
+        self.alpn = protocols.into_iter().map(|protocol| protocol.as_ref().to_vec()).collect();
+        self
+    }
+
+    /// How the server is verified.
+    pub fn verify(mut self, verify: Verify) -> Self {
+        self.verify = verify;
+        self
+    }
+
+    /// Groups for the key exchange, separated by colons, such as `X25519:P-256`, instead of BoringSSL's choice. Without
+    /// post-quantum groups the ClientHello fits in one datagram.
+    pub fn curves(mut self, list: impl Into<String>) -> Self {
+        self.curves = Some(list.into());
+        self
+    }
+
+    /// Has `keylog` called with the secrets of each connection, for tools that decrypt captures.
+    pub fn keylog(mut self, keylog: KeyLog) -> Self {
+        self.keylog = Some(keylog);
+        self
+    }
+
+    /// Reads the certificates and makes the configuration.
+    pub fn build(self) -> Result<ClientTls, TlsConfigError> {
+        let mut context = context_builder(self.keylog)?;
+        context.set_alpn_protos(&encode_alpn(&self.alpn)?)?;
+        if let Some(list) = self.curves {
+            let unknown =
+                |stack| TlsConfigError::Curves { list: list.clone(), reason: alert::describe(&stack) };
+            context.set_curves_list(&list).map_err(unknown)?;
+        }
+        context.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
+        context.set_new_session_callback(|ssl, session| keep_ticket(ssl, &session));
+        let check = trust(&mut context, &self.verify)?;
+        Ok(ClientTls { context: context.build(), check })
+    }
+}
+
+impl fmt::Debug for ClientTlsBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTlsBuilder")
+            .field("alpn", &self.alpn)
+            .field("verify", &self.verify)
+            .field("curves", &self.curves)
+            .finish_non_exhaustive()
+    }
+}
+
+fn trust(context: &mut SslContextBuilder, verify: &Verify) -> Result<NameCheck, TlsConfigError> {
+    context.set_verify(SslVerifyMode::PEER);
+    match verify {
+        Verify::SystemRoots => trust_system(context)?,
+        Verify::CaFile(path) => add_roots(context, &read(path)?, &path.display().to_string())?,
+        Verify::CaPem(pem) => add_roots(context, pem, "the CA certificate")?,
+        Verify::Insecure => {
+            context.set_verify(SslVerifyMode::NONE);
+            return Ok(NameCheck::None);
+        }
+    }
+    Ok(NameCheck::Required)
+}
+
+fn trust_system(context: &mut SslContextBuilder) -> Result<(), TlsConfigError> {
+    context.set_default_verify_paths()?;
+    if OVERRIDES.iter().any(|name| std::env::var_os(name).is_some()) {
+        return Ok(());
+    }
+    let bundle =
+        BUNDLES.iter().map(Path::new).find(|path| path.is_file()).ok_or(TlsConfigError::NoSystemRoots)?;
+    Ok(context.set_ca_file(bundle)?)
+}
+
+fn add_roots(context: &mut SslContextBuilder, pem: &[u8], what: &str) -> Result<(), TlsConfigError> {
+    let certificates = X509::stack_from_pem(pem)
+        .map_err(|stack| TlsConfigError::Pem { what: what.to_owned(), reason: alert::describe(&stack) })?;
+    if certificates.is_empty() {
+        return Err(TlsConfigError::NoCertificate(what.to_owned()));
+    }
+    for certificate in certificates {
+        context.cert_store_mut().add_cert(certificate)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! TLS of servers: who they are and which protocols they speak.
+
+use super::{KeyLog, TlsConfigError, alert, context_builder, encode_alpn, read};
+use boring::pkey::{PKey, Private};
+use boring::ssl::{AlpnError, SslContext, SslContextBuilder, SslContextRef};
+use boring::x509::X509;
+use std::fmt;
+use std::path::PathBuf;
+
+/// A certificate chain, the server's own certificate first, with the private key of that one, in PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// In files.
+    Files {
+        /// The chain.
+        chain: PathBuf,
+        /// The key.
+        key: PathBuf,
+    },
+    /// In memory.
+    Pem {
+        /// The chain.
+        chain: Vec<u8>,
+        /// The key.
+        key: Vec<u8>,
+    },
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files { chain, key } => {
+                f.debug_struct("Files").field("chain", chain).field("key", key).finish()
+            }
+            Self::Pem { .. } => f.debug_struct("Pem").finish_non_exhaustive(),
+        }
+    }
+}
+
+/// What a server decides about TLS. Cheap to clone; one serves many connections.
+#[derive(Clone)]
+pub struct ServerTls {
+    context: SslContext,
+    early_data_context: Vec<u8>,
+}
+
+impl ServerTls {
+    /// Begins a configuration for the server of `identity`.
+    pub fn builder(identity: Identity) -> ServerTlsBuilder {
+        ServerTlsBuilder { identity, alpn: Vec::new(), keylog: None, early_data_context: b"hvq".to_vec() }
+    }
+
+    pub(super) fn context(&self) -> &SslContextRef {
+        &self.context
+    }
+
+    pub(super) fn early_data_context(&self) -> &[u8] {
+        &self.early_data_context
+    }
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTls").finish_non_exhaustive()
+    }
+}
+
+/// Collects what a server decides about TLS.
+pub struct ServerTlsBuilder {
+    identity: Identity,
+    alpn: Vec<Vec<u8>>,
+    keylog: Option<KeyLog>,
+    early_data_context: Vec<u8>,
+}
+
+impl ServerTlsBuilder {
+    /// Application protocols that the server speaks, the preferred one first (RFC 7301). At least one is needed.
+    pub fn alpn<P: AsRef<[u8]>>(mut self, protocols: impl IntoIterator<Item = P>) -> Self {
+        self.alpn = protocols.into_iter().map(|protocol| protocol.as_ref().to_vec()).collect();
+        self
+    }
+
+    /// Has `keylog` called with the secrets of each connection, for tools that decrypt captures.
+    pub fn keylog(mut self, keylog: KeyLog) -> Self {
+        self.keylog = Some(keylog);
+        self
+    }
+
+    /// Bytes, not none, that stand for the limits and settings that 0-RTT data relies on: tickets issued under other
+    /// bytes do not open 0-RTT (RFC 9001 §4.6.1). 0-RTT itself is off.
+    pub fn early_data_context(mut self, context: impl Into<Vec<u8>>) -> Self {
+        self.early_data_context = context.into();
+        self
+    }
+
+    /// Reads certificates and key and makes the configuration.
+    pub fn build(self) -> Result<ServerTls, TlsConfigError> {
+        let mut context = context_builder(self.keylog)?;
+        identify(&mut context, self.identity)?;
+        let preference = encode_alpn(&self.alpn)?;
+        context.set_alpn_select_callback(move |_, offered| {
+            // RFC 9001 §8.1: without a protocol in common the handshake fails with no_application_protocol.
+            select_alpn(&preference, offered).ok_or(AlpnError::ALERT_FATAL)
+        });
+        Ok(ServerTls { context: context.build(), early_data_context: self.early_data_context })
+    }
+}
+
+impl fmt::Debug for ServerTlsBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTlsBuilder")
+            .field("identity", &self.identity)
+            .field("alpn", &self.alpn)
+            .finish_non_exhaustive()
+    }
+}
+
+fn identify(context: &mut SslContextBuilder, identity: Identity) -> Result<(), TlsConfigError> {
+    let (chain_name, chain, key_name, key) = match identity {
+        Identity::Files { chain, key } => {
+            (chain.display().to_string(), read(&chain)?, key.display().to_string(), read(&key)?)
+        }
+        Identity::Pem { chain, key } => {
+            ("the certificate".to_owned(), chain, "the private key".to_owned(), key)
+        }
+    };
+    let certificates = X509::stack_from_pem(&chain)
+        .map_err(|stack| TlsConfigError::Pem { what: chain_name.clone(), reason: alert::describe(&stack) })?;
+    let mut certificates = certificates.into_iter();
+    let own = certificates.next().ok_or(TlsConfigError::NoCertificate(chain_name))?;
+    let key = PKey::<Private>::private_key_from_pem_passphrase(&key, b"")
+        .map_err(|stack| TlsConfigError::Pem { what: key_name, reason: alert::describe(&stack) })?;
+    if !own.public_key()?.public_eq(&key) {
+        return Err(TlsConfigError::KeyMismatch);
+    }
+    context.set_certificate(&own)?;
+    for certificate in certificates {
+        context.add_extra_chain_cert(certificate)?;
+    }
+    Ok(context.set_private_key(&key)?)
+}
+
+/// The first of the server's protocols that the client offers, both lists as TLS encodes them.
+fn select_alpn<'a>(preference: &[u8], offered: &'a [u8]) -> Option<&'a [u8]> {
+    protocols(preference).find_map(|wanted| protocols(offered).find(|offered| *offered == wanted))
+}
+
+/// The protocols of a list as TLS encodes it, up to where it breaks off.
+fn protocols(mut list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = list.split_first()?;
+        let (protocol, rest) = rest.split_at_checked(usize::from(*length))?;
+        list = rest;
+        Some(protocol)
+    })
+}

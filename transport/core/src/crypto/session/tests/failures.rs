@@ -1,0 +1,211 @@
+//! Handshakes that fail do so with the alert of the RFC and a reason for people.
+
+use super::*;
+
+/// The failure of a handshake between these two.
+fn failure(client: &ClientTls, server: &ServerTls, name: &str) -> Failure {
+    let (mut client, mut server) = sessions(client, server, name);
+    shake(&mut client, &mut server, 4096).unwrap_err()
+}
+
+/// The ClientHello of a client, with the type of one extension changed to one that nobody knows.
+fn hello_without(extension: u16) -> Vec<u8> {
+    let pki = pki();
+    let mut client = Session::client(&pki.client(), "example.test", b"client parameters").unwrap();
+    client.start().unwrap();
+    let mut hello: Vec<u8> = take(&mut client).data.iter().flat_map(|(_, data)| data.to_vec()).collect();
+    let u16_at = |hello: &[u8], at: usize| usize::from(u16::from_be_bytes([hello[at], hello[at + 1]]));
+    // RFC 8446 §4.1.2: header, version and random, session ID, cipher suites, compression methods, extensions.
+    let mut at = 4 + 2 + 32;
+    at += 1 + usize::from(hello[at]);
+    at += 2 + u16_at(&hello, at);
+    at += 1 + usize::from(hello[at]);
+    at += 2;
+    while u16_at(&hello, at) != usize::from(extension) {
+        at += 4 + u16_at(&hello, at + 2);
+    }
+    hello[at..at + 2].copy_from_slice(&[0xff, 0x77]);
+    hello
+}
+
+#[test]
+fn without_a_protocol_in_common_the_server_says_so() {
+    // RFC 9001 §8.1.
+    let pki = pki();
+    let client = ClientTls::builder().alpn(["other"]).verify(pki.verify()).build().unwrap();
+    let (side, error) = failure(&client, &pki.server(), "example.test");
+    assert_eq!(
+        (side, error.code, error.reason.as_ref()),
+        (Role::Server, ErrorCode::crypto(120), "no application protocol")
+    );
+}
+
+#[test]
+fn a_client_that_offers_no_protocol_is_refused() {
+    // RFC 9001 §8.1.
+    let mut server = Session::server(&pki().server(), b"server parameters").unwrap();
+    let error = server.provide(Level::Initial, &hello_without(16)).unwrap_err();
+    assert_eq!((error.code, error.reason.as_ref()), (ErrorCode::crypto(120), "no application protocol"));
+}
+
+#[test]
+fn a_client_without_transport_parameters_is_refused() {
+    // RFC 9001 §8.2.
+    let mut server = Session::server(&pki().server(), b"server parameters").unwrap();
+    let error = server.provide(Level::Initial, &hello_without(57)).unwrap_err();
+    assert_eq!(error.code, ErrorCode::crypto(109));
+    assert!(error.reason.starts_with("missing extension"), "{}", error.reason);
+}
+
+#[test]
+fn a_certificate_of_an_unknown_authority_is_refused_with_the_reason() {
+    let other = pki();
+    let (side, error) = failure(&other.client(), &pki().server(), "example.test");
+    assert_eq!(side, Role::Client);
+    assert!((0x100..0x200).contains(&error.code.0));
+    assert!(error.reason.starts_with("certificate verify failed: "), "{}", error.reason);
+}
+
+#[test]
+fn a_chain_that_leads_nowhere_says_that_the_issuer_is_missing() {
+    let (trusted, pki) = (pki(), pki());
+    let own = pki.chain.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap().replace('\r', "");
+    let identity = Identity::Pem { chain: own.into(), key: pki.key.clone().into() };
+    let server = ServerTls::builder(identity).alpn(["h3"]).build().unwrap();
+    let (side, error) = failure(&trusted.client(), &server, "example.test");
+    assert_eq!((side, error.code), (Role::Client, ErrorCode::crypto(48)));
+    assert_eq!(error.reason, "certificate verify failed: unable to get local issuer certificate");
+}
+
+#[test]
+fn the_systems_roots_do_not_vouch_for_a_private_authority() {
+    // Systems without roots are told so when TLS is configured.
+    match ClientTls::builder().alpn(["h3"]).build() {
+        Ok(client) => {
+            let (side, error) = failure(&client, &pki().server(), "example.test");
+            assert_eq!(side, Role::Client);
+            assert!(error.reason.starts_with("certificate verify failed: "), "{}", error.reason);
+        }
+        Err(error) => assert!(matches!(error, TlsConfigError::NoSystemRoots), "{error}"),
+    }
+}
+
+#[test]
+fn a_certificate_counts_only_for_its_own_names_and_addresses() {
+    let pki = pki();
+    for name in ["example.test", "EXAMPLE.test", "example.test.", "a.wild.test", "127.0.0.1", "::1", "[::1]"]
+    {
+        let (mut client, mut server) = sessions(&pki.client(), &pki.server(), name);
+        shake(&mut client, &mut server, 4096).unwrap_or_else(|(_, error)| panic!("{name}: {error}"));
+    }
+    for name in ["other.test", "a.example.test", "a.b.wild.test", "127.0.0.2", "::2"] {
+        let (side, error) = failure(&pki.client(), &pki.server(), name);
+        assert_eq!(side, Role::Client, "{name}");
+        let reason = error.reason.to_lowercase();
+        assert!(
+            reason.starts_with("certificate verify failed: ") && reason.contains("mismatch"),
+            "{name}: {reason}"
+        );
+    }
+}
+
+#[test]
+fn an_insecure_client_accepts_any_certificate() {
+    let client = ClientTls::builder().alpn(["h3"]).verify(Verify::Insecure).build().unwrap();
+    let (mut client, mut server) = sessions(&client, &pki().server(), "somebody.else");
+    shake(&mut client, &mut server, 4096).unwrap();
+    assert_eq!(client.peer_certificates().len(), 2);
+}
+
+#[test]
+fn data_of_a_level_that_has_not_begun_is_a_protocol_violation() {
+    // RFC 9001 §4.1.3.
+    let mut server = Session::server(&pki().server(), b"server parameters").unwrap();
+    for level in [Level::Handshake, Level::OneRtt, Level::ZeroRtt] {
+        let mut server = Session::server(&pki().server(), b"server parameters").unwrap();
+        let error = server.provide(level, &[1, 2, 3]).unwrap_err();
+        assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION, "{level:?}");
+    }
+    let (mut connected, _) = connected();
+    assert_eq!(connected.provide(Level::Initial, b"x").unwrap_err().code, ErrorCode::PROTOCOL_VIOLATION);
+    assert!(server.provide(Level::Initial, &[]).is_ok());
+}
+
+#[test]
+fn tls_messages_that_quic_does_not_have_are_unexpected() {
+    // RFC 9001 §6, §8.3: KeyUpdate and EndOfEarlyData.
+    for message in [[24, 0, 0, 1, 0].as_slice(), &[5, 0, 0, 0]] {
+        let (mut client, mut server) = connected();
+        for session in [&mut client, &mut server] {
+            let error = session.provide(Level::OneRtt, message).unwrap_err();
+            assert_eq!(error.code, ErrorCode::crypto(10), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_failed_session_stays_failed() {
+    let mut server = Session::server(&pki().server(), b"server parameters").unwrap();
+    let error = server.provide(Level::Initial, &[2, 0, 0, 0]).unwrap_err();
+    assert_eq!(error.code, ErrorCode::crypto(10));
+    assert_eq!(server.provide(Level::Initial, &hello_without(0)).unwrap_err(), error);
+    assert_eq!(server.start().unwrap_err(), error);
+}
+
+#[test]
+fn a_client_hello_of_megabytes_exceeds_the_buffer_after_a_few_kilobytes() {
+    let mut server = Session::server(&pki().server(), b"server parameters").unwrap();
+    // RFC 8446 §4: the type, and a length of nearly 16 MiB.
+    server.provide(Level::Initial, &[1, 0xff, 0xff, 0xff]).unwrap();
+    let pieces = (0..100).take_while(|_| server.provide(Level::Initial, &[0; 1000]).is_ok()).count();
+    assert_eq!(pieces, 16);
+    let error = server.provide(Level::Initial, &[0]).unwrap_err();
+    assert_eq!(error.code, ErrorCode::CRYPTO_BUFFER_EXCEEDED, "{error}");
+}
+
+#[test]
+fn a_flood_of_tickets_is_bounded_in_memory_and_in_bytes() {
+    let pki = pki();
+    let (mut client, mut server) = sessions(&pki.client(), &pki.server(), "example.test");
+    client.start().unwrap();
+    carry(&mut server, &take(&mut client).data, 4096).unwrap();
+    carry(&mut client, &take(&mut server).data, 4096).unwrap();
+    carry(&mut server, &take(&mut client).data, 4096).unwrap();
+    let tickets: Vec<u8> = take(&mut server).data.iter().flat_map(|(_, data)| data.to_vec()).collect();
+    assert!(!tickets.is_empty());
+    let mut provided = 0;
+    let error = loop {
+        match client.provide(Level::OneRtt, &tickets) {
+            Ok(()) => provided += tickets.len(),
+            Err(error) => break error,
+        }
+        assert!(provided <= POST_HANDSHAKE_LIMIT);
+        take(&mut client);
+    };
+    assert_eq!(error.code, ErrorCode::CRYPTO_BUFFER_EXCEEDED, "{error}");
+    assert!(provided > POST_HANDSHAKE_LIMIT / 2);
+    assert_eq!(client.take_tickets().len(), MAX_TICKETS);
+}
+
+#[test]
+fn any_first_bytes_give_an_error_or_wait_for_more() {
+    let tls = pki().server();
+    for first in 0..=255 {
+        for length in [0, 1, 200] {
+            let mut server = Session::server(&tls, b"server parameters").unwrap();
+            let mut message = vec![first, 0, 0, length];
+            message.extend(std::iter::repeat_n(first, usize::from(length)));
+            let result = server.provide(Level::Initial, &message);
+            assert!(result.is_err_and(|error| (0x100..0x200).contains(&error.code.0)), "{first} {length}");
+            assert!(server.is_handshaking());
+        }
+    }
+}
+
+#[test]
+fn alerts_have_names() {
+    assert_eq!(
+        [alert_name(48), alert_name(120), alert_name(255)],
+        ["unknown certificate authority", "no application protocol", "unknown alert"]
+    );
+}
