@@ -1,0 +1,288 @@
+//! Congestion control: how much of one route may be in flight (RFC 9002 §7).
+//!
+//! A controller belongs to one route and sees one path. It takes samples and answers with a window in bytes; it reads
+//! no clock and no packet.
+
+pub mod cubic;
+pub mod hystart;
+pub mod new_reno;
+
+#[cfg(test)]
+mod simulation;
+
+use crate::recovery::persistent::Persistence;
+use crate::time::Instant;
+use crate::{Bandwidth, PathId};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A packet leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sending {
+    /// When.
+    pub now: Instant,
+    /// Its size.
+    pub bytes: usize,
+    /// Bytes in flight, the packet included.
+    pub in_flight: usize,
+}
+
+/// Packets were acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample {
+    /// When the acknowledgement arrived.
+    pub now: Instant,
+    /// The path that carried the packets.
+    pub data_path: PathId,
+    /// The path that carried the acknowledgement: round-trip times of different return paths do not compare.
+    pub acknowledged_over: PathId,
+    /// Bytes newly acknowledged that were in flight.
+    pub bytes: usize,
+    /// When the newest of them left.
+    pub sent_at: Instant,
+    /// The round-trip time, if the acknowledgement is a sample of it.
+    pub rtt: Option<Duration>,
+    /// The smallest round-trip time over the same return path.
+    pub min_rtt: Duration,
+    /// The smoothed round-trip time.
+    pub smoothed_rtt: Duration,
+    /// The delivery rate that was just measured.
+    pub delivery_rate: Option<Bandwidth>,
+    /// Bytes left in flight.
+    pub in_flight: usize,
+    /// Whether the window was not used up because there was too little to send (RFC 9002 §7.8).
+    pub app_limited: bool,
+}
+
+/// Packets were lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LossSample {
+    /// When they were declared lost.
+    pub now: Instant,
+    /// Bytes lost that were in flight.
+    pub bytes: usize,
+    /// When the newest of them left.
+    pub largest_sent_at: Instant,
+    /// Whether the losses establish persistent congestion.
+    pub persistent: Persistence,
+    /// Bytes left in flight.
+    pub in_flight: usize,
+}
+
+/// The peer reports packets that arrived with the CE mark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MarkSample {
+    /// When the report arrived.
+    pub now: Instant,
+    /// When the newest of the acknowledged packets left.
+    pub sent_at: Instant,
+}
+
+/// A packet declared lost was acknowledged after all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpuriousSample {
+    /// When the acknowledgement arrived.
+    pub now: Instant,
+    /// Bytes that the packet counted in flight.
+    pub bytes: usize,
+    /// When it left.
+    pub sent_at: Instant,
+    /// When it was declared lost.
+    pub lost_at: Instant,
+}
+
+/// A congestion controller.
+pub trait Controller: Send + fmt::Debug {
+    /// A packet that counts as in flight leaves.
+    fn on_sent(&mut self, _sending: &Sending) {}
+
+    /// Packets were acknowledged.
+    fn on_acknowledged(&mut self, sample: &Sample);
+
+    /// Packets were lost; losses of one round trip reduce the window once.
+    fn on_lost(&mut self, sample: &LossSample);
+
+    /// Congestion was signalled without a loss (RFC 9002 §7.1).
+    fn on_ecn_ce(&mut self, sample: &MarkSample);
+
+    /// A loss was no loss.
+    fn on_spurious(&mut self, _sample: &SpuriousSample) {}
+
+    /// Bytes that may be in flight; never below two datagrams (RFC 9002 §7.2).
+    fn window(&self) -> usize;
+
+    /// The rate at which to send, `None` if the pacer shall derive it from the window.
+    fn pacing_rate(&self) -> Option<Bandwidth> {
+        None
+    }
+
+    /// The name that [`Algorithm`] parses.
+    fn name(&self) -> &'static str;
+
+    /// Whether the window still grows by what is acknowledged.
+    fn in_slow_start(&self) -> bool;
+
+    /// Starts again on a new route with datagrams of `datagram_size` bytes (RFC 9000 §9.4).
+    fn reset(&mut self, datagram_size: usize);
+
+    /// Datagrams have `datagram_size` bytes from now on (RFC 9002 §7.2).
+    fn set_datagram_size(&mut self, datagram_size: usize);
+}
+
+/// The controllers that there are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Algorithm {
+    /// RFC 9002 §7.
+    NewReno,
+    /// RFC 9438.
+    #[default]
+    Cubic,
+}
+
+impl Algorithm {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::NewReno, Self::Cubic];
+
+    /// A controller in its initial state for datagrams of `datagram_size` bytes.
+    pub fn build(self, datagram_size: usize) -> Box<dyn Controller> {
+        match self {
+            Self::NewReno => Box::new(new_reno::NewReno::new(datagram_size)),
+            Self::Cubic => Box::new(cubic::Cubic::new(datagram_size)),
+        }
+    }
+
+    /// The name that [`FromStr`] takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NewReno => "newreno",
+            Self::Cubic => "cubic",
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No controller has this name.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("unknown congestion control algorithm {0:?}: newreno or cubic")]
+pub struct UnknownAlgorithm(pub String);
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    /// Takes the names as [`Display`](fmt::Display) writes them, also `reno` and `new-reno`, in any case.
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name.to_ascii_lowercase().as_str() {
+            "newreno" | "new-reno" | "reno" => Ok(Self::NewReno),
+            "cubic" => Ok(Self::Cubic),
+            _ => Err(UnknownAlgorithm(name.to_owned())),
+        }
+    }
+}
+
+/// The window before anything is known: ten datagrams, but no more than 14720 bytes unless two datagrams are
+/// (RFC 9002 §7.2).
+pub fn initial_window(datagram_size: usize) -> usize {
+    let most = datagram_size.saturating_mul(2).max(14_720);
+    datagram_size.saturating_mul(10).min(most).max(minimum_window(datagram_size))
+}
+
+/// The smallest window: two datagrams (RFC 9002 §7.2).
+pub fn minimum_window(datagram_size: usize) -> usize {
+    datagram_size.saturating_mul(2).max(1)
+}
+
+/// `window` bytes per half `smoothed_rtt`: in slow start the window doubles within a round trip, and pacing must not
+/// keep it from doing so.
+fn slow_start_rate(window: usize, smoothed_rtt: Option<Duration>) -> Option<Bandwidth> {
+    let nanos = smoothed_rtt?.as_nanos().max(1000);
+    let bits = (window as u128).saturating_mul(16 * 1_000_000_000) / nanos;
+    Some(Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_initial_window_is_that_of_the_rfc() {
+        // RFC 9002 §7.2.
+        assert_eq!(initial_window(1200), 12_000);
+        assert_eq!(initial_window(1472), 14_720);
+        assert_eq!(initial_window(1500), 14_720);
+        assert_eq!(initial_window(9000), 18_000);
+        assert!(initial_window(0) > 0, "a window is a divisor");
+    }
+
+    #[test]
+    fn names_round_trip() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+            assert_eq!(algorithm.build(1200).name(), algorithm.name());
+        }
+        assert_eq!("Reno".parse(), Ok(Algorithm::NewReno));
+        assert!("bbr9".parse::<Algorithm>().is_err());
+    }
+
+    /// Feeds one arbitrary event; numbers of any size.
+    fn feed(controller: &mut dyn Controller, kind: u8, now: Instant, bytes: usize, time: u64) {
+        let (rtt, earlier) = (Duration::from_micros(time), Instant::from_nanos(time));
+        match kind {
+            0 => controller.on_sent(&Sending { now, bytes, in_flight: bytes }),
+            1 | 2 => controller.on_acknowledged(&Sample {
+                now,
+                data_path: PathId::ZERO,
+                acknowledged_over: PathId((time % 3) as u32),
+                bytes,
+                sent_at: earlier,
+                rtt: Some(rtt),
+                min_rtt: rtt,
+                smoothed_rtt: rtt,
+                delivery_rate: Some(Bandwidth::from_bits_per_second(time)),
+                in_flight: bytes,
+                app_limited: kind == 2 && time.is_multiple_of(2),
+            }),
+            3 => controller.on_lost(&LossSample {
+                now,
+                bytes,
+                largest_sent_at: earlier,
+                persistent: if time.is_multiple_of(5) {
+                    Persistence::Persistent
+                } else {
+                    Persistence::Passing
+                },
+                in_flight: bytes,
+            }),
+            4 => controller.on_ecn_ce(&MarkSample { now, sent_at: earlier }),
+            5 => controller.on_spurious(&SpuriousSample { now, bytes, sent_at: earlier, lost_at: now }),
+            _ => controller.set_datagram_size(bytes % 65_536),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_window_stays_sane_whatever_happens(
+            events in prop::collection::vec((0u8..7, any::<u64>(), any::<usize>(), any::<u64>()), 1..100)
+        ) {
+            // attacks.md C14, C15.
+            for algorithm in Algorithm::ALL {
+                let mut controller = algorithm.build(1200);
+                for &(kind, now, bytes, time) in &events {
+                    let size = if kind >= 6 { bytes % 65_536 } else { 0 };
+                    feed(controller.as_mut(), kind, Instant::from_nanos(now), bytes, time);
+                    prop_assert!(controller.window() >= minimum_window(size));
+                    prop_assert!(controller.window() <= usize::MAX / 2);
+                }
+                controller.reset(1200);
+                prop_assert_eq!(controller.window(), initial_window(1200));
+                prop_assert!(controller.in_slow_start());
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! NewReno as RFC 9002 §7 and its appendix B describe it.
+
+use super::{Controller, LossSample, MarkSample, Sample, initial_window, minimum_window, slow_start_rate};
+use crate::Bandwidth;
+use crate::recovery::persistent::Persistence;
+use crate::time::Instant;
+use std::time::Duration;
+
+/// Windows do not grow beyond this, so that arithmetic on them cannot overflow.
+const LARGEST_WINDOW: usize = usize::MAX / 4;
+
+/// The controller of RFC 9002.
+#[derive(Clone, Debug)]
+pub struct NewReno {
+    datagram_size: usize,
+    window: usize,
+    slow_start_threshold: usize,
+    /// Packets sent up to here belong to the recovery period.
+    recovery_started: Option<Instant>,
+    /// Bytes acknowledged in congestion avoidance that have not grown the window yet.
+    acknowledged: usize,
+    smoothed_rtt: Option<Duration>,
+}
+
+impl NewReno {
+    /// The initial state for datagrams of `datagram_size` bytes.
+    pub fn new(datagram_size: usize) -> Self {
+        Self {
+            datagram_size,
+            window: initial_window(datagram_size),
+            slow_start_threshold: usize::MAX,
+            recovery_started: None,
+            acknowledged: 0,
+            smoothed_rtt: None,
+        }
+    }
+
+    fn in_recovery(&self, sent_at: Instant) -> bool {
+        self.recovery_started.is_some_and(|started| sent_at <= started)
+    }
+
+    /// Halves the window once per recovery period (RFC 9002 §B.6).
+    fn reduce(&mut self, now: Instant, sent_at: Instant) {
+        if self.in_recovery(sent_at) {
+            return;
+        }
+        self.recovery_started = Some(now);
+        self.slow_start_threshold = (self.window / 2).max(minimum_window(self.datagram_size));
+        self.window = self.slow_start_threshold;
+        self.acknowledged = 0;
+    }
+}
+
+impl Controller for NewReno {
+    fn on_acknowledged(&mut self, sample: &Sample) {
+        self.smoothed_rtt = Some(sample.smoothed_rtt);
+        // RFC 9002 §7.8: a window that is not used does not grow. §7.3.2: nor does it in recovery.
+        if sample.app_limited || self.in_recovery(sample.sent_at) {
+            return;
+        }
+        if self.in_slow_start() {
+            self.window = self.window.saturating_add(sample.bytes).min(LARGEST_WINDOW);
+            return;
+        }
+        // RFC 9002 §7.3.3: at most one datagram for each window that is acknowledged.
+        self.acknowledged = self.acknowledged.saturating_add(sample.bytes);
+        if self.acknowledged >= self.window {
+            self.acknowledged = (self.acknowledged - self.window).min(self.window);
+            self.window = self.window.saturating_add(self.datagram_size).min(LARGEST_WINDOW);
+        }
+    }
+
+    fn on_lost(&mut self, sample: &LossSample) {
+        if sample.bytes > 0 {
+            self.reduce(sample.now, sample.largest_sent_at);
+        }
+        if sample.persistent == Persistence::Persistent {
+            // RFC 9002 §7.6.2 and §B.8.
+            self.window = minimum_window(self.datagram_size);
+            self.recovery_started = None;
+            self.acknowledged = 0;
+        }
+    }
+
+    fn on_ecn_ce(&mut self, sample: &MarkSample) {
+        self.reduce(sample.now, sample.sent_at);
+    }
+
+    fn window(&self) -> usize {
+        self.window
+    }
+
+    fn pacing_rate(&self) -> Option<Bandwidth> {
+        if self.in_slow_start() { slow_start_rate(self.window, self.smoothed_rtt) } else { None }
+    }
+
+    fn name(&self) -> &'static str {
+        "newreno"
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.window < self.slow_start_threshold
+    }
+
+    fn reset(&mut self, datagram_size: usize) {
+        *self = Self::new(datagram_size);
+    }
+
+    fn set_datagram_size(&mut self, datagram_size: usize) {
+        self.datagram_size = datagram_size;
+        self.window = self.window.max(minimum_window(datagram_size));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PathId;
+
+    const fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn acknowledge(controller: &mut NewReno, bytes: usize, sent: u64) {
+        controller.on_acknowledged(&Sample {
+            now: at(sent + 50),
+            data_path: PathId::ZERO,
+            acknowledged_over: PathId::ZERO,
+            bytes,
+            sent_at: at(sent),
+            rtt: None,
+            min_rtt: Duration::from_millis(50),
+            smoothed_rtt: Duration::from_millis(50),
+            delivery_rate: None,
+            in_flight: controller.window(),
+            app_limited: false,
+        });
+    }
+
+    fn lose(controller: &mut NewReno, sent: u64, now: u64, persistent: Persistence) {
+        let (now, largest_sent_at) = (at(now), at(sent));
+        controller.on_lost(&LossSample { now, bytes: 1200, largest_sent_at, persistent, in_flight: 0 });
+    }
+
+    #[test]
+    fn slow_start_doubles_and_avoidance_adds_a_datagram_per_window() {
+        let mut controller = NewReno::new(1200);
+        acknowledge(&mut controller, 12_000, 1);
+        assert_eq!(controller.window(), 24_000);
+        lose(&mut controller, 2, 60, Persistence::Passing);
+        assert_eq!((controller.window(), controller.in_slow_start()), (12_000, false));
+        for _ in 0..10 {
+            acknowledge(&mut controller, 1200, 61);
+        }
+        assert_eq!(controller.window(), 13_200);
+    }
+
+    #[test]
+    fn losses_of_one_round_trip_halve_the_window_once() {
+        let mut controller = NewReno::new(1200);
+        acknowledge(&mut controller, 48_000, 1);
+        lose(&mut controller, 10, 60, Persistence::Passing);
+        lose(&mut controller, 30, 62, Persistence::Passing);
+        controller.on_ecn_ce(&MarkSample { now: at(70), sent_at: at(60) });
+        assert_eq!(controller.window(), 30_000);
+        acknowledge(&mut controller, 30_000, 59);
+        assert_eq!(controller.window(), 30_000, "nothing grows in recovery");
+        lose(&mut controller, 61, 120, Persistence::Passing);
+        assert_eq!(controller.window(), 15_000);
+    }
+
+    #[test]
+    fn persistent_congestion_collapses_the_window_and_it_recovers() {
+        // attacks.md C15.
+        let mut controller = NewReno::new(1200);
+        acknowledge(&mut controller, 48_000, 1);
+        lose(&mut controller, 10, 5000, Persistence::Persistent);
+        assert_eq!((controller.window(), controller.in_slow_start()), (2400, true));
+        acknowledge(&mut controller, 2400, 5001);
+        assert_eq!(controller.window(), 4800);
+    }
+}

@@ -1,0 +1,15 @@
+//! Loss recovery (RFC 9002): round-trip times, timers, pacing, ECN and what is known about the bottleneck.
+
+pub mod backlog;
+pub mod delay;
+pub mod ecn;
+pub mod pacing;
+pub mod persistent;
+pub mod pto;
+pub mod rate;
+pub mod rtt;
+pub mod windowed;
+
+pub use ecn::Ecn;
+pub use persistent::Persistence;
+pub use rtt::Rtt;

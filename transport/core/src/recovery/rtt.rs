@@ -1,0 +1,204 @@
+//! The round-trip time estimate of RFC 9002 §5.
+
+use std::time::Duration;
+
+/// The round-trip time assumed before the first sample (RFC 9002 §6.2.2).
+pub const INITIAL_RTT: Duration = Duration::from_millis(333);
+
+/// The granularity of timers (RFC 9002 §6.1.2, kGranularity).
+pub const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// No sample counts as more than this, so that arithmetic on estimates cannot overflow.
+const LARGEST_SAMPLE: Duration = Duration::from_secs(3600);
+
+/// Round-trip time, smoothed, with its variation and its minimum (RFC 9002 §5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rtt {
+    latest: Duration,
+    smoothed: Duration,
+    variance: Duration,
+    min: Option<Duration>,
+}
+
+impl Default for Rtt {
+    fn default() -> Self {
+        Self::new(INITIAL_RTT)
+    }
+}
+
+impl Rtt {
+    /// An estimate without samples: `initial` is believed with half of it as variation (RFC 9002 §5.3).
+    pub fn new(initial: Duration) -> Self {
+        let initial = initial.min(LARGEST_SAMPLE);
+        Self { latest: initial, smoothed: initial, variance: initial / 2, min: None }
+    }
+
+    /// Takes a sample of which the peer says that it waited `ack_delay` on purpose.
+    ///
+    /// `ack_delay` must already be limited to the peer's max_ack_delay (see [`ack_delay`]) and be zero for packets
+    /// of the Initial space (RFC 9002 §5.3).
+    pub fn update(&mut self, sample: Duration, ack_delay: Duration) {
+        let sample = sample.min(LARGEST_SAMPLE);
+        self.latest = sample;
+        let Some(min) = self.min else {
+            // RFC 9002 §5.2 and §5.3: the first sample replaces the guess.
+            self.min = Some(sample);
+            self.smoothed = sample;
+            self.variance = sample / 2;
+            return;
+        };
+        let min = min.min(sample);
+        self.min = Some(min);
+        let adjusted = adjust(sample, ack_delay, min);
+        self.variance = (self.variance * 3 + self.smoothed.abs_diff(adjusted)) / 4;
+        self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+    }
+
+    /// Whether there was a sample.
+    pub fn is_sampled(&self) -> bool {
+        self.min.is_some()
+    }
+
+    /// The last sample, its acknowledgement delay included.
+    pub fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// The moving average.
+    pub fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// The mean deviation (rttvar).
+    pub fn variance(&self) -> Duration {
+        self.variance
+    }
+
+    /// The smallest sample, if there was one (RFC 9002 §5.2).
+    pub fn min(&self) -> Option<Duration> {
+        self.min
+    }
+
+    /// The probe timeout without backoff: smoothed + max(4 variance, granularity) + max_ack_delay (RFC 9002 §6.2.1).
+    ///
+    /// `max_ack_delay` is zero in the Initial and Handshake spaces.
+    pub fn probe_timeout(&self, max_ack_delay: Duration) -> Duration {
+        self.spread().saturating_add(max_ack_delay)
+    }
+
+    /// How much older than an acknowledged packet a packet must be to count as lost: 9/8 of the larger of the smoothed
+    /// and the latest round-trip time, at least the granularity (RFC 9002 §6.1.2).
+    pub fn loss_delay(&self) -> Duration {
+        let rtt = self.latest.max(self.smoothed);
+        (rtt + rtt / 8).max(GRANULARITY)
+    }
+
+    /// How long without an acknowledgement makes congestion persistent (RFC 9002 §7.6.1).
+    pub fn persistent_congestion_duration(&self, max_ack_delay: Duration) -> Duration {
+        self.probe_timeout(max_ack_delay).saturating_mul(3)
+    }
+
+    /// Smoothed + max(4 variance, granularity): what an acknowledgement sent at once hardly exceeds.
+    pub fn spread(&self) -> Duration {
+        self.smoothed + (self.variance * 4).max(GRANULARITY)
+    }
+}
+
+/// The sample without the delay that the peer reports, unless that would make it smaller than the minimum
+/// (RFC 9002 §5.3).
+pub fn adjust(sample: Duration, ack_delay: Duration, min: Duration) -> Duration {
+    if sample >= min.saturating_add(ack_delay) { sample - ack_delay } else { sample }
+}
+
+/// The delay that an ACK frame reports: `raw` units of 2^`exponent` µs, at most `limit` (RFC 9002 §5.3, RFC 9000 §19.3).
+///
+/// `limit` is the peer's max_ack_delay once the handshake is confirmed.
+pub fn ack_delay(raw: u64, exponent: u8, limit: Duration) -> Duration {
+    let factor = 1u64.checked_shl(u32::from(exponent)).unwrap_or(u64::MAX);
+    Duration::from_micros(raw.saturating_mul(factor)).min(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn before_a_sample_the_initial_value_stands_in() {
+        let rtt = Rtt::default();
+        assert!(!rtt.is_sampled());
+        assert_eq!((rtt.smoothed(), rtt.variance(), rtt.min()), (INITIAL_RTT, INITIAL_RTT / 2, None));
+        // RFC 9002 §6.2.2: 333 ms make a first probe timeout of about a second.
+        assert_eq!(rtt.probe_timeout(Duration::ZERO), ms(999));
+    }
+
+    #[test]
+    fn the_first_sample_replaces_the_guess() {
+        let mut rtt = Rtt::default();
+        rtt.update(ms(100), ms(30));
+        assert_eq!(
+            (rtt.latest(), rtt.smoothed(), rtt.variance(), rtt.min()),
+            (ms(100), ms(100), ms(50), Some(ms(100)))
+        );
+    }
+
+    #[test]
+    fn later_samples_move_the_average_by_an_eighth() {
+        // RFC 9002 §5.3.
+        let mut rtt = Rtt::default();
+        rtt.update(ms(100), Duration::ZERO);
+        rtt.update(ms(180), Duration::ZERO);
+        assert_eq!((rtt.smoothed(), rtt.variance()), (ms(110), Duration::from_micros(57_500)));
+    }
+
+    #[test]
+    fn the_delay_is_taken_off_only_above_the_minimum() {
+        let mut rtt = Rtt::default();
+        rtt.update(ms(100), Duration::ZERO);
+        rtt.update(ms(120), ms(20));
+        assert_eq!(rtt.smoothed(), ms(100));
+        // 110 - 20 would be below the minimum of 100: the sample counts unadjusted.
+        rtt.update(ms(108), ms(20));
+        assert_eq!(rtt.smoothed(), ms(101));
+        assert_eq!(rtt.min(), Some(ms(100)));
+    }
+
+    #[test]
+    fn a_huge_reported_delay_is_limited() {
+        // attacks.md C7.
+        assert_eq!(ack_delay(1 << 62, 20, ms(25)), ms(25));
+        assert_eq!(ack_delay(u64::MAX, 255, ms(25)), ms(25));
+        assert_eq!(ack_delay(100, 3, ms(25)), Duration::from_micros(800));
+    }
+
+    #[test]
+    fn loss_delay_and_persistent_duration_follow_the_rfc() {
+        let mut rtt = Rtt::default();
+        rtt.update(ms(80), Duration::ZERO);
+        assert_eq!(rtt.loss_delay(), ms(90));
+        assert_eq!(rtt.probe_timeout(ms(25)), ms(80 + 160 + 25));
+        assert_eq!(rtt.persistent_congestion_duration(ms(25)), ms(3 * 265));
+        let mut tiny = Rtt::default();
+        tiny.update(Duration::ZERO, Duration::ZERO);
+        assert_eq!((tiny.loss_delay(), tiny.spread()), (GRANULARITY, GRANULARITY));
+    }
+
+    proptest! {
+        #[test]
+        fn no_sample_overflows(samples in prop::collection::vec((any::<u64>(), any::<u64>()), 1..40)) {
+            // attacks.md C14.
+            let mut rtt = Rtt::default();
+            for (sample, delay) in samples {
+                rtt.update(Duration::from_micros(sample), Duration::from_micros(delay));
+                prop_assert!(rtt.min() <= Some(rtt.latest()));
+                prop_assert!(rtt.smoothed() <= LARGEST_SAMPLE.max(INITIAL_RTT));
+            }
+            prop_assert!(rtt.probe_timeout(Duration::MAX) == Duration::MAX);
+            prop_assert!(rtt.persistent_congestion_duration(Duration::MAX) == Duration::MAX);
+        }
+    }
+}

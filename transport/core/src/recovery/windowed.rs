@@ -1,0 +1,93 @@
+//! The extreme value of a sliding window, in constant space.
+
+/// The largest of the values that were offered within the last `length` units of a clock that never runs backwards.
+///
+/// Three candidates are kept: the best, the best since, and the best since that one, each replaced before the oldest
+/// leaves the window (the filter of Kathleen Nichols, as in draft-cardwell-iccrg-bbr §5.5). The result may forget a
+/// value that was never among the three; it never reports one older than the window.
+#[derive(Clone, Copy, Debug)]
+pub struct WindowedMax<T> {
+    best: [Option<(u64, T)>; 3],
+    length: u64,
+}
+
+impl<T: Copy + PartialOrd> WindowedMax<T> {
+    /// An empty window over `length` units.
+    pub const fn new(length: u64) -> Self {
+        Self { best: [None; 3], length }
+    }
+
+    /// The largest value, if any was offered.
+    pub fn get(&self) -> Option<T> {
+        self.best[0].map(|(_, value)| value)
+    }
+
+    /// Offers `value` at the time `at`.
+    pub fn offer(&mut self, at: u64, value: T) {
+        let sample = Some((at, value));
+        let stale =
+            |entry: Option<(u64, T)>| entry.is_none_or(|(then, _)| at.saturating_sub(then) > self.length);
+        if stale(self.best[2]) || self.best[0].is_none_or(|(_, best)| value >= best) {
+            self.best = [sample; 3];
+            return;
+        }
+        if self.best[1].is_none_or(|(_, second)| value >= second) {
+            self.best[1] = sample;
+            self.best[2] = sample;
+        } else if self.best[2].is_none_or(|(_, third)| value >= third) {
+            self.best[2] = sample;
+        }
+        while stale(self.best[0]) {
+            self.best = [self.best[1], self.best[2], sample];
+        }
+        self.refresh(at, sample);
+    }
+
+    /// Replaces candidates that entered together with the best, so that a successor is there when it leaves.
+    fn refresh(&mut self, at: u64, sample: Option<(u64, T)>) {
+        let [Some((first, _)), Some((second, _)), Some((third, _))] = self.best else { return };
+        let age = at.saturating_sub(first);
+        if second == first && age > self.length / 4 {
+            self.best[1] = sample;
+            self.best[2] = sample;
+        } else if third == second && age > self.length / 2 {
+            self.best[2] = sample;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_largest_value_leaves_with_the_window() {
+        let mut window = WindowedMax::new(10);
+        window.offer(0, 100);
+        for at in 1..=10 {
+            window.offer(at, 50);
+            assert_eq!(window.get(), Some(100));
+        }
+        window.offer(11, 50);
+        assert_eq!(window.get(), Some(50));
+    }
+
+    proptest! {
+        #[test]
+        fn it_never_reports_less_than_the_newest_or_more_than_the_true_maximum(
+            steps in prop::collection::vec((0u64..4, 0u32..100), 1..200)
+        ) {
+            let mut window = WindowedMax::new(10);
+            let (mut at, mut history) = (0, Vec::new());
+            for (step, value) in steps {
+                at += step;
+                history.push((at, value));
+                window.offer(at, value);
+                let truth = history.iter().filter(|(then, _)| at - then <= 10).map(|(_, v)| *v).max();
+                prop_assert!(window.get() >= Some(value));
+                prop_assert!(window.get() <= truth);
+            }
+        }
+    }
+}

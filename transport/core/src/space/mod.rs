@@ -1,0 +1,27 @@
+//! Packet number spaces: what arrived and what was sent under one sequence of packet numbers.
+//!
+//! Initial and Handshake have one space each (RFC 9000 §12.3), and so has each path (RFC 10069 §2.4).
+
+pub mod lost;
+pub mod packet;
+pub mod received;
+pub mod sent;
+
+use received::{AckPolicy, Received};
+use sent::Sent;
+
+/// Both halves of a packet number space.
+#[derive(Debug, Default)]
+pub struct Space {
+    /// What arrived, and what of it is to be acknowledged.
+    pub received: Received,
+    /// What was sent, and what became of it.
+    pub sent: Sent,
+}
+
+impl Space {
+    /// An empty space that acknowledges as `policy` says.
+    pub fn new(policy: AckPolicy) -> Self {
+        Self { received: Received::new(policy), sent: Sent::default() }
+    }
+}

@@ -1,0 +1,61 @@
+//! The record of a sent packet.
+
+use crate::delivery::Receipts;
+use crate::recovery::ecn::Ecn;
+use crate::recovery::rate::DeliveryState;
+use crate::time::Instant;
+
+/// How a packet counts (RFC 9002 §2): each class includes the properties of the one before.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum PacketClass {
+    /// Only ACK and CONNECTION_CLOSE frames: not congestion controlled.
+    AckOnly,
+    /// With PADDING: it counts as in flight but elicits no acknowledgement.
+    InFlight,
+    /// In flight, and the peer must acknowledge it.
+    AckEliciting,
+}
+
+impl PacketClass {
+    /// Whether the packet counts as bytes in flight.
+    pub fn in_flight(self) -> bool {
+        self != Self::AckOnly
+    }
+
+    /// Whether the peer must acknowledge it within its max_ack_delay.
+    pub fn is_ack_eliciting(self) -> bool {
+        self == Self::AckEliciting
+    }
+}
+
+/// A packet that was sent.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SentPacket {
+    /// Its number in the space.
+    pub number: u64,
+    /// When it left.
+    pub sent_at: Instant,
+    /// Its size, header and tag included.
+    pub bytes: usize,
+    /// How it counts.
+    pub class: PacketClass,
+    /// Its ECN codepoint.
+    pub ecn: Ecn,
+    /// The flow when it left, for rate samples.
+    pub delivery: DeliveryState,
+    /// Whom to tell about its fate.
+    pub receipts: Receipts,
+}
+
+impl SentPacket {
+    /// A packet without receipts and marks.
+    pub fn new(number: u64, sent_at: Instant, bytes: usize, class: PacketClass) -> Self {
+        let (ecn, delivery) = (Ecn::NotEct, DeliveryState::default());
+        Self { number, sent_at, bytes, class, ecn, delivery, receipts: Receipts::new() }
+    }
+
+    /// Bytes that it adds to what is in flight.
+    pub fn bytes_in_flight(&self) -> usize {
+        if self.class.in_flight() { self.bytes } else { 0 }
+    }
+}

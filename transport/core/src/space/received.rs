@@ -1,0 +1,204 @@
+//! What arrived in a packet number space: refuses duplicates and says when and what to acknowledge (RFC 9000 §13.2).
+
+use crate::PathId;
+use crate::error::Dropped;
+use crate::ranges::Ranges;
+use crate::recovery::ecn::{Ecn, EcnCounter};
+use crate::time::Instant;
+use crate::wire::frame::{Ack, Frame};
+use std::time::Duration;
+
+/// Ranges kept for acknowledgements; older ones are not acknowledged again (RFC 9000 §13.2.3).
+const MOST_REPORTED: usize = 64;
+
+/// Ranges kept to recognise duplicates; numbers below the oldest count as duplicates (RFC 9000 §12.3).
+const MOST_SEEN: usize = 256;
+
+/// Whether a packet asks for an acknowledgement (RFC 9002 §2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AckEliciting {
+    /// It contains a frame other than ACK, PADDING and CONNECTION_CLOSE.
+    Yes,
+    /// It does not.
+    No,
+}
+
+impl From<bool> for AckEliciting {
+    fn from(elicits: bool) -> Self {
+        if elicits { Self::Yes } else { Self::No }
+    }
+}
+
+/// When acknowledgements are sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AckPolicy {
+    /// This many ack-eliciting packets are acknowledged at once; 0 counts as 1.
+    pub threshold: u64,
+    /// The longest that an acknowledgement waits: max_ack_delay (RFC 9000 §18.2).
+    pub max_delay: Duration,
+}
+
+impl AckPolicy {
+    /// Every ack-eliciting packet at once: Initial and Handshake packets (RFC 9000 §13.2.1).
+    pub const IMMEDIATE: Self = Self { threshold: 1, max_delay: Duration::ZERO };
+}
+
+impl Default for AckPolicy {
+    /// Every second ack-eliciting packet, after 25 ms at most (RFC 9000 §13.2.2, §18.2).
+    fn default() -> Self {
+        Self { threshold: 2, max_delay: Duration::from_millis(25) }
+    }
+}
+
+/// An acknowledgement that is owed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Owed {
+    #[default]
+    Nothing,
+    /// `packets` ack-eliciting packets are unreported; the acknowledgement is due at `at`.
+    Packets { packets: u64, at: Instant },
+}
+
+/// What arrived in one packet number space.
+#[derive(Clone, Debug, Default)]
+pub struct Received {
+    policy: AckPolicy,
+    /// What to acknowledge: shrinks when the peer has seen an acknowledgement.
+    report: Ranges,
+    /// What was processed: shrinks only at its limit.
+    seen: Ranges,
+    /// Numbers below count as processed.
+    floor: u64,
+    largest_at: Instant,
+    owed: Owed,
+    unreported: u64,
+    ecn: EcnCounter,
+}
+
+impl Received {
+    /// Nothing arrived yet; acknowledges as `policy` says.
+    pub fn new(policy: AckPolicy) -> Self {
+        Self { policy, ..Self::default() }
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> AckPolicy {
+        self.policy
+    }
+
+    /// Acknowledges as `policy` says from the next packet on: a receiver of bulk data may thin its acknowledgements.
+    pub fn set_policy(&mut self, policy: AckPolicy) {
+        self.policy = policy;
+    }
+
+    /// Whether `number` was processed, or is so old that nobody knows any more.
+    pub fn contains(&self, number: u64) -> bool {
+        number < self.floor || self.seen.contains(number)
+    }
+
+    /// The largest number that arrived.
+    pub fn largest(&self) -> Option<u64> {
+        self.seen.largest()
+    }
+
+    /// Takes a packet that authenticated; a duplicate is refused and changes nothing (RFC 9000 §12.3).
+    pub fn on_packet(
+        &mut self,
+        number: u64,
+        elicits: AckEliciting,
+        ecn: Ecn,
+        now: Instant,
+    ) -> Result<(), Dropped> {
+        if self.contains(number) {
+            return Err(Dropped::Duplicate);
+        }
+        let expected = self.seen.largest().map_or(0, |largest| largest.saturating_add(1));
+        self.remember(number);
+        if number >= expected {
+            self.largest_at = now;
+        }
+        self.ecn.on_packet(ecn);
+        self.unreported = self.unreported.saturating_add(1);
+        if elicits == AckEliciting::Yes {
+            // RFC 9000 §13.2.1: reordered packets, gaps and congestion marks are reported at once.
+            let urgent = number != expected || ecn == Ecn::Ce;
+            self.owe(if urgent { Duration::ZERO } else { self.policy.max_delay }, now);
+        }
+        Ok(())
+    }
+
+    /// Whether an acknowledgement must be sent at `now`.
+    pub fn ack_due(&self, now: Instant) -> bool {
+        self.ack_deadline().is_some_and(|at| at <= now)
+    }
+
+    /// When an acknowledgement must be sent, if one is owed.
+    pub fn ack_deadline(&self) -> Option<Instant> {
+        match self.owed {
+            Owed::Nothing => None,
+            Owed::Packets { at, .. } => Some(at),
+        }
+    }
+
+    /// Whether an ack-eliciting packet is unreported: a packet that leaves anyway may take the acknowledgement along.
+    pub fn pending(&self) -> bool {
+        self.owed != Owed::Nothing
+    }
+
+    /// Packets that arrived since the last acknowledgement was built, ack-eliciting or not.
+    pub fn unreported(&self) -> u64 {
+        self.unreported
+    }
+
+    /// Builds an acknowledgement of at most `room` bytes, and considers it sent.
+    ///
+    /// `form` is the path that a PATH_ACK names (RFC 10069 §4.1), or `None` for an ACK frame. `None` if there is nothing
+    /// to report or no room; when there is little room the oldest ranges are left out (RFC 9000 §13.2.3).
+    pub fn build(
+        &mut self,
+        now: Instant,
+        ack_delay_exponent: u8,
+        room: usize,
+        form: Option<PathId>,
+    ) -> Option<Frame> {
+        let delay = now.since(self.largest_at).as_micros().min(u128::from(u64::MAX)) as u64;
+        // RFC 9000 §18.2: exponents above 20 are invalid.
+        let delay = (delay >> ack_delay_exponent.min(20)).min((1 << 62) - 1);
+        let ack = Ack::from_ranges(form, &self.report, delay, self.ecn.report(), room)?;
+        self.owed = Owed::Nothing;
+        self.unreported = 0;
+        Some(Frame::Ack(ack))
+    }
+
+    /// The peer has an acknowledgement of `largest`: packets up to it need no report any more (RFC 9000 §13.2.4).
+    pub fn on_ack_acknowledged(&mut self, largest: u64) {
+        // The largest stays, so that a later frame still has something to say.
+        let keep = self.report.largest().map_or(largest, |newest| newest.min(largest.saturating_add(1)));
+        self.report.remove_below(keep);
+    }
+
+    fn remember(&mut self, number: u64) {
+        self.seen.insert(number);
+        if self.seen.len() > MOST_SEEN {
+            self.seen.limit(MOST_SEEN);
+            self.floor = self.seen.smallest().unwrap_or(self.floor);
+        }
+        self.report.insert(number);
+        if self.report.len() > MOST_REPORTED {
+            self.report.limit(MOST_REPORTED);
+        }
+    }
+
+    fn owe(&mut self, delay: Duration, now: Instant) {
+        let due = now + delay;
+        let (packets, at) = match self.owed {
+            Owed::Nothing => (1, due),
+            Owed::Packets { packets, at } => (packets.saturating_add(1), at.min(due)),
+        };
+        let at = if packets >= self.policy.threshold { at.min(now) } else { at };
+        self.owed = Owed::Packets { packets, at };
+    }
+}
+
+#[cfg(test)]
+mod tests;

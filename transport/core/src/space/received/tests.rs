@@ -1,0 +1,195 @@
+use super::*;
+use proptest::prelude::*;
+use std::ops::RangeInclusive;
+
+const fn at(ms: u64) -> Instant {
+    Instant::from_nanos(ms * 1_000_000)
+}
+
+fn arrive(received: &mut Received, number: u64, now: u64) {
+    received.on_packet(number, AckEliciting::Yes, Ecn::NotEct, at(now)).expect("not a duplicate");
+}
+
+fn build(received: &mut Received, now: u64) -> Ack {
+    match received.build(at(now), 3, 1000, None) {
+        Some(Frame::Ack(ack)) => ack,
+        other => panic!("no acknowledgement but {other:?}"),
+    }
+}
+
+fn ranges(ack: &Ack) -> Vec<RangeInclusive<u64>> {
+    ack.ranges.iter().collect()
+}
+
+#[test]
+fn a_duplicate_packet_is_refused_and_changes_nothing() {
+    let mut received = Received::default();
+    arrive(&mut received, 0, 1);
+    let again = received.on_packet(0, AckEliciting::Yes, Ecn::Ce, at(2));
+    assert_eq!(again, Err(Dropped::Duplicate));
+    assert_eq!((received.unreported(), received.ack_due(at(2))), (1, false));
+    assert_eq!(build(&mut received, 3).ecn, None);
+}
+
+#[test]
+fn every_second_packet_is_acknowledged_at_once_and_a_single_one_in_time() {
+    // RFC 9000 §13.2.1, §13.2.2.
+    let mut received = Received::default();
+    arrive(&mut received, 0, 1);
+    assert_eq!(received.ack_deadline(), Some(at(26)));
+    assert!(!received.ack_due(at(25)));
+    assert!(received.ack_due(at(26)));
+    arrive(&mut received, 1, 2);
+    assert!(received.ack_due(at(2)));
+    assert_eq!(ranges(&build(&mut received, 2)), [0..=1]);
+    assert!(!received.pending());
+    assert_eq!(received.ack_deadline(), None);
+}
+
+#[test]
+fn a_later_packet_does_not_put_the_deadline_off() {
+    let mut received = Received::new(AckPolicy { threshold: 10, max_delay: Duration::from_millis(25) });
+    arrive(&mut received, 0, 1);
+    arrive(&mut received, 1, 20);
+    assert_eq!(received.ack_deadline(), Some(at(26)));
+}
+
+#[test]
+fn gaps_late_packets_and_congestion_marks_are_reported_at_once() {
+    // RFC 9000 §13.2.1.
+    let mut received = Received::default();
+    arrive(&mut received, 0, 1);
+    build(&mut received, 1);
+    arrive(&mut received, 2, 2);
+    assert!(received.ack_due(at(2)), "a gap");
+    build(&mut received, 2);
+    arrive(&mut received, 1, 3);
+    assert!(received.ack_due(at(3)), "a late packet");
+    build(&mut received, 3);
+    received.on_packet(3, AckEliciting::Yes, Ecn::Ce, at(4)).expect("new");
+    assert!(received.ack_due(at(4)), "a mark");
+    assert_eq!(build(&mut received, 4).ecn.map(|counts| counts.ce), Some(1));
+}
+
+#[test]
+fn packets_that_elicit_nothing_are_acknowledged_only_in_passing() {
+    // RFC 9000 §13.2.1; attacks.md C10.
+    let mut received = Received::default();
+    for number in [0, 1, 5, 3] {
+        received.on_packet(number, AckEliciting::No, Ecn::NotEct, at(1)).expect("new");
+    }
+    assert!(!received.pending());
+    assert_eq!((received.ack_deadline(), received.unreported()), (None, 4));
+    assert_eq!(ranges(&build(&mut received, 1)), [5..=5, 3..=3, 0..=1]);
+}
+
+#[test]
+fn a_thinned_receiver_waits_for_its_threshold() {
+    let mut received = Received::default();
+    received.set_policy(AckPolicy { threshold: 16, max_delay: Duration::from_millis(5) });
+    for number in 0..15 {
+        arrive(&mut received, number, 1);
+        assert!(!received.ack_due(at(1)));
+    }
+    arrive(&mut received, 15, 1);
+    assert!(received.ack_due(at(1)));
+}
+
+#[test]
+fn handshake_packets_are_acknowledged_immediately() {
+    let mut received = Received::new(AckPolicy::IMMEDIATE);
+    arrive(&mut received, 0, 7);
+    assert!(received.ack_due(at(7)));
+}
+
+#[test]
+fn the_delay_is_that_of_the_largest_packet_in_units_of_the_exponent() {
+    // RFC 9000 §13.2.5.
+    let mut received = Received::default();
+    arrive(&mut received, 0, 1);
+    arrive(&mut received, 2, 10);
+    arrive(&mut received, 1, 12);
+    assert_eq!(build(&mut received, 18).delay, 8000 / 8);
+    let Some(Frame::Ack(late)) = received.build(Instant::FAR_FUTURE, 255, 1000, None) else { panic!() };
+    assert!(late.delay < 1 << 62);
+}
+
+#[test]
+fn a_path_acknowledgement_names_its_path() {
+    let mut received = Received::default();
+    assert!(received.build(at(0), 3, 1000, None).is_none(), "nothing arrived");
+    arrive(&mut received, 0, 1);
+    let Some(Frame::Ack(ack)) = received.build(at(1), 3, 1000, Some(PathId(4))) else { panic!() };
+    assert_eq!((ack.path, ack.largest), (Some(PathId(4)), 0));
+}
+
+#[test]
+fn without_room_nothing_is_built_and_the_debt_stays() {
+    let mut received = Received::default();
+    for number in 0..40 {
+        arrive(&mut received, number * 2, 1);
+    }
+    assert!(received.build(at(1), 3, 3, None).is_none());
+    assert!(received.pending());
+    let Some(Frame::Ack(ack)) = received.build(at(1), 3, 40, None) else { panic!("there is room") };
+    assert!(Frame::Ack(ack.clone()).encoded_size() <= 40);
+    assert_eq!(ranges(&ack)[0], 78..=78);
+    assert!(ranges(&ack).len() < 40);
+}
+
+#[test]
+fn what_the_peer_knows_is_not_reported_again_but_still_refused() {
+    // RFC 9000 §13.2.4 and §12.3.
+    let mut received = Received::default();
+    for number in [0, 1, 2, 5, 6] {
+        arrive(&mut received, number, 1);
+    }
+    received.on_ack_acknowledged(5);
+    assert_eq!(ranges(&build(&mut received, 2)), [6..=6]);
+    assert!(received.contains(1));
+    // A packet that is late beyond the pruned ranges is news.
+    arrive(&mut received, 3, 3);
+    assert_eq!(ranges(&build(&mut received, 3)), [6..=6, 3..=3]);
+    received.on_ack_acknowledged(u64::MAX);
+    assert_eq!(ranges(&build(&mut received, 4)), [6..=6]);
+}
+
+#[test]
+fn a_million_gaps_take_bounded_memory_and_old_numbers_count_as_duplicates() {
+    // attacks.md C3.
+    let mut received = Received::default();
+    for number in 0..1_000_000 {
+        arrive(&mut received, number * 2, 1);
+    }
+    assert_eq!(received.report.len(), MOST_REPORTED);
+    assert_eq!(received.seen.len(), MOST_SEEN);
+    assert_eq!(received.on_packet(1, AckEliciting::Yes, Ecn::NotEct, at(2)), Err(Dropped::Duplicate));
+    assert!(received.contains(0));
+    arrive(&mut received, 1_999_997, 2);
+}
+
+proptest! {
+    #[test]
+    fn no_number_is_accepted_twice_and_only_what_arrived_is_reported(
+        numbers in prop::collection::vec(0u64..600, 1..800),
+        acknowledged in prop::collection::vec((0usize..800, 0u64..600), 0..10),
+    ) {
+        let mut received = Received::default();
+        let mut accepted = std::collections::BTreeSet::new();
+        for (index, &number) in numbers.iter().enumerate() {
+            let outcome = received.on_packet(number, AckEliciting::Yes, Ecn::NotEct, at(1));
+            if outcome.is_ok() {
+                prop_assert!(accepted.insert(number), "{} was accepted twice", number);
+            }
+            for (_, largest) in acknowledged.iter().filter(|(when, _)| *when == index) {
+                received.on_ack_acknowledged(*largest);
+            }
+        }
+        for range in ranges(&build(&mut received, 2)) {
+            for number in range {
+                prop_assert!(accepted.contains(&number));
+            }
+        }
+        prop_assert_eq!(build(&mut received, 2).largest, *accepted.last().expect("the first is accepted"));
+    }
+}

@@ -1,0 +1,344 @@
+//! What was sent in a packet number space: each packet resolves exactly once, as acknowledged or as lost
+//! (RFC 9002 §6 and §A).
+
+use crate::error::{ErrorCode, TransportError};
+use crate::recovery::ecn::{Ecn, EcnReport};
+use crate::space::lost::{LostPackets, SpuriousLoss};
+use crate::space::packet::SentPacket;
+use crate::time::Instant;
+use crate::wire::frame::Ack;
+use rand::Rng;
+use rand::rngs::StdRng;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// A packet is lost when one this many numbers later is acknowledged (RFC 9002 §6.1.1, kPacketThreshold).
+pub const PACKET_THRESHOLD: u64 = 3;
+
+/// Skipped numbers remembered; they are at least half a window apart, so these cover several windows.
+const MOST_SKIPPED: usize = 8;
+
+/// At least this many packets in the interval from which the next number to skip is drawn.
+const LEAST_SKIP_INTERVAL: u64 = 64;
+
+#[derive(Clone, Debug)]
+enum Slot {
+    /// Acknowledged, lost, or never used.
+    Resolved,
+    Packet(SentPacket),
+}
+
+/// What an acknowledgement settled.
+#[derive(Clone, Debug, Default)]
+pub struct Acknowledged {
+    /// Newly acknowledged packets, by ascending number.
+    pub packets: Vec<SentPacket>,
+    /// The round-trip time, acknowledgement delay included, if the largest number is newly acknowledged and some
+    /// newly acknowledged packet was ack-eliciting (RFC 9002 §5.1).
+    pub rtt_sample: Option<Duration>,
+    /// The delay as the frame reports it, not scaled.
+    pub ack_delay: u64,
+    /// Packets that had been declared lost.
+    pub spurious: Vec<SpuriousLoss>,
+    /// What the frame said about ECN.
+    pub ecn: EcnReport,
+}
+
+impl Acknowledged {
+    /// Bytes newly acknowledged that were in flight.
+    pub fn bytes(&self) -> usize {
+        self.packets.iter().map(SentPacket::bytes_in_flight).sum()
+    }
+
+    /// When the newest of the newly acknowledged packets left.
+    pub fn largest_sent_at(&self) -> Option<Instant> {
+        self.packets.last().map(|packet| packet.sent_at)
+    }
+}
+
+/// Packets declared lost.
+#[derive(Clone, Debug, Default)]
+pub struct Lost {
+    /// The packets, by ascending number.
+    pub packets: Vec<SentPacket>,
+    /// Numbers that were never used, as far as remembered.
+    pub skipped: SmallVec<[u64; MOST_SKIPPED]>,
+}
+
+impl Lost {
+    /// Bytes lost that were in flight.
+    pub fn bytes(&self) -> usize {
+        self.packets.iter().map(SentPacket::bytes_in_flight).sum()
+    }
+
+    /// When the newest of the lost packets that were in flight left.
+    pub fn largest_sent_at(&self) -> Option<Instant> {
+        self.packets.iter().rev().find(|packet| packet.class.in_flight()).map(|packet| packet.sent_at)
+    }
+
+    /// Whether no packet was sent between `earlier` and `later`.
+    pub fn follows(&self, earlier: u64, later: u64) -> bool {
+        let mut next = earlier.saturating_add(1);
+        while self.skipped.contains(&next) {
+            next += 1;
+        }
+        next == later
+    }
+}
+
+/// What was sent in one packet number space.
+#[derive(Clone, Debug, Default)]
+pub struct Sent {
+    /// The next number to use.
+    next: u64,
+    skip_at: Option<u64>,
+    skipped: SmallVec<[u64; MOST_SKIPPED]>,
+    /// The number of the first slot. The first slot, if any, is an unresolved packet.
+    base: u64,
+    slots: VecDeque<Slot>,
+    unresolved: usize,
+    in_flight: usize,
+    ack_eliciting: usize,
+    largest_acknowledged: Option<u64>,
+    last_eliciting_at: Option<Instant>,
+    loss_time: Option<Instant>,
+    lost: LostPackets,
+}
+
+impl Sent {
+    /// The number of the next packet. Now and then one is skipped: who acknowledges it did not receive what it
+    /// acknowledges (RFC 9000 §21.4). The interval grows with what is in flight.
+    pub fn next_number(&mut self, rng: &mut StdRng) -> u64 {
+        let skip_at = match self.skip_at {
+            Some(skip_at) => skip_at,
+            None => self.draw_skip(rng),
+        };
+        if self.next >= skip_at {
+            self.skip(self.next);
+            self.next += 1;
+            self.draw_skip(rng);
+        }
+        let number = self.next;
+        self.next += 1;
+        number
+    }
+
+    /// The number that the next call of [`next_number`](Self::next_number) returns at least.
+    pub fn next_unused(&self) -> u64 {
+        self.next
+    }
+
+    /// Records a packet; numbers must come from [`next_number`](Self::next_number), in its order.
+    pub fn on_sent(&mut self, packet: SentPacket) {
+        let end = self.end();
+        debug_assert!(packet.number >= end, "packet numbers ascend");
+        if self.slots.is_empty() {
+            self.base = packet.number;
+        }
+        // Numbers drawn but not used are unsent as well.
+        for unused in end..packet.number {
+            if !self.skipped.contains(&unused) {
+                self.skip(unused);
+            }
+            if !self.slots.is_empty() {
+                self.slots.push_back(Slot::Resolved);
+            }
+        }
+        self.next = self.next.max(packet.number + 1);
+        self.unresolved += 1;
+        self.in_flight = self.in_flight.saturating_add(packet.bytes_in_flight());
+        if packet.class.is_ack_eliciting() {
+            self.ack_eliciting += 1;
+            self.last_eliciting_at = Some(packet.sent_at);
+        }
+        self.slots.push_back(Slot::Packet(packet));
+    }
+
+    /// Bytes in flight (RFC 9002 §B.2).
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// The largest number acknowledged.
+    pub fn largest_acknowledged(&self) -> Option<u64> {
+        self.largest_acknowledged
+    }
+
+    /// Whether every packet is resolved.
+    pub fn is_empty(&self) -> bool {
+        self.unresolved == 0
+    }
+
+    /// Packets not resolved yet.
+    pub fn unresolved(&self) -> usize {
+        self.unresolved
+    }
+
+    /// The oldest packet not resolved yet.
+    pub fn oldest_unacked(&self) -> Option<&SentPacket> {
+        self.unacknowledged().next()
+    }
+
+    /// Packets not resolved yet, by ascending number.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = &SentPacket> {
+        self.slots.iter().filter_map(|slot| match slot {
+            Slot::Packet(packet) => Some(packet),
+            Slot::Resolved => None,
+        })
+    }
+
+    /// Whether a packet awaits an acknowledgement that the peer must send.
+    pub fn has_ack_eliciting_in_flight(&self) -> bool {
+        self.ack_eliciting > 0
+    }
+
+    /// When the last ack-eliciting packet left: the start of the probe timeout (RFC 9002 §6.2.1).
+    pub fn last_ack_eliciting_at(&self) -> Option<Instant> {
+        self.last_eliciting_at
+    }
+
+    /// When the next packet counts as lost by time, as of the last [`detect_lost`](Self::detect_lost).
+    pub fn loss_time(&self) -> Option<Instant> {
+        self.loss_time
+    }
+
+    /// Takes an acknowledgement; call [`detect_lost`](Self::detect_lost) after it.
+    ///
+    /// PROTOCOL_VIOLATION if it covers a number that was never sent (RFC 9000 §13.1).
+    pub fn on_ack(&mut self, ack: &Ack, now: Instant) -> Result<Acknowledged, TransportError> {
+        self.validate(ack)?;
+        self.lost.forget(now);
+        let mut outcome = Acknowledged { ack_delay: ack.delay, ..Acknowledged::default() };
+        let oldest = self.lost.smallest().map_or(self.base, |lost| lost.min(self.base));
+        for range in ack.ranges.iter().take_while(|range| *range.end() >= oldest) {
+            self.lost.take(&range, &mut outcome.spurious);
+            self.resolve(&range, &mut outcome.packets);
+        }
+        outcome.packets.sort_unstable_by_key(|packet| packet.number);
+        let newest = outcome.packets.last().filter(|newest| newest.number == ack.largest);
+        if let Some(newest) = newest
+            && outcome.packets.iter().any(|packet| packet.class.is_ack_eliciting())
+        {
+            outcome.rtt_sample = Some(now.since(newest.sent_at));
+        }
+        outcome.ecn = EcnReport {
+            counts: ack.ecn,
+            newly_ect0: count(&outcome.packets, Ecn::Ect0),
+            newly_ect1: count(&outcome.packets, Ecn::Ect1),
+            advanced: self.largest_acknowledged.is_none_or(|largest| ack.largest > largest),
+        };
+        self.largest_acknowledged = self.largest_acknowledged.max(Some(ack.largest));
+        self.trim();
+        Ok(outcome)
+    }
+
+    /// Declares packets lost that are three numbers behind, or sent `loss_delay` before `now` and before, the largest
+    /// acknowledged one (RFC 9002 §6.1), and notes when the next will be.
+    pub fn detect_lost(&mut self, now: Instant, loss_delay: Duration) -> Lost {
+        let mut lost = Lost::default();
+        self.loss_time = None;
+        let Some(largest) = self.largest_acknowledged else { return lost };
+        // Both thresholds are monotonic in the number, so the first packet that is not lost ends the search.
+        while let Some(Slot::Packet(packet)) = self.slots.front() {
+            if packet.number > largest {
+                break;
+            }
+            let (distance, lost_at) = (largest - packet.number, packet.sent_at + loss_delay);
+            if distance < PACKET_THRESHOLD && lost_at > now {
+                self.loss_time = Some(lost_at);
+                break;
+            }
+            self.lost.remember(packet, now, distance, loss_delay);
+            lost.packets.extend(self.take(0));
+            self.trim();
+        }
+        if !lost.packets.is_empty() {
+            lost.skipped = self.skipped.clone();
+        }
+        lost
+    }
+
+    /// Takes all unresolved packets, neither acknowledged nor lost: the keys are gone, or the path is
+    /// (RFC 9002 §6.4). Acknowledgements of them have no effect any more.
+    pub fn drain_all(&mut self) -> Vec<SentPacket> {
+        let drained = (0..self.slots.len()).filter_map(|index| self.take(index)).collect();
+        self.trim();
+        self.lost.clear();
+        self.loss_time = None;
+        self.last_eliciting_at = None;
+        drained
+    }
+
+    /// One after the last number recorded.
+    fn end(&self) -> u64 {
+        self.base + self.slots.len() as u64
+    }
+
+    fn draw_skip(&mut self, rng: &mut StdRng) -> u64 {
+        let window = (self.unresolved as u64).max(LEAST_SKIP_INTERVAL);
+        let skip_at = self.next.saturating_add(rng.random_range(window / 2..=window * 2));
+        self.skip_at = Some(skip_at);
+        skip_at
+    }
+
+    fn skip(&mut self, number: u64) {
+        if self.skipped.len() >= MOST_SKIPPED {
+            self.skipped.remove(0);
+        }
+        self.skipped.push(number);
+    }
+
+    fn validate(&self, ack: &Ack) -> Result<(), TransportError> {
+        if ack.largest >= self.end() {
+            return Err(
+                ErrorCode::PROTOCOL_VIOLATION.because("acknowledgement of a packet that was not sent")
+            );
+        }
+        let Some(oldest) = self.skipped.first() else { return Ok(()) };
+        for range in ack.ranges.iter().take_while(|range| range.end() >= oldest) {
+            if self.skipped.iter().any(|skipped| range.contains(skipped)) {
+                return Err(ErrorCode::PROTOCOL_VIOLATION
+                    .because("acknowledgement of a packet number that was skipped"));
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve(&mut self, range: &RangeInclusive<u64>, packets: &mut Vec<SentPacket>) {
+        let first = range.start().saturating_sub(self.base) as usize;
+        let Some(last) = range.end().checked_sub(self.base) else { return };
+        let last = (last as usize).min(self.slots.len().saturating_sub(1));
+        for index in first..=last {
+            packets.extend(self.take(index));
+        }
+    }
+
+    /// Takes the packet in slot `index` out of the accounts.
+    fn take(&mut self, index: usize) -> Option<SentPacket> {
+        let slot = std::mem::replace(self.slots.get_mut(index)?, Slot::Resolved);
+        let Slot::Packet(packet) = slot else { return None };
+        self.unresolved -= 1;
+        self.in_flight = self.in_flight.saturating_sub(packet.bytes_in_flight());
+        if packet.class.is_ack_eliciting() {
+            self.ack_eliciting -= 1;
+        }
+        Some(packet)
+    }
+
+    /// Drops resolved slots from the front.
+    fn trim(&mut self) {
+        while let Some(Slot::Resolved) = self.slots.front() {
+            self.slots.pop_front();
+            self.base += 1;
+        }
+    }
+}
+
+fn count(packets: &[SentPacket], ecn: Ecn) -> u64 {
+    packets.iter().filter(|packet| packet.ecn == ecn).count() as u64
+}
+
+#[cfg(test)]
+mod tests;

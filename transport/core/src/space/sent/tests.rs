@@ -1,0 +1,264 @@
+use super::*;
+use crate::error::ErrorCode;
+use crate::ranges::Ranges;
+use crate::space::packet::PacketClass;
+use crate::wire::frame::AckRanges;
+use proptest::prelude::*;
+use rand::SeedableRng;
+use std::collections::BTreeMap;
+
+const LOSS_DELAY: Duration = Duration::from_millis(90);
+
+const fn at(ms: u64) -> Instant {
+    Instant::from_nanos(ms * 1_000_000)
+}
+
+fn packet(number: u64, now: u64) -> SentPacket {
+    SentPacket::new(number, at(now), 1000, PacketClass::AckEliciting)
+}
+
+/// Packets 0 to `count` − 1, sent one per ms.
+fn sent(count: u64) -> Sent {
+    let mut sent = Sent::default();
+    for number in 0..count {
+        sent.on_sent(packet(number, number));
+    }
+    sent
+}
+
+fn ack(numbers: &[RangeInclusive<u64>]) -> Ack {
+    let mut ranges = Ranges::new();
+    for range in numbers {
+        ranges.insert_range(range.clone());
+    }
+    let largest = ranges.largest().expect("something is acknowledged");
+    let ranges = AckRanges::from_ranges(&ranges, 100_000).expect("there are ranges");
+    Ack { path: None, largest, delay: 0, ranges, ecn: None }
+}
+
+fn numbers(packets: &[SentPacket]) -> Vec<u64> {
+    packets.iter().map(|packet| packet.number).collect()
+}
+
+#[test]
+fn acknowledged_packets_leave_the_flight_once() {
+    let mut sent = sent(5);
+    let outcome = sent.on_ack(&ack(&[0..=1, 3..=3]), at(50)).expect("valid");
+    assert_eq!(numbers(&outcome.packets), [0, 1, 3]);
+    assert_eq!((outcome.bytes(), sent.in_flight()), (3000, 2000));
+    assert_eq!(outcome.rtt_sample, Some(Duration::from_millis(47)));
+    let again = sent.on_ack(&ack(&[0..=1, 3..=3]), at(60)).expect("valid");
+    assert!(again.packets.is_empty() && again.rtt_sample.is_none());
+    assert_eq!(sent.largest_acknowledged(), Some(3));
+    assert_eq!(sent.oldest_unacked().map(|packet| packet.number), Some(2));
+}
+
+#[test]
+fn acknowledging_what_was_not_sent_is_a_violation() {
+    // RFC 9000 §13.1; attacks.md C1.
+    let mut sent = sent(5);
+    for largest in [5, 6, 1 << 61] {
+        let error = sent.on_ack(&ack(&[largest..=largest]), at(50)).expect_err("never sent");
+        assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
+    }
+    assert_eq!(sent.in_flight(), 5000);
+    let mut nothing = Sent::default();
+    assert!(nothing.on_ack(&ack(&[0..=0]), at(1)).is_err());
+}
+
+#[test]
+fn acknowledging_a_skipped_number_is_a_violation() {
+    // RFC 9000 §21.4; attacks.md C2.
+    let mut rng = StdRng::seed_from_u64(7);
+    let mut sent = Sent::default();
+    let (mut last, mut skipped) = (None, Vec::new());
+    for n in 0..2000 {
+        let number = sent.next_number(&mut rng);
+        skipped.extend(last.map_or(0, |last: u64| last + 1)..number);
+        last = Some(number);
+        sent.on_sent(packet(number, n));
+    }
+    assert!(skipped.len() >= 3, "only {skipped:?} were skipped");
+    assert!(skipped.windows(2).all(|pair| pair[1] - pair[0] >= LEAST_SKIP_INTERVAL / 2));
+    for &number in &skipped[skipped.len().saturating_sub(MOST_SKIPPED)..] {
+        let mut sent = sent.clone();
+        let error = sent.on_ack(&ack(&[number - 1..=number + 1]), at(3000)).expect_err("skipped");
+        assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
+        assert!(sent.on_ack(&ack(&[number - 1..=number - 1, number + 1..=number + 1]), at(3000)).is_ok());
+    }
+}
+
+#[test]
+fn a_number_that_was_drawn_but_not_used_counts_as_skipped() {
+    let mut sent = sent(1);
+    sent.on_sent(packet(3, 5));
+    assert!(sent.on_ack(&ack(&[2..=3]), at(50)).is_err());
+    assert_eq!(numbers(&sent.on_ack(&ack(&[0..=0, 3..=3]), at(50)).expect("valid").packets), [0, 3]);
+    assert!(sent.is_empty());
+}
+
+#[test]
+fn a_packet_three_behind_is_lost() {
+    // RFC 9002 §6.1.1.
+    let mut sent = sent(6);
+    sent.on_ack(&ack(&[4..=4]), at(6)).expect("valid");
+    assert_eq!(numbers(&sent.detect_lost(at(6), LOSS_DELAY).packets), [0, 1]);
+    assert_eq!(sent.in_flight(), 3000);
+    assert!(sent.detect_lost(at(6), LOSS_DELAY).packets.is_empty());
+}
+
+#[test]
+fn a_packet_much_older_than_an_acknowledged_one_is_lost_in_time() {
+    // RFC 9002 §6.1.2.
+    let mut sent = sent(4);
+    sent.on_ack(&ack(&[2..=2]), at(50)).expect("valid");
+    assert!(sent.detect_lost(at(50), LOSS_DELAY).packets.is_empty());
+    assert_eq!(sent.loss_time(), Some(at(90)));
+    assert_eq!(numbers(&sent.detect_lost(at(90), LOSS_DELAY).packets), [0]);
+    assert_eq!(sent.loss_time(), Some(at(91)));
+    assert_eq!(numbers(&sent.detect_lost(at(91), LOSS_DELAY).packets), [1]);
+    // Packet 3 is newer than the largest acknowledged: only a probe timeout can move it.
+    assert_eq!(sent.loss_time(), None);
+    assert!(sent.detect_lost(Instant::FAR_FUTURE, LOSS_DELAY).packets.is_empty());
+}
+
+#[test]
+fn without_an_acknowledgement_nothing_is_lost() {
+    let mut sent = sent(10);
+    assert!(sent.detect_lost(Instant::FAR_FUTURE, Duration::ZERO).packets.is_empty());
+    assert_eq!(sent.unacknowledged().count(), 10);
+}
+
+#[test]
+fn only_a_new_largest_number_that_was_asked_for_gives_a_sample() {
+    // RFC 9002 §5.1.
+    let mut sent = Sent::default();
+    for (number, class) in
+        [PacketClass::AckEliciting, PacketClass::AckOnly, PacketClass::InFlight].iter().enumerate()
+    {
+        sent.on_sent(SentPacket::new(number as u64, at(1), 1000, *class));
+    }
+    assert_eq!(sent.in_flight(), 2000, "acknowledgements are not in flight");
+    assert_eq!(sent.on_ack(&ack(&[1..=1]), at(9)).expect("valid").rtt_sample, None);
+    assert!(sent.has_ack_eliciting_in_flight());
+    let outcome = sent.on_ack(&ack(&[0..=2]), at(9)).expect("valid");
+    assert_eq!(outcome.rtt_sample, Some(Duration::from_millis(8)));
+    assert!(!sent.has_ack_eliciting_in_flight());
+    assert_eq!((sent.in_flight(), sent.is_empty()), (0, true));
+}
+
+#[test]
+fn a_loss_that_was_none_is_reported_once_and_changes_no_account() {
+    let mut sent = sent(6);
+    sent.on_ack(&ack(&[5..=5]), at(6)).expect("valid");
+    assert_eq!(numbers(&sent.detect_lost(at(6), LOSS_DELAY).packets), [0, 1, 2]);
+    let outcome = sent.on_ack(&ack(&[0..=1, 5..=5]), at(8)).expect("valid");
+    assert!(outcome.packets.is_empty());
+    let spurious: Vec<_> =
+        outcome.spurious.iter().map(|loss| (loss.number, loss.distance, loss.lost_at)).collect();
+    assert_eq!(spurious, [(0, 5, at(6)), (1, 4, at(6))]);
+    assert_eq!(sent.in_flight(), 2000);
+    assert!(sent.on_ack(&ack(&[0..=1, 5..=5]), at(9)).expect("valid").spurious.is_empty());
+}
+
+#[test]
+fn drained_packets_are_neither_acknowledged_nor_lost_later() {
+    let mut sent = sent(6);
+    assert_eq!(sent.drain_all().len(), 6);
+    assert_eq!((sent.in_flight(), sent.is_empty(), sent.has_ack_eliciting_in_flight()), (0, true, false));
+    let outcome = sent.on_ack(&ack(&[0..=5]), at(9)).expect("they were sent");
+    assert!(outcome.packets.is_empty());
+    assert!(sent.detect_lost(at(1000), LOSS_DELAY).packets.is_empty());
+    sent.on_sent(packet(6, 10));
+    assert_eq!(sent.in_flight(), 1000);
+}
+
+#[test]
+fn marks_of_newly_acknowledged_packets_are_counted() {
+    let mut sent = Sent::default();
+    for number in 0..4 {
+        sent.on_sent(SentPacket {
+            ecn: if number < 3 { Ecn::Ect0 } else { Ecn::NotEct },
+            ..packet(number, 1)
+        });
+    }
+    let report = sent.on_ack(&ack(&[1..=3]), at(9)).expect("valid").ecn;
+    assert_eq!(report, EcnReport { counts: None, newly_ect0: 2, newly_ect1: 0, advanced: true });
+    let report = sent.on_ack(&ack(&[0..=3]), at(9)).expect("valid").ecn;
+    assert_eq!(report, EcnReport { counts: None, newly_ect0: 1, newly_ect1: 0, advanced: false });
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Send(usize, u8),
+    Acknowledge(Vec<(u64, u64)>),
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1usize..3000, 0u8..3).prop_map(|(bytes, class)| Step::Send(bytes, class)),
+        2 => prop::collection::vec((0u64..100, 0u64..5), 1..4).prop_map(Step::Acknowledge),
+        1 => (1u64..200).prop_map(Step::Wait),
+    ]
+}
+
+/// Acknowledges the used numbers among `wanted`, given as (distance from the newest, length).
+fn choose(sizes: &BTreeMap<u64, usize>, wanted: &[(u64, u64)]) -> Option<Ack> {
+    let (&newest, _) = sizes.last_key_value()?;
+    let mut ranges = Ranges::new();
+    for &(distance, length) in wanted {
+        let first = newest.saturating_sub(distance);
+        for (&number, _) in sizes.range(first..=first + length) {
+            ranges.insert(number);
+        }
+    }
+    let largest = ranges.largest()?;
+    Some(Ack { path: None, largest, delay: 0, ranges: AckRanges::from_ranges(&ranges, 100_000)?, ecn: None })
+}
+
+proptest! {
+    #[test]
+    fn every_packet_resolves_exactly_once_and_the_flight_is_the_sum_of_the_rest(
+        steps in prop::collection::vec(step(), 1..300),
+        seed in any::<u64>(),
+    ) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let (mut sent, mut now) = (Sent::default(), 0);
+        // Bytes in flight of what was ever sent, and of what is not resolved.
+        let (mut all, mut open) = (BTreeMap::new(), BTreeMap::new());
+        for step in steps {
+            let resolved = match step {
+                Step::Send(bytes, class) => {
+                    let number = sent.next_number(&mut rng);
+                    let class = [PacketClass::AckOnly, PacketClass::InFlight, PacketClass::AckEliciting][class as usize];
+                    let packet = SentPacket::new(number, at(now), bytes, class);
+                    all.insert(number, packet.bytes_in_flight());
+                    open.insert(number, packet.bytes_in_flight());
+                    sent.on_sent(packet);
+                    Vec::new()
+                }
+                Step::Acknowledge(wanted) => {
+                    let Some(ack) = choose(&all, &wanted) else { continue };
+                    let outcome = sent.on_ack(&ack, at(now)).expect("only what was sent is acknowledged");
+                    let mut resolved = outcome.packets;
+                    resolved.extend(sent.detect_lost(at(now), LOSS_DELAY).packets);
+                    for range in ack.ranges.iter() {
+                        prop_assert!(open.range(range).all(|(number, _)| resolved.iter().any(|p| p.number == *number)));
+                    }
+                    resolved
+                }
+                Step::Wait(ms) => {
+                    now += ms;
+                    sent.detect_lost(at(now), LOSS_DELAY).packets
+                }
+            };
+            for packet in resolved {
+                prop_assert_eq!(open.remove(&packet.number), Some(packet.bytes_in_flight()));
+            }
+            prop_assert_eq!(sent.in_flight(), open.values().sum::<usize>());
+            prop_assert_eq!(sent.unresolved(), open.len());
+            prop_assert_eq!(sent.unacknowledged().map(|p| p.number).collect::<Vec<_>>(), open.keys().copied().collect::<Vec<_>>());
+        }
+    }
+}
