@@ -1,0 +1,185 @@
+//! Flow control (RFC 9000 §4): the credit to send, and the window that is granted to the peer.
+
+use crate::time::Instant;
+use std::time::Duration;
+
+/// How much the peer lets this endpoint send, on a stream or in sum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SendCredit {
+    limit: u64,
+    used: u64,
+}
+
+impl SendCredit {
+    /// Credit up to `limit` bytes.
+    pub fn new(limit: u64) -> Self {
+        Self { limit, used: 0 }
+    }
+
+    /// The limit, in bytes from the start.
+    pub fn limit(self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes sent so far, repetitions not counted.
+    pub fn used(self) -> u64 {
+        self.used
+    }
+
+    /// Bytes that may be sent now.
+    pub fn available(self) -> u64 {
+        self.limit - self.used
+    }
+
+    /// `bytes` were sent for the first time.
+    pub fn consume(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.available(), "the caller sends within the credit");
+        self.used = self.limit.min(self.used + bytes);
+    }
+
+    /// The peer permits `limit`; whether that is more than before. Less is ignored (RFC 9000 §4.1).
+    pub fn raise(&mut self, limit: u64) -> bool {
+        let raised = limit > self.limit;
+        self.limit = self.limit.max(limit);
+        raised
+    }
+}
+
+/// How much this endpoint lets the peer send, on a stream or in sum.
+///
+/// The window doubles, up to a maximum, whenever half of it is consumed within two round trips: then it, and not the
+/// network, might be what limits the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceiveWindow {
+    limit: u64,
+    received: u64,
+    consumed: u64,
+    window: u64,
+    max_window: u64,
+    renewed_at: Option<Instant>,
+}
+
+impl ReceiveWindow {
+    /// A window of `window` bytes that grows to at most `max_window`.
+    pub fn new(window: u64, max_window: u64) -> Self {
+        Self {
+            limit: window,
+            received: 0,
+            consumed: 0,
+            window,
+            max_window: max_window.max(window),
+            renewed_at: None,
+        }
+    }
+
+    /// The limit that the peer knows or is about to be told.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The highest offset that arrived, or the sum of those.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Bytes that left the buffer, or never entered it.
+    pub fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// Bytes that the peer may still send.
+    pub fn room(&self) -> u64 {
+        self.limit - self.received
+    }
+
+    /// The size of the window.
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// The highest offset grew by `bytes`, at most [`Self::room`].
+    pub fn receive(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.room(), "the caller checked the limit");
+        self.received = self.limit.min(self.received + bytes);
+    }
+
+    /// `bytes` of what was received left the buffer.
+    pub fn consume(&mut self, bytes: u64) {
+        debug_assert!(self.consumed + bytes <= self.received, "only what arrived is consumed");
+        self.consumed = self.received.min(self.consumed + bytes);
+    }
+
+    /// Whether the peer has at most half of the window left, counted from what is consumed.
+    pub fn renewal_is_due(&self) -> bool {
+        self.limit - self.consumed <= self.window / 2
+    }
+
+    /// Renews the window if that is due; the limit to announce.
+    pub fn renew(&mut self, now: Instant, rtt: Duration) -> u64 {
+        if self.renewal_is_due() {
+            if self.renewed_at.is_some_and(|before| now.since(before) < rtt * 2) {
+                self.window = self.window.saturating_mul(2).min(self.max_window);
+            }
+            self.renewed_at = Some(now);
+            self.limit =
+                self.limit.max(self.consumed.saturating_add(self.window).min(crate::wire::varint::MAX));
+        }
+        self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(50);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn pass(window: &mut ReceiveWindow, bytes: u64) {
+        window.receive(bytes);
+        window.consume(bytes);
+    }
+
+    #[test]
+    fn a_smaller_limit_changes_nothing() {
+        let mut credit = SendCredit::new(100);
+        credit.consume(60);
+        assert!(!credit.raise(80) && !credit.raise(100));
+        assert_eq!(credit.available(), 40);
+        assert!(credit.raise(101));
+        assert_eq!((credit.available(), credit.used()), (41, 60));
+    }
+
+    #[test]
+    fn a_window_is_renewed_when_half_of_it_is_consumed() {
+        let mut window = ReceiveWindow::new(1000, 1000);
+        window.receive(800);
+        window.consume(499);
+        assert!(!window.renewal_is_due());
+        assert_eq!(window.renew(at(0), RTT), 1000);
+        window.consume(1);
+        assert!(window.renewal_is_due());
+        assert_eq!(window.renew(at(0), RTT), 1500);
+        assert_eq!(window.room(), 700);
+    }
+
+    #[test]
+    fn a_window_that_empties_within_two_round_trips_doubles_up_to_the_maximum() {
+        let mut window = ReceiveWindow::new(1000, 3000);
+        pass(&mut window, 500);
+        window.renew(at(0), RTT);
+        assert_eq!(window.window(), 1000);
+        pass(&mut window, 500);
+        window.renew(at(99), RTT);
+        assert_eq!((window.window(), window.limit()), (2000, 3000));
+        pass(&mut window, 1000);
+        window.renew(at(300), RTT);
+        assert_eq!(window.window(), 2000, "slow consumption needs no larger window");
+        pass(&mut window, 1000);
+        window.renew(at(310), RTT);
+        assert_eq!(window.window(), 3000);
+    }
+}

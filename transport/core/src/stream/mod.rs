@@ -1,0 +1,22 @@
+//! Streams (RFC 9000 §2–4): ordered bytes with priorities, message boundaries and flow control.
+//!
+//! [`Streams`] is what the connection owns. It takes frames and calls of the application, and offers data in the order
+//! of RFC 9218; what goes on which path is decided elsewhere.
+
+pub mod assembler;
+pub mod flow;
+pub mod id;
+pub mod message;
+pub mod outstanding;
+pub mod priority;
+pub mod range_map;
+pub mod receive;
+pub mod receive_state;
+pub mod send;
+pub mod send_buffer;
+pub mod send_state;
+pub mod streams;
+
+pub use id::{Direction, StreamId};
+pub use priority::AgendaKey;
+pub use streams::{Offer, ReadError, ReadOutcome, StreamEvent, StreamLimits, Streams, WriteError};

@@ -1,0 +1,208 @@
+//! Which parts of a stream still have to be sent, again or for the first time.
+//!
+//! The end of the stream (FIN) counts as one more byte after the last, so that it is sent, lost and acknowledged by
+//! the same rules as data.
+
+use super::range_map::RangeMap;
+use crate::PathId;
+use hvq_scheduler::History;
+use std::ops::Range;
+use std::time::Duration;
+
+/// A range of which one copy was sent on a path that fell silent, and another copy elsewhere after that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Rescue {
+    silent_on: PathId,
+    age: Duration,
+}
+
+/// The fate of every byte that was sent: acknowledged, in flight, or to be offered again.
+#[derive(Clone, Debug, Default)]
+pub struct Outstanding {
+    acknowledged_to: u64,
+    fresh_from: u64,
+    /// Acknowledged ranges above `acknowledged_to`.
+    acknowledged: RangeMap<()>,
+    /// To be offered again. Never overlaps what is acknowledged.
+    again: RangeMap<History>,
+    rescued: RangeMap<Rescue>,
+}
+
+impl Outstanding {
+    /// Everything below this offset is acknowledged.
+    pub fn acknowledged_to(&self) -> u64 {
+        self.acknowledged_to
+    }
+
+    /// Nothing from this offset on was ever sent.
+    pub fn fresh_from(&self) -> u64 {
+        self.fresh_from
+    }
+
+    /// The first range that should be sent again, and why.
+    pub fn again(&self) -> Option<(Range<u64>, History)> {
+        self.again.first()
+    }
+
+    /// The bytes up to `end` were sent for the first time.
+    pub fn on_sent_fresh(&mut self, end: u64) {
+        self.fresh_from = self.fresh_from.max(end);
+    }
+
+    /// A part of [`Self::again`] was sent.
+    pub fn on_sent_again(&mut self, range: Range<u64>) {
+        for (piece, history) in self.again.pieces(range.clone()) {
+            if let Some(History::Unacknowledged { on, age }) = history {
+                self.rescued.set(piece, Rescue { silent_on: on, age });
+            }
+        }
+        self.again.clear(range);
+    }
+
+    /// `range` arrived, in whichever copy.
+    pub fn on_acknowledged(&mut self, range: Range<u64>) {
+        let range = range.start.max(self.acknowledged_to)..range.end.min(self.fresh_from);
+        if range.is_empty() {
+            return;
+        }
+        self.again.clear(range.clone());
+        self.rescued.clear(range.clone());
+        self.acknowledged.set(range, ());
+        if let Some((first, ())) = self.acknowledged.first()
+            && first.start <= self.acknowledged_to
+        {
+            self.acknowledged_to = first.end;
+            self.acknowledged.clear(first);
+        }
+    }
+
+    /// The copy of `range` that was sent `on` this path is lost.
+    pub fn on_lost(&mut self, range: Range<u64>, on: PathId) {
+        for piece in self.unacknowledged(range) {
+            for (part, rescue) in self.rescued.pieces(piece) {
+                let history = match rescue {
+                    None => Some(History::Lost { on }),
+                    // The copy that was sent elsewhere meanwhile is still under way.
+                    Some(rescue) if rescue.silent_on == on => None,
+                    // The second copy is lost, and the first one is still where nothing was heard from.
+                    Some(rescue) => Some(History::Unacknowledged { on: rescue.silent_on, age: rescue.age }),
+                };
+                self.rescued.clear(part.clone());
+                if let Some(history) = history {
+                    self.again.set(part, history);
+                }
+            }
+        }
+    }
+
+    /// Nothing was heard for `age` of the copy of `range` that was sent `on` this path; another path may carry it too.
+    ///
+    /// A path offers a range only once this way, however often it is called.
+    pub fn on_silent(&mut self, range: Range<u64>, on: PathId, age: Duration) {
+        for piece in self.unacknowledged(range) {
+            for (part, rescue) in self.rescued.pieces(piece) {
+                if rescue.is_some_and(|rescue| rescue.silent_on == on) {
+                    continue;
+                }
+                for (part, already) in self.again.pieces(part) {
+                    if already.is_none() {
+                        self.again.set(part, History::Unacknowledged { on, age });
+                    }
+                }
+            }
+        }
+    }
+
+    fn unacknowledged(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
+        let range = range.start.max(self.acknowledged_to)..range.end.min(self.fresh_from);
+        self.acknowledged
+            .pieces(range)
+            .into_iter()
+            .filter(|(_, acknowledged)| acknowledged.is_none())
+            .map(|(piece, _)| piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: PathId = PathId(0);
+    const B: PathId = PathId(1);
+    const AGE: Duration = Duration::from_millis(80);
+
+    fn sent(end: u64) -> Outstanding {
+        let mut outstanding = Outstanding::default();
+        outstanding.on_sent_fresh(end);
+        outstanding
+    }
+
+    #[test]
+    fn a_lost_range_is_offered_without_what_was_acknowledged() {
+        let mut it = sent(100);
+        it.on_acknowledged(20..30);
+        it.on_lost(10..40, A);
+        assert_eq!(it.again(), Some((10..20, History::Lost { on: A })));
+        it.on_sent_again(10..20);
+        assert_eq!(it.again(), Some((30..40, History::Lost { on: A })));
+    }
+
+    #[test]
+    fn a_loss_after_the_acknowledgement_of_another_copy_is_ignored() {
+        let mut it = sent(100);
+        it.on_lost(0..50, A);
+        it.on_sent_again(0..50);
+        it.on_acknowledged(0..50);
+        it.on_lost(0..50, B);
+        assert_eq!(it.again(), None);
+        assert_eq!(it.acknowledged_to(), 50);
+    }
+
+    #[test]
+    fn a_late_acknowledgement_withdraws_the_offer() {
+        let mut it = sent(100);
+        it.on_lost(0..50, A);
+        it.on_acknowledged(10..60);
+        assert_eq!(it.again(), Some((0..10, History::Lost { on: A })));
+        it.on_acknowledged(0..10);
+        assert_eq!((it.again(), it.acknowledged_to()), (None, 60));
+    }
+
+    #[test]
+    fn a_silent_path_offers_a_range_once_and_its_loss_adds_no_third_copy() {
+        let mut it = sent(100);
+        it.on_silent(0..100, A, AGE);
+        assert_eq!(it.again(), Some((0..100, History::Unacknowledged { on: A, age: AGE })));
+        it.on_sent_again(0..60);
+        it.on_silent(0..100, A, AGE * 2);
+        assert_eq!(it.again(), Some((60..100, History::Unacknowledged { on: A, age: AGE })));
+        it.on_lost(0..100, A);
+        assert_eq!(it.again(), Some((60..100, History::Lost { on: A })));
+    }
+
+    #[test]
+    fn a_rescue_that_is_lost_too_is_offered_again() {
+        let mut it = sent(100);
+        it.on_silent(0..100, A, AGE);
+        it.on_sent_again(0..100);
+        it.on_lost(0..100, B);
+        assert_eq!(it.again(), Some((0..100, History::Unacknowledged { on: A, age: AGE })));
+        it.on_sent_again(0..100);
+        it.on_lost(0..100, A);
+        assert_eq!(it.again(), None);
+        it.on_lost(0..100, B);
+        assert_eq!(it.again(), Some((0..100, History::Lost { on: B })));
+    }
+
+    #[test]
+    fn both_copies_of_a_range_are_settled_by_one_acknowledgement() {
+        let mut it = sent(10);
+        it.on_silent(0..10, A, AGE);
+        it.on_sent_again(0..10);
+        it.on_acknowledged(0..10);
+        it.on_lost(0..10, A);
+        it.on_lost(0..10, B);
+        it.on_silent(0..10, B, AGE);
+        assert_eq!((it.again(), it.acknowledged_to()), (None, 10));
+    }
+}

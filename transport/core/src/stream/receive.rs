@@ -1,0 +1,289 @@
+//! The receiving half of a stream.
+
+use super::assembler::Assembler;
+use super::flow::ReceiveWindow;
+use super::receive_state::{ReceiveEvent, ReceiveState};
+use super::streams::{Interest, ReadError, ReadOutcome};
+use crate::error::{ErrorCode, TransportError};
+use crate::wire::frame;
+use bytes::Bytes;
+
+/// How a stream ends other than by its last byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Abort {
+    /// The application asked the peer to stop, with this code.
+    Stopped(u64),
+    /// The peer reset it, with this code.
+    Reset(u64),
+}
+
+/// What a frame changed, in bytes, for the flow control of the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Arrived {
+    /// By how much the highest offset grew.
+    pub received: u64,
+    /// How much will never be read, so that it counts as consumed.
+    pub discarded: u64,
+}
+
+/// The receiving half of a stream.
+#[derive(Debug)]
+pub struct ReceiveHalf {
+    state: ReceiveState,
+    assembler: Assembler,
+    window: ReceiveWindow,
+    final_size: Option<u64>,
+    abort: Option<Abort>,
+    /// What the application knows about readable data.
+    pub interest: Interest,
+}
+
+impl ReceiveHalf {
+    /// A half with this window.
+    pub fn new(window: ReceiveWindow) -> Self {
+        Self {
+            state: ReceiveState::Recv,
+            assembler: Assembler::default(),
+            window,
+            final_size: None,
+            abort: None,
+            interest: Interest::Waiting,
+        }
+    }
+
+    /// Where it is in figure 3 of RFC 9000 §3.2.
+    pub fn state(&self) -> ReceiveState {
+        self.state
+    }
+
+    /// Its flow control window.
+    pub fn window(&self) -> &ReceiveWindow {
+        &self.window
+    }
+
+    /// Its window, if the peer can still make use of a larger one (RFC 9000 §4.2).
+    pub fn renewable(&mut self) -> Option<&mut ReceiveWindow> {
+        (self.state == ReceiveState::Recv && self.abort.is_none()).then_some(&mut self.window)
+    }
+
+    /// The code with which the peer should stop, if that still matters (RFC 9000 §3.5).
+    pub fn wants_stop(&self) -> Option<u64> {
+        match self.abort {
+            Some(Abort::Stopped(code)) if self.state == ReceiveState::Recv => Some(code),
+            _ => None,
+        }
+    }
+
+    /// A STREAM frame arrived. `room` is what the connection's window has left.
+    pub fn on_stream(&mut self, frame: frame::Stream, room: u64) -> Result<Arrived, TransportError> {
+        let end = frame.offset.saturating_add(frame.data.len() as u64);
+        let final_size = frame.fin.then_some(end);
+        let received = self.check(end, final_size, room)?;
+        if self.state != ReceiveState::Recv && self.state != ReceiveState::SizeKnown {
+            return Ok(Arrived::default());
+        }
+        self.window.receive(received);
+        if final_size.is_some() {
+            self.final_size = final_size;
+            self.advance(ReceiveEvent::Fin);
+        }
+        if self.abort.is_some() {
+            self.advance(ReceiveEvent::Stopped);
+            return Ok(Arrived { received, discarded: self.discard() });
+        }
+        self.assembler
+            .insert(frame.offset, frame.data, self.window.window())
+            .map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
+        if self.final_size == Some(self.assembler.total()) {
+            self.advance(ReceiveEvent::AllReceived);
+        }
+        Ok(Arrived { received, discarded: 0 })
+    }
+
+    /// RESET_STREAM arrived. `room` is what the connection's window has left.
+    pub fn on_reset(&mut self, code: u64, final_size: u64, room: u64) -> Result<Arrived, TransportError> {
+        let received = self.check(final_size, Some(final_size), room)?;
+        if self.state.after(ReceiveEvent::Reset).is_none() {
+            return Ok(Arrived::default());
+        }
+        self.advance(ReceiveEvent::Reset);
+        self.window.receive(received);
+        self.final_size = Some(final_size);
+        match self.abort {
+            Some(_) => self.advance(ReceiveEvent::Stopped),
+            None => self.abort = Some(Abort::Reset(code)),
+        }
+        Ok(Arrived { received, discarded: self.discard() })
+    }
+
+    /// The application does not want the rest. Returns the bytes that count as consumed now.
+    pub fn stop(&mut self, code: u64) -> Result<u64, ReadError> {
+        match self.abort {
+            Some(Abort::Stopped(_)) => return Err(ReadError::Stopped),
+            Some(Abort::Reset(_)) => {}
+            None => self.abort = Some(Abort::Stopped(code)),
+        }
+        self.advance(ReceiveEvent::Stopped);
+        Ok(self.discard())
+    }
+
+    /// At most `max` bytes for the application.
+    pub fn read(&mut self, max: usize) -> Result<ReadOutcome, ReadError> {
+        match self.abort {
+            Some(Abort::Stopped(_)) => return Err(ReadError::Stopped),
+            Some(Abort::Reset(code)) => {
+                self.advance(ReceiveEvent::Told);
+                return Err(ReadError::Reset(code));
+            }
+            None => {}
+        }
+        if max == 0 {
+            return Ok(ReadOutcome::Data(Bytes::new()));
+        }
+        if let Some(data) = self.assembler.read(max) {
+            self.window.consume(data.len() as u64);
+            return Ok(ReadOutcome::Data(data));
+        }
+        self.advance(ReceiveEvent::Told);
+        if self.state == ReceiveState::DataRead {
+            return Ok(ReadOutcome::Finished);
+        }
+        self.interest = Interest::Waiting;
+        Ok(ReadOutcome::Blocked)
+    }
+
+    /// Whether [`Self::read`] would say anything but that it is blocked.
+    pub fn is_readable(&self) -> bool {
+        match self.abort {
+            Some(Abort::Stopped(_)) => false,
+            Some(Abort::Reset(_)) => self.state == ReceiveState::ResetRecvd,
+            None => self.assembler.is_readable() || self.state == ReceiveState::DataRecvd,
+        }
+    }
+
+    /// Checks data up to `end`, or a final size, against what is known; by how much the highest offset grows.
+    fn check(&self, end: u64, final_size: Option<u64>, room: u64) -> Result<u64, TransportError> {
+        // RFC 9000 §4.5: the final size never changes, and no data lies beyond it.
+        match (self.final_size, final_size) {
+            (Some(known), Some(new)) if known != new => {
+                return Err(ErrorCode::FINAL_SIZE_ERROR.because("the final size changed"));
+            }
+            (Some(known), _) if end > known => {
+                return Err(ErrorCode::FINAL_SIZE_ERROR.because("data beyond the final size"));
+            }
+            (None, Some(new)) if new < self.window.received() => {
+                return Err(ErrorCode::FINAL_SIZE_ERROR.because("the final size is below data that arrived"));
+            }
+            _ => {}
+        }
+        // RFC 9000 §4.1: both limits hold, and a final size counts as data up to there (§4.5).
+        if end > self.window.limit() {
+            return Err(ErrorCode::FLOW_CONTROL_ERROR.because("data beyond the stream's limit"));
+        }
+        let growth = end.saturating_sub(self.window.received());
+        if growth > room {
+            return Err(ErrorCode::FLOW_CONTROL_ERROR.because("data beyond the connection's limit"));
+        }
+        Ok(growth)
+    }
+
+    /// Drops what was not read; the bytes that count as consumed by that.
+    fn discard(&mut self) -> u64 {
+        self.assembler.clear();
+        let discarded = self.window.received() - self.window.consumed();
+        self.window.consume(discarded);
+        discarded
+    }
+
+    fn advance(&mut self, event: ReceiveEvent) {
+        if let Some(state) = self.state.after(event) {
+            self.state = state;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::StreamId;
+
+    fn half() -> ReceiveHalf {
+        ReceiveHalf::new(ReceiveWindow::new(100, 100))
+    }
+
+    fn frame(offset: u64, data: &'static [u8], fin: bool) -> frame::Stream {
+        frame::Stream { id: StreamId(0), offset, data: Bytes::from_static(data), fin }
+    }
+
+    fn code(result: Result<Arrived, TransportError>) -> Option<ErrorCode> {
+        result.err().map(|error| error.code)
+    }
+
+    #[test]
+    fn the_final_size_never_changes() {
+        // RFC 9000 §4.5, attacks E4.
+        let mut it = half();
+        it.on_stream(frame(0, b"abcd", true), 100).expect("within limits");
+        assert_eq!(code(it.on_stream(frame(0, b"abc", true), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
+        assert_eq!(code(it.on_stream(frame(3, b"xy", false), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
+        assert_eq!(code(it.on_reset(7, 5, 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
+        assert_eq!(it.on_stream(frame(2, b"cd", true), 100), Ok(Arrived::default()));
+        let mut it = half();
+        it.on_stream(frame(0, b"abcd", false), 100).expect("within limits");
+        assert_eq!(code(it.on_stream(frame(0, b"abc", true), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
+        assert_eq!(code(it.on_reset(7, 3, 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
+        it.on_reset(7, 9, 100).expect("within limits");
+        assert_eq!(code(it.on_stream(frame(8, b"xy", false), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
+    }
+
+    #[test]
+    fn both_limits_hold_for_data_and_for_final_sizes() {
+        // RFC 9000 §4.1, attacks E1.
+        let mut it = half();
+        assert_eq!(code(it.on_stream(frame(98, b"abc", false), 1000)), Some(ErrorCode::FLOW_CONTROL_ERROR));
+        assert_eq!(code(it.on_reset(1, 101, 1000)), Some(ErrorCode::FLOW_CONTROL_ERROR));
+        assert_eq!(code(it.on_stream(frame(10, b"abc", false), 12)), Some(ErrorCode::FLOW_CONTROL_ERROR));
+        assert_eq!(code(it.on_reset(1, 13, 12)), Some(ErrorCode::FLOW_CONTROL_ERROR));
+        assert_eq!(it.on_stream(frame(10, b"abc", false), 13).expect("within limits").received, 13);
+    }
+
+    #[test]
+    fn a_reset_gives_back_what_was_not_read() {
+        let mut it = half();
+        it.on_stream(frame(0, b"abcdef", false), 100).expect("within limits");
+        assert_eq!(it.read(2), Ok(ReadOutcome::Data(Bytes::from_static(b"ab"))));
+        let arrived = it.on_reset(9, 20, 100).expect("within limits");
+        assert_eq!((arrived.received, arrived.discarded), (14, 18));
+        assert_eq!(it.read(10), Err(ReadError::Reset(9)));
+        assert!(it.state().is_terminal());
+    }
+
+    #[test]
+    fn a_reset_after_all_data_is_ignored() {
+        let mut it = half();
+        it.on_stream(frame(0, b"ab", true), 100).expect("within limits");
+        assert_eq!(it.on_reset(9, 2, 100), Ok(Arrived::default()));
+        assert_eq!(it.read(10), Ok(ReadOutcome::Data(Bytes::from_static(b"ab"))));
+        assert_eq!((it.read(10), it.read(10)), (Ok(ReadOutcome::Finished), Ok(ReadOutcome::Finished)));
+    }
+
+    #[test]
+    fn a_stopped_stream_discards_what_arrives_until_its_size_is_known() {
+        let mut it = half();
+        it.on_stream(frame(4, b"efgh", false), 100).expect("within limits");
+        assert_eq!(it.stop(3), Ok(8));
+        assert_eq!((it.wants_stop(), it.read(1)), (Some(3), Err(ReadError::Stopped)));
+        let arrived = it.on_stream(frame(8, b"ij", true), 100).expect("within limits");
+        assert_eq!((arrived.received, arrived.discarded), (2, 2));
+        assert_eq!((it.state(), it.wants_stop()), (ReceiveState::DataRead, None));
+    }
+
+    #[test]
+    fn an_empty_stream_ends_at_once() {
+        let mut it = half();
+        assert_eq!(it.read(1), Ok(ReadOutcome::Blocked));
+        it.on_stream(frame(0, b"", true), 0).expect("no data");
+        assert!(it.is_readable());
+        assert_eq!(it.read(1), Ok(ReadOutcome::Finished));
+    }
+}

@@ -1,0 +1,343 @@
+//! The sending half of a stream.
+
+use super::flow::SendCredit;
+use super::message::Messages;
+use super::outstanding::Outstanding;
+use super::priority::{Listing, Need};
+use super::send_buffer::SendBuffer;
+use super::send_state::{SendEvent, SendState};
+use super::streams::{Interest, WriteError};
+use crate::time::Instant;
+use crate::wire::varint;
+use bytes::Bytes;
+use hvq_scheduler::{History, Message, Priority};
+use std::ops::Range;
+
+/// Who wanted the stream reset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResetBy {
+    /// The application here.
+    Application,
+    /// The peer, with STOP_SENDING.
+    Peer,
+}
+
+/// What a stream sends next: bytes, and perhaps its end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// The bytes; empty if only the end is to be sent.
+    pub range: Range<u64>,
+    /// Whether the stream ends behind them.
+    pub fin: bool,
+    /// Whether they were sent before.
+    pub history: History,
+}
+
+impl Piece {
+    /// The same piece, at most `most` bytes of it.
+    fn limited(mut self, most: usize) -> Self {
+        let end = self.range.start.saturating_add(most as u64);
+        if end < self.range.end {
+            self.range.end = end;
+            self.fin = false;
+        }
+        self
+    }
+}
+
+/// The sending half of a stream.
+#[derive(Debug)]
+pub struct SendHalf {
+    state: SendState,
+    data: SendBuffer,
+    outstanding: Outstanding,
+    credit: SendCredit,
+    messages: Messages,
+    /// The end, once the application finished the stream.
+    final_size: Option<u64>,
+    reset: Option<(u64, ResetBy)>,
+    blocked_at: Option<u64>,
+    /// What the application knows about room for writing.
+    pub interest: Interest,
+    /// RFC 9218 urgency and incremental.
+    pub priority: Priority,
+    /// When it last had its turn among incremental streams.
+    pub turn: u64,
+    /// Its entry in the agenda.
+    pub listed: Option<Listing>,
+    /// When all that was sent is expected to have arrived.
+    pub arrival: Instant,
+}
+
+impl SendHalf {
+    /// A half that may send up to `limit`.
+    pub fn new(limit: u64, turn: u64) -> Self {
+        Self {
+            state: SendState::Ready,
+            data: SendBuffer::default(),
+            outstanding: Outstanding::default(),
+            credit: SendCredit::new(limit),
+            messages: Messages::default(),
+            final_size: None,
+            reset: None,
+            blocked_at: None,
+            interest: Interest::Told,
+            priority: Priority::default(),
+            turn,
+            listed: None,
+            arrival: Instant::ZERO,
+        }
+    }
+
+    /// Where it is in figure 2 of RFC 9000 §3.1.
+    pub fn state(&self) -> SendState {
+        self.state
+    }
+
+    /// The peer permits data up to `limit`.
+    pub fn raise_limit(&mut self, limit: u64) {
+        self.credit.raise(limit);
+    }
+
+    /// The limit of the peer.
+    pub fn limit(&self) -> u64 {
+        self.credit.limit()
+    }
+
+    /// How many bytes [`Self::write`] takes, if `capacity` bytes may be buffered.
+    pub fn writable(&self, capacity: usize) -> Result<usize, WriteError> {
+        self.check_open()?;
+        let to_largest = usize::try_from(varint::MAX - self.data.end()).unwrap_or(usize::MAX);
+        Ok(capacity.saturating_sub(self.data.buffered()).min(to_largest))
+    }
+
+    /// Appends a copy of `data`, which must not be longer than [`Self::writable`].
+    pub fn write(&mut self, data: &[u8]) {
+        self.data.push(data);
+    }
+
+    /// Appends `data`, which must not be longer than [`Self::writable`].
+    pub fn write_bytes(&mut self, data: Bytes) {
+        self.data.push_bytes(data);
+    }
+
+    /// A message ends with what was written last.
+    pub fn end_message(&mut self, deadline: Option<Instant>) -> Result<(), WriteError> {
+        self.check_open()?;
+        self.messages.end_at(self.data.end(), deadline);
+        Ok(())
+    }
+
+    /// Nothing will be written any more. The end counts as the end of a message.
+    pub fn finish(&mut self) -> Result<(), WriteError> {
+        self.check_open()?;
+        self.messages.end_at(self.data.end(), None);
+        self.final_size = Some(self.data.end());
+        Ok(())
+    }
+
+    /// Abandons the stream; whether a RESET_STREAM is to be sent.
+    pub fn reset(&mut self, code: u64, by: ResetBy) -> bool {
+        let Some(state) = self.state.after(SendEvent::Reset) else { return false };
+        self.state = state;
+        self.reset = Some((code, by));
+        self.data = SendBuffer::default();
+        self.outstanding = Outstanding::default();
+        self.messages = Messages::default();
+        true
+    }
+
+    /// Code and final size for the RESET_STREAM, if the peer does not have it yet.
+    pub fn reset_to_send(&self) -> Option<(u64, u64)> {
+        let (code, _) = self.reset.filter(|_| self.state == SendState::ResetSent)?;
+        Some((code, self.credit.used()))
+    }
+
+    /// The limit that STREAM_DATA_BLOCKED should report, once for each (RFC 9000 §4.1).
+    pub fn report_block(&mut self) -> Option<u64> {
+        let limit = self.blocked_limit().filter(|limit| self.blocked_at != Some(*limit))?;
+        self.blocked_at = Some(limit);
+        Some(limit)
+    }
+
+    /// The limit of the stream, if that is what holds data back.
+    pub fn blocked_limit(&self) -> Option<u64> {
+        let blocked =
+            self.reset.is_none() && self.credit.available() == 0 && self.data.end() > self.credit.used();
+        blocked.then_some(self.credit.limit())
+    }
+
+    /// A frame that opens the stream at the peer was sent, but no data.
+    pub fn on_frame_sent(&mut self) {
+        self.advance(SendEvent::Frame);
+    }
+
+    /// What it needs to send, `None` if it has nothing to send within its own credit.
+    pub fn need(&self) -> Option<Need> {
+        if self.reset.is_some() {
+            return None;
+        }
+        let fresh = self.outstanding.fresh_from();
+        if self.outstanding.again().is_some() || self.final_size == Some(fresh) {
+            return Some(Need::Nothing);
+        }
+        (fresh < self.data.end() && self.credit.available() > 0).then_some(Need::Credit)
+    }
+
+    /// What it would send next, with this much credit of the connection: lost data first.
+    pub fn next_piece(&self, connection: u64) -> Option<Piece> {
+        if self.reset.is_some() {
+            return None;
+        }
+        if let Some((range, history)) = self.outstanding.again() {
+            // The end is the byte after the last one.
+            let end = range.end.min(self.data.end());
+            return Some(Piece { range: range.start..end, fin: range.end > end, history });
+        }
+        let start = self.outstanding.fresh_from();
+        let written = self.data.end();
+        if start > written {
+            return None;
+        }
+        let end = written.min(start.saturating_add(self.credit.available().min(connection)));
+        let fin = self.final_size == Some(end);
+        (start < end || fin).then_some(Piece { range: start..end, fin, history: History::Fresh })
+    }
+
+    /// What is left of the message at the start of `piece`.
+    pub fn message(&self, piece: &Piece, now: Instant) -> Option<Message> {
+        if piece.range.is_empty() {
+            Some(self.messages.at_end(now))
+        } else {
+            self.messages.at(piece.range.start, now)
+        }
+    }
+
+    /// Takes at most `most` bytes of `piece`, which [`Self::next_piece`] returned just now, to be sent.
+    ///
+    /// Returns the data and what was taken; the connection's credit is charged if that is fresh.
+    pub fn take(&mut self, piece: Piece, most: usize) -> (Bytes, Piece) {
+        let piece = piece.limited(most);
+        let end = piece.range.end + u64::from(piece.fin);
+        let data = self.data.slice(piece.range.clone());
+        if piece.history == History::Fresh {
+            self.credit.consume(piece.range.end - piece.range.start);
+            self.outstanding.on_sent_fresh(end);
+        } else {
+            self.outstanding.on_sent_again(piece.range.start..end);
+        }
+        self.advance(if piece.fin { SendEvent::Fin } else { SendEvent::Frame });
+        (data, piece)
+    }
+
+    /// The peer has `range`, where the end is the byte after the last one.
+    pub fn on_acknowledged(&mut self, range: Range<u64>) {
+        if self.reset.is_some() {
+            return;
+        }
+        self.outstanding.on_acknowledged(range);
+        let to = self.outstanding.acknowledged_to();
+        self.data.release(to);
+        self.messages.release(to);
+        if self.final_size.is_some_and(|size| size < to) {
+            self.advance(SendEvent::AllAcknowledged);
+        }
+    }
+
+    /// What was sent, and is not acknowledged, for the caller to mark as lost or late.
+    pub fn outstanding_mut(&mut self) -> Option<&mut Outstanding> {
+        (self.reset.is_none() && !self.state.is_terminal()).then_some(&mut self.outstanding)
+    }
+
+    /// The RESET_STREAM arrived.
+    pub fn on_reset_acknowledged(&mut self) {
+        self.advance(SendEvent::ResetAcknowledged);
+    }
+
+    fn check_open(&self) -> Result<(), WriteError> {
+        match (self.reset, self.final_size) {
+            (Some((code, ResetBy::Peer)), _) => Err(WriteError::Stopped(code)),
+            (Some((_, ResetBy::Application)), _) | (None, Some(_)) => Err(WriteError::Finished),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn advance(&mut self, event: SendEvent) {
+        if let Some(state) = self.state.after(event) {
+            self.state = state;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PathId;
+
+    const PATH: PathId = PathId(1);
+
+    fn half(data: &[u8]) -> SendHalf {
+        let mut half = SendHalf::new(100, 1);
+        half.write(data);
+        half
+    }
+
+    fn take(half: &mut SendHalf, most: usize) -> (Vec<u8>, bool) {
+        let piece = half.next_piece(1000).expect("something to send");
+        let (data, piece) = half.take(piece, most);
+        (data.to_vec(), piece.fin)
+    }
+
+    #[test]
+    fn the_end_travels_with_the_last_byte_or_alone() {
+        let mut it = half(b"abcdef");
+        assert_eq!(take(&mut it, 4), (b"abcd".to_vec(), false));
+        it.finish().expect("open");
+        assert_eq!(take(&mut it, 4), (b"ef".to_vec(), true));
+        assert_eq!((it.need(), it.next_piece(1000), it.state()), (None, None, SendState::DataSent));
+        let mut it = half(b"ab");
+        take(&mut it, 4);
+        it.finish().expect("open");
+        assert_eq!(it.need(), Some(Need::Nothing), "a mere end needs no credit");
+        assert_eq!(take(&mut it, 0), (vec![], true));
+    }
+
+    #[test]
+    fn a_lost_end_is_sent_again_alone() {
+        let mut it = half(b"abc");
+        it.finish().expect("open");
+        take(&mut it, 10);
+        it.on_acknowledged(0..3);
+        assert_eq!(it.state(), SendState::DataSent);
+        it.outstanding_mut().expect("open").on_lost(3..4, PATH);
+        let piece = it.next_piece(0).expect("the end");
+        assert_eq!(piece, Piece { range: 3..3, fin: true, history: History::Lost { on: PATH } });
+        take(&mut it, 0);
+        it.on_acknowledged(3..4);
+        assert_eq!(it.state(), SendState::DataRecvd);
+    }
+
+    #[test]
+    fn fresh_data_stays_within_both_credits() {
+        let mut it = half(&[7; 300]);
+        assert_eq!(it.next_piece(30).expect("data").range, 0..30);
+        assert_eq!(it.next_piece(1000).expect("data").range, 0..100);
+        take(&mut it, 1000);
+        assert_eq!((it.need(), it.blocked_limit()), (None, Some(100)));
+        assert_eq!((it.report_block(), it.report_block()), (Some(100), None));
+        it.raise_limit(150);
+        assert_eq!((it.next_piece(1000).expect("data").range, it.blocked_limit()), (100..150, None));
+    }
+
+    #[test]
+    fn a_reset_reports_what_was_sent_and_offers_no_more() {
+        let mut it = half(&[7; 80]);
+        take(&mut it, 50);
+        assert!(it.reset(42, ResetBy::Application));
+        assert_eq!((it.reset_to_send(), it.need()), (Some((42, 50)), None));
+        assert_eq!(it.writable(10), Err(WriteError::Finished));
+        assert!(!it.reset(43, ResetBy::Peer));
+        it.on_reset_acknowledged();
+        assert_eq!((it.reset_to_send(), it.state()), (None, SendState::ResetRecvd));
+    }
+}

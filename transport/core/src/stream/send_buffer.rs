@@ -1,0 +1,175 @@
+//! The bytes of a stream from the first unacknowledged one to the last one written.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Writes up to this size are copied together, so that many small writes do not become many small chunks.
+const SMALL_WRITE: usize = 1024;
+/// Small writes are collected up to this size.
+const TAIL_SIZE: usize = 16 * 1024;
+
+/// What was written and not yet acknowledged.
+#[derive(Debug, Default)]
+pub struct SendBuffer {
+    /// Chunks with the offset of their first byte, contiguous.
+    chunks: VecDeque<(u64, Bytes)>,
+    /// Small writes after the last chunk.
+    tail: BytesMut,
+    /// Everything below is acknowledged.
+    start: u64,
+    /// The offset after the last byte.
+    end: u64,
+}
+
+impl SendBuffer {
+    /// The offset after the last byte that was written.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Bytes held: written, but not acknowledged up to there.
+    pub fn buffered(&self) -> usize {
+        usize::try_from(self.end - self.start).unwrap_or(usize::MAX)
+    }
+
+    /// Appends a copy of `data`.
+    pub fn push(&mut self, data: &[u8]) {
+        if data.len() > SMALL_WRITE {
+            return self.push_chunk(Bytes::copy_from_slice(data));
+        }
+        if self.tail.len() + data.len() > TAIL_SIZE {
+            self.freeze_tail();
+        }
+        self.tail.put_slice(data);
+        self.end += data.len() as u64;
+    }
+
+    /// Appends `data`, without copying it unless it is small.
+    pub fn push_bytes(&mut self, data: Bytes) {
+        if data.len() > SMALL_WRITE { self.push_chunk(data) } else { self.push(&data) }
+    }
+
+    /// The bytes of `range`, which must lie between the last [`Self::release`] and [`Self::end`].
+    ///
+    /// A range within one chunk is not copied.
+    pub fn slice(&mut self, range: Range<u64>) -> Bytes {
+        if range.is_empty() {
+            return Bytes::new();
+        }
+        debug_assert!(self.start <= range.start && range.end <= self.end);
+        if range.end > self.end - self.tail.len() as u64 {
+            self.freeze_tail();
+        }
+        let length = (range.end - range.start) as usize;
+        let first = self.chunks.partition_point(|(start, _)| *start <= range.start).saturating_sub(1);
+        let mut chunks = self.chunks.range(first..);
+        let Some((start, chunk)) = chunks.next() else { return Bytes::new() };
+        let skip = (range.start - start) as usize;
+        if chunk.len() - skip >= length {
+            return chunk.slice(skip..skip + length);
+        }
+        let mut joined = BytesMut::with_capacity(length);
+        joined.put_slice(&chunk[skip..]);
+        for (_, chunk) in chunks {
+            let missing = length - joined.len();
+            if missing == 0 {
+                break;
+            }
+            joined.put_slice(&chunk[..missing.min(chunk.len())]);
+        }
+        joined.freeze()
+    }
+
+    /// Forgets everything below `to`.
+    pub fn release(&mut self, to: u64) {
+        self.start = self.start.max(to.min(self.end));
+        while let Some((start, chunk)) = self.chunks.front()
+            && start + chunk.len() as u64 <= self.start
+        {
+            self.chunks.pop_front();
+        }
+        if self.start == self.end {
+            // An idle stream keeps no memory.
+            self.tail = BytesMut::new();
+            self.chunks = VecDeque::new();
+        }
+    }
+
+    fn push_chunk(&mut self, data: Bytes) {
+        self.freeze_tail();
+        let start = self.end;
+        self.end += data.len() as u64;
+        self.chunks.push_back((start, data));
+    }
+
+    fn freeze_tail(&mut self) {
+        if !self.tail.is_empty() {
+            let start = self.end - self.tail.len() as u64;
+            self.chunks.push_back((start, self.tail.split().freeze()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_range_within_one_chunk_is_not_copied() {
+        let mut buffer = SendBuffer::default();
+        let data = Bytes::from(vec![7; 5000]);
+        buffer.push_bytes(data.clone());
+        assert_eq!(buffer.slice(1000..2200).as_ptr(), data[1000..].as_ptr());
+    }
+
+    #[test]
+    fn small_writes_are_sent_together() {
+        let mut buffer = SendBuffer::default();
+        for byte in 0..200u8 {
+            buffer.push(&[byte]);
+        }
+        let all = buffer.slice(0..200);
+        assert_eq!(all, (0..200u8).collect::<Vec<_>>());
+        assert_eq!(buffer.chunks.len(), 1);
+    }
+
+    #[test]
+    fn acknowledged_chunks_are_freed() {
+        let mut buffer = SendBuffer::default();
+        for _ in 0..4 {
+            buffer.push(&[1; 2000]);
+        }
+        buffer.release(3999);
+        assert_eq!((buffer.chunks.len(), buffer.buffered()), (3, 4001));
+        buffer.release(8000);
+        assert_eq!((buffer.chunks.capacity(), buffer.tail.capacity(), buffer.buffered()), (0, 0, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn slices_are_what_was_written(
+            writes in proptest::collection::vec((1usize..3000, any::<bool>()), 1..20),
+            cuts in proptest::collection::vec((0usize..60_000, 0usize..3000, 0usize..60_000), 0..20),
+        ) {
+            let mut buffer = SendBuffer::default();
+            let mut model = Vec::new();
+            let mut released = 0;
+            let mut cuts = cuts.into_iter();
+            for (length, shared) in writes {
+                let data: Vec<u8> = (0..length).map(|i| (((model.len() + i) * 31) >> 3) as u8).collect();
+                if shared { buffer.push_bytes(Bytes::from(data.clone())) } else { buffer.push(&data) }
+                model.extend_from_slice(&data);
+                if let Some((from, length, release)) = cuts.next() {
+                    let from = from.clamp(released, model.len());
+                    let to = (from + length).min(model.len());
+                    prop_assert_eq!(&buffer.slice(from as u64..to as u64)[..], &model[from..to]);
+                    released = released.max(release.min(from));
+                    buffer.release(released as u64);
+                    prop_assert_eq!(buffer.buffered(), model.len() - released);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The states of the sending half of a stream (RFC 9000 §3.1, figure 2).
+
+/// Where the sending half is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendState {
+    /// Nothing was sent yet.
+    Ready,
+    /// Data is being sent.
+    Send,
+    /// Everything, the end included, was sent once.
+    DataSent,
+    /// RESET_STREAM was sent, or is about to be.
+    ResetSent,
+    /// The peer has everything. Terminal.
+    DataRecvd,
+    /// The peer has the RESET_STREAM. Terminal.
+    ResetRecvd,
+}
+
+/// What happens to a sending half.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendEvent {
+    /// A STREAM or STREAM_DATA_BLOCKED frame is sent.
+    Frame,
+    /// A STREAM frame with FIN is sent.
+    Fin,
+    /// The application resets the stream, or the peer asked for it.
+    Reset,
+    /// All data and the FIN are acknowledged.
+    AllAcknowledged,
+    /// The RESET_STREAM is acknowledged.
+    ResetAcknowledged,
+}
+
+impl SendState {
+    /// The state after `event`, `None` if the event means nothing in this state.
+    pub const fn after(self, event: SendEvent) -> Option<Self> {
+        match (self, event) {
+            (Self::Ready | Self::Send, SendEvent::Frame) => Some(Self::Send),
+            (Self::Ready | Self::Send | Self::DataSent, SendEvent::Fin) => Some(Self::DataSent),
+            (Self::DataSent, SendEvent::Frame) => Some(Self::DataSent),
+            (Self::Ready | Self::Send | Self::DataSent, SendEvent::Reset) => Some(Self::ResetSent),
+            (Self::DataSent, SendEvent::AllAcknowledged) => Some(Self::DataRecvd),
+            (Self::ResetSent, SendEvent::ResetAcknowledged) => Some(Self::ResetRecvd),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing can happen any more.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::DataRecvd | Self::ResetRecvd)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SendEvent::*;
+    use super::SendState::{self, *};
+
+    #[test]
+    fn every_transition_of_figure_2_is_there_and_no_other() {
+        // Columns: Frame, Fin, Reset, AllAcknowledged, ResetAcknowledged (RFC 9000 §3.1).
+        let table: [(SendState, [Option<SendState>; 5]); 6] = [
+            (Ready, [Some(Send), Some(DataSent), Some(ResetSent), None, None]),
+            (Send, [Some(Send), Some(DataSent), Some(ResetSent), None, None]),
+            (DataSent, [Some(DataSent), Some(DataSent), Some(ResetSent), Some(DataRecvd), None]),
+            (ResetSent, [None, None, None, None, Some(ResetRecvd)]),
+            (DataRecvd, [None; 5]),
+            (ResetRecvd, [None; 5]),
+        ];
+        for (state, row) in table {
+            for (event, expected) in
+                [Frame, Fin, Reset, AllAcknowledged, ResetAcknowledged].into_iter().zip(row)
+            {
+                assert_eq!(state.after(event), expected, "{state:?} after {event:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn terminal_states_are_those_that_nothing_leaves() {
+        for state in [Ready, Send, DataSent, ResetSent, DataRecvd, ResetRecvd] {
+            let stuck = [Frame, Fin, Reset, AllAcknowledged, ResetAcknowledged]
+                .into_iter()
+                .all(|event| state.after(event).is_none());
+            assert_eq!(state.is_terminal(), stuck, "{state:?}");
+        }
+    }
+}

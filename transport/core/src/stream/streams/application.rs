@@ -1,0 +1,186 @@
+//! Commands of the application.
+
+use super::{Control, Interest, Streams};
+use crate::stream::id::{Direction, StreamId};
+use crate::stream::receive::ReceiveHalf;
+use crate::stream::send::{ResetBy, SendHalf};
+use crate::time::Instant;
+use bytes::Bytes;
+use hvq_scheduler::Priority;
+
+/// Why nothing was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WriteError {
+    /// There is no such stream, it is done, or it cannot be written.
+    #[error("no such stream to write to")]
+    UnknownStream,
+    /// The peer wants no more, and said so with this code.
+    #[error("the peer stopped reading (code {0:#x})")]
+    Stopped(u64),
+    /// The stream was finished or reset here.
+    #[error("the stream is already finished or reset")]
+    Finished,
+    /// The buffer is full; [`Writable`](super::StreamEvent::Writable) follows.
+    #[error("the send buffer is full")]
+    Blocked,
+}
+
+/// Why nothing can be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReadError {
+    /// There is no such stream, it is done, or it cannot be read.
+    #[error("no such stream to read from")]
+    UnknownStream,
+    /// The peer reset the stream with this code.
+    #[error("the peer reset the stream (code {0:#x})")]
+    Reset(u64),
+    /// The stream was stopped here.
+    #[error("reading was stopped")]
+    Stopped,
+}
+
+/// What a read found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReadOutcome {
+    /// The next bytes.
+    Data(Bytes),
+    /// Nothing yet; [`Readable`](super::StreamEvent::Readable) follows.
+    Blocked,
+    /// The end.
+    Finished,
+}
+
+impl Streams {
+    /// Opens a stream, `None` if the peer's limit is reached; then [`Available`](super::StreamEvent::Available) follows when it rises.
+    pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
+        match self.local.of_mut(direction).open() {
+            Ok(index) => {
+                let id = StreamId::new(self.role, direction, index);
+                self.create(id);
+                Some(id)
+            }
+            Err(first) => {
+                if first {
+                    self.control.insert(Control::StreamsBlocked(direction));
+                }
+                None
+            }
+        }
+    }
+
+    /// The next stream that the peer opened, in the order of IDs.
+    pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
+        let index = self.remote.of_mut(direction).accept()?;
+        let id = StreamId::new(self.role.peer(), direction, index);
+        if !self.map.contains_key(&id) {
+            self.create(id);
+        }
+        self.notify_reader(id);
+        Some(id)
+    }
+
+    /// Appends a copy of the first part of `data` that fits; returns its length, never 0 unless `data` is empty.
+    pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        let length = self.writable_part(id, data.len())?;
+        self.writer(id)?.write(&data[..length]);
+        self.relist(id);
+        Ok(length)
+    }
+
+    /// As [`Self::write`], without copying `data` unless it is small.
+    pub fn write_bytes(&mut self, id: StreamId, mut data: Bytes) -> Result<usize, WriteError> {
+        let length = self.writable_part(id, data.len())?;
+        data.truncate(length);
+        self.writer(id)?.write_bytes(data);
+        self.relist(id);
+        Ok(length)
+    }
+
+    /// Marks the end of a message at what was written so far. It should arrive by `deadline`, if there is one.
+    pub fn end_message(&mut self, id: StreamId, deadline: Option<Instant>) -> Result<(), WriteError> {
+        self.writer(id)?.end_message(deadline)
+    }
+
+    /// Ends the stream behind what was written so far.
+    pub fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        self.writer(id)?.finish()?;
+        self.relist(id);
+        Ok(())
+    }
+
+    /// Abandons the sending half with `code`. What was not sent is dropped, and nothing is repeated. Does nothing if all
+    /// data has arrived or the stream was reset before.
+    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
+        if self.writer(id)?.reset(code, ResetBy::Application) {
+            self.control.insert(Control::ResetStream(id));
+            self.relist(id);
+        }
+        Ok(())
+    }
+
+    /// Reads at most `max` contiguous bytes.
+    ///
+    /// Once the end or a reset was reported, the stream may be gone at the next call.
+    pub fn read(&mut self, id: StreamId, max: usize) -> Result<ReadOutcome, ReadError> {
+        let outcome = self.reader(id)?.read(max);
+        match &outcome {
+            Ok(ReadOutcome::Data(data)) => self.on_consumed(id, data.len() as u64),
+            Ok(ReadOutcome::Finished) | Err(_) => self.free_if_done(id),
+            Ok(ReadOutcome::Blocked) => {}
+        }
+        outcome
+    }
+
+    /// Discards the rest of the stream, and asks the peer to stop sending it, with `code` (RFC 9000 §3.5).
+    pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
+        let discarded = self.reader(id)?.stop(code)?;
+        self.on_consumed(id, discarded);
+        if self.receive_half(id).is_some_and(|receive| receive.wants_stop().is_some()) {
+            self.control.insert(Control::StopSending(id));
+        }
+        self.free_if_done(id);
+        Ok(())
+    }
+
+    /// Sets the priority of what is sent on a stream; an urgency above 7 counts as 7. Ignored for streams that are gone.
+    pub fn set_priority(&mut self, id: StreamId, priority: Priority) {
+        if let Some(send) = self.send_half(id) {
+            send.priority = Priority { urgency: priority.urgency.min(7), ..priority };
+            self.relist(id);
+        }
+    }
+
+    /// The priority of what is sent on a stream, the default for streams that are gone.
+    pub fn priority(&self, id: StreamId) -> Priority {
+        self.map
+            .get(&id)
+            .and_then(|stream| stream.send.as_ref())
+            .map(|send| send.priority)
+            .unwrap_or_default()
+    }
+
+    fn writer(&mut self, id: StreamId) -> Result<&mut SendHalf, WriteError> {
+        if !self.is_known(id) {
+            return Err(WriteError::UnknownStream);
+        }
+        self.send_half(id).ok_or(WriteError::UnknownStream)
+    }
+
+    fn reader(&mut self, id: StreamId) -> Result<&mut ReceiveHalf, ReadError> {
+        if !self.is_known(id) {
+            return Err(ReadError::UnknownStream);
+        }
+        self.receive_half(id).ok_or(ReadError::UnknownStream)
+    }
+
+    /// How much of `length` bytes can be written.
+    fn writable_part(&mut self, id: StreamId, length: usize) -> Result<usize, WriteError> {
+        let capacity = self.limits.send_buffer;
+        let send = self.writer(id)?;
+        let room = send.writable(capacity)?;
+        if room < length {
+            send.interest = Interest::Waiting;
+        }
+        if room == 0 && length > 0 { Err(WriteError::Blocked) } else { Ok(room.min(length)) }
+    }
+}

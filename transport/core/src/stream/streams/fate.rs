@@ -1,0 +1,112 @@
+//! What became of frames that were sent (RFC 9000 §13.3).
+
+use super::{Control, StreamEvent, Streams};
+use crate::PathId;
+use crate::delivery::Receipt;
+use crate::stream::id::StreamId;
+use crate::stream::send_state::SendState;
+use std::ops::Range;
+use std::time::Duration;
+
+impl Streams {
+    /// The frame of `receipt` arrived. Receipts of others are ignored.
+    pub fn on_acknowledged(&mut self, receipt: &Receipt) {
+        match *receipt {
+            Receipt::Stream { id, offset, length, fin } => {
+                self.on_data_acknowledged(id, range(offset, length, fin))
+            }
+            Receipt::ResetStream(id) => {
+                if let Some(send) = self.send_half(id) {
+                    send.on_reset_acknowledged();
+                    self.free_if_done(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The frame of `receipt` was lost on path `on`. Receipts of others are ignored.
+    ///
+    /// Data is offered again unless another copy arrived or is under way. Other frames are due again, with their present
+    /// content, unless a later one replaced them or they do not matter any more.
+    pub fn on_lost(&mut self, receipt: &Receipt, on: PathId) {
+        match *receipt {
+            Receipt::Stream { id, offset, length, fin } => {
+                if let Some(outstanding) = self.send_half(id).and_then(|send| send.outstanding_mut()) {
+                    outstanding.on_lost(range(offset, length, fin), on);
+                    self.relist(id);
+                }
+            }
+            _ => self.repeat_control(receipt),
+        }
+    }
+
+    /// Path `on` carries the frame of `receipt` and was silent for `age`: it may be sent on another path too.
+    ///
+    /// Data is offered with [`History::Unacknowledged`](hvq_scheduler::History::Unacknowledged), once for each path that
+    /// falls silent with it. Whichever copy is acknowledged settles the matter.
+    pub fn on_silent(&mut self, receipt: &Receipt, on: PathId, age: Duration) {
+        match *receipt {
+            Receipt::Stream { id, offset, length, fin } => {
+                if let Some(outstanding) = self.send_half(id).and_then(|send| send.outstanding_mut()) {
+                    outstanding.on_silent(range(offset, length, fin), on, age);
+                    self.relist(id);
+                }
+            }
+            _ => self.repeat_control(receipt),
+        }
+    }
+
+    fn on_data_acknowledged(&mut self, id: StreamId, range: Range<u64>) {
+        let Some(send) = self.send_half(id) else { return };
+        let before = send.state();
+        send.on_acknowledged(range);
+        let finished = before != SendState::DataRecvd && send.state() == SendState::DataRecvd;
+        self.relist(id);
+        self.notify_writer(id);
+        if finished {
+            self.events.push(StreamEvent::Finished(id));
+            self.free_if_done(id);
+        }
+    }
+
+    /// Makes a control frame due again if it still says what is true.
+    fn repeat_control(&mut self, receipt: &Receipt) {
+        let (control, matters) = match *receipt {
+            Receipt::MaxData(limit) => (Control::MaxData, self.window.limit() == limit),
+            Receipt::MaxStreamData(id, limit) => {
+                let window = self.receive_half(id).and_then(|receive| receive.renewable());
+                (Control::MaxStreamData(id), window.is_some_and(|window| window.limit() == limit))
+            }
+            Receipt::MaxStreams(direction, limit) => {
+                (Control::MaxStreams(direction), self.remote.of(direction).announced() == limit)
+            }
+            Receipt::ResetStream(id) => {
+                let reset = self.send_half(id).and_then(|send| send.reset_to_send());
+                (Control::ResetStream(id), reset.is_some())
+            }
+            Receipt::StopSending(id) => {
+                let stop = self.receive_half(id).and_then(|receive| receive.wants_stop());
+                (Control::StopSending(id), stop.is_some())
+            }
+            // These are about a limit; if it rose since, there is nothing to say.
+            Receipt::DataBlocked(limit) => (Control::DataBlocked, self.credit.limit() == limit),
+            Receipt::StreamDataBlocked(id, limit) => {
+                let blocked = self.send_half(id).and_then(|send| send.blocked_limit());
+                (Control::StreamDataBlocked(id), blocked == Some(limit))
+            }
+            Receipt::StreamsBlocked(direction, limit) => {
+                (Control::StreamsBlocked(direction), self.local.of(direction).is_blocked_at(limit))
+            }
+            _ => return,
+        };
+        if matters {
+            self.control.insert(control);
+        }
+    }
+}
+
+/// The range of a STREAM frame, where the end of the stream is the byte after the last one.
+fn range(offset: u64, length: u64, fin: bool) -> Range<u64> {
+    offset..offset + length + u64::from(fin)
+}

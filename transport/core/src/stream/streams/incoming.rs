@@ -1,0 +1,185 @@
+//! Frames from the peer (RFC 9000 §19.4–19.14).
+
+use super::{Control, StreamEvent, Streams};
+use crate::error::{ErrorCode, TransportError};
+use crate::stream::id::{Direction, StreamId};
+use crate::stream::receive::Arrived;
+use crate::stream::send::ResetBy;
+use crate::wire::frame;
+
+/// STREAM frames in a row that may bring nothing at all.
+const MAX_EMPTY_FRAMES: u32 = 1000;
+
+/// Whether there is state for a stream that a frame names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Existence {
+    /// There is, since this frame.
+    New,
+    /// There is.
+    Live,
+    /// The stream is done and its state is freed; the frame is late.
+    Gone,
+}
+
+impl Streams {
+    /// STREAM (RFC 9000 §19.8).
+    pub fn on_stream(&mut self, frame: frame::Stream) -> Result<(), TransportError> {
+        let id = frame.id;
+        self.check_peer_sends(id)?;
+        let existence = self.find_or_open(id)?;
+        self.check_emptiness(&frame, existence)?;
+        let room = self.window.room();
+        if let Some(receive) = self.receive_half(id) {
+            let arrived = receive.on_stream(frame, room)?;
+            self.on_arrived(id, arrived);
+        }
+        Ok(())
+    }
+
+    /// RESET_STREAM (RFC 9000 §19.4).
+    pub fn on_reset_stream(&mut self, frame: frame::ResetStream) -> Result<(), TransportError> {
+        self.check_peer_sends(frame.id)?;
+        self.find_or_open(frame.id)?;
+        let room = self.window.room();
+        if let Some(receive) = self.receive_half(frame.id) {
+            let arrived = receive.on_reset(frame.error, frame.final_size, room)?;
+            self.on_arrived(frame.id, arrived);
+        }
+        Ok(())
+    }
+
+    /// STOP_SENDING (RFC 9000 §19.5): the stream is reset with the peer's code (§3.5).
+    pub fn on_stop_sending(&mut self, frame: frame::StopSending) -> Result<(), TransportError> {
+        let id = frame.id;
+        self.check_peer_receives(id)?;
+        self.find_or_open(id)?;
+        if let Some(send) = self.send_half(id)
+            && send.reset(frame.error, ResetBy::Peer)
+        {
+            self.control.insert(Control::ResetStream(id));
+            if self.is_known(id) {
+                self.events.push(StreamEvent::Stopped { id, code: frame.error });
+            }
+            self.relist(id);
+        }
+        Ok(())
+    }
+
+    /// MAX_DATA (RFC 9000 §19.9). A smaller limit than before is ignored (§4.1).
+    pub fn on_max_data(&mut self, limit: u64) -> Result<(), TransportError> {
+        self.raise_connection_limit(limit);
+        Ok(())
+    }
+
+    /// MAX_STREAM_DATA (RFC 9000 §19.10). A smaller limit than before is ignored (§4.1).
+    pub fn on_max_stream_data(&mut self, id: StreamId, limit: u64) -> Result<(), TransportError> {
+        self.check_peer_receives(id)?;
+        self.find_or_open(id)?;
+        if let Some(send) = self.send_half(id) {
+            send.raise_limit(limit);
+            self.relist(id);
+        }
+        Ok(())
+    }
+
+    /// MAX_STREAMS (RFC 9000 §19.11). A smaller limit than before is ignored (§4.6).
+    pub fn on_max_streams(&mut self, direction: Direction, limit: u64) -> Result<(), TransportError> {
+        check_count(limit)?;
+        self.raise_stream_count(direction, limit);
+        Ok(())
+    }
+
+    /// DATA_BLOCKED (RFC 9000 §19.12): the limit rises when data is consumed, not because of this.
+    pub fn on_data_blocked(&mut self, _limit: u64) -> Result<(), TransportError> {
+        Ok(())
+    }
+
+    /// STREAM_DATA_BLOCKED (RFC 9000 §19.13): opens the stream, if it is not.
+    pub fn on_stream_data_blocked(&mut self, id: StreamId, _limit: u64) -> Result<(), TransportError> {
+        self.check_peer_sends(id)?;
+        self.find_or_open(id).map(|_| ())
+    }
+
+    /// STREAMS_BLOCKED (RFC 9000 §19.14): the limit rises when streams are done, not because of this.
+    pub fn on_streams_blocked(&mut self, _direction: Direction, limit: u64) -> Result<(), TransportError> {
+        check_count(limit)
+    }
+
+    fn on_arrived(&mut self, id: StreamId, arrived: Arrived) {
+        self.window.receive(arrived.received);
+        self.on_consumed(id, arrived.discarded);
+        self.notify_reader(id);
+        self.free_if_done(id);
+    }
+
+    /// Finds a stream, or opens it and all below it if the peer may (RFC 9000 §3.2).
+    fn find_or_open(&mut self, id: StreamId) -> Result<Existence, TransportError> {
+        let exists = self.map.contains_key(&id);
+        let direction = id.direction();
+        if self.is_local(id) {
+            return match (exists, id.index() < self.local.of(direction).opened()) {
+                (true, _) => Ok(Existence::Live),
+                (false, true) => Ok(Existence::Gone),
+                (false, false) => {
+                    Err(ErrorCode::STREAM_STATE_ERROR.because("the stream was never opened here"))
+                }
+            };
+        }
+        let remote = self.remote.of_mut(direction);
+        if id.index() >= remote.announced() {
+            return Err(ErrorCode::STREAM_LIMIT_ERROR.because("more streams than permitted"));
+        }
+        if remote.open(id.index()) {
+            if remote.wants_announcement() {
+                self.control.insert(Control::MaxStreams(direction));
+            }
+            self.events.push(StreamEvent::Opened { direction });
+            self.create(id);
+            return Ok(Existence::New);
+        }
+        if exists {
+            return Ok(Existence::Live);
+        }
+        if self.is_known(id) {
+            return Ok(Existence::Gone);
+        }
+        // Opened by a stream above it, and named for the first time now.
+        self.create(id);
+        Ok(Existence::New)
+    }
+
+    fn check_peer_sends(&self, id: StreamId) -> Result<(), TransportError> {
+        if id.direction() == Direction::Unidirectional && self.is_local(id) {
+            return Err(ErrorCode::STREAM_STATE_ERROR.because("the peer cannot send on this stream"));
+        }
+        Ok(())
+    }
+
+    fn check_peer_receives(&self, id: StreamId) -> Result<(), TransportError> {
+        if id.direction() == Direction::Unidirectional && !self.is_local(id) {
+            return Err(ErrorCode::STREAM_STATE_ERROR.because("the peer does not receive on this stream"));
+        }
+        Ok(())
+    }
+
+    /// Frames that bring neither data nor an end nor a stream cost work and are no use.
+    fn check_emptiness(&mut self, frame: &frame::Stream, existence: Existence) -> Result<(), TransportError> {
+        if !frame.data.is_empty() || frame.fin || existence == Existence::New {
+            self.empty_frames = 0;
+            return Ok(());
+        }
+        self.empty_frames += 1;
+        if self.empty_frames > MAX_EMPTY_FRAMES {
+            return Err(ErrorCode::PROTOCOL_VIOLATION.because("too many empty STREAM frames"));
+        }
+        Ok(())
+    }
+}
+
+/// RFC 9000 §4.6: a count above 2^60 would need stream IDs that cannot be encoded.
+fn check_count(limit: u64) -> Result<(), TransportError> {
+    if limit > StreamId::MAX_STREAMS {
+        return Err(ErrorCode::FRAME_ENCODING_ERROR.because("more streams than IDs"));
+    }
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! All streams of a connection: commands and frames in, events, control frames and data out.
+
+mod application;
+mod control;
+mod counters;
+mod events;
+mod fate;
+mod incoming;
+mod limits;
+mod output;
+#[cfg(test)]
+mod tests;
+
+pub use application::{ReadError, ReadOutcome, WriteError};
+pub use events::{Interest, StreamEvent};
+pub use limits::StreamLimits;
+pub use output::Offer;
+
+use super::flow::{ReceiveWindow, SendCredit};
+use super::id::{Direction, StreamId};
+use super::priority::{Agenda, AgendaKey};
+use super::receive::ReceiveHalf;
+use super::send::SendHalf;
+use crate::connection::Role;
+use crate::wire::transport_parameters::TransportParameters;
+use control::Control;
+use counters::{LocalStreams, PerDirection, RemoteStreams};
+use events::Events;
+use limits::PeerLimits;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+/// What RFC 9002 §6.2.2 assumes about a network that was not measured.
+const INITIAL_RTT: Duration = Duration::from_millis(333);
+
+/// A stream; a half is absent if the stream's direction does not have it.
+#[derive(Debug)]
+struct Stream {
+    send: Option<SendHalf>,
+    receive: Option<ReceiveHalf>,
+}
+
+impl Stream {
+    fn is_done(&self) -> bool {
+        self.send.as_ref().is_none_or(|send| send.state().is_terminal())
+            && self.receive.as_ref().is_none_or(|receive| receive.state().is_terminal())
+    }
+}
+
+/// All streams of a connection (RFC 9000 §2–4).
+///
+/// A stream that the peer opened takes no memory before a frame names it or the application accepts it. A stream is
+/// freed when the peer has, or will not get, all that was sent on it, and the application knows how the other half
+/// ended. Only then may the peer open another one, so that its pace is bound by what the application handles.
+#[derive(Debug)]
+pub struct Streams {
+    role: Role,
+    limits: StreamLimits,
+    peer: PeerLimits,
+    /// Keyed by a hash that the peer cannot predict.
+    map: HashMap<StreamId, Stream>,
+    local: PerDirection<LocalStreams>,
+    remote: PerDirection<RemoteStreams>,
+    credit: SendCredit,
+    /// The limit that DATA_BLOCKED reported last.
+    blocked_at: Option<u64>,
+    window: ReceiveWindow,
+    agenda: Agenda,
+    control: BTreeSet<Control>,
+    events: Events,
+    rtt: Duration,
+    empty_frames: u32,
+}
+
+impl Streams {
+    /// No streams, for an endpoint in `role` that announces the limits in `local`.
+    pub fn new(role: Role, local: StreamLimits) -> Self {
+        Self {
+            role,
+            peer: PeerLimits::default(),
+            map: HashMap::new(),
+            local: PerDirection::default(),
+            remote: PerDirection {
+                bidirectional: RemoteStreams::new(local.max_streams_bidi),
+                unidirectional: RemoteStreams::new(local.max_streams_uni),
+            },
+            credit: SendCredit::default(),
+            blocked_at: None,
+            window: ReceiveWindow::new(local.max_data, local.max_window),
+            agenda: Agenda::default(),
+            control: BTreeSet::new(),
+            events: Events::default(),
+            rtt: INITIAL_RTT,
+            empty_frames: 0,
+            limits: local,
+        }
+    }
+
+    /// The limits that the peer's transport parameters announce. A limit that is already higher stays.
+    pub fn set_peer_limits(&mut self, parameters: &TransportParameters) {
+        self.peer = PeerLimits::new(parameters);
+        self.raise_connection_limit(parameters.initial_max_data);
+        self.raise_stream_count(Direction::Bidirectional, parameters.initial_max_streams_bidi);
+        self.raise_stream_count(Direction::Unidirectional, parameters.initial_max_streams_uni);
+        let ids: Vec<StreamId> = self.map.keys().copied().collect();
+        for id in ids {
+            let limit = self.peer.stream_data(self.role, id);
+            if let Some(send) = self.send_half(id) {
+                send.raise_limit(limit);
+            }
+            self.relist(id);
+        }
+    }
+
+    /// The smoothed round-trip time, which the growth of flow control windows is measured by.
+    pub fn set_rtt(&mut self, rtt: Duration) {
+        self.rtt = rtt;
+    }
+
+    /// The next event for the application.
+    pub fn poll_event(&mut self) -> Option<StreamEvent> {
+        self.events.pop()
+    }
+
+    /// Streams that take memory.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether no stream takes memory.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    fn send_half(&mut self, id: StreamId) -> Option<&mut SendHalf> {
+        self.map.get_mut(&id)?.send.as_mut()
+    }
+
+    fn receive_half(&mut self, id: StreamId) -> Option<&mut ReceiveHalf> {
+        self.map.get_mut(&id)?.receive.as_mut()
+    }
+
+    fn is_local(&self, id: StreamId) -> bool {
+        id.initiator() == self.role
+    }
+
+    /// Whether the application was told the ID of a stream.
+    fn is_known(&self, id: StreamId) -> bool {
+        self.is_local(id) || id.index() < self.remote.of(id.direction()).accepted()
+    }
+
+    /// Creates the state of a stream that is opened or accepted, or named by a frame of the peer.
+    fn create(&mut self, id: StreamId) {
+        let unidirectional = id.direction() == Direction::Unidirectional;
+        let sends = !unidirectional || self.is_local(id);
+        let receives = !unidirectional || !self.is_local(id);
+        let send =
+            sends.then(|| SendHalf::new(self.peer.stream_data(self.role, id), self.agenda.next_turn()));
+        let receive = receives.then(|| {
+            let window = self.limits.stream_data(self.role, id);
+            ReceiveHalf::new(ReceiveWindow::new(window, self.limits.max_window))
+        });
+        self.map.insert(id, Stream { send, receive });
+    }
+
+    /// Enters a stream into the agenda, or takes it off, after anything about its sending half changed.
+    fn relist(&mut self, id: StreamId) {
+        let Some(send) = self.map.get_mut(&id).and_then(|stream| stream.send.as_mut()) else { return };
+        let need = send.need();
+        let turn = if send.priority.incremental { send.turn } else { 0 };
+        let key = AgendaKey { urgency: send.priority.urgency, turn, id };
+        self.agenda.relist(&mut send.listed, need.map(|need| (key, need)));
+        if send.report_block().is_some() {
+            self.control.insert(Control::StreamDataBlocked(id));
+        }
+        if self.is_blocked() && self.blocked_at != Some(self.credit.limit()) {
+            self.blocked_at = Some(self.credit.limit());
+            self.control.insert(Control::DataBlocked);
+        }
+    }
+
+    /// Whether the limit of the connection is what holds data back.
+    fn is_blocked(&self) -> bool {
+        self.credit.available() == 0 && self.agenda.needs_credit()
+    }
+
+    /// Frees a stream if both halves are done, and lets the peer open another one in its place.
+    fn free_if_done(&mut self, id: StreamId) {
+        if !self.is_known(id) || !self.map.get(&id).is_some_and(Stream::is_done) {
+            return;
+        }
+        self.map.remove(&id);
+        for control in Control::of_stream(id) {
+            self.control.remove(&control);
+        }
+        if !self.is_local(id) && self.remote.of_mut(id.direction()).on_freed() {
+            self.control.insert(Control::MaxStreams(id.direction()));
+        }
+    }
+
+    /// `bytes` of what was received on a stream left its buffer.
+    fn on_consumed(&mut self, id: StreamId, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        self.window.consume(bytes);
+        if self.window.renewal_is_due() {
+            self.control.insert(Control::MaxData);
+        }
+        let due = self
+            .receive_half(id)
+            .and_then(ReceiveHalf::renewable)
+            .is_some_and(|window| window.renewal_is_due());
+        if due {
+            self.control.insert(Control::MaxStreamData(id));
+        }
+    }
+
+    /// Tells the application, once, that a stream is readable.
+    fn notify_reader(&mut self, id: StreamId) {
+        if !self.is_known(id) {
+            return;
+        }
+        if let Some(receive) = self.receive_half(id)
+            && receive.interest == Interest::Waiting
+            && receive.is_readable()
+        {
+            receive.interest = Interest::Told;
+            self.events.push(StreamEvent::Readable(id));
+        }
+    }
+
+    /// Tells the application, once, that a stream takes data again.
+    fn notify_writer(&mut self, id: StreamId) {
+        let capacity = self.limits.send_buffer;
+        if let Some(send) = self.send_half(id)
+            && send.interest == Interest::Waiting
+            // A little room is not worth a call.
+            && send.writable(capacity).is_ok_and(|room| room > capacity / 8)
+        {
+            send.interest = Interest::Told;
+            self.events.push(StreamEvent::Writable(id));
+        }
+    }
+
+    fn raise_connection_limit(&mut self, limit: u64) {
+        if self.credit.raise(limit) {
+            self.control.remove(&Control::DataBlocked);
+        }
+    }
+
+    fn raise_stream_count(&mut self, direction: Direction, limit: u64) {
+        let local = self.local.of_mut(direction);
+        if local.raise(limit) {
+            self.control.remove(&Control::StreamsBlocked(direction));
+            if local.stops_waiting() {
+                self.events.push(StreamEvent::Available { direction });
+            }
+        }
+    }
+}

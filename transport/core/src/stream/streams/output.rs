@@ -1,0 +1,102 @@
+//! Data to send: which stream is next, what it offers, and taking it.
+
+use super::Streams;
+use crate::delivery::Receipt;
+use crate::stream::id::StreamId;
+use crate::stream::priority::AgendaKey;
+use crate::stream::send::Piece;
+use crate::time::Instant;
+use crate::wire::frame::{self, Frame};
+use hvq_scheduler::{History, Message, Priority};
+
+/// What a stream would send next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// The stream.
+    pub id: StreamId,
+    /// The first byte.
+    pub offset: u64,
+    /// Contiguous bytes of one history within flow control, 0 if only the end is to be sent. They may reach beyond the
+    /// end of the message.
+    pub bytes: usize,
+    /// Whether the stream ends behind them.
+    pub fin: bool,
+    /// RFC 9218 urgency and incremental.
+    pub priority: Priority,
+    /// What is left from `offset` on of the message that contains it, if its end is known. The end of the stream is the
+    /// end of a message.
+    pub message: Option<Message>,
+    /// When all that was sent on the stream is expected to have arrived.
+    pub arrival: Instant,
+    /// Whether the bytes were sent before.
+    pub history: History,
+}
+
+impl Streams {
+    /// Whether any stream has something to send within flow control.
+    pub fn has_sendable(&self) -> bool {
+        self.agenda.has_any(self.credit.available())
+    }
+
+    /// The stream whose turn it is, or the one behind `after`, in the order of RFC 9218 §10: by urgency, then streams
+    /// that are not incremental by ID, then incremental ones in turns.
+    pub fn next_sendable(&self, after: Option<AgendaKey>) -> Option<AgendaKey> {
+        self.agenda.next(after, self.credit.available())
+    }
+
+    /// What a stream would send now: what was lost first, then what is late on a silent path, in the order of offsets,
+    /// then what is new. `None` if it has nothing to send within flow control.
+    pub fn offer(&self, id: StreamId, now: Instant) -> Option<Offer> {
+        let send = self.map.get(&id)?.send.as_ref()?;
+        let piece = send.next_piece(self.credit.available())?;
+        Some(Offer {
+            id,
+            offset: piece.range.start,
+            bytes: usize::try_from(piece.range.end - piece.range.start).unwrap_or(usize::MAX),
+            fin: piece.fin,
+            priority: send.priority,
+            message: send.message(&piece, now),
+            arrival: send.arrival,
+            history: piece.history,
+        })
+    }
+
+    /// A STREAM frame with the start of what [`Self::offer`] returns: at most `most` bytes of data, in a frame of at
+    /// most `room` bytes. `None` if nothing fits.
+    pub fn take(&mut self, id: StreamId, room: usize, most: usize) -> Option<(Frame, Receipt)> {
+        let credit = self.credit.available();
+        let send = self.map.get_mut(&id)?.send.as_mut()?;
+        let piece = send.next_piece(credit)?;
+        let most = most.min(data_room(id, &piece, room)?);
+        if most == 0 && !piece.range.is_empty() {
+            return None;
+        }
+        let (data, piece) = send.take(piece, most);
+        let Piece { range, fin, history } = piece;
+        let turn = self.agenda.next_turn();
+        send.turn = turn;
+        if history == History::Fresh {
+            self.credit.consume(range.end - range.start);
+        }
+        self.relist(id);
+        let receipt = Receipt::Stream { id, offset: range.start, length: range.end - range.start, fin };
+        Some((Frame::Stream(frame::Stream { id, offset: range.start, data, fin }), receipt))
+    }
+
+    /// All that was sent on a stream so far, this included, is expected to have arrived at `arrival`.
+    pub fn note_arrival(&mut self, id: StreamId, arrival: Instant) {
+        if let Some(send) = self.send_half(id) {
+            send.arrival = send.arrival.max(arrival);
+        }
+    }
+}
+
+/// Data bytes that a frame with `piece` can have, `None` if not even an empty one fits.
+fn data_room(id: StreamId, piece: &Piece, room: usize) -> Option<usize> {
+    if piece.range.is_empty() {
+        let frame =
+            frame::Stream { id, offset: piece.range.start, data: bytes::Bytes::new(), fin: piece.fin };
+        return (Frame::Stream(frame).encoded_size() <= room).then_some(0);
+    }
+    Some(frame::Stream::data_room(id, piece.range.start, room))
+}

@@ -1,0 +1,202 @@
+//! How streams come and go.
+
+use super::*;
+use crate::wire::frame::{ResetStream, StopSending};
+
+#[test]
+fn a_request_and_its_response_are_all_that_happens() {
+    let (mut client, mut server) = pair(limits());
+    let id = client.open(BIDI).expect("within the limit");
+    client.write(id, b"request").expect("room");
+    client.finish(id).expect("open");
+    flush(&mut client, &mut server);
+    assert_eq!(events(&mut server), [StreamEvent::Opened { direction: BIDI }]);
+    assert_eq!((server.accept(BIDI), server.accept(BIDI)), (Some(id), None));
+    assert_eq!(events(&mut server), [StreamEvent::Readable(id)]);
+    assert_eq!(read_all(&mut server, id), (b"request".to_vec(), true));
+    server.write(id, b"response").expect("room");
+    server.finish(id).expect("open");
+    flush(&mut server, &mut client);
+    assert_eq!(events(&mut server), [StreamEvent::Finished(id)]);
+    assert!(server.is_empty());
+    assert_eq!(events(&mut client), [StreamEvent::Finished(id), StreamEvent::Readable(id)]);
+    assert_eq!(read_all(&mut client, id), (b"response".to_vec(), true));
+    assert!(client.is_empty());
+    assert_eq!(client.read(id, 1), Err(ReadError::UnknownStream));
+    assert_eq!(client.write(id, b"x"), Err(WriteError::UnknownStream));
+}
+
+#[test]
+fn a_stream_opens_all_below_it_without_using_memory_for_them() {
+    // RFC 9000 §3.2.
+    let limits = StreamLimits { max_streams_uni: 1 << 40, ..limits() };
+    let mut server = endpoint(Role::Server, limits);
+    let high = StreamId::new(Role::Client, UNI, (1 << 40) - 1);
+    server.on_stream(stream(high, 0, b"x", true)).expect("within limits");
+    assert_eq!(server.len(), 1);
+    for index in 0..3 {
+        assert_eq!(server.accept(UNI), Some(StreamId::new(Role::Client, UNI, index)));
+    }
+    assert_eq!(server.read(high, 1), Err(ReadError::UnknownStream), "not accepted yet");
+    server.on_stream(stream(StreamId::new(Role::Client, UNI, 2), 0, b"y", true)).expect("within limits");
+    assert_eq!(read_all(&mut server, StreamId::new(Role::Client, UNI, 2)), (b"y".to_vec(), true));
+    server.on_stream(stream(StreamId::new(Role::Client, UNI, 9), 0, b"z", true)).expect("within limits");
+    assert_eq!(server.len(), 4);
+}
+
+#[test]
+fn readable_is_said_once_until_a_read_blocks() {
+    let (mut client, mut server) = pair(limits());
+    let id = client.open(UNI).expect("within the limit");
+    for _ in 0..3 {
+        client.write(id, b"abc").expect("room");
+        flush(&mut client, &mut server);
+    }
+    server.accept(UNI);
+    events(&mut server);
+    client.write(id, b"abc").expect("room");
+    flush(&mut client, &mut server);
+    assert_eq!(events(&mut server), []);
+    assert_eq!(read_all(&mut server, id).0.len(), 12);
+    client.write(id, b"abc").expect("room");
+    flush(&mut client, &mut server);
+    assert_eq!(events(&mut server), [StreamEvent::Readable(id)]);
+}
+
+#[test]
+fn writable_is_said_when_acknowledgements_make_room() {
+    let mut client = endpoint(Role::Client, limits());
+    let id = client.open(UNI).expect("within the limit");
+    assert_eq!(client.write(id, &[0; 700]), Ok(600));
+    let (_, first) = client.take(id, 200, 50).expect("data");
+    let (_, second) = client.take(id, 200, 50).expect("data");
+    client.on_acknowledged(&second);
+    assert_eq!(events(&mut client), []);
+    client.on_acknowledged(&first);
+    assert_eq!(events(&mut client), [StreamEvent::Writable(id)]);
+    assert_eq!(client.write(id, &[0; 700]), Ok(100));
+}
+
+#[test]
+fn a_stopped_stream_is_reset_with_the_code_of_the_peer() {
+    // RFC 9000 §3.5.
+    let (mut client, mut server) = pair(limits());
+    let id = client.open(UNI).expect("within the limit");
+    client.write(id, &[0; 200]).expect("room");
+    flush(&mut client, &mut server);
+    server.accept(UNI);
+    events(&mut server);
+    server.stop(id, 99).expect("open");
+    assert_eq!(server.read(id, 1), Err(ReadError::Stopped));
+    flush(&mut server, &mut client);
+    assert_eq!(events(&mut client), [StreamEvent::Stopped { id, code: 99 }]);
+    assert_eq!(client.write(id, b"x"), Err(WriteError::Stopped(99)));
+    let (frame, receipt) = client.next_control(at(0)).expect("the answer");
+    assert_eq!(frame, Frame::ResetStream(ResetStream { id, error: 99, final_size: 200 }));
+    client.on_lost(&receipt, FAST);
+    flush(&mut client, &mut server);
+    assert!(client.is_empty() && server.is_empty());
+    assert_eq!(server.window.consumed(), 200);
+}
+
+#[test]
+fn a_reset_is_told_after_which_the_stream_is_gone() {
+    let (mut client, mut server) = pair(limits());
+    let id = client.open(UNI).expect("within the limit");
+    client.write(id, &[0; 200]).expect("room");
+    flush(&mut client, &mut server);
+    client.reset(id, 5).expect("open");
+    assert_eq!(client.finish(id), Err(WriteError::Finished));
+    flush(&mut client, &mut server);
+    assert!(client.is_empty());
+    server.accept(UNI);
+    assert_eq!(server.read(id, 10), Err(ReadError::Reset(5)));
+    assert_eq!((server.len(), server.read(id, 10)), (0, Err(ReadError::UnknownStream)));
+    assert_eq!(server.window.consumed(), 200);
+}
+
+#[test]
+fn late_frames_for_a_stream_that_is_gone_are_ignored() {
+    let (mut client, mut server) = pair(limits());
+    let id = client.open(BIDI).expect("within the limit");
+    client.reset(id, 1).expect("open");
+    client.stop(id, 1).expect("open");
+    flush(&mut client, &mut server);
+    server.accept(BIDI);
+    flush(&mut server, &mut client);
+    assert_eq!(server.read(id, 1), Err(ReadError::Reset(1)));
+    assert!(client.is_empty() && server.is_empty());
+    for (streams, offset) in [(&mut client, 0), (&mut server, 100)] {
+        streams.on_stream(stream(id, offset, b"late", true)).expect("ignored");
+        streams.on_reset_stream(ResetStream { id, error: 3, final_size: 9 }).expect("ignored");
+        streams.on_stop_sending(StopSending { id, error: 3 }).expect("ignored");
+        streams.on_max_stream_data(id, 1000).expect("ignored");
+        assert!(streams.is_empty());
+        assert_eq!(streams.window.received(), 0);
+    }
+}
+
+#[test]
+fn a_hundred_thousand_streams_leave_nothing_behind() {
+    let (mut client, mut server) = pair(limits());
+    for round in 0..100_000_u64 {
+        let direction = if round % 2 == 0 { BIDI } else { UNI };
+        let id = client.open(direction).expect("the peer returns credit");
+        client.write(id, b"ping").expect("room");
+        client.finish(id).expect("open");
+        flush(&mut client, &mut server);
+        assert_eq!(server.accept(direction), Some(id));
+        assert_eq!(read_all(&mut server, id), (b"ping".to_vec(), true));
+        if direction == BIDI {
+            server.finish(id).expect("open");
+        }
+        flush(&mut server, &mut client);
+        if direction == BIDI {
+            assert_eq!(read_all(&mut client, id), (vec![], true));
+        }
+        assert!(client.len() + server.len() <= 1, "{} and {}", client.len(), server.len());
+        events(&mut client);
+        events(&mut server);
+    }
+    assert!(client.map.capacity() < 64 && server.map.capacity() < 64);
+    assert_eq!((client.agenda.has_any(1), client.has_control(), server.has_control()), (false, false, false));
+    assert_eq!(client.credit.used(), server.window.received());
+    assert_eq!(server.window.consumed(), 400_000);
+}
+
+#[test]
+fn a_gigabyte_through_one_stream_takes_time_in_proportion() {
+    let large = StreamLimits {
+        max_data: 8 << 20,
+        stream_data_bidi_remote: 8 << 20,
+        send_buffer: 8 << 20,
+        max_window: 8 << 20,
+        ..limits()
+    };
+    let (mut client, mut server) = pair(large);
+    let id = client.open(BIDI).expect("within the limit");
+    let block = Bytes::from(vec![42; 1 << 20]);
+    let (mut written, mut read) = (0_u64, 0_u64);
+    let total = 1_u64 << 30;
+    let mut under_way = std::collections::VecDeque::new();
+    while read < total {
+        while written < total
+            && let Ok(length) = client.write_bytes(id, block.clone())
+        {
+            written += length as u64;
+        }
+        while let Some(sent) = client.take(id, 1350, usize::MAX) {
+            under_way.push_back(sent);
+        }
+        for (frame, receipt) in under_way.drain(..) {
+            deliver(&mut server, frame);
+            client.on_acknowledged(&receipt);
+        }
+        server.accept(BIDI);
+        while let Ok(ReadOutcome::Data(data)) = server.read(id, 1 << 20) {
+            read += data.len() as u64;
+        }
+        flush(&mut server, &mut client);
+    }
+    assert_eq!((written, server.window.consumed()), (total, total));
+}
