@@ -1,0 +1,230 @@
+//! The life of each path ID as a table: unused, opening, validating, open, abandoned, freed (RFC 10069 §3.1, §3.4).
+
+use crate::PathId;
+use crate::delivery::Receipt;
+use crate::ranges::Ranges;
+use crate::time::{Deadline, Instant, TimerReason};
+use crate::wire::frame::Frame;
+use std::collections::BTreeMap;
+
+pub use state::{AbandonReason, Event, State};
+
+mod state;
+
+/// How far PATH_ABANDON got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    Queued,
+    Sent,
+}
+
+/// A PATH_ABANDON frame that is not acknowledged yet.
+#[derive(Clone, Copy, Debug)]
+struct Announcement {
+    reason: AbandonReason,
+    progress: Progress,
+}
+
+/// What an event did to a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transition {
+    /// The state before.
+    pub from: State,
+    /// The state now.
+    pub to: State,
+}
+
+impl Transition {
+    /// Whether the path was given up just now: the peer's connection IDs for it count as retired, and nothing more is
+    /// sent on it, acknowledgements included (RFC 10069 §3.4).
+    pub fn abandons(self) -> bool {
+        self.to.is_abandoned() && !self.from.is_abandoned()
+    }
+
+    /// Whether the path became usable for data in both directions just now.
+    pub fn opens(self) -> bool {
+        self.to == State::Open && self.from != State::Open
+    }
+}
+
+/// The states of all path IDs of a connection. Unused and freed ones take no space but a range.
+///
+/// Path IDs are checked against [`crate::path::limits::PathLimits`] first, which bounds the state kept here. A freed ID
+/// is never used again, for it is part of the nonce (RFC 10069 §2.4, §3.4).
+#[derive(Clone, Debug, Default)]
+pub struct Lifecycles {
+    /// Every path that is neither unused nor freed.
+    states: BTreeMap<PathId, State>,
+    freed: Ranges,
+    announcements: BTreeMap<PathId, Announcement>,
+    /// When the connection ends for want of a path, while none is usable.
+    forsaken_at: Option<Instant>,
+    /// Paths whose end is complete and was not taken note of.
+    reclaimed: u32,
+}
+
+impl Lifecycles {
+    /// Path 0 is open, as it is once the handshake is complete.
+    pub fn new() -> Self {
+        let states = BTreeMap::from([(PathId::ZERO, State::Open)]);
+        Self { states, ..Self::default() }
+    }
+
+    /// The state of `path`.
+    pub fn state(&self, path: PathId) -> State {
+        if self.freed.contains(u64::from(path.0)) {
+            return State::Freed;
+        }
+        self.states.get(&path).copied().unwrap_or(State::Unused)
+    }
+
+    /// Whether frames about `path` still mean something; if not they are ignored (RFC 10069 §4). PATH_ABANDON and
+    /// PATH_ACK have rules of their own.
+    pub fn accepts(&self, path: PathId) -> bool {
+        !self.state(path).is_abandoned()
+    }
+
+    /// Applies `event` to `path` at `now`. Events that mean nothing in a state leave it as it is.
+    pub fn apply(&mut self, path: PathId, event: Event, now: Instant) -> Transition {
+        let from = self.state(path);
+        let to = from.after(event, now);
+        let transition = Transition { from, to };
+        if from == to {
+            return transition;
+        }
+        self.enter(path, to);
+        if transition.abandons() {
+            // RFC 10069 §3.4: whoever receives PATH_ABANDON and has not sent one answers with one.
+            let reason = match event {
+                Event::Abandon { reason, .. } => reason,
+                _ => AbandonReason::NoError,
+            };
+            self.announcements.insert(path, Announcement { reason, progress: Progress::Queued });
+        }
+        self.note_usable(event, now);
+        transition
+    }
+
+    fn enter(&mut self, path: PathId, state: State) {
+        match state {
+            State::Unused => {}
+            State::Freed => {
+                self.states.remove(&path);
+                self.freed.insert(u64::from(path.0));
+                self.reclaim(path);
+            }
+            state => {
+                self.states.insert(path, state);
+            }
+        }
+    }
+
+    /// RFC 10069 §3.4: a connection without a path ends, but a new path may come within about one probe timeout.
+    fn note_usable(&mut self, event: Event, now: Instant) {
+        if self.usable().next().is_some() {
+            self.forsaken_at = None;
+        } else if let (None, Event::Abandon { keep, .. } | Event::PeerAbandon { keep }) =
+            (self.forsaken_at, event)
+        {
+            self.forsaken_at = Some(now + keep / 3);
+        }
+    }
+
+    /// A path returns its place in the limit when its state is freed and the peer knows of its end, so that the
+    /// announcements that are kept for repetition are bounded too.
+    fn reclaim(&mut self, path: PathId) {
+        if self.freed.contains(u64::from(path.0)) && !self.announcements.contains_key(&path) {
+            self.reclaimed = self.reclaimed.saturating_add(1);
+        }
+    }
+
+    /// How many paths came to their end for good since the last call: as many more may be allowed
+    /// ([`crate::path::limits::PathLimits::return_credit`]).
+    pub fn take_reclaimed(&mut self) -> u32 {
+        std::mem::take(&mut self.reclaimed)
+    }
+
+    /// Paths that are neither unused nor abandoned, ascending.
+    pub fn usable(&self) -> impl Iterator<Item = PathId> + '_ {
+        self.states.iter().filter(|(_, state)| !state.is_abandoned()).map(|(path, _)| *path)
+    }
+
+    /// Paths whose address is not validated yet; a server bounds them by refusing further ones.
+    pub fn unvalidated(&self) -> usize {
+        self.states.values().filter(|state| matches!(state, State::Opening | State::Validating)).count()
+    }
+
+    /// When the connection is to be closed because no path is left, unless one is opened before.
+    pub fn forsaken_at(&self) -> Option<Instant> {
+        self.forsaken_at
+    }
+
+    /// The unused path IDs up to `highest`, ascending (RFC 10069 §3.2: the smallest is to be taken).
+    pub fn unused(&self, highest: PathId) -> impl Iterator<Item = PathId> + '_ {
+        let from = self.unused_from(0, highest);
+        std::iter::successors(from, move |last| self.unused_from(u64::from(last.0) + 1, highest))
+    }
+
+    /// The smallest unused ID in `from..=highest`. Skips freed ones range by range.
+    fn unused_from(&self, mut from: u64, highest: PathId) -> Option<PathId> {
+        for range in self.freed.iter() {
+            from = self.skip_known(from);
+            if range.contains(&from) {
+                from = range.end() + 1;
+            }
+        }
+        from = self.skip_known(from);
+        u32::try_from(from).ok().map(PathId).filter(|path| *path <= highest)
+    }
+
+    fn skip_known(&self, mut from: u64) -> u64 {
+        while u32::try_from(from).is_ok_and(|path| self.states.contains_key(&PathId(path))) {
+            from += 1;
+        }
+        from
+    }
+
+    /// The next PATH_ABANDON to send: one for each abandoned path, again only if lost. It goes on another path if there
+    /// is one (RFC 10069 §3.4).
+    pub fn next_frame(&mut self) -> Option<(Frame, Receipt)> {
+        let queued = self.announcements.iter_mut().find(|(_, one)| one.progress == Progress::Queued);
+        let (&path, announcement) = queued?;
+        announcement.progress = Progress::Sent;
+        Some((Frame::PathAbandon { path, error: announcement.reason.code() }, Receipt::PathAbandon(path)))
+    }
+
+    /// PATH_ABANDON of `path` arrived.
+    pub fn on_acknowledged(&mut self, path: PathId) {
+        if self.announcements.remove(&path).is_some() {
+            self.reclaim(path);
+        }
+    }
+
+    /// PATH_ABANDON of `path` was lost: it is sent again, even if the path is freed (RFC 10069 §4.2).
+    pub fn on_lost(&mut self, path: PathId) {
+        if let Some(announcement) = self.announcements.get_mut(&path) {
+            announcement.progress = Progress::Queued;
+        }
+    }
+
+    /// When the next abandoned path is to be freed.
+    pub fn deadline(&self) -> Option<Deadline> {
+        let at = self.states.values().filter_map(|state| state.until()).min()?;
+        Some(Deadline::new(at, TimerReason::PathAbandoned))
+    }
+
+    /// Frees the paths whose time is over by `now` and returns them: all their state goes, what they have in flight is
+    /// lost, and this endpoint's connection IDs for them are unknown from now on (RFC 10069 §3.4).
+    pub fn expire(&mut self, now: Instant) -> Vec<PathId> {
+        let over = |state: &State| state.until().is_some_and(|until| until <= now);
+        let paths: Vec<_> =
+            self.states.iter().filter(|(_, state)| over(state)).map(|(path, _)| *path).collect();
+        for path in &paths {
+            self.apply(*path, Event::Expired, now);
+        }
+        paths
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+//! Connection IDs that this endpoint issues, for all paths (RFC 9000 §5.1, RFC 10069 §3.2).
+
+use crate::PathId;
+use crate::delivery::Receipt;
+use crate::error::{ErrorCode, TransportError};
+use crate::path::limits::Form;
+use crate::ranges::Ranges;
+use crate::wire::connection_id::{ConnectionId, ResetToken};
+use crate::wire::frame::{Frame, NewConnectionId};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Connection IDs that the peer holds for a path in use at most, whatever it is ready to store.
+const IDS_PER_PATH: u64 = 4;
+/// Paths with connection IDs at most, whatever both limits allow.
+const MAX_PATHS: usize = 64;
+/// Retired connection IDs of a path that are still recognized. RETIRE_CONNECTION_ID may travel on a fast path and
+/// overtake packets that were sent before it on a slow one.
+const LINGERING: usize = 2;
+/// Attempts to get a connection ID that is not in use already.
+const DRAWS: usize = 8;
+
+/// Makes connection IDs with their stateless reset tokens, in the way that the endpoint routes by them.
+pub trait IdSource {
+    /// A new connection ID and its token, different from all that it gave before.
+    fn issue(&mut self) -> (ConnectionId, ResetToken);
+}
+
+/// How far a connection ID got on its way to the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    Sent,
+    Lost,
+    Acknowledged,
+}
+
+/// A connection ID that the peer may use.
+#[derive(Clone, Copy, Debug)]
+struct Issued {
+    id: ConnectionId,
+    /// The token; the first connection ID of a client has none.
+    token: Option<ResetToken>,
+    progress: Progress,
+}
+
+/// What a path's connection IDs are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Need {
+    /// One, so that the peer can open the path.
+    Opening,
+    /// As many as the peer stores, so that it can change them.
+    Spares,
+    /// None: the path is abandoned.
+    None,
+}
+
+#[derive(Clone, Debug)]
+struct PathIds {
+    need: Need,
+    next_sequence: u64,
+    active: BTreeMap<u64, Issued>,
+    /// Retired, the oldest first.
+    lingering: VecDeque<ConnectionId>,
+}
+
+/// The connection IDs of this endpoint.
+///
+/// Every path in use has as many as the peer stores, at most four; every unused path up to the highest has one, without
+/// holes. Frames about paths above the limit are not brought here.
+#[derive(Clone, Debug)]
+pub struct LocalIds {
+    form: Form,
+    /// Connection IDs per path that the peer stores, at most [`IDS_PER_PATH`].
+    per_path: u64,
+    /// The highest path that gets connection IDs.
+    highest: PathId,
+    /// The smallest path ID that was never given a connection ID.
+    next_path: u64,
+    paths: BTreeMap<PathId, PathIds>,
+    /// Paths that were dropped: they get no connection IDs any more.
+    dropped: Ranges,
+    by_id: BTreeMap<ConnectionId, (PathId, u64)>,
+    /// Paths that may lack connection IDs.
+    short: BTreeSet<PathId>,
+    /// To be sent again.
+    lost: BTreeSet<(PathId, u64)>,
+    new: Vec<ConnectionId>,
+    gone: Vec<ConnectionId>,
+}
+
+impl LocalIds {
+    /// The connection IDs of a connection whose first one, of path 0 and with sequence number 0, is `initial`. If that
+    /// is empty no others are issued (RFC 9000 §5.1.1).
+    pub fn new(initial: ConnectionId) -> Self {
+        let first = Issued { id: initial, token: None, progress: Progress::Acknowledged };
+        let zero = PathIds {
+            need: Need::Spares,
+            next_sequence: 1,
+            active: BTreeMap::from([(0, first)]),
+            lingering: VecDeque::new(),
+        };
+        Self {
+            form: Form::SinglePath,
+            per_path: 1,
+            highest: PathId::ZERO,
+            next_path: 1,
+            paths: BTreeMap::from([(PathId::ZERO, zero)]),
+            dropped: Ranges::new(),
+            by_id: BTreeMap::from([(initial, (PathId::ZERO, 0))]),
+            short: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            new: vec![initial],
+            gone: Vec::new(),
+        }
+    }
+
+    /// Takes the peer's `active_connection_id_limit`, which counts per path with multipath (RFC 10069 §2.2).
+    pub fn set_peer_limit(&mut self, active_connection_id_limit: u64) {
+        self.per_path = active_connection_id_limit.clamp(1, IDS_PER_PATH);
+        self.short.extend(self.paths.keys());
+    }
+
+    /// Multipath was negotiated, or a limit rose: paths up to `highest`, the smaller of both limits, get connection IDs.
+    pub fn set_multipath(&mut self, highest: PathId) {
+        self.form = Form::Multipath;
+        self.highest = self.highest.max(highest);
+    }
+
+    /// Registers the connection ID of the preferred address: sequence number 1 of path 0 (RFC 9000 §5.1.1). Called
+    /// before any other is issued.
+    pub fn set_preferred(&mut self, id: ConnectionId, token: ResetToken) {
+        if let Some(zero) = self.paths.get_mut(&PathId::ZERO).filter(|zero| zero.next_sequence == 1) {
+            zero.next_sequence = 2;
+            zero.active.insert(1, Issued { id, token: Some(token), progress: Progress::Acknowledged });
+            self.by_id.insert(id, (PathId::ZERO, 1));
+            self.new.push(id);
+        }
+    }
+
+    /// `path` is in use: the peer gets connection IDs to change to.
+    pub fn open_path(&mut self, path: PathId) {
+        if let Some(ids) = self.paths.get_mut(&path).filter(|ids| ids.need == Need::Opening) {
+            ids.need = Need::Spares;
+            self.short.insert(path);
+        }
+    }
+
+    /// `path` is abandoned: it gets no further connection IDs, and those it has are recognized until
+    /// [`Self::drop_path`] (RFC 10069 §3.4). A path that never had any gets none.
+    pub fn close_path(&mut self, path: PathId) {
+        match self.paths.get_mut(&path) {
+            Some(ids) => {
+                ids.need = Need::None;
+                self.short.remove(&path);
+                self.lost.retain(|(lost, _)| *lost != path);
+            }
+            None => {
+                self.dropped.insert(u64::from(path.0));
+            }
+        }
+    }
+
+    /// `path` is freed: packets to its connection IDs do not belong to this connection any more.
+    pub fn drop_path(&mut self, path: PathId) {
+        self.close_path(path);
+        self.dropped.insert(u64::from(path.0));
+        let Some(ids) = self.paths.remove(&path) else { return };
+        for id in ids.active.values().map(|issued| issued.id).chain(ids.lingering) {
+            self.forget(id);
+        }
+    }
+
+    /// The path and sequence number of a connection ID of this endpoint.
+    pub fn lookup(&self, id: &ConnectionId) -> Option<(PathId, u64)> {
+        self.by_id.get(id).copied()
+    }
+
+    /// Whether the peer was given a connection ID for `path` that it has not retired.
+    pub fn has_issued(&self, path: PathId) -> bool {
+        self.paths.get(&path).is_some_and(|ids| !ids.active.is_empty())
+    }
+
+    /// The sequence number of the next connection ID issued for `path`.
+    pub fn next_sequence(&self, path: PathId) -> u64 {
+        self.paths.get(&path).map_or(0, |ids| ids.next_sequence)
+    }
+
+    /// The next connection ID to send: lost ones first, then one for each unused path, then spares for paths in use.
+    pub fn next_frame(&mut self, source: &mut dyn IdSource) -> Option<(Frame, Receipt)> {
+        while let Some((path, sequence)) = self.lost.pop_first() {
+            let issued = self.paths.get_mut(&path).and_then(|ids| ids.active.get_mut(&sequence));
+            if let Some(Issued { id, token: Some(token), progress }) = issued {
+                *progress = Progress::Sent;
+                let (id, token) = (*id, *token);
+                return Some(self.frame(path, sequence, id, token));
+            }
+        }
+        let path = self.next_unserved().or_else(|| self.next_short())?;
+        let (id, token) = self.draw(source)?;
+        let next_path = &mut self.next_path;
+        let ids = self.paths.entry(path).or_insert_with(|| {
+            *next_path = u64::from(path.0) + 1;
+            PathIds {
+                need: Need::Opening,
+                next_sequence: 0,
+                active: BTreeMap::new(),
+                lingering: VecDeque::new(),
+            }
+        });
+        let sequence = ids.next_sequence;
+        ids.next_sequence += 1;
+        ids.active.insert(sequence, Issued { id, token: Some(token), progress: Progress::Sent });
+        self.by_id.insert(id, (path, sequence));
+        self.new.push(id);
+        Some(self.frame(path, sequence, id, token))
+    }
+
+    /// Takes RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID, which came in a packet to the connection ID
+    /// `carried_by` (path and sequence number). A repetition is ignored.
+    ///
+    /// Errors: PROTOCOL_VIOLATION if the sequence number was not issued, names the packet's own connection ID, or the
+    /// connection IDs of this endpoint are empty (RFC 9000 §19.16, RFC 10069 §4.5).
+    pub fn on_retire(
+        &mut self,
+        path: PathId,
+        sequence: u64,
+        carried_by: (PathId, u64),
+    ) -> Result<(), TransportError> {
+        if self.by_id.contains_key(&ConnectionId::EMPTY) {
+            return Err(violation("a connection ID of zero length was retired"));
+        }
+        let Some(ids) = self.paths.get_mut(&path) else {
+            // RFC 10069 §4: what concerns a path that is gone is ignored.
+            if self.dropped.contains(u64::from(path.0)) {
+                return Ok(());
+            }
+            return Err(violation("a connection ID was retired that was not issued"));
+        };
+        if ids.need == Need::None {
+            return Ok(());
+        }
+        if sequence >= ids.next_sequence {
+            return Err(violation("a connection ID was retired that was not issued"));
+        }
+        if carried_by == (path, sequence) {
+            return Err(violation("a packet retired its own connection ID"));
+        }
+        if let Some(issued) = ids.active.remove(&sequence) {
+            ids.lingering.push_back(issued.id);
+            let overdue = if ids.lingering.len() > LINGERING { ids.lingering.pop_front() } else { None };
+            self.short.insert(path);
+            self.lost.remove(&(path, sequence));
+            if let Some(id) = overdue {
+                self.forget(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// The frame with connection ID `sequence` of `path` arrived.
+    pub fn on_acknowledged(&mut self, path: PathId, sequence: u64) {
+        if let Some(issued) = self.issued(path, sequence) {
+            issued.progress = Progress::Acknowledged;
+            self.lost.remove(&(path, sequence));
+        }
+    }
+
+    /// The frame with connection ID `sequence` of `path` was lost: it is sent again, unchanged, unless it was retired
+    /// or a copy arrived (RFC 9000 §13.3).
+    pub fn on_lost(&mut self, path: PathId, sequence: u64) {
+        let Some(ids) = self.paths.get_mut(&path).filter(|ids| ids.need != Need::None) else { return };
+        if let Some(Issued { progress: progress @ Progress::Sent, .. }) = ids.active.get_mut(&sequence) {
+            *progress = Progress::Lost;
+            self.lost.insert((path, sequence));
+        }
+    }
+
+    /// Connection IDs that came to be since the last call, the first one included, for the endpoint's router.
+    pub fn take_new(&mut self) -> Vec<ConnectionId> {
+        std::mem::take(&mut self.new)
+    }
+
+    /// Connection IDs that ceased to be since the last call, for the endpoint's router.
+    pub fn take_gone(&mut self) -> Vec<ConnectionId> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// All connection IDs that are recognized now.
+    pub fn all(&self) -> impl Iterator<Item = &ConnectionId> + '_ {
+        self.by_id.keys()
+    }
+
+    fn issued(&mut self, path: PathId, sequence: u64) -> Option<&mut Issued> {
+        self.paths.get_mut(&path)?.active.get_mut(&sequence)
+    }
+
+    /// The smallest path that never had a connection ID, if it shall have one (RFC 10069 §3.2: no holes).
+    fn next_unserved(&mut self) -> Option<PathId> {
+        if self.by_id.contains_key(&ConnectionId::EMPTY) || self.paths.len() >= MAX_PATHS {
+            return None;
+        }
+        if let Some(range) = self.dropped.iter().find(|range| range.contains(&self.next_path)) {
+            self.next_path = range.end() + 1;
+        }
+        u32::try_from(self.next_path).ok().map(PathId).filter(|path| *path <= self.highest)
+    }
+
+    /// A path that has fewer connection IDs than it needs.
+    fn next_short(&mut self) -> Option<PathId> {
+        if self.by_id.contains_key(&ConnectionId::EMPTY) {
+            return None;
+        }
+        while let Some(&path) = self.short.first() {
+            let wanted = match self.paths.get(&path).map(|ids| ids.need) {
+                Some(Need::Spares) => self.per_path,
+                Some(Need::Opening) => 1,
+                Some(Need::None) | None => 0,
+            };
+            if self.paths.get(&path).is_some_and(|ids| (ids.active.len() as u64) < wanted) {
+                return Some(path);
+            }
+            self.short.pop_first();
+        }
+        None
+    }
+
+    fn draw(&mut self, source: &mut dyn IdSource) -> Option<(ConnectionId, ResetToken)> {
+        let mut draws = (0..DRAWS).map(|_| source.issue());
+        // RFC 9000 §5.1: the same connection ID is not issued more than once on a connection.
+        draws.find(|(id, _)| !id.is_empty() && !self.by_id.contains_key(id))
+    }
+
+    fn frame(&self, path: PathId, sequence: u64, id: ConnectionId, token: ResetToken) -> (Frame, Receipt) {
+        let form = self.form.field(path);
+        let frame = NewConnectionId { path: form, sequence, retire_prior_to: 0, id, token };
+        (Frame::NewConnectionId(frame), Receipt::NewConnectionId { path, sequence })
+    }
+
+    fn forget(&mut self, id: ConnectionId) {
+        self.by_id.remove(&id);
+        // The router need not hear of what it never heard of.
+        match self.new.iter().position(|new| *new == id) {
+            Some(at) => {
+                self.new.swap_remove(at);
+            }
+            None => self.gone.push(id),
+        }
+    }
+}
+
+fn violation(reason: &'static str) -> TransportError {
+    ErrorCode::PROTOCOL_VIOLATION.because(reason)
+}
+
+#[cfg(test)]
+mod tests;

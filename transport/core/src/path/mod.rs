@@ -1,0 +1,13 @@
+//! Paths (RFC 10069): their connection IDs, validation, limits, statuses and lives.
+
+pub mod amplification;
+pub mod lifecycle;
+pub mod limits;
+pub mod local_ids;
+#[expect(clippy::module_inception, reason = "a path's state is named after what it is")]
+pub mod path;
+pub mod paths;
+pub mod remote_ids;
+pub mod route;
+pub mod status;
+pub mod validation;

@@ -1,0 +1,142 @@
+//! A path: packet numbers, round-trip times and a route, under one path ID (RFC 10069).
+
+use crate::PathId;
+use crate::path::route::Route;
+use crate::recovery::delay::PathRtts;
+use crate::recovery::persistent::PersistentCongestion;
+use crate::recovery::pto::Pto;
+use crate::recovery::rtt::Rtt;
+use crate::time::Instant;
+use crate::space::received::{AckPolicy, Received};
+use crate::space::sent::Sent;
+use crate::wire::frame::Status;
+use hvq_scheduler::{Bandwidth, Hints, Standing};
+use std::time::Duration;
+
+/// Counters of one path, since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PathCounters {
+    /// Datagrams sent.
+    pub datagrams_sent: u64,
+    /// Bytes of UDP payload sent.
+    pub bytes_sent: u64,
+    /// Packets received that authenticated.
+    pub packets_received: u64,
+    /// Bytes of packets received that authenticated.
+    pub bytes_received: u64,
+    /// Packets declared lost.
+    pub packets_lost: u64,
+    /// Packets acknowledged.
+    pub packets_acknowledged: u64,
+    /// Packets declared lost that were acknowledged later.
+    pub spurious_losses: u64,
+    /// Probe timeouts that fired.
+    pub probe_timeouts: u64,
+}
+
+/// Whether the path answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Liveness {
+    /// It answers, or nothing was asked.
+    #[default]
+    Answering,
+    /// A probe timeout fired and nothing was acknowledged since.
+    Silent {
+        /// When the first of these timeouts fired.
+        since: Instant,
+    },
+}
+
+/// One open path of a connection.
+#[derive(Debug)]
+pub struct Path {
+    /// Its ID, never used again after it (RFC 10069 §2.4: it is part of the nonce).
+    pub id: PathId,
+    /// What arrived on it.
+    pub received: Received,
+    /// What was sent on it.
+    pub sent: Sent,
+    /// Round-trip times, one estimate for each path that returned the acknowledgements.
+    pub rtts: PathRtts,
+    /// The probe timeout.
+    pub pto: Pto,
+    /// Whether losses last.
+    pub persistent: PersistentCongestion,
+    /// Probes that may leave regardless of the congestion window (RFC 9002 §7.5).
+    pub probes_due: u8,
+    /// The addresses, and what belongs to them.
+    pub route: Route,
+    /// Whether it answers.
+    pub liveness: Liveness,
+    /// What the application or the modem knows about the channel.
+    pub hints: Hints,
+    /// What the peer last said about its use (RFC 10069 §3.3).
+    pub peer_status: Option<Status>,
+    /// Padding-only full datagrams to send with the challenge that opens the path, to widen the peer's allowance.
+    pub opening_datagrams: u8,
+    /// Counters.
+    pub counters: PathCounters,
+}
+
+impl Path {
+    /// A path that was neither heard nor used.
+    pub fn new(id: PathId, route: Route, acknowledge: AckPolicy, hints: Hints) -> Self {
+        Self {
+            id,
+            received: Received::new(acknowledge),
+            sent: Sent::default(),
+            rtts: PathRtts::default(),
+            pto: Pto::default(),
+            persistent: PersistentCongestion::default(),
+            probes_due: 0,
+            route,
+            liveness: Liveness::default(),
+            hints,
+            peer_status: None,
+            opening_datagrams: 0,
+            counters: PathCounters::default(),
+        }
+    }
+
+    /// How the scheduler shall see the path.
+    pub fn standing(&self) -> Standing {
+        if matches!(self.liveness, Liveness::Silent { .. }) {
+            Standing::Silent
+        } else if !self.route.validation.is_validated() {
+            Standing::Unvalidated
+        } else if self.peer_status == Some(Status::Backup) {
+            Standing::Backup
+        } else {
+            Standing::Available
+        }
+    }
+
+    /// The round-trip time over the return path that answers fastest; the initial estimate before any sample.
+    pub fn rtt(&self) -> Rtt {
+        self.rtts.best().map_or_else(Rtt::default, |(_, rtt)| rtt)
+    }
+
+    /// The bottleneck rate: the channel's hint, else what deliveries show.
+    pub fn rate(&self) -> Option<Bandwidth> {
+        self.hints.rate.or_else(|| self.route.rate.estimate())
+    }
+
+    /// Bytes believed queued at the bottleneck.
+    pub fn backlog(&self, now: Instant) -> usize {
+        self.route.backlog.bytes(now, self.sent.in_flight(), self.rate())
+    }
+
+    /// The probe timeout period without backoff (RFC 9002 §6.2.1).
+    pub fn probe_period(&self, max_ack_delay: Duration) -> Duration {
+        self.rtts.for_timers().probe_timeout(max_ack_delay)
+    }
+
+    /// When the probe timeout fires, if anything ack-eliciting is in flight.
+    pub fn probe_at(&self, max_ack_delay: Duration) -> Option<Instant> {
+        if !self.sent.has_ack_eliciting_in_flight() {
+            return None;
+        }
+        let base = self.sent.last_ack_eliciting_at()?;
+        Some(base + self.pto.period(self.probe_period(max_ack_delay)))
+    }
+}

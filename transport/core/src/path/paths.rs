@@ -1,0 +1,263 @@
+//! The paths of a connection, and what they share: connection IDs, limits, statuses and delays.
+
+use crate::PathId;
+use crate::delivery::Receipt;
+use crate::path::lifecycle::{Event, Lifecycles, Transition};
+use crate::path::limits::PathLimits;
+use crate::path::local_ids::LocalIds;
+use crate::path::path::Path;
+use crate::path::remote_ids::RemoteIds;
+use crate::path::route::FourTuple;
+use crate::path::status::Statuses;
+use crate::recovery::delay::{PathRtts, one_way};
+use crate::time::{Deadline, Instant};
+use crate::wire::transport_parameters::TransportParameters;
+use smallvec::SmallVec;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Where a 1-RTT packet belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// To an open path, or one that was abandoned lately, over its addresses.
+    Known,
+    /// To an open path, from other addresses.
+    OtherAddress,
+    /// To a path that the peer opens with it.
+    Fresh,
+    /// To a path that is over.
+    Gone,
+}
+
+/// All paths of one connection.
+#[derive(Debug)]
+pub struct Paths {
+    /// Open paths, ascending.
+    open: Vec<Path>,
+    /// Abandoned paths whose late packets are still acknowledged (RFC 10069 §3.4).
+    abandoned: Vec<Path>,
+    /// The estimated one-way delay of each open path.
+    delays: SmallVec<[(PathId, Duration); 4]>,
+    /// Connection IDs that this endpoint issued.
+    pub local_ids: LocalIds,
+    /// Connection IDs that the peer issued.
+    pub remote_ids: RemoteIds,
+    /// Path ID limits.
+    pub limits: PathLimits,
+    /// Advice about the use of paths.
+    pub status: Statuses,
+    /// States of all path IDs.
+    pub lifecycles: Lifecycles,
+    /// Whether the router has to be told about remote addresses.
+    moved: bool,
+}
+
+impl Paths {
+    /// A connection's paths before the handshake: path 0 alone.
+    pub fn new(first: Path, local_ids: LocalIds, remote_ids: RemoteIds, limit: Option<PathId>) -> Self {
+        Self {
+            open: vec![first],
+            abandoned: Vec::new(),
+            delays: SmallVec::new(),
+            local_ids,
+            remote_ids,
+            limits: PathLimits::new(limit),
+            status: Statuses::default(),
+            lifecycles: Lifecycles::new(),
+            moved: true,
+        }
+    }
+
+    /// Takes what the peer's transport parameters say about paths and datagrams.
+    pub fn on_peer_parameters(&mut self, parameters: &TransportParameters) {
+        self.limits.set_peer(parameters.initial_max_path_id);
+        self.local_ids.set_peer_limit(parameters.active_connection_id_limit);
+        let limit = usize::try_from(parameters.max_udp_payload_size).unwrap_or(usize::MAX);
+        for path in &mut self.open {
+            path.route.limit_datagram_size(limit);
+        }
+    }
+
+    /// Connection IDs are issued for all paths that both limits permit (RFC 10069 §3.2). Without multipath, for path 0.
+    pub fn follow_limits(&mut self) {
+        if self.limits.is_negotiated() {
+            self.local_ids.set_multipath(self.limits.highest());
+            self.remote_ids.set_multipath();
+        }
+    }
+
+    /// Open paths, ascending.
+    pub fn open(&self) -> impl Iterator<Item = &Path> {
+        self.open.iter()
+    }
+
+    /// Open and lately abandoned paths.
+    pub fn all(&self) -> impl Iterator<Item = &Path> {
+        self.open.iter().chain(&self.abandoned)
+    }
+
+    /// IDs of the open paths, ascending.
+    pub fn ids(&self) -> SmallVec<[PathId; 4]> {
+        self.open.iter().map(|path| path.id).collect()
+    }
+
+    /// The open path `id`.
+    pub fn get(&self, id: PathId) -> Option<&Path> {
+        self.open.iter().find(|path| path.id == id)
+    }
+
+    /// The open path `id`.
+    pub fn get_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.open.iter_mut().find(|path| path.id == id)
+    }
+
+    /// The path `id`, open or lately abandoned.
+    pub fn any(&self, id: PathId) -> Option<&Path> {
+        self.all().find(|path| path.id == id)
+    }
+
+    /// The path `id`, open or lately abandoned.
+    pub fn any_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.open.iter_mut().chain(&mut self.abandoned).find(|path| path.id == id)
+    }
+
+    /// The estimated one-way delay of path `id`.
+    pub fn delay(&self, id: PathId) -> Duration {
+        let known = self.delays.iter().find(|entry| entry.0 == id).map(|entry| entry.1);
+        known.unwrap_or_else(|| self.get(id).map_or(Duration::ZERO, |path| path.rtt().smoothed() / 2))
+    }
+
+    /// Derives the one-way delays anew, after a round trip was measured.
+    pub fn refresh_delays(&mut self) {
+        let rtts: SmallVec<[(PathId, &PathRtts); 4]> = self.open.iter().map(|path| (path.id, &path.rtts)).collect();
+        self.delays = one_way(&rtts);
+    }
+
+    /// Where a packet that named path `id` and came over `tuple` belongs.
+    pub fn arrival(&self, id: PathId, tuple: FourTuple) -> Arrival {
+        match self.any(id) {
+            Some(path) if path.route.tuple == tuple => Arrival::Known,
+            Some(_) => Arrival::OtherAddress,
+            None if self.lifecycles.accepts(id) => Arrival::Fresh,
+            None => Arrival::Gone,
+        }
+    }
+
+    /// A datagram of `bytes` came over `tuple`: it widens what may be sent there before validation (RFC 9000 §8.1).
+    pub fn on_datagram(&mut self, tuple: FourTuple, bytes: usize) {
+        // One 4-tuple's bytes count once, even if several paths share it.
+        let unvalidated = self.open.iter_mut().filter(|path| path.route.tuple == tuple);
+        if let Some(path) = unvalidated.min_by_key(|path| path.route.amplification.allowance()) {
+            path.route.amplification.on_received(bytes);
+        }
+    }
+
+    /// Whether some open path has proven that the peer receives at `remote`, seen from the same local address.
+    pub fn is_validated(&self, tuple: FourTuple) -> bool {
+        self.open.iter().any(|path| path.route.tuple == tuple && path.route.validation.is_validated())
+    }
+
+    /// Adds an open path.
+    pub fn insert(&mut self, path: Path) {
+        let index = self.open.partition_point(|other| other.id < path.id);
+        self.local_ids.open_path(path.id);
+        self.remote_ids.open_path(path.id);
+        self.open.insert(index, path);
+        self.moved = true;
+        self.refresh_delays();
+    }
+
+    /// Applies `event` to the life of `id`. An open path that ends moves to the abandoned ones.
+    pub fn apply(&mut self, id: PathId, event: Event, now: Instant) -> Transition {
+        let transition = self.lifecycles.apply(id, event, now);
+        if transition.abandons() {
+            self.retire(id);
+        }
+        transition
+    }
+
+    fn retire(&mut self, id: PathId) {
+        if let Some(index) = self.open.iter().position(|path| path.id == id) {
+            let path = self.open.remove(index);
+            self.abandoned.push(path);
+        }
+        for path in &mut self.open {
+            path.rtts.forget(id);
+        }
+        self.local_ids.close_path(id);
+        self.remote_ids.drop_path(id);
+        self.status.drop_path(id);
+        self.limits.clear_ids_exhausted(id);
+        self.moved = true;
+        self.refresh_delays();
+    }
+
+    /// Frees what is due, and returns the IDs of paths that are over for good.
+    pub fn expire(&mut self, now: Instant) -> Vec<PathId> {
+        let freed = self.lifecycles.expire(now);
+        for id in &freed {
+            self.abandoned.retain(|path| path.id != *id);
+            self.local_ids.drop_path(*id);
+        }
+        let credit = self.lifecycles.take_reclaimed();
+        if credit > 0 {
+            self.limits.return_credit(credit);
+            self.follow_limits();
+        }
+        freed
+    }
+
+    /// The next deadline of abandoned paths.
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.lifecycles.deadline()
+    }
+
+    /// The path that most likely delivers a CONNECTION_CLOSE: a validated one that answers, the fastest of them.
+    pub fn best_for_close(&self) -> Option<PathId> {
+        let usable = |path: &&Path| self.remote_ids.current(path.id).is_some();
+        let rank = |path: &&Path| (path.standing() as u8, path.rtt().smoothed());
+        self.open.iter().filter(usable).min_by_key(rank).map(|path| path.id)
+    }
+
+    /// Remote addresses in use, if they changed since the last call.
+    pub fn take_remotes(&mut self) -> Option<Vec<SocketAddr>> {
+        if !std::mem::take(&mut self.moved) {
+            return None;
+        }
+        let mut remotes: Vec<SocketAddr> = self.open.iter().map(|path| path.route.tuple.remote).collect();
+        remotes.sort_unstable();
+        remotes.dedup();
+        Some(remotes)
+    }
+
+    /// Hands an acknowledged receipt to its owner; false if it is none of the paths'.
+    pub fn on_acknowledged(&mut self, receipt: &Receipt) -> bool {
+        match receipt {
+            Receipt::NewConnectionId { path, sequence } => self.local_ids.on_acknowledged(*path, *sequence),
+            Receipt::RetireConnectionId { path, sequence } => self.remote_ids.on_acknowledged(*path, *sequence),
+            Receipt::PathAbandon(path) => self.lifecycles.on_acknowledged(*path),
+            Receipt::PathStatus { path, sequence } => self.status.on_acknowledged(*path, *sequence),
+            Receipt::MaxPathId(_) | Receipt::PathsBlocked(_) | Receipt::PathCidsBlocked(_) => {
+                self.limits.on_acknowledged(receipt);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Hands a lost receipt to its owner, which may want to send again; false if it is none of the paths'.
+    pub fn on_lost(&mut self, receipt: &Receipt) -> bool {
+        match receipt {
+            Receipt::NewConnectionId { path, sequence } => self.local_ids.on_lost(*path, *sequence),
+            Receipt::RetireConnectionId { path, sequence } => self.remote_ids.on_lost(*path, *sequence),
+            Receipt::PathAbandon(path) => self.lifecycles.on_lost(*path),
+            Receipt::PathStatus { path, sequence } => self.status.on_lost(*path, *sequence),
+            Receipt::MaxPathId(_) | Receipt::PathsBlocked(_) | Receipt::PathCidsBlocked(_) => {
+                self.limits.on_lost(receipt);
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+

@@ -1,0 +1,222 @@
+//! Connection IDs that the peer issued, for all paths: which one is used, and which are given back (RFC 9000 §5.1.2,
+//! RFC 10069 §3.2).
+
+use crate::PathId;
+use crate::delivery::Receipt;
+use crate::error::{ErrorCode, TransportError};
+use crate::path::limits::Form;
+use crate::ranges::Ranges;
+use crate::wire::connection_id::{ConnectionId, ResetToken};
+use crate::wire::frame::{Frame, NewConnectionId};
+use path_ids::PathIds;
+use retirements::Retirements;
+use std::collections::BTreeMap;
+use subtle::{Choice, ConstantTimeEq};
+
+mod path_ids;
+mod retirements;
+
+/// The longest connection ID that a frame may carry (RFC 9000 §19.15).
+const MAX_LENGTH: usize = 20;
+
+/// The connection IDs of the peer.
+///
+/// What is kept is bounded: for each path as many as this endpoint announced to store, for the connection a number of
+/// retirements whose frames are not acknowledged. Frames about paths above the limit are not brought here.
+#[derive(Clone, Debug)]
+pub struct RemoteIds {
+    form: Form,
+    /// The `active_connection_id_limit` announced here; per path with multipath.
+    limit: usize,
+    paths: BTreeMap<PathId, PathIds>,
+    /// Path and sequence number of every connection ID that is active or whose retirement is not acknowledged.
+    by_id: BTreeMap<ConnectionId, (PathId, u64)>,
+    /// Abandoned paths, whose frames are ignored.
+    dropped: Ranges,
+    retirements: Retirements,
+}
+
+impl RemoteIds {
+    /// No connection IDs yet, and an announced `active_connection_id_limit` (at least 2) of `limit`.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            form: Form::SinglePath,
+            limit,
+            paths: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            dropped: Ranges::new(),
+            retirements: Retirements::new(limit),
+        }
+    }
+
+    /// Multipath was negotiated: retirements are told with a path ID from now on.
+    pub fn set_multipath(&mut self) {
+        self.form = Form::Multipath;
+    }
+
+    /// Uses `id` on path 0 with sequence number 0: the one the client drew, then the one of the Retry packet, then the
+    /// one of the peer's first packet (RFC 9000 §7.2).
+    pub fn set_initial(&mut self, id: ConnectionId) {
+        let zero = self.paths.entry(PathId::ZERO).or_default();
+        if let Some(before) = zero.replace_first(id) {
+            self.by_id.remove(&before);
+        }
+        self.by_id.insert(id, (PathId::ZERO, 0));
+    }
+
+    /// Takes the token of the first connection ID from the server's transport parameters (RFC 9000 §18.2).
+    pub fn set_initial_token(&mut self, token: ResetToken) {
+        if let Some(zero) = self.paths.get_mut(&PathId::ZERO) {
+            zero.set_token(0, token);
+        }
+    }
+
+    /// Takes the connection ID of the preferred address: sequence number 1 of path 0 (RFC 9000 §5.1.1).
+    ///
+    /// Errors: as [`Self::on_new`].
+    pub fn set_preferred(&mut self, id: ConnectionId, token: ResetToken) -> Result<(), TransportError> {
+        self.on_new(NewConnectionId { path: None, sequence: 1, retire_prior_to: 0, id, token })
+    }
+
+    /// Takes NEW_CONNECTION_ID, which means path 0, or PATH_NEW_CONNECTION_ID. Repetitions, and frames for abandoned
+    /// paths, are ignored.
+    ///
+    /// Errors (RFC 9000 §5.1.1, §19.15; per path, RFC 10069 §4.4):
+    /// - FRAME_ENCODING_ERROR: a length of 0 or above 20, or `retire_prior_to` above the sequence number;
+    /// - PROTOCOL_VIOLATION: a sequence number or a connection ID (on any path) that was used for something else, or the
+    ///   peer's connection IDs are empty;
+    /// - CONNECTION_ID_LIMIT_ERROR: more active connection IDs than the limit, or too many retirements outstanding.
+    pub fn on_new(&mut self, frame: NewConnectionId) -> Result<(), TransportError> {
+        check_fields(&frame)?;
+        let path = frame.path.unwrap_or(PathId::ZERO);
+        if self.dropped.contains(u64::from(path.0)) {
+            return Ok(());
+        }
+        if self.by_id.contains_key(&ConnectionId::EMPTY) {
+            return Err(violation("a new connection ID from a peer whose connection IDs are empty"));
+        }
+        if !self.is_news(path, &frame)? {
+            return Ok(());
+        }
+        let ids = self.paths.entry(path).or_default();
+        self.by_id.insert(frame.id, (path, frame.sequence));
+        ids.add(frame.sequence, frame.id, frame.token);
+        for retired in ids.retire_below(frame.retire_prior_to) {
+            self.retirements.add(path, retired.sequence, retired.id);
+        }
+        if ids.len() > self.limit {
+            return Err(
+                ErrorCode::CONNECTION_ID_LIMIT_ERROR.because("more active connection IDs than permitted")
+            );
+        }
+        if ids.is_fragmented() || self.retirements.exceed_bounds(path) {
+            // RFC 9000 §5.1.2 asks to bound the retirements that are not acknowledged.
+            return Err(ErrorCode::CONNECTION_ID_LIMIT_ERROR.because("too many connection IDs retired"));
+        }
+        Ok(())
+    }
+
+    /// Whether the frame brings a connection ID that is not known; an error if it contradicts what is.
+    fn is_news(&self, path: PathId, frame: &NewConnectionId) -> Result<bool, TransportError> {
+        if self.by_id.get(&frame.id).is_some_and(|known| *known != (path, frame.sequence)) {
+            return Err(violation("a connection ID was issued twice"));
+        }
+        let Some(ids) = self.paths.get(&path) else { return Ok(true) };
+        let of_sequence = ids.id_of(frame.sequence).or_else(|| self.retirements.id_of(path, frame.sequence));
+        match of_sequence {
+            Some(id) if id != frame.id => Err(violation("a sequence number was used for two connection IDs")),
+            Some(_) if ids.has_other_token(frame.sequence, &frame.token) => {
+                Err(violation("a connection ID was issued with two tokens"))
+            }
+            Some(_) => Ok(false),
+            None => Ok(!ids.was_retired(frame.sequence)),
+        }
+    }
+
+    /// The connection ID to use on `path`; if the path is not open yet, the one it would be opened with.
+    pub fn current(&self, path: PathId) -> Option<ConnectionId> {
+        self.paths.get(&path)?.current()
+    }
+
+    /// `path` is in use from now on, with [`Self::current`]: its reset token counts, and that connection ID is no
+    /// longer unused.
+    pub fn open_path(&mut self, path: PathId) {
+        if let Some(ids) = self.paths.get_mut(&path) {
+            ids.open();
+        }
+    }
+
+    /// Whether there is a connection ID for `path` that was never used: to open it, or to change to.
+    pub fn has_unused(&self, path: PathId) -> bool {
+        self.paths.get(&path).is_some_and(PathIds::has_unused)
+    }
+
+    /// Changes to another connection ID of the same path (RFC 10069 §3.2) and retires the one in use. `None`, and no
+    /// change, if there is no other.
+    pub fn rotate(&mut self, path: PathId) -> Option<ConnectionId> {
+        let ids = self.paths.get_mut(&path)?;
+        let retired = ids.rotate()?;
+        self.retirements.add(path, retired.sequence, retired.id);
+        ids.current()
+    }
+
+    /// The sequence number of the next connection ID that the peer is expected to issue for `path`.
+    pub fn next_expected_sequence(&self, path: PathId) -> u64 {
+        self.paths.get(&path).map_or(0, PathIds::next_sequence)
+    }
+
+    /// The next RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID to send.
+    pub fn next_frame(&mut self) -> Option<(Frame, Receipt)> {
+        let (path, sequence) = self.retirements.next()?;
+        let frame = Frame::RetireConnectionId { path: self.form.field(path), sequence };
+        Some((frame, Receipt::RetireConnectionId { path, sequence }))
+    }
+
+    /// The retirement of `sequence` of `path` arrived.
+    pub fn on_acknowledged(&mut self, path: PathId, sequence: u64) {
+        if let Some(id) = self.retirements.on_acknowledged(path, sequence) {
+            self.by_id.remove(&id);
+        }
+    }
+
+    /// The retirement of `sequence` of `path` was lost: it is sent again (RFC 9000 §13.3).
+    pub fn on_lost(&mut self, path: PathId, sequence: u64) {
+        self.retirements.on_lost(path, sequence);
+    }
+
+    /// `path` is abandoned: all its connection IDs are retired at once, without frames (RFC 10069 §3.4), their tokens
+    /// mean nothing any more, and further ones are ignored.
+    pub fn drop_path(&mut self, path: PathId) {
+        self.dropped.insert(u64::from(path.0));
+        self.retirements.drop_path(path);
+        if self.paths.remove(&path).is_some() {
+            self.by_id.retain(|_, (of, _)| *of != path);
+        }
+    }
+
+    /// Whether `token` is the stateless reset token of a connection ID in use. Those never used and those retired do
+    /// not count (RFC 9000 §10.3.1). Takes the same time wherever and whether it matches.
+    pub fn is_reset_token(&self, token: &[u8; 16]) -> bool {
+        let tokens = self.paths.values().filter_map(PathIds::token_in_use);
+        tokens.fold(Choice::from(0), |found, known| found | known.0.ct_eq(token)).into()
+    }
+}
+
+fn check_fields(frame: &NewConnectionId) -> Result<(), TransportError> {
+    if frame.id.is_empty() || frame.id.len() > MAX_LENGTH {
+        return Err(ErrorCode::FRAME_ENCODING_ERROR.because("a connection ID of invalid length"));
+    }
+    if frame.retire_prior_to > frame.sequence {
+        return Err(ErrorCode::FRAME_ENCODING_ERROR.because("retire_prior_to above the sequence number"));
+    }
+    Ok(())
+}
+
+fn violation(reason: &'static str) -> TransportError {
+    ErrorCode::PROTOCOL_VIOLATION.because(reason)
+}
+
+#[cfg(test)]
+mod exchange;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! The connection IDs that the peer issued for one path.
+
+use crate::ranges::Ranges;
+use crate::wire::connection_id::{ConnectionId, ResetToken};
+use smallvec::SmallVec;
+
+/// Gaps among retired sequence numbers at most: an honest peer counts up, and loss leaves few holes.
+const MAX_GAPS: usize = 64;
+
+/// A connection ID that may be used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RemoteId {
+    pub(super) sequence: u64,
+    pub(super) id: ConnectionId,
+    token: Option<ResetToken>,
+}
+
+/// Whether the path is used with the current connection ID.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Use {
+    #[default]
+    NotYet,
+    Open,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct PathIds {
+    /// The active ones. The first is the current one; the others are in order of their sequence numbers.
+    active: SmallVec<[RemoteId; 4]>,
+    usage: Use,
+    /// All below this are retired.
+    retired_below: u64,
+    /// Retired sequence numbers that are not below that.
+    retired: Ranges,
+    next_sequence: u64,
+}
+
+impl PathIds {
+    /// Active connection IDs.
+    pub(super) fn len(&self) -> usize {
+        self.active.len()
+    }
+
+    /// Replaces the connection ID with sequence number 0, and returns the one that was there.
+    pub(super) fn replace_first(&mut self, id: ConnectionId) -> Option<ConnectionId> {
+        self.usage = Use::Open;
+        if let Some(known) = self.active.iter_mut().find(|known| known.sequence == 0) {
+            return Some(std::mem::replace(&mut known.id, id));
+        }
+        if !self.was_retired(0) {
+            self.active.insert(0, RemoteId { sequence: 0, id, token: None });
+            self.next_sequence = self.next_sequence.max(1);
+        }
+        None
+    }
+
+    pub(super) fn set_token(&mut self, sequence: u64, token: ResetToken) {
+        if let Some(known) = self.active.iter_mut().find(|known| known.sequence == sequence) {
+            known.token = Some(token);
+        }
+    }
+
+    pub(super) fn add(&mut self, sequence: u64, id: ConnectionId, token: ResetToken) {
+        let spares = self.active.iter().skip(1).filter(|known| known.sequence < sequence).count();
+        // An ID in use keeps its place in front; before that the smallest sequence number is in front.
+        let at = match self.active.first() {
+            None => 0,
+            Some(first) if self.usage == Use::NotYet && sequence < first.sequence => 0,
+            Some(_) => 1 + spares,
+        };
+        self.active.insert(at, RemoteId { sequence, id, token: Some(token) });
+        self.next_sequence = self.next_sequence.max(sequence.saturating_add(1));
+    }
+
+    /// Removes and returns all below `sequence`, and all that come later below it (RFC 9000 §5.1.2).
+    pub(super) fn retire_below(&mut self, sequence: u64) -> SmallVec<[RemoteId; 4]> {
+        self.retired_below = self.retired_below.max(sequence);
+        let below = self.retired_below;
+        self.retired.remove_below(below);
+        let retired = self.active.iter().filter(|known| known.sequence < below).copied().collect();
+        self.active.retain(|known| known.sequence >= below);
+        retired
+    }
+
+    /// Changes to the next one and returns the one that was in use.
+    pub(super) fn rotate(&mut self) -> Option<RemoteId> {
+        if self.active.len() < 2 {
+            return None;
+        }
+        let retired = self.active.remove(0);
+        if retired.sequence >= self.retired_below {
+            self.retired.insert(retired.sequence);
+        }
+        Some(retired)
+    }
+
+    pub(super) fn open(&mut self) {
+        self.usage = Use::Open;
+    }
+
+    pub(super) fn has_unused(&self) -> bool {
+        match self.usage {
+            Use::NotYet => !self.active.is_empty(),
+            Use::Open => self.active.len() > 1,
+        }
+    }
+
+    pub(super) fn current(&self) -> Option<ConnectionId> {
+        self.active.first().map(|current| current.id)
+    }
+
+    pub(super) fn token_in_use(&self) -> Option<&ResetToken> {
+        match self.usage {
+            Use::NotYet => None,
+            Use::Open => self.active.first()?.token.as_ref(),
+        }
+    }
+
+    pub(super) fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// The active connection ID with this sequence number.
+    pub(super) fn id_of(&self, sequence: u64) -> Option<ConnectionId> {
+        self.active.iter().find(|known| known.sequence == sequence).map(|known| known.id)
+    }
+
+    pub(super) fn has_other_token(&self, sequence: u64, token: &ResetToken) -> bool {
+        let known = self.active.iter().find(|known| known.sequence == sequence).and_then(|known| known.token);
+        known.is_some_and(|known| known != *token)
+    }
+
+    /// Whether this sequence number was used and retired by this endpoint's own choice. Those below `retire_prior_to`
+    /// do not count: they are taken and retired, because they may not have been seen (RFC 9000 §19.15).
+    pub(super) fn was_retired(&self, sequence: u64) -> bool {
+        self.retired.contains(sequence)
+    }
+
+    /// Whether the peer leaves more gaps in its sequence numbers than loss explains.
+    pub(super) fn is_fragmented(&self) -> bool {
+        self.retired.len() > MAX_GAPS
+    }
+}

@@ -1,0 +1,94 @@
+//! A route: one 4-tuple of a path, and everything that a migration resets (RFC 9000 §9.4).
+
+use crate::congestion::Controller;
+use crate::path::amplification::Amplification;
+use crate::path::validation::Validation;
+use crate::recovery::backlog::Backlog;
+use crate::recovery::pacing::Pacer;
+use crate::recovery::rate::RateSampler;
+use crate::time::Instant;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The smallest datagram size that every path must carry (RFC 9000 §14).
+pub const MINIMUM_DATAGRAM: usize = 1200;
+
+/// A local and a remote address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FourTuple {
+    /// Where this endpoint receives.
+    pub local: SocketAddr,
+    /// Where the peer receives.
+    pub remote: SocketAddr,
+}
+
+/// The state that belongs to one 4-tuple of a path.
+#[derive(Debug)]
+pub struct Route {
+    /// The addresses.
+    pub tuple: FourTuple,
+    /// How much may be in flight.
+    pub controller: Box<dyn Controller>,
+    /// When it may be sent.
+    pub pacer: Pacer,
+    /// How fast it is delivered.
+    pub rate: RateSampler,
+    /// What is believed to wait at the bottleneck.
+    pub backlog: Backlog,
+    /// How much may be sent before the peer's address is validated (RFC 9000 §8.1).
+    pub amplification: Amplification,
+    /// The validation of the address (RFC 9000 §8.2).
+    pub validation: Validation,
+    /// The largest datagram to send, in bytes of UDP payload.
+    pub datagram_size: usize,
+}
+
+impl Route {
+    /// A new route over `tuple` under `controller`, with datagrams of `datagram_size` bytes.
+    pub fn new(
+        tuple: FourTuple,
+        controller: Box<dyn Controller>,
+        amplification: Amplification,
+        datagram_size: usize,
+        now: Instant,
+    ) -> Self {
+        Self {
+            tuple,
+            controller,
+            pacer: Pacer::new(datagram_size, now),
+            rate: RateSampler::default(),
+            backlog: Backlog::new(now),
+            amplification,
+            validation: Validation::default(),
+            datagram_size,
+        }
+    }
+
+    /// Sends no datagrams larger than the peer accepts, in bytes.
+    pub fn limit_datagram_size(&mut self, limit: usize) {
+        self.datagram_size = self.datagram_size.min(limit.max(MINIMUM_DATAGRAM));
+        self.controller.set_datagram_size(self.datagram_size);
+    }
+
+    /// Bytes that the congestion window, the pacer and the anti-amplification limit let go at `now`.
+    pub fn room(&self, in_flight: usize, now: Instant) -> usize {
+        let window = self.controller.window().saturating_sub(in_flight);
+        window.min(self.pacer.available(now)).min(self.amplification.allowance())
+    }
+
+    /// When the pacer lets a full datagram go, if the pacer is what holds it back.
+    pub fn paced_until(&self, in_flight: usize, now: Instant) -> Option<Instant> {
+        let window = self.controller.window().saturating_sub(in_flight);
+        if window < self.datagram_size.min(self.controller.window()) {
+            return None;
+        }
+        let ready = self.pacer.ready_at(self.datagram_size, now);
+        (ready > now).then_some(ready)
+    }
+
+    /// Lets the pacer follow the controller: its own rate, or 1.25 windows a round trip (RFC 9002 §7.7).
+    pub fn pace(&mut self, smoothed_rtt: Duration, now: Instant) {
+        let window = self.controller.window();
+        self.pacer.set_rate(self.controller.pacing_rate(), window, smoothed_rtt, now);
+    }
+}

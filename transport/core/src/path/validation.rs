@@ -1,0 +1,166 @@
+//! Proof that the peer receives at an address: challenges sent and answers owed on one 4-tuple (RFC 9000 §8.2).
+
+use crate::time::{Deadline, Instant, TimerReason};
+use rand::RngCore;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// The data of a PATH_CHALLENGE or PATH_RESPONSE frame.
+pub type ChallengeData = [u8; 8];
+
+/// Challenges whose answer is accepted at most; beyond that the oldest are forgotten.
+const MAX_OUTSTANDING: usize = 8;
+/// Answers owed at most. Beyond that the oldest are dropped: the peer repeats what it still wants to know.
+const MAX_RESPONSES: usize = 8;
+/// An attempt fails after this many probe timeouts (RFC 9000 §8.2.4).
+const PATIENCE: u32 = 3;
+/// The interval between challenges doubles this often at most.
+const MAX_BACKOFF: u32 = 6;
+
+/// What is known about the address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Proof {
+    #[default]
+    Missing,
+    Given,
+    Refused,
+}
+
+/// One attempt to validate.
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    /// When the next challenge is due.
+    next_at: Instant,
+    /// The interval before the first repetition.
+    interval: Duration,
+    /// Challenges sent.
+    sent: u32,
+    /// When the attempt fails.
+    fails_at: Instant,
+    /// Data for the first challenge.
+    first: ChallengeData,
+}
+
+/// The validation of one 4-tuple of a path, in both directions.
+#[derive(Clone, Debug, Default)]
+pub struct Validation {
+    proof: Proof,
+    attempt: Option<Attempt>,
+    outstanding: VecDeque<ChallengeData>,
+    responses: VecDeque<ChallengeData>,
+}
+
+impl Validation {
+    /// Starts an attempt that fails after three probe timeouts (RFC 9000 §8.2.4). `pto` is the larger of the path's
+    /// probe timeout and the initial one, because the new address may be farther away.
+    pub fn start(&mut self, now: Instant, rng: &mut impl RngCore, pto: Duration) {
+        self.start_within(now, rng, pto, pto * PATIENCE);
+    }
+
+    /// Starts an attempt that repeats its challenge after `pto`, then with doubling intervals (RFC 9000 §8.2.1: no
+    /// more often than an Initial), and fails after `patience`.
+    pub fn start_within(&mut self, now: Instant, rng: &mut impl RngCore, pto: Duration, patience: Duration) {
+        let first = draw(rng);
+        let fails_at = now + patience;
+        if self.proof == Proof::Refused {
+            self.proof = Proof::Missing;
+        }
+        self.attempt = Some(Attempt { next_at: now, interval: pto, sent: 0, fails_at, first });
+    }
+
+    /// Takes the address as validated without a challenge: the handshake proved it, or another path did (RFC 9000
+    /// §8.1, RFC 10069 §3.1).
+    pub fn presume(&mut self) {
+        self.proof = Proof::Given;
+        self.attempt = None;
+        self.outstanding.clear();
+    }
+
+    /// Whether the peer is known to receive at the address.
+    pub fn is_validated(&self) -> bool {
+        self.proof == Proof::Given
+    }
+
+    /// Whether an attempt is under way.
+    pub fn is_pending(&self) -> bool {
+        self.attempt.is_some()
+    }
+
+    /// The data of a PATH_CHALLENGE to send at `now`, if one is due. Each challenge has data of its own (RFC 9000
+    /// §8.2.1), and the frame is to be sent now, in a datagram of at least 1200 bytes if the limits allow that.
+    pub fn next_challenge(&mut self, now: Instant, rng: &mut impl RngCore) -> Option<ChallengeData> {
+        let attempt = self.attempt.as_mut()?;
+        if now < attempt.next_at || now >= attempt.fails_at {
+            return None;
+        }
+        let data = if attempt.sent == 0 { attempt.first } else { draw(rng) };
+        attempt.next_at = now + attempt.interval * (1 << attempt.sent.min(MAX_BACKOFF));
+        attempt.sent += 1;
+        if self.outstanding.len() == MAX_OUTSTANDING {
+            self.outstanding.pop_front();
+        }
+        self.outstanding.push_back(data);
+        Some(data)
+    }
+
+    /// Takes PATH_RESPONSE. True if it answers a challenge of this 4-tuple, which is thereby validated; other
+    /// responses change nothing (RFC 9000 §8.2.3).
+    pub fn on_response(&mut self, data: ChallengeData) -> bool {
+        let answers = self.outstanding.contains(&data);
+        if answers {
+            self.presume();
+        }
+        answers
+    }
+
+    /// Whether validation has failed by `now` (RFC 9000 §8.2.4). An address that was validated before stays so.
+    pub fn failed(&mut self, now: Instant) -> bool {
+        if self.attempt.is_some_and(|attempt| now >= attempt.fails_at) {
+            self.attempt = None;
+            self.outstanding.clear();
+            if self.proof == Proof::Missing {
+                self.proof = Proof::Refused;
+            }
+        }
+        self.proof == Proof::Refused
+    }
+
+    /// When a challenge is due or the attempt fails, whichever is first. A challenge that was due and could not be
+    /// sent does not ask for a timer: it leaves with the next room there is.
+    pub fn deadline(&self, now: Instant) -> Option<Deadline> {
+        let attempt = self.attempt?;
+        let at = if attempt.next_at > now { attempt.next_at.min(attempt.fails_at) } else { attempt.fails_at };
+        Some(Deadline::new(at, TimerReason::PathValidation))
+    }
+
+    /// Takes PATH_CHALLENGE: an answer is owed on this 4-tuple (RFC 9000 §8.2.2).
+    pub fn on_challenge(&mut self, data: ChallengeData) {
+        if self.responses.contains(&data) {
+            return;
+        }
+        if self.responses.len() == MAX_RESPONSES {
+            self.responses.pop_front();
+        }
+        self.responses.push_back(data);
+    }
+
+    /// Whether an answer is owed.
+    pub fn owes_response(&self) -> bool {
+        !self.responses.is_empty()
+    }
+
+    /// The data of the next PATH_RESPONSE to send. Responses are not repeated when lost (RFC 9000 §13.3).
+    pub fn next_response(&mut self) -> Option<ChallengeData> {
+        self.responses.pop_front()
+    }
+}
+
+/// Data that cannot be guessed (RFC 9000 §8.2.1).
+fn draw(rng: &mut impl RngCore) -> ChallengeData {
+    let mut data = ChallengeData::default();
+    rng.fill_bytes(&mut data);
+    data
+}
+
+#[cfg(test)]
+mod tests;

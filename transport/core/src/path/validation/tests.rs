@@ -1,0 +1,160 @@
+use super::*;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+const PTO: Duration = Duration::from_millis(100);
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+fn started() -> (Validation, StdRng) {
+    let mut rng = StdRng::seed_from_u64(7);
+    let mut validation = Validation::default();
+    validation.start(at(0), &mut rng, PTO);
+    (validation, rng)
+}
+
+#[test]
+fn an_answered_challenge_validates_the_address() {
+    let (mut validation, mut rng) = started();
+    assert!(validation.is_pending() && !validation.is_validated());
+    let data = validation.next_challenge(at(0), &mut rng).unwrap();
+    assert!(validation.on_response(data));
+    assert!(validation.is_validated() && !validation.is_pending());
+    assert_eq!((validation.deadline(at(0)), validation.failed(at(10_000))), (None, false));
+}
+
+#[test]
+fn a_response_that_matches_no_challenge_is_ignored() {
+    let (mut validation, mut rng) = started();
+    let data = validation.next_challenge(at(0), &mut rng).unwrap();
+    assert!(!validation.on_response([0; 8]));
+    assert!(!validation.is_validated());
+    assert!(!Validation::default().on_response(data));
+}
+
+#[test]
+fn a_replayed_response_changes_nothing() {
+    let (mut validation, mut rng) = started();
+    let data = validation.next_challenge(at(0), &mut rng).unwrap();
+    assert!(validation.on_response(data));
+    assert!(!validation.on_response(data));
+    validation.start(at(10), &mut rng, PTO);
+    assert!(!validation.on_response(data));
+}
+
+#[test]
+fn challenges_are_repeated_with_backoff_and_fresh_data() {
+    let mut rng = StdRng::seed_from_u64(1);
+    let mut validation = Validation::default();
+    validation.start_within(at(0), &mut rng, PTO, Duration::from_secs(3));
+    let mut sent = Vec::new();
+    for millis in 0..3000 {
+        if let Some(data) = validation.next_challenge(at(millis), &mut rng) {
+            sent.push((millis, data));
+        }
+    }
+    assert_eq!(sent.iter().map(|(millis, _)| *millis).collect::<Vec<_>>(), [0, 100, 300, 700, 1500]);
+    let distinct: std::collections::BTreeSet<_> = sent.iter().map(|(_, data)| data).collect();
+    assert_eq!(distinct.len(), sent.len());
+    assert!(validation.on_response(sent[0].1), "an answer to any challenge counts");
+}
+
+#[test]
+fn an_attempt_fails_after_three_probe_timeouts() {
+    let (mut validation, mut rng) = started();
+    assert!(validation.next_challenge(at(0), &mut rng).is_some());
+    assert!(!validation.failed(at(299)));
+    assert!(validation.failed(at(300)));
+    assert!(validation.failed(at(301)), "it stays failed");
+    assert_eq!(validation.deadline(at(301)), None);
+    assert_eq!(validation.next_challenge(at(301), &mut rng), None);
+}
+
+#[test]
+fn a_late_response_does_not_revive_a_failed_attempt() {
+    let (mut validation, mut rng) = started();
+    let data = validation.next_challenge(at(0), &mut rng).unwrap();
+    assert!(validation.failed(at(300)));
+    assert!(!validation.on_response(data));
+}
+
+#[test]
+fn a_failed_validation_can_start_again() {
+    let (mut validation, mut rng) = started();
+    assert!(validation.failed(at(300)));
+    validation.start(at(400), &mut rng, PTO);
+    assert!(!validation.failed(at(400)));
+    let data = validation.next_challenge(at(400), &mut rng).unwrap();
+    assert!(validation.on_response(data));
+}
+
+#[test]
+fn a_failed_check_of_a_validated_address_leaves_it_validated() {
+    let mut rng = StdRng::seed_from_u64(2);
+    let mut validation = Validation::default();
+    validation.presume();
+    validation.start(at(0), &mut rng, PTO);
+    assert!(validation.is_validated() && validation.is_pending());
+    assert!(!validation.failed(at(300)));
+    assert!(validation.is_validated() && !validation.is_pending());
+}
+
+#[test]
+fn the_deadline_is_the_next_challenge_and_in_the_end_the_failure() {
+    let (mut validation, mut rng) = started();
+    let next = |validation: &Validation, now| validation.deadline(now).unwrap().at;
+    assert_eq!(next(&validation, at(0)), at(300), "a challenge that is due needs no timer");
+    validation.next_challenge(at(0), &mut rng);
+    assert_eq!(next(&validation, at(0)), at(100));
+    validation.next_challenge(at(100), &mut rng);
+    assert_eq!(next(&validation, at(100)), at(300));
+    assert_eq!(validation.deadline(at(100)).unwrap().reason, TimerReason::PathValidation);
+}
+
+#[test]
+fn each_challenge_is_answered_once_and_in_order() {
+    let mut validation = Validation::default();
+    validation.on_challenge([1; 8]);
+    validation.on_challenge([2; 8]);
+    validation.on_challenge([1; 8]);
+    assert!(validation.owes_response());
+    assert_eq!(validation.next_response(), Some([1; 8]));
+    assert_eq!(validation.next_response(), Some([2; 8]));
+    assert_eq!((validation.next_response(), validation.owes_response()), (None, false));
+}
+
+#[test]
+fn a_flood_of_challenges_is_answered_a_bounded_number_of_times_newest_first_kept() {
+    let mut validation = Validation::default();
+    for number in 0..1_000_000_u64 {
+        validation.on_challenge(number.to_be_bytes());
+    }
+    let answers: Vec<_> = std::iter::from_fn(|| validation.next_response()).map(u64::from_be_bytes).collect();
+    assert_eq!(answers, (1_000_000 - MAX_RESPONSES as u64..1_000_000).collect::<Vec<_>>());
+}
+
+#[test]
+fn outstanding_challenges_are_bounded() {
+    let mut rng = StdRng::seed_from_u64(3);
+    let mut validation = Validation::default();
+    for round in 0..1000 {
+        validation.start(at(round), &mut rng, PTO);
+        assert!(validation.next_challenge(at(round), &mut rng).is_some());
+    }
+    assert_eq!(validation.outstanding.len(), MAX_OUTSTANDING);
+}
+
+#[test]
+fn the_interval_saturates_however_long_the_patience() {
+    let mut rng = StdRng::seed_from_u64(4);
+    let mut validation = Validation::default();
+    validation.start_within(at(0), &mut rng, Duration::from_millis(1), Duration::from_secs(1 << 20));
+    let mut now = at(0);
+    for _ in 0..1000 {
+        assert!(validation.next_challenge(now, &mut rng).is_some());
+        now = validation.deadline(now).unwrap().at;
+    }
+    assert!(validation.outstanding.len() <= MAX_OUTSTANDING);
+}
