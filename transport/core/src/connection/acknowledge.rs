@@ -1,0 +1,81 @@
+//! Acknowledgements: due ones are placed first, others ride along where a packet leaves anyway.
+
+use crate::PathId;
+use crate::connection::Connection;
+use crate::connection::agenda::Choice;
+use crate::connection::pass::Pass;
+use crate::delivery::Receipt;
+use crate::wire::frame::Frame;
+use hvq_scheduler::Content;
+use smallvec::SmallVec;
+
+/// Bytes of a PATH_ACK frame with a few ranges.
+const TYPICAL: usize = 24;
+/// Bytes that an acknowledgement takes at most of a packet that carries other things.
+const LARGEST: usize = 400;
+
+impl Connection {
+    /// Places every acknowledgement that is due.
+    pub(super) fn place_acknowledgements(&mut self, pass: &mut Pass) {
+        let now = pass.now;
+        for of in self.acknowledgeable(|received| received.ack_due(now)) {
+            let item = self.item(Content::Acknowledgement { of }, TYPICAL, now);
+            match self.ask(&item, pass) {
+                Choice::On(index, _) => self.write_acknowledgement(pass, index, of),
+                Choice::OnEach(set) => {
+                    for index in set.iter() {
+                        self.write_acknowledgement(pass, index, of);
+                    }
+                }
+                // An acknowledgement that waits would only arrive later: its own path, or any, carries it.
+                Choice::Wait => self.write_acknowledgement(pass, pass.index(of).unwrap_or(0), of),
+            }
+        }
+    }
+
+    /// Adds acknowledgements that are not due yet to packets that leave anyway, where the policy agrees.
+    pub(super) fn bundle_acknowledgements(&mut self, pass: &mut Pass) {
+        if pass.lanes.iter().all(|lane| lane.open.is_none()) {
+            return;
+        }
+        for of in self.acknowledgeable(|received| received.pending()) {
+            let item = self.item(Content::Acknowledgement { of }, TYPICAL, pass.now);
+            let Choice::On(index, _) = self.ask(&item, pass) else { continue };
+            let fits = pass.lanes.get(index).is_some_and(|lane| lane.open.is_some() && lane.room() >= TYPICAL);
+            if fits {
+                self.write_acknowledgement(pass, index, of);
+            }
+        }
+    }
+
+    /// Paths, open or abandoned, with something to acknowledge of which `wanted` holds.
+    fn acknowledgeable(
+        &self,
+        wanted: impl Fn(&crate::space::received::Received) -> bool,
+    ) -> SmallVec<[PathId; 4]> {
+        self.paths.all().filter(|path| wanted(&path.received)).map(|path| path.id).collect()
+    }
+
+    fn write_acknowledgement(&mut self, pass: &mut Pass, index: usize, of: PathId) {
+        let room = self.prepare(pass, index, TYPICAL).min(LARGEST);
+        let Some((frame, receipt)) = self.build_acknowledgement(of, room, pass.now) else { return };
+        self.put(pass, index, &frame, Some(receipt));
+    }
+
+    /// The ACK or PATH_ACK frame for packets of `of` (RFC 10069 §4.1: either form means path 0, the new one is preferred).
+    pub(super) fn build_acknowledgement(
+        &mut self,
+        of: PathId,
+        room: usize,
+        now: crate::time::Instant,
+    ) -> Option<(Frame, Receipt)> {
+        let form = self.is_multipath().then_some(of);
+        let path = self.paths.any_mut(of)?;
+        let frame = path.received.build(now, ACK_DELAY_EXPONENT, room, form)?;
+        let largest = path.received.largest()?;
+        Some((frame, Receipt::Ack { of, largest }))
+    }
+}
+
+/// The exponent that this endpoint scales its acknowledgement delays by: the default (RFC 9000 §18.2).
+pub(super) const ACK_DELAY_EXPONENT: u8 = 3;

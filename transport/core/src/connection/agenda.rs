@@ -1,0 +1,251 @@
+//! The agenda: what goes next. The scheduler says where; frames that find no path wait for the next pass.
+
+use crate::connection::Connection;
+use crate::connection::control::Control;
+use crate::connection::pass::Pass;
+use crate::delivery::Receipt;
+use crate::time::Instant;
+use crate::wire::frame::Frame;
+use hvq_scheduler::{Content, History, Item, PathSet, Placement, Priority};
+use std::time::Duration;
+
+/// Streams that may be told to wait before a pass stops asking.
+const PATIENCE: usize = 32;
+/// Passes without any placement, though the network is idle, after which the transport overrules the policy.
+const STALL_LIMIT: u32 = 3;
+/// The longest that a policy may hold everything back before it is asked again.
+const STALL_WAKE: Duration = Duration::from_millis(20);
+
+/// The transport's reading of a placement: what the policy said, as far as it can be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Choice {
+    /// On the path with this index, this many bytes of the item at most.
+    On(usize, usize),
+    /// A copy on each.
+    OnEach(PathSet),
+    /// Not now.
+    Wait,
+}
+
+impl Connection {
+    /// Offers everything that waits, in order of importance, until no path has room.
+    pub(super) fn run_agenda(&mut self, pass: &mut Pass) {
+        if pass.views.is_empty() {
+            return;
+        }
+        self.seat.wake = None;
+        self.place_acknowledgements(pass);
+        self.place_post_handshake(pass);
+        self.place_control(pass);
+        self.place_datagrams(pass);
+        self.place_streams(pass);
+        self.bundle_acknowledgements(pass);
+        self.guard_against_stalls(pass);
+    }
+
+    /// Asks the policy about `item`, and distrusts the answer (architecture: a path without room counts as `Wait`).
+    pub(super) fn ask(&mut self, item: &Item, pass: &Pass) -> Choice {
+        let exempt = matches!(item.content, Content::Acknowledgement { .. });
+        if self.seat.stalls >= STALL_LIMIT && !exempt {
+            return self.overrule(item, pass);
+        }
+        let can_take = |index: usize| exempt || pass.can_take(index, item.bytes);
+        match self.seat.policy.place(item, &pass.views) {
+            Placement::On { path, bytes } => match pass.index(path) {
+                Some(index) if can_take(index) => Choice::On(index, bytes.clamp(1, item.bytes.max(1))),
+                _ => Choice::Wait,
+            },
+            Placement::OnEach(set) => {
+                let able: PathSet =
+                    set.iter().filter(|index| *index < pass.views.len() && can_take(*index)).collect();
+                if able.is_empty() { Choice::Wait } else { Choice::OnEach(able) }
+            }
+            Placement::Wait => Choice::Wait,
+            Placement::WaitAtMost(longest) => {
+                let at = pass.now + longest;
+                self.seat.wake = Some(self.seat.wake.map_or(at, |wake| wake.min(at)));
+                Choice::Wait
+            }
+        }
+    }
+
+    /// The path with the most room, when the policy held everything back for too long.
+    fn overrule(&self, item: &Item, pass: &Pass) -> Choice {
+        (0..pass.views.len())
+            .filter(|index| pass.can_take(*index, item.bytes))
+            .max_by_key(|index| pass.views.get(*index).map_or(0, |view| view.room))
+            .map_or(Choice::Wait, |index| Choice::On(index, item.bytes))
+    }
+
+    fn place_post_handshake(&mut self, pass: &mut Pass) {
+        while self.handshake.post.has_pending() && pass.has_budget() {
+            let bytes = self.handshake.post.pending_bytes().min(1000);
+            let item = self.item(Content::Handshake, bytes, pass.now);
+            let Choice::On(index, _) = self.single(&item, pass) else { return };
+            let room = self.prepare(pass, index, 64);
+            let Some((frame, receipt)) = self.handshake.post.next_frame(room) else { return };
+            self.put(pass, index, &frame, Some(receipt));
+        }
+    }
+
+    /// As [`Self::ask`], for content that is sent once: of several paths the first is taken.
+    fn single(&mut self, item: &Item, pass: &Pass) -> Choice {
+        match self.ask(item, pass) {
+            Choice::OnEach(set) => set.iter().next().map_or(Choice::Wait, |index| Choice::On(index, item.bytes)),
+            choice => choice,
+        }
+    }
+
+    fn place_control(&mut self, pass: &mut Pass) {
+        self.collect_control(pass.now);
+        let mut waiting = Vec::new();
+        while let Some(control) = self.control.pop() {
+            if !pass.has_budget() || !self.place_one_control(pass, &control) {
+                waiting.push(control);
+            }
+        }
+        self.control.put_back(waiting.into_iter());
+    }
+
+    fn place_one_control(&mut self, pass: &mut Pass, control: &Control) -> bool {
+        let bytes = control.frame.encoded_size();
+        let item = Item { history: control.history, ..self.item(Content::Control, bytes, pass.now) };
+        match self.ask(&item, pass) {
+            Choice::On(index, _) => self.write_copy(pass, index, &control.frame, control.receipt.clone()),
+            Choice::OnEach(set) => {
+                set.iter().filter(|i| self.write_copy(pass, *i, &control.frame, control.receipt.clone())).count() > 0
+            }
+            Choice::Wait => false,
+        }
+    }
+
+    /// Writes a frame that is already built, if it fits into a packet of path `index`.
+    fn write_copy(&mut self, pass: &mut Pass, index: usize, frame: &Frame, receipt: Option<Receipt>) -> bool {
+        let bytes = frame.encoded_size();
+        if self.prepare(pass, index, bytes) < bytes {
+            return false;
+        }
+        self.put(pass, index, frame, receipt);
+        true
+    }
+
+    fn place_datagrams(&mut self, pass: &mut Pass) {
+        while pass.has_budget() {
+            let Some(waiting) = self.datagrams.peek(pass.now) else { return };
+            let mut item = self.item(Content::Datagram, waiting.bytes, pass.now);
+            item.priority = waiting.priority;
+            item.message = waiting.message;
+            let choice = self.ask(&item, pass);
+            let first = match choice {
+                Choice::On(index, _) => index,
+                Choice::OnEach(set) => set.iter().next().unwrap_or(0),
+                Choice::Wait => return,
+            };
+            let room = self.prepare(pass, first, waiting.bytes + 4);
+            let Some((frame, receipt)) = self.datagrams.take(room) else { return };
+            self.put(pass, first, &frame, Some(receipt.clone()));
+            if let Choice::OnEach(set) = choice {
+                for index in set.iter().filter(|index| *index != first) {
+                    self.write_copy(pass, index, &frame, Some(receipt.clone()));
+                }
+            }
+        }
+    }
+
+    fn place_streams(&mut self, pass: &mut Pass) {
+        let mut after = None;
+        let mut waits = 0;
+        while pass.has_budget() && waits < PATIENCE {
+            let Some(key) = self.streams.next_sendable(after) else { return };
+            if !pass.has_room(1) {
+                return;
+            }
+            if !self.place_one_stream(pass, key.id) {
+                after = Some(key);
+                waits += 1;
+            }
+        }
+    }
+
+    /// Places the next frame of stream `id`; false if it has to wait.
+    fn place_one_stream(&mut self, pass: &mut Pass, id: crate::stream::StreamId) -> bool {
+        let Some(offer) = self.streams.offer(id, pass.now) else { return false };
+        let largest = pass.views.iter().map(|view| view.datagram_size).max().unwrap_or(0);
+        let item = Item {
+            bytes: offer.bytes.clamp(1, largest.saturating_sub(STREAM_OVERHEAD).max(1)),
+            priority: offer.priority,
+            message: offer.message,
+            waits_for: offer.arrival.since(pass.now),
+            history: offer.history,
+            ..self.item(Content::Stream { id: id.0 }, 1, pass.now)
+        };
+        match self.ask(&item, pass) {
+            // A policy that takes the whole item means the packet: what else fits of the stream rides along.
+            Choice::On(index, most) if most >= item.bytes => {
+                self.write_stream(pass, index, &item, usize::MAX).is_some()
+            }
+            Choice::On(index, most) => self.write_stream(pass, index, &item, most).is_some(),
+            Choice::OnEach(set) => {
+                let mut indices = set.iter();
+                let Some(first) = indices.next() else { return false };
+                let Some((frame, receipt)) = self.write_stream(pass, first, &item, item.bytes) else { return false };
+                for index in indices {
+                    self.write_copy(pass, index, &frame, Some(receipt.clone()));
+                }
+                true
+            }
+            Choice::Wait => false,
+        }
+    }
+
+    fn write_stream(
+        &mut self,
+        pass: &mut Pass,
+        index: usize,
+        item: &Item,
+        most: usize,
+    ) -> Option<(Frame, Receipt)> {
+        let Content::Stream { id } = item.content else { return None };
+        let id = crate::stream::StreamId(id);
+        let room = self.prepare(pass, index, item.bytes.min(most) + STREAM_HEADER);
+        let (frame, receipt) = self.streams.take(id, room, most)?;
+        let bytes = self.put(pass, index, &frame, Some(receipt.clone()));
+        if let Some(view) = pass.views.get(index) {
+            let queue = view.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(view.backlog));
+            self.streams.note_arrival(id, pass.now + view.delay + queue);
+        }
+        (bytes > 0).then_some((frame, receipt))
+    }
+
+    /// An item of `content` with default priority and no history.
+    pub(super) fn item(&self, content: Content, bytes: usize, now: Instant) -> Item {
+        Item {
+            content,
+            bytes: bytes.max(1),
+            priority: Priority::default(),
+            message: None,
+            waits_for: Duration::ZERO,
+            history: History::Fresh,
+            now: now.since(self.born),
+        }
+    }
+
+    /// No policy can stall the connection: if all waits and nothing is in flight, it is asked again soon, and overruled
+    /// after a few times.
+    fn guard_against_stalls(&mut self, pass: &Pass) {
+        let wants = self.streams.has_sendable() || !self.control.is_empty() || self.datagrams.has_waiting();
+        let quiet = self.paths.open().all(|path| !path.sent.has_ack_eliciting_in_flight());
+        if pass.placed || !wants || !quiet || !pass.has_room(1) {
+            self.seat.stalls = 0;
+            return;
+        }
+        self.seat.stalls += 1;
+        let at = pass.now + STALL_WAKE;
+        self.seat.wake = Some(self.seat.wake.map_or(at, |wake| wake.min(at)));
+    }
+}
+
+/// Bytes of a STREAM frame's header at most that are usual: type, id, offset, length.
+const STREAM_HEADER: usize = 12;
+/// What a full datagram with one STREAM frame carries beside data: packet header, frame header, tag.
+const STREAM_OVERHEAD: usize = 40;

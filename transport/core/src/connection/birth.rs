@@ -1,0 +1,224 @@
+//! How connections begin, and the packets that can only come at the beginning: Retry and Version Negotiation.
+
+use crate::connection::establish::HandshakeDone;
+use crate::connection::key_update::KeyUpdate;
+use crate::connection::lifecycle::Lifecycle;
+use crate::connection::stats::Counters;
+use crate::connection::{Activity, Connection, HandshakeIds, Peer, Role, Seat, TransportConfig};
+use crate::crypto::initial::initial_keys;
+use crate::crypto::keys::Level;
+use crate::crypto::session::{ClientTls, ServerTls, Session, TlsConfigError};
+use crate::datagram::Datagrams;
+use crate::error::{ConnectionError, Dropped, PacketError};
+use crate::handshake::crypto_stream::CryptoStream;
+use crate::handshake::parameters::SeenIds;
+use crate::handshake::{EarlySpace, Handshake, LevelKeys, PendingSecrets};
+use crate::path::local_ids::{IdSource, LocalIds};
+use crate::path::amplification::Amplification;
+use crate::path::path::Path;
+use crate::path::paths::Paths;
+use crate::path::remote_ids::RemoteIds;
+use crate::path::route::{FourTuple, Route};
+use crate::stream::Streams;
+use crate::time::Instant;
+use crate::wire::connection_id::{ConnectionId, ResetToken};
+use crate::wire::version::Version;
+use bytes::Bytes;
+use rand::rngs::StdRng;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Bytes of the random destination that a client's first Initial carries (RFC 9000 §7.2: at least 8).
+const INITIAL_DESTINATION: usize = 12;
+
+/// What an endpoint gives a new connection.
+pub struct Birth {
+    /// The addresses of path 0.
+    pub tuple: FourTuple,
+    /// Now.
+    pub now: Instant,
+    /// The connection's first own connection ID.
+    pub first_id: ConnectionId,
+    /// Its reset token.
+    pub first_token: ResetToken,
+    /// Where further ones come from.
+    pub ids: Box<dyn IdSource + Send>,
+    /// Randomness.
+    pub rng: StdRng,
+}
+
+/// The connection IDs of a client's first Initial.
+#[derive(Clone, Copy, Debug)]
+pub struct InitialIds {
+    /// What the client chose for the server.
+    pub destination: ConnectionId,
+    /// The client's own.
+    pub source: ConnectionId,
+}
+
+impl Connection {
+    /// A client's connection to `server_name`; its first Initial is ready to be polled.
+    pub fn client(
+        tls: &ClientTls,
+        config: Arc<TransportConfig>,
+        mut birth: Birth,
+        server_name: &str,
+    ) -> Result<Self, TlsConfigError> {
+        let destination = ConnectionId::random(&mut birth.rng, INITIAL_DESTINATION);
+        let mut parameters = config.parameters();
+        parameters.initial_source_connection_id = Some(birth.first_id);
+        let encoded = parameters.encode(Role::Client, &mut birth.rng);
+        let session = Session::client(tls, server_name, &encoded)?;
+        let ids = InitialIds { destination, source: ConnectionId::EMPTY };
+        let mut connection = Self::assemble(Role::Client, config, birth, ids, session);
+        let now = connection.born;
+        if let Err(error) = connection.handshake.session.start().and_then(|()| connection.collect_tls(now)) {
+            connection.fail(error, now);
+        }
+        Ok(connection)
+    }
+
+    /// A server's connection to the client whose first Initial carried `ids`.
+    pub fn server(
+        tls: &ServerTls,
+        config: Arc<TransportConfig>,
+        mut birth: Birth,
+        ids: InitialIds,
+    ) -> Result<Self, TlsConfigError> {
+        let mut parameters = config.parameters();
+        parameters.initial_source_connection_id = Some(birth.first_id);
+        parameters.original_destination_connection_id = Some(ids.destination);
+        parameters.stateless_reset_token = Some(birth.first_token);
+        let encoded = parameters.encode(Role::Server, &mut birth.rng);
+        let session = Session::server(tls, &encoded)?;
+        Ok(Self::assemble(Role::Server, config, birth, ids, session))
+    }
+
+    fn assemble(
+        role: Role,
+        config: Arc<TransportConfig>,
+        birth: Birth,
+        ids: InitialIds,
+        session: Session,
+    ) -> Self {
+        let paths = first_paths(role, &config, &birth);
+        let remote = if role == Role::Client { ids.destination } else { ids.source };
+        // The client's own choice of a destination leads here too (RFC 9000 §7.2).
+        let chosen_by_peer = if role == Role::Server { vec![ids.destination] } else { Vec::new() };
+        let handshake_ids =
+            HandshakeIds { local: birth.first_id, remote, remote_is_final: false, chosen_by_peer };
+        Self {
+            role,
+            born: birth.now,
+            lifecycle: Lifecycle::Handshaking,
+            handshake: first_handshake(role, session, ids, birth.now + config.handshake_timeout),
+            keys: None,
+            key_update: KeyUpdate::default(),
+            early_packets: Vec::new(),
+            peer: Peer::default(),
+            paths,
+            ids: birth.ids,
+            streams: Streams::new(role, config.streams),
+            datagrams: Datagrams::new(config.max_datagram_frame, config.datagram_queue),
+            seat: Seat { policy: (config.scheduler)(), wake: None, stalls: 0 },
+            control: crate::connection::control::ControlQueue::default(),
+            handshake_done: HandshakeDone::Quiet,
+            closing: None,
+            activity: Activity { last: birth.now, sent_since: false },
+            events: VecDeque::new(),
+            outbox: VecDeque::new(),
+            counters: Counters::default(),
+            tracer: None,
+            rng: birth.rng,
+            handshake_ids,
+            config,
+        }
+    }
+
+    /// Whether any packet of the peer authenticated.
+    pub fn has_authenticated(&self) -> bool {
+        self.handshake_ids.remote_is_final
+    }
+
+    /// A Retry: the Initial starts anew with the server's token and connection ID (RFC 9000 §17.2.5).
+    pub(super) fn on_retry(
+        &mut self,
+        source: ConnectionId,
+        token: Bytes,
+        packet: &[u8],
+    ) -> Result<(), PacketError> {
+        let unexpected = self.role == Role::Server
+            || self.handshake_ids.remote_is_final
+            || self.handshake.seen.retry_source.is_some()
+            || token.is_empty()
+            || source == self.handshake_ids.remote;
+        if unexpected {
+            return Err(Dropped::Unexpected.into());
+        }
+        crate::crypto::retry::verify(&self.handshake.seen.original_destination, packet)?;
+        self.handshake.seen.retry_source = Some(source);
+        self.handshake.token = token;
+        self.handshake_ids.remote = source;
+        let (seal, open) = initial_keys(Version::V1, &source, self.role);
+        if let Some(space) = self.handshake.initial.as_mut() {
+            // Packet numbers go on; what was in flight is neither lost nor acknowledged (RFC 9002 §6.3).
+            let _unresolved = space.sent.drain_all();
+            space.keys = Some(LevelKeys { seal, open });
+            space.crypto.repeat();
+        }
+        Ok(())
+    }
+
+    /// Version Negotiation: the server speaks no version of ours (RFC 9000 §6.2).
+    pub(super) fn on_version_negotiation(&mut self, versions: &[Version], now: Instant) -> Result<(), PacketError> {
+        let unexpected = self.role == Role::Server
+            || self.handshake_ids.remote_is_final
+            || self.handshake.seen.retry_source.is_some()
+            || versions.contains(&Version::V1);
+        if unexpected {
+            return Err(Dropped::Unexpected.into());
+        }
+        self.end_silently(ConnectionError::VersionMismatch, now);
+        Ok(())
+    }
+}
+
+fn first_handshake(role: Role, session: Session, ids: InitialIds, deadline: Instant) -> Handshake {
+    let (seal, open) = initial_keys(Version::V1, &ids.destination, role);
+    let mut initial = EarlySpace::new(Level::Initial);
+    initial.keys = Some(LevelKeys { seal, open });
+    Handshake {
+        session,
+        initial: Some(initial),
+        handshake: Some(EarlySpace::new(Level::Handshake)),
+        post: CryptoStream::new(Level::OneRtt),
+        secrets: PendingSecrets::default(),
+        seen: SeenIds {
+            original_destination: ids.destination,
+            peer_source: ConnectionId::EMPTY,
+            retry_source: None,
+        },
+        token: Bytes::new(),
+        deadline,
+    }
+}
+
+
+fn first_paths(role: Role, config: &TransportConfig, birth: &Birth) -> Paths {
+    let size = config.datagram_size;
+    // RFC 9000 §8.1: the server's address counts as validated for the client, not the other way round.
+    let amplification = match role {
+        Role::Client => Amplification::Validated,
+        Role::Server => Amplification::default(),
+    };
+    let mut route = Route::new(birth.tuple, config.congestion.build(size), amplification, size, birth.now);
+    if role == Role::Client {
+        route.validation.presume();
+    }
+    let hints = config.hints_for(birth.tuple.local);
+    let path = Path::new(crate::PathId::ZERO, route, config.acknowledge, hints);
+    let parameters = config.parameters();
+    let limit = usize::try_from(parameters.active_connection_id_limit).unwrap_or(usize::MAX);
+    let (local_ids, remote_ids) = (LocalIds::new(birth.first_id), RemoteIds::new(limit));
+    Paths::new(path, local_ids, remote_ids, parameters.initial_max_path_id)
+}

@@ -1,0 +1,170 @@
+//! The end of a connection: closing, draining, and the packets that say so (RFC 9000 §10.2).
+
+use crate::PathId;
+use crate::connection::lane::{Lane, PacketStart, TAG};
+use crate::connection::lifecycle::{Lifecycle, Milestone};
+use crate::connection::{Connection, Event, Transmit};
+use crate::crypto::keys::Level;
+use crate::error::{ConnectionError, ErrorCode, TransportError};
+use crate::path::route::MINIMUM_DATAGRAM;
+use crate::recovery::ecn::Ecn;
+use crate::time::Instant;
+use crate::wire::frame::{ConnectionClose, Frame};
+use crate::wire::header::{LongHeader, LongKind, patch_length};
+use crate::wire::version::Version;
+use bytes::Bytes;
+
+/// Bytes of a reason that are sent at most, so that the frame fits everywhere.
+const REASON_LIMIT: usize = 500;
+
+/// What a closing connection keeps: the frame, and when it is due again.
+#[derive(Debug)]
+pub(super) struct Closing {
+    frame: ConnectionClose,
+    /// Datagrams that arrived since the close was last sent.
+    arrived: u32,
+    /// Datagrams that must arrive before it is sent again: 1, 2, 4 … (RFC 9000 §10.2.1 asks for a limited rate).
+    threshold: u32,
+    due: bool,
+}
+
+impl Closing {
+    fn new(frame: ConnectionClose) -> Self {
+        Self { frame, arrived: 0, threshold: 1, due: true }
+    }
+
+    /// A datagram of the peer arrived: it may not have seen the close.
+    pub(super) fn on_datagram(&mut self) {
+        self.arrived += 1;
+        if self.arrived >= self.threshold {
+            self.arrived = 0;
+            self.threshold = self.threshold.saturating_mul(2);
+            self.due = true;
+        }
+    }
+}
+
+impl Connection {
+    /// Closes because of a violation or failure found here.
+    pub(super) fn fail(&mut self, error: TransportError, now: Instant) {
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        let reason = truncated(error.reason.as_bytes());
+        let frame =
+            ConnectionClose::Transport { code: error.code, frame_type: error.frame_type, reason };
+        self.events.push_back(Event::Closed(ConnectionError::Transport(error)));
+        self.start_closing(frame, now);
+    }
+
+    /// Closes for the application, with its code and a reason for people (RFC 9000 §10.2, §19.19).
+    pub fn close(&mut self, code: u64, reason: &[u8], now: Instant) {
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        let code = code.min(crate::wire::varint::MAX);
+        let frame = ConnectionClose::Application { code, reason: truncated(reason) };
+        self.events.push_back(Event::Closed(ConnectionError::LocallyClosed { code }));
+        self.start_closing(frame, now);
+    }
+
+    fn start_closing(&mut self, frame: ConnectionClose, now: Instant) {
+        let until = now + self.longest_probe_timeout() * 3;
+        self.lifecycle = self.lifecycle.after(Milestone::LocalClose(until));
+        self.closing = Some(Closing::new(frame));
+        self.outbox.clear();
+    }
+
+    /// The peer closed.
+    pub(super) fn end_by_peer(&mut self, error: ConnectionError, now: Instant) {
+        if self.lifecycle.is_open() {
+            self.events.push_back(Event::Closed(error));
+        }
+        if !matches!(self.lifecycle, Lifecycle::Draining(_) | Lifecycle::Closed) {
+            let until = now + self.longest_probe_timeout() * 3;
+            self.lifecycle = self.lifecycle.after(Milestone::PeerClose(until));
+            self.outbox.clear();
+        }
+    }
+
+    /// Queues CONNECTION_CLOSE, at every level whose keys the peer may have, if it is due.
+    pub(super) fn send_close(&mut self, now: Instant) {
+        let Some(closing) = self.closing.as_mut().filter(|closing| closing.due) else { return };
+        closing.due = false;
+        let frame = closing.frame.clone();
+        if self.keys.is_some() && self.handshake.handshake.is_none() {
+            return self.send_short_close(frame, now);
+        }
+        for level in [Level::Initial, Level::Handshake] {
+            self.send_long_close(level, hidden(&frame));
+        }
+        if self.keys.is_some() {
+            self.send_short_close(frame, now);
+        }
+    }
+
+    fn send_short_close(&mut self, frame: ConnectionClose, now: Instant) {
+        let Some(id) = self.paths.best_for_close() else { return };
+        let Some(destination) = self.paths.remote_ids.current(id) else { return };
+        let Some(phase) = self.keys.as_ref().map(|keys| keys.phase()) else { return };
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let start = PacketStart {
+            number: path.sent.next_number(&mut self.rng),
+            largest_acknowledged: path.sent.largest_acknowledged(),
+            destination,
+            phase,
+        };
+        let mut lane = Lane::new(id, path.route.datagram_size);
+        lane.start(&start);
+        lane.put(&Frame::ConnectionClose(frame), None);
+        if self.seal_lane(&mut lane, now).is_some() {
+            self.dispatch_lane(lane);
+        }
+    }
+
+    fn send_long_close(&mut self, level: Level, frame: ConnectionClose) {
+        let ids = (self.handshake_ids.remote, self.handshake_ids.local);
+        let token = self.handshake.token.clone();
+        let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
+        let tuple = path.route.tuple;
+        if path.route.amplification.allowance() < MINIMUM_DATAGRAM {
+            return;
+        }
+        let Some(space) = self.handshake.space(level) else { return };
+        let Some(keys) = &space.keys else { return };
+        let number = space.sent.next_number(&mut self.rng);
+        let (kind, token) = match level {
+            Level::Initial => (LongKind::Initial, token.as_ref()),
+            _ => (LongKind::Handshake, &[] as &[u8]),
+        };
+        let header = LongHeader { kind, version: Version::V1, destination: ids.0, source: ids.1, token };
+        let mut bytes = Vec::with_capacity(MINIMUM_DATAGRAM);
+        let layout = header.put(&mut bytes, number, 4);
+        Frame::ConnectionClose(frame).put(&mut bytes);
+        bytes.resize(bytes.len().max(MINIMUM_DATAGRAM - TAG), 0);
+        patch_length(&mut bytes, &layout, 0, TAG);
+        keys.seal.seal(&mut bytes, 0, &layout, PathId::ZERO, number);
+        if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+            path.route.amplification.on_sent(bytes.len());
+        }
+        let transmit =
+            Transmit { local: tuple.local, remote: tuple.remote, ecn: Ecn::NotEct, bytes, segment: None };
+        self.outbox.push_back(transmit);
+    }
+}
+
+/// An application's close says nothing about the application before the handshake is done (RFC 9000 §10.2.3).
+fn hidden(frame: &ConnectionClose) -> ConnectionClose {
+    match frame {
+        ConnectionClose::Application { .. } => ConnectionClose::Transport {
+            code: ErrorCode::APPLICATION_ERROR,
+            frame_type: 0,
+            reason: Bytes::new(),
+        },
+        transport => transport.clone(),
+    }
+}
+
+fn truncated(reason: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(reason.get(..REASON_LIMIT).unwrap_or(reason))
+}

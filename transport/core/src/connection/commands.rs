@@ -1,0 +1,171 @@
+//! What the application may ask of a connection. After any command, poll until idle.
+
+use crate::PathId;
+use crate::connection::{Connection, Role};
+use crate::datagram::DatagramError;
+use crate::path::path::Path;
+use crate::path::route::FourTuple;
+use crate::stream::streams::{ReadError, ReadOutcome, WriteError};
+use crate::stream::{Direction, StreamId};
+use crate::time::Instant;
+use crate::wire::frame::Status;
+use bytes::Bytes;
+use hvq_scheduler::{Hints, Priority};
+
+/// Why a path cannot be opened now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum OpenPathError {
+    /// Only a client opens paths (RFC 10069 §3.1).
+    #[error("only a client opens paths")]
+    NotClient,
+    /// The handshake is not complete, or the connection is closing.
+    #[error("the connection is not established")]
+    NotConnected,
+    /// One of the endpoints did not announce the multipath extension.
+    #[error("multipath was not negotiated")]
+    NotNegotiated,
+    /// No unused path ID within both limits; [`PathEvent::Available`](crate::connection::PathEvent::Available) tells
+    /// when to try again.
+    #[error("the path limit is reached")]
+    LimitReached,
+    /// The peer has issued no connection ID for the next path yet.
+    #[error("the peer has issued no connection ID for another path yet")]
+    NoConnectionId,
+}
+
+/// Why a command about a path failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PathCommandError {
+    /// No open path has this ID.
+    #[error("no such path")]
+    UnknownPath,
+    /// One of the endpoints did not announce the multipath extension.
+    #[error("multipath was not negotiated")]
+    NotNegotiated,
+    /// The last path can only go with the connection.
+    #[error("the last path cannot be abandoned; close the connection instead")]
+    LastPath,
+}
+
+impl Connection {
+    /// Opens a stream, if the peer's limit permits one more (RFC 9000 §4.6).
+    pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
+        self.streams.open(direction)
+    }
+
+    /// The next stream that the peer opened.
+    pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
+        self.streams.accept(direction)
+    }
+
+    /// Appends bytes to a stream and returns how many were taken.
+    pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        self.streams.write(id, data)
+    }
+
+    /// Appends bytes to a stream without copying them, and returns how many were taken.
+    pub fn write_bytes(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
+        self.streams.write_bytes(id, data)
+    }
+
+    /// Marks what was written so far as the end of a message, which is of use only if it arrives by `deadline`, if any.
+    pub fn end_message(&mut self, id: StreamId, deadline: Option<Instant>) -> Result<(), WriteError> {
+        self.streams.end_message(id, deadline)
+    }
+
+    /// Ends the sending half of a stream.
+    pub fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        self.streams.finish(id)
+    }
+
+    /// Abandons the sending half of a stream with the application's `code` (RFC 9000 §19.4).
+    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
+        self.streams.reset(id, code)
+    }
+
+    /// Takes at most `most` bytes that arrived on a stream.
+    pub fn read(&mut self, id: StreamId, most: usize) -> Result<ReadOutcome, ReadError> {
+        self.streams.read(id, most)
+    }
+
+    /// Asks the peer to stop sending on a stream (RFC 9000 §19.5).
+    pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
+        self.streams.stop(id, code)
+    }
+
+    /// Sets the priority of what this endpoint sends on a stream (RFC 9218).
+    pub fn set_priority(&mut self, id: StreamId, priority: Priority) {
+        self.streams.set_priority(id, priority);
+    }
+
+    /// Queues a datagram, which is dropped if it is not sent by `deadline` (RFC 9221). Returns its number.
+    pub fn send_datagram(
+        &mut self,
+        data: Bytes,
+        priority: Priority,
+        deadline: Option<Instant>,
+    ) -> Result<u64, DatagramError> {
+        self.datagrams.send(data, priority, deadline)
+    }
+
+    /// The next datagram that arrived.
+    pub fn receive_datagram(&mut self) -> Option<Bytes> {
+        self.datagrams.receive()
+    }
+
+    /// Bytes of the largest datagram that can be sent now, if the peer accepts any.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        let packet = self.paths.open().map(|path| path.route.datagram_size).min()?;
+        self.datagrams.max_size(packet.saturating_sub(50))
+    }
+
+    /// Opens a path over `tuple` (RFC 10069 §3.1). Data flows on it at once; its validation goes on meanwhile.
+    pub fn open_path(&mut self, tuple: FourTuple, now: Instant) -> Result<PathId, OpenPathError> {
+        if self.role != Role::Client {
+            return Err(OpenPathError::NotClient);
+        }
+        if !self.lifecycle.is_connected() {
+            return Err(OpenPathError::NotConnected);
+        }
+        if !self.is_multipath() {
+            return Err(OpenPathError::NotNegotiated);
+        }
+        self.start_path(tuple, now)
+    }
+
+    /// Gives up path `id`, telling the peer why (RFC 10069 §3.4). What was in flight on it is sent on others.
+    pub fn abandon_path(&mut self, id: PathId, code: u64, now: Instant) -> Result<(), PathCommandError> {
+        self.path_command(id)?;
+        if self.paths.open().count() == 1 {
+            return Err(PathCommandError::LastPath);
+        }
+        self.abandon(id, code, now);
+        Ok(())
+    }
+
+    /// Tells the peer whether it should use path `id` (RFC 10069 §3.3).
+    pub fn set_path_status(&mut self, id: PathId, status: Status) -> Result<(), PathCommandError> {
+        self.path_command(id)?;
+        self.paths.status.set_local(id, status);
+        Ok(())
+    }
+
+    /// Says what is known about the channel of path `id`.
+    pub fn set_hints(&mut self, id: PathId, hints: Hints) -> Result<(), PathCommandError> {
+        let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;
+        path.hints = hints;
+        Ok(())
+    }
+
+    fn path_command(&self, id: PathId) -> Result<&Path, PathCommandError> {
+        if !self.is_multipath() {
+            return Err(PathCommandError::NotNegotiated);
+        }
+        self.paths.get(id).ok_or(PathCommandError::UnknownPath)
+    }
+
+    /// IDs of the open paths.
+    pub fn path_ids(&self) -> Vec<PathId> {
+        self.paths.open().map(|path| path.id).collect()
+    }
+}

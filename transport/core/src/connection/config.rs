@@ -1,0 +1,134 @@
+//! What an application decides about its connections before they start.
+
+use crate::PathId;
+use crate::congestion::Algorithm;
+use crate::path::route::MINIMUM_DATAGRAM;
+use crate::space::received::AckPolicy;
+use crate::stream::StreamLimits;
+use crate::wire::transport_parameters::TransportParameters;
+use hvq_scheduler::{Hints, Scheduler};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Makes a fresh scheduler for each connection.
+pub type SchedulerFactory = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
+
+/// What is known about the channel behind a local address, so that a server too can tell its channels apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChannelHint {
+    /// The local address whose paths the hint describes.
+    pub local: SocketAddr,
+    /// What is known.
+    pub hints: Hints,
+}
+
+/// Whether a connection offers the multipath extension (RFC 10069 §2), and how many paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Multipath {
+    /// Plain QUIC v1.
+    Off,
+    /// Path IDs from 0 to this one, inclusive; 0 offers the extension with path 0 only.
+    UpTo(PathId),
+}
+
+/// Limits and choices of a connection. All have defaults but the scheduler.
+#[derive(Clone)]
+pub struct TransportConfig {
+    /// The policy that places frames on paths.
+    pub scheduler: SchedulerFactory,
+    /// The congestion controller of each path.
+    pub congestion: Algorithm,
+    /// The multipath extension.
+    pub multipath: Multipath,
+    /// Silence after which the connection ends (RFC 9000 §10.1); zero disables the timeout.
+    pub idle_timeout: Duration,
+    /// The longest that a handshake may take.
+    pub handshake_timeout: Duration,
+    /// A PING after this much silence, if set.
+    pub keep_alive: Option<Duration>,
+    /// Limits of streams.
+    pub streams: StreamLimits,
+    /// The largest DATAGRAM frame accepted (RFC 9221 §3), in bytes; 0 refuses them.
+    pub max_datagram_frame: u64,
+    /// Bytes of datagrams that wait for sending, and for the application, at most.
+    pub datagram_queue: usize,
+    /// The size of datagrams sent, in bytes of UDP payload, at least 1200. The network must carry it on all paths.
+    pub datagram_size: usize,
+    /// The largest UDP payload accepted, in bytes.
+    pub max_udp_payload: u64,
+    /// When packets are acknowledged.
+    pub acknowledge: AckPolicy,
+    /// How long a path may be validated before the attempt fails.
+    pub validation_timeout: Duration,
+    /// What is known about channels, by local address.
+    pub channels: Vec<ChannelHint>,
+    /// Full datagrams that the client sends to open a path, so that the server may answer with more than three
+    /// before the address is validated (RFC 9000 §8.1).
+    pub opening_datagrams: u8,
+    /// Segments of one datagram batch at most (UDP generic segmentation offload).
+    pub segments: usize,
+}
+
+impl TransportConfig {
+    /// The defaults, with connections scheduled by what `scheduler` makes.
+    pub fn new(scheduler: SchedulerFactory) -> Self {
+        Self {
+            scheduler,
+            congestion: Algorithm::Cubic,
+            multipath: Multipath::UpTo(PathId(3)),
+            idle_timeout: Duration::from_secs(30),
+            handshake_timeout: Duration::from_secs(10),
+            keep_alive: None,
+            streams: StreamLimits::default(),
+            max_datagram_frame: 65_535,
+            datagram_queue: 1 << 20,
+            datagram_size: MINIMUM_DATAGRAM,
+            max_udp_payload: 65_527,
+            acknowledge: AckPolicy::default(),
+            validation_timeout: Duration::from_secs(3),
+            channels: Vec::new(),
+            opening_datagrams: 4,
+            segments: 10,
+        }
+    }
+
+    /// The hints for paths from `local`, or none.
+    pub fn hints_for(&self, local: SocketAddr) -> Hints {
+        self.channels.iter().find(|channel| channel.local == local).map(|channel| channel.hints).unwrap_or_default()
+    }
+
+    /// The transport parameters that say all this to the peer (RFC 9000 §18.2); connection IDs are added by the handshake.
+    pub fn parameters(&self) -> TransportParameters {
+        TransportParameters {
+            max_idle_timeout: self.idle_timeout,
+            max_udp_payload_size: self.max_udp_payload,
+            initial_max_data: self.streams.max_data,
+            initial_max_stream_data_bidi_local: self.streams.stream_data_bidi_local,
+            initial_max_stream_data_bidi_remote: self.streams.stream_data_bidi_remote,
+            initial_max_stream_data_uni: self.streams.stream_data_uni,
+            initial_max_streams_bidi: self.streams.max_streams_bidi,
+            initial_max_streams_uni: self.streams.max_streams_uni,
+            max_ack_delay: self.acknowledge.max_delay,
+            active_connection_id_limit: 4,
+            max_datagram_frame_size: self.max_datagram_frame,
+            initial_max_path_id: match self.multipath {
+                Multipath::Off => None,
+                Multipath::UpTo(highest) => Some(highest),
+            },
+            ..TransportParameters::default()
+        }
+    }
+}
+
+impl fmt::Debug for TransportConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransportConfig")
+            .field("congestion", &self.congestion)
+            .field("multipath", &self.multipath)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("datagram_size", &self.datagram_size)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,56 @@
+//! Control frames that wait for a path.
+
+use crate::delivery::Receipt;
+use crate::wire::frame::Frame;
+use hvq_scheduler::History;
+use std::collections::VecDeque;
+
+/// Frames kept at most. Owners keep the rest to themselves, in constant space.
+const LIMIT: usize = 64;
+
+/// A control frame that its owner handed over.
+#[derive(Debug)]
+pub struct Control {
+    /// The frame.
+    pub frame: Frame,
+    /// Whom to tell about its fate.
+    pub receipt: Option<Receipt>,
+    /// Whether it was sent before.
+    pub history: History,
+}
+
+/// A bounded queue of control frames.
+#[derive(Debug, Default)]
+pub struct ControlQueue {
+    waiting: VecDeque<Control>,
+}
+
+impl ControlQueue {
+    /// Whether owners may hand over more.
+    pub fn has_space(&self) -> bool {
+        self.waiting.len() < LIMIT
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+
+    /// Appends a frame.
+    pub fn push(&mut self, frame: Frame, receipt: Option<Receipt>) {
+        self.waiting.push_back(Control { frame, receipt, history: History::Fresh });
+    }
+
+    /// Takes the first frame.
+    pub fn pop(&mut self) -> Option<Control> {
+        self.waiting.pop_front()
+    }
+
+    /// Puts back frames that found no path, in front and in their order.
+    pub fn put_back(&mut self, frames: impl DoubleEndedIterator<Item = Control>) {
+        for control in frames.rev() {
+            self.waiting.push_front(control);
+        }
+    }
+}

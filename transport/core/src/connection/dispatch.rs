@@ -1,0 +1,122 @@
+//! One choke point for input: every frame received goes to its owner here.
+
+use crate::PathId;
+use crate::connection::receive::{Origin, violation};
+use crate::connection::{Connection, Role};
+use crate::crypto::keys::Level;
+use crate::error::{ConnectionError, ErrorCode, TransportError};
+use crate::time::Instant;
+use crate::trace::TraceEvent;
+use crate::wire::frame::{Ack, ConnectionClose, Crypto, Frame};
+
+impl Connection {
+    /// Hands `frame` to its owner.
+    pub(super) fn on_frame(&mut self, origin: &Origin, frame: Frame, now: Instant) -> Result<(), TransportError> {
+        let frame_type = frame.frame_type();
+        self.counters.count_received(origin.path, frame.kind());
+        if let Some(tracer) = &mut self.tracer {
+            tracer.record(now, &TraceEvent::FrameReceived { path: origin.path, kind: frame.kind() });
+        }
+        self.dispatch(origin, frame, now).map_err(|error| {
+            if error.frame_type == 0 { error.in_frame(frame_type) } else { error }
+        })
+    }
+
+    fn dispatch(&mut self, origin: &Origin, frame: Frame, now: Instant) -> Result<(), TransportError> {
+        match frame {
+            Frame::Padding(_) | Frame::Ping => Ok(()),
+            Frame::Ack(ack) => self.on_ack_frame(origin, &ack, now),
+            Frame::Crypto(crypto) => self.on_crypto(origin.level, crypto),
+            Frame::NewToken(token) => self.on_new_token(&token),
+            Frame::HandshakeDone => self.on_handshake_done(),
+            Frame::ConnectionClose(close) => {
+                self.on_connection_close(close, now);
+                Ok(())
+            }
+            Frame::Datagram(data) => self.datagrams.on_datagram(data),
+            Frame::ResetStream(_)
+            | Frame::StopSending(_)
+            | Frame::Stream(_)
+            | Frame::MaxData(_)
+            | Frame::MaxStreamData { .. }
+            | Frame::MaxStreams { .. }
+            | Frame::DataBlocked(_)
+            | Frame::StreamDataBlocked { .. }
+            | Frame::StreamsBlocked { .. } => self.on_stream_frame(frame),
+            frame => self.on_path_frame(origin, frame, now),
+        }
+    }
+
+    fn on_stream_frame(&mut self, frame: Frame) -> Result<(), TransportError> {
+        match frame {
+            Frame::Stream(stream) => self.streams.on_stream(stream),
+            Frame::ResetStream(reset) => self.streams.on_reset_stream(reset),
+            Frame::StopSending(stop) => self.streams.on_stop_sending(stop),
+            Frame::MaxData(limit) => self.streams.on_max_data(limit),
+            Frame::MaxStreamData { id, limit } => self.streams.on_max_stream_data(id, limit),
+            Frame::MaxStreams { direction, limit } => self.streams.on_max_streams(direction, limit),
+            Frame::DataBlocked(limit) => self.streams.on_data_blocked(limit),
+            Frame::StreamDataBlocked { id, limit } => self.streams.on_stream_data_blocked(id, limit),
+            Frame::StreamsBlocked { direction, limit } => self.streams.on_streams_blocked(direction, limit),
+            _ => Ok(()),
+        }
+    }
+
+    fn on_ack_frame(&mut self, origin: &Origin, ack: &Ack, now: Instant) -> Result<(), TransportError> {
+        if origin.level != Level::OneRtt {
+            return self.on_early_ack(origin.level, ack, now);
+        }
+        if let Some(of) = ack.path {
+            self.check_multipath(of)?;
+        }
+        let of = ack.path.unwrap_or(PathId::ZERO);
+        if self.role == Role::Client && !self.is_confirmed() {
+            // RFC 9001 §4.1.2: an acknowledged 1-RTT packet confirms the handshake too.
+            self.confirm();
+        }
+        self.on_path_ack(of, origin.path, ack, now)
+    }
+
+    fn on_crypto(&mut self, level: Level, crypto: Crypto) -> Result<(), TransportError> {
+        match self.handshake.crypto(level) {
+            Some(stream) => stream.receive(crypto),
+            None => Ok(()),
+        }
+    }
+
+    fn on_new_token(&mut self, token: &[u8]) -> Result<(), TransportError> {
+        if self.role == Role::Server {
+            return Err(violation("a client sent NEW_TOKEN"));
+        }
+        if token.is_empty() {
+            return Err(ErrorCode::FRAME_ENCODING_ERROR.because("an empty token"));
+        }
+        // Tokens are for a later connection's Initial, which this release does not resume (RFC 9000 §8.1.3 permits).
+        Ok(())
+    }
+
+    fn on_handshake_done(&mut self) -> Result<(), TransportError> {
+        if self.role == Role::Server {
+            return Err(violation("a client sent HANDSHAKE_DONE"));
+        }
+        self.confirm();
+        Ok(())
+    }
+
+    fn on_connection_close(&mut self, close: ConnectionClose, now: Instant) {
+        let error = match close {
+            ConnectionClose::Transport { code, frame_type, reason } => {
+                ConnectionError::PeerTransport(TransportError {
+                    code,
+                    frame_type,
+                    reason: String::from_utf8_lossy(&reason).into_owned().into(),
+                })
+            }
+            ConnectionClose::Application { code, reason } => ConnectionError::PeerApplication {
+                code,
+                reason: String::from_utf8_lossy(&reason).into_owned(),
+            },
+        };
+        self.end_by_peer(error, now);
+    }
+}

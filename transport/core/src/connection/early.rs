@@ -1,0 +1,183 @@
+//! Initial and Handshake packets: the datagrams of the first round trips.
+
+use crate::PathId;
+use crate::connection::lane::TAG;
+use crate::connection::{Connection, Role, Transmit};
+use crate::crypto::keys::Level;
+use crate::delivery::Receipts;
+use crate::handshake::EarlySpace;
+use crate::path::route::MINIMUM_DATAGRAM;
+use crate::recovery::ecn::Ecn;
+use crate::space::packet::{PacketClass, SentPacket};
+use crate::time::Instant;
+use crate::trace::TraceEvent;
+use crate::wire::frame::Frame;
+use crate::wire::header::{HeaderLayout, LongHeader, LongKind, patch_length};
+use crate::wire::packet_number;
+use crate::wire::version::Version;
+
+/// A long-header packet that still takes frames.
+struct EarlyPacket {
+    level: Level,
+    start: usize,
+    layout: HeaderLayout,
+    number: u64,
+    receipts: Receipts,
+    eliciting: bool,
+}
+
+impl Connection {
+    /// Queues one datagram of Initial and Handshake packets; false if nothing wants to be sent or may be.
+    pub(super) fn send_early(&mut self, now: Instant) -> bool {
+        let allowance = self.early_allowance();
+        if allowance < 64 {
+            return false;
+        }
+        let size = MINIMUM_DATAGRAM.min(allowance);
+        let mut bytes = Vec::with_capacity(MINIMUM_DATAGRAM);
+        let mut packets = Vec::new();
+        for level in [Level::Initial, Level::Handshake] {
+            if let Some(packet) = self.write_early(level, &mut bytes, size, now) {
+                packets.push(packet);
+                bytes.extend_from_slice(&[0; TAG]);
+            }
+        }
+        self.seal_early(packets, bytes, size, now)
+    }
+
+    fn early_allowance(&mut self) -> usize {
+        let role = self.role;
+        match self.paths.get_mut(PathId::ZERO) {
+            Some(path) if role == Role::Server => path.route.amplification.allowance(),
+            Some(_) => MINIMUM_DATAGRAM,
+            None => 0,
+        }
+    }
+
+    fn write_early(&mut self, level: Level, bytes: &mut Vec<u8>, size: usize, now: Instant) -> Option<EarlyPacket> {
+        let ids = (self.handshake_ids.remote, self.handshake_ids.local);
+        let token = self.handshake.token.clone();
+        let room_in_window = self.paths.get(PathId::ZERO).is_some_and(|path| {
+            path.sent.in_flight() < path.route.controller.window()
+        });
+        let rng = &mut self.rng;
+        let space = self.handshake.space(level).filter(|space| space.wants_to_send(now))?;
+        if !room_in_window && space.probes_due == 0 && !space.received.ack_due(now) {
+            return None;
+        }
+        let start = bytes.len();
+        if start + 100 > size {
+            return None;
+        }
+        let number = space.sent.next_number(rng);
+        let length = packet_number::length(number, space.sent.largest_acknowledged());
+        let (kind, token) = match level {
+            Level::Initial => (LongKind::Initial, token.as_ref()),
+            _ => (LongKind::Handshake, &[] as &[u8]),
+        };
+        let header =
+            LongHeader { kind, version: Version::V1, destination: ids.0, source: ids.1, token };
+        let layout = header.put(bytes, number, length);
+        let mut packet = EarlyPacket { level, start, layout, number, receipts: Receipts::new(), eliciting: false };
+        write_early_frames(space, &mut packet, bytes, size, now);
+        if bytes.len() == packet.layout.number_offset + packet.layout.number_length {
+            bytes.truncate(start);
+            return None;
+        }
+        Some(packet)
+    }
+
+    fn seal_early(&mut self, packets: Vec<EarlyPacket>, mut plain: Vec<u8>, size: usize, now: Instant) -> bool {
+        if packets.is_empty() {
+            return false;
+        }
+        // The tags were only reserved: each packet is sealed from its own slice, and all are put together again.
+        // RFC 9000 §14.1: a client pads every datagram with an Initial, a server those whose Initial elicits an ACK.
+        let pads = packets.iter().any(|packet| {
+            packet.level == Level::Initial && (self.role == Role::Client || packet.eliciting)
+        });
+        if pads && plain.len() < size {
+            plain.resize(size, 0);
+        }
+        let mut datagram = Vec::with_capacity(plain.len());
+        let mut ends: Vec<usize> = packets.iter().skip(1).map(|packet| packet.start).collect();
+        ends.push(plain.len());
+        for (packet, end) in packets.into_iter().zip(ends) {
+            let body = plain.get(packet.start..end - TAG).unwrap_or_default().to_vec();
+            self.seal_one_early(packet, body, &mut datagram, now);
+        }
+        if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+            path.counters.datagrams_sent += 1;
+            path.counters.bytes_sent += datagram.len() as u64;
+            path.route.amplification.on_sent(datagram.len());
+            self.outbox.push_back(Transmit {
+                local: path.route.tuple.local,
+                remote: path.route.tuple.remote,
+                ecn: Ecn::NotEct,
+                bytes: datagram,
+                segment: None,
+            });
+        }
+        true
+    }
+
+    fn seal_one_early(&mut self, packet: EarlyPacket, mut body: Vec<u8>, datagram: &mut Vec<u8>, now: Instant) {
+        let layout = HeaderLayout {
+            length_offset: packet.layout.length_offset.map(|offset| offset - packet.start),
+            number_offset: packet.layout.number_offset - packet.start,
+            number_length: packet.layout.number_length,
+        };
+        let least = layout.number_offset + 4;
+        if body.len() < least {
+            body.resize(least, 0);
+        }
+        patch_length(&mut body, &layout, 0, TAG);
+        let Some(space) = self.handshake.space(packet.level) else { return };
+        let Some(keys) = &space.keys else { return };
+        keys.seal.seal(&mut body, 0, &layout, PathId::ZERO, packet.number);
+        if packet.eliciting {
+            space.last_eliciting = Some(now);
+        }
+        let class = if packet.eliciting { PacketClass::AckEliciting } else { PacketClass::InFlight };
+        let sent = SentPacket { receipts: packet.receipts, ..SentPacket::new(packet.number, now, body.len(), class) };
+        space.sent.on_sent(sent);
+        if let Some(tracer) = &mut self.tracer {
+            let event =
+                TraceEvent::PacketSent { path: PathId::ZERO, number: packet.number, bytes: body.len() };
+            tracer.record(now, &event);
+        }
+        datagram.extend_from_slice(&body);
+        if packet.level == Level::Handshake && self.role == Role::Client {
+            // RFC 9001 §4.9.1: a client is done with Initial keys once it sends a Handshake packet.
+            self.discard_space(Level::Initial);
+        }
+    }
+}
+
+fn write_early_frames(
+    space: &mut EarlySpace,
+    packet: &mut EarlyPacket,
+    bytes: &mut Vec<u8>,
+    size: usize,
+    now: Instant,
+) {
+    let room = |bytes: &Vec<u8>| size.saturating_sub(bytes.len() + TAG);
+    if space.received.pending() || space.received.ack_due(now) {
+        let exponent = crate::connection::acknowledge::ACK_DELAY_EXPONENT;
+        if let Some(frame) = space.received.build(now, exponent, room(bytes).min(200), None) {
+            frame.put(bytes);
+        }
+    }
+    while let Some((frame, receipt)) = space.crypto.next_frame(room(bytes)) {
+        frame.put(bytes);
+        packet.receipts.push(receipt);
+        packet.eliciting = true;
+    }
+    if space.probes_due > 0 {
+        space.probes_due -= 1;
+        if !packet.eliciting && room(bytes) > 0 {
+            Frame::Ping.put(bytes);
+            packet.eliciting = true;
+        }
+    }
+}

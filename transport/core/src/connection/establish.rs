@@ -1,0 +1,134 @@
+//! The handshake's progress: what TLS gives out becomes keys, CRYPTO frames and parameters.
+
+use crate::connection::lifecycle::Milestone;
+use crate::connection::{Connection, Event, Role};
+use crate::crypto::keys::Level;
+use crate::crypto::one_rtt::OneRttKeys;
+use crate::crypto::protect::{OpenKey, SealKey};
+use crate::crypto::session::SessionOutput;
+use crate::error::{ErrorCode, TransportError};
+use crate::handshake::LevelKeys;
+use crate::handshake::parameters::authenticate;
+use crate::time::Instant;
+use crate::wire::transport_parameters::TransportParameters;
+
+/// HANDSHAKE_DONE on a server (RFC 9000 §19.20).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum HandshakeDone {
+    /// Not to be sent (yet), or already in flight or acknowledged.
+    Quiet,
+    /// To be sent.
+    Wanted,
+}
+
+impl Connection {
+    /// Gives TLS what arrived at `level`, as far as it is contiguous.
+    pub(super) fn advance_handshake(&mut self, level: Level, now: Instant) -> Result<(), TransportError> {
+        while let Some(data) = self.handshake.crypto(level).and_then(|crypto| crypto.read()) {
+            self.handshake.session.provide(level, &data)?;
+            self.collect_tls(now)?;
+        }
+        Ok(())
+    }
+
+    /// Takes everything that TLS has to say.
+    pub(super) fn collect_tls(&mut self, now: Instant) -> Result<(), TransportError> {
+        while let Some(output) = self.handshake.session.poll() {
+            match output {
+                SessionOutput::Send { level, data } => {
+                    if let Some(crypto) = self.handshake.crypto(level) {
+                        crypto.write(&data);
+                    }
+                }
+                SessionOutput::ReadSecret { level, suite, secret } => {
+                    self.handshake.secrets.store_read(level, suite, secret);
+                }
+                SessionOutput::WriteSecret { level, suite, secret } => {
+                    self.handshake.secrets.store_write(level, suite, secret);
+                }
+                SessionOutput::Ticket => {}
+            }
+            self.install_keys();
+        }
+        self.learn_parameters()?;
+        if !self.handshake.session.is_handshaking() && !self.lifecycle.is_connected() {
+            self.complete(now)?;
+        }
+        Ok(())
+    }
+
+    fn install_keys(&mut self) {
+        let secrets = &mut self.handshake.secrets;
+        if let Some((suite, read, write)) = secrets.take_pair(Level::Handshake) {
+            let keys = LevelKeys {
+                seal: SealKey::new(suite, write.as_slice()),
+                open: OpenKey::new(suite, read.as_slice()),
+            };
+            if let Some(space) = self.handshake.handshake.as_mut() {
+                space.keys = Some(keys);
+            }
+        }
+        if let Some((suite, read, write)) = self.handshake.secrets.take_pair(Level::OneRtt) {
+            self.keys = Some(OneRttKeys::new(suite, write.as_slice(), read.as_slice()));
+        }
+    }
+
+    fn learn_parameters(&mut self) -> Result<(), TransportError> {
+        if self.peer.known {
+            return Ok(());
+        }
+        let Some(bytes) = self.handshake.session.peer_transport_parameters() else { return Ok(()) };
+        let parameters = TransportParameters::decode(self.role.peer(), &bytes)?;
+        authenticate(&parameters, self.role, &self.handshake.seen, self.handshake_ids.local.is_empty())?;
+        self.streams.set_peer_limits(&parameters);
+        self.datagrams.set_peer_limit(parameters.max_datagram_frame_size);
+        self.paths.on_peer_parameters(&parameters);
+        if let Some(token) = parameters.stateless_reset_token {
+            self.paths.remote_ids.set_initial_token(token);
+        }
+        self.peer.parameters = parameters;
+        self.peer.known = true;
+        Ok(())
+    }
+
+    fn complete(&mut self, now: Instant) -> Result<(), TransportError> {
+        if !self.peer.known {
+            // RFC 9001 §8.2: endpoints that receive no transport parameters close with missing_extension (109).
+            return Err(ErrorCode::crypto(109).because("the peer sent no QUIC transport parameters"));
+        }
+        self.lifecycle = self.lifecycle.after(Milestone::HandshakeComplete);
+        // RFC 10069 §2: the extension is in use once the handshake is complete.
+        self.paths.follow_limits();
+        self.events.push_back(Event::Connected);
+        if self.role == Role::Server {
+            // RFC 9001 §4.1.2: for a server the handshake is confirmed when it is complete.
+            self.handshake_done = HandshakeDone::Wanted;
+            self.confirm();
+        }
+        self.replay_early_packets(now);
+        Ok(())
+    }
+
+    /// The handshake is confirmed: Handshake keys go (RFC 9001 §4.9.2).
+    pub(super) fn confirm(&mut self) {
+        if self.lifecycle == self.lifecycle.after(Milestone::HandshakeConfirmed) {
+            return;
+        }
+        self.lifecycle = self.lifecycle.after(Milestone::HandshakeConfirmed);
+        self.discard_space(Level::Initial);
+        self.discard_space(Level::Handshake);
+        self.events.push_back(Event::Confirmed);
+    }
+
+    /// Drops the keys and the space of `level`; what was in flight in it is forgotten (RFC 9002 §6.4).
+    pub(super) fn discard_space(&mut self, level: Level) {
+        match level {
+            Level::Initial => self.handshake.initial = None,
+            Level::Handshake => self.handshake.handshake = None,
+            Level::ZeroRtt | Level::OneRtt => return,
+        }
+        if let Some(path) = self.paths.get_mut(crate::PathId::ZERO) {
+            path.pto.reset();
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What a connection tells its application.
+
+use crate::PathId;
+use crate::error::ConnectionError;
+use crate::stream::StreamEvent;
+use crate::wire::frame::Status;
+
+/// Something happened on a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The handshake is complete: the peer is authenticated and data flows.
+    Connected,
+    /// The handshake is confirmed (RFC 9001 §4.1.2); a client may open more paths from here on.
+    Confirmed,
+    /// A stream changed.
+    Stream(StreamEvent),
+    /// A datagram waits to be received (RFC 9221).
+    DatagramReceived,
+    /// A path changed.
+    Path(PathEvent),
+    /// The connection ended; nothing but this event follows for it until it is forgotten.
+    Closed(ConnectionError),
+    /// The connection's state is freed and its handle is void.
+    Forgotten,
+}
+
+/// Something happened to a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PathEvent {
+    /// The peer opened the path.
+    Opened(PathId),
+    /// The peer's address on the path is validated (RFC 9000 §8.2).
+    Validated(PathId),
+    /// The path could not be validated and was abandoned.
+    ValidationFailed(PathId),
+    /// The path does not answer any more: its probe timeout fired.
+    Silent(PathId),
+    /// The path answers again.
+    Answering(PathId),
+    /// The peer changed its advice about the path (RFC 10069 §3.3).
+    PeerStatus(PathId, Status),
+    /// The path was abandoned, by the peer or after a command, with this error code (RFC 10069 §3.4).
+    Abandoned {
+        /// The path.
+        path: PathId,
+        /// The code of the PATH_ABANDON frame.
+        code: u64,
+    },
+    /// A client may open at least one more path now.
+    Available,
+}

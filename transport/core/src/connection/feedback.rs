@@ -1,0 +1,267 @@
+//! Feedback: an acknowledgement becomes receipts for the owners, a sample for the controller and an observation for the policy.
+
+use crate::PathId;
+use crate::congestion::{LossSample, Sample, SpuriousSample};
+use crate::connection::{Connection, Event, PathEvent, establish::HandshakeDone};
+use crate::crypto::keys::Level;
+use crate::delivery::Receipt;
+use crate::error::TransportError;
+use crate::path::path::{Liveness, Path};
+use crate::recovery::persistent::Persistence;
+use crate::recovery::rtt::ack_delay;
+use crate::space::packet::SentPacket;
+use crate::space::sent::{Acknowledged, Lost};
+use crate::time::Instant;
+use crate::trace::TraceEvent;
+use crate::wire::frame::Ack;
+use hvq_scheduler::{Content, Observation};
+use std::time::Duration;
+
+/// Whether a packet got through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// The peer has it.
+    Acknowledged,
+    /// It counts as lost.
+    Lost,
+}
+
+impl Connection {
+    /// An acknowledgement of packets of `of` that arrived over `over`.
+    pub(super) fn on_path_ack(
+        &mut self,
+        of: PathId,
+        over: PathId,
+        ack: &Ack,
+        now: Instant,
+    ) -> Result<(), TransportError> {
+        let delay = self.scaled_delay(ack.delay);
+        // RFC 10069 §3.4: acknowledgements of a path that was abandoned or freed are ignored.
+        let Some(path) = self.paths.get_mut(of) else { return Ok(()) };
+        let acknowledged = path.sent.on_ack(ack, now)?;
+        if acknowledged.packets.is_empty() && acknowledged.spurious.is_empty() {
+            return Ok(());
+        }
+        if let Some(rtt) = acknowledged.rtt_sample {
+            path.rtts.sample(over, rtt, delay, now);
+            path.persistent.on_rtt_sample(now);
+            if let Some(tracer) = &mut self.tracer {
+                tracer.record(now, &TraceEvent::RttSampled { sent_on: of, acknowledged_over: over, rtt });
+            }
+        }
+        path.pto.reset();
+        path.probes_due = 0;
+        let answered = matches!(path.liveness, Liveness::Silent { .. });
+        path.liveness = Liveness::Answering;
+        inform_controller(path, &acknowledged, over, now);
+        self.paths.refresh_delays();
+        if answered {
+            self.events.push_back(Event::Path(PathEvent::Answering(of)));
+        }
+        for packet in &acknowledged.packets {
+            self.settle(of, packet, Fate::Acknowledged, now);
+            if let Some(keys) = self.keys.as_mut() {
+                keys.on_acknowledged(of, packet.number);
+            }
+        }
+        for receipt in acknowledged.spurious.iter().flat_map(|spurious| &spurious.receipts) {
+            self.on_receipt_acknowledged(receipt);
+        }
+        self.detect_lost(of, now);
+        // Windows are tuned to the slowest path: data may cross any (RFC 9000 §4.2).
+        if let Some(rtt) = self.paths.open().map(|path| path.rtt().smoothed()).max() {
+            self.streams.set_rtt(rtt);
+        }
+        Ok(())
+    }
+
+    /// The acknowledgement delay that the peer reports, at most what it promised (RFC 9002 §5.3).
+    fn scaled_delay(&self, raw: u64) -> Duration {
+        ack_delay(raw, self.peer.parameters.ack_delay_exponent, self.peer_max_ack_delay())
+    }
+
+    /// Declares packets of `of` lost that the thresholds of RFC 9002 §6.1 say are.
+    pub(super) fn detect_lost(&mut self, of: PathId, now: Instant) {
+        let delay = self.peer_max_ack_delay();
+        let Some(path) = self.paths.get_mut(of) else { return };
+        let lost = path.sent.detect_lost(now, path.rtts.loss_delay());
+        if lost.packets.is_empty() {
+            return;
+        }
+        let period = path.rtts.for_timers().persistent_congestion_duration(delay);
+        let persistence = path.persistent.on_lost(&lost, period);
+        inform_of_loss(path, &lost, persistence, now);
+        for packet in &lost.packets {
+            if let Some(tracer) = &mut self.tracer {
+                let event = TraceEvent::PacketLost { path: of, number: packet.number, bytes: packet.bytes };
+                tracer.record(now, &event);
+            }
+            self.settle(of, packet, Fate::Lost, now);
+        }
+    }
+
+    /// Hands the receipts of a packet back to their owners.
+    pub(super) fn settle(&mut self, on: PathId, packet: &SentPacket, fate: Fate, now: Instant) {
+        let delay = now.since(packet.sent_at);
+        for receipt in &packet.receipts {
+            let content = content_of(receipt);
+            let bytes = bytes_of(receipt);
+            let observation = match fate {
+                Fate::Acknowledged => Observation::Acknowledged { path: on, content, bytes, delay },
+                Fate::Lost => Observation::Lost { path: on, content, bytes, delay },
+            };
+            self.seat.policy.observe(&observation);
+            match fate {
+                Fate::Acknowledged => self.on_receipt_acknowledged(receipt),
+                Fate::Lost => self.on_receipt_lost(receipt, on),
+            }
+        }
+    }
+
+    fn on_receipt_acknowledged(&mut self, receipt: &Receipt) {
+        match receipt {
+            Receipt::Crypto { level, offset, length } => {
+                if let Some(crypto) = self.handshake.crypto(*level) {
+                    crypto.on_acknowledged(*offset, *length);
+                }
+            }
+            Receipt::Ack { of, largest } => {
+                if let Some(path) = self.paths.any_mut(*of) {
+                    path.received.on_ack_acknowledged(*largest);
+                }
+            }
+            Receipt::Datagram(number) => self.datagrams.on_acknowledged(*number),
+            Receipt::HandshakeDone | Receipt::NewToken(_) => {}
+            receipt => {
+                if !self.paths.on_acknowledged(receipt) {
+                    self.streams.on_acknowledged(receipt);
+                }
+            }
+        }
+    }
+
+    fn on_receipt_lost(&mut self, receipt: &Receipt, on: PathId) {
+        match receipt {
+            Receipt::Crypto { level, offset, length } => {
+                if let Some(crypto) = self.handshake.crypto(*level) {
+                    crypto.on_lost(*offset, *length);
+                }
+            }
+            Receipt::Ack { .. } | Receipt::NewToken(_) => {}
+            Receipt::Datagram(number) => self.datagrams.on_lost(*number),
+            Receipt::HandshakeDone => self.handshake_done = HandshakeDone::Wanted,
+            receipt => {
+                if !self.paths.on_lost(receipt) {
+                    self.streams.on_lost(receipt, on);
+                }
+            }
+        }
+    }
+
+    /// An acknowledgement in an Initial or Handshake packet.
+    pub(super) fn on_early_ack(&mut self, level: Level, ack: &Ack, now: Instant) -> Result<(), TransportError> {
+        let Some(space) = self.handshake.space(level) else { return Ok(()) };
+        let acknowledged = space.sent.on_ack(ack, now)?;
+        if acknowledged.packets.is_empty() {
+            return Ok(());
+        }
+        space.probes_due = 0;
+        if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+            if let Some(rtt) = acknowledged.rtt_sample {
+                path.rtts.sample(PathId::ZERO, rtt, Duration::ZERO, now);
+            }
+            path.pto.reset();
+            inform_controller(path, &acknowledged, PathId::ZERO, now);
+        }
+        for packet in &acknowledged.packets {
+            self.settle(PathId::ZERO, packet, Fate::Acknowledged, now);
+        }
+        self.detect_early_lost(level, now);
+        Ok(())
+    }
+
+    /// Declares Initial or Handshake packets lost.
+    pub(super) fn detect_early_lost(&mut self, level: Level, now: Instant) {
+        let Some(path) = self.paths.get(PathId::ZERO) else { return };
+        let loss_delay = path.rtts.loss_delay();
+        let Some(space) = self.handshake.space(level) else { return };
+        let lost = space.sent.detect_lost(now, loss_delay);
+        if lost.packets.is_empty() {
+            return;
+        }
+        if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+            inform_of_loss(path, &lost, Persistence::Passing, now);
+        }
+        for packet in &lost.packets {
+            self.settle(PathId::ZERO, packet, Fate::Lost, now);
+        }
+    }
+}
+
+fn inform_controller(path: &mut Path, acknowledged: &Acknowledged, over: PathId, now: Instant) {
+    path.counters.packets_acknowledged += acknowledged.packets.len() as u64;
+    path.counters.spurious_losses += acknowledged.spurious.len() as u64;
+    for spurious in &acknowledged.spurious {
+        path.route.controller.on_spurious(&SpuriousSample {
+            now,
+            bytes: spurious.bytes,
+            sent_at: spurious.sent_at,
+            lost_at: spurious.lost_at,
+        });
+    }
+    let rtt = path.rtt();
+    let min_rtt = path.rtts.min_for(over).or(rtt.min());
+    let rate = path.route.rate.on_acknowledged(now, &acknowledged.packets, min_rtt);
+    let newest = acknowledged.packets.last();
+    let sample = Sample {
+        now,
+        data_path: path.id,
+        acknowledged_over: over,
+        bytes: acknowledged.bytes(),
+        sent_at: acknowledged.largest_sent_at().unwrap_or(now),
+        rtt: acknowledged.rtt_sample,
+        min_rtt: min_rtt.unwrap_or(rtt.smoothed()),
+        smoothed_rtt: rtt.smoothed(),
+        delivery_rate: rate.map(|sample| sample.rate),
+        in_flight: path.sent.in_flight(),
+        app_limited: newest.is_some_and(|packet| packet.delivery.app_limited),
+    };
+    path.route.controller.on_acknowledged(&sample);
+    resolved(path, now);
+}
+
+fn inform_of_loss(path: &mut Path, lost: &Lost, persistent: Persistence, now: Instant) {
+    path.counters.packets_lost += lost.packets.len() as u64;
+    let Some(largest_sent_at) = lost.largest_sent_at() else { return };
+    let in_flight = path.sent.in_flight();
+    let sample = LossSample { now, bytes: lost.bytes(), largest_sent_at, persistent, in_flight };
+    path.route.controller.on_lost(&sample);
+    resolved(path, now);
+}
+
+/// What was in flight is less now: the believed queue and the pacer follow.
+fn resolved(path: &mut Path, now: Instant) {
+    let rate = path.rate();
+    path.route.backlog.on_resolved(now, path.sent.in_flight(), rate);
+    let smoothed = path.rtt().smoothed();
+    path.route.pace(smoothed, now);
+}
+
+fn content_of(receipt: &Receipt) -> Content {
+    match receipt {
+        Receipt::Crypto { .. } => Content::Handshake,
+        Receipt::Stream { id, .. } => Content::Stream { id: id.0 },
+        Receipt::Ack { of, .. } => Content::Acknowledgement { of: *of },
+        Receipt::Datagram(_) => Content::Datagram,
+        _ => Content::Control,
+    }
+}
+
+fn bytes_of(receipt: &Receipt) -> usize {
+    match receipt {
+        Receipt::Crypto { length, .. } | Receipt::Stream { length, .. } => {
+            usize::try_from(*length).unwrap_or(usize::MAX)
+        }
+        _ => 0,
+    }
+}

@@ -1,0 +1,144 @@
+//! A lane: the datagrams under construction for one path, with at most one open packet.
+
+use crate::PathId;
+use crate::delivery::{Receipt, Receipts};
+use crate::wire::connection_id::ConnectionId;
+use crate::wire::frame::Frame;
+use crate::wire::header::{HeaderLayout, KeyPhase, ShortHeader};
+use crate::wire::packet_number;
+
+/// Bytes that every AEAD of QUIC adds (RFC 9001 §5.3).
+pub const TAG: usize = 16;
+/// A packet number and payload of at least this many bytes leave room for the header-protection sample (RFC 9001 §5.4.2).
+const SAMPLE_GUARD: usize = 4;
+
+/// Whether a packet asks for an acknowledgement (RFC 9000 §13.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Elicits {
+    /// Only ACK, PADDING and CONNECTION_CLOSE frames: not congestion controlled unless padded.
+    Nothing,
+    /// At least one other frame.
+    Acknowledgement,
+}
+
+/// What identifies the next packet of a path.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketStart {
+    /// Its number.
+    pub number: u64,
+    /// The largest number of the path that the peer acknowledged.
+    pub largest_acknowledged: Option<u64>,
+    /// The connection ID that names the connection and path to the peer.
+    pub destination: ConnectionId,
+    /// The generation of keys.
+    pub phase: KeyPhase,
+}
+
+/// A packet that still takes frames.
+#[derive(Debug)]
+pub struct OpenPacket {
+    /// Where it starts in the lane's bytes.
+    pub start: usize,
+    /// Where its header fields are.
+    pub layout: HeaderLayout,
+    /// Its number.
+    pub number: u64,
+    /// Whom to tell about its fate.
+    pub receipts: Receipts,
+    /// Whether it asks for an acknowledgement.
+    pub elicits: Elicits,
+    /// Whether padding makes it count as in flight even if it elicits nothing.
+    pub padded: bool,
+}
+
+/// Datagrams for one path, back to back, all but the last of `segment` bytes.
+#[derive(Debug)]
+pub struct Lane {
+    /// The path.
+    pub path: PathId,
+    /// Sealed packets, then the open one.
+    pub bytes: Vec<u8>,
+    /// The size of each datagram but the last.
+    pub segment: usize,
+    /// Sealed datagrams in `bytes`.
+    pub segments: usize,
+    /// The packet that takes frames.
+    pub open: Option<OpenPacket>,
+}
+
+impl Lane {
+    /// An empty lane for `path` with datagrams of `segment` bytes.
+    pub fn new(path: PathId, segment: usize) -> Self {
+        Self { path, bytes: Vec::new(), segment, segments: 0, open: None }
+    }
+
+    /// Starts a 1-RTT packet; there must be no open one.
+    pub fn start(&mut self, packet: &PacketStart) {
+        debug_assert!(self.open.is_none(), "one open packet a lane");
+        if self.bytes.is_empty() {
+            self.bytes.reserve(self.segment);
+        }
+        let start = self.bytes.len();
+        let length = packet_number::length(packet.number, packet.largest_acknowledged);
+        let header = ShortHeader { destination: packet.destination, key_phase: packet.phase, spin: false };
+        let layout = header.put(&mut self.bytes, packet.number, length);
+        self.open = Some(OpenPacket {
+            start,
+            layout,
+            number: packet.number,
+            receipts: Receipts::new(),
+            elicits: Elicits::Nothing,
+            padded: false,
+        });
+    }
+
+    /// Bytes that frames may still take in the open packet, or would in a fresh one after its header.
+    pub fn room(&self) -> usize {
+        match &self.open {
+            Some(open) => (self.segment - TAG).saturating_sub(self.bytes.len() - open.start),
+            None => self.segment - TAG - 1 - 20 - 4,
+        }
+    }
+
+    /// Bytes that the open packet would have if it were sealed now.
+    pub fn used(&self) -> usize {
+        self.open.as_ref().map_or(0, |open| self.bytes.len() - open.start + TAG)
+    }
+
+    /// Writes `frame` into the open packet: the one place through which every 1-RTT frame passes.
+    pub fn put(&mut self, frame: &Frame, receipt: Option<Receipt>) -> usize {
+        let Some(open) = self.open.as_mut() else { return 0 };
+        let before = self.bytes.len();
+        frame.put(&mut self.bytes);
+        if frame.is_ack_eliciting() {
+            open.elicits = Elicits::Acknowledgement;
+        }
+        open.receipts.extend(receipt);
+        self.bytes.len() - before
+    }
+
+    /// Pads the open packet so that, sealed, it has `size` bytes.
+    pub fn pad_to(&mut self, size: usize) {
+        let Some(open) = self.open.as_mut() else { return };
+        let target = open.start + size.saturating_sub(TAG);
+        if self.bytes.len() < target {
+            open.padded = true;
+            self.bytes.resize(target, 0);
+        }
+    }
+
+    /// Takes the open packet for sealing, padded as far as header protection needs.
+    pub fn close(&mut self) -> Option<OpenPacket> {
+        let open = self.open.take()?;
+        if self.bytes.len() == open.layout.number_offset + open.layout.number_length {
+            // Nothing found its way in, and a packet without frames is a violation (RFC 9000 §12.4).
+            self.bytes.truncate(open.start);
+            return None;
+        }
+        let least = open.layout.number_offset + SAMPLE_GUARD;
+        if self.bytes.len() < least {
+            self.bytes.resize(least, 0);
+        }
+        Some(open)
+    }
+}

@@ -1,0 +1,251 @@
+//! A connection: the only place that composes the components, each phase in a file of its own.
+
+mod acknowledge;
+mod birth;
+mod agenda;
+mod close;
+mod commands;
+pub mod config;
+mod control;
+mod dispatch;
+mod early;
+mod establish;
+pub mod event;
+mod feedback;
+mod key_update;
+mod lane;
+pub mod lifecycle;
+mod multipath;
+mod pass;
+mod path_frames;
+mod receive;
+pub mod role;
+pub mod stats;
+mod timeout;
+mod transmit;
+mod views;
+
+pub use birth::{Birth, InitialIds};
+pub use commands::{OpenPathError, PathCommandError};
+pub use config::{ChannelHint, Multipath, SchedulerFactory, TransportConfig};
+pub use event::{Event, PathEvent};
+pub use role::Role;
+pub use stats::{ConnectionStats, FrameCounter, PathStats};
+
+use crate::connection::close::Closing;
+use crate::connection::control::ControlQueue;
+use crate::connection::key_update::KeyUpdate;
+use crate::connection::lifecycle::Lifecycle;
+use crate::connection::stats::Counters;
+use crate::crypto::one_rtt::OneRttKeys;
+use crate::datagram::Datagrams;
+use crate::handshake::Handshake;
+use crate::path::local_ids::IdSource;
+use crate::path::paths::Paths;
+use crate::stream::Streams;
+use crate::time::{Deadline, Instant};
+use crate::trace::Tracer;
+use crate::wire::connection_id::ConnectionId;
+use crate::wire::header::ProtectedPacket;
+use crate::wire::transport_parameters::TransportParameters;
+use hvq_scheduler::Scheduler;
+use rand::rngs::StdRng;
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+pub(crate) use crate::connection::multipath::IdChanges;
+pub use crate::path::route::FourTuple;
+pub use crate::recovery::ecn::Ecn;
+
+/// A datagram from the network.
+#[derive(Debug)]
+pub struct Datagram {
+    /// The address that it arrived at.
+    pub local: SocketAddr,
+    /// The address that it came from.
+    pub remote: SocketAddr,
+    /// Its ECN codepoint.
+    pub ecn: Ecn,
+    /// Its UDP payload.
+    pub bytes: bytes::BytesMut,
+}
+
+/// Datagrams for the network: one, or several of equal size to one address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Transmit {
+    /// The address to send from.
+    pub local: SocketAddr,
+    /// The address to send to.
+    pub remote: SocketAddr,
+    /// The ECN codepoint to set.
+    pub ecn: Ecn,
+    /// UDP payloads, back to back.
+    pub bytes: Vec<u8>,
+    /// The size of each payload but the last, if there are several.
+    pub segment: Option<usize>,
+}
+
+/// What a connection has to say when it is polled.
+#[derive(Debug)]
+pub enum Step {
+    /// Send this.
+    Transmit(Transmit),
+    /// Tell the application.
+    Event(Event),
+    /// Nothing until input arrives or the deadline passes.
+    Idle(Option<Deadline>),
+}
+
+/// What the peer said and showed of itself.
+#[derive(Debug, Default)]
+pub(crate) struct Peer {
+    /// Its transport parameters, authenticated with the handshake.
+    pub parameters: TransportParameters,
+    /// Whether `parameters` are there.
+    pub known: bool,
+}
+
+/// The policy, and what keeps it from stalling the connection.
+pub(crate) struct Seat {
+    /// The policy.
+    pub policy: Box<dyn Scheduler>,
+    /// When it asked to be asked again.
+    pub wake: Option<Instant>,
+    /// Passes in a row in which everything waited though nothing was in flight.
+    pub stalls: u32,
+}
+
+/// Times that the idle timeout and keep-alive count from (RFC 9000 §10.1).
+#[derive(Debug)]
+pub(crate) struct Activity {
+    /// The last packet that authenticated, or the first ack-eliciting packet sent after it.
+    pub last: Instant,
+    /// Whether an ack-eliciting packet was sent since the last packet arrived.
+    pub sent_since: bool,
+}
+
+/// One QUIC connection, sans-IO.
+pub struct Connection {
+    role: Role,
+    config: Arc<TransportConfig>,
+    born: Instant,
+    lifecycle: Lifecycle,
+    handshake: Handshake,
+    keys: Option<OneRttKeys>,
+    key_update: KeyUpdate,
+    /// 1-RTT and Handshake packets that arrived before their keys.
+    early_packets: Vec<(ProtectedPacket, FourTuple, Ecn)>,
+    peer: Peer,
+    paths: Paths,
+    ids: Box<dyn IdSource + Send>,
+    streams: Streams,
+    datagrams: Datagrams,
+    seat: Seat,
+    control: ControlQueue,
+    handshake_done: crate::connection::establish::HandshakeDone,
+    closing: Option<Closing>,
+    activity: Activity,
+    events: VecDeque<Event>,
+    outbox: VecDeque<Transmit>,
+    counters: Counters,
+    tracer: Option<Box<dyn Tracer>>,
+    rng: StdRng,
+    /// The peer's connection ID during the handshake, and ours.
+    handshake_ids: HandshakeIds,
+}
+
+/// The connection IDs of long headers.
+#[derive(Debug)]
+pub(crate) struct HandshakeIds {
+    /// Ours.
+    pub local: ConnectionId,
+    /// The peer's, or what the client chose for it.
+    pub remote: ConnectionId,
+    /// Whether the peer's own choice is known.
+    pub remote_is_final: bool,
+    /// What the peer chose for us and the router does not know yet.
+    pub chosen_by_peer: Vec<ConnectionId>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("role", &self.role)
+            .field("lifecycle", &self.lifecycle)
+            .field("paths", &self.paths.open().map(|path| path.id).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// The next thing to do at `now`. The rule for callers: after every mutation, poll until [`Step::Idle`].
+    pub fn poll(&mut self, now: Instant) -> Step {
+        self.run_timers(now);
+        if let Some(event) = self.next_event() {
+            return Step::Event(event);
+        }
+        if let Some(transmit) = self.next_transmit(now) {
+            return Step::Transmit(transmit);
+        }
+        // Filling packets may have closed the connection or freed a stream.
+        if let Some(event) = self.next_event() {
+            return Step::Event(event);
+        }
+        Step::Idle(self.deadline(now))
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        if !self.lifecycle.is_open() {
+            return None;
+        }
+        if self.datagrams.take_arrival() {
+            return Some(Event::DatagramReceived);
+        }
+        self.streams.poll_event().map(Event::Stream)
+    }
+
+    /// Whether this endpoint is the client or the server.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Where the connection stands.
+    pub fn lifecycle(&self) -> Lifecycle {
+        self.lifecycle
+    }
+
+    /// Whether both sides announced the multipath extension and the handshake is complete (RFC 10069 §2).
+    pub fn is_multipath(&self) -> bool {
+        self.lifecycle.is_connected() && self.paths.limits.is_negotiated()
+    }
+
+    /// Has `tracer` told of everything from here on.
+    pub fn set_tracer(&mut self, tracer: Box<dyn Tracer>) {
+        self.tracer = Some(tracer);
+    }
+
+    /// The application protocol that TLS agreed on (RFC 7301).
+    pub fn alpn(&self) -> Option<Vec<u8>> {
+        self.handshake.session.alpn()
+    }
+
+    /// The name that the client asked for (RFC 6066 §3).
+    pub fn server_name(&self) -> Option<String> {
+        self.handshake.session.server_name()
+    }
+
+    /// The peer's certificate chain, leaf first, each in DER.
+    pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
+        self.handshake.session.peer_certificates()
+    }
+
+    /// The peer's transport parameters, once they are authenticated.
+    pub fn peer_parameters(&self) -> Option<&TransportParameters> {
+        self.peer.known.then_some(&self.peer.parameters)
+    }
+}

@@ -1,0 +1,300 @@
+//! Paths come and go (RFC 10069 §3): opening, accepting, validating, abandoning, and the frames that say so.
+
+use crate::PathId;
+use crate::connection::establish::HandshakeDone;
+use crate::connection::receive::{Origin, violation};
+use crate::connection::{Connection, Event, FourTuple, OpenPathError, PathEvent, Role};
+use crate::delivery::Receipt;
+use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportError};
+use crate::path::amplification::Amplification;
+use crate::path::lifecycle::{AbandonReason, Event as PathLife};
+use crate::path::path::Path;
+use crate::path::route::Route;
+use crate::time::Instant;
+use crate::wire::frame::{Frame, Status};
+
+/// Paths that a server validates at the same time at most (RFC 10069 §7).
+const VALIDATIONS: usize = 8;
+
+impl Connection {
+    /// A client starts the next path over `tuple`.
+    pub(super) fn start_path(&mut self, tuple: FourTuple, now: Instant) -> Result<PathId, OpenPathError> {
+        let highest = self.paths.limits.highest();
+        let Some(id) = self.paths.lifecycles.unused(highest).next() else {
+            self.paths.limits.on_paths_exhausted();
+            return Err(OpenPathError::LimitReached);
+        };
+        // RFC 10069 §3.1: both endpoints have issued a connection ID for the path.
+        if self.paths.remote_ids.current(id).is_none() || !self.paths.local_ids.has_issued(id) {
+            let next = self.paths.remote_ids.next_expected_sequence(id);
+            self.paths.limits.on_ids_exhausted(id, next);
+            return Err(OpenPathError::NoConnectionId);
+        }
+        self.paths.apply(id, PathLife::Opened, now);
+        let mut path = self.new_path(id, tuple, Amplification::Validated, now);
+        path.opening_datagrams = self.config.opening_datagrams;
+        self.paths.insert(path);
+        Ok(id)
+    }
+
+    /// A server finds an authentic packet on a path that is not open: the client opens it (RFC 10069 §3.1).
+    pub(super) fn accept_path(&mut self, origin: &Origin, now: Instant) -> Result<(), PacketError> {
+        if !self.is_multipath() || origin.path > self.paths.limits.highest() {
+            return Err(Dropped::PathGone.into());
+        }
+        if self.paths.lifecycles.unvalidated() >= VALIDATIONS {
+            let keep = self.longest_probe_timeout() * 3;
+            let reason = AbandonReason::ResourceLimit;
+            self.paths.apply(origin.path, PathLife::Abandon { reason, keep }, now);
+            return Err(Dropped::Limit.into());
+        }
+        self.paths.apply(origin.path, PathLife::Heard, now);
+        let known = self.paths.is_validated(origin.tuple);
+        let mut amplification = if known { Amplification::Validated } else { Amplification::default() };
+        // The datagram was credited already if another path has the same addresses.
+        if !self.paths.open().any(|path| path.route.tuple == origin.tuple) {
+            amplification.on_received(origin.bytes);
+        }
+        let mut path = self.new_path(origin.path, origin.tuple, amplification, now);
+        path.counters.packets_received = 1;
+        path.counters.bytes_received = origin.bytes as u64;
+        path.peer_status = self.paths.status.remote(origin.path);
+        if known {
+            path.route.validation.presume();
+            self.paths.apply(origin.path, PathLife::Validated, now);
+        }
+        self.paths.insert(path);
+        self.events.push_back(Event::Path(PathEvent::Opened(origin.path)));
+        Ok(())
+    }
+
+    fn new_path(&mut self, id: PathId, tuple: FourTuple, amplification: Amplification, now: Instant) -> Path {
+        let limit = usize::try_from(self.peer.parameters.max_udp_payload_size).unwrap_or(usize::MAX);
+        let size = self.config.datagram_size;
+        let mut route = Route::new(tuple, self.config.congestion.build(size), amplification, size, now);
+        route.limit_datagram_size(limit);
+        let period = crate::recovery::rtt::INITIAL_RTT;
+        route.validation.start_within(now, &mut self.rng, period, self.config.validation_timeout);
+        let hints = self.config.hints_for(tuple.local);
+        Path::new(id, route, self.config.acknowledge, hints)
+    }
+
+    /// Gives up path `id` and tells the peer so (RFC 10069 §3.4).
+    pub(super) fn abandon(&mut self, id: PathId, code: u64, now: Instant) {
+        let reason = match code {
+            0 => AbandonReason::NoError,
+            0x3e75 => AbandonReason::ResourceLimit,
+            0x3e76 => AbandonReason::UnstableOrPoor,
+            0x3e77 => AbandonReason::NoConnectionId,
+            _ => AbandonReason::Application,
+        };
+        self.end_path(id, PathLife::Abandon { reason, keep: self.longest_probe_timeout() * 3 }, now);
+        self.events.push_back(Event::Path(PathEvent::Abandoned { path: id, code: reason.code() }));
+    }
+
+    /// What was in flight on a path that ends counts as lost, so that other paths carry it.
+    fn end_path(&mut self, id: PathId, event: PathLife, now: Instant) -> bool {
+        let transition = self.paths.apply(id, event, now);
+        if !transition.abandons() {
+            return false;
+        }
+        let unresolved = self.paths.any_mut(id).map(|path| path.sent.drain_all()).unwrap_or_default();
+        for packet in &unresolved {
+            self.settle(id, packet, super::feedback::Fate::Lost, now);
+        }
+        self.seat.policy.observe(&hvq_scheduler::Observation::PathGone { path: id });
+        true
+    }
+
+    /// Frames about paths and their connection IDs.
+    pub(super) fn on_path_frame(
+        &mut self,
+        origin: &Origin,
+        frame: Frame,
+        now: Instant,
+    ) -> Result<(), TransportError> {
+        match frame {
+            Frame::PathChallenge(data) => self.on_challenge(origin, data),
+            Frame::PathResponse(data) => self.on_response(origin, data, now),
+            Frame::NewConnectionId(new) => {
+                let path = new.path.unwrap_or(PathId::ZERO);
+                if new.path.is_some() && !self.is_current(path)? {
+                    return Ok(());
+                }
+                let could_open = self.can_open();
+                self.paths.remote_ids.on_new(new)?;
+                self.paths.limits.clear_ids_exhausted(path);
+                self.announce_available(could_open);
+                Ok(())
+            }
+            Frame::RetireConnectionId { path, sequence } => {
+                if path.is_some_and(|path| self.is_current(path).is_ok_and(|current| !current)) {
+                    return Ok(());
+                }
+                if let Some(path) = path {
+                    self.check_multipath(path)?;
+                }
+                let used = (origin.path, origin.id_sequence);
+                self.paths.local_ids.on_retire(path.unwrap_or(PathId::ZERO), sequence, used)
+            }
+            Frame::PathAbandon { path, error } => self.on_path_abandon(path, error, now),
+            Frame::PathStatus { path, sequence, status } => self.on_path_status(path, sequence, status),
+            Frame::MaxPathId(value) => {
+                let could_open = self.can_open();
+                if self.paths.limits.on_max_path_id(value)?.is_some() {
+                    self.paths.follow_limits();
+                    self.announce_available(could_open);
+                }
+                Ok(())
+            }
+            Frame::PathsBlocked(value) => self.paths.limits.on_paths_blocked(value),
+            Frame::PathCidsBlocked { path, next_sequence } => {
+                if !self.is_current(path)? {
+                    return Ok(());
+                }
+                let issued = self.paths.local_ids.next_sequence(path);
+                self.paths.limits.on_path_cids_blocked(path, next_sequence, issued)
+            }
+            _ => Err(violation("a frame that belongs to no part of the connection")),
+        }
+    }
+
+    /// Whether frames about `path` still mean something; PROTOCOL_VIOLATION if its ID is above the limit.
+    fn is_current(&self, path: PathId) -> Result<bool, TransportError> {
+        self.check_multipath(path)?;
+        Ok(self.paths.lifecycles.accepts(path))
+    }
+
+    /// The path ID of a multipath frame is within what this endpoint announced (RFC 10069 §4).
+    pub(super) fn check_multipath(&self, path: PathId) -> Result<(), TransportError> {
+        self.paths.limits.validate(path)
+    }
+
+    fn on_challenge(&mut self, origin: &Origin, data: [u8; 8]) -> Result<(), TransportError> {
+        // RFC 9000 §8.2.2: the response goes out on the path where the challenge came in.
+        if let Some(path) = self.paths.get_mut(origin.path) {
+            path.route.validation.on_challenge(data);
+        }
+        Ok(())
+    }
+
+    fn on_response(&mut self, origin: &Origin, data: [u8; 8], now: Instant) -> Result<(), TransportError> {
+        let Some(path) = self.paths.get_mut(origin.path) else { return Ok(()) };
+        let was_validated = path.route.validation.is_validated();
+        if path.route.validation.on_response(data) && !was_validated {
+            path.route.amplification.validate();
+            path.opening_datagrams = 0;
+            self.paths.apply(origin.path, PathLife::Validated, now);
+            self.events.push_back(Event::Path(PathEvent::Validated(origin.path)));
+        }
+        Ok(())
+    }
+
+    fn on_path_abandon(&mut self, id: PathId, error: u64, now: Instant) -> Result<(), TransportError> {
+        self.check_multipath(id)?;
+        let keep = self.longest_probe_timeout() * 3;
+        let ended = self.end_path(id, PathLife::PeerAbandon { keep }, now);
+        if ended {
+            self.events.push_back(Event::Path(PathEvent::Abandoned { path: id, code: error }));
+        }
+        Ok(())
+    }
+
+    fn on_path_status(&mut self, id: PathId, sequence: u64, status: Status) -> Result<(), TransportError> {
+        if !self.is_current(id)? {
+            return Ok(());
+        }
+        if let Some(news) = self.paths.status.on_frame(id, sequence, status) {
+            if let Some(path) = self.paths.get_mut(id) {
+                path.peer_status = Some(news);
+            }
+            self.events.push_back(Event::Path(PathEvent::PeerStatus(id, news)));
+        }
+        Ok(())
+    }
+
+    /// Whether a client could open a path now.
+    fn can_open(&self) -> bool {
+        let next = self.paths.lifecycles.unused(self.paths.limits.highest()).next();
+        self.role == Role::Client && next.is_some_and(|id| self.paths.remote_ids.current(id).is_some())
+    }
+
+    fn announce_available(&mut self, could_open: bool) {
+        if !could_open && self.can_open() && self.is_multipath() {
+            self.events.push_back(Event::Path(PathEvent::Available));
+        }
+    }
+
+    /// Paths whose validation failed, and abandoned ones whose time is over.
+    pub(super) fn run_path_timers(&mut self, now: Instant) {
+        for id in self.paths.ids() {
+            let failed = self.paths.get_mut(id).is_some_and(|path| path.route.validation.failed(now));
+            if failed && id != PathId::ZERO {
+                // RFC 10069 §3.1: the ID is spent; PATH_ABANDON says so.
+                let keep = self.longest_probe_timeout() * 3;
+                self.end_path(id, PathLife::Abandon { reason: AbandonReason::UnstableOrPoor, keep }, now);
+                self.events.push_back(Event::Path(PathEvent::ValidationFailed(id)));
+            }
+        }
+        for id in self.paths.expire(now) {
+            if let Some(keys) = self.keys.as_mut() {
+                keys.forget_path(id);
+            }
+        }
+        if self.paths.lifecycles.forsaken_at().is_some_and(|at| at <= now) {
+            self.end_silently(ConnectionError::Transport(ErrorCode::NO_VIABLE_PATH.because("no path is left")), now);
+        }
+    }
+
+    /// Takes control frames from their owners, as long as there is space for them.
+    pub(super) fn collect_control(&mut self, now: Instant) {
+        while self.control.has_space() {
+            let Some((frame, receipt)) = self.next_control(now) else { return };
+            self.control.push(frame, Some(receipt));
+        }
+    }
+
+    fn next_control(&mut self, now: Instant) -> Option<(Frame, Receipt)> {
+        if self.handshake_done == HandshakeDone::Wanted {
+            self.handshake_done = HandshakeDone::Quiet;
+            return Some((Frame::HandshakeDone, Receipt::HandshakeDone));
+        }
+        let paths = &mut self.paths;
+        paths
+            .lifecycles
+            .next_frame()
+            .or_else(|| paths.local_ids.next_frame(self.ids.as_mut()))
+            .or_else(|| paths.remote_ids.next_frame())
+            .or_else(|| paths.limits.next_frame())
+            .or_else(|| paths.status.next_frame())
+            .or_else(|| self.streams.next_control(now))
+    }
+
+    /// What the endpoint's router has to know.
+    pub(crate) fn take_id_changes(&mut self) -> IdChanges {
+        let mut new = self.paths.local_ids.take_new();
+        new.append(&mut self.handshake_ids.chosen_by_peer);
+        IdChanges {
+            new,
+            gone: self.paths.local_ids.take_gone(),
+            remotes: self.paths.take_remotes(),
+        }
+    }
+
+    /// Whether the handshake is confirmed.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.lifecycle == crate::connection::lifecycle::Lifecycle::Confirmed
+    }
+}
+
+/// What changed in the addressing of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct IdChanges {
+    /// Connection IDs issued.
+    pub new: Vec<crate::wire::connection_id::ConnectionId>,
+    /// Connection IDs retired.
+    pub gone: Vec<crate::wire::connection_id::ConnectionId>,
+    /// Remote addresses in use, if they changed.
+    pub remotes: Option<Vec<std::net::SocketAddr>>,
+}
+

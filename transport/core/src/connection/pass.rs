@@ -1,0 +1,62 @@
+//! One pass over what wants to be sent: snapshots of the paths, and the lanes that fill up.
+
+use crate::PathId;
+use crate::connection::lane::{Lane, TAG};
+use crate::time::Instant;
+use hvq_scheduler::PathView;
+use smallvec::SmallVec;
+
+/// Packets that one pass seals at most, so that input is read between passes.
+const PACKET_BUDGET: usize = 40;
+/// A STREAM frame smaller than this is not worth starting at the end of a packet, unless it is all there is.
+pub const LEAST_ROOM: usize = 32;
+
+/// Snapshots and lanes of one pass. Index `i` of both is the same path.
+pub struct Pass {
+    /// Now.
+    pub now: Instant,
+    /// Paths that may send, as the scheduler sees them.
+    pub views: SmallVec<[PathView; 4]>,
+    /// What is being built for each.
+    pub lanes: SmallVec<[Lane; 4]>,
+    /// Packets sealed.
+    pub sealed: usize,
+    /// Whether anything was placed.
+    pub placed: bool,
+}
+
+impl Pass {
+    /// A pass at `now` over `views`.
+    pub fn new(views: SmallVec<[PathView; 4]>, now: Instant) -> Self {
+        let lanes = views.iter().map(|view| Lane::new(view.id, view.datagram_size)).collect();
+        Self { now, views, lanes, sealed: 0, placed: false }
+    }
+
+    /// The index of `path`, if it may send.
+    pub fn index(&self, path: PathId) -> Option<usize> {
+        self.views.iter().position(|view| view.id == path)
+    }
+
+    /// Whether the pass may go on.
+    pub fn has_budget(&self) -> bool {
+        self.sealed < PACKET_BUDGET
+    }
+
+    /// Whether any path can take `bytes` of congestion-controlled content.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        (0..self.views.len()).any(|index| self.can_take(index, bytes))
+    }
+
+    /// Whether path `index` can take `bytes` of congestion-controlled content, in its open packet or a new one.
+    pub fn can_take(&self, index: usize, bytes: usize) -> bool {
+        let (Some(view), Some(lane)) = (self.views.get(index), self.lanes.get(index)) else { return false };
+        let overhead = TAG + 25;
+        let used = lane.used();
+        if used > 0 && lane.room() >= bytes.min(LEAST_ROOM) {
+            return used + bytes.min(lane.room()) <= view.room;
+        }
+        // Full datagrams while others are in flight; a smaller one only if the item needs no more.
+        let need = (bytes + overhead).min(view.datagram_size);
+        view.room >= used + need
+    }
+}

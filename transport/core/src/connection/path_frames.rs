@@ -1,0 +1,99 @@
+//! Frames that belong to one path and are never offered to the policy: challenges, responses and probes.
+
+use crate::PathId;
+use crate::connection::Connection;
+use crate::connection::lane::Lane;
+use crate::connection::pass::Pass;
+use crate::path::route::MINIMUM_DATAGRAM;
+use crate::time::Instant;
+use crate::wire::frame::Frame;
+
+impl Connection {
+    /// Queues the challenges and responses that are due, each in a datagram of its path (RFC 9000 §8.2).
+    pub(super) fn send_path_frames(&mut self, now: Instant) {
+        for id in self.paths.ids() {
+            while self.send_one_validation(id, now) {}
+        }
+    }
+
+    /// One datagram with what path `id` owes for validation; false if it owes nothing or may not send.
+    fn send_one_validation(&mut self, id: PathId, now: Instant) -> bool {
+        if self.paths.remote_ids.current(id).is_none() {
+            return false;
+        }
+        let Some(path) = self.paths.get_mut(id) else { return false };
+        let allowance = path.route.amplification.allowance();
+        // A datagram with a challenge is expanded to 1200 bytes, unless the peer's address is not validated and the
+        // limit is lower (RFC 9000 §8.2.1).
+        if allowance < 100 {
+            return false;
+        }
+        let size = MINIMUM_DATAGRAM.min(allowance);
+        let response = path.route.validation.next_response();
+        let challenge = path.route.validation.next_challenge(now, &mut self.rng);
+        let widen = response.is_none() && challenge.is_none() && path.opening_datagrams > 0;
+        if widen {
+            path.opening_datagrams -= 1;
+        }
+        let mut frames: Vec<Frame> = Vec::new();
+        frames.extend(response.map(Frame::PathResponse));
+        frames.extend(challenge.map(Frame::PathChallenge));
+        if widen {
+            frames.push(Frame::Ping);
+        }
+        if frames.is_empty() {
+            return false;
+        }
+        self.send_bound(id, &frames, size, now)
+    }
+
+    /// Queues one datagram of path `id` with `frames`, padded to `size` bytes.
+    fn send_bound(&mut self, id: PathId, frames: &[Frame], size: usize, now: Instant) -> bool {
+        let Some(start) = self.next_packet(id) else { return false };
+        let Some(path) = self.paths.get(id) else { return false };
+        let mut lane = Lane::new(id, path.route.datagram_size);
+        lane.start(&start);
+        for frame in frames {
+            let bytes = lane.put(frame, None);
+            self.counters.count_sent(id, frame.kind(), bytes);
+        }
+        lane.pad_to(size);
+        if self.seal_lane(&mut lane, now).is_none() {
+            return false;
+        }
+        self.dispatch_lane(lane);
+        true
+    }
+
+    /// Sends the probes of paths whose probe timeout fired, regardless of the congestion window (RFC 9002 §7.5).
+    pub(super) fn send_probes(&mut self, pass: &mut Pass) {
+        for index in 0..pass.views.len() {
+            let Some(id) = pass.views.get(index).map(|view| view.id) else { continue };
+            let Some(path) = self.paths.get_mut(id) else { continue };
+            let probes = std::mem::take(&mut path.probes_due);
+            for _ in 0..probes {
+                self.probe(pass, index);
+            }
+        }
+    }
+
+    /// One probe: PING, and on the only path whatever data waits, so that a lost tail costs one round trip only.
+    fn probe(&mut self, pass: &mut Pass, index: usize) {
+        if self.prepare(pass, index, 1) == 0 {
+            return;
+        }
+        self.put(pass, index, &Frame::Ping, None);
+        if pass.views.len() == 1 {
+            self.fill_probe(pass, index);
+        }
+        self.seal(pass, index);
+    }
+
+    fn fill_probe(&mut self, pass: &mut Pass, index: usize) {
+        while let Some(key) = self.streams.next_sendable(None) {
+            let room = pass.lanes.get(index).map_or(0, Lane::room);
+            let Some((frame, receipt)) = self.streams.take(key.id, room, room) else { return };
+            self.put(pass, index, &frame, Some(receipt));
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! From datagrams to frames: splitting, opening, and telling what is ignored from what closes the connection.
+
+use crate::PathId;
+use crate::connection::{Connection, Datagram, Ecn, FourTuple, Role};
+use crate::crypto::keys::Level;
+use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportError};
+use crate::path::paths::Arrival;
+use crate::space::received::Received;
+use crate::time::Instant;
+use crate::trace::TraceEvent;
+use crate::wire::frame::{Frame, FrameReader};
+use crate::wire::header::{Incoming, KeyPhase, PacketKind, ProtectedPacket, next_packet};
+use crate::wire::packet_number;
+use bytes::{Bytes, BytesMut};
+
+/// Packets kept while their keys are missing (RFC 9001 §5.7 allows it; a few are enough for reordering).
+const EARLY_PACKET_LIMIT: usize = 10;
+/// Packets read of one datagram at most: no honest sender coalesces more.
+const COALESCED_LIMIT: usize = 8;
+/// Bits of the first byte that must be zero once header protection is off (RFC 9000 §17.2, §17.3.1).
+const LONG_RESERVED: u8 = 0x0c;
+const SHORT_RESERVED: u8 = 0x18;
+
+/// An opened packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    /// The encryption level.
+    pub level: Level,
+    /// The path, which the destination connection ID named.
+    pub path: PathId,
+    /// The sequence number of that connection ID.
+    pub id_sequence: u64,
+    /// The packet number.
+    pub number: u64,
+    /// The addresses of the datagram.
+    pub tuple: FourTuple,
+    /// The ECN codepoint of the datagram.
+    pub ecn: Ecn,
+    /// The packet's size in bytes.
+    pub bytes: usize,
+}
+
+impl Connection {
+    /// Takes in a datagram at `now`. What cannot be used is ignored; violations close the connection.
+    pub fn receive(&mut self, datagram: Datagram, now: Instant) {
+        let tuple = FourTuple { local: datagram.local, remote: datagram.remote };
+        let ecn = datagram.ecn;
+        let mut bytes = datagram.bytes;
+        let tail = stateless_reset_tail(&bytes);
+        self.paths.on_datagram(tuple, bytes.len());
+        if let Some(closing) = &mut self.closing {
+            closing.on_datagram();
+        }
+        for _ in 0..COALESCED_LIMIT {
+            if bytes.is_empty() {
+                return;
+            }
+            match self.receive_packet(&mut bytes, tuple, ecn, now) {
+                Ok(()) => {}
+                Err(PacketError::Dropped(reason)) => {
+                    self.counters.dropped += 1;
+                    if reason == Dropped::Undecryptable || reason == Dropped::Malformed {
+                        self.check_stateless_reset(tail, now);
+                    }
+                }
+                Err(PacketError::Close(error)) => return self.fail(error, now),
+            }
+        }
+    }
+
+    fn receive_packet(
+        &mut self,
+        bytes: &mut BytesMut,
+        tuple: FourTuple,
+        ecn: Ecn,
+        now: Instant,
+    ) -> Result<(), PacketError> {
+        match next_packet(bytes, self.handshake_ids.local.len())? {
+            Incoming::Protected(packet) => self.receive_protected(packet, tuple, ecn, now),
+            Incoming::VersionNegotiation { versions, .. } => self.on_version_negotiation(&versions, now),
+            Incoming::Retry { source, token, bytes, .. } => self.on_retry(source, token, &bytes),
+            Incoming::UnsupportedVersion { .. } => Err(Dropped::UnsupportedVersion.into()),
+        }
+    }
+
+    /// Takes in one packet that is still protected.
+    pub(super) fn receive_protected(
+        &mut self,
+        packet: ProtectedPacket,
+        tuple: FourTuple,
+        ecn: Ecn,
+        now: Instant,
+    ) -> Result<(), PacketError> {
+        let size = packet.bytes.len();
+        let (origin, payload) = match packet.kind {
+            PacketKind::ZeroRtt => return Err(Dropped::Unexpected.into()),
+            PacketKind::OneRtt => {
+                if self.keys.is_none() || !self.lifecycle.is_connected() && self.lifecycle.is_open() {
+                    return self.keep_for_later(packet, tuple, ecn);
+                }
+                self.open_short(packet, tuple, ecn, now)?
+            }
+            _ => match self.open_long(packet, tuple, ecn)? {
+                Some(opened) => opened,
+                None => return Ok(()),
+            },
+        };
+        if let Some(tracer) = &mut self.tracer {
+            let event = TraceEvent::PacketReceived { path: origin.path, number: origin.number, bytes: size };
+            tracer.record(now, &event);
+        }
+        self.activity.last = now;
+        self.activity.sent_since = false;
+        if !self.lifecycle.is_open() {
+            return self.receive_while_closing(&origin, payload, now);
+        }
+        self.receive_frames(&origin, payload, now)
+    }
+
+    fn keep_for_later(&mut self, packet: ProtectedPacket, tuple: FourTuple, ecn: Ecn) -> Result<(), PacketError> {
+        if self.early_packets.len() < EARLY_PACKET_LIMIT {
+            self.early_packets.push((packet, tuple, ecn));
+            return Ok(());
+        }
+        Err(Dropped::NoKeys.into())
+    }
+
+    /// Takes in the packets that came before their keys.
+    pub(super) fn replay_early_packets(&mut self, now: Instant) {
+        for (packet, tuple, ecn) in std::mem::take(&mut self.early_packets) {
+            if let Err(PacketError::Close(error)) = self.receive_protected(packet, tuple, ecn, now) {
+                return self.fail(error, now);
+            }
+        }
+    }
+
+    fn open_long(
+        &mut self,
+        mut packet: ProtectedPacket,
+        tuple: FourTuple,
+        ecn: Ecn,
+    ) -> Result<Option<(Origin, Bytes)>, PacketError> {
+        let level = match packet.kind {
+            PacketKind::Initial { .. } => Level::Initial,
+            _ => Level::Handshake,
+        };
+        if self.role == Role::Client && self.handshake_ids.remote_is_final && packet.source != self.handshake_ids.remote
+        {
+            return Err(Dropped::Unexpected.into());
+        }
+        let has_keys = self.handshake.space(level).map(|space| space.keys.is_some());
+        if has_keys == Some(false) {
+            self.keep_for_later(packet, tuple, ecn)?;
+            return Ok(None);
+        }
+        let space = self.handshake.space(level).ok_or(Dropped::NoKeys)?;
+        let keys = space.keys.as_ref().ok_or(Dropped::NoKeys)?;
+        let size = packet.bytes.len();
+        let offset = packet.number_offset;
+        let header = keys.open.unprotect(&mut packet.bytes, offset)?;
+        let number = packet_number::expand(header.truncated, header.number_length, space.received.largest());
+        let payload = keys.open.open(packet.bytes, offset + header.number_length, PathId::ZERO, number)?;
+        if header.first & LONG_RESERVED != 0 {
+            return Err(ErrorCode::PROTOCOL_VIOLATION.because("reserved bits of a long header are set").into());
+        }
+        self.on_long_packet(level, packet.source);
+        let origin =
+            Origin { level, path: PathId::ZERO, id_sequence: 0, number, tuple, ecn, bytes: size };
+        Ok(Some((origin, payload)))
+    }
+
+    /// Consequences of an authentic long-header packet, whatever is in it.
+    fn on_long_packet(&mut self, level: Level, source: crate::wire::connection_id::ConnectionId) {
+        if !self.handshake_ids.remote_is_final {
+            // RFC 9000 §7.2: the first packet of the peer fixes its connection ID.
+            self.handshake_ids.remote = source;
+            self.handshake_ids.remote_is_final = true;
+            self.handshake.seen.peer_source = source;
+            self.paths.remote_ids.set_initial(source);
+        }
+        if level == Level::Handshake && self.role == Role::Server {
+            // RFC 9000 §8.1: a Handshake packet validates the client's address; RFC 9001 §4.9.1: Initial keys go.
+            if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+                path.route.amplification.validate();
+                path.route.validation.presume();
+            }
+            self.discard_space(Level::Initial);
+        }
+    }
+
+    fn open_short(
+        &mut self,
+        mut packet: ProtectedPacket,
+        tuple: FourTuple,
+        ecn: Ecn,
+        now: Instant,
+    ) -> Result<(Origin, Bytes), PacketError> {
+        let (path, id_sequence) =
+            self.paths.local_ids.lookup(&packet.destination).ok_or(Dropped::UnknownConnection)?;
+        let largest = self.paths.any(path).and_then(|path| path.received.largest());
+        let keys = self.keys.as_mut().ok_or(Dropped::NoKeys)?;
+        let size = packet.bytes.len();
+        let offset = packet.number_offset;
+        let header = keys.unprotect(&mut packet.bytes, offset)?;
+        let number = packet_number::expand(header.truncated, header.number_length, largest);
+        let phase = KeyPhase::of(header.first);
+        let payload_offset = offset + header.number_length;
+        let (payload, generation) = keys.open(packet.bytes, payload_offset, phase, path, number)?;
+        self.on_generation(generation, now);
+        if header.first & SHORT_RESERVED != 0 {
+            return Err(ErrorCode::PROTOCOL_VIOLATION.because("reserved bits of a short header are set").into());
+        }
+        let origin = Origin { level: Level::OneRtt, path, id_sequence, number, tuple, ecn, bytes: size };
+        self.arrive(&origin, now)?;
+        Ok((origin, payload))
+    }
+
+    /// Finds the path of an authentic 1-RTT packet, or opens it (RFC 10069 §3.1).
+    fn arrive(&mut self, origin: &Origin, now: Instant) -> Result<(), PacketError> {
+        match self.paths.arrival(origin.path, origin.tuple) {
+            Arrival::Known => {
+                if let Some(path) = self.paths.any_mut(origin.path) {
+                    path.counters.packets_received += 1;
+                    path.counters.bytes_received += origin.bytes as u64;
+                }
+                Ok(())
+            }
+            Arrival::OtherAddress if self.role == Role::Client => Err(Dropped::Unexpected.into()),
+            Arrival::OtherAddress => Ok(()),
+            Arrival::Gone => Err(Dropped::PathGone.into()),
+            Arrival::Fresh if self.role == Role::Client => Err(Dropped::Unexpected.into()),
+            Arrival::Fresh => self.accept_path(origin, now),
+        }
+    }
+
+    fn receive_frames(&mut self, origin: &Origin, payload: Bytes, now: Instant) -> Result<(), PacketError> {
+        let received = self.received(origin).ok_or(Dropped::PathGone)?;
+        if received.contains(origin.number) {
+            return Err(Dropped::Duplicate.into());
+        }
+        if payload.is_empty() {
+            return Err(ErrorCode::PROTOCOL_VIOLATION.because("a packet without frames").into());
+        }
+        let mut eliciting = false;
+        for frame in FrameReader::new(payload) {
+            let frame = frame?;
+            if !frame.permitted_in(origin.level) {
+                let kind = frame.kind();
+                let error = ErrorCode::PROTOCOL_VIOLATION.because(format!("{kind} in this type of packet"));
+                return Err(error.in_frame(frame.frame_type()).into());
+            }
+            eliciting |= frame.is_ack_eliciting();
+            self.on_frame(origin, frame, now)?;
+            if !self.lifecycle.is_open() {
+                return Ok(());
+            }
+        }
+        // A frame may have closed the space (HANDSHAKE_DONE, PATH_ABANDON).
+        if let Some(received) = self.received(origin) {
+            received.on_packet(origin.number, eliciting.into(), origin.ecn, now)?;
+        }
+        self.advance_handshake(origin.level, now)?;
+        Ok(())
+    }
+
+    fn received(&mut self, origin: &Origin) -> Option<&mut Received> {
+        match origin.level {
+            Level::OneRtt => self.paths.any_mut(origin.path).map(|path| &mut path.received),
+            level => self.handshake.space(level).map(|space| &mut space.received),
+        }
+    }
+
+    /// Closing and draining connections look for nothing but the peer's CONNECTION_CLOSE (RFC 9000 §10.2).
+    fn receive_while_closing(&mut self, origin: &Origin, payload: Bytes, now: Instant) -> Result<(), PacketError> {
+        for frame in FrameReader::new(payload).map_while(Result::ok) {
+            if matches!(frame, Frame::ConnectionClose(_)) && frame.permitted_in(origin.level) {
+                self.on_frame(origin, frame, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_stateless_reset(&mut self, tail: Option<[u8; 16]>, now: Instant) {
+        if let Some(tail) = tail
+            && self.paths.remote_ids.is_reset_token(&tail)
+        {
+            self.end_silently(ConnectionError::StatelessReset, now);
+        }
+    }
+
+    /// Whether the last 16 bytes of a datagram are a reset token of the peer; if so, the connection ends (RFC 9000 §10.3.1).
+    pub fn on_possible_reset(&mut self, datagram: &[u8], now: Instant) -> bool {
+        let before = self.lifecycle;
+        self.check_stateless_reset(stateless_reset_tail(datagram), now);
+        before != self.lifecycle
+    }
+}
+
+/// The last 16 bytes, of a datagram that is long enough to be a stateless reset (RFC 9000 §10.3).
+fn stateless_reset_tail(datagram: &[u8]) -> Option<[u8; 16]> {
+    let looks_short = datagram.first().is_some_and(|first| first & 0x80 == 0);
+    if !looks_short || datagram.len() < 21 {
+        return None;
+    }
+    datagram.last_chunk::<16>().copied()
+}
+
+/// Too late for this frame: an error of the peer's making.
+pub(super) fn violation(text: &'static str) -> TransportError {
+    ErrorCode::PROTOCOL_VIOLATION.because(text)
+}

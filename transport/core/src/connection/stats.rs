@@ -1,0 +1,126 @@
+//! Counters of a connection and its paths, as the application may read them.
+
+use crate::PathId;
+use crate::connection::Connection;
+use crate::path::path::PathCounters;
+use crate::path::route::FourTuple;
+use hvq_scheduler::{Bandwidth, Standing};
+use smallvec::SmallVec;
+use std::time::Duration;
+
+/// Frames of one kind on one path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameCounter {
+    /// The path.
+    pub path: PathId,
+    /// The frame's name in RFC 9000, RFC 9221 or RFC 10069.
+    pub kind: &'static str,
+    /// Frames sent.
+    pub sent: u64,
+    /// Bytes of the frames sent.
+    pub sent_bytes: u64,
+    /// Frames received.
+    pub received: u64,
+}
+
+/// A snapshot of one path.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PathStats {
+    /// The path.
+    pub id: PathId,
+    /// Its addresses.
+    pub tuple: FourTuple,
+    /// How the scheduler sees it.
+    pub standing: Standing,
+    /// The smoothed round-trip time.
+    pub rtt: Duration,
+    /// The smallest round-trip time of the return path in use.
+    pub min_rtt: Duration,
+    /// The estimated one-way delay to the peer.
+    pub delay: Duration,
+    /// The congestion window in bytes.
+    pub window: usize,
+    /// Bytes in flight.
+    pub in_flight: usize,
+    /// The bottleneck rate: hinted, or estimated.
+    pub rate: Option<Bandwidth>,
+    /// The size of datagrams sent, in bytes.
+    pub datagram_size: usize,
+    /// The congestion controller.
+    pub controller: &'static str,
+    /// Counters since the path was opened.
+    pub counters: PathCounters,
+}
+
+/// A snapshot of a connection.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ConnectionStats {
+    /// Open paths.
+    pub paths: Vec<PathStats>,
+    /// Frames by path and kind, closed paths included.
+    pub frames: Vec<FrameCounter>,
+    /// Packets ignored.
+    pub dropped: u64,
+}
+
+/// What the connection counts beside the paths' own counters.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    frames: SmallVec<[FrameCounter; 12]>,
+    /// Packets ignored.
+    pub dropped: u64,
+}
+
+impl Counters {
+    /// A frame was written.
+    pub(super) fn count_sent(&mut self, path: PathId, kind: &'static str, bytes: usize) {
+        let counter = self.counter(path, kind);
+        counter.sent += 1;
+        counter.sent_bytes += bytes as u64;
+    }
+
+    /// A frame arrived.
+    pub(super) fn count_received(&mut self, path: PathId, kind: &'static str) {
+        self.counter(path, kind).received += 1;
+    }
+
+    fn counter(&mut self, path: PathId, kind: &'static str) -> &mut FrameCounter {
+        let known = self.frames.iter().position(|counter| counter.path == path && counter.kind == kind);
+        let index = known.unwrap_or_else(|| {
+            self.frames.push(FrameCounter { path, kind, sent: 0, sent_bytes: 0, received: 0 });
+            self.frames.len() - 1
+        });
+        &mut self.frames[index]
+    }
+}
+
+impl Connection {
+    /// A snapshot of all counters and estimates.
+    pub fn stats(&self) -> ConnectionStats {
+        let paths = self.paths.open().map(|path| self.path_stats_of(path)).collect();
+        ConnectionStats { paths, frames: self.counters.frames.to_vec(), dropped: self.counters.dropped }
+    }
+
+    /// A snapshot of path `id`, if it is open.
+    pub fn path_stats(&self, id: PathId) -> Option<PathStats> {
+        self.paths.get(id).map(|path| self.path_stats_of(path))
+    }
+
+    fn path_stats_of(&self, path: &crate::path::path::Path) -> PathStats {
+        let rtt = path.rtt();
+        PathStats {
+            id: path.id,
+            tuple: path.route.tuple,
+            standing: path.standing(),
+            rtt: rtt.smoothed(),
+            min_rtt: rtt.min().unwrap_or_default(),
+            delay: path.hints.delay.unwrap_or_else(|| self.paths.delay(path.id)),
+            window: path.route.controller.window(),
+            in_flight: path.sent.in_flight(),
+            rate: path.rate(),
+            datagram_size: path.route.datagram_size,
+            controller: path.route.controller.name(),
+            counters: path.counters,
+        }
+    }
+}

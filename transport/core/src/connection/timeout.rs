@@ -1,0 +1,223 @@
+//! Time passes: each component's deadline, folded into one, and what happens when it is reached.
+
+use crate::PathId;
+use crate::connection::lifecycle::{Lifecycle, Milestone};
+use crate::connection::{Connection, Event, PathEvent, Role};
+use crate::crypto::keys::Level;
+use crate::delivery::Receipts;
+use crate::error::ConnectionError;
+use crate::path::path::Liveness;
+use crate::time::{Deadline, Instant, TimerReason};
+use std::time::Duration;
+
+/// Probes that one probe timeout allows (RFC 9002 §6.2.4: up to two).
+const PROBES: u8 = 2;
+
+impl Connection {
+    /// Does everything that is due at `now`.
+    pub(super) fn run_timers(&mut self, now: Instant) {
+        match self.lifecycle {
+            Lifecycle::Closed => return,
+            Lifecycle::Closing(until) | Lifecycle::Draining(until) => {
+                if until <= now {
+                    self.expire();
+                }
+                return;
+            }
+            Lifecycle::Handshaking if self.handshake.deadline <= now => {
+                return self.end_silently(ConnectionError::HandshakeTimeout, now);
+            }
+            Lifecycle::Handshaking | Lifecycle::Connected | Lifecycle::Confirmed => {}
+        }
+        if self.idle_at().is_some_and(|at| at <= now) {
+            return self.end_silently(ConnectionError::IdleTimeout, now);
+        }
+        self.run_recovery_timers(now);
+        self.expire_keys(now);
+        self.run_path_timers(now);
+        self.keep_alive(now);
+    }
+
+    fn run_recovery_timers(&mut self, now: Instant) {
+        for level in [Level::Initial, Level::Handshake] {
+            let due = self.handshake.space(level).and_then(|space| space.sent.loss_time());
+            if due.is_some_and(|at| at <= now) {
+                self.detect_early_lost(level, now);
+            }
+        }
+        if self.early_probe_at().is_some_and(|at| at <= now) {
+            self.probe_early(now);
+        }
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get(id) else { continue };
+            if path.sent.loss_time().is_some_and(|at| at <= now) {
+                self.detect_lost(id, now);
+            }
+            let delay = self.peer_max_ack_delay();
+            let due = self.paths.get(id).and_then(|path| path.probe_at(delay));
+            if self.lifecycle.is_connected() && due.is_some_and(|at| at <= now) {
+                self.probe_path(id, now);
+            }
+        }
+    }
+
+    /// When Initial or Handshake packets are probed. A client that may be waiting for a server that is not allowed to
+    /// send probes even with nothing in flight (RFC 9002 §6.2.2.1).
+    fn early_probe_at(&self) -> Option<Instant> {
+        let path = self.paths.get(PathId::ZERO)?;
+        let mut base = None;
+        let spaces = [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()];
+        for space in spaces.into_iter().flatten() {
+            if space.sent.has_ack_eliciting_in_flight() {
+                base = base.max(space.last_eliciting);
+            }
+        }
+        let exists = spaces.iter().any(|space| space.is_some_and(|space| space.keys.is_some()));
+        if base.is_none() && self.role == Role::Client && exists {
+            base = spaces.into_iter().flatten().filter_map(|space| space.last_eliciting).max();
+        }
+        Some(base? + path.pto.period(path.probe_period(Duration::ZERO)))
+    }
+
+    fn probe_early(&mut self, now: Instant) {
+        let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
+        path.pto.on_timeout();
+        path.counters.probe_timeouts += 1;
+        let role = self.role;
+        let handshake_has_keys = self.handshake.handshake.as_ref().is_some_and(|space| space.keys.is_some());
+        for (level, space) in self.handshake.spaces() {
+            if space.keys.is_none() {
+                continue;
+            }
+            let in_flight = space.sent.has_ack_eliciting_in_flight();
+            let anti_deadlock = role == Role::Client && (level == Level::Handshake) == handshake_has_keys;
+            if in_flight || anti_deadlock {
+                space.crypto.repeat();
+                space.probes_due = 1;
+                space.last_eliciting = Some(now);
+            }
+        }
+    }
+
+    /// The probe timeout of path `id` fired: it is silent, and its data is offered to other paths meanwhile.
+    fn probe_path(&mut self, id: PathId, now: Instant) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.pto.on_timeout();
+        path.probes_due = PROBES;
+        path.counters.probe_timeouts += 1;
+        if path.liveness == Liveness::Answering {
+            path.liveness = Liveness::Silent { since: now };
+            self.events.push_back(Event::Path(PathEvent::Silent(id)));
+        }
+        let Some(path) = self.paths.get(id) else { return };
+        let late: Vec<(Receipts, Duration)> = path
+            .sent
+            .unacknowledged()
+            .filter(|packet| packet.class.is_ack_eliciting())
+            .map(|packet| (packet.receipts.clone(), now.since(packet.sent_at)))
+            .collect();
+        for (receipts, age) in late {
+            for receipt in &receipts {
+                self.streams.on_silent(receipt, id, age);
+                // Control frames are small: a second copy costs less than waiting (RFC 9002 §6.2.4).
+                self.paths.on_lost(receipt);
+            }
+        }
+    }
+
+    /// The effective idle timeout ends the connection at this instant (RFC 9000 §10.1: at least three PTOs).
+    fn idle_at(&self) -> Option<Instant> {
+        let ours = self.config.idle_timeout;
+        let theirs = self.peer.parameters.max_idle_timeout;
+        let effective = match (ours.is_zero(), theirs.is_zero()) {
+            (true, true) => return None,
+            (true, false) => theirs,
+            (false, true) => ours,
+            (false, false) => ours.min(theirs),
+        };
+        Some(self.activity.last + effective.max(self.longest_probe_timeout() * 3))
+    }
+
+    fn keep_alive(&mut self, now: Instant) {
+        let due = self.keep_alive_at().is_some_and(|at| at <= now);
+        if due && self.lifecycle.is_connected() {
+            self.control.push(crate::wire::frame::Frame::Ping, None);
+            self.activity.last = now;
+        }
+    }
+
+    fn keep_alive_at(&self) -> Option<Instant> {
+        let period = self.config.keep_alive?;
+        (!self.activity.sent_since).then(|| self.activity.last + period)
+    }
+
+    fn expire(&mut self) {
+        if self.lifecycle != Lifecycle::Closed {
+            self.lifecycle = self.lifecycle.after(Milestone::Expired);
+            self.events.push_back(Event::Forgotten);
+        }
+    }
+
+    /// Ends the connection without a word to the peer (RFC 9000 §10.1, §10.3.1).
+    pub(super) fn end_silently(&mut self, error: ConnectionError, _now: Instant) {
+        if self.lifecycle.is_open() {
+            self.events.push_back(Event::Closed(error));
+        }
+        self.outbox.clear();
+        self.expire();
+    }
+
+    /// The earliest deadline of all components.
+    pub(super) fn deadline(&self, now: Instant) -> Option<Deadline> {
+        let mut earliest: Option<Deadline> = None;
+        let mut fold = |at: Option<Instant>, reason: TimerReason| {
+            let next = at.map(|at| Deadline::new(at, reason));
+            earliest = Deadline::earliest(earliest, next);
+        };
+        match self.lifecycle {
+            Lifecycle::Closed => return None,
+            Lifecycle::Closing(until) | Lifecycle::Draining(until) => {
+                return Some(Deadline::new(until, TimerReason::Closing));
+            }
+            Lifecycle::Handshaking => fold(Some(self.handshake.deadline), TimerReason::Handshake),
+            Lifecycle::Connected | Lifecycle::Confirmed => {}
+        }
+        fold(self.idle_at(), TimerReason::Idle);
+        fold(self.keep_alive_at(), TimerReason::KeepAlive);
+        fold(self.key_update.discard_at, TimerReason::KeyDiscard);
+        fold(self.seat.wake, TimerReason::Scheduler);
+        fold(self.early_probe_at(), TimerReason::ProbeTimeout);
+        for space in [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()].into_iter().flatten() {
+            fold(space.sent.loss_time(), TimerReason::LossTime);
+            fold(space.received.ack_deadline(), TimerReason::AckDelay);
+        }
+        let path_deadline = self.path_deadline(now);
+        Deadline::earliest(earliest, path_deadline)
+    }
+
+    fn path_deadline(&self, now: Instant) -> Option<Deadline> {
+        let mut earliest = self.paths.deadline();
+        let connected = self.lifecycle.is_connected();
+        let max_ack_delay = self.peer_max_ack_delay();
+        let wants = self.streams.has_sendable() || self.datagrams.has_waiting() || !self.control.is_empty();
+        let mut fold = |at: Option<Instant>, reason: TimerReason| {
+            let next = at.map(|at| Deadline::new(at, reason));
+            earliest = Deadline::earliest(earliest, next);
+        };
+        for path in self.paths.all() {
+            fold(path.received.ack_deadline(), TimerReason::AckDelay);
+        }
+        for path in self.paths.open() {
+            fold(path.sent.loss_time(), TimerReason::LossTime);
+            fold(path.route.validation.deadline(now).map(|deadline| deadline.at), TimerReason::PathValidation);
+            fold(self.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
+            if connected {
+                fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);
+            }
+            if wants {
+                fold(path.route.paced_until(path.sent.in_flight(), now), TimerReason::Pacing);
+            }
+        }
+        earliest
+    }
+}

@@ -1,0 +1,206 @@
+//! From frames to datagrams: preparing packets, the one place that writes frames, and sealing.
+
+use crate::connection::lane::{Elicits, Lane, PacketStart};
+use crate::connection::lifecycle::Lifecycle;
+use crate::connection::pass::{LEAST_ROOM, Pass};
+use crate::congestion::Sending;
+use crate::connection::{Connection, Transmit};
+use crate::delivery::Receipt;
+use crate::path::path::Path;
+use crate::recovery::ecn::Ecn;
+use crate::space::packet::{PacketClass, SentPacket};
+use crate::time::Instant;
+use crate::trace::TraceEvent;
+use crate::wire::frame::Frame;
+use hvq_scheduler::{Content, Observation};
+
+/// Datagram batches that wait for the network at most before a pass starts.
+const OUTBOX_LIMIT: usize = 64;
+
+impl Connection {
+    /// The next datagrams to send at `now`, if any.
+    pub(super) fn next_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if self.outbox.is_empty() {
+            self.fill_outbox(now);
+        }
+        self.outbox.pop_front()
+    }
+
+    fn fill_outbox(&mut self, now: Instant) {
+        match self.lifecycle {
+            Lifecycle::Handshaking | Lifecycle::Connected | Lifecycle::Confirmed => {}
+            Lifecycle::Closing(_) => return self.send_close(now),
+            Lifecycle::Draining(_) | Lifecycle::Closed => return,
+        }
+        while self.send_early(now) {
+            if self.outbox.len() >= OUTBOX_LIMIT {
+                return;
+            }
+        }
+        if self.keys.is_none() || !self.lifecycle.is_connected() {
+            return;
+        }
+        self.send_path_frames(now);
+        let mut pass = Pass::new(self.views(now), now);
+        self.send_probes(&mut pass);
+        self.run_agenda(&mut pass);
+        self.complete_pass(pass);
+    }
+
+    /// Makes sure that path `index` has an open packet with room for `wanted` bytes, or the room of a fresh one, and
+    /// returns that room in bytes.
+    pub(super) fn prepare(&mut self, pass: &mut Pass, index: usize, wanted: usize) -> usize {
+        let Some(lane) = pass.lanes.get(index) else { return 0 };
+        if lane.open.is_some() && lane.room() < wanted.min(LEAST_ROOM) {
+            self.seal(pass, index);
+        }
+        let Some(lane) = pass.lanes.get_mut(index) else { return 0 };
+        if lane.open.is_none() {
+            let Some(start) = self.next_packet(lane.path) else { return 0 };
+            lane.start(&start);
+        }
+        lane.room()
+    }
+
+    pub(super) fn next_packet(&mut self, path: crate::PathId) -> Option<PacketStart> {
+        let destination = self.paths.remote_ids.current(path)?;
+        let phase = self.keys.as_ref()?.phase();
+        let path = self.paths.get_mut(path)?;
+        Some(PacketStart {
+            number: path.sent.next_number(&mut self.rng),
+            largest_acknowledged: path.sent.largest_acknowledged(),
+            destination,
+            phase,
+        })
+    }
+
+    /// Writes a frame into the open packet of path `index`: every 1-RTT frame passes here. Returns its size in bytes.
+    pub(super) fn put(&mut self, pass: &mut Pass, index: usize, frame: &Frame, receipt: Option<Receipt>) -> usize {
+        let (Some(lane), Some(view)) = (pass.lanes.get_mut(index), pass.views.get_mut(index)) else { return 0 };
+        let content = content_of(frame);
+        let bytes = lane.put(frame, receipt);
+        pass.placed = true;
+        view.backlog += bytes;
+        self.counters.count_sent(view.id, frame.kind(), bytes);
+        self.seat.policy.observe(&Observation::Placed { path: view.id, content, bytes });
+        if let Some(tracer) = &mut self.tracer {
+            tracer.record(pass.now, &TraceEvent::FrameSent { path: view.id, kind: frame.kind(), bytes });
+        }
+        bytes
+    }
+
+    /// Seals the open packet of path `index` and takes note of it.
+    pub(super) fn seal(&mut self, pass: &mut Pass, index: usize) {
+        let Some(lane) = pass.lanes.get_mut(index) else { return };
+        let now = pass.now;
+        if lane.open.is_some() && lane.room() < LEAST_ROOM {
+            // Segments of one batch have equal sizes: a few bytes of padding let the next packet join this one.
+            lane.pad_to(lane.segment);
+        }
+        let Some(size) = self.seal_lane(lane, now) else { return };
+        pass.sealed += 1;
+        if let Some(view) = pass.views.get_mut(index)
+            && let Some(path) = self.paths.get_mut(view.id)
+        {
+            view.room = path.route.room(path.sent.in_flight(), now);
+            view.in_flight = path.sent.in_flight();
+            view.backlog = path.backlog(now);
+        }
+        let full = size == lane.segment && lane.segments < self.config.segments;
+        if !full {
+            self.flush(pass, index);
+        }
+    }
+
+    /// Seals the open packet of `lane`: encrypts it, and records it with its path. Returns its size in bytes.
+    pub(super) fn seal_lane(&mut self, lane: &mut Lane, now: Instant) -> Option<usize> {
+        let open = lane.close()?;
+        let keys = self.keys.as_mut()?;
+        keys.seal(&mut lane.bytes, open.start, &open.layout, lane.path, open.number);
+        let size = lane.bytes.len() - open.start;
+        lane.segments += 1;
+        let eliciting = open.elicits == Elicits::Acknowledgement;
+        let path = self.paths.get_mut(lane.path)?;
+        path.counters.bytes_sent += size as u64;
+        path.counters.datagrams_sent += 1;
+        path.route.amplification.on_sent(size);
+        let class = match open.elicits {
+            Elicits::Acknowledgement => PacketClass::AckEliciting,
+            Elicits::Nothing if open.padded => PacketClass::InFlight,
+            Elicits::Nothing => PacketClass::AckOnly,
+        };
+        record(path, SentPacket { receipts: open.receipts, ..SentPacket::new(open.number, now, size, class) });
+        if eliciting && !self.activity.sent_since {
+            // RFC 9000 §10.1: the first ack-eliciting packet since input restarts the idle timer.
+            self.activity.sent_since = true;
+            self.activity.last = now;
+        }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.record(now, &TraceEvent::PacketSent { path: lane.path, number: open.number, bytes: size });
+        }
+        Some(size)
+    }
+
+    /// Hands the sealed datagrams of path `index` to the outbox.
+    pub(super) fn flush(&mut self, pass: &mut Pass, index: usize) {
+        let Some(lane) = pass.lanes.get_mut(index) else { return };
+        let done = std::mem::replace(lane, Lane::new(lane.path, lane.segment));
+        self.dispatch_lane(done);
+    }
+
+    /// Queues the datagrams of `lane`, all sealed.
+    pub(super) fn dispatch_lane(&mut self, lane: Lane) {
+        let Some(path) = self.paths.get(lane.path) else { return };
+        if lane.bytes.is_empty() {
+            return;
+        }
+        self.outbox.push_back(Transmit {
+            local: path.route.tuple.local,
+            remote: path.route.tuple.remote,
+            ecn: Ecn::NotEct,
+            segment: (lane.segments > 1).then_some(lane.segment),
+            bytes: lane.bytes,
+        });
+    }
+
+    fn complete_pass(&mut self, mut pass: Pass) {
+        for index in 0..pass.lanes.len() {
+            self.seal(&mut pass, index);
+            self.flush(&mut pass, index);
+        }
+        let exhausted = !self.streams.has_sendable() && self.control.is_empty();
+        for view in &pass.views {
+            if exhausted
+                && view.room >= view.datagram_size
+                && let Some(path) = self.paths.get_mut(view.id)
+            {
+                path.route.rate.on_app_limited(path.sent.in_flight());
+            }
+        }
+    }
+}
+
+/// Tells everything that counts what the path sends.
+pub(super) fn record(path: &mut Path, mut packet: SentPacket) {
+    let (now, bytes) = (packet.sent_at, packet.bytes);
+    if packet.class.in_flight() {
+        packet.delivery = path.route.rate.on_sent(now, path.sent.in_flight());
+        path.route.pacer.on_sent(bytes, now);
+        let rate = path.rate();
+        path.route.backlog.on_sent(now, bytes, rate);
+        let in_flight = path.sent.in_flight() + bytes;
+        path.route.controller.on_sent(&Sending { now, bytes, in_flight });
+    }
+    path.sent.on_sent(packet);
+}
+
+/// What a policy calls the frame.
+pub(super) fn content_of(frame: &Frame) -> Content {
+    match frame {
+        Frame::Ack(ack) => Content::Acknowledgement { of: ack.path.unwrap_or(crate::PathId::ZERO) },
+        Frame::Crypto(_) => Content::Handshake,
+        Frame::Stream(stream) => Content::Stream { id: stream.id.0 },
+        Frame::Datagram(_) => Content::Datagram,
+        _ => Content::Control,
+    }
+}

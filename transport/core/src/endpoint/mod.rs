@@ -1,0 +1,211 @@
+//! An endpoint: many connections behind a few addresses, sans-IO.
+//!
+//! Datagrams and commands go in, [`Output`]s come out. The rule for callers is: mutate, then [`Endpoint::poll`] until
+//! [`Output::Idle`].
+
+mod accept;
+pub mod config;
+mod ids;
+mod router;
+mod schedule;
+
+pub use config::{ClientConfig, EndpointConfig, ServerConfig};
+
+use crate::connection::{Connection, Datagram, Event, FourTuple, Step, Transmit};
+use crate::crypto::reset::ResetKey;
+use crate::crypto::session::TlsConfigError;
+use crate::endpoint::router::Router;
+use crate::endpoint::schedule::Schedule;
+use crate::error::Dropped;
+use crate::time::{Deadline, Instant};
+use rand::{Rng, SeedableRng};
+use rand::rngs::StdRng;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+
+/// Names a connection of an endpoint. Never used twice by the same endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConnectionHandle(pub u64);
+
+impl fmt::Display for ConnectionHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Why a connection could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The TLS configuration or the server's name is not usable.
+    #[error(transparent)]
+    Tls(#[from] TlsConfigError),
+    /// Too many connections.
+    #[error("the endpoint has as many connections as it may")]
+    TooManyConnections,
+}
+
+/// What an endpoint has to say when it is polled.
+#[derive(Debug)]
+pub enum Output {
+    /// Send this.
+    Transmit(Transmit),
+    /// Tell the application of this connection. The first event of a connection that the peer started is
+    /// [`Event::Connected`].
+    Event(ConnectionHandle, Event),
+    /// Nothing until input arrives or the deadline passes.
+    Idle(Option<Deadline>),
+}
+
+/// Datagrams that were ignored, by reason.
+#[derive(Clone, Default, Debug)]
+pub struct EndpointStats {
+    /// Datagrams that no connection took.
+    pub dropped: HashMap<Dropped, u64>,
+    /// Version Negotiation packets sent.
+    pub version_negotiations: u64,
+}
+
+/// A QUIC endpoint: client, server or both.
+pub struct Endpoint {
+    config: EndpointConfig,
+    server: Option<ServerConfig>,
+    connections: HashMap<ConnectionHandle, Connection>,
+    router: Router,
+    schedule: Schedule,
+    outbox: VecDeque<Transmit>,
+    next_handle: u64,
+    handshaking: usize,
+    reset_key: ResetKey,
+    rng: StdRng,
+    stats: EndpointStats,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("connections", &self.connections.len()).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// An endpoint that accepts connections if `server` is given, and draws all randomness from `seed`, which must be
+    /// secret and never used twice outside tests.
+    pub fn new(config: EndpointConfig, server: Option<ServerConfig>, seed: [u8; 32]) -> Self {
+        let mut rng = StdRng::from_seed(seed);
+        Self {
+            reset_key: ResetKey::new(&rng.random()),
+            config,
+            server,
+            connections: HashMap::new(),
+            router: Router::default(),
+            schedule: Schedule::default(),
+            outbox: VecDeque::new(),
+            next_handle: 0,
+            handshaking: 0,
+            rng,
+            stats: EndpointStats::default(),
+        }
+    }
+
+    /// Replaces what new connections of peers are made from; `None` accepts no more.
+    pub fn set_server(&mut self, server: Option<ServerConfig>) {
+        self.server = server;
+    }
+
+    /// Takes in a datagram at `now`.
+    pub fn handle(&mut self, datagram: Datagram, now: Instant) {
+        if let Err(reason) = self.route(datagram, now) {
+            *self.stats.dropped.entry(reason).or_default() += 1;
+        }
+    }
+
+    /// Starts a connection to `server_name` over `tuple`. An error leaves the endpoint as it was.
+    pub fn connect(
+        &mut self,
+        config: &ClientConfig,
+        tuple: FourTuple,
+        server_name: &str,
+        now: Instant,
+    ) -> Result<ConnectionHandle, ConnectError> {
+        if self.connections.len() >= self.config.max_connections {
+            return Err(ConnectError::TooManyConnections);
+        }
+        let birth = self.birth(tuple, now);
+        let connection = Connection::client(&config.tls, config.transport.clone(), birth, server_name)?;
+        Ok(self.insert(connection))
+    }
+
+    /// A connection, for commands; it is polled next.
+    pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        let connection = self.connections.get_mut(&handle)?;
+        self.schedule.touch(handle);
+        Some(connection)
+    }
+
+    /// A connection, to look at.
+    pub fn get(&self, handle: ConnectionHandle) -> Option<&Connection> {
+        self.connections.get(&handle)
+    }
+
+    /// Handles of all connections, in no order.
+    pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
+        self.connections.keys().copied()
+    }
+
+    /// What was ignored so far.
+    pub fn stats(&self) -> &EndpointStats {
+        &self.stats
+    }
+
+    /// The next thing to do at `now`.
+    pub fn poll(&mut self, now: Instant) -> Output {
+        if let Some(transmit) = self.outbox.pop_front() {
+            return Output::Transmit(transmit);
+        }
+        self.schedule.wake(now);
+        while let Some(handle) = self.schedule.next() {
+            let Some(connection) = self.connections.get_mut(&handle) else { continue };
+            let step = connection.poll(now);
+            self.router.synchronise(handle, connection.take_id_changes());
+            match step {
+                Step::Transmit(transmit) => {
+                    self.schedule.touch(handle);
+                    return Output::Transmit(transmit);
+                }
+                Step::Event(event) => {
+                    self.schedule.touch(handle);
+                    self.note(handle, &event);
+                    return Output::Event(handle, event);
+                }
+                Step::Idle(deadline) => self.schedule.sleep(handle, deadline),
+            }
+        }
+        Output::Idle(self.schedule.deadline())
+    }
+
+    fn note(&mut self, handle: ConnectionHandle, event: &Event) {
+        match event {
+            Event::Connected => self.router.finish_handshake(handle, &mut self.handshaking),
+            Event::Forgotten => {
+                self.router.finish_handshake(handle, &mut self.handshaking);
+                self.connections.remove(&handle);
+                self.router.forget(handle);
+                self.schedule.forget(handle);
+            }
+            _ => {}
+        }
+    }
+
+    fn insert(&mut self, connection: Connection) -> ConnectionHandle {
+        let handle = ConnectionHandle(self.next_handle);
+        self.next_handle += 1;
+        self.connections.insert(handle, connection);
+        self.schedule.touch(handle);
+        if let Some(connection) = self.connections.get_mut(&handle) {
+            self.router.synchronise(handle, connection.take_id_changes());
+        }
+        handle
+    }
+}
+
+#[cfg(test)]
+mod tests;

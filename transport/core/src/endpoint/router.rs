@@ -1,0 +1,86 @@
+//! Which connection a datagram belongs to: by destination connection ID (RFC 9000 §5.2).
+
+use crate::connection::IdChanges;
+use crate::endpoint::ConnectionHandle;
+use crate::wire::connection_id::ConnectionId;
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+
+/// Connections of one remote address that are asked about a possible stateless reset at most.
+const RESET_CANDIDATES: usize = 16;
+
+/// The tables of an endpoint. Peers choose some keys, so the hash is the keyed one of the standard library.
+#[derive(Debug, Default)]
+pub struct Router {
+    by_id: HashMap<ConnectionId, ConnectionHandle>,
+    ids: HashMap<ConnectionHandle, HashSet<ConnectionId>>,
+    by_remote: HashMap<SocketAddr, Vec<ConnectionHandle>>,
+    remotes: HashMap<ConnectionHandle, Vec<SocketAddr>>,
+    handshaking: HashSet<ConnectionHandle>,
+}
+
+impl Router {
+    /// The connection that answers to `id`.
+    pub fn find(&self, id: &ConnectionId) -> Option<ConnectionHandle> {
+        self.by_id.get(id).copied()
+    }
+
+    /// Connections with a path to `remote`, a few at most.
+    pub fn at_remote(&self, remote: &SocketAddr) -> Vec<ConnectionHandle> {
+        self.by_remote.get(remote).map(|all| all.iter().take(RESET_CANDIDATES).copied().collect()).unwrap_or_default()
+    }
+
+    /// Takes note of what a connection answers to.
+    pub(crate) fn synchronise(&mut self, handle: ConnectionHandle, changes: IdChanges) {
+        for id in changes.new {
+            self.by_id.insert(id, handle);
+            self.ids.entry(handle).or_default().insert(id);
+        }
+        for id in changes.gone {
+            self.by_id.remove(&id);
+            if let Some(ids) = self.ids.get_mut(&handle) {
+                ids.remove(&id);
+            }
+        }
+        if let Some(remotes) = changes.remotes {
+            self.forget_remotes(handle);
+            for remote in &remotes {
+                self.by_remote.entry(*remote).or_default().push(handle);
+            }
+            self.remotes.insert(handle, remotes);
+        }
+    }
+
+    /// A peer's connection began its handshake.
+    pub fn start_handshake(&mut self, handle: ConnectionHandle, count: &mut usize) {
+        if self.handshaking.insert(handle) {
+            *count += 1;
+        }
+    }
+
+    /// A peer's connection finished its handshake or ended.
+    pub fn finish_handshake(&mut self, handle: ConnectionHandle, count: &mut usize) {
+        if self.handshaking.remove(&handle) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Drops all entries of a connection.
+    pub fn forget(&mut self, handle: ConnectionHandle) {
+        for id in self.ids.remove(&handle).unwrap_or_default() {
+            self.by_id.remove(&id);
+        }
+        self.forget_remotes(handle);
+    }
+
+    fn forget_remotes(&mut self, handle: ConnectionHandle) {
+        for remote in self.remotes.remove(&handle).unwrap_or_default() {
+            if let Some(handles) = self.by_remote.get_mut(&remote) {
+                handles.retain(|other| *other != handle);
+                if handles.is_empty() {
+                    self.by_remote.remove(&remote);
+                }
+            }
+        }
+    }
+}

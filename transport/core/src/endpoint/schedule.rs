@@ -1,0 +1,100 @@
+//! Which connection is polled next: those that were touched, in turn, and those whose deadline passed.
+
+use crate::endpoint::ConnectionHandle;
+use crate::time::{Deadline, Instant, TimerReason};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+/// Ready connections and deadlines.
+#[derive(Debug, Default)]
+pub struct Schedule {
+    ready: VecDeque<ConnectionHandle>,
+    is_ready: HashSet<ConnectionHandle>,
+    deadlines: BTreeMap<(Instant, ConnectionHandle), TimerReason>,
+    sleeping: HashMap<ConnectionHandle, Instant>,
+}
+
+impl Schedule {
+    /// The connection has something to do.
+    pub fn touch(&mut self, handle: ConnectionHandle) {
+        if self.is_ready.insert(handle) {
+            self.ready.push_back(handle);
+        }
+    }
+
+    /// The next connection with something to do.
+    pub fn next(&mut self) -> Option<ConnectionHandle> {
+        let handle = self.ready.pop_front()?;
+        self.is_ready.remove(&handle);
+        Some(handle)
+    }
+
+    /// The connection has nothing to do until `deadline`.
+    pub fn sleep(&mut self, handle: ConnectionHandle, deadline: Option<Deadline>) {
+        let at = deadline.map(|deadline| deadline.at);
+        if self.sleeping.get(&handle).copied() == at {
+            return;
+        }
+        self.cancel(handle);
+        if let Some(deadline) = deadline {
+            self.sleeping.insert(handle, deadline.at);
+            self.deadlines.insert((deadline.at, handle), deadline.reason);
+        }
+    }
+
+    /// Touches every connection whose deadline is not after `now`.
+    pub fn wake(&mut self, now: Instant) {
+        while let Some((&(at, handle), _)) = self.deadlines.first_key_value() {
+            if at > now {
+                return;
+            }
+            self.cancel(handle);
+            self.touch(handle);
+        }
+    }
+
+    /// The earliest deadline.
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.deadlines.first_key_value().map(|(&(at, _), &reason)| Deadline::new(at, reason))
+    }
+
+    /// Drops all entries of a connection.
+    pub fn forget(&mut self, handle: ConnectionHandle) {
+        self.cancel(handle);
+        if self.is_ready.remove(&handle) {
+            self.ready.retain(|other| *other != handle);
+        }
+    }
+
+    fn cancel(&mut self, handle: ConnectionHandle) {
+        if let Some(at) = self.sleeping.remove(&handle) {
+            self.deadlines.remove(&(at, handle));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Option<Deadline> {
+        Some(Deadline::new(Instant::from_nanos(nanos), TimerReason::Idle))
+    }
+
+    #[test]
+    fn touched_connections_take_turns_and_deadlines_wake_sleepers() {
+        let (a, b) = (ConnectionHandle(1), ConnectionHandle(2));
+        let mut schedule = Schedule::default();
+        schedule.touch(a);
+        schedule.touch(b);
+        schedule.touch(a);
+        assert_eq!((schedule.next(), schedule.next(), schedule.next()), (Some(a), Some(b), None));
+        schedule.sleep(a, at(20));
+        schedule.sleep(b, at(10));
+        schedule.sleep(a, at(5));
+        assert_eq!(schedule.deadline().map(|d| d.at.as_nanos()), Some(5));
+        schedule.wake(Instant::from_nanos(7));
+        assert_eq!((schedule.next(), schedule.next()), (Some(a), None));
+        schedule.forget(b);
+        assert_eq!(schedule.deadline(), None);
+    }
+}

@@ -1,0 +1,5 @@
+//! Two endpoints in virtual time over links with a delay: the smallest network that shows a connection at work.
+
+mod basics;
+mod network;
+mod paths;

@@ -1,0 +1,180 @@
+//! The network of the tests: two endpoints, links with a fixed delay each way, and a filter that may drop.
+
+use crate::connection::{Connection, Datagram, Event, FourTuple, TransportConfig, Transmit};
+use crate::crypto::session::{ClientTls, Identity, ServerTls, Verify};
+use crate::endpoint::{ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig};
+use crate::time::Instant;
+use bytes::BytesMut;
+use hvq_scheduler::{Item, PathView, Placement, Scheduler};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Puts everything on the first path with room, else waits.
+#[derive(Debug)]
+pub(super) struct FirstWithRoom;
+
+impl Scheduler for FirstWithRoom {
+    fn name(&self) -> &'static str {
+        "first-with-room"
+    }
+
+    fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
+        let exempt = matches!(item.content, hvq_scheduler::Content::Acknowledgement { .. });
+        paths
+            .iter()
+            .find(|path| exempt || path.room >= path.datagram_size)
+            .map_or(Placement::Wait, |path| Placement::On { path: path.id, bytes: item.bytes })
+    }
+}
+
+/// A link between a client's and a server's address.
+pub(super) struct Link {
+    pub client: SocketAddr,
+    pub server: SocketAddr,
+    pub delay: Duration,
+    pub drop: Box<dyn FnMut(Instant, &[u8]) -> bool>,
+}
+
+pub(super) struct Network {
+    pub now: Instant,
+    pub client: Endpoint,
+    pub server: Endpoint,
+    pub links: Vec<Link>,
+    in_flight: BTreeMap<(Instant, u64), (Side, Datagram)>,
+    sequence: u64,
+    pub client_events: Vec<(ConnectionHandle, Event)>,
+    pub server_events: Vec<(ConnectionHandle, Event)>,
+    pub client_config: ClientConfig,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Side {
+    Client,
+    Server,
+}
+
+pub(super) fn address(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+pub(super) fn transport() -> TransportConfig {
+    TransportConfig::new(Arc::new(|| Box::new(FirstWithRoom)))
+}
+
+impl Network {
+    pub(super) fn new(client: TransportConfig, server: TransportConfig) -> Self {
+        let key = rcgen::generate_simple_self_signed(["server.test".to_owned()]).unwrap();
+        let (certificate, key) = (key.cert.pem(), key.signing_key.serialize_pem());
+        let identity = Identity::Pem { chain: certificate.clone().into(), key: key.into() };
+        let server_tls = ServerTls::builder(identity).alpn(["hvq"]).build().unwrap();
+        let client_tls = ClientTls::builder().alpn(["hvq"]).verify(Verify::CaPem(certificate.into())).build().unwrap();
+        let server_config = ServerConfig { tls: server_tls, transport: Arc::new(server) };
+        Self {
+            now: Instant::from_nanos(1_000_000),
+            client: Endpoint::new(EndpointConfig::default(), None, [1; 32]),
+            server: Endpoint::new(EndpointConfig::default(), Some(server_config), [2; 32]),
+            links: Vec::new(),
+            in_flight: BTreeMap::new(),
+            sequence: 0,
+            client_events: Vec::new(),
+            server_events: Vec::new(),
+            client_config: ClientConfig { tls: client_tls, transport: Arc::new(client) },
+        }
+    }
+
+    /// Adds a link with this one-way delay.
+    pub(super) fn link(&mut self, delay: Duration) -> FourTuple {
+        let index = self.links.len() as u16;
+        let (client, server) = (address(1000 + index), address(443 + index));
+        self.links.push(Link { client, server, delay, drop: Box::new(|_, _| false) });
+        FourTuple { local: client, remote: server }
+    }
+
+    pub(super) fn connect(&mut self, tuple: FourTuple) -> ConnectionHandle {
+        self.client.connect(&self.client_config, tuple, "server.test", self.now).unwrap()
+    }
+
+    pub(super) fn client(&mut self, handle: ConnectionHandle) -> &mut Connection {
+        self.client.connection(handle).unwrap()
+    }
+
+    /// The server's only connection.
+    pub(super) fn server(&mut self) -> &mut Connection {
+        let handle = self.server.handles().next().unwrap();
+        self.server.connection(handle).unwrap()
+    }
+
+    /// Runs until nothing happens any more or `until`.
+    pub(super) fn run_until(&mut self, until: Instant) {
+        loop {
+            let next_timer = [self.drain(Side::Client), self.drain(Side::Server)].into_iter().flatten().min();
+            let next_packet = self.in_flight.first_key_value().map(|(key, _)| key.0);
+            let next = [next_timer, next_packet].into_iter().flatten().min();
+            match next {
+                Some(at) if at <= until => self.now = self.now.max(at),
+                _ => {
+                    self.now = until;
+                    return;
+                }
+            }
+            while let Some(entry) = self.in_flight.first_entry() {
+                if entry.key().0 > self.now {
+                    break;
+                }
+                let (side, datagram) = entry.remove();
+                let now = self.now;
+                match side {
+                    Side::Client => self.client.handle(datagram, now),
+                    Side::Server => self.server.handle(datagram, now),
+                }
+            }
+        }
+    }
+
+    pub(super) fn run_for(&mut self, time: Duration) {
+        self.run_until(self.now + time);
+    }
+
+    fn drain(&mut self, side: Side) -> Option<Instant> {
+        loop {
+            let now = self.now;
+            let output = match side {
+                Side::Client => self.client.poll(now),
+                Side::Server => self.server.poll(now),
+            };
+            match output {
+                Output::Transmit(transmit) => self.carry(side, transmit),
+                Output::Event(handle, event) => match side {
+                    Side::Client => self.client_events.push((handle, event)),
+                    Side::Server => self.server_events.push((handle, event)),
+                },
+                Output::Idle(deadline) => return deadline.map(|deadline| deadline.at),
+            }
+        }
+    }
+
+    fn carry(&mut self, from: Side, transmit: Transmit) {
+        let size = transmit.segment.unwrap_or(transmit.bytes.len()).max(1);
+        for payload in transmit.bytes.chunks(size) {
+            let link = self.links.iter_mut().find(|link| match from {
+                Side::Client => link.client == transmit.local && link.server == transmit.remote,
+                Side::Server => link.server == transmit.local && link.client == transmit.remote,
+            });
+            let Some(link) = link else { continue };
+            if (link.drop)(self.now, payload) {
+                continue;
+            }
+            let datagram = Datagram {
+                local: transmit.remote,
+                remote: transmit.local,
+                ecn: transmit.ecn,
+                bytes: BytesMut::from(payload),
+            };
+            let to = if from == Side::Client { Side::Server } else { Side::Client };
+            self.in_flight.insert((self.now + link.delay, self.sequence), (to, datagram));
+            self.sequence += 1;
+        }
+    }
+}

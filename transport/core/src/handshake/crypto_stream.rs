@@ -1,0 +1,188 @@
+//! The CRYPTO data of one encryption level, both ways (RFC 9000 §7.5).
+
+use crate::crypto::keys::Level;
+use crate::delivery::Receipt;
+use crate::error::{ErrorCode, TransportError};
+use crate::ranges::Ranges;
+use crate::wire::frame::{Crypto, Frame};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Bytes of CRYPTO data ahead of what was read that are kept at most (RFC 9000 §7.5 asks for 4096 at least).
+const BUFFER_LIMIT: u64 = 64 * 1024;
+/// Chunks kept at most while earlier data is missing.
+const CHUNK_LIMIT: usize = 256;
+
+/// Handshake bytes to send and to receive at one level.
+#[derive(Debug)]
+pub struct CryptoStream {
+    level: Level,
+    outgoing: Vec<u8>,
+    /// Bytes of `outgoing` that wait to be sent, first sent or again.
+    pending: Ranges,
+    acknowledged: Ranges,
+    incoming: BTreeMap<u64, Bytes>,
+    read: u64,
+}
+
+impl CryptoStream {
+    /// An empty stream for `level`.
+    pub fn new(level: Level) -> Self {
+        Self {
+            level,
+            outgoing: Vec::new(),
+            pending: Ranges::default(),
+            acknowledged: Ranges::default(),
+            incoming: BTreeMap::new(),
+            read: 0,
+        }
+    }
+
+    /// Queues `data` for sending.
+    pub fn write(&mut self, data: &[u8]) {
+        if data.is_empty() {
+            return;
+        }
+        let start = self.outgoing.len() as u64;
+        self.outgoing.extend_from_slice(data);
+        self.pending.insert_range(start..=self.outgoing.len() as u64 - 1);
+    }
+
+    /// Whether anything waits to be sent.
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Bytes that wait to be sent.
+    pub fn pending_bytes(&self) -> usize {
+        self.pending.iter().map(|range| (range.end() - range.start() + 1) as usize).sum()
+    }
+
+    /// The next frame that fits in `room` bytes.
+    pub fn next_frame(&mut self, room: usize) -> Option<(Frame, Receipt)> {
+        let first = self.pending.iter().next()?;
+        let (start, end) = (*first.start(), *first.end());
+        let available = (end - start + 1) as usize;
+        let length = Crypto::data_room(start, room).min(available);
+        if length == 0 {
+            return None;
+        }
+        let last = start + length as u64 - 1;
+        let data = self.outgoing.get(start as usize..=last as usize)?;
+        let frame = Frame::Crypto(Crypto { offset: start, data: Bytes::copy_from_slice(data) });
+        self.pending.remove_range(start..=last);
+        Some((frame, Receipt::Crypto { level: self.level, offset: start, length: length as u64 }))
+    }
+
+    /// The peer has these bytes.
+    pub fn on_acknowledged(&mut self, offset: u64, length: u64) {
+        if length > 0 {
+            self.acknowledged.insert_range(offset..=offset + length - 1);
+            self.pending.remove_range(offset..=offset + length - 1);
+        }
+    }
+
+    /// These bytes were lost: what was not acknowledged meanwhile is sent again.
+    pub fn on_lost(&mut self, offset: u64, length: u64) {
+        if length == 0 {
+            return;
+        }
+        self.pending.insert_range(offset..=offset + length - 1);
+        for range in self.acknowledged.iter() {
+            self.pending.remove_range(range);
+        }
+    }
+
+    /// Offers all unacknowledged bytes again, for a probe.
+    pub fn repeat(&mut self) {
+        let length = self.outgoing.len() as u64;
+        self.on_lost(0, length);
+    }
+
+    /// Takes in a CRYPTO frame. Fails with CRYPTO_BUFFER_EXCEEDED beyond the limit.
+    pub fn receive(&mut self, frame: Crypto) -> Result<(), TransportError> {
+        let end = frame.offset.saturating_add(frame.data.len() as u64);
+        if end > self.read + BUFFER_LIMIT {
+            return Err(ErrorCode::CRYPTO_BUFFER_EXCEEDED.because("too much CRYPTO data ahead of what was read"));
+        }
+        if end <= self.read || frame.data.is_empty() {
+            return Ok(());
+        }
+        let known = self.incoming.get(&frame.offset).is_some_and(|chunk| chunk.len() >= frame.data.len());
+        if known {
+            return Ok(());
+        }
+        self.incoming.insert(frame.offset, frame.data);
+        if self.incoming.len() > CHUNK_LIMIT {
+            return Err(ErrorCode::CRYPTO_BUFFER_EXCEEDED.because("CRYPTO data in too many pieces"));
+        }
+        Ok(())
+    }
+
+    /// The next contiguous bytes for TLS.
+    pub fn read(&mut self) -> Option<Bytes> {
+        loop {
+            let entry = self.incoming.first_entry()?;
+            let offset = *entry.key();
+            if offset > self.read {
+                return None;
+            }
+            let mut data = entry.remove();
+            let seen = (self.read - offset) as usize;
+            if seen >= data.len() {
+                continue;
+            }
+            let fresh = data.split_off(seen);
+            self.read += fresh.len() as u64;
+            return Some(fresh);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crypto(offset: u64, data: &'static [u8]) -> Crypto {
+        Crypto { offset, data: Bytes::from_static(data) }
+    }
+
+    #[test]
+    fn pieces_out_of_order_and_overlapping_are_read_in_order() {
+        let mut stream = CryptoStream::new(Level::Initial);
+        stream.receive(crypto(4, b"efgh")).unwrap();
+        assert_eq!(stream.read(), None);
+        stream.receive(crypto(2, b"cde")).unwrap();
+        stream.receive(crypto(0, b"abc")).unwrap();
+        let mut all = Vec::new();
+        while let Some(data) = stream.read() {
+            all.extend_from_slice(&data);
+        }
+        assert_eq!(all, b"abcdefgh");
+    }
+
+    #[test]
+    fn data_far_ahead_exceeds_the_buffer() {
+        let mut stream = CryptoStream::new(Level::OneRtt);
+        let error = stream.receive(crypto(BUFFER_LIMIT, b"x")).unwrap_err();
+        assert_eq!(error.code, ErrorCode::CRYPTO_BUFFER_EXCEEDED);
+    }
+
+    #[test]
+    fn lost_bytes_are_sent_again_unless_acknowledged_meanwhile() {
+        let mut stream = CryptoStream::new(Level::Handshake);
+        stream.write(&[7; 3000]);
+        let mut sent = Vec::new();
+        while let Some((_, Receipt::Crypto { offset, length, .. })) = stream.next_frame(1000) {
+            sent.push((offset, length));
+        }
+        assert!(sent.len() >= 3);
+        stream.on_acknowledged(sent[0].0, sent[0].1);
+        stream.on_lost(sent[0].0, sent[0].1);
+        assert!(!stream.has_pending());
+        stream.on_lost(sent[1].0, sent[1].1);
+        assert_eq!(stream.pending_bytes() as u64, sent[1].1);
+        stream.repeat();
+        assert_eq!(stream.pending_bytes() as u64, 3000 - sent[0].1);
+    }
+}

@@ -1,0 +1,135 @@
+//! The handshake: TLS, its CRYPTO data, and the Initial and Handshake packet-number spaces.
+
+pub mod crypto_stream;
+pub mod parameters;
+
+use crate::crypto::keys::Level;
+use crate::crypto::protect::{OpenKey, SealKey};
+use crate::crypto::session::{Secret, Session};
+use crate::crypto::keys::Suite;
+use crate::handshake::crypto_stream::CryptoStream;
+use crate::handshake::parameters::SeenIds;
+use crate::space::received::{AckPolicy, Received};
+use crate::space::sent::Sent;
+use crate::time::Instant;
+use bytes::Bytes;
+
+/// Keys of one level, both ways.
+#[derive(Debug)]
+pub struct LevelKeys {
+    /// Protects what is sent.
+    pub seal: SealKey,
+    /// Opens what arrives.
+    pub open: OpenKey,
+}
+
+/// The packet-number space of Initial or Handshake packets (RFC 9000 §12.3). Both belong to path 0.
+#[derive(Debug)]
+pub struct EarlySpace {
+    /// What was sent.
+    pub sent: Sent,
+    /// What arrived.
+    pub received: Received,
+    /// CRYPTO data.
+    pub crypto: CryptoStream,
+    /// Keys, once there are any.
+    pub keys: Option<LevelKeys>,
+    /// When the last ack-eliciting packet left.
+    pub last_eliciting: Option<Instant>,
+    /// Probes that may leave regardless of the congestion window.
+    pub probes_due: u8,
+}
+
+impl EarlySpace {
+    /// An empty space for `level`.
+    pub fn new(level: Level) -> Self {
+        Self {
+            sent: Sent::default(),
+            received: Received::new(AckPolicy::IMMEDIATE),
+            crypto: CryptoStream::new(level),
+            keys: None,
+            last_eliciting: None,
+            probes_due: 0,
+        }
+    }
+
+    /// Whether there is something to send, given keys.
+    pub fn wants_to_send(&self, now: Instant) -> bool {
+        self.keys.is_some() && (self.crypto.has_pending() || self.probes_due > 0 || self.received.ack_due(now))
+    }
+}
+
+/// Secrets that wait for their counterpart: TLS gives out those for reading and for writing at different times.
+#[derive(Debug, Default)]
+pub struct PendingSecrets {
+    read: Vec<(Level, Suite, Secret)>,
+    write: Vec<(Level, Suite, Secret)>,
+}
+
+impl PendingSecrets {
+    /// Keeps a secret for reading.
+    pub fn store_read(&mut self, level: Level, suite: Suite, secret: Secret) {
+        self.read.push((level, suite, secret));
+    }
+
+    /// Keeps a secret for writing.
+    pub fn store_write(&mut self, level: Level, suite: Suite, secret: Secret) {
+        self.write.push((level, suite, secret));
+    }
+
+    /// The secrets of `level`, for reading and for writing, once both are there.
+    pub fn take_pair(&mut self, level: Level) -> Option<(Suite, Secret, Secret)> {
+        let read = self.read.iter().position(|entry| entry.0 == level)?;
+        let write = self.write.iter().position(|entry| entry.0 == level)?;
+        let (_, suite, read) = self.read.swap_remove(read);
+        let (_, _, write) = self.write.swap_remove(write);
+        Some((suite, read, write))
+    }
+}
+
+/// What lives until the handshake is confirmed.
+#[derive(Debug)]
+pub struct Handshake {
+    /// TLS.
+    pub session: Session,
+    /// The Initial space, until its keys are discarded (RFC 9001 §4.9.1).
+    pub initial: Option<EarlySpace>,
+    /// The Handshake space, until its keys are discarded (RFC 9001 §4.9.2).
+    pub handshake: Option<EarlySpace>,
+    /// CRYPTO data in 1-RTT packets: session tickets.
+    pub post: CryptoStream,
+    /// Secrets until both of a level are there.
+    pub secrets: PendingSecrets,
+    /// Connection IDs of the handshake.
+    pub seen: SeenIds,
+    /// The token for Initial packets, from a Retry.
+    pub token: Bytes,
+    /// When the handshake times out.
+    pub deadline: Instant,
+}
+
+impl Handshake {
+    /// The space of `level`, unless it is gone or has none of its own.
+    pub fn space(&mut self, level: Level) -> Option<&mut EarlySpace> {
+        match level {
+            Level::Initial => self.initial.as_mut(),
+            Level::Handshake => self.handshake.as_mut(),
+            Level::ZeroRtt | Level::OneRtt => None,
+        }
+    }
+
+    /// The CRYPTO stream of `level`, unless it is gone.
+    pub fn crypto(&mut self, level: Level) -> Option<&mut CryptoStream> {
+        match level {
+            Level::OneRtt => Some(&mut self.post),
+            level => self.space(level).map(|space| &mut space.crypto),
+        }
+    }
+
+    /// Both spaces that still exist, earlier first.
+    pub fn spaces(&mut self) -> impl Iterator<Item = (Level, &mut EarlySpace)> {
+        let initial = self.initial.as_mut().map(|space| (Level::Initial, space));
+        let handshake = self.handshake.as_mut().map(|space| (Level::Handshake, space));
+        initial.into_iter().chain(handshake)
+    }
+}
