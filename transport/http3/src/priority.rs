@@ -1,0 +1,86 @@
+//! The `priority` header (RFC 9218 §5): how urgent a response is, and whether parts of it are of use.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use hvq::Priority;
+use sfv::{BareItem, Dictionary, ListEntry, Parser};
+
+/// The header's name.
+pub const PRIORITY: HeaderName = HeaderName::from_static("priority");
+
+/// The least urgent value of the urgency parameter (RFC 9218 §4.1).
+const LEAST_URGENT: i64 = 7;
+
+/// The priority that the headers of a request ask for: `u` is the urgency, 0 to 7, and `i` says that the response is
+/// of use in parts (RFC 9218 §4).
+///
+/// What is missing has its default (3, not incremental), and so has all of a header that is not a structured dictionary
+/// (RFC 9651 §4.2). Parameters that are unknown, out of range or of another type are ignored, as RFC 9218 §4 demands.
+pub fn parse(request: &HeaderMap) -> Priority {
+    Parameters::of(request).or_default(Priority::DEFAULT)
+}
+
+/// The priority when the server's application has an opinion too: what the headers of its response say goes before what
+/// the client asked for (RFC 9218 §8).
+pub fn merge(request: &HeaderMap, response: &HeaderMap) -> Priority {
+    Parameters::of(response).or_default(parse(request))
+}
+
+/// A `priority` header that says `priority`, in its shortest form; `None` for the default, which needs no header.
+pub fn header(priority: Priority) -> Option<HeaderValue> {
+    let urgency = i64::from(priority.urgency).min(LEAST_URGENT);
+    let text = match (priority.urgency == Priority::DEFAULT.urgency, priority.incremental) {
+        (true, false) => return None,
+        (true, true) => "i".to_owned(),
+        (false, false) => format!("u={urgency}"),
+        (false, true) => format!("u={urgency}, i"),
+    };
+    Some(HeaderValue::from_str(&text).expect("letters, digits and punctuation are a header value"))
+}
+
+/// The parameters that a header states validly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Parameters {
+    urgency: Option<u8>,
+    incremental: Option<bool>,
+}
+
+impl Parameters {
+    fn of(headers: &HeaderMap) -> Self {
+        // RFC 9651 §4.2: several lines of a dictionary are one, joined by commas.
+        let lines: Vec<&[u8]> = headers.get_all(PRIORITY).iter().map(HeaderValue::as_bytes).collect();
+        let Ok(dictionary) = Parser::new(&lines.join(&b", "[..])).parse::<Dictionary>() else {
+            return Self::default();
+        };
+        let item = |key: &str| match dictionary.get(key) {
+            Some(ListEntry::Item(item)) => Some(&item.bare_item),
+            Some(ListEntry::InnerList(_)) | None => None,
+        };
+        Self {
+            urgency: item("u").and_then(urgency),
+            incremental: item("i").and_then(|item| match item {
+                BareItem::Boolean(incremental) => Some(*incremental),
+                _ => None,
+            }),
+        }
+    }
+
+    fn or_default(self, default: Priority) -> Priority {
+        Priority {
+            urgency: self.urgency.unwrap_or(default.urgency),
+            incremental: self.incremental.unwrap_or(default.incremental),
+        }
+    }
+}
+
+/// The urgency that an item states, if it is an integer from 0 to 7.
+fn urgency(item: &BareItem) -> Option<u8> {
+    match item {
+        BareItem::Integer(urgency) => {
+            u8::try_from(*urgency).ok().filter(|urgency| i64::from(*urgency) <= LEAST_URGENT)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

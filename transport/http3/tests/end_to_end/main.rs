@@ -1,0 +1,12 @@
+//! `h3` clients and servers over hvq, on loopback sockets.
+
+#[cfg(test)]
+mod bodies;
+#[cfg(test)]
+mod connections;
+#[cfg(test)]
+mod priorities;
+#[cfg(test)]
+mod setup;
+#[cfg(test)]
+mod streams;

@@ -1,0 +1,155 @@
+//! A client and a server, connected, each with its `h3` objects.
+
+use bytes::{Buf, Bytes};
+use h3::error::{ConnectionError, StreamError};
+use h3::quic::RecvStream;
+use h3::{client, server};
+use http::{Request, Response};
+use hvq::{
+    ClientConfig, ClientTls, Endpoint, Identity, Policy, ServerConfig, ServerTls, TransportConfig, Verify,
+};
+use hvq_h3::{BidiStream, Connection, OpenStreams, Priorities};
+use std::future::{Future, poll_fn};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+pub type Requests = client::SendRequest<OpenStreams, Bytes>;
+pub type Driver = client::Connection<Connection, Bytes>;
+pub type Server = server::Connection<Connection, Bytes>;
+pub type ServerStream = server::RequestStream<BidiStream<Bytes>, Bytes>;
+pub type ClientStream = client::RequestStream<BidiStream<Bytes>, Bytes>;
+
+/// No test takes as long as this unless it hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Two QUIC connections that are each other's peer.
+pub struct Pair {
+    pub client: hvq::Connection,
+    pub server: hvq::Connection,
+    _endpoints: [Endpoint; 2],
+}
+
+/// A connected pair whose connections end after `idle` without a packet.
+pub async fn pair(idle: Duration) -> Pair {
+    let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let chain = key.cert.pem().into_bytes();
+    let identity = Identity::Pem { chain: chain.clone(), key: key.signing_key.serialize_pem().into_bytes() };
+    let mut transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
+    transport.idle_timeout = idle;
+    let transport = Arc::new(transport);
+
+    let tls = ServerTls::builder(identity).alpn([hvq_h3::ALPN]).build().unwrap();
+    let config = ServerConfig { tls, transport: transport.clone() };
+    let listener = Endpoint::server(config, &[IpAddr::from(Ipv4Addr::LOCALHOST).into()]).unwrap();
+    let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain)).build().unwrap();
+    let endpoint = Endpoint::client(&[]).unwrap();
+    let remote = listener.local_addr().unwrap();
+    let connecting = endpoint.connect(ClientConfig { tls, transport }, remote, "localhost").unwrap();
+    let (client, server) = tokio::join!(connecting, listener.accept());
+    Pair { client: client.unwrap(), server: server.unwrap(), _endpoints: [endpoint, listener] }
+}
+
+/// Both ends with their `h3` objects; nothing is driven yet.
+pub struct Ends {
+    pub requests: Requests,
+    pub driver: Driver,
+    pub server: Server,
+    pub priorities: Priorities,
+    pub pair: Pair,
+}
+
+pub async fn ends() -> Ends {
+    let pair = pair(Duration::from_secs(20)).await;
+    let (driver, requests) = client::new(Connection::new(pair.client.clone())).await.unwrap();
+    let connection = Connection::new(pair.server.clone());
+    let priorities = connection.priorities();
+    let server = server::Connection::new(connection).await.unwrap();
+    Ends { requests, driver, server, priorities, pair }
+}
+
+/// A client whose driver runs, and a server that answers every request with `handler` in a task of its own.
+pub async fn served<H, F>(handler: H) -> Requests
+where
+    H: Fn(Request<()>, ServerStream) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<(), StreamError>> + Send + 'static,
+{
+    let Ends { requests, driver, server, pair, .. } = ends().await;
+    drive(driver);
+    tokio::spawn(async move {
+        let _pair = pair;
+        serve(server, handler).await
+    });
+    requests
+}
+
+/// Answers requests until the connection ends.
+pub async fn serve<H, F>(mut server: Server, handler: H) -> Result<(), ConnectionError>
+where
+    H: Fn(Request<()>, ServerStream) -> F,
+    F: Future<Output = Result<(), StreamError>> + Send + 'static,
+{
+    while let Some(resolver) = server.accept().await? {
+        let Ok((request, stream)) = resolver.resolve_request().await else { continue };
+        tokio::spawn(handler(request, stream));
+    }
+    Ok(())
+}
+
+/// Drives a client's connection to its end.
+pub fn drive(mut driver: Driver) -> JoinHandle<ConnectionError> {
+    tokio::spawn(async move { poll_fn(|context| driver.poll_close(context)).await })
+}
+
+/// What `future` gives in time.
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LIMIT, future).await.expect("the test hangs")
+}
+
+pub fn get(path: &str) -> Request<()> {
+    Request::get(format!("https://localhost{path}")).body(()).unwrap()
+}
+
+pub fn post(path: &str) -> Request<()> {
+    Request::post(format!("https://localhost{path}")).body(()).unwrap()
+}
+
+pub fn ok() -> Response<()> {
+    Response::new(())
+}
+
+/// `length` bytes that are not the same everywhere.
+pub fn body(length: usize) -> Bytes {
+    (0..length).map(|index| (index.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+/// All of a request's body.
+pub async fn request_body<S: RecvStream>(
+    stream: &mut server::RequestStream<S, Bytes>,
+) -> Result<Vec<u8>, StreamError> {
+    let mut all = Vec::new();
+    while let Some(mut part) = stream.recv_data().await? {
+        all.extend_from_slice(&part.copy_to_bytes(part.remaining()));
+    }
+    Ok(all)
+}
+
+/// All of a response's body.
+pub async fn response_body<S: RecvStream>(
+    stream: &mut client::RequestStream<S, Bytes>,
+) -> Result<Vec<u8>, StreamError> {
+    let mut all = Vec::new();
+    while let Some(mut part) = stream.recv_data().await? {
+        all.extend_from_slice(&part.copy_to_bytes(part.remaining()));
+    }
+    Ok(all)
+}
+
+/// Sends a GET and receives the whole answer.
+pub async fn fetch(requests: &mut Requests, path: &str) -> Result<Vec<u8>, StreamError> {
+    let mut stream = requests.send_request(get(path)).await?;
+    stream.finish().await?;
+    stream.recv_response().await?;
+    response_body(&mut stream).await
+}

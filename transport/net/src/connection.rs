@@ -1,0 +1,372 @@
+//! A connection as the application sees it.
+
+use crate::recv_stream::RecvStream;
+use crate::send_stream::SendStream;
+use crate::shared::Shared;
+use crate::slot::{Phase, SendEnd, Slot};
+use crate::{ConnectionError, ConnectionStats, Direction, Priority, SendDatagramError, StreamId};
+use bytes::Bytes;
+use hvq_transport::connection::{Connection as Core, Role};
+use hvq_transport::endpoint::ConnectionHandle;
+use hvq_transport::stream::WriteError as Refusal;
+use hvq_transport::time::Instant;
+use hvq_transport::trace::Tracer;
+use std::fmt;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A connection. Clones are handles on the same connection; when the last handle and the last stream are dropped, it is
+/// closed with code 0.
+#[derive(Clone)]
+pub struct Connection {
+    reference: Arc<Reference>,
+}
+
+/// One for all handles and streams of a connection.
+pub(crate) struct Reference {
+    shared: Arc<Shared>,
+    handle: ConnectionHandle,
+}
+
+/// What a command works on.
+pub(crate) struct Access<'a> {
+    /// The protocol's connection, unless it ended and was forgotten.
+    pub(crate) core: Option<&'a mut Core>,
+    /// What this crate knows of it.
+    pub(crate) slot: &'a mut Slot,
+    /// Now.
+    pub(crate) now: Instant,
+}
+
+impl Access<'_> {
+    /// The protocol's connection, or why it is not usable.
+    pub(crate) fn open(&mut self) -> Result<&mut Core, ConnectionError> {
+        if let Phase::Closed(error) = &self.slot.phase {
+            return Err(error.clone());
+        }
+        self.core.as_deref_mut().ok_or(ConnectionError::LocallyClosed { code: 0 })
+    }
+}
+
+impl Reference {
+    /// The reference that stands for all handles on `handle`, whose slot exists.
+    pub(crate) fn new(shared: Arc<Shared>, handle: ConnectionHandle) -> Arc<Self> {
+        Arc::new(Self { shared, handle })
+    }
+
+    /// Runs a command, and has the driver look at what it changed.
+    pub(crate) fn command<T>(&self, command: impl FnOnce(Access<'_>) -> T) -> T {
+        let now = self.shared.now();
+        let mut state = self.shared.lock();
+        let state = &mut *state;
+        let slot = state.slots.get_mut(&self.handle).expect("a slot lives as long as its reference");
+        let core = state.core.connection(self.handle);
+        let result = command(Access { core, slot, now });
+        state.wake_driver();
+        result
+    }
+
+    /// Looks at the state without changing the protocol's.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(Option<&Core>, &mut Slot) -> T) -> T {
+        let mut state = self.shared.lock();
+        let state = &mut *state;
+        let slot = state.slots.get_mut(&self.handle).expect("a slot lives as long as its reference");
+        look(state.core.get(self.handle), slot)
+    }
+
+    /// The endpoint that the connection belongs to.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The connection's name in the protocol's endpoint.
+    pub(crate) fn handle(&self) -> ConnectionHandle {
+        self.handle
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        let now = self.shared.now();
+        self.shared.lock().drop_reference(self.handle, now);
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Connection({})", self.reference.handle)
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(reference: Arc<Reference>) -> Self {
+        Self { reference }
+    }
+
+    pub(crate) fn reference(&self) -> &Arc<Reference> {
+        &self.reference
+    }
+
+    /// Opens a bidirectional stream; waits while the peer permits no more of them (RFC 9000 §4.6). The peer learns of the
+    /// stream with the first data on it.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let id = poll_fn(|context| self.poll_open(context, Direction::Bidirectional)).await?;
+        Ok((SendStream::new(self.clone(), id), RecvStream::new(self.clone(), id)))
+    }
+
+    /// Opens a stream on which only this endpoint sends, as [`open_bi`](Self::open_bi) does.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
+        let id = poll_fn(|context| self.poll_open(context, Direction::Unidirectional)).await?;
+        Ok(SendStream::new(self.clone(), id))
+    }
+
+    /// The next bidirectional stream of the peer.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        poll_fn(|context| self.poll_accept_bi(context)).await
+    }
+
+    /// The next stream on which only the peer sends.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
+        poll_fn(|context| self.poll_accept_uni(context)).await
+    }
+
+    /// [`open_bi`](Self::open_bi) for those who poll.
+    pub fn poll_open_bi(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+        let opened = self.poll_open(context, Direction::Bidirectional);
+        opened.map_ok(|id| (SendStream::new(self.clone(), id), RecvStream::new(self.clone(), id)))
+    }
+
+    /// [`open_uni`](Self::open_uni) for those who poll.
+    pub fn poll_open_uni(&self, context: &mut Context<'_>) -> Poll<Result<SendStream, ConnectionError>> {
+        self.poll_open(context, Direction::Unidirectional).map_ok(|id| SendStream::new(self.clone(), id))
+    }
+
+    /// [`accept_bi`](Self::accept_bi) for those who poll.
+    pub fn poll_accept_bi(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+        let accepted = self.poll_accept(context, Direction::Bidirectional);
+        accepted.map_ok(|id| (SendStream::new(self.clone(), id), RecvStream::new(self.clone(), id)))
+    }
+
+    /// [`accept_uni`](Self::accept_uni) for those who poll.
+    pub fn poll_accept_uni(&self, context: &mut Context<'_>) -> Poll<Result<RecvStream, ConnectionError>> {
+        self.poll_accept(context, Direction::Unidirectional).map_ok(|id| RecvStream::new(self.clone(), id))
+    }
+
+    fn poll_open(
+        &self,
+        context: &mut Context<'_>,
+        direction: Direction,
+    ) -> Poll<Result<StreamId, ConnectionError>> {
+        self.reference.command(|mut access| {
+            if let Some(id) = access.open()?.open(direction) {
+                access.slot.add_sender(id, None);
+                return Poll::Ready(Ok(id));
+            }
+            access.slot.open_wakers(direction).register(context.waker());
+            Poll::Pending
+        })
+    }
+
+    fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+        direction: Direction,
+    ) -> Poll<Result<StreamId, ConnectionError>> {
+        self.reference.command(|mut access| {
+            // Streams that arrived before the connection ended are still handed out.
+            if let Some(core) = access.core.as_deref_mut()
+                && let Some(id) = core.accept(direction)
+            {
+                if direction == Direction::Bidirectional {
+                    access.slot.add_sender(id, early_stop(core, id));
+                }
+                return Poll::Ready(Ok(id));
+            }
+            access.open()?;
+            access.slot.accept_wakers(direction).register(context.waker());
+            Poll::Pending
+        })
+    }
+
+    /// Queues an unreliable datagram (RFC 9221) of default priority. It is never blocked: if the queue is full, the
+    /// oldest of the least urgent datagrams gives way.
+    ///
+    /// # Errors
+    /// See [`SendDatagramError`].
+    pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
+        self.send_datagram_with(data, Priority::DEFAULT, None)
+    }
+
+    /// Queues a datagram of `priority`, which is dropped if it has not been sent when `deadline` from now is over.
+    ///
+    /// # Errors
+    /// See [`SendDatagramError`].
+    pub fn send_datagram_with(
+        &self,
+        data: Bytes,
+        priority: Priority,
+        deadline: Option<Duration>,
+    ) -> Result<(), SendDatagramError> {
+        self.reference.command(|mut access| {
+            let deadline = deadline.map(|deadline| access.now + deadline);
+            access.open()?.send_datagram(data, priority, deadline)?;
+            Ok(())
+        })
+    }
+
+    /// The next datagram of the peer.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn read_datagram(&self) -> Result<Bytes, ConnectionError> {
+        poll_fn(|context| self.poll_read_datagram(context)).await
+    }
+
+    /// [`read_datagram`](Self::read_datagram) for those who poll.
+    pub fn poll_read_datagram(&self, context: &mut Context<'_>) -> Poll<Result<Bytes, ConnectionError>> {
+        self.reference.command(|mut access| {
+            if let Some(data) = access.core.as_deref_mut().and_then(Core::receive_datagram) {
+                return Poll::Ready(Ok(data));
+            }
+            access.open()?;
+            access.slot.datagram_wakers.register(context.waker());
+            Poll::Pending
+        })
+    }
+
+    /// Bytes of the largest datagram that can be sent now; `None` if the peer accepts none.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.reference.look(|core, _| core.and_then(Core::max_datagram_size))
+    }
+
+    /// Closes the connection with the application's `code` and a reason for people (RFC 9000 §10.2). What was not
+    /// acknowledged may be lost. Does nothing if it already ended.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        self.reference.command(|access| {
+            if let Some(core) = access.core {
+                core.close(code, reason, access.now);
+            }
+        });
+    }
+
+    /// Waits for the end of the connection, and tells why it ended.
+    pub async fn closed(&self) -> ConnectionError {
+        poll_fn(|context| self.poll_closed(context)).await
+    }
+
+    /// [`closed`](Self::closed) for those who poll.
+    pub fn poll_closed(&self, context: &mut Context<'_>) -> Poll<ConnectionError> {
+        self.reference.look(|_, slot| {
+            if let Phase::Closed(error) = &slot.phase {
+                return Poll::Ready(error.clone());
+            }
+            slot.closed_wakers.register(context.waker());
+            Poll::Pending
+        })
+    }
+
+    /// Ready when the handshake is complete.
+    pub(crate) fn poll_connected(&self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionError>> {
+        self.reference.look(|_, slot| match &slot.phase {
+            Phase::Established => Poll::Ready(Ok(())),
+            Phase::Closed(error) => Poll::Ready(Err(error.clone())),
+            Phase::Handshaking => {
+                slot.connected_wakers.register(context.waker());
+                Poll::Pending
+            }
+        })
+    }
+
+    /// Why the connection ended, if it did.
+    pub fn close_reason(&self) -> Option<ConnectionError> {
+        self.reference.look(|_, slot| match &slot.phase {
+            Phase::Closed(error) => Some(error.clone()),
+            Phase::Handshaking | Phase::Established => None,
+        })
+    }
+
+    /// Whether this endpoint is the client or the server.
+    pub fn role(&self) -> Role {
+        self.reference.look(|_, slot| slot.role)
+    }
+
+    /// The application protocol that TLS agreed on (RFC 7301).
+    pub fn alpn(&self) -> Option<Vec<u8>> {
+        self.reference.look(|_, slot| slot.alpn.clone())
+    }
+
+    /// The host name that the client asked for (RFC 6066 §3).
+    pub fn server_name(&self) -> Option<String> {
+        self.reference.look(|_, slot| slot.server_name.clone())
+    }
+
+    /// The peer's certificate chain, its own first, each in DER; empty if it has none, or once the connection is gone.
+    pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
+        self.reference.look(|core, _| core.map(Core::peer_certificates).unwrap_or_default())
+    }
+
+    /// Whether both endpoints speak multipath (RFC 10069 §2).
+    pub fn is_multipath(&self) -> bool {
+        self.reference.look(|core, _| core.is_some_and(Core::is_multipath))
+    }
+
+    /// Counters and estimates; those of the end once the connection ended.
+    pub fn stats(&self) -> ConnectionStats {
+        self.reference.look(|core, slot| slot.stats(core))
+    }
+
+    /// The smallest smoothed round-trip time of the open paths, zero if there is none.
+    pub fn rtt(&self) -> Duration {
+        self.stats().paths.iter().map(|path| path.rtt).min().unwrap_or_default()
+    }
+
+    /// The peer's address on the open path of smallest ID.
+    pub fn remote_address(&self) -> SocketAddr {
+        let first = self.stats().paths.iter().min_by_key(|path| path.id).map(|path| path.tuple.remote);
+        first.unwrap_or_else(|| self.reference.look(|_, slot| slot.first_remote))
+    }
+
+    /// A number that no other connection of the same endpoint has.
+    pub fn stable_id(&self) -> u64 {
+        self.reference.handle.0
+    }
+
+    /// Has `tracer` told of everything from here on. It is called by the driver and must neither block nor use this
+    /// crate.
+    pub fn set_tracer(&self, tracer: Box<dyn Tracer>) {
+        self.reference.command(|access| {
+            if let Some(core) = access.core {
+                core.set_tracer(tracer);
+            }
+        });
+    }
+}
+
+/// Whether the peer stopped a stream before it was accepted: no event tells of that, but a write does.
+fn early_stop(core: &mut Core, id: StreamId) -> Option<SendEnd> {
+    match core.write(id, &[]) {
+        Err(Refusal::Stopped(code)) => Some(SendEnd::Stopped(code)),
+        _ => None,
+    }
+}

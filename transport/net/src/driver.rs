@@ -1,0 +1,188 @@
+//! The task that moves an endpoint: datagrams in, events and datagrams out, deadlines met.
+
+use crate::shared::{IoStats, Progress, Shared};
+use crate::socket::{Buffers, Socket};
+use crate::timer::Timer;
+use hvq_transport::connection::{Datagram, Transmit};
+use hvq_transport::time::Deadline;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Rounds before other tasks get their turn.
+const ROUNDS: usize = 16;
+/// Outputs of the protocol taken in one round; the lock is released between rounds.
+const OUTPUTS: usize = 128;
+/// Batches that wait for a socket that takes none. Beyond it they are dropped, so that a channel that is stuck neither
+/// stops the others nor delivers what is old.
+const BACKLOG: usize = 128;
+
+/// The future that the driver task runs. It ends when no handle on the endpoint and no connection is left; when it is
+/// dropped before, everybody who waits for the endpoint is told.
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    ports: Vec<Port>,
+    version: Option<u64>,
+    timer: Timer,
+    buffers: Buffers,
+    incoming: Vec<Datagram>,
+    outgoing: Vec<Transmit>,
+    stats: IoStats,
+}
+
+/// A socket, and what waits until it takes more.
+struct Port {
+    socket: Arc<Socket>,
+    /// Batches, the first of them sent up to an offset.
+    backlog: VecDeque<Transmit>,
+    offset: usize,
+}
+
+impl Driver {
+    /// The driver of a new endpoint. To be called within a tokio runtime.
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            ports: Vec::new(),
+            version: None,
+            timer: Timer::new(),
+            buffers: Buffers::new(),
+            incoming: Vec::new(),
+            outgoing: Vec::new(),
+            stats: IoStats::default(),
+        }
+    }
+
+    /// One round: what arrived goes in, what is due comes out.
+    fn round(&mut self, context: &mut Context<'_>) -> Progress {
+        for port in &mut self.ports {
+            port.flush(context, &mut self.stats);
+        }
+        self.receive(context);
+        let received = !self.incoming.is_empty();
+        let now = self.shared.now();
+        let progress = {
+            let mut state = self.shared.lock();
+            state.register_driver(context.waker());
+            for datagram in self.incoming.drain(..) {
+                state.core.handle(datagram, now);
+            }
+            let progress = state.drive(now, OUTPUTS, &mut self.outgoing);
+            if self.version != Some(state.sockets.version()) {
+                self.version = Some(state.sockets.version());
+                follow(&mut self.ports, state.sockets.all());
+                // New sockets have to be asked for what arrived.
+                context.waker().wake_by_ref();
+            }
+            state.io = self.stats;
+            progress
+        };
+        self.send(context);
+        match progress {
+            Progress::Idle(_) if received => Progress::More,
+            progress => progress,
+        }
+    }
+
+    fn receive(&mut self, context: &mut Context<'_>) {
+        for port in &self.ports {
+            let before = self.incoming.len();
+            if port.socket.poll_receive(context, &mut self.buffers, &mut self.incoming).is_ready() {
+                self.stats.receive_calls += 1;
+            }
+            for datagram in self.incoming.get(before..).unwrap_or_default() {
+                self.stats.datagrams_received += 1;
+                self.stats.bytes_received += datagram.bytes.len() as u64;
+            }
+        }
+    }
+
+    fn send(&mut self, context: &mut Context<'_>) {
+        for transmit in self.outgoing.drain(..) {
+            match self.ports.iter_mut().find(|port| port.socket.sends_from(transmit.local)) {
+                Some(port) => port.send(transmit, &mut self.stats),
+                None => self.stats.send_drops += 1,
+            }
+        }
+        for port in &mut self.ports {
+            port.flush(context, &mut self.stats);
+        }
+    }
+
+    /// Whether the deadline passed, or none is to be waited for.
+    fn poll_deadline(&mut self, deadline: Option<Deadline>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = deadline else { return Poll::Pending };
+        let now = self.shared.now();
+        self.timer.poll(deadline.at, now, context)
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..ROUNDS {
+            match self.round(context) {
+                Progress::More => {}
+                Progress::Finished => return Poll::Ready(()),
+                Progress::Idle(deadline) => {
+                    if self.poll_deadline(deadline, context).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.shared.lock().die();
+    }
+}
+
+impl Port {
+    fn send(&mut self, transmit: Transmit, stats: &mut IoStats) {
+        if self.backlog.len() >= BACKLOG {
+            stats.send_drops += 1;
+            return;
+        }
+        self.backlog.push_back(transmit);
+        if self.backlog.len() == 1 {
+            self.push(stats);
+        }
+    }
+
+    /// Sends what waits, and has the task woken when the socket takes more.
+    fn flush(&mut self, context: &mut Context<'_>, stats: &mut IoStats) {
+        while !self.backlog.is_empty() && self.socket.poll_send_ready(context).is_ready() {
+            self.push(stats);
+        }
+    }
+
+    fn push(&mut self, stats: &mut IoStats) {
+        while let Some(first) = self.backlog.front() {
+            if let Err(reached) = self.socket.send(first, self.offset, stats) {
+                self.offset = reached;
+                return;
+            }
+            self.offset = 0;
+            self.backlog.pop_front();
+        }
+    }
+}
+
+/// Makes `ports` those of `sockets`, each keeping what waits for it.
+fn follow<'a>(ports: &mut Vec<Port>, sockets: impl Iterator<Item = &'a Arc<Socket>>) {
+    let mut old = std::mem::take(ports);
+    for socket in sockets {
+        let known = old.iter().position(|port| Arc::ptr_eq(&port.socket, socket));
+        let port = known.map(|index| old.swap_remove(index));
+        let fresh = || Port { socket: socket.clone(), backlog: VecDeque::new(), offset: 0 };
+        ports.push(port.unwrap_or_else(fresh));
+    }
+}

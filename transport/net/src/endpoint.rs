@@ -1,0 +1,252 @@
+//! An endpoint: where connections start and arrive.
+
+use crate::connection::{Connection, Reference};
+use crate::driver::Driver;
+use crate::shared::{IoStats, Shared};
+use crate::sockets::{Sockets, Source};
+use crate::{
+    ClientConfig, ConnectError, ConnectOptions, ConnectionError, EndpointConfig, LocalAddress, ServerConfig,
+};
+use hvq_transport::connection::FourTuple;
+use hvq_transport::endpoint::{Endpoint as Core, EndpointStats};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// What an endpoint is made from.
+#[derive(Clone, Debug, Default)]
+pub struct EndpointOptions {
+    /// Limits.
+    pub config: EndpointConfig,
+    /// What connections of peers are made from; `None` accepts none.
+    pub server: Option<ServerConfig>,
+    /// Where to bind, each a UDP socket. A client needs none: sockets are then bound for each connection and path.
+    pub local: Vec<LocalAddress>,
+}
+
+/// A QUIC endpoint on one or several UDP sockets: client, server or both. Clones are handles on the same endpoint.
+///
+/// When the last handle is dropped, the endpoint accepts no more connections, but those that exist go on; sockets and
+/// the driver task end with the last of them.
+#[derive(Clone)]
+pub struct Endpoint {
+    presence: Arc<Presence>,
+}
+
+/// One for all handles of an endpoint.
+struct Presence {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.shared.lock().abandon(self.shared.now());
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("local", &self.local_addrs()).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// A client on sockets bound to `local`; `&[]` binds sockets for each connection and path.
+    ///
+    /// # Errors
+    /// A socket cannot be bound.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, as [`Endpoint::new`].
+    pub fn client(local: &[LocalAddress]) -> io::Result<Self> {
+        Self::new(EndpointOptions { local: local.to_vec(), ..EndpointOptions::default() })
+    }
+
+    /// A server that listens on `local`, one socket each; it can connect too.
+    ///
+    /// # Errors
+    /// A socket cannot be bound, or `local` is empty.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime, as [`Endpoint::new`].
+    pub fn server(config: ServerConfig, local: &[LocalAddress]) -> io::Result<Self> {
+        Self::new(EndpointOptions {
+            server: Some(config),
+            local: local.to_vec(),
+            ..EndpointOptions::default()
+        })
+    }
+
+    /// An endpoint as `options` say. Its driver runs on the current tokio runtime.
+    ///
+    /// # Errors
+    /// A socket cannot be bound, a server has no address, or the system has no randomness.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn new(options: EndpointOptions) -> io::Result<Self> {
+        if options.server.is_some() && options.local.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a server needs an address to listen on",
+            ));
+        }
+        let mut seed = [0; 32];
+        SystemRandom::new()
+            .fill(&mut seed)
+            .map_err(|_| io::Error::other("the system gives no random numbers"))?;
+        let source = if options.server.is_some() { Source::Pinned } else { Source::Routed };
+        let mut sockets = Sockets::new(source);
+        for local in &options.local {
+            sockets.bind_permanent(local)?;
+        }
+        let core = Core::new(options.config, options.server, seed);
+        let shared = Arc::new(Shared::new(core, sockets));
+        tokio::spawn(Driver::new(shared.clone()));
+        Ok(Self { presence: Arc::new(Presence { shared }) })
+    }
+
+    /// Starts a connection to the server at `remote`, whose certificate must be for `server_name` (a host name or an IP
+    /// address). The handshake goes on while the returned future is awaited or not.
+    ///
+    /// # Errors
+    /// See [`ConnectError`]; nothing was sent then.
+    pub fn connect(
+        &self,
+        config: ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        self.connect_with(config, ConnectOptions::new(remote, server_name))
+    }
+
+    /// Starts a connection as `options` say, as [`Endpoint::connect`] does.
+    ///
+    /// # Errors
+    /// See [`ConnectError`]; nothing was sent then.
+    pub fn connect_with(
+        &self,
+        config: ClientConfig,
+        options: ConnectOptions,
+    ) -> Result<Connecting, ConnectError> {
+        let shared = &self.presence.shared;
+        let now = shared.now();
+        let mut state = shared.lock();
+        if !state.is_open() {
+            return Err(ConnectError::EndpointClosed);
+        }
+        let socket = state.sockets.obtain(options.local.as_ref(), options.remote).map_err(|source| {
+            let any = if options.remote.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+            ConnectError::Bind { local: options.local.clone().unwrap_or(LocalAddress::Ip(any)), source }
+        })?;
+        let tuple = FourTuple { local: socket.source_for(options.remote), remote: options.remote };
+        let handle = match state.core.connect(&config, tuple, &options.server_name, now) {
+            Ok(handle) => handle,
+            Err(error) => {
+                state.sockets.release_unused();
+                return Err(error.into());
+            }
+        };
+        state.sockets.hold(&socket, handle);
+        state.adopt(handle, tuple, &options);
+        state.wake_driver();
+        Ok(Connecting { connection: Some(Connection::new(Reference::new(shared.clone(), handle))) })
+    }
+
+    /// The next connection of a peer, its handshake complete; `None` once the endpoint is closed.
+    pub async fn accept(&self) -> Option<Connection> {
+        let shared = &self.presence.shared;
+        poll_fn(|context| {
+            let mut state = shared.lock();
+            if let Some(handle) = state.take_accepted() {
+                return Poll::Ready(Some(Connection::new(Reference::new(shared.clone(), handle))));
+            }
+            if !state.is_open() {
+                return Poll::Ready(None);
+            }
+            state.accept_wakers.register(context.waker());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Replaces what new connections of peers are made from; `None` accepts no more. Existing connections go on.
+    pub fn set_server(&self, config: Option<ServerConfig>) {
+        self.presence.shared.lock().core.set_server(config);
+    }
+
+    /// Closes all connections with the application's `code` and a reason for people, and accepts and starts no more.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        let now = self.presence.shared.now();
+        self.presence.shared.lock().close(code, reason, now);
+    }
+
+    /// Waits until no connection is left, closing and draining periods included: peers have been told of every close.
+    /// Connections that nobody closes keep it waiting.
+    pub async fn wait_idle(&self) {
+        poll_fn(|context| {
+            let mut state = self.presence.shared.lock();
+            if state.is_dead() || state.core.handles().next().is_none() {
+                return Poll::Ready(());
+            }
+            state.idle_wakers.register(context.waker());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// The addresses that the endpoint's sockets are bound to: first those of the options, in their order, then those
+    /// bound for connections and paths.
+    pub fn local_addrs(&self) -> Vec<SocketAddr> {
+        self.presence.shared.lock().sockets.addresses()
+    }
+
+    /// The first of [`local_addrs`](Self::local_addrs).
+    ///
+    /// # Errors
+    /// The endpoint has no socket yet.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        let first = self.local_addrs().first().copied();
+        first.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the endpoint has no socket yet"))
+    }
+
+    /// Connections that exist, closing ones and unaccepted ones included.
+    pub fn open_connections(&self) -> usize {
+        self.presence.shared.lock().core.handles().count()
+    }
+
+    /// Datagrams that the protocol ignored.
+    pub fn stats(&self) -> EndpointStats {
+        self.presence.shared.lock().core.stats().clone()
+    }
+
+    /// What the sockets sent, received and could not send.
+    pub fn io_stats(&self) -> IoStats {
+        self.presence.shared.lock().io
+    }
+}
+
+/// A connection whose handshake is under way: a future of the connection. Dropping it ends the attempt.
+#[derive(Debug)]
+#[must_use = "the attempt ends when this is dropped"]
+pub struct Connecting {
+    connection: Option<Connection>,
+}
+
+impl Future for Connecting {
+    type Output = Result<Connection, ConnectionError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let connection = self.connection.as_ref().expect("a future is not polled again after it is ready");
+        match connection.poll_connected(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(self.connection.take().expect("it was there a line ago"))),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Async multipath QUIC endpoints on tokio, with several local addresses a connection.
+//!
+//! An [`Endpoint`] owns UDP sockets and one driver task; [`Connection`]s, [`SendStream`]s and [`RecvStream`]s are handles
+//! on state that the driver moves. The protocol itself is in [`transport`], which does no I/O.
+//!
+//! All types are to be used within a tokio runtime with I/O and time enabled. Every future is cancel-safe: dropping one
+//! loses no data, except where its documentation says so.
+
+mod address;
+mod connection;
+mod driver;
+mod endpoint;
+mod error;
+mod options;
+mod paths;
+mod recv_stream;
+mod send_stream;
+mod shared;
+mod slot;
+mod socket;
+mod sockets;
+mod timer;
+
+pub use address::{LocalAddress, LocalAddressError};
+pub use connection::Connection;
+pub use endpoint::{Connecting, Endpoint, EndpointOptions};
+pub use error::{
+    ConnectError, ConnectionError, OpenPathError, PathCommandError, ReadError, ReadToEndError,
+    SendDatagramError, WriteError,
+};
+pub use options::{ChannelOptions, ConnectOptions, OptionsError, PathOptions, parse_hints};
+pub use paths::{PathEvents, PathInfo, PathState};
+pub use recv_stream::RecvStream;
+pub use send_stream::SendStream;
+pub use shared::IoStats;
+
+pub use hvq_transport as transport;
+pub use hvq_transport::connection::{ConnectionStats, Multipath, PathEvent, PathStats, TransportConfig};
+pub use hvq_transport::crypto::session::{ClientTls, Identity, ServerTls, TlsConfigError, Verify};
+pub use hvq_transport::endpoint::{ClientConfig, EndpointConfig, ServerConfig};
+pub use hvq_transport::scheduler::{Hints, Policy, Priority, Sharing};
+pub use hvq_transport::stream::{Direction, StreamId};
+pub use hvq_transport::wire::frame::Status;
+pub use hvq_transport::{Bandwidth, PathId};

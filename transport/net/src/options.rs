@@ -1,0 +1,232 @@
+//! Paths and channels as people write them on a command line.
+
+mod values;
+
+pub use values::parse_hints;
+
+use crate::{Hints, LocalAddress, LocalAddressError};
+use hvq_transport::connection::ChannelHint;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+/// How to connect.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ConnectOptions {
+    /// The server's address.
+    pub remote: SocketAddr,
+    /// The name that its certificate must be for: a host name or an IP address.
+    pub server_name: String,
+    /// Where path 0, which carries the handshake, starts; `None` leaves it to the endpoint.
+    pub local: Option<LocalAddress>,
+    /// What path 0 is called.
+    pub name: Option<String>,
+    /// What is known about the channel of path 0.
+    pub hints: Hints,
+}
+
+impl ConnectOptions {
+    /// To the server at `remote`, whose certificate is for `server_name`, from where the endpoint likes.
+    pub fn new(remote: SocketAddr, server_name: impl Into<String>) -> Self {
+        Self { remote, server_name: server_name.into(), local: None, name: None, hints: Hints::NONE }
+    }
+
+    /// The same over `path`, whose remote address wins if it has one.
+    #[must_use]
+    pub fn over(mut self, path: &PathOptions) -> Self {
+        self.remote = path.remote.unwrap_or(self.remote);
+        self.local = Some(path.local.clone());
+        self.name = Some(path.name.clone());
+        self.hints = path.hints;
+        self
+    }
+}
+
+/// A path to open. Text form: `NAME=LOCAL[>REMOTE][,key=value…]` with the keys of [`parse_hints`], as in
+/// `urllc=127.0.0.1:0>127.0.0.1:4434,rate=2mbit,delay=2.5ms`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PathOptions {
+    /// What people call the path.
+    pub name: String,
+    /// Where it starts.
+    pub local: LocalAddress,
+    /// Where it ends; `None` is where path 0 ends.
+    pub remote: Option<SocketAddr>,
+    /// What is known about its channel.
+    pub hints: Hints,
+}
+
+impl PathOptions {
+    /// A path called `name` from `local` to where path 0 ends, of which nothing is known.
+    pub fn new(name: impl Into<String>, local: impl Into<LocalAddress>) -> Self {
+        Self { name: name.into(), local: local.into(), remote: None, hints: Hints::NONE }
+    }
+
+    /// The same path to `remote`.
+    #[must_use]
+    pub fn to(mut self, remote: SocketAddr) -> Self {
+        self.remote = Some(remote);
+        self
+    }
+
+    /// The same path over a channel of which `hints` are known.
+    #[must_use]
+    pub fn with_hints(mut self, hints: Hints) -> Self {
+        self.hints = hints;
+        self
+    }
+}
+
+/// A listening address that belongs to a channel. Text form: `NAME=LOCAL[,key=value…]`, as in
+/// `embb=10.0.0.1,rate=60mbit,delay=25ms`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ChannelOptions {
+    /// What people call the channel.
+    pub name: String,
+    /// Its address; if that has no port or port 0, the port of the listening socket counts.
+    pub local: LocalAddress,
+    /// What is known about it.
+    pub hints: Hints,
+}
+
+impl ChannelOptions {
+    /// What the transport has to know for paths through the socket that is bound to `bound`, `None` if the socket is not
+    /// of this channel. A socket bound to all addresses serves every channel of its IP version. An interface cannot be
+    /// told from an address, so it matches no socket.
+    pub fn hint_for(&self, bound: SocketAddr) -> Option<ChannelHint> {
+        let local = match self.local {
+            LocalAddress::Ip(address) => SocketAddr::new(address, bound.port()),
+            LocalAddress::Socket(local) if local.port() == 0 => SocketAddr::new(local.ip(), bound.port()),
+            LocalAddress::Socket(local) => local,
+            LocalAddress::Interface(_) => return None,
+        };
+        let within = SocketAddr::new(bound.ip(), local.port()) == bound
+            && bound.ip().is_unspecified()
+            && bound.is_ipv4() == local.is_ipv4();
+        (local == bound || within).then_some(ChannelHint { local, hints: self.hints })
+    }
+}
+
+/// Why text describes no path or channel.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// No `NAME=` in front.
+    #[error("{0:?} does not start with NAME=: expected NAME=LOCAL[>REMOTE][,key=value…]")]
+    NoName(String),
+    /// The local address.
+    #[error("local address: {0}")]
+    Local(#[from] LocalAddressError),
+    /// The remote address.
+    #[error("remote address: {0:?} is not an IP address with a port, such as 192.0.2.1:443")]
+    Remote(String),
+    /// A channel has no remote address.
+    #[error("a channel has no remote address, but {0:?} was given")]
+    RemoteOfChannel(String),
+    /// Not a `key=value`.
+    #[error("{0:?} is not key=value")]
+    NotAPair(String),
+    /// A key that there is not.
+    #[error("unknown key {0:?}: choose from rate, delay, loss, price, shared")]
+    Key(String),
+    /// The same key again.
+    #[error("{0} is given twice")]
+    Repeated(String),
+    /// A value that the key cannot have.
+    #[error("{key}={value:?} is not valid: expected {expected}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// The value as given.
+        value: String,
+        /// What it should look like.
+        expected: &'static str,
+    },
+}
+
+impl FromStr for PathOptions {
+    type Err = OptionsError;
+
+    fn from_str(text: &str) -> Result<Self, OptionsError> {
+        let parts = Parts::of(text)?;
+        let remote = match parts.remote {
+            Some(remote) => Some(remote.parse().map_err(|_| OptionsError::Remote(remote.to_owned()))?),
+            None => None,
+        };
+        Ok(Self { name: parts.name.to_owned(), local: parts.local, remote, hints: parts.hints })
+    }
+}
+
+impl FromStr for ChannelOptions {
+    type Err = OptionsError;
+
+    fn from_str(text: &str) -> Result<Self, OptionsError> {
+        let parts = Parts::of(text)?;
+        if let Some(remote) = parts.remote {
+            return Err(OptionsError::RemoteOfChannel(remote.to_owned()));
+        }
+        Ok(Self { name: parts.name.to_owned(), local: parts.local, hints: parts.hints })
+    }
+}
+
+/// What both forms have in common.
+struct Parts<'a> {
+    name: &'a str,
+    local: LocalAddress,
+    remote: Option<&'a str>,
+    hints: Hints,
+}
+
+impl<'a> Parts<'a> {
+    fn of(text: &'a str) -> Result<Self, OptionsError> {
+        let (addresses, hints) = text.split_once(',').unwrap_or((text, ""));
+        let missing = || OptionsError::NoName(text.to_owned());
+        let (name, addresses) = addresses.split_once('=').ok_or_else(missing)?;
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            return Err(missing());
+        }
+        let (local, remote) = match addresses.split_once('>') {
+            Some((local, remote)) => (local, Some(remote)),
+            None => (addresses, None),
+        };
+        Ok(Self { name, local: local.parse()?, remote, hints: parse_hints(hints)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bandwidth;
+    use std::time::Duration;
+
+    #[test]
+    fn a_path_is_read_with_everything_that_it_may_have() {
+        let path: PathOptions = "urllc=127.0.0.1:0>127.0.0.1:4434,rate=2mbit,delay=2.5ms".parse().unwrap();
+        assert_eq!((path.name.as_str(), path.remote), ("urllc", Some(([127, 0, 0, 1], 4434).into())));
+        assert_eq!(path.local, LocalAddress::Socket(([127, 0, 0, 1], 0).into()));
+        assert_eq!(path.hints.rate, Some(Bandwidth::from_mbit(2)));
+        assert_eq!(path.hints.delay, Some(Duration::from_micros(2500)));
+        let short: PathOptions = "wifi=wlan0".parse().unwrap();
+        assert_eq!(short, PathOptions::new("wifi", LocalAddress::Interface("wlan0".to_owned())));
+    }
+
+    #[test]
+    fn a_channel_has_no_remote_address_and_takes_the_port_of_its_socket() {
+        let channel: ChannelOptions = "embb=10.0.0.1,rate=60mbit".parse().unwrap();
+        let bound = SocketAddr::from(([10, 0, 0, 1], 4433));
+        assert_eq!(channel.hint_for(bound).map(|hint| hint.local), Some(bound));
+        assert_eq!(channel.hint_for(([10, 0, 0, 2], 4433).into()), None);
+        assert_eq!(channel.hint_for(([0, 0, 0, 0], 4433).into()).map(|hint| hint.local), Some(bound));
+        assert_eq!(channel.hint_for("[::]:4433".parse().unwrap()), None);
+        let error = "embb=10.0.0.1>10.0.0.2:1".parse::<ChannelOptions>().unwrap_err();
+        assert_eq!(error, OptionsError::RemoteOfChannel("10.0.0.2:1".to_owned()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = |text: &str| text.parse::<PathOptions>().unwrap_err();
+        assert_eq!(error("127.0.0.1"), OptionsError::NoName("127.0.0.1".to_owned()));
+        assert_eq!(error("=127.0.0.1"), OptionsError::NoName("=127.0.0.1".to_owned()));
+        assert_eq!(error("a=1.2.3.4.5"), OptionsError::Local(LocalAddressError("1.2.3.4.5".to_owned())));
+        assert_eq!(error("a=1.2.3.4>host"), OptionsError::Remote("host".to_owned()));
+        assert_eq!(error("a=1.2.3.4,colour=red"), OptionsError::Key("colour".to_owned()));
+    }
+}

@@ -1,0 +1,213 @@
+//! Paths of a connection: opening them, watching them, and saying what is known about them.
+
+use crate::connection::Connection;
+use crate::slot::PathFate;
+use crate::{Hints, OpenPathError, PathCommandError, PathEvent, PathId, PathOptions, PathStats, Status};
+use hvq_transport::connection::{FourTuple, OpenPathError as Refusal};
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+/// How long [`Connection::open_path`] waits for the peer to permit another path.
+const PERMISSION_PATIENCE: Duration = Duration::from_secs(3);
+/// How long it waits for the validation, which the transport ends itself.
+const VALIDATION_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How far a path has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathState {
+    /// Its validation is under way; data may flow already.
+    Validating,
+    /// The peer answered over it.
+    Validated,
+    /// Its probe timeout fired, and nothing has come over it since.
+    Silent,
+}
+
+/// An open path.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PathInfo {
+    /// The path.
+    pub id: PathId,
+    /// What people call it, if this endpoint opened it or was told by [`Connection::name_path`].
+    pub name: Option<String>,
+    /// How far it has come.
+    pub state: PathState,
+    /// Counters and estimates.
+    pub stats: PathStats,
+}
+
+/// What happens to the paths of a connection from the call of [`Connection::path_events`] on.
+#[derive(Debug)]
+pub struct PathEvents {
+    receiver: Option<broadcast::Receiver<PathEvent>>,
+}
+
+impl PathEvents {
+    /// The next event; `None` once the connection ended. Whoever falls behind by more than 64 events misses the oldest.
+    pub async fn recv(&mut self) -> Option<PathEvent> {
+        let receiver = self.receiver.as_mut()?;
+        loop {
+            match receiver.recv().await {
+                Ok(event) => return Some(event),
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Opens a path (RFC 10069 §3.1), and waits until the peer has answered over it. Data may flow before. Only a client
+    /// opens paths. Dropping the future leaves the path open.
+    ///
+    /// # Errors
+    /// See [`OpenPathError`]: among others, the peer permits no further path within three seconds, or nothing comes back.
+    pub async fn open_path(&self, options: PathOptions) -> Result<PathId, OpenPathError> {
+        let path = self.start_path(options).await?;
+        self.path_validated(path).await?;
+        Ok(path)
+    }
+
+    /// Opens a path and returns as soon as it is there, so that data flows while its validation goes on. Waits until
+    /// the peer permits the path, at most three seconds.
+    ///
+    /// # Errors
+    /// See [`OpenPathError`].
+    pub async fn start_path(&self, options: PathOptions) -> Result<PathId, OpenPathError> {
+        let opened = poll_fn(|context| self.poll_start_path(context, &options));
+        match tokio::time::timeout(PERMISSION_PATIENCE, opened).await {
+            Ok(result) => result,
+            // The last try tells what is missing.
+            Err(_) => self.try_start_path(&options),
+        }
+    }
+
+    /// Waits until the peer has answered over `path`.
+    ///
+    /// # Errors
+    /// See [`OpenPathError`].
+    pub async fn path_validated(&self, path: PathId) -> Result<(), OpenPathError> {
+        let validated = poll_fn(|context| self.poll_path_validated(context, path));
+        let late = OpenPathError::TimedOut { path, after: VALIDATION_PATIENCE };
+        tokio::time::timeout(VALIDATION_PATIENCE, validated).await.unwrap_or(Err(late))
+    }
+
+    fn poll_start_path(
+        &self,
+        context: &mut Context<'_>,
+        options: &PathOptions,
+    ) -> Poll<Result<PathId, OpenPathError>> {
+        // Registered before the attempt, so that no event in between is missed.
+        self.reference().look(|_, slot| slot.path_wakers.register(context.waker()));
+        match self.try_start_path(options) {
+            Err(OpenPathError::Refused(Refusal::NoConnectionId | Refusal::LimitReached)) => Poll::Pending,
+            result => Poll::Ready(result),
+        }
+    }
+
+    fn try_start_path(&self, options: &PathOptions) -> Result<PathId, OpenPathError> {
+        let remote = options.remote.unwrap_or_else(|| self.remote_address());
+        let (shared, handle) = (self.reference().shared(), self.reference().handle());
+        let now = shared.now();
+        let mut state = shared.lock();
+        let state = &mut *state;
+        let slot = state.slots.get_mut(&handle).expect("a slot lives as long as its reference");
+        slot.check_open()?;
+        let core = state.core.connection(handle).ok_or(Refusal::NotConnected)?;
+        let bind = |source| OpenPathError::Bind { local: options.local.clone(), source };
+        let socket = state.sockets.obtain(Some(&options.local), remote).map_err(bind)?;
+        let tuple = FourTuple { local: socket.source_for(remote), remote };
+        let opened = core.open_path(tuple, now);
+        // A refused attempt too may have something to send: that it was blocked (RFC 10069 §4.6).
+        if let Ok(path) = opened {
+            if options.hints != Hints::NONE && core.set_hints(path, options.hints).is_err() {
+                tracing::debug!(%path, "a path that was just opened takes no hints");
+            }
+            slot.fates.insert(path, PathFate::Validating);
+            slot.names.insert(path, options.name.clone());
+            state.sockets.hold(&socket, handle);
+        }
+        state.sockets.release_unused();
+        state.wake_driver();
+        Ok(opened?)
+    }
+
+    fn poll_path_validated(
+        &self,
+        context: &mut Context<'_>,
+        path: PathId,
+    ) -> Poll<Result<(), OpenPathError>> {
+        self.reference().look(|_, slot| {
+            match slot.fates.get(&path) {
+                Some(PathFate::Validated | PathFate::Silent) => return Poll::Ready(Ok(())),
+                Some(PathFate::Unreachable) => return Poll::Ready(Err(OpenPathError::Unreachable(path))),
+                Some(&PathFate::Abandoned { code }) => {
+                    return Poll::Ready(Err(OpenPathError::Abandoned { path, code }));
+                }
+                Some(PathFate::Validating) | None => {}
+            }
+            slot.check_open()?;
+            slot.path_wakers.register(context.waker());
+            Poll::Pending
+        })
+    }
+
+    /// The open paths, by ID; those of the end once the connection ended.
+    pub fn paths(&self) -> Vec<PathInfo> {
+        self.reference().look(|core, slot| {
+            let mut paths: Vec<_> =
+                slot.stats(core).paths.into_iter().map(|stats| slot.path_info(stats)).collect();
+            paths.sort_by_key(|path| path.id);
+            paths
+        })
+    }
+
+    /// One open path.
+    pub fn path(&self, id: PathId) -> Option<PathInfo> {
+        self.paths().into_iter().find(|path| path.id == id)
+    }
+
+    /// Gives up a path with an error code for the peer, 0 for none (RFC 10069 §3.4). What was in flight on it is sent on
+    /// other paths.
+    ///
+    /// # Errors
+    /// The path is not open, or the last one.
+    pub fn abandon_path(&self, id: PathId, code: u64) -> Result<(), PathCommandError> {
+        self.reference().command(|access| {
+            let core = access.core.ok_or(PathCommandError::UnknownPath)?;
+            core.abandon_path(id, code, access.now)
+        })
+    }
+
+    /// Tells the peer whether it should use a path (RFC 10069 §3.3).
+    ///
+    /// # Errors
+    /// The path is not open.
+    pub fn set_path_status(&self, id: PathId, status: Status) -> Result<(), PathCommandError> {
+        self.reference()
+            .command(|access| access.core.ok_or(PathCommandError::UnknownPath)?.set_path_status(id, status))
+    }
+
+    /// Says what is known about the channel of a path.
+    ///
+    /// # Errors
+    /// The path is not open.
+    pub fn set_hints(&self, id: PathId, hints: Hints) -> Result<(), PathCommandError> {
+        self.reference()
+            .command(|access| access.core.ok_or(PathCommandError::UnknownPath)?.set_hints(id, hints))
+    }
+
+    /// Gives a path the name under which [`paths`](Self::paths) lists it; the peer does not learn it.
+    pub fn name_path(&self, id: PathId, name: impl Into<String>) {
+        let name = name.into();
+        self.reference().look(|_, slot| slot.names.insert(id, name));
+    }
+
+    /// What happens to paths from now on.
+    pub fn path_events(&self) -> PathEvents {
+        PathEvents { receiver: self.reference().look(|_, slot| slot.subscribe()) }
+    }
+}

@@ -1,0 +1,190 @@
+//! The receiving half of a stream.
+
+use crate::connection::Connection;
+use crate::{ReadError, ReadToEndError, StreamId};
+use bytes::{Bytes, BytesMut};
+use hvq_transport::stream::{ReadError as Refusal, ReadOutcome};
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// Bytes that [`RecvStream::read_to_end`] asks for at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// The receiving half of a stream. Dropping it before its end asks the peer to stop sending, with code 0
+/// (RFC 9000 §3.5).
+#[derive(Debug)]
+pub struct RecvStream {
+    connection: Connection,
+    id: StreamId,
+    end: Option<ReceiveEnd>,
+}
+
+/// How a stream ended, remembered because the transport forgets it with the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ReceiveEnd {
+    Finished,
+    Reset(u64),
+    Stopped,
+}
+
+impl RecvStream {
+    pub(crate) fn new(connection: Connection, id: StreamId) -> Self {
+        Self { connection, id, end: None }
+    }
+
+    /// The stream's ID.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Reads what is there into `buffer`, and returns how many bytes that are; `None` at the end of the stream. Waits
+    /// while nothing is there.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub async fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, ReadError> {
+        let chunk = self.read_chunk(buffer.len()).await?;
+        Ok(chunk.map(|chunk| {
+            // A chunk is never longer than asked for.
+            buffer.iter_mut().zip(&chunk).for_each(|(place, byte)| *place = *byte);
+            chunk.len()
+        }))
+    }
+
+    /// Takes at most `most` bytes that are there without copying them; `None` at the end of the stream. Waits while
+    /// nothing is there.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub async fn read_chunk(&mut self, most: usize) -> Result<Option<Bytes>, ReadError> {
+        poll_fn(|context| self.poll_read_chunk(context, most)).await
+    }
+
+    /// Reads the rest of the stream, which must not have more than `limit` bytes. Not cancel-safe: what was read is lost
+    /// if the future is dropped.
+    ///
+    /// # Errors
+    /// See [`ReadToEndError`]. A stream that is too long is left where reading stopped.
+    pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadToEndError> {
+        let mut data = BytesMut::new();
+        while let Some(chunk) = self.read_chunk(CHUNK).await? {
+            if chunk.len() > limit - data.len() {
+                return Err(ReadToEndError::TooLong(limit));
+            }
+            data.extend_from_slice(&chunk);
+        }
+        Ok(data.into())
+    }
+
+    /// [`read_chunk`](Self::read_chunk) for those who poll.
+    pub fn poll_read_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+        most: usize,
+    ) -> Poll<Result<Option<Bytes>, ReadError>> {
+        match self.end {
+            Some(ReceiveEnd::Finished) => return Poll::Ready(Ok(None)),
+            Some(ReceiveEnd::Reset(code)) => return Poll::Ready(Err(ReadError::Reset(code))),
+            Some(ReceiveEnd::Stopped) => return Poll::Ready(Err(ReadError::Stopped)),
+            None => {}
+        }
+        let id = self.id;
+        let outcome = self.connection.reference().command(|mut access| {
+            // What arrived before the connection ended can still be read.
+            match access.core.as_deref_mut().map(|core| core.read(id, most)) {
+                Some(Ok(ReadOutcome::Blocked)) | None => {}
+                Some(outcome) => return Poll::Ready(Ok(outcome)),
+            }
+            access.open()?;
+            access.slot.receivers.insert(id, context.waker().clone());
+            Poll::Pending
+        });
+        match outcome {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(lost)) => Poll::Ready(Err(ReadError::ConnectionLost(lost))),
+            Poll::Ready(Ok(outcome)) => Poll::Ready(self.interpret(outcome)),
+        }
+    }
+
+    fn interpret(&mut self, outcome: Result<ReadOutcome, Refusal>) -> Result<Option<Bytes>, ReadError> {
+        match outcome {
+            Ok(ReadOutcome::Data(data)) => Ok(Some(data)),
+            Ok(ReadOutcome::Finished | ReadOutcome::Blocked) => {
+                self.end = Some(ReceiveEnd::Finished);
+                Ok(None)
+            }
+            Err(Refusal::Reset(code)) => {
+                self.end = Some(ReceiveEnd::Reset(code));
+                Err(ReadError::Reset(code))
+            }
+            Err(Refusal::Stopped | Refusal::UnknownStream) => {
+                self.end = Some(ReceiveEnd::Stopped);
+                Err(ReadError::Stopped)
+            }
+        }
+    }
+
+    /// Discards the rest of the stream, and asks the peer to stop sending it, with a code for its application
+    /// (RFC 9000 §3.5). Does nothing if the stream already ended.
+    pub fn stop(&mut self, code: u64) {
+        if self.end.is_some() {
+            return;
+        }
+        self.end = Some(ReceiveEnd::Stopped);
+        self.stop_unless_done(code);
+    }
+
+    fn stop_unless_done(&self, code: u64) {
+        self.connection.reference().command(|mut access| {
+            access.slot.receivers.remove(&self.id);
+            if let Ok(core) = access.open()
+                && core.stop(self.id, code).is_err()
+            {
+                tracing::trace!(id = %self.id, "a stream that is stopped had ended");
+            }
+        });
+    }
+
+    /// Waits until the peer resets the stream (`Some` of its code) or it ends otherwise (`None`). Data that arrives
+    /// meanwhile is discarded.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn received_reset(&mut self) -> Result<Option<u64>, ReadError> {
+        loop {
+            match self.read_chunk(CHUNK).await {
+                Ok(Some(_)) => {}
+                Ok(None) | Err(ReadError::Stopped) => return Ok(None),
+                Err(ReadError::Reset(code)) => return Ok(Some(code)),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        if self.end.is_none() {
+            self.stop_unless_done(0);
+        }
+    }
+}
+
+impl AsyncRead for RecvStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let chunk = self.get_mut().poll_read_chunk(context, buffer.remaining());
+        chunk.map(|result| {
+            if let Some(chunk) = result? {
+                buffer.put_slice(&chunk);
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,235 @@
+//! The sending half of a stream.
+
+use crate::connection::Connection;
+use crate::slot::SendEnd;
+use crate::{Priority, StreamId, WriteError};
+use bytes::Bytes;
+use hvq_transport::connection::Connection as Core;
+use hvq_transport::stream::WriteError as Refusal;
+use hvq_transport::time::Instant;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::AsyncWrite;
+
+/// The sending half of a stream. Dropping it finishes the stream, unless it was finished or reset before: the peer then
+/// gets everything that was written.
+///
+/// As [`AsyncWrite`], flushing does nothing (data leaves as soon as it may) and shutting down finishes the stream.
+#[derive(Debug)]
+pub struct SendStream {
+    connection: Connection,
+    id: StreamId,
+}
+
+impl SendStream {
+    pub(crate) fn new(connection: Connection, id: StreamId) -> Self {
+        Self { connection, id }
+    }
+
+    /// The stream's ID.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Writes the first part of `data` that fits, and returns its length in bytes, never 0 unless `data` is empty. Waits
+    /// while nothing fits.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
+        poll_fn(|context| self.poll_write_some(context, data)).await
+    }
+
+    /// Writes all of `data`. If the future is dropped before, an unknown part is written.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn write_all(&mut self, mut data: &[u8]) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            let written = self.write(data).await?;
+            data = data.get(written..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Writes all of `data` without copying it. If the future is dropped before, an unknown part is written.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn write_chunk(&mut self, mut data: Bytes) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            poll_fn(|context| self.poll_write_chunk(context, &mut data)).await?;
+        }
+        Ok(())
+    }
+
+    /// [`write`](Self::write) for those who poll.
+    pub fn poll_write_some(
+        &mut self,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        let id = self.id;
+        self.poll_command(context, |core| core.write(id, data))
+    }
+
+    /// Writes the first part of `data` that fits, takes it off `data`, and returns its length in bytes.
+    pub fn poll_write_chunk(
+        &mut self,
+        context: &mut Context<'_>,
+        data: &mut Bytes,
+    ) -> Poll<Result<usize, WriteError>> {
+        let id = self.id;
+        let written = self.poll_command(context, |core| core.write_bytes(id, data.clone()));
+        if let Poll::Ready(Ok(written)) = &written {
+            *data = data.split_off(*written);
+        }
+        written
+    }
+
+    /// Marks what was written so far as the end of a message: bytes that are of use to the peer's application only
+    /// together. The scheduler tries to have the message complete early, within `deadline` from now if there is one.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub fn end_message(&mut self, deadline: Option<Duration>) -> Result<(), WriteError> {
+        let id = self.id;
+        self.command(|core, now| core.end_message(id, deadline.map(|deadline| now + deadline)))
+    }
+
+    /// Sets the priority of what is sent on the stream (RFC 9218); 3, not incremental, by default.
+    pub fn set_priority(&self, priority: Priority) {
+        let id = self.id;
+        self.connection.reference().command(|access| {
+            access.slot.sender(id).priority = priority;
+            if let Some(core) = access.core {
+                core.set_priority(id, priority);
+            }
+        });
+    }
+
+    /// The priority as it was set.
+    pub fn priority(&self) -> Priority {
+        self.connection.reference().look(|_, slot| slot.sender(self.id).priority)
+    }
+
+    /// Ends the stream behind what was written. The peer gets all of it, even if this is dropped.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub fn finish(&mut self) -> Result<(), WriteError> {
+        let id = self.id;
+        self.command(|core, _| core.finish(id))?;
+        self.note_end(SendEnd::Finished);
+        Ok(())
+    }
+
+    /// Abandons the stream with a code for the peer's application (RFC 9000 §19.4): what it has not yet got, it will not
+    /// get.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
+        let id = self.id;
+        self.command(|core, _| core.reset(id, code))?;
+        self.note_end(SendEnd::Reset);
+        Ok(())
+    }
+
+    /// Waits until the peer has everything that was written and finished (`None`), or has stopped reading (`Some` of its
+    /// code).
+    ///
+    /// # Errors
+    /// The stream was reset here, or the connection ended.
+    pub async fn stopped(&mut self) -> Result<Option<u64>, WriteError> {
+        poll_fn(|context| self.poll_stopped(context)).await
+    }
+
+    /// [`stopped`](Self::stopped) for those who poll.
+    pub fn poll_stopped(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<u64>, WriteError>> {
+        let id = self.id;
+        self.connection.reference().look(|_, slot| {
+            let sender = slot.sender(id);
+            match sender.end {
+                Some(SendEnd::Delivered) => return Poll::Ready(Ok(None)),
+                Some(SendEnd::Stopped(code)) => return Poll::Ready(Ok(Some(code))),
+                Some(SendEnd::Reset) => return Poll::Ready(Err(WriteError::Closed)),
+                Some(SendEnd::Finished) | None => sender.end_wakers.register(context.waker()),
+            }
+            slot.check_open()?;
+            Poll::Pending
+        })
+    }
+
+    fn command<T>(
+        &self,
+        command: impl FnOnce(&mut Core, Instant) -> Result<T, Refusal>,
+    ) -> Result<T, WriteError> {
+        self.connection.reference().command(|mut access| {
+            let now = access.now;
+            let result = command(access.open()?, now);
+            result.map_err(|refusal| access.slot.sender(self.id).explain(refusal))
+        })
+    }
+
+    fn poll_command<T>(
+        &self,
+        context: &mut Context<'_>,
+        command: impl FnOnce(&mut Core) -> Result<T, Refusal>,
+    ) -> Poll<Result<T, WriteError>> {
+        self.connection.reference().command(|mut access| {
+            let result = command(access.open()?);
+            let sender = access.slot.sender(self.id);
+            match result {
+                Ok(value) => Poll::Ready(Ok(value)),
+                Err(Refusal::Blocked) => {
+                    sender.writer = Some(context.waker().clone());
+                    Poll::Pending
+                }
+                Err(refusal) => Poll::Ready(Err(sender.explain(refusal))),
+            }
+        })
+    }
+
+    fn note_end(&self, end: SendEnd) {
+        self.connection.reference().look(|_, slot| slot.sender(self.id).note_end(end));
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        let id = self.id;
+        self.connection.reference().command(|mut access| {
+            let ended = access.slot.sender(id).end.is_some();
+            access.slot.remove_sender(id);
+            // The connection or the peer may have ended the stream before: then there is nothing to finish.
+            if !ended
+                && let Ok(core) = access.open()
+                && core.finish(id).is_err()
+            {
+                tracing::trace!(%id, "a stream that is dropped had ended");
+            }
+        });
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        self.get_mut().poll_write_some(context, data).map_err(io::Error::from)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut().finish() {
+            // Shutting down twice is no error for users of the trait.
+            Ok(()) | Err(WriteError::Closed) => Poll::Ready(Ok(())),
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The state that handles and the driver share, behind one lock.
+
+use crate::slot::{Phase, Slot, Usage, Wakers};
+use crate::sockets::Sockets;
+use crate::{ConnectOptions, ConnectionError, Hints, PathId};
+use hvq_transport::connection::{Event, FourTuple, Role, Transmit};
+use hvq_transport::endpoint::{ConnectionHandle, Endpoint as Core, Output};
+use hvq_transport::time::{Deadline, Instant};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+/// What the sockets of an endpoint did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IoStats {
+    /// Datagrams handed to the network.
+    pub datagrams_sent: u64,
+    /// Bytes of UDP payload in them.
+    pub bytes_sent: u64,
+    /// System calls that handed them over.
+    pub send_calls: u64,
+    /// Datagrams received.
+    pub datagrams_received: u64,
+    /// Bytes of UDP payload in them.
+    pub bytes_received: u64,
+    /// System calls that received.
+    pub receive_calls: u64,
+    /// Batches that the system refused to send, as if the network had lost them: no route, too large, no buffers …
+    pub send_errors: u64,
+    /// Batches dropped because the socket took nothing for too long, or is gone.
+    pub send_drops: u64,
+}
+
+/// What the driver should do after a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Progress {
+    /// There is more to do at once.
+    More,
+    /// Nothing until input arrives or the deadline passes.
+    Idle(Option<Deadline>),
+    /// Nobody is left who could want anything.
+    Finished,
+}
+
+/// Whether the endpoint takes part in anything new.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    /// It connects and accepts.
+    Open,
+    /// It only goes on with what there is.
+    Closed,
+    /// The driver is gone.
+    Dead,
+}
+
+/// Whether the application still has a handle on the endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Presence {
+    Held,
+    Dropped,
+}
+
+/// The lock, and the clock that the protocol's time is read from.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    started: std::time::Instant,
+}
+
+impl Shared {
+    /// The state of an endpoint whose time begins now.
+    pub(crate) fn new(core: Core, sockets: Sockets) -> Self {
+        let state = State {
+            core,
+            sockets,
+            slots: HashMap::new(),
+            accepted: VecDeque::new(),
+            accept_wakers: Wakers::default(),
+            idle_wakers: Wakers::default(),
+            io: IoStats::default(),
+            driver: None,
+            standing: Standing::Open,
+            presence: Presence::Held,
+        };
+        Self { state: Mutex::new(state), started: std::time::Instant::now() }
+    }
+
+    /// The state. A panic elsewhere does not keep the others from it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Now, since the endpoint's start.
+    pub(crate) fn now(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// Everything that an endpoint is.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) core: Core,
+    pub(crate) sockets: Sockets,
+    pub(crate) slots: HashMap<ConnectionHandle, Slot>,
+    pub(crate) accept_wakers: Wakers,
+    pub(crate) idle_wakers: Wakers,
+    pub(crate) io: IoStats,
+    accepted: VecDeque<ConnectionHandle>,
+    driver: Option<Waker>,
+    standing: Standing,
+    presence: Presence,
+}
+
+impl State {
+    /// Whether connections may be started.
+    pub(crate) fn is_open(&self) -> bool {
+        self.standing == Standing::Open
+    }
+
+    /// Whether nothing moves any more.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.standing == Standing::Dead
+    }
+
+    /// Has the driver look at what a command changed.
+    pub(crate) fn wake_driver(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+
+    /// Has the driver's task woken by the next command.
+    pub(crate) fn register_driver(&mut self, waker: &Waker) {
+        self.driver = Some(waker.clone());
+    }
+
+    /// A connection that this endpoint started over `tuple`.
+    pub(crate) fn adopt(&mut self, handle: ConnectionHandle, tuple: FourTuple, options: &ConnectOptions) {
+        let mut slot = Slot::new(Role::Client, tuple);
+        if let Some(name) = &options.name {
+            slot.names.insert(PathId::ZERO, name.clone());
+        }
+        self.slots.insert(handle, slot);
+        if options.hints != Hints::NONE
+            && let Some(connection) = self.core.connection(handle)
+            && connection.set_hints(PathId::ZERO, options.hints).is_err()
+        {
+            tracing::debug!("path 0 of a connection that was just started takes no hints");
+        }
+    }
+
+    /// The next connection of a peer, which the caller makes a reference to.
+    pub(crate) fn take_accepted(&mut self) -> Option<ConnectionHandle> {
+        let handle = self.accepted.pop_front()?;
+        self.slots.get_mut(&handle)?.usage = Usage::Both;
+        Some(handle)
+    }
+
+    /// The application dropped its last handle on a connection.
+    pub(crate) fn drop_reference(&mut self, handle: ConnectionHandle, now: Instant) {
+        let Some(slot) = self.slots.get_mut(&handle) else { return };
+        if slot.usage == Usage::Application || self.standing == Standing::Dead {
+            self.slots.remove(&handle);
+            return;
+        }
+        slot.usage = Usage::Protocol;
+        if let Some(connection) = self.core.connection(handle) {
+            connection.close(0, b"", now);
+        }
+        self.wake_driver();
+    }
+
+    /// Closes all connections, and takes part in nothing new.
+    pub(crate) fn close(&mut self, code: u64, reason: &[u8], now: Instant) {
+        self.retire();
+        let handles: Vec<_> = self.core.handles().collect();
+        for handle in handles {
+            if let Some(connection) = self.core.connection(handle) {
+                connection.close(code, reason, now);
+            }
+        }
+        self.reject_unaccepted();
+        self.wake_driver();
+    }
+
+    /// The application dropped its last handle on the endpoint: connections that it never saw are closed.
+    pub(crate) fn abandon(&mut self, now: Instant) {
+        self.presence = Presence::Dropped;
+        self.retire();
+        let unseen: Vec<_> = self.core.handles().filter(|handle| !self.is_seen(*handle)).collect();
+        for handle in unseen {
+            if let Some(connection) = self.core.connection(handle) {
+                connection.close(0, b"", now);
+            }
+        }
+        self.reject_unaccepted();
+        self.wake_driver();
+    }
+
+    fn is_seen(&self, handle: ConnectionHandle) -> bool {
+        self.slots.get(&handle).is_some_and(|slot| slot.usage != Usage::Unaccepted)
+    }
+
+    fn retire(&mut self) {
+        if self.standing == Standing::Open {
+            self.standing = Standing::Closed;
+        }
+        self.core.set_server(None);
+        self.accept_wakers.wake();
+    }
+
+    fn reject_unaccepted(&mut self) {
+        for handle in self.accepted.drain(..) {
+            if let Some(slot) = self.slots.get_mut(&handle) {
+                slot.usage = Usage::Protocol;
+            }
+        }
+    }
+
+    /// Takes at most `most` outputs of the protocol: transmits go to `transmits`, events to those who wait for them.
+    pub(crate) fn drive(&mut self, now: Instant, most: usize, transmits: &mut Vec<Transmit>) -> Progress {
+        for _ in 0..most {
+            match self.core.poll(now) {
+                Output::Transmit(transmit) => transmits.push(transmit),
+                Output::Event(handle, event) => self.on_event(handle, event, now),
+                Output::Idle(deadline) => return self.rest(deadline),
+            }
+        }
+        Progress::More
+    }
+
+    fn rest(&mut self, deadline: Option<Deadline>) -> Progress {
+        let is_idle = self.core.handles().next().is_none();
+        if is_idle {
+            self.idle_wakers.wake();
+        }
+        if is_idle && self.presence == Presence::Dropped {
+            Progress::Finished
+        } else {
+            Progress::Idle(deadline)
+        }
+    }
+
+    fn on_event(&mut self, handle: ConnectionHandle, event: Event, now: Instant) {
+        if event == Event::Connected && !self.slots.contains_key(&handle) {
+            self.on_incoming(handle, now);
+        }
+        let is_over = event == Event::Forgotten;
+        if let Some(slot) = self.slots.get_mut(&handle) {
+            slot.on_event(event, self.core.get(handle));
+        }
+        if is_over {
+            self.on_forgotten(handle);
+        }
+    }
+
+    /// A peer completed its handshake.
+    fn on_incoming(&mut self, handle: ConnectionHandle, now: Instant) {
+        let Some(connection) = self.core.connection(handle) else { return };
+        let Some(first) = connection.path_stats(PathId::ZERO) else { return };
+        let mut slot = Slot::new(Role::Server, first.tuple);
+        if self.standing == Standing::Open {
+            self.accepted.push_back(handle);
+            self.accept_wakers.wake();
+        } else {
+            connection.close(0, b"", now);
+            slot.usage = Usage::Protocol;
+        }
+        self.slots.insert(handle, slot);
+    }
+
+    fn on_forgotten(&mut self, handle: ConnectionHandle) {
+        self.sockets.release(handle);
+        let Some(slot) = self.slots.get_mut(&handle) else { return };
+        match slot.usage {
+            Usage::Both | Usage::Application => {
+                if !matches!(slot.phase, Phase::Closed(_)) {
+                    slot.end(ConnectionError::LocallyClosed { code: 0 }, None);
+                }
+                slot.usage = Usage::Application;
+            }
+            Usage::Protocol => {
+                self.slots.remove(&handle);
+            }
+            Usage::Unaccepted => {
+                self.accepted.retain(|other| *other != handle);
+                self.slots.remove(&handle);
+            }
+        }
+    }
+
+    /// The driver ends, in order or because the runtime shuts down: nothing moves any more.
+    pub(crate) fn die(&mut self) {
+        self.standing = Standing::Dead;
+        self.sockets.clear();
+        self.accepted.clear();
+        self.slots.retain(|_, slot| !matches!(slot.usage, Usage::Protocol | Usage::Unaccepted));
+        for slot in self.slots.values_mut() {
+            slot.end(ConnectionError::LocallyClosed { code: 0 }, None);
+        }
+        self.accept_wakers.wake();
+        self.idle_wakers.wake();
+    }
+}

@@ -1,0 +1,342 @@
+//! What this crate knows of one connection beside the protocol: who waits for what, and what was said already.
+
+use crate::{
+    ConnectionError, ConnectionStats, Direction, PathEvent, PathId, PathInfo, PathState, PathStats, Priority,
+    StreamId, WriteError,
+};
+use hvq_transport::connection::Event;
+use hvq_transport::connection::{Connection as Core, FourTuple, Role};
+use hvq_transport::scheduler::Standing;
+use hvq_transport::stream::{StreamEvent, WriteError as Refusal};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::task::Waker;
+use tokio::sync::broadcast;
+
+/// Path events that a subscriber may be behind.
+const PATH_EVENT_BACKLOG: usize = 64;
+
+/// Tasks that wait for the same thing.
+#[derive(Debug, Default)]
+pub(crate) struct Wakers(Vec<Waker>);
+
+impl Wakers {
+    /// Has `waker` woken once.
+    pub(crate) fn register(&mut self, waker: &Waker) {
+        if !self.0.iter().any(|known| known.will_wake(waker)) {
+            self.0.push(waker.clone());
+        }
+    }
+
+    /// Wakes all.
+    pub(crate) fn wake(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
+    }
+}
+
+/// Where the connection stands for the application.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// The handshake is under way.
+    Handshaking,
+    /// Data flows.
+    Established,
+    /// It ended.
+    Closed(ConnectionError),
+}
+
+/// Who still uses the slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Usage {
+    /// The protocol; the application may accept it.
+    Unaccepted,
+    /// The application and the protocol.
+    Both,
+    /// The application dropped its last handle; the protocol still closes.
+    Protocol,
+    /// The protocol forgot the connection; the application still has handles.
+    Application,
+}
+
+/// How the sending half of a stream ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SendEnd {
+    /// Finished here; the peer does not have all of it yet.
+    Finished,
+    /// The peer has all of it.
+    Delivered,
+    /// The peer stopped reading, with this code.
+    Stopped(u64),
+    /// Reset here.
+    Reset,
+}
+
+/// The sending half of a stream that the application holds.
+#[derive(Debug, Default)]
+pub(crate) struct Sender {
+    /// Who waits for room.
+    pub(crate) writer: Option<Waker>,
+    /// Who waits for the end.
+    pub(crate) end_wakers: Wakers,
+    /// How it ended.
+    pub(crate) end: Option<SendEnd>,
+    /// Its priority as set.
+    pub(crate) priority: Priority,
+}
+
+impl Sender {
+    /// The stream ends so, unless more is known already.
+    pub(crate) fn note_end(&mut self, end: SendEnd) {
+        let is_news = match self.end {
+            None => true,
+            Some(SendEnd::Finished) => end != SendEnd::Finished,
+            Some(SendEnd::Delivered | SendEnd::Stopped(_) | SendEnd::Reset) => false,
+        };
+        if is_news {
+            self.end = Some(end);
+            self.end_wakers.wake();
+            if let Some(writer) = self.writer.take() {
+                writer.wake();
+            }
+        }
+    }
+
+    /// Why the transport refused to write.
+    pub(crate) fn explain(&self, refusal: Refusal) -> WriteError {
+        match (refusal, self.end) {
+            (Refusal::Stopped(code), _) | (_, Some(SendEnd::Stopped(code))) => WriteError::Stopped(code),
+            (Refusal::UnknownStream | Refusal::Finished | Refusal::Blocked, _) => WriteError::Closed,
+        }
+    }
+}
+
+/// How far a path has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PathFate {
+    /// Opened.
+    Validating,
+    /// The peer answered over it.
+    Validated,
+    /// It answered once, and does not any more.
+    Silent,
+    /// Nothing ever came back.
+    Unreachable,
+    /// Given up, with this code.
+    Abandoned {
+        /// The code of PATH_ABANDON.
+        code: u64,
+    },
+}
+
+/// One connection of an endpoint.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) role: Role,
+    pub(crate) phase: Phase,
+    pub(crate) usage: Usage,
+    pub(crate) alpn: Option<Vec<u8>>,
+    pub(crate) server_name: Option<String>,
+    pub(crate) first_remote: SocketAddr,
+    pub(crate) connected_wakers: Wakers,
+    pub(crate) closed_wakers: Wakers,
+    pub(crate) datagram_wakers: Wakers,
+    pub(crate) path_wakers: Wakers,
+    pub(crate) fates: HashMap<PathId, PathFate>,
+    pub(crate) names: HashMap<PathId, String>,
+    pub(crate) receivers: HashMap<StreamId, Waker>,
+    open_wakers: [Wakers; 2],
+    accept_wakers: [Wakers; 2],
+    senders: HashMap<StreamId, Sender>,
+    path_events: Option<broadcast::Sender<PathEvent>>,
+    last_stats: ConnectionStats,
+}
+
+impl Slot {
+    /// A connection over `tuple` whose handshake is under way.
+    pub(crate) fn new(role: Role, tuple: FourTuple) -> Self {
+        Self {
+            role,
+            phase: Phase::Handshaking,
+            usage: if role == Role::Client { Usage::Both } else { Usage::Unaccepted },
+            alpn: None,
+            server_name: None,
+            first_remote: tuple.remote,
+            connected_wakers: Wakers::default(),
+            closed_wakers: Wakers::default(),
+            datagram_wakers: Wakers::default(),
+            path_wakers: Wakers::default(),
+            fates: HashMap::new(),
+            names: HashMap::new(),
+            receivers: HashMap::new(),
+            open_wakers: <[Wakers; 2]>::default(),
+            accept_wakers: <[Wakers; 2]>::default(),
+            senders: HashMap::new(),
+            path_events: Some(broadcast::Sender::new(PATH_EVENT_BACKLOG)),
+            last_stats: ConnectionStats { paths: Vec::new(), frames: Vec::new(), dropped: 0 },
+        }
+    }
+
+    /// Why the connection is not usable, if it is not.
+    pub(crate) fn check_open(&self) -> Result<(), ConnectionError> {
+        match &self.phase {
+            Phase::Closed(error) => Err(error.clone()),
+            Phase::Handshaking | Phase::Established => Ok(()),
+        }
+    }
+
+    /// Who waits to open a stream of `direction`.
+    pub(crate) fn open_wakers(&mut self, direction: Direction) -> &mut Wakers {
+        &mut self.open_wakers[index(direction)]
+    }
+
+    /// Who waits for a stream of `direction` from the peer.
+    pub(crate) fn accept_wakers(&mut self, direction: Direction) -> &mut Wakers {
+        &mut self.accept_wakers[index(direction)]
+    }
+
+    /// The application holds the sending half of stream `id` from here on, which may have ended before.
+    pub(crate) fn add_sender(&mut self, id: StreamId, end: Option<SendEnd>) {
+        self.senders.insert(id, Sender { end, ..Sender::default() });
+    }
+
+    /// The sending half of stream `id`, which the application holds.
+    pub(crate) fn sender(&mut self, id: StreamId) -> &mut Sender {
+        self.senders.entry(id).or_default()
+    }
+
+    /// The application dropped the sending half of stream `id`.
+    pub(crate) fn remove_sender(&mut self, id: StreamId) {
+        self.senders.remove(&id);
+    }
+
+    /// Counters now, or at the end.
+    pub(crate) fn stats(&self, core: Option<&Core>) -> ConnectionStats {
+        match (core, &self.phase) {
+            (Some(core), Phase::Handshaking | Phase::Established) => core.stats(),
+            _ => self.last_stats.clone(),
+        }
+    }
+
+    /// What the application is told of an open path.
+    pub(crate) fn path_info(&self, stats: PathStats) -> PathInfo {
+        let state = match stats.standing {
+            Standing::Unvalidated => PathState::Validating,
+            Standing::Silent => PathState::Silent,
+            Standing::Available | Standing::Backup => PathState::Validated,
+        };
+        PathInfo { id: stats.id, name: self.names.get(&stats.id).cloned(), state, stats }
+    }
+
+    /// Path events from here on, `None` once the connection ended.
+    pub(crate) fn subscribe(&self) -> Option<broadcast::Receiver<PathEvent>> {
+        self.path_events.as_ref().map(broadcast::Sender::subscribe)
+    }
+
+    /// Takes note of an event, and wakes those who waited for it. `core` is the connection that it is of.
+    pub(crate) fn on_event(&mut self, event: Event, core: Option<&Core>) {
+        match event {
+            Event::Connected => {
+                self.phase = Phase::Established;
+                self.alpn = core.and_then(Core::alpn);
+                self.server_name = core.and_then(Core::server_name);
+                self.connected_wakers.wake();
+                self.path_wakers.wake();
+            }
+            Event::Confirmed => self.path_wakers.wake(),
+            Event::Stream(event) => self.on_stream(event),
+            Event::DatagramReceived => self.datagram_wakers.wake(),
+            Event::Path(event) => self.on_path(event),
+            Event::Closed(error) => self.end(error, core),
+            Event::Forgotten => {}
+        }
+    }
+
+    /// The connection ended: everybody is woken to learn why.
+    pub(crate) fn end(&mut self, error: ConnectionError, core: Option<&Core>) {
+        if matches!(self.phase, Phase::Closed(_)) {
+            return;
+        }
+        if let Some(core) = core {
+            self.last_stats = core.stats();
+        }
+        self.phase = Phase::Closed(error);
+        self.path_events = None;
+        for wakers in [
+            &mut self.connected_wakers,
+            &mut self.closed_wakers,
+            &mut self.datagram_wakers,
+            &mut self.path_wakers,
+        ] {
+            wakers.wake();
+        }
+        self.open_wakers.iter_mut().chain(&mut self.accept_wakers).for_each(Wakers::wake);
+        self.receivers.drain().for_each(|(_, waker)| waker.wake());
+        for sender in self.senders.values_mut() {
+            sender.end_wakers.wake();
+            if let Some(writer) = sender.writer.take() {
+                writer.wake();
+            }
+        }
+    }
+
+    fn on_stream(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Opened { direction } => self.accept_wakers(direction).wake(),
+            StreamEvent::Available { direction } => self.open_wakers(direction).wake(),
+            StreamEvent::Readable(id) => {
+                if let Some(waker) = self.receivers.remove(&id) {
+                    waker.wake();
+                }
+            }
+            StreamEvent::Writable(id) => {
+                if let Some(waker) = self.senders.get_mut(&id).and_then(|sender| sender.writer.take()) {
+                    waker.wake();
+                }
+            }
+            StreamEvent::Finished(id) => {
+                if let Some(sender) = self.senders.get_mut(&id) {
+                    sender.note_end(SendEnd::Delivered);
+                }
+            }
+            StreamEvent::Stopped { id, code } => {
+                if let Some(sender) = self.senders.get_mut(&id) {
+                    sender.note_end(SendEnd::Stopped(code));
+                }
+            }
+        }
+    }
+
+    fn on_path(&mut self, event: PathEvent) {
+        let news = match event {
+            PathEvent::Opened(id) => Some((id, PathFate::Validating)),
+            PathEvent::Validated(id) => Some((id, PathFate::Validated)),
+            PathEvent::Answering(id) => {
+                (self.fates.get(&id) == Some(&PathFate::Silent)).then_some((id, PathFate::Validated))
+            }
+            PathEvent::ValidationFailed(id) => Some((id, PathFate::Unreachable)),
+            PathEvent::Silent(id) => {
+                (self.fates.get(&id) == Some(&PathFate::Validated)).then_some((id, PathFate::Silent))
+            }
+            PathEvent::Abandoned { path, code } => Some((path, PathFate::Abandoned { code })),
+            PathEvent::PeerStatus(..) | PathEvent::Available => None,
+        };
+        if let Some((id, fate)) = news {
+            // That nothing came back says more than that the path was abandoned for it.
+            if self.fates.get(&id) != Some(&PathFate::Unreachable) {
+                self.fates.insert(id, fate);
+            }
+        }
+        if let Some(events) = &self.path_events {
+            // It is no error that nobody listens.
+            let _listeners = events.send(event).unwrap_or_default();
+        }
+        self.path_wakers.wake();
+    }
+}
+
+fn index(direction: Direction) -> usize {
+    match direction {
+        Direction::Bidirectional => 0,
+        Direction::Unidirectional => 1,
+    }
+}

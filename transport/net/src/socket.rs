@@ -1,0 +1,228 @@
+//! One UDP socket with segmentation offload both ways, ECN, and the addresses of each datagram.
+
+use crate::shared::IoStats;
+use crate::sockets::Source;
+use bytes::BytesMut;
+use hvq_transport::connection::{Datagram, Ecn, Transmit};
+use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, Type};
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::task::{Context, Poll};
+use tokio::io::Interest;
+
+/// Bytes of the kernel's buffers that are asked for, each way; it gives what its limits allow.
+const BUFFER: usize = 4 << 20;
+/// Bytes of the largest datagram, or batch of equal ones, that the kernel hands over.
+const LARGEST: usize = 1 << 16;
+
+/// A UDP socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    io: tokio::net::UdpSocket,
+    features: UdpSocketState,
+    local: SocketAddr,
+    device: Option<String>,
+    source: Source,
+}
+
+impl Socket {
+    /// A socket bound to `address`, and to the interface `device`. To be called within a tokio runtime.
+    pub(crate) fn bind(address: SocketAddr, device: Option<&str>, source: Source) -> io::Result<Self> {
+        let socket = socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if let Some(device) = device {
+            bind_device(&socket, device)?;
+        }
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        for result in [socket.set_recv_buffer_size(BUFFER), socket.set_send_buffer_size(BUFFER)] {
+            if let Err(error) = result {
+                tracing::debug!(%address, %error, "the socket keeps its small buffer");
+            }
+        }
+        let socket = UdpSocket::from(socket);
+        let local = socket.local_addr()?;
+        let features = UdpSocketState::new((&socket).into())?;
+        let io = tokio::net::UdpSocket::from_std(socket)?;
+        Ok(Self { io, features, local, device: device.map(str::to_owned), source })
+    }
+
+    /// The address that it is bound to.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The interface that it is bound to.
+    pub(crate) fn device(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+
+    /// What the protocol calls this end of a path to `remote`.
+    pub(crate) fn source_for(&self, remote: SocketAddr) -> SocketAddr {
+        if !self.pins() {
+            return self.local;
+        }
+        let address = route(remote).unwrap_or(self.local.ip());
+        SocketAddr::new(address, self.local.port())
+    }
+
+    /// Whether datagrams from `local` leave through this socket.
+    pub(crate) fn sends_from(&self, local: SocketAddr) -> bool {
+        self.local == local
+            || self.pins() && self.local.port() == local.port() && self.local.is_ipv4() == local.is_ipv4()
+    }
+
+    /// Whether each datagram has its own local address.
+    fn pins(&self) -> bool {
+        self.source == Source::Pinned && self.local.ip().is_unspecified()
+    }
+
+    /// Ready when the socket may take datagrams again.
+    pub(crate) fn poll_send_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.io.poll_send_ready(context).map(|_error_shows_at_the_next_send| ())
+    }
+
+    /// Sends `transmit` from byte `offset` on; returns how far it came if the socket takes no more now. What the system
+    /// refuses otherwise is dropped and counted: to the protocol it is lost by the network.
+    pub(crate) fn send(
+        &self,
+        transmit: &Transmit,
+        mut offset: usize,
+        stats: &mut IoStats,
+    ) -> Result<(), usize> {
+        while let Some(rest) = transmit.bytes.get(offset..).filter(|rest| !rest.is_empty()) {
+            let segment = transmit.segment.unwrap_or(rest.len()).max(1);
+            let most = segment.saturating_mul(self.features.max_gso_segments().max(1));
+            let batch = rest.get(..most).unwrap_or(rest);
+            let segments = batch.len().div_ceil(segment);
+            match self.send_batch(transmit, batch, (segments > 1).then_some(segment)) {
+                Ok(()) => {
+                    stats.send_calls += 1;
+                    stats.datagrams_sent += segments as u64;
+                    stats.bytes_sent += batch.len() as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(offset),
+                // The driver of the network card refused the batch: from here on there are none.
+                Err(_) if segments > 1 && self.features.max_gso_segments() <= 1 => continue,
+                Err(error) => {
+                    stats.send_errors += 1;
+                    tracing::debug!(local = %transmit.local, remote = %transmit.remote, %error, "not sent");
+                }
+            }
+            offset += batch.len();
+        }
+        Ok(())
+    }
+
+    fn send_batch(
+        &self,
+        transmit: &Transmit,
+        contents: &[u8],
+        segment_size: Option<usize>,
+    ) -> io::Result<()> {
+        let from = transmit.local.ip();
+        let batch = quinn_udp::Transmit {
+            destination: transmit.remote,
+            ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
+            contents,
+            segment_size,
+            src_ip: (self.pins() && !from.is_unspecified()).then_some(from),
+        };
+        self.io.try_io(Interest::WRITABLE, || self.features.try_send((&self.io).into(), &batch))
+    }
+
+    /// Receives what is there, at most one batch, into `datagrams`. Pending if nothing is there.
+    pub(crate) fn poll_receive(
+        &self,
+        context: &mut Context<'_>,
+        buffers: &mut Buffers,
+        datagrams: &mut Vec<Datagram>,
+    ) -> Poll<()> {
+        loop {
+            if self.io.poll_recv_ready(context).is_pending() {
+                return Poll::Pending;
+            }
+            let received = {
+                let (mut slices, metas) = buffers.slices();
+                let receive = || self.features.recv((&self.io).into(), &mut slices, metas);
+                self.io.try_io(Interest::READABLE, receive)
+            };
+            match received {
+                Ok(count) => {
+                    buffers.split(count, |meta| self.arrived_at(meta), datagrams);
+                    return Poll::Ready(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // An ICMP message about an earlier datagram, for instance: no reason to end anything.
+                Err(error) => {
+                    tracing::debug!(local = %self.local, %error, "receiving failed");
+                    return Poll::Ready(());
+                }
+            }
+        }
+    }
+
+    fn arrived_at(&self, meta: &RecvMeta) -> SocketAddr {
+        match meta.dst_ip {
+            Some(address) if self.pins() => SocketAddr::new(address, self.local.port()),
+            _ => self.local,
+        }
+    }
+}
+
+/// Where batches are received, before they are copied out in their true size.
+pub(crate) struct Buffers {
+    bytes: Box<[u8]>,
+    metas: [RecvMeta; quinn_udp::BATCH_SIZE],
+}
+
+impl Buffers {
+    /// Room for one batch.
+    pub(crate) fn new() -> Self {
+        let bytes = vec![0; LARGEST * quinn_udp::BATCH_SIZE].into_boxed_slice();
+        Self { bytes, metas: [RecvMeta::default(); quinn_udp::BATCH_SIZE] }
+    }
+
+    fn slices(&mut self) -> (Vec<IoSliceMut<'_>>, &mut [RecvMeta]) {
+        (self.bytes.chunks_mut(LARGEST).map(IoSliceMut::new).collect(), &mut self.metas)
+    }
+
+    /// Cuts the first `count` buffers into datagrams.
+    fn split(&self, count: usize, local: impl Fn(&RecvMeta) -> SocketAddr, datagrams: &mut Vec<Datagram>) {
+        for (meta, buffer) in self.metas.iter().zip(self.bytes.chunks(LARGEST)).take(count) {
+            let mut bytes = BytesMut::from(buffer.get(..meta.len).unwrap_or(buffer));
+            let stride = meta.stride.max(1);
+            let ecn = Ecn::from_bits(meta.ecn.map_or(0, |ecn| ecn as u8));
+            while !bytes.is_empty() {
+                let one = bytes.split_to(stride.min(bytes.len()));
+                datagrams.push(Datagram { local: local(meta), remote: meta.addr, ecn, bytes: one });
+            }
+        }
+    }
+}
+
+/// The local address that the kernel would choose towards `remote`.
+fn route(remote: SocketAddr) -> io::Result<IpAddr> {
+    let any: IpAddr =
+        if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let probe = UdpSocket::bind(SocketAddr::new(any, 0))?;
+    // Connecting a UDP socket sends nothing.
+    probe.connect(remote)?;
+    Ok(probe.local_addr()?.ip())
+}
+
+#[cfg(target_os = "linux")]
+fn bind_device(socket: &socket2::Socket, device: &str) -> io::Result<()> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("interface {device}: {error}"));
+    socket.bind_device(Some(device.as_bytes())).map_err(named)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_device(_socket: &socket2::Socket, device: &str) -> io::Result<()> {
+    let reason =
+        format!("interface {device}: only Linux binds sockets to interfaces; give an address of it instead");
+    Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+}
+
+#[cfg(test)]
+mod tests;

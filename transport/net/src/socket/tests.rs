@@ -1,0 +1,85 @@
+use super::*;
+use std::future::poll_fn;
+
+fn loopback() -> Socket {
+    Socket::bind(([127, 0, 0, 1], 0).into(), None, Source::Routed).expect("binds")
+}
+
+fn transmit(from: &Socket, to: &Socket, bytes: Vec<u8>, segment: Option<usize>) -> Transmit {
+    let remote = SocketAddr::new([127, 0, 0, 1].into(), to.local().port());
+    Transmit { local: from.local(), remote, ecn: Ecn::Ect0, bytes, segment }
+}
+
+async fn send(socket: &Socket, transmit: &Transmit) -> IoStats {
+    let (mut stats, mut offset) = (IoStats::default(), 0);
+    while let Err(reached) = socket.send(transmit, offset, &mut stats) {
+        offset = reached;
+        poll_fn(|context| socket.poll_send_ready(context)).await;
+    }
+    stats
+}
+
+async fn receive(socket: &Socket, wanted: usize) -> Vec<Datagram> {
+    let (mut buffers, mut datagrams) = (Buffers::new(), Vec::new());
+    while datagrams.len() < wanted {
+        poll_fn(|context| socket.poll_receive(context, &mut buffers, &mut datagrams)).await;
+    }
+    datagrams
+}
+
+#[tokio::test]
+async fn a_batch_arrives_as_its_segments_with_their_ecn_mark() {
+    let (a, b) = (loopback(), loopback());
+    let bytes: Vec<u8> = (0..2500u32).map(|i| (i / 1000) as u8).collect();
+    let stats = send(&a, &transmit(&a, &b, bytes, Some(1000))).await;
+    assert_eq!((stats.datagrams_sent, stats.bytes_sent), (3, 2500));
+    let datagrams = receive(&b, 3).await;
+    let sizes: Vec<_> = datagrams.iter().map(|datagram| datagram.bytes.len()).collect();
+    assert_eq!(sizes, [1000, 1000, 500]);
+    for (i, datagram) in datagrams.iter().enumerate() {
+        assert!(datagram.bytes.iter().all(|byte| usize::from(*byte) == i));
+        assert_eq!((datagram.local, datagram.remote, datagram.ecn), (b.local(), a.local(), Ecn::Ect0));
+    }
+}
+
+#[tokio::test]
+async fn what_the_system_refuses_is_counted_and_dropped() {
+    let (a, b) = (loopback(), loopback());
+    let stats = send(&a, &transmit(&a, &b, vec![0; 65_535], None)).await;
+    assert_eq!((stats.send_errors, stats.datagrams_sent), (1, 0));
+    let stats = send(&a, &transmit(&a, &b, b"still works".to_vec(), None)).await;
+    assert_eq!((stats.send_errors, stats.datagrams_sent), (0, 1));
+    assert_eq!(&receive(&b, 1).await[0].bytes[..], b"still works");
+}
+
+#[tokio::test]
+async fn a_server_bound_to_all_addresses_answers_from_the_one_it_was_asked_at() {
+    let server = Socket::bind(([0, 0, 0, 0], 0).into(), None, Source::Pinned).expect("binds");
+    let client = loopback();
+    let asked = SocketAddr::new([127, 0, 0, 5].into(), server.local().port());
+    let question = Transmit { remote: asked, ..transmit(&client, &server, b"?".to_vec(), None) };
+    send(&client, &question).await;
+    let question = receive(&server, 1).await.remove(0);
+    assert_eq!(question.local, asked);
+    assert!(server.sends_from(asked));
+    let answer = Transmit {
+        local: question.local,
+        remote: question.remote,
+        ecn: Ecn::NotEct,
+        bytes: b"!".to_vec(),
+        segment: None,
+    };
+    send(&server, &answer).await;
+    assert_eq!(receive(&client, 1).await[0].remote, asked);
+}
+
+#[tokio::test]
+async fn a_client_bound_to_all_addresses_keeps_one_name_for_its_end() {
+    let client = Socket::bind(([0, 0, 0, 0], 0).into(), None, Source::Routed).expect("binds");
+    assert_eq!(client.source_for(([127, 0, 0, 1], 9).into()), client.local());
+    let server = loopback();
+    send(&server, &transmit(&server, &client, b"x".to_vec(), None)).await;
+    assert_eq!(receive(&client, 1).await[0].local, client.local());
+    let pinned = Socket::bind(([0, 0, 0, 0], 0).into(), None, Source::Pinned).expect("binds");
+    assert_eq!(pinned.source_for(([127, 0, 0, 1], 9).into()).ip(), IpAddr::from([127, 0, 0, 1]));
+}

@@ -1,0 +1,203 @@
+//! Endpoints that fail, end, and leave nothing behind.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use common::{NAME, Pair, Pki, echo, local, transport, within};
+use hvq::transport::error::ErrorCode;
+use hvq::{ClientConfig, ClientTls, ConnectError, ConnectionError, Endpoint, Identity, Verify};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[tokio::test]
+async fn a_certificate_of_another_authority_is_refused_with_a_reason() {
+    let server = Endpoint::server(Pki::new().server(transport()), &[local("127.0.0.1:0")]).unwrap();
+    let client = Endpoint::client(&[]).unwrap();
+    let connecting = client.connect(Pki::new().client(transport()), server.local_addrs()[0], NAME).unwrap();
+    let error = within(connecting).await.unwrap_err();
+    let ConnectionError::Transport(error) = error else { panic!("{error}") };
+    assert!((0x100..0x200).contains(&error.code.0), "{error}");
+    assert!(error.to_string().contains("certificate"), "{error}");
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_refused() {
+    let pki = Pki::new();
+    let server = Endpoint::server(pki.server(transport()), &[local("127.0.0.1:0")]).unwrap();
+    let client = Endpoint::client(&[]).unwrap();
+    let connecting = client.connect(pki.client(transport()), server.local_addrs()[0], "other.test").unwrap();
+    let error = within(connecting).await.unwrap_err();
+    assert!(matches!(&error, ConnectionError::Transport(_)), "{error}");
+    let error = client.connect(pki.client(transport()), server.local_addrs()[0], "").unwrap_err();
+    assert!(matches!(error, ConnectError::Transport(_)), "{error}");
+    within(client.wait_idle()).await;
+    assert_eq!(client.local_addrs(), []);
+}
+
+#[tokio::test]
+async fn a_client_that_shares_no_protocol_with_the_server_learns_so() {
+    let pki = Pki::new();
+    let server = Endpoint::server(pki.server(transport()), &[local("127.0.0.1:0")]).unwrap();
+    let client = Endpoint::client(&[]).unwrap();
+    let tls = ClientTls::builder().alpn(["other"]).verify(Verify::Insecure).build().unwrap();
+    let config = ClientConfig { tls, transport: Arc::new(transport()) };
+    let error = within(client.connect(config, server.local_addrs()[0], NAME).unwrap()).await.unwrap_err();
+    let ConnectionError::PeerTransport(error) = error else { panic!("{error}") };
+    // RFC 9001 §8.1: no_application_protocol, alert 120.
+    assert_eq!(error.code, ErrorCode::crypto(120));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_a_timeout() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut hasty = transport();
+    hasty.handshake_timeout = Duration::from_millis(300);
+    let client = Endpoint::client(&[]).unwrap();
+    let connecting = client.connect(Pki::new().client(hasty), silent.local_addr().unwrap(), NAME).unwrap();
+    let error = within(connecting).await.unwrap_err();
+    assert_eq!(error, ConnectionError::HandshakeTimeout);
+    assert_eq!(std::io::Error::from(hvq::WriteError::from(error)).kind(), std::io::ErrorKind::TimedOut);
+    within(client.wait_idle()).await;
+}
+
+#[tokio::test]
+async fn a_port_that_nobody_listens_on_is_a_timeout_too() {
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut hasty = transport();
+    hasty.handshake_timeout = Duration::from_millis(300);
+    let client = Endpoint::client(&[]).unwrap();
+    let error = within(client.connect(Pki::new().client(hasty), closed, NAME).unwrap()).await.unwrap_err();
+    assert_eq!(error, ConnectionError::HandshakeTimeout);
+}
+
+#[tokio::test]
+async fn a_peer_that_falls_silent_ends_the_connection_by_the_idle_timeout() {
+    let mut short = transport();
+    short.idle_timeout = Duration::from_millis(300);
+    let pair = Pair::with(short, transport()).await;
+    assert_eq!(within(pair.near.closed()).await, ConnectionError::IdleTimeout);
+    within(pair.client.wait_idle()).await;
+}
+
+#[tokio::test]
+async fn dropping_the_last_handle_closes_with_code_zero() {
+    let pair = Pair::new().await;
+    let stream = within(pair.near.open_uni()).await.unwrap();
+    drop(pair.near);
+    let early = tokio::time::timeout(Duration::from_millis(50), pair.far.closed()).await;
+    assert!(early.is_err(), "a stream keeps the connection");
+    drop(stream);
+    let closed = within(pair.far.closed()).await;
+    assert_eq!(closed, ConnectionError::PeerApplication { code: 0, reason: String::new() });
+}
+
+#[tokio::test]
+async fn dropping_an_attempt_ends_it() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let client = Endpoint::client(&[]).unwrap();
+    drop(client.connect(Pki::new().client(transport()), silent.local_addr().unwrap(), NAME).unwrap());
+    within(client.wait_idle()).await;
+    assert_eq!((client.open_connections(), client.local_addrs().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn closing_an_endpoint_closes_its_connections_and_accepts_no_more() {
+    let pair = Pair::new().await;
+    let server = pair.server.clone();
+    let accepting = tokio::spawn(async move { server.accept().await.is_none() });
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    pair.server.close(9, b"going home");
+    assert!(within(accepting).await.unwrap());
+    let closed = within(pair.near.closed()).await;
+    assert_eq!(closed, ConnectionError::PeerApplication { code: 9, reason: "going home".to_owned() });
+    let refused = pair.server.connect(pair.pki.client(transport()), pair.server_addr(), NAME);
+    assert!(matches!(refused, Err(ConnectError::EndpointClosed)));
+    within(async { tokio::join!(pair.server.wait_idle(), pair.client.wait_idle()) }).await;
+}
+
+#[tokio::test]
+async fn a_server_that_stops_listening_goes_on_with_what_it_has() {
+    let pair = Pair::new().await;
+    let _echo = echo(pair.far.clone());
+    pair.server.set_server(None);
+    let mut hasty = transport();
+    hasty.handshake_timeout = Duration::from_millis(200);
+    let late = pair.client.connect(pair.pki.client(hasty), pair.server_addr(), NAME).unwrap();
+    assert_eq!(within(late).await.unwrap_err(), ConnectionError::HandshakeTimeout);
+    let (mut send, mut receive) = within(pair.near.open_bi()).await.unwrap();
+    send.write_all(b"still there").await.unwrap();
+    send.finish().unwrap();
+    assert_eq!(within(receive.read_to_end(100)).await.unwrap(), b"still there");
+}
+
+#[tokio::test]
+async fn dropped_endpoints_leave_no_task_and_no_socket() {
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let before = metrics.num_alive_tasks();
+    let pair = Pair::new().await;
+    let address = pair.server_addr();
+    assert_eq!(metrics.num_alive_tasks(), before + 2);
+    let Pair { server, client, near, far, .. } = pair;
+    drop((server, client));
+    // Connections go on without the handles of their endpoints.
+    let mut send = within(near.open_uni()).await.unwrap();
+    send.write_all(b"x").await.unwrap();
+    within(far.accept_uni()).await.unwrap();
+    drop((send, near, far));
+    within(async {
+        while metrics.num_alive_tasks() > before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    std::net::UdpSocket::bind(address).expect("the server's socket is closed");
+}
+
+#[test]
+fn handles_that_outlive_the_runtime_report_errors_instead_of_hanging() {
+    let build = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = build();
+    let pair = runtime.block_on(Pair::new());
+    drop(runtime);
+    let Pair { near, server, .. } = pair;
+    let later = build();
+    later.block_on(async {
+        within(near.closed()).await;
+        assert!(within(near.open_uni()).await.is_err());
+        assert!(within(server.accept()).await.is_none());
+        within(server.wait_idle()).await;
+    });
+}
+
+#[tokio::test]
+async fn endpoints_that_cannot_be_made_say_why() {
+    let pki = Pki::new();
+    let error = Endpoint::server(pki.server(transport()), &[]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    let first = Endpoint::client(&[local("127.0.0.1:0")]).unwrap();
+    let taken = first.local_addr().unwrap();
+    let error = Endpoint::client(&[taken.into()]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+    assert!(error.to_string().contains(&taken.to_string()), "{error}");
+    let identity = Identity::Pem { chain: b"no certificate".to_vec(), key: Vec::new() };
+    assert!(hvq::ServerTls::builder(identity).alpn(["x"]).build().is_err());
+}
+
+#[tokio::test]
+async fn garbage_does_not_disturb_an_endpoint() {
+    let pair = Pair::new().await;
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for length in [1, 20, 1200, 9000] {
+        for first in [0x00, 0x40, 0xc0, 0xff] {
+            stranger.send_to(&vec![first; length], pair.server_addr()).unwrap();
+        }
+    }
+    let _echo = echo(pair.far.clone());
+    let (mut send, mut receive) = within(pair.near.open_bi()).await.unwrap();
+    send.write_all(b"fine").await.unwrap();
+    send.finish().unwrap();
+    assert_eq!(within(receive.read_to_end(100)).await.unwrap(), b"fine");
+    assert!(pair.server.stats().dropped.values().sum::<u64>() > 0);
+    assert!(pair.server.io_stats().datagrams_received > 16);
+}
