@@ -191,6 +191,12 @@ impl Datagrams {
         Some((frame, Receipt::Datagram(number)))
     }
 
+    /// Drops the datagram that [`Self::peek`] shows: no path carries it.
+    pub fn discard(&mut self) {
+        self.pop();
+        self.stats.lost += 1;
+    }
+
     /// A DATAGRAM frame arrived. If the queue is full, the oldest datagrams give way.
     pub fn on_datagram(&mut self, data: Bytes) -> Result<(), TransportError> {
         // RFC 9221 §3. The frame has a type of one byte and perhaps a length, which is not known any more.

@@ -11,6 +11,8 @@ use smallvec::SmallVec;
 
 /// Bytes of a PATH_ACK frame with a few ranges.
 const TYPICAL: usize = 24;
+/// Acknowledgements of other paths that a path carries at most before it is asked whether they arrive.
+const STEERED_UNPROBED: u8 = 4;
 /// Bytes that an acknowledgement takes at most of a packet that carries other things.
 const LARGEST: usize = 400;
 
@@ -41,7 +43,8 @@ impl Connection {
         for of in self.acknowledgeable(|received| received.pending()) {
             let item = self.item(Content::Acknowledgement { of }, TYPICAL, pass.now);
             let Choice::On(index, _) = self.ask(&item, pass) else { continue };
-            let fits = pass.lanes.get(index).is_some_and(|lane| lane.open.is_some() && lane.room() >= TYPICAL);
+            let fits =
+                pass.lanes.get(index).is_some_and(|lane| lane.open.is_some() && lane.room() >= TYPICAL);
             if fits {
                 self.write_acknowledgement(pass, index, of);
             }
@@ -60,6 +63,20 @@ impl Connection {
         let room = self.prepare(pass, index, TYPICAL).min(LARGEST);
         let Some((frame, receipt)) = self.build_acknowledgement(of, room, pass.now) else { return };
         self.put(pass, index, &frame, Some(receipt));
+        self.probe_return_path(pass, index, of);
+    }
+
+    /// Acknowledgements are never acknowledged themselves: a path that carries those of other paths and nothing else
+    /// would not be missed if it died. Every few of them a PING asks whether they arrive, so that a silent path is
+    /// found out within one probe timeout. Far fewer PINGs leave than arrive, so two endpoints never keep each other busy.
+    fn probe_return_path(&mut self, pass: &mut Pass, index: usize, of: PathId) {
+        let Some(carrier) = pass.views.get(index).map(|view| view.id).filter(|id| *id != of) else { return };
+        let Some(path) = self.paths.get_mut(carrier) else { return };
+        path.steered_acknowledgements = path.steered_acknowledgements.saturating_add(1);
+        if path.steered_acknowledgements >= STEERED_UNPROBED && !path.sent.has_ack_eliciting_in_flight() {
+            path.steered_acknowledgements = 0;
+            self.put(pass, index, &Frame::Ping, None);
+        }
     }
 
     /// The ACK or PATH_ACK frame for packets of `of` (RFC 10069 §4.1: either form means path 0, the new one is preferred).

@@ -2,7 +2,7 @@
 
 use crate::connection::Connection;
 use crate::connection::control::Control;
-use crate::connection::pass::Pass;
+use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::delivery::Receipt;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
@@ -82,7 +82,7 @@ impl Connection {
             let bytes = self.handshake.post.pending_bytes().min(1000);
             let item = self.item(Content::Handshake, bytes, pass.now);
             let Choice::On(index, _) = self.single(&item, pass) else { return };
-            let room = self.prepare(pass, index, 64);
+            let room = self.prepare(pass, index, LEAST_ROOM);
             let Some((frame, receipt)) = self.handshake.post.next_frame(room) else { return };
             self.put(pass, index, &frame, Some(receipt));
         }
@@ -91,7 +91,9 @@ impl Connection {
     /// As [`Self::ask`], for content that is sent once: of several paths the first is taken.
     fn single(&mut self, item: &Item, pass: &Pass) -> Choice {
         match self.ask(item, pass) {
-            Choice::OnEach(set) => set.iter().next().map_or(Choice::Wait, |index| Choice::On(index, item.bytes)),
+            Choice::OnEach(set) => {
+                set.iter().next().map_or(Choice::Wait, |index| Choice::On(index, item.bytes))
+            }
             choice => choice,
         }
     }
@@ -113,7 +115,10 @@ impl Connection {
         match self.ask(&item, pass) {
             Choice::On(index, _) => self.write_copy(pass, index, &control.frame, control.receipt.clone()),
             Choice::OnEach(set) => {
-                set.iter().filter(|i| self.write_copy(pass, *i, &control.frame, control.receipt.clone())).count() > 0
+                set.iter()
+                    .filter(|i| self.write_copy(pass, *i, &control.frame, control.receipt.clone()))
+                    .count()
+                    > 0
             }
             Choice::Wait => false,
         }
@@ -142,7 +147,14 @@ impl Connection {
                 Choice::Wait => return,
             };
             let room = self.prepare(pass, first, waiting.bytes + 4);
-            let Some((frame, receipt)) = self.datagrams.take(room) else { return };
+            if room == 0 {
+                return;
+            }
+            let Some((frame, receipt)) = self.datagrams.take(room) else {
+                // It does not fit into a packet of its own on this path, and a DATAGRAM frame is never divided.
+                self.datagrams.discard();
+                continue;
+            };
             self.put(pass, first, &frame, Some(receipt.clone()));
             if let Choice::OnEach(set) = choice {
                 for index in set.iter().filter(|index| *index != first) {
@@ -188,7 +200,9 @@ impl Connection {
             Choice::OnEach(set) => {
                 let mut indices = set.iter();
                 let Some(first) = indices.next() else { return false };
-                let Some((frame, receipt)) = self.write_stream(pass, first, &item, item.bytes) else { return false };
+                let Some((frame, receipt)) = self.write_stream(pass, first, &item, item.bytes) else {
+                    return false;
+                };
                 for index in indices {
                     self.write_copy(pass, index, &frame, Some(receipt.clone()));
                 }
@@ -207,7 +221,8 @@ impl Connection {
     ) -> Option<(Frame, Receipt)> {
         let Content::Stream { id } = item.content else { return None };
         let id = crate::stream::StreamId(id);
-        let room = self.prepare(pass, index, item.bytes.min(most) + STREAM_HEADER);
+        let least = item.bytes.min(most).saturating_add(STREAM_HEADER).min(LEAST_ROOM);
+        let room = self.prepare(pass, index, least);
         let (frame, receipt) = self.streams.take(id, room, most)?;
         let bytes = self.put(pass, index, &frame, Some(receipt.clone()));
         if let Some(view) = pass.views.get(index) {

@@ -13,8 +13,8 @@ use crate::error::{ConnectionError, Dropped, PacketError};
 use crate::handshake::crypto_stream::CryptoStream;
 use crate::handshake::parameters::SeenIds;
 use crate::handshake::{EarlySpace, Handshake, LevelKeys, PendingSecrets};
-use crate::path::local_ids::{IdSource, LocalIds};
 use crate::path::amplification::Amplification;
+use crate::path::local_ids::{IdSource, LocalIds};
 use crate::path::path::Path;
 use crate::path::paths::Paths;
 use crate::path::remote_ids::RemoteIds;
@@ -170,7 +170,11 @@ impl Connection {
     }
 
     /// Version Negotiation: the server speaks no version of ours (RFC 9000 §6.2).
-    pub(super) fn on_version_negotiation(&mut self, versions: &[Version], now: Instant) -> Result<(), PacketError> {
+    pub(super) fn on_version_negotiation(
+        &mut self,
+        versions: &[Version],
+        now: Instant,
+    ) -> Result<(), PacketError> {
         let unexpected = self.role == Role::Server
             || self.handshake_ids.remote_is_final
             || self.handshake.seen.retry_source.is_some()
@@ -202,7 +206,6 @@ fn first_handshake(role: Role, session: Session, ids: InitialIds, deadline: Inst
         deadline,
     }
 }
-
 
 fn first_paths(role: Role, config: &TransportConfig, birth: &Birth) -> Paths {
     let size = config.datagram_size;

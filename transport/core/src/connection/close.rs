@@ -51,8 +51,7 @@ impl Connection {
             return;
         }
         let reason = truncated(error.reason.as_bytes());
-        let frame =
-            ConnectionClose::Transport { code: error.code, frame_type: error.frame_type, reason };
+        let frame = ConnectionClose::Transport { code: error.code, frame_type: error.frame_type, reason };
         self.events.push_back(Event::Closed(ConnectionError::Transport(error)));
         self.start_closing(frame, now);
     }

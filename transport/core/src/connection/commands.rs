@@ -105,6 +105,9 @@ impl Connection {
         priority: Priority,
         deadline: Option<Instant>,
     ) -> Result<u64, DatagramError> {
+        if let Some(max) = self.max_datagram_size().filter(|max| data.len() > *max) {
+            return Err(DatagramError::TooLarge { max });
+        }
         self.datagrams.send(data, priority, deadline)
     }
 

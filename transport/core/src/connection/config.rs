@@ -96,7 +96,11 @@ impl TransportConfig {
 
     /// The hints for paths from `local`, or none.
     pub fn hints_for(&self, local: SocketAddr) -> Hints {
-        self.channels.iter().find(|channel| channel.local == local).map(|channel| channel.hints).unwrap_or_default()
+        self.channels
+            .iter()
+            .find(|channel| channel.local == local)
+            .map(|channel| channel.hints)
+            .unwrap_or_default()
     }
 
     /// The transport parameters that say all this to the peer (RFC 9000 §18.2); connection IDs are added by the handshake.

@@ -36,7 +36,6 @@ impl ControlQueue {
         self.waiting.is_empty()
     }
 
-
     /// Appends a frame.
     pub fn push(&mut self, frame: Frame, receipt: Option<Receipt>) {
         self.waiting.push_back(Control { frame, receipt, history: History::Fresh });

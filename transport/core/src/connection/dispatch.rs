@@ -11,15 +11,19 @@ use crate::wire::frame::{Ack, ConnectionClose, Crypto, Frame};
 
 impl Connection {
     /// Hands `frame` to its owner.
-    pub(super) fn on_frame(&mut self, origin: &Origin, frame: Frame, now: Instant) -> Result<(), TransportError> {
+    pub(super) fn on_frame(
+        &mut self,
+        origin: &Origin,
+        frame: Frame,
+        now: Instant,
+    ) -> Result<(), TransportError> {
         let frame_type = frame.frame_type();
         self.counters.count_received(origin.path, frame.kind());
         if let Some(tracer) = &mut self.tracer {
             tracer.record(now, &TraceEvent::FrameReceived { path: origin.path, kind: frame.kind() });
         }
-        self.dispatch(origin, frame, now).map_err(|error| {
-            if error.frame_type == 0 { error.in_frame(frame_type) } else { error }
-        })
+        self.dispatch(origin, frame, now)
+            .map_err(|error| if error.frame_type == 0 { error.in_frame(frame_type) } else { error })
     }
 
     fn dispatch(&mut self, origin: &Origin, frame: Frame, now: Instant) -> Result<(), TransportError> {

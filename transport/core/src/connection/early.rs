@@ -54,12 +54,19 @@ impl Connection {
         }
     }
 
-    fn write_early(&mut self, level: Level, bytes: &mut Vec<u8>, size: usize, now: Instant) -> Option<EarlyPacket> {
+    fn write_early(
+        &mut self,
+        level: Level,
+        bytes: &mut Vec<u8>,
+        size: usize,
+        now: Instant,
+    ) -> Option<EarlyPacket> {
         let ids = (self.handshake_ids.remote, self.handshake_ids.local);
         let token = self.handshake.token.clone();
-        let room_in_window = self.paths.get(PathId::ZERO).is_some_and(|path| {
-            path.sent.in_flight() < path.route.controller.window()
-        });
+        let room_in_window = self
+            .paths
+            .get(PathId::ZERO)
+            .is_some_and(|path| path.sent.in_flight() < path.route.controller.window());
         let rng = &mut self.rng;
         let space = self.handshake.space(level).filter(|space| space.wants_to_send(now))?;
         if !room_in_window && space.probes_due == 0 && !space.received.ack_due(now) {
@@ -75,10 +82,10 @@ impl Connection {
             Level::Initial => (LongKind::Initial, token.as_ref()),
             _ => (LongKind::Handshake, &[] as &[u8]),
         };
-        let header =
-            LongHeader { kind, version: Version::V1, destination: ids.0, source: ids.1, token };
+        let header = LongHeader { kind, version: Version::V1, destination: ids.0, source: ids.1, token };
         let layout = header.put(bytes, number, length);
-        let mut packet = EarlyPacket { level, start, layout, number, receipts: Receipts::new(), eliciting: false };
+        let mut packet =
+            EarlyPacket { level, start, layout, number, receipts: Receipts::new(), eliciting: false };
         write_early_frames(space, &mut packet, bytes, size, now);
         if bytes.len() == packet.layout.number_offset + packet.layout.number_length {
             bytes.truncate(start);
@@ -87,15 +94,21 @@ impl Connection {
         Some(packet)
     }
 
-    fn seal_early(&mut self, packets: Vec<EarlyPacket>, mut plain: Vec<u8>, size: usize, now: Instant) -> bool {
+    fn seal_early(
+        &mut self,
+        packets: Vec<EarlyPacket>,
+        mut plain: Vec<u8>,
+        size: usize,
+        now: Instant,
+    ) -> bool {
         if packets.is_empty() {
             return false;
         }
         // The tags were only reserved: each packet is sealed from its own slice, and all are put together again.
         // RFC 9000 §14.1: a client pads every datagram with an Initial, a server those whose Initial elicits an ACK.
-        let pads = packets.iter().any(|packet| {
-            packet.level == Level::Initial && (self.role == Role::Client || packet.eliciting)
-        });
+        let pads = packets
+            .iter()
+            .any(|packet| packet.level == Level::Initial && (self.role == Role::Client || packet.eliciting));
         if pads && plain.len() < size {
             plain.resize(size, 0);
         }
@@ -121,7 +134,13 @@ impl Connection {
         true
     }
 
-    fn seal_one_early(&mut self, packet: EarlyPacket, mut body: Vec<u8>, datagram: &mut Vec<u8>, now: Instant) {
+    fn seal_one_early(
+        &mut self,
+        packet: EarlyPacket,
+        mut body: Vec<u8>,
+        datagram: &mut Vec<u8>,
+        now: Instant,
+    ) {
         let layout = HeaderLayout {
             length_offset: packet.layout.length_offset.map(|offset| offset - packet.start),
             number_offset: packet.layout.number_offset - packet.start,
@@ -139,7 +158,10 @@ impl Connection {
             space.last_eliciting = Some(now);
         }
         let class = if packet.eliciting { PacketClass::AckEliciting } else { PacketClass::InFlight };
-        let sent = SentPacket { receipts: packet.receipts, ..SentPacket::new(packet.number, now, body.len(), class) };
+        let sent = SentPacket {
+            receipts: packet.receipts,
+            ..SentPacket::new(packet.number, now, body.len(), class)
+        };
         space.sent.on_sent(sent);
         if let Some(tracer) = &mut self.tracer {
             let event =

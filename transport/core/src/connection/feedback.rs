@@ -159,7 +159,12 @@ impl Connection {
     }
 
     /// An acknowledgement in an Initial or Handshake packet.
-    pub(super) fn on_early_ack(&mut self, level: Level, ack: &Ack, now: Instant) -> Result<(), TransportError> {
+    pub(super) fn on_early_ack(
+        &mut self,
+        level: Level,
+        ack: &Ack,
+        now: Instant,
+    ) -> Result<(), TransportError> {
         let Some(space) = self.handshake.space(level) else { return Ok(()) };
         let acknowledged = space.sent.on_ack(ack, now)?;
         if acknowledged.packets.is_empty() {

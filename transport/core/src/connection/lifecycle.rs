@@ -42,7 +42,9 @@ impl Lifecycle {
         match (self, milestone) {
             (Closed, _) | (_, Milestone::Expired) => Closed,
             (Draining(until), _) => Draining(until),
-            (Closing(_) | Handshaking | Connected | Confirmed, Milestone::PeerClose(until)) => Draining(until),
+            (Closing(_) | Handshaking | Connected | Confirmed, Milestone::PeerClose(until)) => {
+                Draining(until)
+            }
             (Closing(until), _) => Closing(until),
             (Handshaking | Connected | Confirmed, Milestone::LocalClose(until)) => Closing(until),
             (Handshaking, Milestone::HandshakeComplete) => Connected,

@@ -1,8 +1,8 @@
 //! A connection: the only place that composes the components, each phase in a file of its own.
 
 mod acknowledge;
-mod birth;
 mod agenda;
+mod birth;
 mod close;
 mod commands;
 pub mod config;

@@ -242,7 +242,10 @@ impl Connection {
             }
         }
         if self.paths.lifecycles.forsaken_at().is_some_and(|at| at <= now) {
-            self.end_silently(ConnectionError::Transport(ErrorCode::NO_VIABLE_PATH.because("no path is left")), now);
+            self.end_silently(
+                ConnectionError::Transport(ErrorCode::NO_VIABLE_PATH.because("no path is left")),
+                now,
+            );
         }
     }
 
@@ -274,11 +277,7 @@ impl Connection {
     pub(crate) fn take_id_changes(&mut self) -> IdChanges {
         let mut new = self.paths.local_ids.take_new();
         new.append(&mut self.handshake_ids.chosen_by_peer);
-        IdChanges {
-            new,
-            gone: self.paths.local_ids.take_gone(),
-            remotes: self.paths.take_remotes(),
-        }
+        IdChanges { new, gone: self.paths.local_ids.take_gone(), remotes: self.paths.take_remotes() }
     }
 
     /// Whether the handshake is confirmed.
@@ -297,4 +296,3 @@ pub(crate) struct IdChanges {
     /// Remote addresses in use, if they changed.
     pub remotes: Option<Vec<std::net::SocketAddr>>,
 }
-

@@ -117,7 +117,12 @@ impl Connection {
         self.receive_frames(&origin, payload, now)
     }
 
-    fn keep_for_later(&mut self, packet: ProtectedPacket, tuple: FourTuple, ecn: Ecn) -> Result<(), PacketError> {
+    fn keep_for_later(
+        &mut self,
+        packet: ProtectedPacket,
+        tuple: FourTuple,
+        ecn: Ecn,
+    ) -> Result<(), PacketError> {
         if self.early_packets.len() < EARLY_PACKET_LIMIT {
             self.early_packets.push((packet, tuple, ecn));
             return Ok(());
@@ -144,7 +149,9 @@ impl Connection {
             PacketKind::Initial { .. } => Level::Initial,
             _ => Level::Handshake,
         };
-        if self.role == Role::Client && self.handshake_ids.remote_is_final && packet.source != self.handshake_ids.remote
+        if self.role == Role::Client
+            && self.handshake_ids.remote_is_final
+            && packet.source != self.handshake_ids.remote
         {
             return Err(Dropped::Unexpected.into());
         }
@@ -161,11 +168,12 @@ impl Connection {
         let number = packet_number::expand(header.truncated, header.number_length, space.received.largest());
         let payload = keys.open.open(packet.bytes, offset + header.number_length, PathId::ZERO, number)?;
         if header.first & LONG_RESERVED != 0 {
-            return Err(ErrorCode::PROTOCOL_VIOLATION.because("reserved bits of a long header are set").into());
+            return Err(ErrorCode::PROTOCOL_VIOLATION
+                .because("reserved bits of a long header are set")
+                .into());
         }
         self.on_long_packet(level, packet.source);
-        let origin =
-            Origin { level, path: PathId::ZERO, id_sequence: 0, number, tuple, ecn, bytes: size };
+        let origin = Origin { level, path: PathId::ZERO, id_sequence: 0, number, tuple, ecn, bytes: size };
         Ok(Some((origin, payload)))
     }
 
@@ -208,7 +216,9 @@ impl Connection {
         let (payload, generation) = keys.open(packet.bytes, payload_offset, phase, path, number)?;
         self.on_generation(generation, now);
         if header.first & SHORT_RESERVED != 0 {
-            return Err(ErrorCode::PROTOCOL_VIOLATION.because("reserved bits of a short header are set").into());
+            return Err(ErrorCode::PROTOCOL_VIOLATION
+                .because("reserved bits of a short header are set")
+                .into());
         }
         let origin = Origin { level: Level::OneRtt, path, id_sequence, number, tuple, ecn, bytes: size };
         self.arrive(&origin, now)?;
@@ -271,7 +281,12 @@ impl Connection {
     }
 
     /// Closing and draining connections look for nothing but the peer's CONNECTION_CLOSE (RFC 9000 §10.2).
-    fn receive_while_closing(&mut self, origin: &Origin, payload: Bytes, now: Instant) -> Result<(), PacketError> {
+    fn receive_while_closing(
+        &mut self,
+        origin: &Origin,
+        payload: Bytes,
+        now: Instant,
+    ) -> Result<(), PacketError> {
         for frame in FrameReader::new(payload).map_while(Result::ok) {
             if matches!(frame, Frame::ConnectionClose(_)) && frame.permitted_in(origin.level) {
                 self.on_frame(origin, frame, now)?;

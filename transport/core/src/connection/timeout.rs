@@ -187,7 +187,9 @@ impl Connection {
         fold(self.key_update.discard_at, TimerReason::KeyDiscard);
         fold(self.seat.wake, TimerReason::Scheduler);
         fold(self.early_probe_at(), TimerReason::ProbeTimeout);
-        for space in [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()].into_iter().flatten() {
+        for space in
+            [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()].into_iter().flatten()
+        {
             fold(space.sent.loss_time(), TimerReason::LossTime);
             fold(space.received.ack_deadline(), TimerReason::AckDelay);
         }
@@ -209,7 +211,10 @@ impl Connection {
         }
         for path in self.paths.open() {
             fold(path.sent.loss_time(), TimerReason::LossTime);
-            fold(path.route.validation.deadline(now).map(|deadline| deadline.at), TimerReason::PathValidation);
+            fold(
+                path.route.validation.deadline(now).map(|deadline| deadline.at),
+                TimerReason::PathValidation,
+            );
             fold(self.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
             if connected {
                 fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);

@@ -1,9 +1,9 @@
 //! From frames to datagrams: preparing packets, the one place that writes frames, and sealing.
 
+use crate::congestion::Sending;
 use crate::connection::lane::{Elicits, Lane, PacketStart};
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::pass::{LEAST_ROOM, Pass};
-use crate::congestion::Sending;
 use crate::connection::{Connection, Transmit};
 use crate::delivery::Receipt;
 use crate::path::path::Path;
@@ -47,14 +47,19 @@ impl Connection {
         self.complete_pass(pass);
     }
 
-    /// Makes sure that path `index` has an open packet with room for `wanted` bytes, or the room of a fresh one, and
-    /// returns that room in bytes.
-    pub(super) fn prepare(&mut self, pass: &mut Pass, index: usize, wanted: usize) -> usize {
+    /// Makes sure that path `index` has an open packet with room for `least` bytes, or else a fresh one, and returns
+    /// the room there is; 0 if the path may not send.
+    pub(super) fn prepare(&mut self, pass: &mut Pass, index: usize, least: usize) -> usize {
         let Some(lane) = pass.lanes.get(index) else { return 0 };
-        if lane.open.is_some() && lane.room() < wanted.min(LEAST_ROOM) {
+        if lane.open.is_some() && lane.room() < least {
             self.seal(pass, index);
         }
         let Some(lane) = pass.lanes.get_mut(index) else { return 0 };
+        // RFC 9000 §8.1 binds acknowledgements too, which no congestion window does.
+        let allowance = self.paths.get(lane.path).map_or(0, |path| path.route.amplification.allowance());
+        if allowance < lane.segment {
+            return 0;
+        }
         if lane.open.is_none() {
             let Some(start) = self.next_packet(lane.path) else { return 0 };
             lane.start(&start);
@@ -75,8 +80,16 @@ impl Connection {
     }
 
     /// Writes a frame into the open packet of path `index`: every 1-RTT frame passes here. Returns its size in bytes.
-    pub(super) fn put(&mut self, pass: &mut Pass, index: usize, frame: &Frame, receipt: Option<Receipt>) -> usize {
-        let (Some(lane), Some(view)) = (pass.lanes.get_mut(index), pass.views.get_mut(index)) else { return 0 };
+    pub(super) fn put(
+        &mut self,
+        pass: &mut Pass,
+        index: usize,
+        frame: &Frame,
+        receipt: Option<Receipt>,
+    ) -> usize {
+        let (Some(lane), Some(view)) = (pass.lanes.get_mut(index), pass.views.get_mut(index)) else {
+            return 0;
+        };
         let content = content_of(frame);
         let bytes = lane.put(frame, receipt);
         pass.placed = true;
@@ -129,7 +142,10 @@ impl Connection {
             Elicits::Nothing if open.padded => PacketClass::InFlight,
             Elicits::Nothing => PacketClass::AckOnly,
         };
-        record(path, SentPacket { receipts: open.receipts, ..SentPacket::new(open.number, now, size, class) });
+        record(
+            path,
+            SentPacket { receipts: open.receipts, ..SentPacket::new(open.number, now, size, class) },
+        );
         if eliciting && !self.activity.sent_since {
             // RFC 9000 §10.1: the first ack-eliciting packet since input restarts the idle timer.
             self.activity.sent_since = true;

@@ -1,8 +1,8 @@
 //! Datagrams that find their connection, start one, or are answered without one.
 
 use crate::connection::{Birth, Connection, Datagram, FourTuple, InitialIds, Transmit};
-use crate::endpoint::ids::RandomIds;
 use crate::endpoint::Endpoint;
+use crate::endpoint::ids::RandomIds;
 use crate::error::Dropped;
 use crate::path::local_ids::IdSource;
 use crate::path::route::MINIMUM_DATAGRAM;
@@ -10,8 +10,8 @@ use crate::recovery::ecn::Ecn;
 use crate::time::Instant;
 use crate::wire::header::{Incoming, PacketKind, destination_of, next_packet, put_version_negotiation};
 use crate::wire::version::Version;
-use rand::{RngCore, SeedableRng};
 use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
 
 /// The shortest destination connection ID of a client's first Initial (RFC 9000 §7.2).
 const LEAST_INITIAL_ID: usize = 8;
@@ -20,7 +20,8 @@ impl Endpoint {
     /// Hands a datagram to its connection, or starts one.
     pub(super) fn route(&mut self, datagram: Datagram, now: Instant) -> Result<(), Dropped> {
         let first = *datagram.bytes.first().ok_or(Dropped::Malformed)?;
-        let known = destination_of(&datagram.bytes, self.config.id_length).and_then(|id| self.router.find(&id));
+        let known =
+            destination_of(&datagram.bytes, self.config.id_length).and_then(|id| self.router.find(&id));
         if let Some(handle) = known {
             let connection = self.connections.get_mut(&handle).ok_or(Dropped::UnknownConnection)?;
             connection.receive(datagram, now);
@@ -76,12 +77,7 @@ impl Endpoint {
         }
     }
 
-    fn accept(
-        &mut self,
-        datagram: Datagram,
-        ids: InitialIds,
-        now: Instant,
-    ) -> Result<(), Dropped> {
+    fn accept(&mut self, datagram: Datagram, ids: InitialIds, now: Instant) -> Result<(), Dropped> {
         let full = self.connections.len() >= self.config.max_connections
             || self.handshaking >= self.config.max_handshaking;
         if full {

@@ -18,8 +18,8 @@ use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
 use crate::error::Dropped;
 use crate::time::{Deadline, Instant};
-use rand::{Rng, SeedableRng};
 use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 

@@ -27,7 +27,10 @@ impl Router {
 
     /// Connections with a path to `remote`, a few at most.
     pub fn at_remote(&self, remote: &SocketAddr) -> Vec<ConnectionHandle> {
-        self.by_remote.get(remote).map(|all| all.iter().take(RESET_CANDIDATES).copied().collect()).unwrap_or_default()
+        self.by_remote
+            .get(remote)
+            .map(|all| all.iter().take(RESET_CANDIDATES).copied().collect())
+            .unwrap_or_default()
     }
 
     /// Takes note of what a connection answers to.

@@ -103,7 +103,9 @@ impl CryptoStream {
     pub fn receive(&mut self, frame: Crypto) -> Result<(), TransportError> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         if end > self.read + BUFFER_LIMIT {
-            return Err(ErrorCode::CRYPTO_BUFFER_EXCEEDED.because("too much CRYPTO data ahead of what was read"));
+            return Err(
+                ErrorCode::CRYPTO_BUFFER_EXCEEDED.because("too much CRYPTO data ahead of what was read")
+            );
         }
         if end <= self.read || frame.data.is_empty() {
             return Ok(());

@@ -4,9 +4,9 @@ pub mod crypto_stream;
 pub mod parameters;
 
 use crate::crypto::keys::Level;
+use crate::crypto::keys::Suite;
 use crate::crypto::protect::{OpenKey, SealKey};
 use crate::crypto::session::{Secret, Session};
-use crate::crypto::keys::Suite;
 use crate::handshake::crypto_stream::CryptoStream;
 use crate::handshake::parameters::SeenIds;
 use crate::space::received::{AckPolicy, Received};
@@ -55,7 +55,8 @@ impl EarlySpace {
 
     /// Whether there is something to send, given keys.
     pub fn wants_to_send(&self, now: Instant) -> bool {
-        self.keys.is_some() && (self.crypto.has_pending() || self.probes_due > 0 || self.received.ack_due(now))
+        self.keys.is_some()
+            && (self.crypto.has_pending() || self.probes_due > 0 || self.received.ack_due(now))
     }
 }
 

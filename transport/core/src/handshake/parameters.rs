@@ -37,7 +37,9 @@ pub fn authenticate(
     }
     // RFC 10069 §2: an endpoint that announces multipath uses connection IDs of at least one byte, both ways.
     if parameters.initial_max_path_id.is_some() && (seen.peer_source.is_empty() || local_id_is_empty) {
-        return Err(ErrorCode::PROTOCOL_VIOLATION.because("multipath announced with a zero-length connection ID"));
+        return Err(
+            ErrorCode::PROTOCOL_VIOLATION.because("multipath announced with a zero-length connection ID")
+        );
     }
     Ok(())
 }

@@ -6,9 +6,9 @@ use crate::recovery::delay::PathRtts;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::pto::Pto;
 use crate::recovery::rtt::Rtt;
-use crate::time::Instant;
 use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
+use crate::time::Instant;
 use crate::wire::frame::Status;
 use hvq_scheduler::{Bandwidth, Hints, Standing};
 use std::time::Duration;
@@ -74,6 +74,8 @@ pub struct Path {
     pub peer_status: Option<Status>,
     /// Padding-only full datagrams to send with the challenge that opens the path, to widen the peer's allowance.
     pub opening_datagrams: u8,
+    /// Acknowledgements of other paths that it carried since it was last asked whether they arrive.
+    pub steered_acknowledgements: u8,
     /// Counters.
     pub counters: PathCounters,
 }
@@ -94,6 +96,7 @@ impl Path {
             hints,
             peer_status: None,
             opening_datagrams: 0,
+            steered_acknowledgements: 0,
             counters: PathCounters::default(),
         }
     }

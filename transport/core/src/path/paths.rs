@@ -129,7 +129,8 @@ impl Paths {
 
     /// Derives the one-way delays anew, after a round trip was measured.
     pub fn refresh_delays(&mut self) {
-        let rtts: SmallVec<[(PathId, &PathRtts); 4]> = self.open.iter().map(|path| (path.id, &path.rtts)).collect();
+        let rtts: SmallVec<[(PathId, &PathRtts); 4]> =
+            self.open.iter().map(|path| (path.id, &path.rtts)).collect();
         self.delays = one_way(&rtts);
     }
 
@@ -234,7 +235,9 @@ impl Paths {
     pub fn on_acknowledged(&mut self, receipt: &Receipt) -> bool {
         match receipt {
             Receipt::NewConnectionId { path, sequence } => self.local_ids.on_acknowledged(*path, *sequence),
-            Receipt::RetireConnectionId { path, sequence } => self.remote_ids.on_acknowledged(*path, *sequence),
+            Receipt::RetireConnectionId { path, sequence } => {
+                self.remote_ids.on_acknowledged(*path, *sequence)
+            }
             Receipt::PathAbandon(path) => self.lifecycles.on_acknowledged(*path),
             Receipt::PathStatus { path, sequence } => self.status.on_acknowledged(*path, *sequence),
             Receipt::MaxPathId(_) | Receipt::PathsBlocked(_) | Receipt::PathCidsBlocked(_) => {
@@ -260,4 +263,3 @@ impl Paths {
         true
     }
 }
-

@@ -80,7 +80,8 @@ fn an_idle_connection_ends_on_both_sides() {
     let tuple = network.link(RTT / 2);
     network.connect(tuple);
     network.run_for(Duration::from_secs(40));
-    let idle = |events: &[(_, Event)]| events.iter().any(|(_, e)| *e == Event::Closed(ConnectionError::IdleTimeout));
+    let idle =
+        |events: &[(_, Event)]| events.iter().any(|(_, e)| *e == Event::Closed(ConnectionError::IdleTimeout));
     assert!(idle(&network.client_events) && idle(&network.server_events));
     assert_eq!((network.client.handles().count(), network.server.handles().count()), (0, 0));
 }

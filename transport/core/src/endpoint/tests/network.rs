@@ -1,6 +1,6 @@
 //! The network of the tests: two endpoints, links with a fixed delay each way, and a filter that may drop.
 
-use crate::connection::{Connection, Datagram, Event, FourTuple, TransportConfig, Transmit};
+use crate::connection::{Connection, Datagram, Event, FourTuple, Transmit, TransportConfig};
 use crate::crypto::session::{ClientTls, Identity, ServerTls, Verify};
 use crate::endpoint::{ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig};
 use crate::time::Instant;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Puts everything on the first path with room, else waits.
+/// Puts everything on the first path that answers and has room, else on the first with room, else waits.
 #[derive(Debug)]
 pub(super) struct FirstWithRoom;
 
@@ -22,19 +22,22 @@ impl Scheduler for FirstWithRoom {
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
         let exempt = matches!(item.content, hvq_scheduler::Content::Acknowledgement { .. });
-        paths
-            .iter()
-            .find(|path| exempt || path.room >= path.datagram_size)
-            .map_or(Placement::Wait, |path| Placement::On { path: path.id, bytes: item.bytes })
+        let able = |path: &&PathView| exempt || path.room >= path.datagram_size;
+        let answers = |path: &&PathView| path.standing != hvq_scheduler::Standing::Silent;
+        let chosen = paths.iter().filter(answers).find(able).or_else(|| paths.iter().find(able));
+        chosen.map_or(Placement::Wait, |path| Placement::On { path: path.id, bytes: item.bytes })
     }
 }
+
+/// Says whether a datagram of a link is dropped.
+type Filter = Box<dyn FnMut(Instant, &[u8]) -> bool>;
 
 /// A link between a client's and a server's address.
 pub(super) struct Link {
     pub client: SocketAddr,
     pub server: SocketAddr,
     pub delay: Duration,
-    pub drop: Box<dyn FnMut(Instant, &[u8]) -> bool>,
+    pub drop: Filter,
 }
 
 pub(super) struct Network {
@@ -69,7 +72,8 @@ impl Network {
         let (certificate, key) = (key.cert.pem(), key.signing_key.serialize_pem());
         let identity = Identity::Pem { chain: certificate.clone().into(), key: key.into() };
         let server_tls = ServerTls::builder(identity).alpn(["hvq"]).build().unwrap();
-        let client_tls = ClientTls::builder().alpn(["hvq"]).verify(Verify::CaPem(certificate.into())).build().unwrap();
+        let client_tls =
+            ClientTls::builder().alpn(["hvq"]).verify(Verify::CaPem(certificate.into())).build().unwrap();
         let server_config = ServerConfig { tls: server_tls, transport: Arc::new(server) };
         Self {
             now: Instant::from_nanos(1_000_000),

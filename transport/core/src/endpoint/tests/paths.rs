@@ -28,7 +28,9 @@ fn a_second_path_is_opened_and_validated_both_ways() {
     let (mut network, client) = two_paths();
     let validated = Event::Path(PathEvent::Validated(PathId(1)));
     assert!(network.client_events.contains(&(client, validated.clone())));
-    assert!(network.server_events.iter().any(|(_, event)| *event == Event::Path(PathEvent::Opened(PathId(1)))));
+    assert!(
+        network.server_events.iter().any(|(_, event)| *event == Event::Path(PathEvent::Opened(PathId(1))))
+    );
     assert!(network.server_events.iter().any(|(_, event)| *event == validated));
     assert_eq!(network.server().path_ids(), [PathId(0), PathId(1)]);
 }
@@ -59,7 +61,8 @@ fn an_abandoned_path_is_freed_on_both_sides_and_its_id_is_not_used_again() {
     assert_eq!(network.client(client).path_ids(), [PathId(1)]);
     assert_eq!(network.server().path_ids(), [PathId(1)]);
     let now = network.now;
-    let tuple = crate::connection::FourTuple { local: network.links[0].client, remote: network.links[0].server };
+    let tuple =
+        crate::connection::FourTuple { local: network.links[0].client, remote: network.links[0].server };
     assert_eq!(network.client(client).open_path(tuple, now), Ok(PathId(2)));
     network.run_for(SLOW * 8);
     assert_eq!(network.server().path_ids(), [PathId(1), PathId(2)]);
