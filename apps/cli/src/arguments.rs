@@ -1,0 +1,151 @@
+//! The command line.
+
+use crate::commands::demo::DemoArguments;
+use crate::commands::emulate::EmulateArguments;
+use crate::commands::get::GetArguments;
+use crate::commands::serve::ServeArguments;
+use crate::failure::{Exit, Failure};
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed while running, 2 wrong arguments or configuration, \
+                          3 the connection failed, 4 TLS or the certificate, 22 HTTP error status (with --fail), \
+                          28 too late.";
+
+/// HTTP/3 over multipath QUIC, for channels that each excel in one thing.
+#[derive(Debug, Parser)]
+#[command(name = "hvq", version, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// Say nothing but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// What to log on standard error, such as hvq=debug (by default what RUST_LOG says)
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve files, or the objects of pages, over HTTP/3
+    Serve(Box<ServeArguments>),
+    /// Fetch URLs over HTTP/3, over one or several paths
+    Get(Box<GetArguments>),
+    /// Put emulated channels between UDP programs
+    Emulate(Box<EmulateArguments>),
+    /// Load real pages over two emulated channels, compare schedulers, and write a report
+    Demo(Box<DemoArguments>),
+}
+
+/// Whether results are for programs.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Format {
+    /// Print results as JSON on standard output, one object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Why there is no command to run: an error, or a text that was asked for.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The arguments make no sense.
+    Wrong(Failure),
+    /// The help or the version was asked for.
+    Text(clap::Error),
+}
+
+impl Arguments {
+    /// Reads the command line, the name of the program first.
+    pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Refusal> {
+        Self::try_parse_from(arguments).map_err(|error| match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Refusal::Text(error),
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                Refusal::Wrong(Failure::new(Exit::Usage, "no command was given (see hvq --help)"))
+            }
+            _ => Refusal::Wrong(Failure::new(Exit::Usage, one_line(&error))),
+        })
+    }
+}
+
+/// What clap says in a paragraph, in a line.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let problem = text.split("\n\nUsage:").next().unwrap_or(&text);
+    let problem = problem.split("\n\nFor more information").next().unwrap_or(problem);
+    let problem = problem.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{} (see --help)", problem.trim_start_matches("error: "))
+}
+
+impl Refusal {
+    /// Says it, and returns the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::Wrong(failure) => {
+                failure.report();
+                failure.exit().into()
+            }
+            Self::Text(text) => match text.print() {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => Exit::Runtime.into(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn wrong(line: &str) -> String {
+        match Arguments::read(line.split(' ').map(OsString::from)) {
+            Err(Refusal::Wrong(failure)) => {
+                assert_eq!(failure.exit(), Exit::Usage, "{line}");
+                failure.line()
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_of_the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn wrong_arguments_are_named_in_one_line() {
+        for (line, part) in [
+            ("hvq", "no command"),
+            ("hvq fly", "fly"),
+            ("hvq get", "URL"),
+            ("hvq get --colour https://a", "--colour"),
+            ("hvq get --scheduler blest https://a", "hvc, min-rtt"),
+            ("hvq get --cc bbr9 https://a", "bbr9"),
+            ("hvq get --max-time soon https://a", "such as"),
+            ("hvq get --path 127.0.0.1 https://a", "NAME="),
+            ("hvq serve --root . --page p05 --self-signed a", "cannot be used with"),
+            ("hvq -q -v get https://a", "cannot be used with"),
+            ("hvq emulate", "--channel"),
+            ("hvq demo --embb XX-Y", "XX-Y"),
+            ("hvq demo --schemes warp", "warp"),
+        ] {
+            let said = wrong(line);
+            assert!(said.contains(part) && !said.contains('\n'), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn help_is_no_error() {
+        for line in ["hvq --help", "hvq get -h", "hvq --version", "hvq help demo"] {
+            let refusal = Arguments::read(line.split(' ').map(OsString::from)).unwrap_err();
+            assert!(matches!(refusal, Refusal::Text(_)), "{line}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `hvq emulate`: emulated channels between UDP programs.
+
+mod channel;
+mod statistics;
+
+use crate::arguments::Format;
+use crate::duration;
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::{self, Voice};
+use channel::EmulatedChannel;
+use clap::Args;
+use hvq_channel::ChannelSpec;
+use hvq_channel::relay::{Relay, RelayHandle};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::signal;
+
+/// Arguments of `hvq emulate`.
+#[derive(Debug, Args)]
+pub(crate) struct EmulateArguments {
+    /// A channel: programs that send to LISTEN reach UPSTREAM through it; may be repeated.
+    ///
+    /// SPEC is made of items such as urllc, MM-D, rtt=40ms, rate=60mbit, queue=800p, loss=1%, offset=30s,
+    /// blackout=10s..12s, each with an optional up. or down. in front.
+    #[arg(long, value_name = "NAME:LISTEN=UPSTREAM[,SPEC…]", required_unless_present = "listen")]
+    channel: Vec<EmulatedChannel>,
+    /// A single channel: where programs send to
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "upstream")]
+    listen: Option<SocketAddr>,
+    /// A single channel: where it ends
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "listen")]
+    upstream: Option<SocketAddr>,
+    /// A single channel: what it is like
+    #[arg(long, value_name = "SPEC", requires = "listen")]
+    spec: Option<ChannelSpec>,
+    /// The seed of everything random
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Stop after so long (by default at Ctrl-C)
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    duration: Option<Duration>,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Runs the channels until it is told to stop, and prints what they did.
+pub(crate) async fn run(arguments: Box<EmulateArguments>, voice: Voice) -> Result<(), Failure> {
+    let relays = start(&arguments)?;
+    announce(&relays, arguments.format, voice)?;
+    let interrupted = async {
+        match arguments.duration {
+            Some(duration) => {
+                tokio::select! {
+                    result = signal::ctrl_c() => result,
+                    () = tokio::time::sleep(duration) => Ok(()),
+                }
+            }
+            None => signal::ctrl_c().await,
+        }
+    };
+    interrupted.await.or_fail(Exit::Runtime, || "cannot wait for Ctrl-C".to_owned())?;
+    let mut figures = Vec::new();
+    for (channel, relay) in relays {
+        let elapsed = relay.elapsed();
+        figures.push((channel.name, elapsed, relay.stop()));
+    }
+    match arguments.format.json {
+        true => output::print(&statistics::json(&figures).to_string()),
+        false => output::print(&statistics::table(&figures)),
+    }
+}
+
+fn start(arguments: &EmulateArguments) -> Result<Vec<(EmulatedChannel, RelayHandle)>, Failure> {
+    let mut channels = arguments.channel.clone();
+    if let (Some(listen), Some(upstream)) = (arguments.listen, arguments.upstream) {
+        let spec = arguments.spec.clone().unwrap_or_default();
+        channels.push(EmulatedChannel { name: "channel".to_owned(), listen, upstream, spec });
+    }
+    let mut relays = Vec::new();
+    for (channel, seed) in channels.into_iter().zip(arguments.seed..) {
+        let relay = Relay::start(channel.listen, channel.upstream, channel.spec.clone(), seed);
+        let relay =
+            relay.or_fail(Exit::Usage, || format!("channel {} ({})", channel.name, channel.listen))?;
+        relays.push((channel, relay));
+    }
+    Ok(relays)
+}
+
+fn announce(relays: &[(EmulatedChannel, RelayHandle)], format: Format, voice: Voice) -> Result<(), Failure> {
+    if format.json {
+        let listening = relays.iter().map(|(channel, relay)| {
+            json!({ "name": channel.name, "listen": relay.local_addr(), "upstream": channel.upstream })
+        });
+        return output::print(&json!({ "listening": listening.collect::<Vec<_>>() }).to_string());
+    }
+    for (channel, relay) in relays {
+        voice.say(format!(
+            "{}: {} to {}: {}",
+            channel.name,
+            relay.local_addr(),
+            channel.upstream,
+            channel.spec
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! The connection to a server, over the paths that were asked for.
+
+use super::GetArguments;
+use super::target::Target;
+use crate::failure::{Exit, Failure, OrFail, exit_of};
+use crate::output::Voice;
+use crate::tls;
+use bytes::Bytes;
+use futures::future::poll_fn;
+use h3::client::SendRequest;
+use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, TransportConfig, Verify};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// How long the server may take to notice that the connection is closed.
+const GOODBYE: Duration = Duration::from_millis(500);
+
+/// A connection that requests can be sent on.
+pub(super) struct Session {
+    target: Target,
+    endpoint: Endpoint,
+    /// The QUIC connection.
+    pub(super) connection: Connection,
+    /// What sends requests.
+    pub(super) requests: SendRequest<hvq_h3::OpenStreams, Bytes>,
+    driver: JoinHandle<()>,
+    /// How long it took from the start, name resolution included, to the end of the handshake.
+    pub(super) connect_time: Duration,
+}
+
+impl Session {
+    /// Connects to the server of `target`, trying its addresses in turn.
+    pub(super) async fn open(
+        target: &Target,
+        arguments: &GetArguments,
+        voice: Voice,
+    ) -> Result<Self, Failure> {
+        let start = Instant::now();
+        let config = client_config(arguments)?;
+        let endpoint = Endpoint::client(&[])?;
+        let paths = &arguments.network.paths;
+        let addresses = match paths.first().and_then(|path| path.remote) {
+            Some(remote) => vec![remote],
+            None => target.resolve().await?,
+        };
+        let mut last = None;
+        for address in addresses {
+            voice.detail(|| format!("* connecting to {address} as {}", target.host));
+            match connect(&endpoint, &config, target, address, paths.first()).await {
+                Ok(connection) => {
+                    let connect_time = start.elapsed();
+                    voice.detail(|| describe(&connection, connect_time));
+                    open_paths(&connection, paths.get(1..).unwrap_or_default(), voice);
+                    return Self::start(target, endpoint, connection, connect_time).await;
+                }
+                // Another address has the same certificate, so that trying it tells nothing new.
+                Err(failure) if failure.exit() == Exit::Tls => return Err(failure),
+                Err(failure) => last = Some(failure),
+            }
+        }
+        Err(last.expect("there was at least one address"))
+    }
+
+    async fn start(
+        target: &Target,
+        endpoint: Endpoint,
+        connection: Connection,
+        connect_time: Duration,
+    ) -> Result<Self, Failure> {
+        let h3 = h3::client::new(hvq_h3::Connection::new(connection.clone())).await;
+        let (mut driver, requests) =
+            h3.or_fail(Exit::Connection, || format!("no HTTP/3 with {}", target.host))?;
+        let driver = tokio::spawn(async move {
+            let end = poll_fn(|context| driver.poll_close(context)).await;
+            tracing::debug!(%end, "HTTP/3 ended");
+        });
+        Ok(Self { target: target.clone(), endpoint, connection, requests, driver, connect_time })
+    }
+
+    /// Whether requests for `target` can go over this connection.
+    pub(super) fn serves(&self, target: &Target) -> bool {
+        self.target.same_server(target) && self.connection.close_reason().is_none()
+    }
+
+    /// Ends the connection and tells the server.
+    pub(super) async fn close(self) {
+        self.connection.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+        self.driver.abort();
+        drop((self.requests, self.connection));
+        let _late = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+    }
+}
+
+fn client_config(arguments: &GetArguments) -> Result<ClientConfig, Failure> {
+    let network = &arguments.network;
+    let verify = match (&arguments.trust.cacert, arguments.trust.insecure) {
+        (Some(file), _) => Verify::CaFile(file.clone()),
+        (None, true) => Verify::Insecure,
+        (None, false) => Verify::SystemRoots,
+    };
+    let tls = tls::client(verify, network.transport.keylog().as_deref())?;
+    let transport =
+        TransportConfig { handshake_timeout: network.connect_timeout, ..network.transport.config() };
+    Ok(ClientConfig { tls, transport: Arc::new(transport) })
+}
+
+async fn connect(
+    endpoint: &Endpoint,
+    config: &ClientConfig,
+    target: &Target,
+    address: SocketAddr,
+    path: Option<&PathOptions>,
+) -> Result<Connection, Failure> {
+    let mut options = ConnectOptions::new(address, target.host.clone());
+    if let Some(path) = path {
+        options = options.over(path);
+    }
+    let said = || format!("cannot connect to {} ({address})", target.host);
+    let connecting = endpoint.connect_with(config.clone(), options).or_fail(Exit::Connection, said)?;
+    connecting.await.map_err(|error| {
+        let exit = exit_of(&error);
+        let failed: Result<(), _> = Err(error);
+        failed.or_fail(exit, said).expect_err("it is an error")
+    })
+}
+
+fn describe(connection: &Connection, connect_time: Duration) -> String {
+    let protocol = connection.alpn().map(|alpn| String::from_utf8_lossy(&alpn).into_owned());
+    format!(
+        "* connected to {} in {}: TLS 1.3, {}, multipath {}, {} certificates",
+        connection.remote_address(),
+        crate::duration::milliseconds(connect_time),
+        protocol.unwrap_or_else(|| "no application protocol".to_owned()),
+        if connection.is_multipath() { "agreed" } else { "not offered by the server" },
+        connection.peer_certificates().len(),
+    )
+}
+
+/// Opens further paths. Requests do not wait for them, and do without those that fail.
+fn open_paths(connection: &Connection, paths: &[PathOptions], voice: Voice) {
+    for path in paths.iter().cloned() {
+        let connection = connection.clone();
+        tokio::spawn(async move {
+            let name = path.name.clone();
+            match connection.open_path(path).await {
+                Ok(id) => voice.detail(|| format!("* path {id} ({name}) is validated")),
+                Err(_) if connection.close_reason().is_some() => {}
+                Err(error) => {
+                    voice.say(format!(
+                        "hvq: warning: path {name} cannot be used: {}",
+                        Failure::from(error).line()
+                    ));
+                }
+            }
+        });
+    }
+}

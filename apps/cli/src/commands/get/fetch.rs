@@ -1,0 +1,199 @@
+//! One request and its response.
+
+use super::GetArguments;
+use super::connect::Session;
+use super::sink::Sink;
+use super::target::Target;
+use crate::failure::{Exit, Failure, OrFail, exit_of};
+use crate::output::Voice;
+use bytes::{Buf, Bytes};
+use h3::client::RequestStream;
+use http::header::{CONTENT_LENGTH, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+type Stream = RequestStream<hvq_h3::BidiStream<Bytes>, Bytes>;
+
+/// A header of the request.
+pub(super) type Header = (HeaderName, HeaderValue);
+
+/// Reads `NAME: VALUE`.
+pub(super) fn header(text: &str) -> Result<Header, String> {
+    let (name, value) = text.split_once(':').ok_or_else(|| format!("{text:?} is not NAME: VALUE"))?;
+    let name = name.trim().parse().map_err(|_| format!("{name:?} is not the name of a header"))?;
+    let value = value.trim().parse().map_err(|_| format!("{value:?} is not the value of a header"))?;
+    Ok((name, value))
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(super) struct Fetched {
+    /// The status of the response.
+    pub(super) status: StatusCode,
+    /// Bytes of its body.
+    pub(super) bytes: u64,
+    /// From the request to the headers of the response.
+    pub(super) first_byte: Duration,
+    /// From the request to the end of the response.
+    pub(super) total: Duration,
+}
+
+impl Fetched {
+    /// With `fail`, an error status is a failure.
+    pub(super) fn judge(&self, fail: bool, url: &url::Url) -> Result<(), Failure> {
+        if fail && self.status.as_u16() >= 400 {
+            return Err(Failure::new(
+                Exit::HttpStatus,
+                format!("{url}: the server answered {}", self.status),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Sends the request for `target` and writes the body of the response to `sink`.
+pub(super) async fn fetch(
+    session: &Session,
+    target: &Target,
+    arguments: &GetArguments,
+    mut sink: Sink,
+    voice: Voice,
+) -> Result<Fetched, Failure> {
+    let body = body(arguments).await?;
+    let request = request(target, arguments, body.as_ref())?;
+    say_request(&request, voice);
+    let bodiless = request.method() == Method::HEAD;
+    let start = Instant::now();
+    let explain = |error| explain(session, target, error);
+    let mut stream = session.requests.clone().send_request(request).await.map_err(explain)?;
+    if let Some(body) = body {
+        stream.send_data(body).await.map_err(explain)?;
+    }
+    stream.finish().await.map_err(explain)?;
+    let response = stream.recv_response().await.map_err(explain)?;
+    let first_byte = start.elapsed();
+    say_response(&response, voice);
+    let wanted = !(arguments.request.fail && response.status().as_u16() >= 400);
+    let bar = bar(response.headers(), &sink, voice);
+    let mut bytes = 0;
+    while let Some(mut part) = stream.recv_data().await.map_err(explain)? {
+        let part = part.copy_to_bytes(part.remaining());
+        bytes += part.len() as u64;
+        bar.set_position(bytes);
+        if wanted {
+            sink.write(&part).await?;
+        }
+    }
+    bar.finish_and_clear();
+    if wanted {
+        sink.finish().await?;
+    }
+    if !bodiless {
+        check_length(&mut stream, response.headers(), bytes, target)?;
+    }
+    Ok(Fetched { status: response.status(), bytes, first_byte, total: start.elapsed() })
+}
+
+/// A response that is shorter or longer than it said is malformed (RFC 9114 §4.1.2).
+fn check_length(
+    stream: &mut Stream,
+    headers: &HeaderMap,
+    bytes: u64,
+    target: &Target,
+) -> Result<(), Failure> {
+    match length_of(headers) {
+        Some(said) if said != bytes => {
+            stream.stop_sending(h3::error::Code::H3_MESSAGE_ERROR);
+            let text = format!("{}: {bytes} bytes arrived of {said} announced", target.url);
+            Err(Failure::new(Exit::Runtime, text))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn length_of(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+async fn body(arguments: &GetArguments) -> Result<Option<Bytes>, Failure> {
+    Ok(match arguments.request.data.as_deref() {
+        None => None,
+        Some(data) => Some(match data.strip_prefix('@') {
+            Some(file) => {
+                tokio::fs::read(file).await.or_fail(Exit::Usage, || format!("cannot read {file}"))?.into()
+            }
+            None => Bytes::copy_from_slice(data.as_bytes()),
+        }),
+    })
+}
+
+fn request(target: &Target, arguments: &GetArguments, body: Option<&Bytes>) -> Result<Request<()>, Failure> {
+    let asked = &arguments.request;
+    let method = asked.method.clone().unwrap_or(if body.is_some() { Method::POST } else { Method::GET });
+    let mut url = target.url.clone();
+    // RFC 9114 §4.3.1: neither user information nor a fragment is part of what is sent.
+    url.set_fragment(None);
+    let _opaque = url.set_username("").and_then(|()| url.set_password(None));
+    let mut request = Request::builder().method(method).uri(url.as_str()).body(())?;
+    let headers = request.headers_mut();
+    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("hvq/", env!("CARGO_PKG_VERSION"))));
+    if let Some(priority) = &asked.priority {
+        let value = priority.parse().or_fail(Exit::Usage, || format!("--priority {priority:?}"))?;
+        headers.insert(hvq_h3::priority::PRIORITY, value);
+    }
+    if let Some(body) = body {
+        headers.insert(CONTENT_LENGTH, body.len().into());
+    }
+    // What the caller says replaces a default, and may be said several times.
+    asked.headers.iter().for_each(|(name, _)| drop(headers.remove(name)));
+    for (name, value) in &asked.headers {
+        headers.append(name, value.clone());
+    }
+    Ok(request)
+}
+
+/// What an error of HTTP/3 means; the end of the connection says more than what HTTP/3 makes of it.
+fn explain(session: &Session, target: &Target, error: h3::error::StreamError) -> Failure {
+    let said = || target.url.to_string();
+    match session.connection.close_reason() {
+        Some(reason) => {
+            let exit = exit_of(&reason);
+            let lost: Result<(), _> = Err(reason);
+            lost.or_fail(exit, said).expect_err("it is an error")
+        }
+        None => {
+            let failed: Result<(), _> = Err(error);
+            failed.or_fail(Exit::Runtime, said).expect_err("it is an error")
+        }
+    }
+}
+
+fn bar(headers: &HeaderMap, sink: &Sink, voice: Voice) -> ProgressBar {
+    let shown = voice == Voice::Normal && !sink.is_output() && std::io::stderr().is_terminal();
+    let bar = match (shown, length_of(headers)) {
+        (false, _) => return ProgressBar::hidden(),
+        (true, Some(length)) => ProgressBar::new(length),
+        (true, None) => ProgressBar::no_length(),
+    };
+    let style = "{bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    bar.with_style(ProgressStyle::with_template(style).expect("the template is constant and valid"))
+}
+
+fn say_request(request: &Request<()>, voice: Voice) {
+    voice.detail(|| {
+        format!("> {} {} HTTP/3{}", request.method(), request.uri(), lines('>', request.headers()))
+    });
+}
+
+fn say_response(response: &http::Response<()>, voice: Voice) {
+    voice.detail(|| format!("< HTTP/3 {}{}", response.status(), lines('<', response.headers())));
+}
+
+fn lines(mark: char, headers: &HeaderMap) -> String {
+    let line = |(name, value): (&HeaderName, &HeaderValue)| {
+        format!("\n{mark} {name}: {}", String::from_utf8_lossy(value.as_bytes()))
+    };
+    headers.iter().map(line).collect()
+}

@@ -1,0 +1,168 @@
+//! `hvq get`: URLs over HTTP/3, over one or several paths.
+
+mod connect;
+mod fetch;
+mod sink;
+mod statistics;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use crate::arguments::Format;
+use crate::duration;
+use crate::failure::{Exit, Failure};
+use crate::output::{self, Voice};
+use crate::transport::TransportArguments;
+use clap::Args;
+use connect::Session;
+use hvq::PathOptions;
+use statistics::Statistics;
+use std::path::PathBuf;
+use std::time::Duration;
+use target::Target;
+
+/// Arguments of `hvq get`.
+#[derive(Debug, Args)]
+pub(crate) struct GetArguments {
+    /// What to fetch: https://HOST[:PORT]/PATH, or HOST[:PORT]/PATH
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
+    #[command(flatten)]
+    request: RequestArguments,
+    #[command(flatten)]
+    sink: SinkArguments,
+    #[command(flatten)]
+    trust: TrustArguments,
+    #[command(flatten)]
+    network: NetworkArguments,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// What is asked for.
+#[derive(Debug, Args)]
+struct RequestArguments {
+    /// A header of the request; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = fetch::header)]
+    headers: Vec<fetch::Header>,
+    /// The method (GET, or POST with --data)
+    #[arg(short = 'X', long = "request", value_name = "METHOD")]
+    method: Option<http::Method>,
+    /// The body of the request; @FILE reads it from a file
+    #[arg(short, long, value_name = "TEXT|@FILE")]
+    data: Option<String>,
+    /// How urgent the response is (RFC 9218), such as "u=1, i"
+    #[arg(long, value_name = "PRIORITY")]
+    priority: Option<String>,
+    /// Fail with exit code 22 if the server answers with an error status
+    #[arg(short, long)]
+    fail: bool,
+}
+
+/// Where bodies go.
+#[derive(Debug, Args)]
+struct SinkArguments {
+    /// Write to this file; one for each URL (by default standard output; with --json nowhere)
+    #[arg(short, long, value_name = "FILE", conflicts_with = "remote_name")]
+    output: Vec<PathBuf>,
+    /// Write to a file of the name at the end of the URL
+    #[arg(short = 'O', long)]
+    remote_name: bool,
+}
+
+/// Whom to believe.
+#[derive(Debug, Args)]
+struct TrustArguments {
+    /// Accept any certificate: whoever is on the way can read and change everything
+    #[arg(short = 'k', long, conflicts_with = "cacert")]
+    insecure: bool,
+    /// Accept certificates that go back to one in this file (PEM), instead of the system's
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+}
+
+/// How to get there.
+#[derive(Debug, Args)]
+struct NetworkArguments {
+    /// A path; the first carries the handshake; may be repeated
+    #[arg(long = "path", value_name = "NAME=LOCAL[>REMOTE][,rate=…,delay=…]")]
+    paths: Vec<PathOptions>,
+    /// Give up when everything has taken so long (exit code 28)
+    #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]
+    max_time: Option<Duration>,
+    /// Give up when a handshake has taken so long (exit code 3)
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, default_value = "10s")]
+    connect_timeout: Duration,
+    #[command(flatten)]
+    transport: TransportArguments,
+}
+
+/// Fetches all URLs, one after the other.
+pub(crate) async fn run(arguments: Box<GetArguments>, voice: Voice) -> Result<(), Failure> {
+    let all = fetch_all(&arguments, voice);
+    match arguments.network.max_time {
+        None => all.await,
+        Some(limit) => tokio::time::timeout(limit, all).await.unwrap_or_else(|_| {
+            Err(Failure::new(Exit::Timeout, format!("not done after {limit:?} (--max-time)")))
+        }),
+    }
+}
+
+async fn fetch_all(arguments: &GetArguments, voice: Voice) -> Result<(), Failure> {
+    let targets = arguments.urls.iter().map(|url| Target::parse(url)).collect::<Result<Vec<_>, _>>()?;
+    if arguments.sink.output.len() > targets.len() {
+        return Err(Failure::new(Exit::Usage, "there are more --output than URLs"));
+    }
+    let mut session: Option<Session> = None;
+    let mut result = Ok(());
+    for (index, target) in targets.iter().enumerate() {
+        let open = match session.take() {
+            Some(open) if open.serves(target) => open,
+            other => {
+                if let Some(other) = other {
+                    other.close().await;
+                }
+                Session::open(target, arguments, voice).await?
+            }
+        };
+        let sink = sink::open(arguments, target, index)?;
+        let outcome = fetch::fetch(&open, target, arguments, sink, voice).await;
+        let outcome = outcome.and_then(|fetched| {
+            report(&open, target, &fetched, arguments, voice)?;
+            fetched.judge(arguments.request.fail, &target.url)
+        });
+        if let Err(failure) = outcome {
+            // One URL that fails does not keep the next from being fetched, unless the connection is gone.
+            let lost = open.connection.close_reason().is_some();
+            if lost || index + 1 == targets.len() {
+                result = Err(failure);
+            } else {
+                failure.report();
+                result = Err(Failure::new(failure.exit(), "not every URL was fetched"));
+            }
+            if lost {
+                break;
+            }
+        }
+        session = Some(open);
+    }
+    if let Some(session) = session {
+        session.close().await;
+    }
+    result
+}
+
+fn report(
+    session: &Session,
+    target: &Target,
+    fetched: &fetch::Fetched,
+    arguments: &GetArguments,
+    voice: Voice,
+) -> Result<(), Failure> {
+    let statistics = Statistics::new(session, target, fetched, arguments.network.transport.scheduler);
+    voice.detail(|| statistics.text());
+    if arguments.format.json {
+        output::print(&statistics.json())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! A URL and the addresses that it stands for.
+
+use crate::failure::{Exit, Failure, OrFail};
+use std::net::SocketAddr;
+use url::{Host, Url};
+
+/// What is to be fetched, and from whom.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    /// The URL, complete.
+    pub(super) url: Url,
+    /// The host name or address, an IPv6 address without brackets.
+    pub(super) host: String,
+    /// The UDP port.
+    pub(super) port: u16,
+}
+
+impl Target {
+    /// Reads a URL; `https://` may be left out.
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+        let whole = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+        let url = Url::parse(&whole).or_fail(Exit::Usage, || format!("{text:?} is no URL"))?;
+        if url.scheme() != "https" {
+            let text = format!("{text}: HTTP/3 fetches https:// only, not {}://", url.scheme());
+            return Err(Failure::new(Exit::Usage, text));
+        }
+        let host = match url.host() {
+            Some(Host::Domain(name)) => name.to_owned(),
+            Some(Host::Ipv4(address)) => address.to_string(),
+            Some(Host::Ipv6(address)) => address.to_string(),
+            None => return Err(Failure::new(Exit::Usage, format!("{text}: there is no host"))),
+        };
+        let port = url.port_or_known_default().expect("https has a default port");
+        Ok(Self { url, host, port })
+    }
+
+    /// The addresses of the host, as the system resolves it.
+    pub(super) async fn resolve(&self) -> Result<Vec<SocketAddr>, Failure> {
+        let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
+        let found = found.or_fail(Exit::Connection, || format!("cannot resolve {}", self.host))?;
+        let addresses: Vec<SocketAddr> = found.collect();
+        if addresses.is_empty() {
+            return Err(Failure::new(Exit::Connection, format!("{} has no address", self.host)));
+        }
+        Ok(addresses)
+    }
+
+    /// Whether one connection serves both.
+    pub(super) fn same_server(&self, other: &Self) -> bool {
+        self.host == other.host && self.port == other.port
+    }
+
+    /// The last part of the URL's path, if it is a name for a file.
+    pub(super) fn file_name(&self) -> Result<String, Failure> {
+        let last = self.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
+        let name = percent_encoding::percent_decode_str(last).decode_utf8_lossy().into_owned();
+        if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
+            let text = format!("{}: --remote-name needs a URL that ends in the name of a file", self.url);
+            return Err(Failure::new(Exit::Usage, text));
+        }
+        Ok(name)
+    }
+}

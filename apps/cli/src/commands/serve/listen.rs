@@ -1,0 +1,93 @@
+//! The sockets of the server, and which channel each belongs to.
+
+use super::ServeArguments;
+use crate::failure::{Exit, Failure, OrFail};
+use hvq::transport::connection::ChannelHint;
+use hvq::{
+    ChannelOptions, Endpoint, EndpointOptions, LocalAddress, ServerConfig, ServerTls, TransportConfig,
+};
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+/// Where a server listens that was not told.
+const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 4433);
+
+/// Binds the sockets that the arguments name.
+pub(super) fn bind(arguments: &ServeArguments, tls: ServerTls) -> Result<Endpoint, Failure> {
+    let local = addresses(&arguments.listen, &arguments.channel)?;
+    let server = |channels| ServerConfig {
+        tls: tls.clone(),
+        transport: Arc::new(TransportConfig { channels, ..arguments.transport.config() }),
+    };
+    let options = EndpointOptions {
+        server: Some(server(Vec::new())),
+        local: local.clone(),
+        ..EndpointOptions::default()
+    };
+    let endpoint = Endpoint::new(options).or_fail(Exit::Usage, || {
+        let local = local.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        format!("cannot listen on {local}")
+    })?;
+    // Only now are the ports known that the system chose.
+    let hints = hints(&arguments.channel, &endpoint.local_addrs());
+    if !hints.is_empty() {
+        endpoint.set_server(Some(server(hints)));
+    }
+    Ok(endpoint)
+}
+
+/// What is to be bound: `listen`, and the addresses of channels that are not among them.
+fn addresses(listen: &[SocketAddr], channels: &[ChannelOptions]) -> Result<Vec<LocalAddress>, Failure> {
+    let mut local: Vec<LocalAddress> = listen.iter().copied().map(LocalAddress::Socket).collect();
+    for channel in channels {
+        if listen.iter().any(|bound| channel.hint_for(*bound).is_some()) {
+            continue;
+        }
+        match &channel.local {
+            LocalAddress::Ip(address) => {
+                local.push(LocalAddress::Socket(SocketAddr::new(*address, DEFAULT.port())));
+            }
+            LocalAddress::Socket(_) => local.push(channel.local.clone()),
+            LocalAddress::Interface(name) => {
+                let text =
+                    format!("--channel {}: {name} is an interface; a server needs an address", channel.name);
+                return Err(Failure::new(Exit::Usage, text));
+            }
+        }
+    }
+    if local.is_empty() {
+        local.push(LocalAddress::Socket(DEFAULT));
+    }
+    Ok(local)
+}
+
+/// What is known about the sockets that are bound to `bound`.
+pub(crate) fn hints(channels: &[ChannelOptions], bound: &[SocketAddr]) -> Vec<ChannelHint> {
+    let of = |bound: &SocketAddr| channels.iter().find_map(|channel| channel.hint_for(*bound));
+    bound.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_are_bound_unless_a_listening_address_is_theirs() {
+        let listen = ["127.0.0.1:4433".parse().unwrap()];
+        let channels: Vec<ChannelOptions> =
+            ["embb=127.0.0.1:4433,rate=60mbit", "urllc=127.0.0.2"].map(|text| text.parse().unwrap()).into();
+        let bound = addresses(&listen, &channels).unwrap();
+        let wanted = ["127.0.0.1:4433", "127.0.0.2:4433"].map(|text| text.parse::<LocalAddress>().unwrap());
+        assert_eq!(bound, wanted);
+        let sockets = ["127.0.0.1:4433", "127.0.0.2:4433"].map(|text| text.parse().unwrap());
+        assert_eq!(hints(&channels, &sockets).len(), 2);
+        assert_eq!(addresses(&[], &[]).unwrap(), [LocalAddress::Socket(DEFAULT)]);
+    }
+
+    #[test]
+    fn an_interface_is_no_listening_address() {
+        let channel: ChannelOptions = "wifi=wlan0".parse().unwrap();
+        let failure = addresses(&[], &[channel]).unwrap_err();
+        assert!(failure.line().contains("wlan0 is an interface"), "{}", failure.line());
+    }
+}

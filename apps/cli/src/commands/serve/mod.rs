@@ -1,0 +1,149 @@
+//! `hvq serve`: files, or objects of pages, over HTTP/3.
+
+mod listen;
+
+use crate::arguments::Format;
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::{self, Voice};
+use crate::server::serving::Service;
+use crate::server::{Files, Pages, Site};
+use crate::tls::{self, SelfSigned};
+use crate::transport::TransportArguments;
+use clap::Args;
+use hvq::{ChannelOptions, Identity};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::signal;
+use tokio::time::timeout;
+
+/// How long the last connections may take to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// Arguments of `hvq serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Where to listen; may be repeated (by default [::]:4433, or the addresses of the channels)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Vec<SocketAddr>,
+    /// A listening address that belongs to a channel, and what is known of it; may be repeated
+    #[arg(long, value_name = "NAME=ADDRESS[:PORT][,rate=…,delay=…]")]
+    channel: Vec<ChannelOptions>,
+    #[command(flatten)]
+    identity: IdentityArguments,
+    #[command(flatten)]
+    content: ContentArguments,
+    #[command(flatten)]
+    transport: TransportArguments,
+    /// Stop after so many requests
+    #[arg(long, value_name = "NUMBER")]
+    max_requests: Option<u64>,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Who the server is.
+#[derive(Debug, Args)]
+struct IdentityArguments {
+    /// The certificate chain (PEM)
+    #[arg(long, value_name = "FILE", requires = "key", required_unless_present = "self_signed")]
+    cert: Option<PathBuf>,
+    /// The private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Make a certificate for this host name or address; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["cert", "key"])]
+    self_signed: Vec<String>,
+    /// Write the certificate that was made to this file, for --cacert
+    #[arg(long, value_name = "FILE", requires = "self_signed")]
+    write_cert: Option<PathBuf>,
+}
+
+/// What the server offers.
+#[derive(Debug, Args)]
+struct ContentArguments {
+    /// The folder whose files are served (by default the current one)
+    #[arg(long, value_name = "FOLDER", conflicts_with = "page")]
+    root: Option<PathBuf>,
+    /// Serve the objects of this page description, a file or a page compiled in, as /PAGE/NUMBER; may be repeated
+    #[arg(long, value_name = "FILE|NAME|all")]
+    page: Vec<String>,
+    /// The factor on the recorded waits of page objects
+    #[arg(long, value_name = "FACTOR", default_value_t = 0.1, requires = "page")]
+    wait_scale: f64,
+    /// The factor on the recorded sizes of page objects
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "page")]
+    size_scale: f64,
+}
+
+/// Serves until it is told to stop.
+pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<(), Failure> {
+    let site = site(&arguments.content)?;
+    let identity = identity(&arguments.identity)?;
+    let tls = tls::server(identity, arguments.transport.keylog().as_deref())?;
+    let endpoint = listen::bind(&arguments, tls)?;
+    announce(&arguments, &endpoint, &site, voice)?;
+    let service = Service::new(site, arguments.max_requests);
+    let running = service.clone();
+    let accepting = endpoint.clone();
+    let mut server = tokio::spawn(async move { running.run(&accepting, |_| {}).await });
+    tokio::select! {
+        result = &mut server => result?,
+        interrupt = signal::ctrl_c() => {
+            interrupt.or_fail(Exit::Runtime, || "cannot wait for Ctrl-C".to_owned())?;
+            voice.say("stopping: requests under way are finished (Ctrl-C again to stop at once)");
+            service.stop();
+            tokio::select! {
+                result = &mut server => result?,
+                _ = signal::ctrl_c() => {}
+            }
+        }
+    }
+    endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+    // Clients that do not answer keep nobody waiting.
+    let _late = timeout(GOODBYE, endpoint.wait_idle()).await;
+    Ok(())
+}
+
+fn site(content: &ContentArguments) -> Result<Site, Failure> {
+    if content.page.is_empty() {
+        let root = content.root.clone().unwrap_or_else(|| PathBuf::from("."));
+        return Ok(Site::Files(Files::new(&root)?));
+    }
+    let mut pages = Pages::read(&content.page)?;
+    pages.wait_scale = content.wait_scale;
+    pages.size_scale = content.size_scale;
+    Ok(Site::Pages(pages))
+}
+
+fn identity(arguments: &IdentityArguments) -> Result<Identity, Failure> {
+    if let (Some(chain), Some(key)) = (&arguments.cert, &arguments.key) {
+        return Ok(Identity::Files { chain: chain.clone(), key: key.clone() });
+    }
+    let made = SelfSigned::new(&arguments.self_signed)?;
+    if let Some(path) = &arguments.write_cert {
+        let written = std::fs::write(path, &made.certificate);
+        written.or_fail(Exit::Usage, || format!("cannot write {}", path.display()))?;
+    }
+    Ok(made.identity())
+}
+
+/// Says where the server listens.
+fn announce(
+    arguments: &ServeArguments,
+    endpoint: &hvq::Endpoint,
+    site: &Site,
+    voice: Voice,
+) -> Result<(), Failure> {
+    let addresses = endpoint.local_addrs();
+    if arguments.format.json {
+        return output::print(&json!({ "listening": addresses }).to_string());
+    }
+    let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    voice.say(format!("listening on {addresses} (UDP), scheduler {}", arguments.transport.scheduler));
+    if let Site::Pages(pages) = site {
+        voice.say(format!("pages: {}", pages.names().collect::<Vec<_>>().join(", ")));
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! The hvq command: serve, get, emulate, demo.
+//!
+//! What fails is said in one line on standard error, `hvq: …` with its causes, and in the exit code:
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | failed while running |
+//! | 2 | wrong arguments or configuration |
+//! | 3 | the connection failed |
+//! | 4 | TLS or the certificate |
+//! | 22 | an HTTP error status, with `--fail` |
+//! | 28 | too late |
+
+mod arguments;
+mod commands;
+mod duration;
+mod failure;
+mod output;
+mod paths;
+mod server;
+mod tls;
+mod transport;
+
+use crate::arguments::{Arguments, Command};
+use crate::failure::Failure;
+use crate::output::Voice;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs the command that `arguments` ask for, the name of the program first, and returns its exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match Arguments::read(arguments) {
+        Ok(arguments) => arguments,
+        Err(refusal) => return refusal.report(),
+    };
+    let voice = Voice::of(&arguments);
+    match start(arguments, voice) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report();
+            failure.exit().into()
+        }
+    }
+}
+
+fn start(arguments: Arguments, voice: Voice) -> Result<(), Failure> {
+    output::start_log(arguments.log.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(async {
+        match arguments.command {
+            Command::Serve(serve) => commands::serve::run(serve, voice).await,
+            Command::Get(get) => commands::get::run(get, voice).await,
+            Command::Emulate(emulate) => commands::emulate::run(emulate, voice).await,
+            Command::Demo(demo) => commands::demo::run(demo, voice).await,
+        }
+    });
+    // Blocking reads of files must not keep the program from ending.
+    runtime.shutdown_background();
+    result
+}

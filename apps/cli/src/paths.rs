@@ -1,0 +1,102 @@
+//! Figures of a connection's paths and frames, for people and programs.
+
+use hvq::{Connection, PathInfo};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What one path did.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PathFigures {
+    /// What people call it, or its number.
+    pub(crate) name: String,
+    /// Its ID.
+    pub(crate) id: u32,
+    /// Where it starts.
+    pub(crate) local: String,
+    /// Where it ends.
+    pub(crate) remote: String,
+    /// `validating`, `validated` or `silent`.
+    pub(crate) state: &'static str,
+    /// The smoothed round-trip time in milliseconds.
+    pub(crate) rtt_ms: f64,
+    /// The smallest round-trip time in milliseconds.
+    pub(crate) min_rtt_ms: f64,
+    /// Bytes of UDP payload sent.
+    pub(crate) bytes_sent: u64,
+    /// Bytes of UDP payload received.
+    pub(crate) bytes_received: u64,
+    /// Packets declared lost.
+    pub(crate) packets_lost: u64,
+    /// The congestion controller.
+    pub(crate) congestion: &'static str,
+    /// The congestion window in bytes.
+    pub(crate) window: usize,
+    /// Frames by kind.
+    pub(crate) frames: BTreeMap<&'static str, FrameFigures>,
+}
+
+/// Frames of one kind on one path.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct FrameFigures {
+    /// Frames sent.
+    pub(crate) sent: u64,
+    /// Their bytes.
+    pub(crate) sent_bytes: u64,
+    /// Frames received.
+    pub(crate) received: u64,
+}
+
+/// The figures of all open paths, those of the end if the connection ended.
+pub(crate) fn figures(connection: &Connection) -> Vec<PathFigures> {
+    let stats = connection.stats();
+    connection.paths().into_iter().map(|path| figures_of(path, &stats.frames)).collect()
+}
+
+fn figures_of(path: PathInfo, frames: &[hvq::transport::connection::FrameCounter]) -> PathFigures {
+    let counters = path.stats.counters;
+    let state = match path.state {
+        hvq::PathState::Validating => "validating",
+        hvq::PathState::Validated => "validated",
+        hvq::PathState::Silent => "silent",
+    };
+    let frames = frames.iter().filter(|frame| frame.path == path.id).map(|frame| {
+        (
+            frame.kind,
+            FrameFigures { sent: frame.sent, sent_bytes: frame.sent_bytes, received: frame.received },
+        )
+    });
+    PathFigures {
+        name: path.name.unwrap_or_else(|| path.id.to_string()),
+        id: path.id.0,
+        local: path.stats.tuple.local.to_string(),
+        remote: path.stats.tuple.remote.to_string(),
+        state,
+        rtt_ms: path.stats.rtt.as_secs_f64() * 1e3,
+        min_rtt_ms: path.stats.min_rtt.as_secs_f64() * 1e3,
+        bytes_sent: counters.bytes_sent,
+        bytes_received: counters.bytes_received,
+        packets_lost: counters.packets_lost,
+        congestion: path.stats.controller,
+        window: path.stats.window,
+        frames: frames.collect(),
+    }
+}
+
+/// One line about a path.
+pub(crate) fn line(path: &PathFigures) -> String {
+    format!(
+        "path {} ({}): {} > {}, {}, rtt {:.1} ms (min {:.1}), {} sent, {} received, {} packets lost, {} window {}",
+        path.id,
+        path.name,
+        path.local,
+        path.remote,
+        path.state,
+        path.rtt_ms,
+        path.min_rtt_ms,
+        crate::output::bytes(path.bytes_sent),
+        crate::output::bytes(path.bytes_received),
+        path.packets_lost,
+        path.congestion,
+        crate::output::bytes(path.window as u64),
+    )
+}

@@ -1,0 +1,139 @@
+use super::*;
+use http::HeaderValue;
+use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RANGE};
+use std::fs;
+use std::time::Duration;
+
+fn site() -> (tempfile::TempDir, Site) {
+    let outside = tempfile::tempdir().unwrap();
+    let root = outside.path().join("root");
+    fs::create_dir_all(root.join("folder")).unwrap();
+    fs::create_dir_all(root.join("empty")).unwrap();
+    fs::write(outside.path().join("secret"), "secret").unwrap();
+    fs::write(root.join("hello.txt"), "hello world").unwrap();
+    fs::write(root.join("a b.bin"), [0; 5]).unwrap();
+    fs::write(root.join("folder/index.html"), "<p>index").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(outside.path().join("secret"), root.join("link")).unwrap();
+    let site = Site::Files(Files::new(&root).unwrap());
+    (outside, site)
+}
+
+fn request(method: &str, path: &str) -> Request<()> {
+    Request::builder().method(method).uri(format!("https://host{path}")).body(()).unwrap()
+}
+
+async fn fetch(site: &Site, request: &Request<()>) -> (u16, http::HeaderMap, Vec<u8>) {
+    let mut answer = site.answer(request).await;
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.body.next().await.unwrap() {
+        body.extend_from_slice(&chunk);
+    }
+    (answer.head.status().as_u16(), answer.head.headers().clone(), body)
+}
+
+#[tokio::test]
+async fn a_file_comes_with_its_type_and_length() {
+    let (_folder, site) = site();
+    let (status, headers, body) = fetch(&site, &request("GET", "/hello.txt?query=ignored")).await;
+    assert_eq!((status, body.as_slice()), (200, &b"hello world"[..]));
+    assert_eq!(headers[CONTENT_LENGTH], "11");
+    assert_eq!(headers[CONTENT_TYPE], "text/plain; charset=utf-8");
+    let (status, headers, _) = fetch(&site, &request("GET", "/a%20b.bin")).await;
+    assert_eq!(
+        (status, &headers[CONTENT_TYPE]),
+        (200, &HeaderValue::from_static("application/octet-stream"))
+    );
+}
+
+#[tokio::test]
+async fn head_has_the_headers_of_get_and_no_body() {
+    let (_folder, site) = site();
+    let (status, headers, body) = fetch(&site, &request("HEAD", "/hello.txt")).await;
+    assert_eq!((status, body.len()), (200, 0));
+    assert_eq!(headers[CONTENT_LENGTH], "11");
+}
+
+#[tokio::test]
+async fn a_folder_is_its_index_behind_a_slash() {
+    let (_folder, site) = site();
+    let (status, headers, _) = fetch(&site, &request("GET", "/folder")).await;
+    assert_eq!((status, &headers[LOCATION]), (301, &HeaderValue::from_static("/folder/")));
+    let (status, headers, body) = fetch(&site, &request("GET", "/folder/")).await;
+    assert_eq!((status, body.as_slice()), (200, &b"<p>index"[..]));
+    assert_eq!(headers[CONTENT_TYPE], "text/html; charset=utf-8");
+    assert_eq!(fetch(&site, &request("GET", "/empty/")).await.0, 404);
+}
+
+#[tokio::test]
+async fn nothing_outside_of_the_root_is_reached() {
+    let (_folder, site) = site();
+    for path in [
+        "/../secret",
+        "/%2e%2e/secret",
+        "/folder/../../secret",
+        "/..%2fsecret",
+        "/folder/..%2f..%2fsecret",
+        "/link",
+        "//etc/passwd",
+        "/hello.txt/",
+        "/nothing",
+    ] {
+        let (status, _, body) = fetch(&site, &request("GET", path)).await;
+        assert_eq!(status, 404, "{path}");
+        assert_eq!(body, b"404 Not Found\n");
+    }
+    for path in ["/%00", "/a%5cb", "/%ff"] {
+        assert_eq!(fetch(&site, &request("GET", path)).await.0, 400, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn ranges_are_served_or_refused() {
+    let (_folder, site) = site();
+    let ranged = |method, range: &str| {
+        let mut request = request(method, "/hello.txt");
+        request.headers_mut().insert(RANGE, HeaderValue::from_str(range).unwrap());
+        request
+    };
+    let (status, headers, body) = fetch(&site, &ranged("GET", "bytes=6-")).await;
+    assert_eq!((status, body.as_slice()), (206, &b"world"[..]));
+    assert_eq!(headers[CONTENT_RANGE], "bytes 6-10/11");
+    let (status, headers, _) = fetch(&site, &ranged("GET", "bytes=11-")).await;
+    assert_eq!((status, &headers[CONTENT_RANGE]), (416, &HeaderValue::from_static("bytes */11")));
+    assert_eq!(fetch(&site, &ranged("HEAD", "bytes=6-")).await.0, 200, "ranges are for GET");
+}
+
+#[tokio::test]
+async fn other_methods_are_told_which_are_allowed() {
+    let (_folder, site) = site();
+    let (status, headers, _) = fetch(&site, &request("DELETE", "/hello.txt")).await;
+    assert_eq!((status, &headers[ALLOW]), (405, &HeaderValue::from_static("GET, HEAD")));
+}
+
+#[tokio::test]
+async fn objects_of_pages_have_their_recorded_size_and_wait() {
+    let mut pages = Pages::read(&["p05".to_owned()]).unwrap();
+    pages.wait_scale = 0.5;
+    let page = find_page("p05").unwrap();
+    let site = Site::Pages(pages);
+    let object = page.objects.iter().find(|object| object.size > 1000).unwrap();
+    let request = request("GET", &object_path("p05", object.id));
+    let answer = site.answer(&request).await;
+    assert_eq!(answer.wait, object.server_wait(0.5));
+    let (status, headers, body) = fetch(&site, &request).await;
+    assert_eq!((status, body.len() as u64), (200, object.size));
+    assert_eq!(headers[CONTENT_TYPE], object.mime.as_str());
+    assert!(answer.wait <= Duration::from_secs(1));
+    for path in ["/p05/9999", "/p06/0", "/p05", "/p05/x"] {
+        let missing = Request::builder().uri(path).body(()).unwrap();
+        assert_eq!(fetch(&site, &missing).await.0, 404, "{path}");
+    }
+}
+
+#[test]
+fn a_root_that_is_no_folder_and_a_page_that_is_not_there_are_refused() {
+    assert!(Files::new(std::path::Path::new("/nonexistent")).is_err());
+    let failure = Pages::read(&["nowhere".to_owned()]).unwrap_err();
+    assert!(failure.line().contains("p05"), "{}", failure.line());
+}

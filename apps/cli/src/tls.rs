@@ -1,0 +1,94 @@
+//! Certificates and key logs.
+
+use crate::failure::{Exit, Failure, OrFail};
+use hvq::transport::crypto::session::KeyLog;
+use hvq::{ClientTls, Identity, ServerTls, TlsConfigError, Verify};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// A fresh certificate that vouches for itself, with its key.
+#[derive(Clone, Debug)]
+pub(crate) struct SelfSigned {
+    /// The certificate in PEM.
+    pub(crate) certificate: String,
+    key: String,
+}
+
+impl SelfSigned {
+    /// For the host names or addresses `names`.
+    pub(crate) fn new(names: &[String]) -> Result<Self, Failure> {
+        let made = rcgen::generate_simple_self_signed(names);
+        let made =
+            made.or_fail(Exit::Usage, || format!("cannot make a certificate for {}", names.join(", ")))?;
+        Ok(Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() })
+    }
+
+    /// The identity of a server that has it.
+    pub(crate) fn identity(&self) -> Identity {
+        let (certificate, key) = (self.certificate.clone(), self.key.clone());
+        Identity::Pem { chain: certificate.into_bytes(), key: key.into_bytes() }
+    }
+}
+
+/// TLS of an HTTP/3 server.
+pub(crate) fn server(identity: Identity, keylog: Option<&Path>) -> Result<ServerTls, Failure> {
+    let mut builder = ServerTls::builder(identity).alpn([hvq_h3::ALPN]);
+    if let Some(path) = keylog {
+        builder = builder.keylog(open_keylog(path)?);
+    }
+    builder.build().map_err(refused)
+}
+
+/// TLS of an HTTP/3 client.
+pub(crate) fn client(verify: Verify, keylog: Option<&Path>) -> Result<ClientTls, Failure> {
+    let mut builder = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(verify);
+    if let Some(path) = keylog {
+        builder = builder.keylog(open_keylog(path)?);
+    }
+    builder.build().map_err(refused)
+}
+
+/// Files and names that do not work are the fault of the arguments.
+fn refused(error: TlsConfigError) -> Failure {
+    let failed: Result<(), _> = Err(error);
+    failed.or_fail(Exit::Usage, || "TLS".to_owned()).expect_err("it is an error")
+}
+
+fn open_keylog(path: &Path) -> Result<KeyLog, Failure> {
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    let file = opened.or_fail(Exit::Usage, || format!("cannot open the key log {}", path.display()))?;
+    let file = Mutex::new(file);
+    Ok(Box::new(move |line| write_line(&file, line)))
+}
+
+fn write_line(file: &Mutex<File>, line: &str) {
+    let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+    // One call for the line and its end, so that programs that share the file do not mix their lines.
+    if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
+        tracing::warn!(%error, "cannot write the key log");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_self_signed_certificate_is_accepted_as_a_servers_and_as_an_authority() {
+        let made = SelfSigned::new(&["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        server(made.identity(), None).unwrap();
+        client(Verify::CaPem(made.certificate.into_bytes()), None).unwrap();
+    }
+
+    #[test]
+    fn files_that_are_missing_are_faults_of_the_arguments() {
+        let missing = Path::new("/nonexistent/file.pem");
+        let failure = client(Verify::CaFile(missing.to_owned()), None).unwrap_err();
+        assert_eq!(failure.exit(), Exit::Usage);
+        assert!(failure.line().contains("/nonexistent/file.pem"), "{}", failure.line());
+        let failure = client(Verify::Insecure, Some(missing)).unwrap_err();
+        assert!(failure.line().starts_with("cannot open the key log /nonexistent"));
+    }
+}

@@ -1,0 +1,40 @@
+//! Arguments about the transport that several commands share.
+
+use clap::Args;
+use hvq::TransportConfig;
+use hvq::transport::congestion::Algorithm;
+use hvq_scheduler::Policy;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How packets are scheduled, paced and logged.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TransportArguments {
+    /// Which path carries each frame: hvc, min-rtt, round-robin, redundant, single or single:PATH
+    #[arg(long, value_name = "NAME", default_value_t = Policy::Hvc)]
+    pub(crate) scheduler: Policy,
+    /// Congestion control of each path: cubic or newreno
+    #[arg(long = "cc", value_name = "NAME", default_value_t = Algorithm::Cubic)]
+    pub(crate) congestion: Algorithm,
+    /// Append TLS secrets to this file, for tools that decrypt captures (by default what SSLKEYLOGFILE says)
+    #[arg(long, value_name = "FILE")]
+    keylog: Option<PathBuf>,
+}
+
+impl TransportArguments {
+    /// The transport configuration that they ask for.
+    pub(crate) fn config(&self) -> TransportConfig {
+        config(self.scheduler, self.congestion)
+    }
+
+    /// Where TLS secrets go, if anywhere.
+    pub(crate) fn keylog(&self) -> Option<PathBuf> {
+        let from_environment = || std::env::var_os("SSLKEYLOGFILE").filter(|value| !value.is_empty());
+        self.keylog.clone().or_else(|| from_environment().map(PathBuf::from))
+    }
+}
+
+/// A transport configuration with this policy and congestion control.
+pub(crate) fn config(policy: Policy, congestion: Algorithm) -> TransportConfig {
+    TransportConfig { congestion, ..TransportConfig::new(Arc::new(move || policy.scheduler())) }
+}

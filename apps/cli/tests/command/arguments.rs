@@ -1,0 +1,50 @@
+//! Wrong arguments are said in one line, with the exit code that the documentation promises.
+
+use crate::support::{code, run, said};
+
+#[test]
+fn wrong_arguments_exit_with_2_and_one_line() {
+    for arguments in [
+        &[][..],
+        &["fly"],
+        &["get"],
+        &["get", "--colour", "https://localhost/"],
+        &["get", "http://localhost/"],
+        &["get", "--scheduler", "blest", "https://localhost/"],
+        &["get", "--cc", "tahoe", "https://localhost/"],
+        &["get", "--path", "urllc=127.0.0.1,rate=2", "https://localhost/"],
+        &["get", "--cacert", "/nonexistent.pem", "https://127.0.0.1:1/"],
+        &["get", "-k", "-H", "no header", "https://localhost/"],
+        &["get", "-k", "-d", "@/nonexistent", "--log", "a=b=c", "https://localhost/"],
+        &["serve"],
+        &["serve", "--self-signed", "localhost", "--root", "/nonexistent"],
+        &["serve", "--self-signed", "localhost", "--page", "nowhere"],
+        &["serve", "--self-signed", "localhost", "--listen", "203.0.113.1:1"],
+        &["serve", "--cert", "/nonexistent.pem", "--key", "/nonexistent.pem"],
+        &["serve", "--self-signed", "localhost", "--channel", "wifi=wlan0"],
+        &["emulate"],
+        &["emulate", "--channel", "a:127.0.0.1:0=127.0.0.1:1,rtt=x"],
+        &["emulate", "--channel", "a:127.0.0.1:0=127.0.0.1:1,rtt=file:/nonexistent.csv"],
+        &["emulate", "--channel", "a:203.0.113.1:1=127.0.0.1:1"],
+        &["demo", "--pages", "0"],
+        &["demo", "--pages", "nowhere"],
+        &["demo", "--embb", "XX"],
+        &["demo", "--repeat", "0"],
+    ] {
+        let output = run(arguments);
+        let said = said(&output);
+        assert_eq!(code(&output), 2, "{arguments:?}: {said}");
+        assert!(said.starts_with("hvq: ") && said.lines().count() == 1, "{arguments:?}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn help_names_the_exit_codes() {
+    let output = run(["--help"]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(code(&output), 0);
+    for part in ["serve", "get", "emulate", "demo", "Exit codes", "22 HTTP error status"] {
+        assert!(text.contains(part), "{part}");
+    }
+}

@@ -1,0 +1,7 @@
+//! The hvq command as people run it: its output, its exit codes, and what arrives.
+#![expect(clippy::unwrap_used, reason = "whatever fails in a test fails the test")]
+
+mod arguments;
+mod channels;
+mod support;
+mod transfers;

@@ -1,0 +1,224 @@
+//! `hvq get` from `hvq serve` over loopback.
+
+use crate::support::{Running, code, hvq, json, run, said};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder with a site in it, and a secret beside the site.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("site/sub")).unwrap();
+        fs::write(folder.path().join("secret"), "secret").unwrap();
+        let place = Self { folder };
+        fs::write(place.site().join("hello.txt"), "hello world").unwrap();
+        fs::write(place.site().join("empty"), "").unwrap();
+        fs::write(place.site().join("sub/index.html"), "<p>index").unwrap();
+        let large: Vec<u8> = (0..3_000_000_u32).map(|index| (index % 251) as u8).collect();
+        fs::write(place.site().join("large"), large).unwrap();
+        place
+    }
+
+    fn site(&self) -> PathBuf {
+        self.folder.path().join("site")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn certificate(&self) -> PathBuf {
+        self.file("certificate.pem")
+    }
+
+    fn serve(&self, more: &[&str]) -> Running {
+        Running::serve(&self.site(), &self.certificate(), more)
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_file_arrives_whole_from_a_server_whose_certificate_is_trusted() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let certificate = place.certificate();
+    let output = run(["get", "--cacert", text(&certificate), &server.url("/hello.txt")]);
+    assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"hello world"[..]), "{}", said(&output));
+    let target = place.file("large");
+    let output =
+        run(["get", "--json", "--cacert", text(&certificate), "-o", text(&target), &server.url("/large")]);
+    let statistics = json(&output);
+    assert_eq!((&statistics["status"], &statistics["bytes"]), (&200.into(), &3_000_000.into()));
+    assert_eq!(statistics["scheduler"], "hvc");
+    assert_eq!(statistics["paths"][0]["state"], "validated");
+    assert!(statistics["paths"][0]["bytes_received"].as_u64().unwrap() > 3_000_000);
+    assert!(statistics["times_ms"]["total"].as_f64().unwrap() > 0.0);
+    assert_eq!(fs::read(target).unwrap(), fs::read(place.site().join("large")).unwrap());
+}
+
+#[test]
+fn several_urls_share_a_connection_and_go_to_their_files() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let output = hvq()
+        .current_dir(place.folder.path())
+        .args(["get", "-k", "-O", "-v", &server.url("/hello.txt"), &server.url("/empty")])
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 0, "{}", said(&output));
+    assert_eq!(fs::read(place.file("hello.txt")).unwrap(), b"hello world");
+    assert_eq!(fs::read(place.file("empty")).unwrap(), b"");
+    let said = said(&output);
+    assert_eq!(said.matches("* connected to").count(), 1, "{said}");
+    for part in
+        ["multipath agreed", "> GET https://localhost", "< HTTP/3 200 OK", "< content-length: 11", "* path 0"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn statuses_are_passed_on_and_fail_with_22_if_asked() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    for (path, more, status) in [
+        ("/missing", &[][..], 404),
+        ("/..%2fsecret", &[], 404),
+        ("/%2e%2e/secret", &[], 404),
+        ("/hello.txt", &["-X", "DELETE"], 405),
+        ("/hello.txt", &["-d", "data"], 405),
+        ("/hello.txt", &["-H", "range: bytes=99-"], 416),
+        ("/hello.txt", &["-H", "range: bytes=1-2"], 206),
+        ("/hello.txt", &["-X", "HEAD"], 200),
+        ("/sub", &[], 301),
+        ("/sub/", &["--priority", "u=1, i"], 200),
+    ] {
+        let url = server.url(path);
+        let output = run([&["get", "-k", "--json", &url], more].concat());
+        assert_eq!((code(&output), &json(&output)["status"]), (0, &status.into()), "{path} {more:?}");
+        let output = run([&["get", "-k", "--fail", "-o", "-", &url], more].concat());
+        let failed = status >= 400;
+        assert_eq!(code(&output), if failed { 22 } else { 0 }, "{path} {more:?}: {}", said(&output));
+        assert!(!failed || (output.stdout.is_empty() && said(&output).contains(&status.to_string())));
+    }
+}
+
+#[test]
+fn a_certificate_that_nobody_vouches_for_exits_with_4() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let output = run(["get", &server.url("/hello.txt")]);
+    assert_eq!(code(&output), 4, "{}", said(&output));
+    assert!(said(&output).contains("certificate") && said(&output).lines().count() == 1);
+    // The certificate is for localhost, which 127.0.0.1 is not.
+    let url = format!("https://{}/hello.txt", server.address(0));
+    let output = run(["get", "--cacert", text(&place.certificate()), &url]);
+    assert_eq!(code(&output), 4, "{}", said(&output));
+}
+
+#[test]
+fn a_server_that_is_not_there_exits_with_3_and_impatience_with_28() {
+    // Bound, so that nobody else answers there, and never read.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", silent.local_addr().unwrap());
+    let output = run(["get", "-k", "--connect-timeout", "300ms", &url]);
+    assert_eq!(code(&output), 3, "{}", said(&output));
+    assert!(said(&output).contains("timed out"));
+    let output = run(["get", "-k", "--max-time", "300ms", &url]);
+    assert_eq!(code(&output), 28, "{}", said(&output));
+    let output = run(["get", "-k", "https://name.invalid/"]);
+    assert_eq!(code(&output), 3, "{}", said(&output));
+}
+
+#[test]
+fn a_path_that_cannot_be_used_is_a_warning() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let first = format!("first=127.0.0.1>{}", server.address(0));
+    let output = run([
+        "get",
+        "-k",
+        "--path",
+        &first,
+        "--path",
+        "second=203.0.113.9",
+        &server.url("/large"),
+        "-o",
+        "-",
+    ]);
+    assert_eq!((code(&output), output.stdout.len()), (0, 3_000_000), "{}", said(&output));
+    assert!(said(&output).contains("warning: path second cannot be used"), "{}", said(&output));
+    let output = run(["get", "-k", "--path", "first=203.0.113.9", &server.url("/hello.txt")]);
+    assert_eq!(code(&output), 3, "{}", said(&output));
+}
+
+#[test]
+fn objects_of_pages_are_served_to_size() {
+    let server = Running::start([
+        "serve",
+        "--json",
+        "--self-signed",
+        "localhost",
+        "--listen",
+        "127.0.0.1:0",
+        "--page",
+        "p05",
+        "--page",
+        "p12",
+        "--wait-scale",
+        "0",
+    ]);
+    let output = run(["get", "-k", "--json", &server.url("/p12/1")]);
+    assert_eq!((&json(&output)["status"], &json(&output)["bytes"]), (&200.into(), &10_158.into()));
+    assert_eq!(json(&run(["get", "-k", "--json", &server.url("/p12/9999")]))["status"], 404);
+}
+
+#[test]
+fn a_server_stops_after_its_last_request_and_its_answer_is_whole() {
+    let place = Place::new();
+    let server = place.serve(&["--max-requests", "1"]);
+    let output = run(["get", "-k", &server.url("/large")]);
+    assert_eq!((code(&output), output.stdout.len()), (0, 3_000_000), "{}", said(&output));
+    assert_eq!(server.wait().0, 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_is_interrupted_ends_in_order() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    assert_eq!(code(&run(["get", "-k", &server.url("/hello.txt")])), 0);
+    server.interrupt();
+    assert_eq!(server.wait().0, 0);
+}
+
+#[test]
+fn both_ends_log_their_keys() {
+    let place = Place::new();
+    let log = place.file("keys");
+    let server = place.serve(&["--keylog", text(&log)]);
+    let output =
+        hvq().env("SSLKEYLOGFILE", &log).args(["get", "-k", &server.url("/hello.txt")]).output().unwrap();
+    assert_eq!(code(&output), 0, "{}", said(&output));
+    let keys = fs::read_to_string(&log).unwrap();
+    assert_eq!(keys.matches("CLIENT_TRAFFIC_SECRET_0 ").count(), 2, "{keys}");
+    assert_eq!(keys.matches("SERVER_HANDSHAKE_TRAFFIC_SECRET ").count(), 2, "{keys}");
+}
+
+#[test]
+fn an_ipv6_literal_is_an_address() {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        return;
+    }
+    let place = Place::new();
+    let server = place.serve(&["--listen", "[::1]:0"]);
+    let output = run(["get", "-k", &format!("https://{}/hello.txt", server.address(0))]);
+    assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"hello world"[..]), "{}", said(&output));
+}
