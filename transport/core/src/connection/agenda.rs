@@ -183,8 +183,10 @@ impl Connection {
     fn place_one_stream(&mut self, pass: &mut Pass, id: crate::stream::StreamId) -> bool {
         let Some(offer) = self.streams.offer(id, pass.now) else { return false };
         let largest = pass.views.iter().map(|view| view.datagram_size).max().unwrap_or(0);
+        let in_message = offer.message.map_or(usize::MAX, |message| message.remaining);
+        let frame = largest.saturating_sub(STREAM_OVERHEAD).min(in_message);
         let item = Item {
-            bytes: offer.bytes.clamp(1, largest.saturating_sub(STREAM_OVERHEAD).max(1)),
+            bytes: offer.bytes.min(frame).max(1),
             priority: offer.priority,
             message: offer.message,
             waits_for: offer.arrival.since(pass.now),
@@ -192,9 +194,9 @@ impl Connection {
             ..self.item(Content::Stream { id: id.0 }, 1, pass.now)
         };
         match self.ask(&item, pass) {
-            // A policy that takes the whole item means the packet: what else fits of the stream rides along.
+            // A policy that takes the whole item means the packet: what else fits of the message rides along.
             Choice::On(index, most) if most >= item.bytes => {
-                self.write_stream(pass, index, &item, usize::MAX).is_some()
+                self.write_stream(pass, index, &item, in_message.max(1)).is_some()
             }
             Choice::On(index, most) => self.write_stream(pass, index, &item, most).is_some(),
             Choice::OnEach(set) => {

@@ -203,6 +203,7 @@ fn first_handshake(role: Role, session: Session, ids: InitialIds, deadline: Inst
             retry_source: None,
         },
         token: Bytes::new(),
+        repetitions: 0,
         deadline,
     }
 }

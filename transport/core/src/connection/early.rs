@@ -24,6 +24,17 @@ struct EarlyPacket {
     number: u64,
     receipts: Receipts,
     eliciting: bool,
+    /// Names and sizes of its frames.
+    frames: Vec<(&'static str, usize)>,
+}
+
+impl EarlyPacket {
+    fn put(&mut self, frame: &Frame, bytes: &mut Vec<u8>) {
+        let before = bytes.len();
+        frame.put(bytes);
+        self.frames.push((frame.kind(), bytes.len() - before));
+        self.eliciting |= frame.is_ack_eliciting();
+    }
 }
 
 impl Connection {
@@ -84,8 +95,15 @@ impl Connection {
         };
         let header = LongHeader { kind, version: Version::V1, destination: ids.0, source: ids.1, token };
         let layout = header.put(bytes, number, length);
-        let mut packet =
-            EarlyPacket { level, start, layout, number, receipts: Receipts::new(), eliciting: false };
+        let mut packet = EarlyPacket {
+            level,
+            start,
+            layout,
+            number,
+            receipts: Receipts::new(),
+            eliciting: false,
+            frames: Vec::new(),
+        };
         write_early_frames(space, &mut packet, bytes, size, now);
         if bytes.len() == packet.layout.number_offset + packet.layout.number_length {
             bytes.truncate(start);
@@ -154,7 +172,9 @@ impl Connection {
         let Some(space) = self.handshake.space(packet.level) else { return };
         let Some(keys) = &space.keys else { return };
         keys.seal.seal(&mut body, 0, &layout, PathId::ZERO, packet.number);
-        if packet.eliciting {
+        // A client's first Handshake packet may be a bare acknowledgement. Its probe timeout runs all the same, or a server
+        // that is not allowed to send waits for ever (RFC 9002 §6.2.2.1).
+        if packet.eliciting || space.last_eliciting.is_none() {
             space.last_eliciting = Some(now);
         }
         let class = if packet.eliciting { PacketClass::AckEliciting } else { PacketClass::InFlight };
@@ -163,6 +183,12 @@ impl Connection {
             ..SentPacket::new(packet.number, now, body.len(), class)
         };
         space.sent.on_sent(sent);
+        for (kind, size) in &packet.frames {
+            self.counters.count_sent(PathId::ZERO, kind, *size);
+            if let Some(tracer) = &mut self.tracer {
+                tracer.record(now, &TraceEvent::FrameSent { path: PathId::ZERO, kind, bytes: *size });
+            }
+        }
         if let Some(tracer) = &mut self.tracer {
             let event =
                 TraceEvent::PacketSent { path: PathId::ZERO, number: packet.number, bytes: body.len() };
@@ -187,19 +213,17 @@ fn write_early_frames(
     if space.received.pending() || space.received.ack_due(now) {
         let exponent = crate::connection::acknowledge::ACK_DELAY_EXPONENT;
         if let Some(frame) = space.received.build(now, exponent, room(bytes).min(200), None) {
-            frame.put(bytes);
+            packet.put(&frame, bytes);
         }
     }
     while let Some((frame, receipt)) = space.crypto.next_frame(room(bytes)) {
-        frame.put(bytes);
+        packet.put(&frame, bytes);
         packet.receipts.push(receipt);
-        packet.eliciting = true;
     }
     if space.probes_due > 0 {
         space.probes_due -= 1;
         if !packet.eliciting && room(bytes) > 0 {
-            Frame::Ping.put(bytes);
-            packet.eliciting = true;
+            packet.put(&Frame::Ping, bytes);
         }
     }
 }

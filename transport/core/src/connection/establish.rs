@@ -21,7 +21,25 @@ pub(super) enum HandshakeDone {
     Wanted,
 }
 
+/// Repetitions of the server's flight at most that Initial packets of the client cause (RFC 9002 §6.2.3).
+const REPETITIONS: u8 = 8;
+
 impl Connection {
+    /// A client that still asks in Initial packets has not got the answer to its ClientHello: it is sent again, without
+    /// waiting for a probe timeout that knows no round-trip time yet (RFC 9002 §6.2.3).
+    pub(super) fn answer_again(&mut self, now: Instant) {
+        let handshake = self.handshake.handshake.as_ref();
+        let answered =
+            handshake.is_some_and(|space| space.keys.is_some() && space.last_eliciting.is_some_and(|at| at < now));
+        if self.role == Role::Client || !answered || self.handshake.repetitions >= REPETITIONS {
+            return;
+        }
+        self.handshake.repetitions += 1;
+        for (_, space) in self.handshake.spaces() {
+            space.crypto.repeat();
+        }
+    }
+
     /// Gives TLS what arrived at `level`, as far as it is contiguous.
     pub(super) fn advance_handshake(&mut self, level: Level, now: Instant) -> Result<(), TransportError> {
         while let Some(data) = self.handshake.crypto(level).and_then(|crypto| crypto.read()) {
@@ -122,10 +140,13 @@ impl Connection {
 
     /// Drops the keys and the space of `level`; what was in flight in it is forgotten (RFC 9002 §6.4).
     pub(super) fn discard_space(&mut self, level: Level) {
-        match level {
-            Level::Initial => self.handshake.initial = None,
-            Level::Handshake => self.handshake.handshake = None,
-            Level::ZeroRtt | Level::OneRtt => return,
+        let space = match level {
+            Level::Initial => self.handshake.initial.take(),
+            Level::Handshake => self.handshake.handshake.take(),
+            Level::ZeroRtt | Level::OneRtt => None,
+        };
+        if space.is_none() {
+            return;
         }
         if let Some(path) = self.paths.get_mut(crate::PathId::ZERO) {
             path.pto.reset();

@@ -2,7 +2,7 @@
 
 use crate::PathId;
 use crate::congestion::{LossSample, Sample, SpuriousSample};
-use crate::connection::{Connection, Event, PathEvent, establish::HandshakeDone};
+use crate::connection::{Connection, Event, PathEvent, Role, establish::HandshakeDone};
 use crate::crypto::keys::Level;
 use crate::delivery::Receipt;
 use crate::error::TransportError;
@@ -175,7 +175,10 @@ impl Connection {
             if let Some(rtt) = acknowledged.rtt_sample {
                 path.rtts.sample(PathId::ZERO, rtt, Duration::ZERO, now);
             }
-            path.pto.reset();
+            // RFC 9002 §6.2.1: an acknowledged Initial does not tell a client that the server may answer freely.
+            if self.role == Role::Server || level == Level::Handshake {
+                path.pto.reset();
+            }
             inform_controller(path, &acknowledged, PathId::ZERO, now);
         }
         for packet in &acknowledged.packets {

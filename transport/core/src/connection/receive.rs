@@ -269,6 +269,9 @@ impl Connection {
         if let Some(received) = self.received(origin) {
             received.on_packet(origin.number, eliciting.into(), origin.ecn, now)?;
         }
+        if eliciting && origin.level == Level::Initial {
+            self.answer_again(now);
+        }
         self.advance_handshake(origin.level, now)?;
         Ok(())
     }

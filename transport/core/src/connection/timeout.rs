@@ -55,9 +55,19 @@ impl Connection {
             }
             let delay = self.peer_max_ack_delay();
             let due = self.paths.get(id).and_then(|path| path.probe_at(delay));
-            if self.lifecycle.is_connected() && due.is_some_and(|at| at <= now) {
+            if self.may_probe(id) && due.is_some_and(|at| at <= now) {
                 self.probe_path(id, now);
             }
+        }
+    }
+
+    /// Whether the probe timeout of path `id` runs: on the path of the handshake not before that is confirmed, so that
+    /// the backoff is the handshake's (RFC 9002 §6.2.1).
+    fn may_probe(&self, id: PathId) -> bool {
+        match self.lifecycle {
+            Lifecycle::Confirmed => true,
+            Lifecycle::Connected => id != PathId::ZERO,
+            _ => false,
         }
     }
 
@@ -109,11 +119,17 @@ impl Connection {
             path.liveness = Liveness::Silent { since: now };
             self.events.push_back(Event::Path(PathEvent::Silent(id)));
         }
+        let mut budget = self.room_elsewhere(id);
         let Some(path) = self.paths.get(id) else { return };
         let late: Vec<(Receipts, Duration)> = path
             .sent
             .unacknowledged()
             .filter(|packet| packet.class.is_ack_eliciting())
+            .take_while(|packet| {
+                let fits = budget > 0;
+                budget = budget.saturating_sub(packet.bytes);
+                fits
+            })
             .map(|packet| (packet.receipts.clone(), now.since(packet.sent_at)))
             .collect();
         for (receipts, age) in late {
@@ -123,6 +139,16 @@ impl Connection {
                 self.paths.on_lost(receipt);
             }
         }
+    }
+
+    /// Bytes that other paths which answer could carry now: more than that of a silent path's data is not worth a
+    /// copy, for it may only be late, and the oldest data is what receivers wait for.
+    fn room_elsewhere(&self, silent: PathId) -> usize {
+        self.paths
+            .open()
+            .filter(|path| path.id != silent && path.liveness == Liveness::Answering)
+            .map(|path| path.route.controller.window().saturating_sub(path.sent.in_flight()))
+            .fold(0, usize::saturating_add)
     }
 
     /// The effective idle timeout ends the connection at this instant (RFC 9000 §10.1: at least three PTOs).
@@ -216,7 +242,7 @@ impl Connection {
                 TimerReason::PathValidation,
             );
             fold(self.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
-            if connected {
+            if self.may_probe(path.id) {
                 fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);
             }
             if wants {

@@ -105,6 +105,8 @@ pub struct Handshake {
     pub seen: SeenIds,
     /// The token for Initial packets, from a Retry.
     pub token: Bytes,
+    /// How often the server's flight was repeated because the client asked again.
+    pub repetitions: u8,
     /// When the handshake times out.
     pub deadline: Instant,
 }
