@@ -60,7 +60,18 @@ impl Connection {
     }
 
     fn write_acknowledgement(&mut self, pass: &mut Pass, index: usize, of: PathId) {
-        let room = self.prepare(pass, index, TYPICAL).min(LARGEST);
+        let mut index = index;
+        let mut room = self.prepare(pass, index, TYPICAL).min(LARGEST);
+        if room < TYPICAL {
+            // The address of that path may be sent no more (RFC 9000 §8.1): any other path tells the peer as well.
+            let others = (0..pass.views.len()).filter(|other| *other != index);
+            let Some(other) = others.into_iter().find(|other| self.prepare(pass, *other, TYPICAL) >= TYPICAL)
+            else {
+                return;
+            };
+            index = other;
+            room = self.prepare(pass, index, TYPICAL).min(LARGEST);
+        }
         let Some((frame, receipt)) = self.build_acknowledgement(of, room, pass.now) else { return };
         self.put(pass, index, &frame, Some(receipt));
         self.probe_return_path(pass, index, of);

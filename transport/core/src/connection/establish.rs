@@ -29,8 +29,8 @@ impl Connection {
     /// waiting for a probe timeout that knows no round-trip time yet (RFC 9002 §6.2.3).
     pub(super) fn answer_again(&mut self, now: Instant) {
         let handshake = self.handshake.handshake.as_ref();
-        let answered =
-            handshake.is_some_and(|space| space.keys.is_some() && space.last_eliciting.is_some_and(|at| at < now));
+        let answered = handshake
+            .is_some_and(|space| space.keys.is_some() && space.last_eliciting.is_some_and(|at| at < now));
         if self.role == Role::Client || !answered || self.handshake.repetitions >= REPETITIONS {
             return;
         }

@@ -9,6 +9,8 @@ use crate::wire::packet_number;
 
 /// Bytes that every AEAD of QUIC adds (RFC 9001 §5.3).
 pub const TAG: usize = 16;
+/// Datagrams of a batch of bulk data.
+const USUAL_SEGMENTS: usize = 9;
 /// A packet number and payload of at least this many bytes leave room for the header-protection sample (RFC 9001 §5.4.2).
 const SAMPLE_GUARD: usize = 4;
 
@@ -75,9 +77,9 @@ impl Lane {
     /// Starts a 1-RTT packet; there must be no open one.
     pub fn start(&mut self, packet: &PacketStart) {
         debug_assert!(self.open.is_none(), "one open packet a lane");
-        if self.bytes.is_empty() {
-            self.bytes.reserve(self.segment);
-        }
+        // A second packet means bulk: room for a whole batch at once saves growing step by step.
+        let datagrams = if self.segments == 1 { USUAL_SEGMENTS } else { 1 };
+        self.bytes.reserve(self.segment * datagrams);
         let start = self.bytes.len();
         let length = packet_number::length(packet.number, packet.largest_acknowledged);
         let header = ShortHeader { destination: packet.destination, key_phase: packet.phase, spin: false };

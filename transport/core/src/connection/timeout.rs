@@ -217,7 +217,7 @@ impl Connection {
             [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()].into_iter().flatten()
         {
             fold(space.sent.loss_time(), TimerReason::LossTime);
-            fold(space.received.ack_deadline(), TimerReason::AckDelay);
+            fold(space.received.ack_deadline().filter(|at| *at > now), TimerReason::AckDelay);
         }
         let path_deadline = self.path_deadline(now);
         Deadline::earliest(earliest, path_deadline)
@@ -225,7 +225,6 @@ impl Connection {
 
     fn path_deadline(&self, now: Instant) -> Option<Deadline> {
         let mut earliest = self.paths.deadline();
-        let connected = self.lifecycle.is_connected();
         let max_ack_delay = self.peer_max_ack_delay();
         let wants = self.streams.has_sendable() || self.datagrams.has_waiting() || !self.control.is_empty();
         let mut fold = |at: Option<Instant>, reason: TimerReason| {
@@ -233,7 +232,8 @@ impl Connection {
             earliest = Deadline::earliest(earliest, next);
         };
         for path in self.paths.all() {
-            fold(path.received.ack_deadline(), TimerReason::AckDelay);
+            // One that is due and found no path (RFC 9000 §8.1) waits for input, not for time.
+            fold(path.received.ack_deadline().filter(|at| *at > now), TimerReason::AckDelay);
         }
         for path in self.paths.open() {
             fold(path.sent.loss_time(), TimerReason::LossTime);
