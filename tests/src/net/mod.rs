@@ -1,0 +1,326 @@
+//! A network in virtual time: a client and a server endpoint, and channels between their addresses.
+//!
+//! ```text
+//!             ┌── wire 0: 10.0.0.1:1000 ═ up/down link ═ 10.0.1.1:443 ──┐
+//!   client ───┤                                                         ├─── server
+//!             └── wire 1: 10.0.0.1:1001 ═ up/down link ═ 10.0.1.1:444 ──┘
+//! ```
+//!
+//! Everything follows from the seed: the channels' dice, the endpoints' randomness, the order of events.
+
+pub mod identity;
+pub mod wire;
+
+use hvq_channel::{ChannelSpec, Direction};
+use hvq_transport::connection::{Connection, Datagram, Event, FourTuple, Transmit, TransportConfig};
+use hvq_transport::endpoint::{
+    ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig,
+};
+use hvq_transport::error::ConnectionError;
+use hvq_transport::time::Instant;
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::{Packet, Wire};
+
+/// More outputs or timers than this in one instant are an endless loop.
+const MOST_ROUNDS: usize = 100_000;
+
+/// One of the two ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// The end that connects.
+    Client,
+    /// The end that accepts.
+    Server,
+}
+
+impl Side {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::Client, Self::Server];
+}
+
+/// What a [`Tap`] wants done with a datagram.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It enters the channel.
+    Pass,
+    /// It is lost.
+    Drop,
+    /// This enters instead.
+    Become(Vec<u8>),
+}
+
+/// Sees every datagram before it enters a wire: the wire's number, the direction and the UDP payload.
+pub type Tap = Box<dyn FnMut(usize, Direction, &[u8]) -> Fate>;
+
+/// What happens at the ends: it is called whenever there is news, and when it asked to be.
+pub trait Application {
+    /// Reacts to events of `side`'s connection.
+    fn on_event(&mut self, side: Side, event: &Event, connection: &mut Connection, now: Instant);
+
+    /// `side`'s connection is over.
+    fn on_closed(&mut self, _side: Side, _error: &ConnectionError) {}
+
+    /// When it wants [`Self::on_wake`] to be called.
+    fn wake(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The time that [`Self::wake`] named has come.
+    fn on_wake(&mut self, _net: &mut Net) {}
+
+    /// Whether there is nothing left to do.
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+/// Does nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Onlooker;
+
+impl Application for Onlooker {
+    fn on_event(&mut self, _: Side, _: &Event, _: &mut Connection, _: Instant) {}
+}
+
+/// An endpoint and what it reported.
+#[derive(Debug)]
+pub struct End {
+    /// The endpoint.
+    pub endpoint: Endpoint,
+    /// Its latest connection.
+    pub handle: Option<ConnectionHandle>,
+    /// What it reported, but for news about streams and datagrams.
+    pub events: Vec<(Instant, Event)>,
+}
+
+impl End {
+    fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint, handle: None, events: Vec::new() }
+    }
+
+    /// Its connection, for commands.
+    pub fn connection(&mut self) -> &mut Connection {
+        let handle = self.handle.or_else(|| self.endpoint.handles().min()).expect("there is a connection");
+        self.endpoint.connection(handle).expect("the connection is still there")
+    }
+
+    /// Its connection, to look at, if it is still there.
+    pub fn get(&self) -> Option<&Connection> {
+        self.endpoint.get(self.handle.or_else(|| self.endpoint.handles().min())?)
+    }
+
+    /// Whether `event` was reported.
+    pub fn saw(&self, event: &Event) -> bool {
+        self.events.iter().any(|(_, seen)| seen == event)
+    }
+
+    /// Whether an event was reported that `wanted` holds of.
+    pub fn saw_any(&self, wanted: impl Fn(&Event) -> bool) -> bool {
+        self.events.iter().any(|(_, seen)| wanted(seen))
+    }
+}
+
+/// The network.
+pub struct Net {
+    /// Now.
+    pub now: Instant,
+    /// The end that connects.
+    pub client: End,
+    /// The end that accepts.
+    pub server: End,
+    /// What joins them.
+    pub wires: Vec<Wire>,
+    /// Who watches and meddles.
+    pub tap: Option<Tap>,
+    /// What connections of the client are made from.
+    pub client_config: ClientConfig,
+    seed: u64,
+    news: VecDeque<(Side, ConnectionHandle, Event)>,
+}
+
+impl Net {
+    /// When every network starts, so that no component mistakes the first instant for "never".
+    pub const START: Instant = Instant::from_nanos(1_000_000_000);
+
+    /// Two endpoints without a wire.
+    pub fn new(client: TransportConfig, server: TransportConfig, seed: u64) -> Self {
+        let server_config = ServerConfig { tls: identity::server(), transport: Arc::new(server) };
+        Self {
+            now: Self::START,
+            client: End::new(Endpoint::new(EndpointConfig::default(), None, secret(seed, 1))),
+            server: End::new(Endpoint::new(EndpointConfig::default(), Some(server_config), secret(seed, 2))),
+            wires: Vec::new(),
+            tap: None,
+            client_config: ClientConfig { tls: identity::client(), transport: Arc::new(client) },
+            seed,
+            news: VecDeque::new(),
+        }
+    }
+
+    /// Adds a wire like `spec` in its text form; returns the addresses as the client sees them.
+    pub fn wire(&mut self, spec: &str) -> FourTuple {
+        let spec: ChannelSpec = spec.parse().expect("the channel of a test is well formed");
+        let index = u16::try_from(self.wires.len()).expect("a handful of wires");
+        self.wires.push(Wire::new(index, &spec, self.seed.wrapping_mul(31).wrapping_add(index.into())));
+        self.wires[usize::from(index)].tuple()
+    }
+
+    /// Starts a connection over `tuple`.
+    pub fn connect(&mut self, tuple: FourTuple) {
+        let started =
+            self.client.endpoint.connect(&self.client_config, tuple, identity::SERVER_NAME, self.now);
+        self.client.handle = Some(started.expect("the configuration is usable"));
+    }
+
+    /// The end of `side`.
+    pub fn end(&mut self, side: Side) -> &mut End {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.now.since(Self::START)
+    }
+
+    /// Lets `time` pass.
+    pub fn run_for(&mut self, time: Duration) {
+        self.run(&mut Onlooker, self.now + time);
+    }
+
+    /// Runs with `application` at the ends until `until` or until it is done; whether it is.
+    pub fn run(&mut self, application: &mut impl Application, until: Instant) -> bool {
+        let mut rounds = (self.now, 0);
+        loop {
+            rounds = if rounds.0 == self.now { (self.now, rounds.1 + 1) } else { (self.now, 0) };
+            assert!(rounds.1 < MOST_ROUNDS, "time stands still\n{}", self.describe());
+            let timer = self.settle(application);
+            if application.is_done() {
+                return true;
+            }
+            let arrival = self.wires.iter().filter_map(|wire| wire.channel.next_deadline()).min();
+            let next =
+                [timer, arrival.map(|at| Self::START + at), application.wake()].into_iter().flatten().min();
+            match next {
+                Some(at) if at <= until => self.now = self.now.max(at),
+                _ => {
+                    self.now = until;
+                    return application.is_done();
+                }
+            }
+            self.deliver();
+            if application.wake().is_some_and(|at| at <= self.now) {
+                application.on_wake(self);
+            }
+        }
+    }
+
+    /// Hands `datagram` to `side` now, wherever it comes from.
+    pub fn inject(&mut self, side: Side, datagram: Datagram) {
+        let now = self.now;
+        self.end(side).endpoint.handle(datagram, now);
+    }
+
+    /// A datagram of `bytes` as it would arrive over wire `index`.
+    pub fn arriving(&self, index: usize, direction: Direction, bytes: &[u8]) -> Datagram {
+        let packet = Packet { payload: bytes.to_vec().into(), ecn: hvq_transport::connection::Ecn::NotEct };
+        self.wires[index].datagram(direction, &packet)
+    }
+
+    /// Everything that helps to understand a failure.
+    pub fn describe(&self) -> String {
+        let mut text = format!("seed {} at {:?}\n", self.seed, self.elapsed());
+        for (name, end) in [("client", &self.client), ("server", &self.server)] {
+            let _ = writeln!(text, "{name}: {:?} {:?}", end.get(), end.endpoint.stats());
+            for path in end.get().into_iter().flat_map(|connection| connection.stats().paths) {
+                let _ = writeln!(text, "  {path:?}");
+            }
+            let _ = writeln!(text, "{name} saw {:?}", end.events);
+        }
+        for wire in &self.wires {
+            let _ = writeln!(text, "wire {}: up {:?} down {:?}", wire.client, wire.up, wire.down);
+        }
+        text
+    }
+
+    /// Polls and tells the application until nothing more comes of it; returns the earliest timer.
+    fn settle(&mut self, application: &mut impl Application) -> Option<Instant> {
+        loop {
+            let timers = Side::BOTH.map(|side| self.drain(side));
+            if self.news.is_empty() {
+                return timers.into_iter().flatten().min();
+            }
+            while let Some((side, handle, event)) = self.news.pop_front() {
+                let now = self.now;
+                if let Event::Closed(error) = &event {
+                    application.on_closed(side, error);
+                } else if let Some(connection) = self.end(side).endpoint.connection(handle) {
+                    application.on_event(side, &event, connection, now);
+                }
+            }
+        }
+    }
+
+    fn drain(&mut self, side: Side) -> Option<Instant> {
+        let mut rounds = 0;
+        loop {
+            rounds += 1;
+            assert!(rounds < MOST_ROUNDS, "{side:?} never is idle\n{}", self.describe());
+            let now = self.now;
+            match self.end(side).endpoint.poll(now) {
+                Output::Transmit(transmit) => self.carry(&transmit),
+                Output::Event(handle, event) => {
+                    let end = self.end(side);
+                    end.handle = Some(handle);
+                    if !matches!(event, Event::Stream(_) | Event::DatagramReceived) {
+                        end.events.push((now, event.clone()));
+                    }
+                    self.news.push_back((side, handle, event));
+                }
+                Output::Idle(deadline) => return deadline.map(|deadline| deadline.at),
+            }
+        }
+    }
+
+    fn carry(&mut self, transmit: &Transmit) {
+        let at = self.elapsed();
+        let find = |wire: &Wire| wire.direction(transmit.local, transmit.remote);
+        let Some(index) = self.wires.iter().position(|wire| find(wire).is_some()) else { return };
+        let wire = &mut self.wires[index];
+        let Some(direction) = find(wire) else { return };
+        let size = transmit.segment.unwrap_or(transmit.bytes.len()).max(1);
+        for payload in transmit.bytes.chunks(size) {
+            let fate = self.tap.as_mut().map_or(Fate::Pass, |tap| tap(index, direction, payload));
+            let payload = match fate {
+                Fate::Pass => payload.to_vec(),
+                Fate::Become(other) => other,
+                Fate::Drop => continue,
+            };
+            wire.enter(direction, at, Packet { payload: payload.into(), ecn: transmit.ecn });
+        }
+    }
+
+    fn deliver(&mut self) {
+        let (at, now) = (self.elapsed(), self.now);
+        for wire in &mut self.wires {
+            while let Some((direction, packet)) = wire.leave(at) {
+                let end = match direction {
+                    Direction::Up => &mut self.server,
+                    Direction::Down => &mut self.client,
+                };
+                end.endpoint.handle(wire.datagram(direction, &packet), now);
+            }
+        }
+    }
+}
+
+fn secret(seed: u64, end: u8) -> [u8; 32] {
+    let mut secret = [end; 32];
+    secret[..8].copy_from_slice(&seed.to_le_bytes());
+    secret
+}

@@ -1,0 +1,95 @@
+//! What joins an address of the client and one of the server: a channel of the model.
+
+use bytes::{Bytes, BytesMut};
+use hvq_channel::{Channel, ChannelSpec, Direction};
+use hvq_transport::connection::{Datagram, Ecn, FourTuple};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What travels.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// The UDP payload.
+    pub payload: Bytes,
+    /// The ECN codepoint.
+    pub ecn: Ecn,
+}
+
+/// Bytes of UDP payload that went through one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Handed in by the sender.
+    pub sent: u64,
+    /// Handed out to the receiver.
+    pub delivered: u64,
+}
+
+/// A channel between two addresses.
+#[derive(Debug)]
+pub struct Wire {
+    /// The client's address.
+    pub client: SocketAddr,
+    /// The server's address.
+    pub server: SocketAddr,
+    /// The model.
+    pub channel: Channel<Packet>,
+    /// From the client to the server.
+    pub up: Traffic,
+    /// From the server to the client.
+    pub down: Traffic,
+}
+
+impl Wire {
+    /// Wire number `index`, with addresses of its own and a channel as `spec` says, with dice from `seed`.
+    pub fn new(index: u16, spec: &ChannelSpec, seed: u64) -> Self {
+        Self {
+            client: SocketAddr::from(([10, 0, 0, 1], 1000 + index)),
+            server: SocketAddr::from(([10, 0, 1, 1], 443 + index)),
+            channel: Channel::new(spec, seed).expect("channels of tests read no trace files"),
+            up: Traffic::default(),
+            down: Traffic::default(),
+        }
+    }
+
+    /// The addresses as the client sees them.
+    pub fn tuple(&self) -> FourTuple {
+        FourTuple { local: self.client, remote: self.server }
+    }
+
+    /// The direction of what `local` sends to `remote`, if that is this wire.
+    pub(super) fn direction(&self, local: SocketAddr, remote: SocketAddr) -> Option<Direction> {
+        match (local, remote) {
+            (local, remote) if (local, remote) == (self.client, self.server) => Some(Direction::Up),
+            (local, remote) if (local, remote) == (self.server, self.client) => Some(Direction::Down),
+            _ => None,
+        }
+    }
+
+    pub(super) fn enter(&mut self, direction: Direction, at: Duration, packet: Packet) {
+        let size = packet.payload.len();
+        self.traffic(direction).sent += size as u64;
+        self.channel.enqueue(direction, at, packet, size);
+    }
+
+    pub(super) fn leave(&mut self, at: Duration) -> Option<(Direction, Packet)> {
+        let (direction, departure) = self.channel.dequeue(at)?;
+        self.traffic(direction).delivered += departure.size as u64;
+        Some((direction, departure.packet))
+    }
+
+    /// `packet` as the receiver gets it.
+    pub(super) fn datagram(&self, direction: Direction, packet: &Packet) -> Datagram {
+        let (local, remote) = match direction {
+            Direction::Up => (self.server, self.client),
+            Direction::Down => (self.client, self.server),
+        };
+        Datagram { local, remote, ecn: packet.ecn, bytes: BytesMut::from(&packet.payload[..]) }
+    }
+
+    fn traffic(&mut self, direction: Direction) -> &mut Traffic {
+        match direction {
+            Direction::Up => &mut self.up,
+            Direction::Down => &mut self.down,
+        }
+    }
+}

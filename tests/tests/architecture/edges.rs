@@ -1,0 +1,218 @@
+//! Which crate may depend on which.
+
+use crate::Finding;
+use crate::tree::File;
+use toml::{Table, Value};
+
+/// The crates of the project and the crates of the project that they may use.
+const EDGES: [(&str, &[&str]); 12] = [
+    ("hvq-scheduler", &[]),
+    ("hvq-transport", &["hvq-scheduler"]),
+    ("hvq", &["hvq-scheduler", "hvq-transport"]),
+    ("hvq-h3", &["hvq-scheduler", "hvq-transport", "hvq"]),
+    ("hvq-ffi", &["hvq-scheduler", "hvq-transport"]),
+    ("hvq-channel", &[]),
+    ("hvq-pages", &[]),
+    ("hvq-cli", LIBRARIES),
+    ("hvq-lab", LIBRARIES),
+    ("hvq-svc", LIBRARIES),
+    (
+        "hvq-tests",
+        &[
+            "hvq-scheduler",
+            "hvq-transport",
+            "hvq",
+            "hvq-h3",
+            "hvq-channel",
+            "hvq-pages",
+            "hvq-cli",
+            "hvq-lab",
+        ],
+    ),
+    ("hvq-fuzz", LIBRARIES),
+];
+
+/// What programs, and the crates of the nested workspaces, may use.
+const LIBRARIES: &[&str] =
+    &["hvq-scheduler", "hvq-transport", "hvq", "hvq-h3", "hvq-channel", "hvq-pages", "hvq-lab"];
+
+/// Crates outside of the project that may not be used, not even by tests: the core does no I/O and has no runtime.
+const FOREIGN: [(&str, &[&str]); 1] = [(
+    "hvq-transport",
+    &["tokio", "socket2", "quinn-udp", "mio", "async-std", "smol", "polling", "nix", "libc"],
+)];
+
+/// Crates without dependencies, apart from what their tests use.
+const INDEPENDENT: [&str; 1] = ["hvq-scheduler"];
+
+/// Workspaces of their own: they use the libraries, and list their dependencies themselves.
+const NESTED: [&str; 3] = ["interop/", "bench/", "fuzz/"];
+
+/// The manifest of a crate.
+pub(crate) struct Manifest {
+    file: File,
+    table: Table,
+}
+
+/// The manifests of all crates, the nested workspaces included.
+pub(crate) fn manifests(files: &[File]) -> Vec<Manifest> {
+    let crates = files.iter().filter(|file| file.path.ends_with("Cargo.toml")).map(manifest);
+    crates.filter(|manifest| manifest.table.contains_key("package")).collect()
+}
+
+fn manifest(file: &File) -> Manifest {
+    let table = file.text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.path));
+    Manifest { file: file.clone(), table }
+}
+
+/// The edges that are not allowed.
+pub(crate) fn check(manifests: &[Manifest]) -> Vec<Finding> {
+    manifests.iter().flat_map(|manifest| manifest.check()).collect()
+}
+
+/// A dependency of a crate.
+struct Dependency {
+    /// The name of the package.
+    package: String,
+    /// The table that lists it: `dependencies`, `dev-dependencies` or `build-dependencies`.
+    section: &'static str,
+    /// How it is described.
+    value: Value,
+}
+
+impl Manifest {
+    fn check(&self) -> Vec<Finding> {
+        let name = self.table["package"].get("name").and_then(Value::as_str).unwrap_or_default();
+        let nested = NESTED.iter().any(|folder| self.file.path.starts_with(folder));
+        let row = EDGES.iter().find(|(known, _)| *known == name).map(|(_, allowed)| *allowed);
+        let Some(allowed) = row.or(nested.then_some(LIBRARIES)) else {
+            return vec![
+                self.finding(format!("the crate {name} is not in the table of edges: say what it may use")),
+            ];
+        };
+        let mut findings: Vec<Finding> = Vec::new();
+        for dependency in self.dependencies() {
+            let problem =
+                problem(name, allowed, &dependency).or_else(|| (!nested).then(|| unlisted(&dependency))?);
+            findings.extend(problem.map(|problem| self.finding(problem)));
+        }
+        let lints = self.table.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool);
+        if !nested && lints != Some(true) {
+            findings.push(
+                self.finding("the lints of the workspace do not apply: [lints] workspace = true".to_owned()),
+            );
+        }
+        findings
+    }
+
+    fn finding(&self, problem: String) -> Finding {
+        Finding::new(&self.file, 0, problem)
+    }
+
+    /// All dependencies, those of single targets included.
+    fn dependencies(&self) -> Vec<Dependency> {
+        let targets = self.table.get("target").and_then(Value::as_table);
+        let targets = targets.into_iter().flat_map(Table::values).filter_map(Value::as_table);
+        let mut found = Vec::new();
+        for table in std::iter::once(&self.table).chain(targets) {
+            for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+                let entries = table.get(section).and_then(Value::as_table).into_iter().flatten();
+                found.extend(entries.map(|(key, value)| {
+                    let renamed = value.get("package").and_then(Value::as_str);
+                    Dependency { package: renamed.unwrap_or(key).to_owned(), section, value: value.clone() }
+                }));
+            }
+        }
+        found
+    }
+}
+
+fn problem(name: &str, allowed: &[&str], dependency: &Dependency) -> Option<String> {
+    let package = dependency.package.as_str();
+    let own = package == "hvq" || package.starts_with("hvq-");
+    if own && !allowed.contains(&package) {
+        return Some(format!("{name} may not depend on {package}"));
+    }
+    if INDEPENDENT.contains(&name) && dependency.section != "dev-dependencies" {
+        return Some(format!("{name} depends on nothing, not on {package} either"));
+    }
+    let foreign =
+        FOREIGN.iter().find(|(user, _)| *user == name).is_some_and(|(_, banned)| banned.contains(&package));
+    foreign.then(|| format!("{name} may not depend on {package}: it does no I/O"))
+}
+
+/// Dependencies are listed once, in the root manifest.
+fn unlisted(dependency: &Dependency) -> Option<String> {
+    let inherits = dependency.value.get("workspace").and_then(Value::as_bool) == Some(true);
+    (!inherits).then(|| format!("{}: list it in [workspace.dependencies] and inherit it", dependency.package))
+}
+
+#[cfg(test)]
+fn problems(path: &str, text: &str) -> Vec<String> {
+    let manifest = manifest(&File::sample(path, text));
+    manifest.check().into_iter().map(|finding| finding.problem).collect()
+}
+
+#[cfg(test)]
+fn sample(name: &str, rest: &str) -> String {
+    format!("[package]\nname = \"{name}\"\n[lints]\nworkspace = true\n{rest}")
+}
+
+#[test]
+fn a_dependency_on_a_crate_above_is_found() {
+    let text = sample("hvq-transport", "[dev-dependencies]\nhvq = { workspace = true }");
+    assert_eq!(problems("transport/core/Cargo.toml", &text), ["hvq-transport may not depend on hvq"]);
+    let text = sample(
+        "hvq-channel",
+        "[target.'cfg(unix)'.dependencies]\nq = { package = \"hvq\", workspace = true }",
+    );
+    assert_eq!(problems("apps/channel/Cargo.toml", &text), ["hvq-channel may not depend on hvq"]);
+}
+
+#[test]
+fn the_scheduler_depends_on_nothing_but_its_tests_may() {
+    let text = sample(
+        "hvq-scheduler",
+        "[dependencies]\nlog.workspace = true\n[dev-dependencies]\nproptest.workspace = true",
+    );
+    assert_eq!(
+        problems("scheduler/Cargo.toml", &text),
+        ["hvq-scheduler depends on nothing, not on log either"]
+    );
+}
+
+#[test]
+fn a_runtime_or_a_socket_in_the_core_is_found() {
+    let text = sample(
+        "hvq-transport",
+        "[dev-dependencies]\ntokio.workspace = true\n[dependencies]\nring.workspace = true",
+    );
+    assert_eq!(
+        problems("transport/core/Cargo.toml", &text),
+        ["hvq-transport may not depend on tokio: it does no I/O"]
+    );
+}
+
+#[test]
+fn nested_workspaces_use_libraries_only() {
+    let text = "[package]\nname = \"interop-noq\"\n[dependencies]\nhvq-tests = { path = \"../../tests\" }\nnoq = \"1\"";
+    assert_eq!(problems("interop/noq/Cargo.toml", text), ["interop-noq may not depend on hvq-tests"]);
+}
+
+#[test]
+fn a_crate_that_nobody_placed_is_found() {
+    let found = problems("apps/new/Cargo.toml", &sample("hvq-new", ""));
+    assert_eq!(found, ["the crate hvq-new is not in the table of edges: say what it may use"]);
+}
+
+#[test]
+fn a_version_beside_the_workspace_list_and_missing_lints_are_found() {
+    let text = "[package]\nname = \"hvq-pages\"\n[dependencies]\nserde = \"1\"";
+    assert_eq!(
+        problems("apps/pages/Cargo.toml", text),
+        [
+            "serde: list it in [workspace.dependencies] and inherit it",
+            "the lints of the workspace do not apply: [lints] workspace = true"
+        ]
+    );
+}

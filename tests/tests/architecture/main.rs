@@ -1,0 +1,97 @@
+//! Architecture tests: the rules of CONTRIBUTING.md that a compiler does not check, each tried on a bad sample first.
+
+mod edges;
+mod layers;
+mod lexer;
+mod paths;
+mod rules;
+mod tree;
+
+use std::fmt;
+
+/// A place that breaks a rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Finding {
+    /// The file, from the root of the repository.
+    file: String,
+    /// The line, counted from 1; 0 stands for the whole file.
+    line: usize,
+    /// What is wrong and what to do instead.
+    problem: String,
+}
+
+impl Finding {
+    fn new(file: &tree::File, line: usize, problem: impl Into<String>) -> Self {
+        Self { file: file.path.clone(), line, problem: problem.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.problem)
+    }
+}
+
+/// Fails with every finding of `rule` in the repository, one a line.
+fn enforce(rule: impl Fn(&tree::File) -> Vec<Finding>) {
+    report(tree::files().iter().flat_map(rule).collect());
+}
+
+fn report(findings: Vec<Finding>) {
+    let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    assert!(lines.is_empty(), "{} places break the rule:\n{}", lines.len(), lines.join("\n"));
+}
+
+#[test]
+fn the_walk_sees_the_sources_of_every_crate_and_no_build_results() {
+    let files = tree::files();
+    for expected in ["Cargo.toml", "Makefile", "scheduler/src/lib.rs", "transport/core/src/lib.rs"] {
+        assert!(files.iter().any(|file| file.path == expected), "{expected}");
+    }
+    assert!(!files.iter().any(|file| file.path.contains("target/") || file.path.starts_with(".git/")));
+}
+
+#[test]
+fn no_source_file_is_longer_than_800_lines() {
+    enforce(rules::length);
+}
+
+#[test]
+fn unsafe_code_stays_in_the_tls_binding_and_in_the_c_interface() {
+    enforce(rules::unsafe_code);
+}
+
+#[test]
+fn the_transport_names_no_concrete_policy() {
+    enforce(rules::policies);
+}
+
+#[test]
+fn a_lint_is_suppressed_with_a_reason_only() {
+    enforce(rules::suppressions);
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    enforce(rules::postponed);
+}
+
+#[test]
+fn no_file_names_a_place_outside_the_repository() {
+    enforce(rules::machine_paths);
+}
+
+#[test]
+fn modules_of_the_core_use_lower_layers_only() {
+    enforce(layers::check);
+}
+
+#[test]
+fn every_exception_to_the_layers_is_in_use() {
+    report(layers::idle_exceptions(&tree::files()));
+}
+
+#[test]
+fn crates_depend_on_the_crates_below_them_only() {
+    report(edges::check(&edges::manifests(&tree::files())));
+}

@@ -1,0 +1,80 @@
+//! What the scheduler makes of an eMBB and a URLLC channel under a bulk transfer (60 Mbit/s, 50 ms and 2 Mbit/s, 5 ms).
+
+use hvq_scheduler::{Bandwidth, Hints, Policy};
+use hvq_tests::bulk::Download;
+use hvq_tests::net::Net;
+use hvq_transport::connection::{ChannelHint, FourTuple, TransportConfig};
+use std::sync::Arc;
+use std::time::Duration;
+
+const EMBB: &str = "rtt=50ms,rate=60mbit,queue=800p";
+const URLLC: &str = "rtt=5ms,rate=2mbit,queue=800p";
+
+fn hints(megabits: u64, one_way: Duration) -> Hints {
+    Hints { rate: Some(Bandwidth::from_mbit(megabits)), delay: Some(one_way), ..Hints::NONE }
+}
+
+fn embb() -> Hints {
+    hints(60, Duration::from_millis(25))
+}
+
+fn urllc() -> Hints {
+    hints(2, Duration::from_micros(2500))
+}
+
+fn config(channels: [FourTuple; 2]) -> TransportConfig {
+    let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
+    config.datagram_size = 1452;
+    for (tuple, hints) in channels.into_iter().zip([urllc(), embb()]) {
+        for local in [tuple.local, tuple.remote] {
+            config.channels.push(ChannelHint { local, hints });
+        }
+    }
+    config
+}
+
+/// The handshake on URLLC, then both.
+fn network() -> (Net, FourTuple) {
+    let mut plan = Net::new(config_without_channels(), config_without_channels(), 0);
+    let tuples = [plan.wire(URLLC), plan.wire(EMBB)];
+    let mut net = Net::new(config(tuples), config(tuples), 1);
+    let first = net.wire(URLLC);
+    let second = net.wire(EMBB);
+    net.connect(first);
+    (net, second)
+}
+
+fn config_without_channels() -> TransportConfig {
+    TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()))
+}
+
+#[test]
+fn a_download_with_hvc_and_cubic_fills_the_channels_without_loss() {
+    let (mut net, second) = network();
+    let mut download = Download::new(Some((second, embb())));
+    net.run(&mut download, Net::START + Duration::from_millis(30_100));
+    let goodput = download.goodput(Duration::from_secs(30)) / 1e6;
+    println!("{goodput:.2} Mbit/s");
+    assert!(goodput >= 58.0, "{goodput:.2} Mbit/s\n{}", net.describe());
+}
+
+#[test]
+fn small_messages_beside_a_download_arrive_within_8_milliseconds() {
+    let (mut net, second) = network();
+    let interval = Duration::from_millis(5);
+    let mut download =
+        Download::new(Some((second, embb()))).with_messages(10_000, interval, Duration::from_secs(1));
+    let done = net.run(&mut download, Net::START + Duration::from_secs(60));
+    assert!(done, "{} messages arrived\n{}", download.delays.len(), net.describe());
+    let goodput = download.goodput(Duration::from_secs(50)) / 1e6;
+    download.delays.sort();
+    let quantile = |share: f64| download.delays[((download.delays.len() - 1) as f64 * share) as usize];
+    let (half, most) = (quantile(0.5), quantile(0.99));
+    println!(
+        "p50 {half:?}, p90 {:?} p99 {most:?}, max {:?}, beside {goodput:.2} Mbit/s",
+        quantile(0.9),
+        quantile(1.0)
+    );
+    assert!(most < Duration::from_millis(8), "p50 {half:?}, p99 {most:?}\n{}", net.describe());
+    assert!(goodput > 55.0, "{goodput:.2} Mbit/s beside the messages\n{}", net.describe());
+}
