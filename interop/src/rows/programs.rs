@@ -1,0 +1,192 @@
+//! The `hvq` command with programs of other people, each in a process of its own.
+
+use super::Setup;
+use crate::content::{check, check_hash, content};
+use crate::report::{Exchange, PathUse};
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// Bytes of the response.
+const CONTENT: usize = 10_000_000;
+/// The name of the file that is served.
+const FILE: &str = "content.bin";
+/// What speaks to aioquic.
+const SCRIPT: &str = include_str!("aioquic_get.py");
+
+/// What `hvq get --json` says of itself, as far as it is of interest here.
+#[derive(Debug, Deserialize)]
+struct Fetched {
+    status: u16,
+    paths: Vec<FetchedPath>,
+}
+
+/// A path in it.
+#[derive(Debug, Deserialize)]
+struct FetchedPath {
+    id: u32,
+    bytes_sent: u64,
+    bytes_received: u64,
+}
+
+/// What `hvq serve --json` says when it is ready.
+#[derive(Debug, Deserialize)]
+struct Listening {
+    listening: Vec<SocketAddr>,
+}
+
+/// What the script says of aioquic.
+#[derive(Debug, Deserialize)]
+struct Received {
+    version: String,
+    status: u16,
+    bytes: usize,
+    sha256: String,
+}
+
+/// `hvq get` fetches a file from nginx.
+pub async fn nginx(setup: &Setup) -> Result<Exchange> {
+    ensure!(setup.nginx.is_file(), "there is no nginx at {} (--nginx)", setup.nginx.display());
+    let body = content(CONTENT, 7);
+    let folder = folder(&body)?;
+    let port = free_port()?;
+    std::fs::write(folder.path().join("nginx.conf"), configuration(setup, folder.path(), port))?;
+    let mut server = Command::new(&setup.nginx)
+        .arg("-p")
+        .arg(folder.path())
+        .args(["-e", "error.log", "-c", "nginx.conf"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .context("cannot start nginx")?;
+    started(&mut server, folder.path(), port).await?;
+    let target = folder.path().join("received.bin");
+    let mut get = Command::new(&setup.hvq);
+    get.args(["get", "--json", "--fail", "--cacert"]).arg(setup.identity.certificate_file());
+    get.arg("--output").arg(&target).arg(format!("https://127.0.0.1:{port}/{FILE}"));
+    let fetched: Fetched = json_of(get, "hvq get").await?;
+    ensure!(fetched.status == 200, "nginx answers {}", fetched.status);
+    check(&std::fs::read(&target)?, &body, "received by hvq get")?;
+    let log = std::fs::read_to_string(folder.path().join("access.log"))?;
+    ensure!(log.contains("HTTP/3.0\" 200"), "nginx did not see an HTTP/3 request: {log}");
+    let uses =
+        |path: FetchedPath| PathUse { id: path.id, sent: path.bytes_sent, received: path.bytes_received };
+    let paths = fetched.paths.into_iter().map(uses).collect();
+    Ok(Exchange { bytes: CONTENT as u64, paths, peer: nginx_version(setup).await? })
+}
+
+/// An aioquic client fetches a file from `hvq serve`.
+pub async fn aioquic(setup: &Setup) -> Result<Exchange> {
+    ensure!(setup.python.exists(), "there is no Python at {} (--python)", setup.python.display());
+    let body = content(CONTENT, 8);
+    let folder = folder(&body)?;
+    let mut server = Command::new(&setup.hvq)
+        .args(["serve", "--json", "--listen", "127.0.0.1:0", "--cert"])
+        .arg(setup.identity.certificate_file())
+        .arg("--key")
+        .arg(setup.identity.key_file())
+        .arg("--root")
+        .arg(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot start {}", setup.hvq.display()))?;
+    let output = server.stdout.take().context("the output of hvq serve is read here")?;
+    let line = BufReader::new(output).lines().next_line().await?.context("hvq serve says nothing")?;
+    let listening: Listening = serde_json::from_str(&line).context("hvq serve")?;
+    let address = listening.listening.first().context("hvq serve listens nowhere")?;
+    let mut client = Command::new(&setup.python);
+    client.args(["-c", SCRIPT]).arg(address.port().to_string()).arg(format!("/{FILE}"));
+    client.arg(setup.identity.certificate_file());
+    let received: Received = json_of(client, "aioquic").await?;
+    ensure!(received.status == 200, "hvq serve answers {}", received.status);
+    check_hash(received.bytes, &received.sha256, &body, "received by aioquic")?;
+    let peer = format!("aioquic {}", received.version);
+    Ok(Exchange { bytes: CONTENT as u64, paths: Vec::new(), peer })
+}
+
+/// A folder with the file to serve.
+fn folder(body: &[u8]) -> Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join(FILE), body)?;
+    Ok(folder)
+}
+
+/// A port of 127.0.0.1 that nobody had a moment ago: nginx cannot tell which one the system chose.
+fn free_port() -> Result<u16> {
+    Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn configuration(setup: &Setup, folder: &Path, port: u16) -> String {
+    let (folder, certificate, key) =
+        (folder.display(), setup.identity.certificate_file(), setup.identity.key_file());
+    let (certificate, key) = (certificate.display(), key.display());
+    // One process, so that ending it ends all of nginx. As root it would serve as a user who cannot read the folder.
+    format!(
+        "daemon off;
+        master_process off;
+        error_log error.log info;
+        pid nginx.pid;
+        events {{ worker_connections 64; }}
+        http {{
+            access_log access.log;
+            default_type application/octet-stream;
+            client_body_temp_path temp-body;
+            proxy_temp_path temp-proxy;
+            fastcgi_temp_path temp-fastcgi;
+            uwsgi_temp_path temp-uwsgi;
+            scgi_temp_path temp-scgi;
+            ssl_certificate {certificate};
+            ssl_certificate_key {key};
+            ssl_protocols TLSv1.3;
+            server {{
+                listen 127.0.0.1:{port} quic reuseport;
+                server_name localhost;
+                http3_stream_buffer_size 1m;
+                root {folder};
+            }}
+        }}
+        "
+    )
+}
+
+/// Waits until nginx has its socket.
+async fn started(server: &mut Child, folder: &Path, port: u16) -> Result<()> {
+    for _ in 0..200 {
+        if let Some(status) = server.try_wait()? {
+            let log = std::fs::read_to_string(folder.join("error.log")).unwrap_or_default();
+            bail!("nginx ended with {status}: {}", log.trim());
+        }
+        // With reuseport only sockets that ask for it share the port: this one does not.
+        if folder.join("nginx.pid").exists() && UdpSocket::bind(("127.0.0.1", port)).is_err() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    bail!("nginx does not start")
+}
+
+async fn nginx_version(setup: &Setup) -> Result<String> {
+    let output = Command::new(&setup.nginx).arg("-v").kill_on_drop(true).output().await?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let version = text.trim().rsplit('/').next().unwrap_or("?");
+    Ok(format!("nginx {version}"))
+}
+
+/// What `command` prints, one JSON object.
+async fn json_of<T: DeserializeOwned>(mut command: Command, name: &'static str) -> Result<T> {
+    let command = command.stdin(Stdio::null()).kill_on_drop(true);
+    let output = command.output().await.with_context(|| format!("cannot start {name}"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{name} ended with {}: {}", output.status, errors.trim());
+    serde_json::from_slice(&output.stdout).with_context(|| format!("{name} printed something else"))
+}

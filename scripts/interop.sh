@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Exchanges data with other implementations and prints a table: scripts/interop.sh [--only ROW]... [--json]
+#
+# noq and quiche are built into the runner; nginx is compiled once and cached like BoringSSL, which it uses; aioquic gets
+# a Python environment of its own below interop/. What only rows need that are not asked for is left out.
+set -euo pipefail
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/hvq"
+boringssl=$(readlink -f "${BORING_BSSL_PATH:-$repository/.boringssl}")
+# The crate that carries the source of nginx 1.28.3.
+nginx_crate=1.28.5
+nginx="$cache/nginx-$nginx_crate-$(basename "$boringssl")/nginx"
+environment="$repository/interop/.venv"
+aioquic=1.7.2
+scratch=
+
+say() { echo "interop: $*" >&2; }
+fail() { echo "interop: $*" >&2; exit 1; }
+
+# Whether row $1 is among those that the arguments of the script ask for.
+wanted() {
+    local row=$1 only=() argument
+    shift
+    while (($# > 0)); do
+        argument=$1
+        shift
+        case $argument in
+        --only) only+=("${1:-}") ;;
+        --only=*) only+=("${argument#--only=}") ;;
+        esac
+    done
+    ((${#only[@]} == 0)) || [[ " ${only[*]} " == *" $row "* ]]
+}
+
+# Prints the folder of the nginx-src crate. Its own build is not used: that would download libraries.
+nginx_source() {
+    mkdir -p "$scratch/crate/src"
+    cat > "$scratch/crate/Cargo.toml" << TOML
+[package]
+name = "nginx-once"
+version = "0.0.0"
+edition = "2021"
+
+[dependencies]
+nginx-src = "=$nginx_crate"
+
+[workspace]
+TOML
+    echo > "$scratch/crate/src/lib.rs"
+    cargo fetch --quiet --manifest-path "$scratch/crate/Cargo.toml"
+    cargo metadata --quiet --format-version 1 --manifest-path "$scratch/crate/Cargo.toml" | python3 -c '
+import json, os, sys
+packages = json.load(sys.stdin)["packages"]
+print(next(os.path.dirname(p["manifest_path"]) for p in packages if p["name"] == "nginx-src"))'
+}
+
+build_nginx() {
+    [[ -x $nginx ]] && return
+    [[ -s $boringssl/lib/libssl.a ]] || fail "there is no BoringSSL at $boringssl: run make interop, not this script"
+    say "compiling nginx once into $(dirname "$nginx") (half a minute)"
+    mkdir -p "$cache"
+    # In the cache, so that the result gets its name in one rename.
+    scratch=$(mktemp -d "$cache/.nginx.XXXXXXXX")
+    trap 'rm -rf "$scratch"' EXIT
+    local source
+    source=$(nginx_source)
+    cp -r "$source/nginx" "$scratch/nginx"
+    if ! compile_nginx > "$scratch/log" 2>&1; then
+        tail -n 30 "$scratch/log" >&2
+        fail "nginx could not be compiled"
+    fi
+    mkdir -p "$(dirname "$nginx")"
+    mv "$scratch/nginx/objs/nginx" "$nginx"
+    rm -rf "$scratch"
+    trap - EXIT
+}
+
+compile_nginx() (
+    cd "$scratch/nginx"
+    chmod -R u+w .
+    sh auto/configure --with-http_ssl_module --with-http_v3_module \
+        --with-cc-opt="-O2 -I$boringssl/include" \
+        --with-ld-opt="-L$boringssl/lib -lssl -lcrypto -lstdc++ -lpthread" &&
+        make -j"$(nproc)"
+)
+
+install_aioquic() {
+    "$environment/bin/python" -c "import aioquic; assert aioquic.__version__ == '$aioquic'" 2> /dev/null && return
+    say "installing aioquic $aioquic into interop/.venv"
+    python3 -m venv --clear "$environment"
+    "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "aioquic==$aioquic" >&2
+}
+
+cd "$repository"
+if wanted 7 "$@"; then build_nginx; fi
+if wanted 8 "$@"; then install_aioquic; fi
+target=${CARGO_TARGET_DIR:-$repository/target}
+if wanted 7 "$@" || wanted 8 "$@"; then
+    say "building hvq"
+    cargo build --quiet --release -p hvq-cli
+fi
+say "building the runner and the peers"
+own_target=${CARGO_TARGET_DIR:-$repository/interop/target}
+cargo build --quiet --release --locked --manifest-path interop/Cargo.toml
+"$own_target/release/hvq-interop" \
+    --hvq "$target/release/hvq" --nginx "$nginx" --python "$environment/bin/python" "$@"
