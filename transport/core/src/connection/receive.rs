@@ -323,7 +323,7 @@ fn stateless_reset_tail(datagram: &[u8]) -> Option<[u8; 16]> {
     datagram.last_chunk::<16>().copied()
 }
 
-/// Too late for this frame: an error of the peer's making.
+/// PROTOCOL_VIOLATION, with what the peer did wrong.
 pub(super) fn violation(text: &'static str) -> TransportError {
     ErrorCode::PROTOCOL_VIOLATION.because(text)
 }
