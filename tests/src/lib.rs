@@ -1,6 +1,6 @@
 //! What tests across crates share: a network in virtual time, and applications that use it.
 
-pub mod bulk;
-pub mod net;
-pub mod pattern;
 pub mod transfer;
+
+pub use hvq_lab::workload::{bulk, pattern};
+pub use hvq_lab::world as net;

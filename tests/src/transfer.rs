@@ -1,7 +1,7 @@
 //! An application that moves bytes both ways over several streams, in uneven writes, and checks every byte.
 
-use crate::net::{Application, Net, Side};
-use crate::pattern;
+use hvq_lab::workload::pattern;
+use hvq_lab::world::{Application, Net, Side};
 use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent};
 use hvq_transport::error::ConnectionError;
 use hvq_transport::stream::{Direction, ReadOutcome, StreamEvent, StreamId};

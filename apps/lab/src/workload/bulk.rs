@@ -1,7 +1,7 @@
 //! An application that downloads without end, with small messages beside it, and measures both.
 
-use crate::net::{Application, Net, Side};
-use crate::pattern;
+use crate::workload::pattern;
+use crate::world::{Application, Net, Side};
 use hvq_scheduler::Hints;
 use hvq_transport::connection::{Connection, Event, FourTuple};
 use hvq_transport::error::ConnectionError;

@@ -1,0 +1,7 @@
+//! Experiments in virtual time: the protocol as it is, over channels of the model, faster than the clock.
+//!
+//! - [`world`]: a client and a server endpoint and the channels between them. Everything follows from a seed.
+//! - [`workload`]: applications for both ends.
+
+pub mod workload;
+pub mod world;

@@ -1,0 +1,4 @@
+//! What applications do in the world.
+
+pub mod bulk;
+pub mod pattern;
