@@ -31,7 +31,7 @@ fn transport(policy: Policy) -> Arc<TransportConfig> {
 pub fn client(identity: &Identity, alpn: &[u8], policy: Policy) -> Result<ClientConfig> {
     let verify = Verify::CaPem(identity.certificate.clone().into_bytes());
     let tls = ClientTls::builder().alpn([alpn]).verify(verify).build()?;
-    Ok(ClientConfig { tls, transport: transport(policy) })
+    Ok(ClientConfig::new(tls, transport(policy)))
 }
 
 /// What a server is made from that speaks `alpn`.
@@ -44,7 +44,7 @@ pub fn server(identity: &Identity, alpn: &[u8], policy: Policy) -> Result<Server
         key: identity.key.clone().into_bytes(),
     };
     let tls = ServerTls::builder(pem).alpn([alpn]).build()?;
-    Ok(ServerConfig { tls, transport: transport(policy) })
+    Ok(ServerConfig::new(tls, transport(policy)))
 }
 
 /// Sends `sent` on a stream and receives another, which must hold `wanted`.

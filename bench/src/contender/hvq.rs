@@ -18,7 +18,7 @@ const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(127, 0, 0, 1), Ipv4Addr::new(127
 pub async fn serve(task: &Task) -> Result<Account> {
     let identity = Identity::Pem { chain: task.material.certificate_pem()?, key: task.material.key_pem()? };
     let tls = ServerTls::builder(identity).alpn([ALPN]).build()?;
-    let config = ServerConfig { tls, transport: transport(task) };
+    let config = ServerConfig::new(tls, transport(task));
     let local: Vec<_> =
         addresses(task.contender).iter().map(|ip| LocalAddress::Socket((*ip, 0).into())).collect();
     let endpoint = Endpoint::server(config, &local)?;
@@ -45,7 +45,7 @@ pub async fn serve(task: &Task) -> Result<Account> {
 pub async fn fetch(task: &Task, to: &[SocketAddr]) -> Result<Account> {
     let verify = Verify::CaFile(task.material.certificate.clone());
     let tls = ClientTls::builder().alpn([ALPN]).verify(verify).build()?;
-    let config = ClientConfig { tls, transport: transport(task) };
+    let config = ClientConfig::new(tls, transport(task));
     let [first, others @ ..] = to else { bail!("no address of a server") };
     let endpoint = Endpoint::client(&[LocalAddress::Socket((ADDRESSES[0], 0).into())])?;
     let connection = endpoint.connect(config, *first, Material::NAME)?.await?;

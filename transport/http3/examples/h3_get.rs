@@ -28,7 +28,7 @@ async fn main() -> anyhow::Result<()> {
     let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(verify).build()?;
     let transport = Arc::new(TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler())));
     let endpoint = Endpoint::client(&[])?;
-    let connection = endpoint.connect(ClientConfig { tls, transport }, remote, host)?.await?;
+    let connection = endpoint.connect(ClientConfig::new(tls, transport), remote, host)?.await?;
     let connection = hvq_h3::Connection::new(connection);
     // --- HTTP/3
 

@@ -41,7 +41,7 @@ async fn a_client_that_shares_no_protocol_with_the_server_learns_so() {
     let server = Endpoint::server(pki.server(transport()), &[local("127.0.0.1:0")]).unwrap();
     let client = Endpoint::client(&[]).unwrap();
     let tls = ClientTls::builder().alpn(["other"]).verify(Verify::Insecure).build().unwrap();
-    let config = ClientConfig { tls, transport: Arc::new(transport()) };
+    let config = ClientConfig::new(tls, Arc::new(transport()));
     let error = within(client.connect(config, server.local_addrs()[0], NAME).unwrap()).await.unwrap_err();
     let ConnectionError::PeerTransport(error) = error else { panic!("{error}") };
     // RFC 9001 §8.1: no_application_protocol, alert 120.

@@ -147,14 +147,14 @@ impl Net {
 
     /// Two endpoints without a wire.
     pub fn new(client: TransportConfig, server: TransportConfig, seed: u64) -> Self {
-        let server_config = ServerConfig { tls: identity::server(), transport: Arc::new(server) };
+        let server_config = ServerConfig::new(identity::server(), Arc::new(server));
         Self {
             now: Self::START,
             client: End::new(Endpoint::new(EndpointConfig::default(), None, secret(seed, 1))),
             server: End::new(Endpoint::new(EndpointConfig::default(), Some(server_config), secret(seed, 2))),
             wires: Vec::new(),
             tap: None,
-            client_config: ClientConfig { tls: identity::client(), transport: Arc::new(client) },
+            client_config: ClientConfig::new(identity::client(), Arc::new(client)),
             seed,
             news: VecDeque::new(),
         }

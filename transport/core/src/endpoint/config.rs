@@ -38,3 +38,17 @@ pub struct ClientConfig {
     /// Limits and the scheduler.
     pub transport: Arc<TransportConfig>,
 }
+
+impl ServerConfig {
+    /// A server with this TLS and this transport, and the defaults for everything else.
+    pub fn new(tls: ServerTls, transport: Arc<TransportConfig>) -> Self {
+        Self { tls, transport }
+    }
+}
+
+impl ClientConfig {
+    /// A client with this TLS and this transport, and the defaults for everything else.
+    pub fn new(tls: ClientTls, transport: Arc<TransportConfig>) -> Self {
+        Self { tls, transport }
+    }
+}

@@ -41,12 +41,12 @@ pub async fn pair(idle: Duration) -> Pair {
     let transport = Arc::new(transport);
 
     let tls = ServerTls::builder(identity).alpn([hvq_h3::ALPN]).build().unwrap();
-    let config = ServerConfig { tls, transport: transport.clone() };
+    let config = ServerConfig::new(tls, transport.clone());
     let listener = Endpoint::server(config, &[IpAddr::from(Ipv4Addr::LOCALHOST).into()]).unwrap();
     let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain)).build().unwrap();
     let endpoint = Endpoint::client(&[]).unwrap();
     let remote = listener.local_addr().unwrap();
-    let connecting = endpoint.connect(ClientConfig { tls, transport }, remote, "localhost").unwrap();
+    let connecting = endpoint.connect(ClientConfig::new(tls, transport), remote, "localhost").unwrap();
     let (client, server) = tokio::join!(connecting, listener.accept());
     Pair { client: client.unwrap(), server: server.unwrap(), _endpoints: [endpoint, listener] }
 }

@@ -33,13 +33,13 @@ impl Pki {
             key: self.key.clone().into_bytes(),
         };
         let tls = ServerTls::builder(identity).alpn(["hq-test"]).build().unwrap();
-        ServerConfig { tls, transport: Arc::new(transport) }
+        ServerConfig::new(tls, Arc::new(transport))
     }
 
     pub fn client(&self, transport: TransportConfig) -> ClientConfig {
         let verify = Verify::CaPem(self.certificate.clone().into_bytes());
         let tls = ClientTls::builder().alpn(["hq-test"]).verify(verify).build().unwrap();
-        ClientConfig { tls, transport: Arc::new(transport) }
+        ClientConfig::new(tls, Arc::new(transport))
     }
 }
 

@@ -48,12 +48,10 @@ impl Server {
     /// Binds an address for each channel, in the order of [`ChannelName::ALL`].
     pub(super) fn bind(plan: &Plan, page: &Page, scheme: Scheme) -> Result<Self, Failure> {
         let tls = tls::server(plan.certificate.identity(), None)?;
-        let config = |channels| ServerConfig {
-            tls: tls.clone(),
-            transport: Arc::new(TransportConfig {
-                channels,
-                ..transport::config(scheme.policy(), plan.congestion)
-            }),
+        let config = |channels| {
+            let transport =
+                TransportConfig { channels, ..transport::config(scheme.policy(), plan.congestion) };
+            ServerConfig::new(tls.clone(), Arc::new(transport))
         };
         let local = [LocalAddress::Socket(LOOPBACK), LocalAddress::Socket(LOOPBACK)];
         let endpoint = Endpoint::server(config(Vec::new()), &local)?;
@@ -174,7 +172,7 @@ impl Client {
         };
         Ok(Self {
             endpoint: Endpoint::client(&[])?,
-            config: ClientConfig { tls, transport },
+            config: ClientConfig::new(tls, transport),
             paths: relays.in_order().iter().map(path).collect(),
             connection: OnceLock::new(),
             recording,

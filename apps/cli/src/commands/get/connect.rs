@@ -104,7 +104,7 @@ fn client_config(arguments: &GetArguments) -> Result<ClientConfig, Failure> {
     let tls = tls::client(verify, network.transport.keylog().as_deref())?;
     let transport =
         TransportConfig { handshake_timeout: network.connect_timeout, ..network.transport.config() };
-    Ok(ClientConfig { tls, transport: Arc::new(transport) })
+    Ok(ClientConfig::new(tls, Arc::new(transport)))
 }
 
 async fn connect(

@@ -15,9 +15,9 @@ const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPE
 /// Binds the sockets that the arguments name.
 pub(super) fn bind(arguments: &ServeArguments, tls: ServerTls) -> Result<Endpoint, Failure> {
     let local = addresses(&arguments.listen, &arguments.channel)?;
-    let server = |channels| ServerConfig {
-        tls: tls.clone(),
-        transport: Arc::new(TransportConfig { channels, ..arguments.transport.config() }),
+    let server = |channels| {
+        let transport = TransportConfig { channels, ..arguments.transport.config() };
+        ServerConfig::new(tls.clone(), Arc::new(transport))
     };
     let options = EndpointOptions {
         server: Some(server(Vec::new())),

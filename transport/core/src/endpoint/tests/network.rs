@@ -74,7 +74,7 @@ impl Network {
         let server_tls = ServerTls::builder(identity).alpn(["hvq"]).build().unwrap();
         let client_tls =
             ClientTls::builder().alpn(["hvq"]).verify(Verify::CaPem(certificate.into())).build().unwrap();
-        let server_config = ServerConfig { tls: server_tls, transport: Arc::new(server) };
+        let server_config = ServerConfig::new(server_tls, Arc::new(server));
         Self {
             now: Instant::from_nanos(1_000_000),
             client: Endpoint::new(EndpointConfig::default(), None, [1; 32]),
@@ -84,7 +84,7 @@ impl Network {
             sequence: 0,
             client_events: Vec::new(),
             server_events: Vec::new(),
-            client_config: ClientConfig { tls: client_tls, transport: Arc::new(client) },
+            client_config: ClientConfig::new(client_tls, Arc::new(client)),
         }
     }
 
