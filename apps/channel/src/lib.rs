@@ -9,7 +9,8 @@
 //!
 //! 1. A **blackout** drops it, on entry and again where it would come out: a cut channel loses what it carries.
 //! 2. **Random loss**, then **bursty loss** (Gilbert–Elliott), drop it before it costs any capacity.
-//! 3. The **queue** is FIFO and drop-tail, in packets or bytes; the packet being sent counts as queued.
+//! 3. The **queue** is FIFO and drop-tail, in packets or bytes; the packet being sent counts as queued. Above a
+//!    threshold it asks for the mark of congestion, which ECN-capable datagrams get.
 //! 4. A device asleep (**RRC/DRX**) holds it until the next wake-up.
 //! 5. The **rate**, constant or from a trace, sends one packet after the other.
 //! 6. The **delay** (constant, drawn, or from a trace read at the moment the packet left the queue) is added. A later
@@ -40,6 +41,7 @@
 //! | `rate=trace:MM-D`, `rate=file:PATH` | a CSV of `time_ms,down_mbps,up_mbps`; a value holds until the next row |
 //! | `offset=30s`, `end=loop` or `end=hold` | where in the traces to start, and what follows their last row |
 //! | `queue=800p`, `queue=64kb`, `queue=unlimited` | drop-tail queue; 800 packets unless said |
+//! | `ecn=50p`, `ecn=64kb`, `ecn=off` | packets that find more than this queued leave with congestion experienced |
 //! | `loss=0.1%` | random loss |
 //! | `burst=0.1%/25%` or `burst=0.1%/25%/50%` | Gilbert–Elliott: chance to enter and to leave the bad state, loss in it |
 //! | `reorder=1%/5ms`, `duplicate=1%` | hold a packet back by up to 5 ms; deliver it twice |

@@ -69,6 +69,8 @@ pub struct Departure<T> {
     pub entered: Duration,
     /// When it left, which is when it should have been asked for.
     pub at: Duration,
+    /// Whether the queue asks for the mark of congestion (RFC 3168), which goes on packets that are ECN-capable.
+    pub congested: bool,
 }
 
 /// One direction of a channel. Times are since the start of the channel and should not go backwards; a packet that is
@@ -133,7 +135,7 @@ impl<T: Clone> Link<T> {
         };
         Ok(Self {
             loss: Loss::new(spec.loss, spec.burst, dice(0)),
-            queue: Queue::new(spec.queue),
+            queue: Queue::new(spec.queue, spec.ecn),
             sleep: spec.drx.map(Sleep::new),
             rate: RateModel::load(&spec.rate, direction, spec.replay)?,
             delay: DelayModel::load(&spec.delay, spec.replay)?,
@@ -167,6 +169,7 @@ impl<T: Clone> Link<T> {
             self.drop(now, size, reason);
             return Verdict::Dropped(reason);
         }
+        let congested = self.queue.marks(size_sent);
         let sent_at = self.send(now, size_sent);
         let release = if sent_at == NEVER {
             NEVER
@@ -176,9 +179,9 @@ impl<T: Clone> Link<T> {
         };
         if self.order.duplicate.happens(&mut self.order.chance) {
             self.statistics.duplicated.add(size);
-            self.fly(Departure { packet: packet.clone(), size, entered: now, at: release });
+            self.fly(Departure { packet: packet.clone(), size, entered: now, at: release, congested });
         }
-        self.fly(Departure { packet, size, entered: now, at: release });
+        self.fly(Departure { packet, size, entered: now, at: release, congested });
         Verdict::Accepted
     }
 
@@ -199,6 +202,9 @@ impl<T: Clone> Link<T> {
                 continue;
             }
             self.statistics.leave(departure.size, departure.at - departure.entered);
+            if departure.congested {
+                self.statistics.congested.add(departure.size);
+            }
             if let Some(series) = &mut self.series {
                 series.at(departure.at).left += departure.size as u64;
             }

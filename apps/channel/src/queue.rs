@@ -25,14 +25,16 @@ impl Default for QueueLimit {
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     limit: QueueLimit,
+    /// What is queued beyond this gets the mark of congestion, if it is ECN-capable.
+    mark_above: Option<QueueLimit>,
     waiting: VecDeque<(Duration, usize)>,
     bytes: usize,
     busy_until: Duration,
 }
 
 impl Queue {
-    pub(crate) fn new(limit: QueueLimit) -> Self {
-        Self { limit, waiting: VecDeque::new(), bytes: 0, busy_until: Duration::ZERO }
+    pub(crate) fn new(limit: QueueLimit, mark_above: Option<QueueLimit>) -> Self {
+        Self { limit, mark_above, waiting: VecDeque::new(), bytes: 0, busy_until: Duration::ZERO }
     }
 
     /// Forgets the packets that have been sent by `now`.
@@ -47,7 +49,16 @@ impl Queue {
     }
 
     pub(crate) fn takes(&self, size: usize) -> bool {
-        match self.limit {
+        self.has_space(self.limit, size)
+    }
+
+    /// Whether a packet of `size` bytes finds so much queued that it is to be marked.
+    pub(crate) fn marks(&self, size: usize) -> bool {
+        self.mark_above.is_some_and(|threshold| !self.has_space(threshold, size))
+    }
+
+    fn has_space(&self, limit: QueueLimit, size: usize) -> bool {
+        match limit {
             QueueLimit::Packets(most) => self.waiting.len() < most,
             QueueLimit::Bytes(most) => self.bytes.saturating_add(size) <= most,
             QueueLimit::Unlimited => true,

@@ -106,6 +106,8 @@ pub struct LinkStatistics {
     pub left: Count,
     /// Copies made.
     pub duplicated: Count,
+    /// Of those handed out, the ones that the queue asked to be marked.
+    pub congested: Count,
     /// The most packets in the queue at once, the one being sent included.
     pub most_queued_packets: usize,
     /// The most bytes in the queue at once, overhead included.
@@ -120,6 +122,7 @@ impl LinkStatistics {
             entered: Count::default(),
             left: Count::default(),
             duplicated: Count::default(),
+            congested: Count::default(),
             most_queued_packets: 0,
             most_queued_bytes: 0,
             dropped: [Count::default(); DropReason::ALL.len()],

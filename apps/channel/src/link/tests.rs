@@ -63,7 +63,8 @@ fn a_packet_takes_its_sending_time_and_its_delay() {
     assert_eq!(link.next_deadline(), Some(us(16_500)));
     assert_eq!(link.dequeue(us(16_499)), None);
     let departure = link.dequeue(ms(20)).unwrap();
-    assert_eq!(departure, Departure { packet: 7, size: 1000, entered: ms(10), at: us(16_500) });
+    let expected = Departure { packet: 7, size: 1000, entered: ms(10), at: us(16_500), congested: false };
+    assert_eq!(departure, expected);
     assert_eq!(link.next_deadline(), None);
 }
 
@@ -97,6 +98,22 @@ fn a_queue_in_bytes_takes_small_packets_where_large_ones_do_not_fit() {
     assert_eq!(link.enqueue(ms(0), 1, 1500), Verdict::Accepted);
     assert_eq!(link.enqueue(ms(0), 2, 1500), Verdict::Dropped(DropReason::Queue));
     assert_eq!(link.enqueue(ms(0), 3, 500), Verdict::Accepted);
+}
+
+#[test]
+fn packets_that_find_a_long_queue_ask_for_the_mark_of_congestion() {
+    let mut link = link("rate=12mbit,queue=5p,ecn=2p");
+    (0..6).for_each(|n| {
+        link.enqueue(ms(0), n, 1500);
+    });
+    let mut marks = Vec::new();
+    while let Some(at) = link.next_deadline() {
+        marks.extend(link.dequeue(at).map(|departure| departure.congested));
+    }
+    assert_eq!(marks, [false, false, true, true, true]);
+    assert_eq!(link.statistics().congested, Count { packets: 3, bytes: 4500 });
+    link.enqueue(ms(50), 7, 1500);
+    assert_eq!(link.dequeue(ms(60)).map(|departure| departure.congested), Some(false));
 }
 
 #[test]

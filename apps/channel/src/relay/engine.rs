@@ -95,7 +95,11 @@ impl Engine {
         counters.clients = self.clients.len();
         let now = self.now();
         while let Some((direction, departure)) = channel.dequeue(now) {
-            let sent = self.send(direction, &departure.packet);
+            let mut parcel = departure.packet;
+            if departure.congested && parcel.ecn.is_some() {
+                parcel.ecn = Some(EcnCodepoint::Ce);
+            }
+            let sent = self.send(direction, &parcel);
             let at = self.now();
             if sent.is_none() {
                 counters.unsent.add(departure.size);

@@ -41,6 +41,8 @@ pub struct LinkSpec {
     pub replay: Replay,
     /// How much may wait to be sent.
     pub queue: QueueLimit,
+    /// Above which queue packets are marked with congestion experienced (RFC 3168), if at all.
+    pub ecn: Option<QueueLimit>,
     /// Independent loss.
     pub loss: Probability,
     /// Loss in bursts.

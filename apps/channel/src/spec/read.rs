@@ -35,8 +35,8 @@ impl SpecError {
 }
 
 /// The keys, for the error about one that is none of them.
-const KEYS: &str = "rtt, delay, rate, trace, offset, end, queue, loss, burst, reorder, duplicate, blackout, drx, \
-                    overhead, each with an optional `up.` or `down.`; presets are urllc, embb and MM-S … LB-D";
+const KEYS: &str = "rtt, delay, rate, trace, offset, end, queue, ecn, loss, burst, reorder, duplicate, blackout, \
+                    drx, overhead, each with an optional `up.` or `down.`; presets are urllc, embb and MM-S … LB-D";
 
 impl FromStr for ChannelSpec {
     type Err = SpecError;
@@ -114,6 +114,7 @@ fn read_link_item(link: &mut LinkSpec, key: &str, value: &str) -> Result<(), Str
             "offset" => link.replay.offset = parse_duration(value)?,
             "end" => link.replay.end = read_end(value)?,
             "queue" => link.queue = read_queue(value)?,
+            "ecn" => link.ecn = read_marking(value)?,
             "loss" => link.loss = value.parse()?,
             "burst" => link.burst = Some(read_burst(value)?),
             "reorder" => link.reorder = Some(read_reorder(value)?),
@@ -207,6 +208,19 @@ fn read_queue(text: &str) -> Result<QueueLimit, QuantityError> {
         (Some(kilobytes), "kb") => Ok(QueueLimit::Bytes(kilobytes.saturating_mul(1_000))),
         (Some(megabytes), "mb") => Ok(QueueLimit::Bytes(megabytes.saturating_mul(1_000_000))),
         _ => Err(wanted()),
+    }
+}
+
+fn read_marking(text: &str) -> Result<Option<QueueLimit>, QuantityError> {
+    match text {
+        "off" => Ok(None),
+        _ => match read_queue(text) {
+            Ok(QueueLimit::Unlimited) | Err(_) => Err(QuantityError::new(
+                text,
+                "a queue above which packets are marked: 50p, 1500b, 64kb, 1mb or off",
+            )),
+            Ok(limit) => Ok(Some(limit)),
+        },
     }
 }
 

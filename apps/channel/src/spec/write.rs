@@ -60,11 +60,7 @@ fn items(link: &LinkSpec) -> Vec<Item> {
         Rate::Constant(bandwidth) => bandwidth.to_string(),
         Rate::Trace(source) => source.to_string(),
     };
-    let queue = match link.queue {
-        QueueLimit::Packets(packets) => format!("{packets}p"),
-        QueueLimit::Bytes(bytes) => format!("{bytes}b"),
-        QueueLimit::Unlimited => "unlimited".to_owned(),
-    };
+    let ecn = link.ecn.map_or_else(|| "off".to_owned(), queue_text);
     let end = match link.replay.end {
         TraceEnd::Loop => "loop",
         TraceEnd::Hold => "hold",
@@ -75,7 +71,8 @@ fn items(link: &LinkSpec) -> Vec<Item> {
         ("rate", rate),
         ("offset", duration_text(link.replay.offset)),
         ("end", end.to_owned()),
-        ("queue", queue),
+        ("queue", queue_text(link.queue)),
+        ("ecn", ecn),
         ("loss", link.loss.to_string()),
         ("burst", burst.unwrap_or_default()),
         ("reorder", reorder.unwrap_or_default()),
@@ -86,6 +83,14 @@ fn items(link: &LinkSpec) -> Vec<Item> {
     ]
     .map(|(key, value)| Item { key, value })
     .into()
+}
+
+fn queue_text(queue: QueueLimit) -> String {
+    match queue {
+        QueueLimit::Packets(packets) => format!("{packets}p"),
+        QueueLimit::Bytes(bytes) => format!("{bytes}b"),
+        QueueLimit::Unlimited => "unlimited".to_owned(),
+    }
 }
 
 /// The values of `rtt` and of `delay`, one of which is what the default has.
