@@ -32,7 +32,7 @@ struct Exception {
     reason: &'static str,
 }
 
-const EXCEPTIONS: [Exception; 10] = [
+const EXCEPTIONS: [Exception; 11] = [
     Exception {
         user: "",
         used: "connection::Role",
@@ -72,6 +72,11 @@ const EXCEPTIONS: [Exception; 10] = [
         user: "space",
         used: "recovery::rate::DeliveryState",
         reason: "a sent packet keeps the state of the rate estimate until its fate is known",
+    },
+    Exception {
+        user: "space",
+        used: "recovery::reordering::Thresholds",
+        reason: "a space finds what was lost by thresholds that recovery adapts",
     },
     Exception {
         user: "recovery",

@@ -24,6 +24,18 @@ pub struct Traffic {
     pub delivered: u64,
 }
 
+/// What becomes of ECN-capable packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Marks {
+    /// They keep their mark, or get that of congestion.
+    #[default]
+    Kept,
+    /// They arrive without it.
+    Cleared,
+    /// They do not arrive.
+    Dropped,
+}
+
 /// A channel between two addresses.
 #[derive(Debug)]
 pub struct Wire {
@@ -33,6 +45,10 @@ pub struct Wire {
     pub server: SocketAddr,
     /// The model.
     pub channel: Channel<Packet>,
+    /// What it does to ECN-capable packets.
+    pub marks: Marks,
+    /// ECN-capable packets that were handed in.
+    pub marked: u64,
     /// From the client to the server.
     pub up: Traffic,
     /// From the server to the client.
@@ -46,6 +62,8 @@ impl Wire {
             client: SocketAddr::from(([10, 0, 0, 1], 1000 + index)),
             server: SocketAddr::from(([10, 0, 1, 1], 443 + index)),
             channel: Channel::new(spec, seed).expect("channels of tests read no trace files"),
+            marks: Marks::default(),
+            marked: 0,
             up: Traffic::default(),
             down: Traffic::default(),
         }
@@ -65,16 +83,28 @@ impl Wire {
         }
     }
 
-    pub(super) fn enter(&mut self, direction: Direction, at: Duration, packet: Packet) {
+    pub(super) fn enter(&mut self, direction: Direction, at: Duration, mut packet: Packet) {
         let size = packet.payload.len();
         self.traffic(direction).sent += size as u64;
+        if packet.ecn != Ecn::NotEct {
+            self.marked += 1;
+            match self.marks {
+                Marks::Kept => {}
+                Marks::Cleared => packet.ecn = Ecn::NotEct,
+                Marks::Dropped => return,
+            }
+        }
         self.channel.enqueue(direction, at, packet, size);
     }
 
     pub(super) fn leave(&mut self, at: Duration) -> Option<(Direction, Packet)> {
         let (direction, departure) = self.channel.dequeue(at)?;
         self.traffic(direction).delivered += departure.size as u64;
-        Some((direction, departure.packet))
+        let mut packet = departure.packet;
+        if departure.congested && packet.ecn != Ecn::NotEct {
+            packet.ecn = Ecn::Ce;
+        }
+        Some((direction, packet))
     }
 
     /// `packet` as the receiver gets it.

@@ -1,6 +1,9 @@
 //! NewReno as RFC 9002 §7 and its appendix B describe it.
 
-use super::{Controller, LossSample, MarkSample, Sample, initial_window, minimum_window, slow_start_rate};
+use super::{
+    Controller, LossSample, MarkSample, Sample, SpuriousSample, initial_window, minimum_window,
+    slow_start_rate,
+};
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
 use crate::time::Instant;
@@ -20,6 +23,18 @@ pub struct NewReno {
     /// Bytes acknowledged in congestion avoidance that have not grown the window yet.
     acknowledged: usize,
     smoothed_rtt: Option<Duration>,
+    undo: Option<Undo>,
+}
+
+/// What a reduction changed, should its losses turn out spurious.
+#[derive(Clone, Copy, Debug)]
+struct Undo {
+    at: Instant,
+    window: usize,
+    slow_start_threshold: usize,
+    recovery_started: Option<Instant>,
+    lost: usize,
+    spurious: usize,
 }
 
 impl NewReno {
@@ -32,6 +47,7 @@ impl NewReno {
             recovery_started: None,
             acknowledged: 0,
             smoothed_rtt: None,
+            undo: None,
         }
     }
 
@@ -72,18 +88,48 @@ impl Controller for NewReno {
 
     fn on_lost(&mut self, sample: &LossSample) {
         if sample.bytes > 0 {
+            if !self.in_recovery(sample.largest_sent_at) {
+                self.undo = Some(Undo {
+                    at: sample.now,
+                    window: self.window,
+                    slow_start_threshold: self.slow_start_threshold,
+                    recovery_started: self.recovery_started,
+                    lost: 0,
+                    spurious: 0,
+                });
+            }
             self.reduce(sample.now, sample.largest_sent_at);
+            if let Some(undo) = &mut self.undo {
+                undo.lost = undo.lost.saturating_add(sample.bytes);
+            }
         }
         if sample.persistent == Persistence::Persistent {
             // RFC 9002 §7.6.2 and §B.8.
             self.window = minimum_window(self.datagram_size);
             self.recovery_started = None;
             self.acknowledged = 0;
+            self.undo = None;
         }
     }
 
     fn on_ecn_ce(&mut self, sample: &MarkSample) {
+        if !self.in_recovery(sample.sent_at) {
+            self.undo = None;
+        }
         self.reduce(sample.now, sample.sent_at);
+    }
+
+    /// RFC 9002 §7.3.2 leaves the reaction open; as in RFC 9438 §4.9.2, an event whose losses were all spurious is undone.
+    fn on_spurious(&mut self, sample: &SpuriousSample) {
+        let Some(undo) = self.undo.as_mut().filter(|undo| undo.at <= sample.lost_at) else { return };
+        undo.spurious = undo.spurious.saturating_add(sample.bytes);
+        if undo.spurious < undo.lost {
+            return;
+        }
+        self.window = self.window.max(undo.window);
+        self.slow_start_threshold = self.slow_start_threshold.max(undo.slow_start_threshold);
+        self.recovery_started = undo.recovery_started;
+        self.undo = None;
     }
 
     fn window(&self) -> usize {
@@ -167,6 +213,21 @@ mod tests {
         assert_eq!(controller.window(), 30_000, "nothing grows in recovery");
         lose(&mut controller, 61, 120, Persistence::Passing);
         assert_eq!(controller.window(), 15_000);
+    }
+
+    #[test]
+    fn an_event_whose_losses_were_all_spurious_is_undone() {
+        let mut controller = NewReno::new(1200);
+        acknowledge(&mut controller, 12_000, 1);
+        lose(&mut controller, 2, 60, Persistence::Passing);
+        lose(&mut controller, 3, 61, Persistence::Passing);
+        let spurious = SpuriousSample { now: at(70), bytes: 1200, sent_at: at(2), lost_at: at(60) };
+        controller.on_spurious(&spurious);
+        assert_eq!(controller.window(), 12_000, "the other loss may be real");
+        controller.on_spurious(&spurious);
+        assert_eq!((controller.window(), controller.in_slow_start()), (24_000, true));
+        controller.on_spurious(&spurious);
+        assert_eq!(controller.window(), 24_000);
     }
 
     #[test]

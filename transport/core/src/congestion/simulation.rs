@@ -15,6 +15,7 @@ use crate::recovery::pacing::Pacer;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::pto::Pto;
 use crate::recovery::rate::RateSampler;
+use crate::recovery::reordering::Thresholds;
 use crate::recovery::rtt::ack_delay;
 use crate::space::Space;
 use crate::space::packet::{PacketClass, SentPacket};
@@ -203,7 +204,7 @@ impl Simulation {
     }
 
     fn detect_lost(&mut self, now: Instant) {
-        let lost = self.near.sent.detect_lost(now, self.rtts.loss_delay());
+        let lost = self.near.sent.detect_lost(now, Thresholds::initial(self.rtts.loss_delay()));
         let Some(largest_sent_at) = lost.largest_sent_at() else { return };
         let duration = self.rtts.for_timers().persistent_congestion_duration(MAX_ACK_DELAY);
         let before = self.controller.window();

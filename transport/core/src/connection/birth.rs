@@ -18,7 +18,7 @@ use crate::path::local_ids::{IdSource, LocalIds};
 use crate::path::path::Path;
 use crate::path::paths::Paths;
 use crate::path::remote_ids::RemoteIds;
-use crate::path::route::{FourTuple, Route};
+use crate::path::route::FourTuple;
 use crate::stream::Streams;
 use crate::time::Instant;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
@@ -209,13 +209,12 @@ fn first_handshake(role: Role, session: Session, ids: InitialIds, deadline: Inst
 }
 
 fn first_paths(role: Role, config: &TransportConfig, birth: &Birth) -> Paths {
-    let size = config.datagram_size;
     // RFC 9000 §8.1: the server's address counts as validated for the client, not the other way round.
     let amplification = match role {
         Role::Client => Amplification::Validated,
         Role::Server => Amplification::default(),
     };
-    let mut route = Route::new(birth.tuple, config.congestion.build(size), amplification, size, birth.now);
+    let mut route = config.route(birth.tuple, amplification, birth.now);
     if role == Role::Client {
         route.validation.presume();
     }

@@ -112,6 +112,7 @@ impl Connection {
             largest_acknowledged: path.sent.largest_acknowledged(),
             destination,
             phase,
+            marking: path.route.ecn.marking(),
         };
         let mut lane = Lane::new(id, path.route.datagram_size);
         lane.start(&start);

@@ -2,9 +2,12 @@
 
 use crate::PathId;
 use crate::congestion::Algorithm;
-use crate::path::route::MINIMUM_DATAGRAM;
+use crate::path::amplification::Amplification;
+use crate::path::route::{FourTuple, MINIMUM_DATAGRAM, Route};
+use crate::recovery::ecn::{EcnMarking, EcnValidation};
 use crate::space::received::AckPolicy;
 use crate::stream::StreamLimits;
+use crate::time::Instant;
 use crate::wire::transport_parameters::TransportParameters;
 use hvq_scheduler::{Hints, Scheduler};
 use std::fmt;
@@ -60,6 +63,8 @@ pub struct TransportConfig {
     pub max_udp_payload: u64,
     /// When packets are acknowledged.
     pub acknowledge: AckPolicy,
+    /// Whether packets are marked as ECN-capable (RFC 9000 §13.4).
+    pub ecn: EcnMarking,
     /// How long a path may be validated before the attempt fails.
     pub validation_timeout: Duration,
     /// What is known about channels, by local address.
@@ -87,6 +92,7 @@ impl TransportConfig {
             datagram_size: MINIMUM_DATAGRAM,
             max_udp_payload: 65_527,
             acknowledge: AckPolicy::default(),
+            ecn: EcnMarking::default(),
             validation_timeout: Duration::from_secs(3),
             channels: Vec::new(),
             opening_datagrams: 4,
@@ -101,6 +107,14 @@ impl TransportConfig {
             .find(|channel| channel.local == local)
             .map(|channel| channel.hints)
             .unwrap_or_default()
+    }
+
+    /// A new route over `tuple`, as the configuration has routes (RFC 9000 §9.4: nothing of another one holds).
+    pub(crate) fn route(&self, tuple: FourTuple, amplification: Amplification, now: Instant) -> Route {
+        let size = self.datagram_size;
+        let mut route = Route::new(tuple, self.congestion.build(size), amplification, size, now);
+        route.ecn = EcnValidation::new(self.ecn);
+        route
     }
 
     /// The transport parameters that say all this to the peer (RFC 9000 §18.2); connection IDs are added by the handshake.

@@ -23,6 +23,7 @@ struct EarlyPacket {
     layout: HeaderLayout,
     number: u64,
     receipts: Receipts,
+    ecn: Ecn,
     eliciting: bool,
     /// Names and sizes of its frames.
     frames: Vec<(&'static str, usize)>,
@@ -101,6 +102,7 @@ impl Connection {
             layout,
             number,
             receipts: Receipts::new(),
+            ecn: Ecn::NotEct,
             eliciting: false,
             frames: Vec::new(),
         };
@@ -130,10 +132,12 @@ impl Connection {
         if pads && plain.len() < size {
             plain.resize(size, 0);
         }
+        let ecn = self.paths.get(PathId::ZERO).map_or(Ecn::NotEct, |path| path.route.ecn.marking());
         let mut datagram = Vec::with_capacity(plain.len());
         let mut ends: Vec<usize> = packets.iter().skip(1).map(|packet| packet.start).collect();
         ends.push(plain.len());
-        for (packet, end) in packets.into_iter().zip(ends) {
+        for (mut packet, end) in packets.into_iter().zip(ends) {
+            packet.ecn = ecn;
             let body = plain.get(packet.start..end - TAG).unwrap_or_default().to_vec();
             self.seal_one_early(packet, body, &mut datagram, now);
         }
@@ -141,10 +145,11 @@ impl Connection {
             path.counters.datagrams_sent += 1;
             path.counters.bytes_sent += datagram.len() as u64;
             path.route.amplification.on_sent(datagram.len());
+            path.route.ecn.on_sent(ecn);
             self.outbox.push_back(Transmit {
                 local: path.route.tuple.local,
                 remote: path.route.tuple.remote,
-                ecn: Ecn::NotEct,
+                ecn,
                 bytes: datagram,
                 segment: None,
             });
@@ -180,6 +185,7 @@ impl Connection {
         let class = if packet.eliciting { PacketClass::AckEliciting } else { PacketClass::InFlight };
         let sent = SentPacket {
             receipts: packet.receipts,
+            ecn: packet.ecn,
             ..SentPacket::new(packet.number, now, body.len(), class)
         };
         space.sent.on_sent(sent);

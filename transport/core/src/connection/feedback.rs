@@ -1,13 +1,15 @@
 //! Feedback: an acknowledgement becomes receipts for the owners, a sample for the controller and an observation for the policy.
 
 use crate::PathId;
-use crate::congestion::{LossSample, Sample, SpuriousSample};
+use crate::congestion::{LossSample, MarkSample, Sample, SpuriousSample};
 use crate::connection::{Connection, Event, PathEvent, Role, establish::HandshakeDone};
 use crate::crypto::keys::Level;
 use crate::delivery::Receipt;
 use crate::error::TransportError;
 use crate::path::path::{Liveness, Path};
+use crate::recovery::ecn::EcnOutcome;
 use crate::recovery::persistent::Persistence;
+use crate::recovery::reordering::{Lateness, Thresholds};
 use crate::recovery::rtt::ack_delay;
 use crate::space::packet::SentPacket;
 use crate::space::sent::{Acknowledged, Lost};
@@ -84,7 +86,7 @@ impl Connection {
     pub(super) fn detect_lost(&mut self, of: PathId, now: Instant) {
         let delay = self.peer_max_ack_delay();
         let Some(path) = self.paths.get_mut(of) else { return };
-        let lost = path.sent.detect_lost(now, path.rtts.loss_delay());
+        let lost = path.sent.detect_lost(now, path.thresholds());
         if lost.packets.is_empty() {
             return;
         }
@@ -191,9 +193,10 @@ impl Connection {
     /// Declares Initial or Handshake packets lost.
     pub(super) fn detect_early_lost(&mut self, level: Level, now: Instant) {
         let Some(path) = self.paths.get(PathId::ZERO) else { return };
-        let loss_delay = path.rtts.loss_delay();
+        // A handful of packets shows no reordering worth learning from.
+        let thresholds = Thresholds::initial(path.rtts.loss_delay());
         let Some(space) = self.handshake.space(level) else { return };
-        let lost = space.sent.detect_lost(now, loss_delay);
+        let lost = space.sent.detect_lost(now, thresholds);
         if lost.packets.is_empty() {
             return;
         }
@@ -216,6 +219,12 @@ fn inform_controller(path: &mut Path, acknowledged: &Acknowledged, over: PathId,
             sent_at: spurious.sent_at,
             lost_at: spurious.lost_at,
         });
+        let largest = path.sent.largest_acknowledged().unwrap_or(spurious.number);
+        let lateness = Lateness {
+            packets: spurious.distance.max(largest.saturating_sub(spurious.number)),
+            time: now.since(spurious.sent_at),
+        };
+        path.route.reordering.on_spurious(lateness, path.rtts.loss_delay());
     }
     let rtt = path.rtt();
     let min_rtt = path.rtts.min_for(over).or(rtt.min());
@@ -235,12 +244,28 @@ fn inform_controller(path: &mut Path, acknowledged: &Acknowledged, over: PathId,
         app_limited: newest.is_some_and(|packet| packet.delivery.app_limited),
     };
     path.route.controller.on_acknowledged(&sample);
+    heed_marks(path, acknowledged, now);
     resolved(path, now);
+}
+
+/// What the peer counted of the ECN marks is a signal of congestion, or shows that marks do not work here.
+fn heed_marks(path: &mut Path, acknowledged: &Acknowledged, now: Instant) {
+    if let EcnOutcome::Congestion { marked } = path.route.ecn.on_report(&acknowledged.ecn) {
+        path.counters.marked += marked;
+        // RFC 9002 §7.1: the largest newly acknowledged packet dates the signal; the controller reacts once per round trip.
+        if let Some(sent_at) = acknowledged.largest_sent_at() {
+            path.route.controller.on_ecn_ce(&MarkSample { now, sent_at });
+        }
+    }
 }
 
 fn inform_of_loss(path: &mut Path, lost: &Lost, persistent: Persistence, now: Instant) {
     path.counters.packets_lost += lost.packets.len() as u64;
+    for packet in &lost.packets {
+        path.route.ecn.on_lost(packet.ecn);
+    }
     let Some(largest_sent_at) = lost.largest_sent_at() else { return };
+    path.route.reordering.on_lost(now, largest_sent_at);
     let in_flight = path.sent.in_flight();
     let sample = LossSample { now, bytes: lost.bytes(), largest_sent_at, persistent, in_flight };
     path.route.controller.on_lost(&sample);

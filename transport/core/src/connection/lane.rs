@@ -2,6 +2,7 @@
 
 use crate::PathId;
 use crate::delivery::{Receipt, Receipts};
+use crate::recovery::ecn::Ecn;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::frame::Frame;
 use crate::wire::header::{HeaderLayout, KeyPhase, ShortHeader};
@@ -34,6 +35,8 @@ pub struct PacketStart {
     pub destination: ConnectionId,
     /// The generation of keys.
     pub phase: KeyPhase,
+    /// The ECN codepoint that the route wants.
+    pub marking: Ecn,
 }
 
 /// A packet that still takes frames.
@@ -62,6 +65,8 @@ pub struct Lane {
     pub bytes: Vec<u8>,
     /// The size of each datagram but the last.
     pub segment: usize,
+    /// The ECN codepoint of all of them: one batch has one (RFC 9000 §13.4.2 validates per packet).
+    pub ecn: Ecn,
     /// Sealed datagrams in `bytes`.
     pub segments: usize,
     /// The packet that takes frames.
@@ -71,12 +76,15 @@ pub struct Lane {
 impl Lane {
     /// An empty lane for `path` with datagrams of `segment` bytes.
     pub fn new(path: PathId, segment: usize) -> Self {
-        Self { path, bytes: Vec::new(), segment, segments: 0, open: None }
+        Self { path, bytes: Vec::new(), segment, ecn: Ecn::NotEct, segments: 0, open: None }
     }
 
     /// Starts a 1-RTT packet; there must be no open one.
     pub fn start(&mut self, packet: &PacketStart) {
         debug_assert!(self.open.is_none(), "one open packet a lane");
+        if self.segments == 0 {
+            self.ecn = packet.marking;
+        }
         // A second packet means bulk: room for a whole batch at once saves growing step by step.
         let datagrams = if self.segments == 1 { USUAL_SEGMENTS } else { 1 };
         self.bytes.reserve(self.segment * datagrams);

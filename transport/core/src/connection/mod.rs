@@ -57,7 +57,7 @@ use std::sync::Arc;
 
 pub(crate) use crate::connection::multipath::IdChanges;
 pub use crate::path::route::FourTuple;
-pub use crate::recovery::ecn::Ecn;
+pub use crate::recovery::ecn::{Ecn, EcnMarking};
 
 /// A datagram from the network.
 #[derive(Debug)]

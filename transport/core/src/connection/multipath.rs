@@ -9,7 +9,6 @@ use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportEr
 use crate::path::amplification::Amplification;
 use crate::path::lifecycle::{AbandonReason, Event as PathLife};
 use crate::path::path::Path;
-use crate::path::route::Route;
 use crate::time::Instant;
 use crate::wire::frame::{Frame, Status};
 
@@ -70,8 +69,7 @@ impl Connection {
 
     fn new_path(&mut self, id: PathId, tuple: FourTuple, amplification: Amplification, now: Instant) -> Path {
         let limit = usize::try_from(self.peer.parameters.max_udp_payload_size).unwrap_or(usize::MAX);
-        let size = self.config.datagram_size;
-        let mut route = Route::new(tuple, self.config.congestion.build(size), amplification, size, now);
+        let mut route = self.config.route(tuple, amplification, now);
         route.limit_datagram_size(limit);
         let period = crate::recovery::rtt::INITIAL_RTT;
         route.validation.start_within(now, &mut self.rng, period, self.config.validation_timeout);

@@ -92,6 +92,7 @@ impl Connection {
     fn probe_early(&mut self, now: Instant) {
         let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
         path.pto.on_timeout();
+        path.route.ecn.on_probe_timeout();
         path.counters.probe_timeouts += 1;
         let role = self.role;
         let handshake_has_keys = self.handshake.handshake.as_ref().is_some_and(|space| space.keys.is_some());
@@ -113,6 +114,7 @@ impl Connection {
     fn probe_path(&mut self, id: PathId, now: Instant) {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.pto.on_timeout();
+        path.route.ecn.on_probe_timeout();
         path.probes_due = PROBES;
         path.counters.probe_timeouts += 1;
         if path.liveness == Liveness::Answering {

@@ -7,7 +7,6 @@ use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::connection::{Connection, Transmit};
 use crate::delivery::Receipt;
 use crate::path::path::Path;
-use crate::recovery::ecn::Ecn;
 use crate::space::packet::{PacketClass, SentPacket};
 use crate::time::Instant;
 use crate::trace::TraceEvent;
@@ -76,6 +75,7 @@ impl Connection {
             largest_acknowledged: path.sent.largest_acknowledged(),
             destination,
             phase,
+            marking: path.route.ecn.marking(),
         })
     }
 
@@ -144,7 +144,11 @@ impl Connection {
         };
         record(
             path,
-            SentPacket { receipts: open.receipts, ..SentPacket::new(open.number, now, size, class) },
+            SentPacket {
+                receipts: open.receipts,
+                ecn: lane.ecn,
+                ..SentPacket::new(open.number, now, size, class)
+            },
         );
         if eliciting && !self.activity.sent_since {
             // RFC 9000 §10.1: the first ack-eliciting packet since input restarts the idle timer.
@@ -173,7 +177,7 @@ impl Connection {
         self.outbox.push_back(Transmit {
             local: path.route.tuple.local,
             remote: path.route.tuple.remote,
-            ecn: Ecn::NotEct,
+            ecn: lane.ecn,
             segment: (lane.segments > 1).then_some(lane.segment),
             bytes: lane.bytes,
         });
@@ -199,6 +203,7 @@ impl Connection {
 /// Tells everything that counts what the path sends.
 pub(super) fn record(path: &mut Path, mut packet: SentPacket) {
     let (now, bytes) = (packet.sent_at, packet.bytes);
+    path.route.ecn.on_sent(packet.ecn);
     if packet.class.in_flight() {
         packet.delivery = path.route.rate.on_sent(now, path.sent.in_flight());
         path.route.pacer.on_sent(bytes, now);

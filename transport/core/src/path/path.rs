@@ -5,6 +5,7 @@ use crate::path::route::Route;
 use crate::recovery::delay::PathRtts;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::pto::Pto;
+use crate::recovery::reordering::Thresholds;
 use crate::recovery::rtt::Rtt;
 use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
@@ -30,6 +31,8 @@ pub struct PathCounters {
     pub packets_acknowledged: u64,
     /// Packets declared lost that were acknowledged later.
     pub spurious_losses: u64,
+    /// Packets that the peer reports to have arrived with the mark of congestion (RFC 3168).
+    pub marked: u64,
     /// Probe timeouts that fired.
     pub probe_timeouts: u64,
 }
@@ -127,6 +130,11 @@ impl Path {
     /// Bytes believed queued at the bottleneck.
     pub fn backlog(&self, now: Instant) -> usize {
         self.route.backlog.bytes(now, self.sent.in_flight(), self.rate())
+    }
+
+    /// When packets count as lost (RFC 9002 §6.1), with the patience that the route has taught.
+    pub fn thresholds(&self) -> Thresholds {
+        self.route.reordering.thresholds(self.rtts.loss_delay())
     }
 
     /// The probe timeout period without backoff (RFC 9002 §6.2.1).

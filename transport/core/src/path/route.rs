@@ -4,8 +4,10 @@ use crate::congestion::Controller;
 use crate::path::amplification::Amplification;
 use crate::path::validation::Validation;
 use crate::recovery::backlog::Backlog;
+use crate::recovery::ecn::EcnValidation;
 use crate::recovery::pacing::Pacer;
 use crate::recovery::rate::RateSampler;
+use crate::recovery::reordering::Reordering;
 use crate::time::Instant;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -39,6 +41,10 @@ pub struct Route {
     pub amplification: Amplification,
     /// The validation of the address (RFC 9000 §8.2).
     pub validation: Validation,
+    /// Whether packets are marked as ECN-capable (RFC 9000 §13.4.2).
+    pub ecn: EcnValidation,
+    /// How patiently packets are declared lost.
+    pub reordering: Reordering,
     /// The largest datagram to send, in bytes of UDP payload.
     pub datagram_size: usize,
 }
@@ -60,6 +66,8 @@ impl Route {
             backlog: Backlog::new(now),
             amplification,
             validation: Validation::default(),
+            ecn: EcnValidation::default(),
+            reordering: Reordering::default(),
             datagram_size,
         }
     }

@@ -71,14 +71,74 @@ impl EcnCounter {
 /// What an acknowledgement said about ECN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EcnReport {
-    /// The counts in the frame.
-    pub counts: Option<EcnCounts>,
+    /// How the counts compare with those before.
+    pub counted: Counted,
     /// Newly acknowledged packets that were sent with ECT(0).
     pub newly_ect0: u64,
     /// Newly acknowledged packets that were sent with ECT(1).
     pub newly_ect1: u64,
-    /// Whether the largest acknowledged number grew; other frames may be reordered and are not judged.
-    pub advanced: bool,
+}
+
+/// How the counts of an acknowledgement compare with those of the one before, in one packet number space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Counted {
+    /// The largest acknowledged number did not grow: the frame may be reordered and is not judged (RFC 9000 §13.4.2.1).
+    #[default]
+    Unjudged,
+    /// The frame has no counts.
+    Nothing,
+    /// A count went down, or more is counted than was ever marked.
+    Impossible,
+    /// The counts are larger by this.
+    Grown(EcnCounts),
+}
+
+/// What was marked in one packet number space, and what the peer counted of it; both outlive a migration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EcnAccount {
+    marked: u64,
+    reported: EcnCounts,
+}
+
+impl Default for EcnAccount {
+    fn default() -> Self {
+        Self { marked: 0, reported: EcnCounts { ect0: 0, ect1: 0, ce: 0 } }
+    }
+}
+
+impl EcnAccount {
+    /// A packet left with `ecn`.
+    pub fn on_sent(&mut self, ecn: Ecn) {
+        self.marked += u64::from(ecn == Ecn::Ect0);
+    }
+
+    /// Compares the counts of an acknowledgement whose largest number is a new one, and remembers them.
+    pub fn on_counts(&mut self, counts: Option<EcnCounts>) -> Counted {
+        let Some(counts) = counts else { return Counted::Nothing };
+        let before = std::mem::replace(&mut self.reported, counts);
+        let grown = (
+            counts.ect0.checked_sub(before.ect0),
+            counts.ect1.checked_sub(before.ect1),
+            counts.ce.checked_sub(before.ce),
+        );
+        match grown {
+            // RFC 9000 §13.4.2.1: no more may be counted than was sent.
+            (Some(ect0), Some(ect1), Some(ce)) if counts.ect0.saturating_add(counts.ce) <= self.marked => {
+                Counted::Grown(EcnCounts { ect0, ect1, ce })
+            }
+            _ => Counted::Impossible,
+        }
+    }
+}
+
+/// Whether packets are marked as ECN-capable.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum EcnMarking {
+    /// With ECT(0), on every path that proves to carry the marks (RFC 9000 §13.4.2).
+    #[default]
+    Ect0,
+    /// Never. Marks of the peer's packets are reported all the same (RFC 9000 §13.4.1).
+    Off,
 }
 
 /// What follows from an acknowledgement.
@@ -106,19 +166,21 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 pub struct EcnValidation {
     state: State,
-    seen: EcnCounts,
 }
 
 impl Default for EcnValidation {
     fn default() -> Self {
-        Self { state: State::Testing { sent: 0, lost: 0 }, seen: EcnCounts { ect0: 0, ect1: 0, ce: 0 } }
+        Self { state: State::Testing { sent: 0, lost: 0 } }
     }
 }
 
 impl EcnValidation {
-    /// Validation of a route on which marks are never sent.
-    pub fn disabled() -> Self {
-        Self { state: State::Failed, ..Self::default() }
+    /// The validation of a route that has not been used; without marks there is nothing to validate.
+    pub fn new(marking: EcnMarking) -> Self {
+        match marking {
+            EcnMarking::Ect0 => Self::default(),
+            EcnMarking::Off => Self { state: State::Failed },
+        }
     }
 
     /// The codepoint of the next packet.
@@ -156,33 +218,37 @@ impl EcnValidation {
         }
     }
 
+    /// A probe timeout fired: in case marked packets are dropped here, the rest of the test goes unmarked, so that a
+    /// handshake does not pay for it ten times over. An acknowledgement of what was marked still counts.
+    pub fn on_probe_timeout(&mut self) {
+        if let State::Testing { sent, .. } = &mut self.state {
+            *sent = TEST_PACKETS;
+        }
+    }
+
     /// Judges an acknowledgement.
     pub fn on_report(&mut self, report: &EcnReport) -> EcnOutcome {
-        if self.state == State::Failed || !report.advanced {
+        if self.state == State::Failed {
             return EcnOutcome::Quiet;
         }
-        let Some(counts) = report.counts else {
+        let grown = match report.counted {
+            Counted::Unjudged => return EcnOutcome::Quiet,
             // RFC 9000 §13.4.2.1: marked packets were acknowledged without counts.
-            let unreported = report.newly_ect0 + report.newly_ect1 > 0;
-            return if unreported { self.fail() } else { EcnOutcome::Quiet };
+            Counted::Nothing if report.newly_ect0 + report.newly_ect1 > 0 => return self.fail(),
+            Counted::Nothing => return EcnOutcome::Quiet,
+            Counted::Impossible => return self.fail(),
+            Counted::Grown(grown) => grown,
         };
-        let grown = (
-            counts.ect0.checked_sub(self.seen.ect0),
-            counts.ect1.checked_sub(self.seen.ect1),
-            counts.ce.checked_sub(self.seen.ce),
-        );
-        let (Some(ect0), Some(ect1), Some(ce)) = grown else { return self.fail() };
         // RFC 9000 §13.4.2.1: every marked packet must be counted, either with its mark or as CE, and none that was
         // never sent. Nothing is ever sent with ECT(1) here.
-        let uncounted = ect0.saturating_add(ce) < report.newly_ect0;
-        if uncounted || ect1 > report.newly_ect1 {
+        let uncounted = grown.ect0.saturating_add(grown.ce) < report.newly_ect0;
+        if uncounted || grown.ect1 > report.newly_ect1 {
             return self.fail();
         }
-        self.seen = counts;
         if report.newly_ect0 > 0 {
             self.state = State::Capable;
         }
-        if ce > 0 { EcnOutcome::Congestion { marked: ce } } else { EcnOutcome::Quiet }
+        if grown.ce > 0 { EcnOutcome::Congestion { marked: grown.ce } } else { EcnOutcome::Quiet }
     }
 
     fn fail(&mut self) -> EcnOutcome {
@@ -195,9 +261,20 @@ impl EcnValidation {
 mod tests {
     use super::*;
 
-    fn report(newly_ect0: u64, counts: Option<(u64, u64, u64)>) -> EcnReport {
-        let counts = counts.map(|(ect0, ect1, ce)| EcnCounts { ect0, ect1, ce });
-        EcnReport { counts, newly_ect0, newly_ect1: 0, advanced: true }
+    /// A route and its packet number space.
+    #[derive(Default)]
+    struct Fixture {
+        ecn: EcnValidation,
+        account: EcnAccount,
+    }
+
+    impl Fixture {
+        fn report(&mut self, newly_ect0: u64, counts: Option<(u64, u64, u64)>) -> EcnOutcome {
+            let counts = counts.map(|(ect0, ect1, ce)| EcnCounts { ect0, ect1, ce });
+            (0..newly_ect0).for_each(|_| self.account.on_sent(Ecn::Ect0));
+            let counted = self.account.on_counts(counts);
+            self.ecn.on_report(&EcnReport { counted, newly_ect0, newly_ect1: 0 })
+        }
     }
 
     #[test]
@@ -210,42 +287,65 @@ mod tests {
 
     #[test]
     fn marks_go_on_only_after_an_acknowledgement_counted_them() {
-        let mut ecn = EcnValidation::default();
+        let mut route = Fixture::default();
         for _ in 0..TEST_PACKETS {
-            assert_eq!(ecn.marking(), Ecn::Ect0);
-            ecn.on_sent(Ecn::Ect0);
+            assert_eq!(route.ecn.marking(), Ecn::Ect0);
+            route.ecn.on_sent(Ecn::Ect0);
         }
-        assert_eq!(ecn.marking(), Ecn::NotEct);
-        assert_eq!(ecn.on_report(&report(2, Some((2, 0, 0)))), EcnOutcome::Quiet);
-        assert_eq!(ecn.marking(), Ecn::Ect0);
-        assert_eq!(ecn.on_report(&report(3, Some((3, 0, 2)))), EcnOutcome::Congestion { marked: 2 });
+        assert_eq!(route.ecn.marking(), Ecn::NotEct);
+        assert_eq!(route.report(2, Some((2, 0, 0))), EcnOutcome::Quiet);
+        assert_eq!(route.ecn.marking(), Ecn::Ect0);
+        assert_eq!(route.report(3, Some((3, 0, 2))), EcnOutcome::Congestion { marked: 2 });
+        assert_eq!(route.report(3, Some((6, 0, 2))), EcnOutcome::Quiet, "the same marks are not told twice");
     }
 
     #[test]
     fn counts_that_shrink_fall_short_or_are_missing_turn_marks_off() {
         // attacks.md C6.
-        for wrong in [
-            report(1, Some((3, 0, 0))),
-            report(9, Some((5, 0, 0))),
-            report(1, None),
-            report(1, Some((9, 1, 0))),
+        for (newly, wrong) in [
+            (1, Some((3, 0, 0))),
+            (9, Some((5, 0, 0))),
+            (1, None),
+            (1, Some((4, 1, 0))),
+            (0, Some((4, 0, 9))),
+            (1, Some((u64::MAX, 0, u64::MAX))),
         ] {
-            let mut ecn = EcnValidation::default();
-            ecn.on_report(&report(4, Some((4, 0, 0))));
-            assert!(ecn.is_capable());
-            assert_eq!(ecn.on_report(&wrong), EcnOutcome::Failed, "{wrong:?}");
-            assert_eq!(ecn.marking(), Ecn::NotEct);
-            assert_eq!(ecn.on_report(&report(0, Some((9, 9, 9)))), EcnOutcome::Quiet);
+            let mut route = Fixture::default();
+            route.report(4, Some((4, 0, 0)));
+            assert!(route.ecn.is_capable());
+            assert_eq!(route.report(newly, wrong), EcnOutcome::Failed, "{wrong:?}");
+            assert_eq!(route.ecn.marking(), Ecn::NotEct);
+            assert_eq!(route.report(0, Some((19, 9, 9))), EcnOutcome::Quiet);
         }
     }
 
     #[test]
     fn a_reordered_acknowledgement_is_not_judged() {
-        let mut ecn = EcnValidation::default();
-        ecn.on_report(&report(4, Some((4, 0, 0))));
-        let old = EcnReport { advanced: false, ..report(0, Some((1, 0, 0))) };
-        assert_eq!(ecn.on_report(&old), EcnOutcome::Quiet);
-        assert!(ecn.is_capable());
+        let mut route = Fixture::default();
+        route.report(4, Some((4, 0, 0)));
+        assert_eq!(
+            route.ecn.on_report(&EcnReport { newly_ect0: 3, ..EcnReport::default() }),
+            EcnOutcome::Quiet
+        );
+        assert!(route.ecn.is_capable());
+    }
+
+    #[test]
+    fn a_probe_timeout_ends_the_test_without_a_verdict() {
+        let mut route = Fixture::default();
+        route.ecn.on_sent(Ecn::Ect0);
+        route.ecn.on_probe_timeout();
+        assert_eq!(route.ecn.marking(), Ecn::NotEct);
+        route.report(1, Some((1, 0, 0)));
+        assert_eq!(route.ecn.marking(), Ecn::Ect0);
+        route.ecn.on_probe_timeout();
+        assert_eq!(route.ecn.marking(), Ecn::Ect0, "later timeouts say nothing about marks");
+    }
+
+    #[test]
+    fn nothing_is_marked_where_marks_are_off() {
+        assert_eq!(EcnValidation::new(EcnMarking::Off).marking(), Ecn::NotEct);
+        assert_eq!(EcnValidation::new(EcnMarking::Ect0).marking(), Ecn::Ect0);
     }
 
     #[test]

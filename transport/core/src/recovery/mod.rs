@@ -7,6 +7,7 @@ pub mod pacing;
 pub mod persistent;
 pub mod pto;
 pub mod rate;
+pub mod reordering;
 pub mod rtt;
 pub mod windowed;
 

@@ -2,7 +2,8 @@
 //! (RFC 9002 §6 and §A).
 
 use crate::error::{ErrorCode, TransportError};
-use crate::recovery::ecn::{Ecn, EcnReport};
+use crate::recovery::ecn::{Counted, Ecn, EcnAccount, EcnReport};
+use crate::recovery::reordering::Thresholds;
 use crate::space::lost::{LostPackets, SpuriousLoss};
 use crate::space::packet::SentPacket;
 use crate::time::Instant;
@@ -13,9 +14,6 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-
-/// A packet is lost when one this many numbers later is acknowledged (RFC 9002 §6.1.1, kPacketThreshold).
-pub const PACKET_THRESHOLD: u64 = 3;
 
 /// Skipped numbers remembered; they are at least half a window apart, so these cover several windows.
 const MOST_SKIPPED: usize = 8;
@@ -105,6 +103,7 @@ pub struct Sent {
     last_eliciting_at: Option<Instant>,
     loss_time: Option<Instant>,
     lost: LostPackets,
+    marks: EcnAccount,
 }
 
 impl Sent {
@@ -147,6 +146,7 @@ impl Sent {
             }
         }
         self.next = self.next.max(packet.number + 1);
+        self.marks.on_sent(packet.ecn);
         self.unresolved += 1;
         self.in_flight = self.in_flight.saturating_add(packet.bytes_in_flight());
         if packet.class.is_ack_eliciting() {
@@ -223,20 +223,20 @@ impl Sent {
         {
             outcome.rtt_sample = Some(now.since(newest.sent_at));
         }
+        let advances = self.largest_acknowledged.is_none_or(|largest| ack.largest > largest);
         outcome.ecn = EcnReport {
-            counts: ack.ecn,
+            counted: if advances { self.marks.on_counts(ack.ecn) } else { Counted::Unjudged },
             newly_ect0: count(&outcome.packets, Ecn::Ect0),
             newly_ect1: count(&outcome.packets, Ecn::Ect1),
-            advanced: self.largest_acknowledged.is_none_or(|largest| ack.largest > largest),
         };
         self.largest_acknowledged = self.largest_acknowledged.max(Some(ack.largest));
         self.trim();
         Ok(outcome)
     }
 
-    /// Declares packets lost that are three numbers behind, or sent `loss_delay` before `now` and before, the largest
-    /// acknowledged one (RFC 9002 §6.1), and notes when the next will be.
-    pub fn detect_lost(&mut self, now: Instant, loss_delay: Duration) -> Lost {
+    /// Declares packets lost that are as many numbers behind the largest acknowledged one, or left so long before `now`
+    /// and before it, as `thresholds` say (RFC 9002 §6.1), and notes when the next will be.
+    pub fn detect_lost(&mut self, now: Instant, thresholds: Thresholds) -> Lost {
         let mut lost = Lost::default();
         self.loss_time = None;
         let Some(largest) = self.largest_acknowledged else { return lost };
@@ -245,12 +245,12 @@ impl Sent {
             if packet.number > largest {
                 break;
             }
-            let (distance, lost_at) = (largest - packet.number, packet.sent_at + loss_delay);
-            if distance < PACKET_THRESHOLD && lost_at > now {
+            let (distance, lost_at) = (largest - packet.number, packet.sent_at + thresholds.delay);
+            if distance < thresholds.packets && lost_at > now {
                 self.loss_time = Some(lost_at);
                 break;
             }
-            self.lost.remember(packet, now, distance, loss_delay);
+            self.lost.remember(packet, now, distance, thresholds.delay);
             lost.packets.extend(self.take(0));
             self.trim();
         }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rand::SeedableRng;
 use std::collections::BTreeMap;
 
-const LOSS_DELAY: Duration = Duration::from_millis(90);
+const THRESHOLDS: Thresholds = Thresholds::initial(Duration::from_millis(90));
 
 const fn at(ms: u64) -> Instant {
     Instant::from_nanos(ms * 1_000_000)
@@ -102,9 +102,9 @@ fn a_packet_three_behind_is_lost() {
     // RFC 9002 §6.1.1.
     let mut sent = sent(6);
     sent.on_ack(&ack(&[4..=4]), at(6)).expect("valid");
-    assert_eq!(numbers(&sent.detect_lost(at(6), LOSS_DELAY).packets), [0, 1]);
+    assert_eq!(numbers(&sent.detect_lost(at(6), THRESHOLDS).packets), [0, 1]);
     assert_eq!(sent.in_flight(), 3000);
-    assert!(sent.detect_lost(at(6), LOSS_DELAY).packets.is_empty());
+    assert!(sent.detect_lost(at(6), THRESHOLDS).packets.is_empty());
 }
 
 #[test]
@@ -112,20 +112,20 @@ fn a_packet_much_older_than_an_acknowledged_one_is_lost_in_time() {
     // RFC 9002 §6.1.2.
     let mut sent = sent(4);
     sent.on_ack(&ack(&[2..=2]), at(50)).expect("valid");
-    assert!(sent.detect_lost(at(50), LOSS_DELAY).packets.is_empty());
+    assert!(sent.detect_lost(at(50), THRESHOLDS).packets.is_empty());
     assert_eq!(sent.loss_time(), Some(at(90)));
-    assert_eq!(numbers(&sent.detect_lost(at(90), LOSS_DELAY).packets), [0]);
+    assert_eq!(numbers(&sent.detect_lost(at(90), THRESHOLDS).packets), [0]);
     assert_eq!(sent.loss_time(), Some(at(91)));
-    assert_eq!(numbers(&sent.detect_lost(at(91), LOSS_DELAY).packets), [1]);
+    assert_eq!(numbers(&sent.detect_lost(at(91), THRESHOLDS).packets), [1]);
     // Packet 3 is newer than the largest acknowledged: only a probe timeout can move it.
     assert_eq!(sent.loss_time(), None);
-    assert!(sent.detect_lost(Instant::FAR_FUTURE, LOSS_DELAY).packets.is_empty());
+    assert!(sent.detect_lost(Instant::FAR_FUTURE, THRESHOLDS).packets.is_empty());
 }
 
 #[test]
 fn without_an_acknowledgement_nothing_is_lost() {
     let mut sent = sent(10);
-    assert!(sent.detect_lost(Instant::FAR_FUTURE, Duration::ZERO).packets.is_empty());
+    assert!(sent.detect_lost(Instant::FAR_FUTURE, Thresholds::initial(Duration::ZERO)).packets.is_empty());
     assert_eq!(sent.unacknowledged().count(), 10);
 }
 
@@ -151,7 +151,7 @@ fn only_a_new_largest_number_that_was_asked_for_gives_a_sample() {
 fn a_loss_that_was_none_is_reported_once_and_changes_no_account() {
     let mut sent = sent(6);
     sent.on_ack(&ack(&[5..=5]), at(6)).expect("valid");
-    assert_eq!(numbers(&sent.detect_lost(at(6), LOSS_DELAY).packets), [0, 1, 2]);
+    assert_eq!(numbers(&sent.detect_lost(at(6), THRESHOLDS).packets), [0, 1, 2]);
     let outcome = sent.on_ack(&ack(&[0..=1, 5..=5]), at(8)).expect("valid");
     assert!(outcome.packets.is_empty());
     let spurious: Vec<_> =
@@ -168,7 +168,7 @@ fn drained_packets_are_neither_acknowledged_nor_lost_later() {
     assert_eq!((sent.in_flight(), sent.is_empty(), sent.has_ack_eliciting_in_flight()), (0, true, false));
     let outcome = sent.on_ack(&ack(&[0..=5]), at(9)).expect("they were sent");
     assert!(outcome.packets.is_empty());
-    assert!(sent.detect_lost(at(1000), LOSS_DELAY).packets.is_empty());
+    assert!(sent.detect_lost(at(1000), THRESHOLDS).packets.is_empty());
     sent.on_sent(packet(6, 10));
     assert_eq!(sent.in_flight(), 1000);
 }
@@ -183,9 +183,9 @@ fn marks_of_newly_acknowledged_packets_are_counted() {
         });
     }
     let report = sent.on_ack(&ack(&[1..=3]), at(9)).expect("valid").ecn;
-    assert_eq!(report, EcnReport { counts: None, newly_ect0: 2, newly_ect1: 0, advanced: true });
+    assert_eq!(report, EcnReport { counted: Counted::Nothing, newly_ect0: 2, newly_ect1: 0 });
     let report = sent.on_ack(&ack(&[0..=3]), at(9)).expect("valid").ecn;
-    assert_eq!(report, EcnReport { counts: None, newly_ect0: 1, newly_ect1: 0, advanced: false });
+    assert_eq!(report, EcnReport { counted: Counted::Unjudged, newly_ect0: 1, newly_ect1: 0 });
 }
 
 #[derive(Clone, Debug)]
@@ -242,7 +242,7 @@ proptest! {
                     let Some(ack) = choose(&all, &wanted) else { continue };
                     let outcome = sent.on_ack(&ack, at(now)).expect("only what was sent is acknowledged");
                     let mut resolved = outcome.packets;
-                    resolved.extend(sent.detect_lost(at(now), LOSS_DELAY).packets);
+                    resolved.extend(sent.detect_lost(at(now), THRESHOLDS).packets);
                     for range in ack.ranges.iter() {
                         prop_assert!(open.range(range).all(|(number, _)| resolved.iter().any(|p| p.number == *number)));
                     }
@@ -250,7 +250,7 @@ proptest! {
                 }
                 Step::Wait(ms) => {
                     now += ms;
-                    sent.detect_lost(at(now), LOSS_DELAY).packets
+                    sent.detect_lost(at(now), THRESHOLDS).packets
                 }
             };
             for packet in resolved {
