@@ -7,6 +7,7 @@ use crate::slot::{Phase, SendEnd, Slot};
 use crate::{ConnectionError, ConnectionStats, Direction, Priority, SendDatagramError, StreamId};
 use bytes::Bytes;
 use hvq_transport::connection::{Connection as Core, Role};
+use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
 use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::stream::WriteError as Refusal;
 use hvq_transport::time::Instant;
@@ -350,6 +351,21 @@ impl Connection {
     /// A number that no other connection of the same endpoint has.
     pub fn stable_id(&self) -> u64 {
         self.reference.handle.0
+    }
+
+    /// Updates the keys that packets are protected with, both ways (RFC 9001 §6). Keys are updated without being asked
+    /// before they wear out.
+    ///
+    /// # Errors
+    /// It is too early: see [`UpdateNotPermitted`].
+    pub fn update_keys(&self) -> Result<(), UpdateNotPermitted> {
+        self.reference
+            .command(|access| access.core.ok_or(UpdateNotPermitted::Unconfirmed)?.update_keys(access.now))
+    }
+
+    /// How often keys were updated, by either side.
+    pub fn key_updates(&self) -> u64 {
+        self.reference.look(|core, _| core.map_or(0, Core::key_updates))
     }
 
     /// Has `tracer` told of everything from here on. It is called by the driver and must neither block nor use this

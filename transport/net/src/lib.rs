@@ -36,6 +36,7 @@ pub use shared::IoStats;
 
 pub use hvq_transport as transport;
 pub use hvq_transport::connection::{ConnectionStats, Multipath, PathEvent, PathStats, TransportConfig};
+pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
 pub use hvq_transport::crypto::session::{ClientTls, Identity, ServerTls, TlsConfigError, Verify};
 pub use hvq_transport::endpoint::{ClientConfig, EndpointConfig, ServerConfig};
 pub use hvq_transport::scheduler::{Hints, Policy, Priority, Sharing};

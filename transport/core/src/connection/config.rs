@@ -2,6 +2,7 @@
 
 use crate::PathId;
 use crate::congestion::Algorithm;
+use crate::crypto::one_rtt::AeadLimits;
 use crate::path::amplification::Amplification;
 use crate::path::route::{FourTuple, MINIMUM_DATAGRAM, Route};
 use crate::recovery::ecn::{EcnMarking, EcnValidation};
@@ -74,6 +75,12 @@ pub struct TransportConfig {
     pub opening_datagrams: u8,
     /// Segments of one datagram batch at most (UDP generic segmentation offload).
     pub segments: usize,
+    /// Limits on the use of keys that are lower than those of the cipher suite (RFC 9001 §6.6). Keys are updated when half
+    /// of the packets that one key may seal are sealed.
+    pub aead_limits: Option<AeadLimits>,
+    /// The packet number at which a connection is over (RFC 9000 §12.3). Tests cannot wait for 2^62 packets.
+    #[doc(hidden)]
+    pub last_packet_number: u64,
 }
 
 impl TransportConfig {
@@ -97,6 +104,8 @@ impl TransportConfig {
             channels: Vec::new(),
             opening_datagrams: 4,
             segments: 10,
+            aead_limits: None,
+            last_packet_number: crate::wire::varint::MAX,
         }
     }
 

@@ -87,7 +87,7 @@ impl Connection {
             }
         }
         if let Some((suite, read, write)) = self.handshake.secrets.take_pair(Level::OneRtt) {
-            self.keys = Some(OneRttKeys::new(suite, write.as_slice(), read.as_slice()));
+            self.install_one_rtt(OneRttKeys::new(suite, write.as_slice(), read.as_slice()));
         }
     }
 

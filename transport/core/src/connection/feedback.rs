@@ -66,6 +66,7 @@ impl Connection {
                 keys.on_acknowledged(of, packet.number);
             }
         }
+        self.on_packets_acknowledged(now);
         for receipt in acknowledged.spurious.iter().flat_map(|spurious| &spurious.receipts) {
             self.on_receipt_acknowledged(receipt);
         }

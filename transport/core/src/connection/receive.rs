@@ -166,7 +166,8 @@ impl Connection {
         let offset = packet.number_offset;
         let header = keys.open.unprotect(&mut packet.bytes, offset)?;
         let number = packet_number::expand(header.truncated, header.number_length, space.received.largest());
-        let payload = keys.open.open(packet.bytes, offset + header.number_length, PathId::ZERO, number)?;
+        let opened = keys.open.open(packet.bytes, offset + header.number_length, PathId::ZERO, number);
+        let payload = opened.map_err(|dropped| self.on_forged(dropped))?;
         if header.first & LONG_RESERVED != 0 {
             return Err(ErrorCode::PROTOCOL_VIOLATION
                 .because("reserved bits of a long header are set")

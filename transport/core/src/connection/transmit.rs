@@ -26,6 +26,7 @@ impl Connection {
     }
 
     fn fill_outbox(&mut self, now: Instant) {
+        self.guard_limits(now);
         match self.lifecycle {
             Lifecycle::Handshaking | Lifecycle::Connected | Lifecycle::Confirmed => {}
             Lifecycle::Closing(_) => return self.send_close(now),
@@ -128,7 +129,11 @@ impl Connection {
     /// Seals the open packet of `lane`: encrypts it, and records it with its path. Returns its size in bytes.
     pub(super) fn seal_lane(&mut self, lane: &mut Lane, now: Instant) -> Option<usize> {
         let open = lane.close()?;
-        let keys = self.keys.as_mut()?;
+        let Some(keys) = self.keys.as_mut().filter(|keys| !keys.is_spent()) else {
+            // RFC 9001 §6.6: nothing more is sealed, and nothing leaves in the clear.
+            lane.bytes.truncate(open.start);
+            return None;
+        };
         keys.seal(&mut lane.bytes, open.start, &open.layout, lane.path, open.number);
         let size = lane.bytes.len() - open.start;
         lane.segments += 1;

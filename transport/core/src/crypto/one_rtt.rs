@@ -8,6 +8,9 @@ use crate::wire::header::{HeaderLayout, KeyPhase};
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 
+/// Packets that are left for the end when a connection closes because its keys are worn out.
+const CLOSING_RESERVE: u64 = 128;
+
 /// Which generation of keys opened a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Generation {
@@ -28,6 +31,12 @@ pub enum UpdateNotPermitted {
     /// Keys of the generation before are still kept for late packets.
     #[error("keys of the previous key phase are still in use")]
     PreviousInUse,
+    /// The handshake is not confirmed, or the connection is over.
+    #[error("the handshake is not confirmed")]
+    Unconfirmed,
+    /// The previous update was acknowledged less than three times the largest PTO ago.
+    #[error("the previous key update was acknowledged too recently")]
+    TooSoon,
 }
 
 /// How near the keys are to the limits of the AEAD (RFC 9001 §6.6).
@@ -37,7 +46,7 @@ pub enum LimitState {
     Fine,
     /// Half of the packets that one key may seal are sealed: update the keys.
     UpdateSoon,
-    /// A limit is reached: nothing more may be sealed with these keys or opened; close with AEAD_LIMIT_REACHED.
+    /// A limit is as good as reached: close with AEAD_LIMIT_REACHED while a few packets may still be sealed.
     Reached,
 }
 
@@ -152,9 +161,19 @@ impl OneRttKeys {
         }
     }
 
-    /// The same keys with other limits, lower than those of the suite.
+    /// The same keys with lower limits; those of the suite stay the highest.
     pub fn with_limits(mut self, limits: AeadLimits) -> Self {
-        self.usage.limits = limits;
+        let highest = AeadLimits::of(self.suite);
+        self.usage.limits = AeadLimits {
+            confidentiality: limits.confidentiality.min(highest.confidentiality),
+            integrity: limits.integrity.min(highest.integrity),
+        };
+        self
+    }
+
+    /// The same keys, after `failed` packets failed to authenticate with earlier keys of the connection.
+    pub fn with_failed(mut self, failed: u64) -> Self {
+        self.usage.failed = failed;
         self
     }
 
@@ -222,6 +241,8 @@ impl OneRttKeys {
         };
         if generation == Generation::Next {
             self.check_update(path, number)?;
+            // The peer's PTO may be shorter than this endpoint's, so that it may update while late packets of the
+            // generation before the last are still awaited here: they are given up (RFC 9001 §6.5).
             self.rotate();
         }
         if generation != Generation::Previous {
@@ -290,13 +311,19 @@ impl OneRttKeys {
     /// How near the keys are to their limits.
     pub fn limits(&self) -> LimitState {
         let Usage { limits, sealed, failed } = self.usage;
-        if sealed >= limits.confidentiality || failed >= limits.integrity {
+        let reserve = (limits.confidentiality / 16).min(CLOSING_RESERVE);
+        if sealed >= limits.confidentiality - reserve || failed >= limits.integrity {
             LimitState::Reached
         } else if sealed >= limits.confidentiality / 2 {
             LimitState::UpdateSoon
         } else {
             LimitState::Fine
         }
+    }
+
+    /// Whether not one more packet may be sealed with the current keys (RFC 9001 §6.6).
+    pub fn is_spent(&self) -> bool {
+        self.usage.sealed >= self.usage.limits.confidentiality
     }
 
     /// Which generation sealed the packet, going by its key phase and, where that leaves two, by its number: the
@@ -338,7 +365,8 @@ impl OneRttKeys {
         self.answer = Answer::Awaited;
     }
 
-    fn failed(&mut self, dropped: Dropped) -> PacketError {
+    /// Counts a packet that failed to authenticate, with these keys or others of the connection.
+    pub(crate) fn failed(&mut self, dropped: Dropped) -> PacketError {
         if dropped != Dropped::Undecryptable {
             return dropped.into();
         }

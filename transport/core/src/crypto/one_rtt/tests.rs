@@ -277,3 +277,65 @@ fn a_forgotten_path_leaves_no_state() {
     assert_eq!(pair.client.paths.keys().copied().collect::<Vec<_>>(), [FAST]);
     assert_eq!(pair.client.suite(), Suite::Aes128Gcm);
 }
+
+#[test]
+fn a_key_phase_that_flips_with_every_packet_closes_the_connection() {
+    // RFC 9001 §6.2, attacks F2: the peer cannot have seen an acknowledgement of the packets between.
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.exchange(0);
+    let mut results = Vec::new();
+    for number in 1..4 {
+        pair.client.acknowledgement = Acknowledgement::Received;
+        pair.client.previous_remote = None;
+        pair.client.initiate_update().unwrap();
+        let packet = seal(&mut pair.client, FAST, number);
+        results.push(open(&mut pair.server, &packet));
+    }
+    assert_eq!(results.remove(0), Ok(Generation::Next));
+    assert_eq!(code(results.remove(0)), ErrorCode::KEY_UPDATE_ERROR);
+}
+
+#[test]
+fn a_peer_with_a_shorter_timeout_may_update_while_late_packets_are_awaited() {
+    // RFC 9001 §6.5.
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.exchange(0);
+    for number in 1..4 {
+        pair.client.initiate_update().unwrap();
+        let update = seal(&mut pair.client, FAST, number);
+        assert_eq!(open(&mut pair.server, &update), Ok(Generation::Next));
+        let answer = seal(&mut pair.server, FAST, number);
+        assert_eq!(open(&mut pair.client, &answer), Ok(Generation::Current));
+        pair.client.on_acknowledged(FAST, number);
+        // The server keeps its previous keys, the client does not.
+        pair.client.discard_previous();
+        assert!(pair.server.has_previous());
+    }
+}
+
+#[test]
+fn limits_are_never_higher_than_those_of_the_suite_and_leave_room_for_the_close() {
+    // RFC 9001 §6.6, attacks F3.
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.client = pair.client.with_limits(AeadLimits { confidentiality: 1 << 40, integrity: 1 << 60 });
+    assert_eq!(pair.client.usage.limits, AeadLimits::of(Suite::Aes128Gcm));
+    pair.client = pair.client.with_limits(AeadLimits { confidentiality: 32, integrity: 100 });
+    for number in 0..30 {
+        assert_ne!(pair.client.limits(), LimitState::Reached);
+        seal(&mut pair.client, FAST, number);
+    }
+    assert_eq!((pair.client.limits(), pair.client.is_spent()), (LimitState::Reached, false));
+    seal(&mut pair.client, FAST, 30);
+    seal(&mut pair.client, FAST, 31);
+    assert!(pair.client.is_spent());
+}
+
+#[test]
+fn packets_that_failed_under_earlier_keys_count_too() {
+    // RFC 9001 §6.6, attacks F3.
+    let mut pair = pair(Suite::Aes128Gcm);
+    let limits = AeadLimits { confidentiality: 100, integrity: 3 };
+    pair.server = pair.server.with_limits(limits).with_failed(2);
+    let packet = forged(seal(&mut pair.client, FAST, 0));
+    assert_eq!(code(open(&mut pair.server, &packet)), ErrorCode::AEAD_LIMIT_REACHED);
+}
