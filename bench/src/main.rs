@@ -1,27 +1,35 @@
-//! Throughput, CPU time and scheduling cost of hvq, compared with quinn and quiche in one run.
+//! Throughput, CPU time and scheduling cost of hvq, compared with quinn, noq and quiche in one run.
 
 mod bulk;
 mod contender;
 mod decisions;
+mod instructions;
 mod machine;
 mod meter;
+mod pipe;
 mod report;
 mod spread;
 
 use anyhow::{Context, Result};
 use bulk::{Plan, Sample};
 use clap::{Parser, ValueEnum};
-use contender::{Contender, Task};
+use contender::{Contender, Material, Task};
 use decisions::{Decision, Effort};
+use instructions::Count;
 use machine::Machine;
-use report::Report;
+use pipe::Cost;
+use report::{Costs, Report};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// The first argument of the processes that the benchmark starts; the second is their task.
 const WORK: &str = "work";
 
-/// Compares hvq with quinn and quiche over loopback, and measures what a scheduling decision costs.
+/// UDP payload of full datagrams in bytes where there is no network.
+const PIPE_DATAGRAM: u16 = 1350;
+
+/// Compares hvq with quinn, noq and quiche over loopback, and measures what a scheduling decision costs.
 ///
 /// Server and client of every transfer are processes of their own, whose CPU time the system counts. Contenders take
 /// turns in every round, so that what else the machine does hits all of them. Progress goes to standard error.
@@ -45,9 +53,9 @@ struct Arguments {
     /// Who takes part, several times for several [default: all]
     #[arg(long, value_enum)]
     contender: Vec<Contender>,
-    /// Measure only this
+    /// Measure only this, several times for several [default: all]
     #[arg(long, value_enum)]
-    only: Option<Part>,
+    only: Vec<Part>,
 }
 
 /// How the result is written.
@@ -65,9 +73,20 @@ enum Part {
     Bulk,
     /// Scheduling decisions.
     Decisions,
+    /// CPU time of both ends in one thread, without sockets.
+    Pipe,
+    /// Instructions for a datagram, counted by callgrind.
+    Instructions,
 }
 
 impl Arguments {
+    fn wants(&self, part: Part) -> bool {
+        match self.only.as_slice() {
+            [] => !(self.quick && part == Part::Instructions),
+            some => some.contains(&part),
+        }
+    }
+
     fn plan(&self) -> Plan {
         let or = |given: &[u16], default: &[u16]| if given.is_empty() { default } else { given }.to_vec();
         let (size, rounds, datagrams): (_, _, &[u16]) =
@@ -95,6 +114,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let result = match (arguments.next(), arguments.next()) {
         (Some(first), Some(task)) if first == WORK => work(&task),
+        (Some(first), Some(task)) if first == instructions::WORK => count(&task),
         _ => compare(&Arguments::parse()),
     };
     match result {
@@ -111,15 +131,28 @@ fn work(task: &str) -> Result<()> {
     contender::work(&task)
 }
 
+fn count(task: &str) -> Result<()> {
+    let (contender, material, datagram, bytes) =
+        serde_json::from_str(task).context("not a task of the benchmark")?;
+    instructions::work(contender, &material, datagram, bytes)
+}
+
 fn compare(arguments: &Arguments) -> Result<()> {
     let machine = Machine::now();
     if let Some(warning) = machine.warning() {
         eprintln!("bench: caution: {warning}");
     }
     let plan = arguments.plan();
-    let samples = if arguments.only == Some(Part::Decisions) { Vec::new() } else { bulk(&plan)? };
-    let decisions = if arguments.only == Some(Part::Bulk) { Vec::new() } else { decide(arguments)? };
-    let report = Report::new(machine, plan, samples, decisions);
+    let samples = if arguments.wants(Part::Bulk) { bulk(&plan)? } else { Vec::new() };
+    let decisions = if arguments.wants(Part::Decisions) { decide(arguments)? } else { Vec::new() };
+    let folder = tempfile::tempdir()?;
+    let material = Material::create(folder.path())?;
+    let pipe = if arguments.wants(Part::Pipe) { pipes(&plan, arguments, &material)? } else { Vec::new() };
+    let instructions = match arguments.wants(Part::Instructions) {
+        true => instructions(&plan, &material, folder.path())?,
+        false => Vec::new(),
+    };
+    let report = Report::new(machine, plan, samples, Costs { decisions, pipe, instructions });
     if arguments.output.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -144,6 +177,31 @@ fn bulk(plan: &Plan) -> Result<Vec<Sample>> {
             sample.cpu(),
         );
     }))
+}
+
+/// Both ends in one thread, contenders in turn.
+fn pipes(plan: &Plan, arguments: &Arguments, material: &Material) -> Result<Vec<Cost>> {
+    let effort = match arguments.quick {
+        true => pipe::Effort { bytes: 32 << 20, handshakes: 100 },
+        false => pipe::Effort { bytes: 256 << 20, handshakes: 1000 },
+    };
+    let mut costs = Vec::new();
+    for round in 0..plan.rounds {
+        for &contender in &plan.contenders {
+            eprintln!("bench: pipe, round {}, {}", round + 1, contender.label());
+            costs.push(pipe::measure(contender, material, PIPE_DATAGRAM, effort)?);
+        }
+    }
+    Ok(costs)
+}
+
+fn instructions(plan: &Plan, material: &Material, folder: &Path) -> Result<Vec<Count>> {
+    let mut counts = Vec::new();
+    for &contender in &plan.contenders {
+        eprintln!("bench: instructions, {}", contender.label());
+        counts.push(instructions::count(contender, material, PIPE_DATAGRAM, folder)?);
+    }
+    Ok(counts)
 }
 
 fn decide(arguments: &Arguments) -> Result<Vec<Decision>> {

@@ -1,9 +1,12 @@
 //! What was measured, as a table and as JSON.
 
+use crate::PIPE_DATAGRAM;
 use crate::bulk::{Plan, Sample};
 use crate::contender::Contender;
 use crate::decisions::{Decision, GOAL};
+use crate::instructions::Count;
 use crate::machine::Machine;
+use crate::pipe::Cost;
 use crate::spread::Spread;
 use serde::Serialize;
 use std::fmt;
@@ -22,10 +25,22 @@ pub struct Report {
     pub plan: Plan,
     /// A row for each contender and datagram size.
     pub bulk: Vec<Row>,
-    /// A row for each policy and number of paths.
-    pub decisions: Vec<Decision>,
+    /// What is measured without a network.
+    #[serde(flatten)]
+    pub costs: Costs,
     /// The transfers behind `bulk`.
     pub samples: Vec<Sample>,
+}
+
+/// What was measured without a network.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Costs {
+    /// A row for each policy and number of paths.
+    pub decisions: Vec<Decision>,
+    /// Both ends in one thread, round by round.
+    pub pipe: Vec<Cost>,
+    /// Instructions for a datagram.
+    pub instructions: Vec<Count>,
 }
 
 /// One contender with datagrams of one size.
@@ -55,13 +70,13 @@ pub struct Row {
 
 impl Report {
     /// Puts together what was measured on `machine`.
-    pub fn new(machine: Machine, plan: Plan, samples: Vec<Sample>, decisions: Vec<Decision>) -> Self {
+    pub fn new(machine: Machine, plan: Plan, samples: Vec<Sample>, costs: Costs) -> Self {
         let mut bulk = Vec::new();
         for &datagram in &plan.datagrams {
             let of_size: Vec<_> = samples.iter().filter(|sample| sample.datagram == datagram).collect();
             bulk.extend(plan.contenders.iter().filter_map(|&contender| Row::new(contender, &of_size)));
         }
-        Self { warning: machine.warning(), machine, plan, bulk, decisions, samples }
+        Self { warning: machine.warning(), machine, plan, bulk, costs, samples }
     }
 }
 
@@ -107,7 +122,13 @@ impl fmt::Display for Report {
             )?;
             writeln!(f, "Figures are median (least–greatest); ratios are taken round by round.")?;
         }
-        if !self.decisions.is_empty() {
+        if !self.costs.pipe.is_empty() {
+            self.pipe_table(f)?;
+        }
+        if !self.costs.instructions.is_empty() {
+            self.instruction_table(f)?;
+        }
+        if !self.costs.decisions.is_empty() {
             self.decision_table(f)?;
         }
         Ok(())
@@ -144,9 +165,49 @@ impl Report {
         Ok(())
     }
 
+    fn pipe_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nBoth ends in one thread, no sockets, {PIPE_DATAGRAM}-byte datagrams: CPU time")?;
+        writeln!(
+            f,
+            "  {:<20} {:>18} {:>12} {:>22} {:>12}",
+            "", "s/GiB", "hvq ÷ it", "µs/full handshake", "hvq ÷ it"
+        )?;
+        for &contender in &self.plan.contenders {
+            let of = |other: Contender| self.costs.pipe.iter().filter(move |cost| cost.contender == other);
+            let ratio = |figure: &dyn Fn(&Cost) -> f64| {
+                let pairs = of(BASE).zip(of(contender));
+                Spread::of(pairs.map(|(base, other)| figure(base) / figure(other)))
+                    .map_or_else(|| "—".to_owned(), |spread| format!("{:.2}", spread.median))
+            };
+            let Some(transfer) = Spread::of(of(contender).map(|cost| cost.transfer)) else { continue };
+            let Some(handshake) = Spread::of(of(contender).map(|cost| cost.handshake * 1e6)) else {
+                continue;
+            };
+            writeln!(
+                f,
+                "  {:<20} {:>18} {:>12} {:>22} {:>12}",
+                contender.label(),
+                transfer.to_string(),
+                ratio(&|cost| cost.transfer),
+                format!("{handshake:.0}"),
+                ratio(&|cost| cost.handshake),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn instruction_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nInstructions for a {PIPE_DATAGRAM}-byte datagram of data, both ends (callgrind)")?;
+        writeln!(f, "  {:<20} {:>34} {:>10}", "", "without packet protection and copies", "all")?;
+        for count in &self.costs.instructions {
+            writeln!(f, "  {:<20} {:>36.0} {:>10.0}", count.contender.label(), count.protocol, count.all)?;
+        }
+        Ok(())
+    }
+
     fn decision_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\nOne scheduling decision, nanoseconds (goal: under {GOAL} with two paths)")?;
-        for decision in &self.decisions {
+        for decision in &self.costs.decisions {
             let verdict = match (decision.paths, decision.nanoseconds.median < GOAL) {
                 (2, true) => "goal met",
                 (2, false) => "GOAL MISSED",
@@ -187,7 +248,7 @@ mod tests {
             sample(Contender::Hvq, 1, 1.0),
             sample(Contender::Quinn, 1, 2.0),
         ];
-        let report = Report::new(Machine::now(), plan(&contenders), samples, Vec::new());
+        let report = Report::new(Machine::now(), plan(&contenders), samples, Costs::default());
         let quinn = report.bulk[1].hvq_throughput_ratio.unwrap();
         assert_eq!((quinn.min, quinn.max), (0.5, 2.0));
         assert_eq!(report.bulk[1].hvq_cpu_ratio.unwrap().median, 1.25);
@@ -199,7 +260,7 @@ mod tests {
     #[test]
     fn without_hvq_there_are_no_ratios() {
         let samples = vec![sample(Contender::Quiche, 0, 1.0)];
-        let report = Report::new(Machine::now(), plan(&[Contender::Quiche]), samples, Vec::new());
+        let report = Report::new(Machine::now(), plan(&[Contender::Quiche]), samples, Costs::default());
         assert_eq!(report.bulk.len(), 1);
         assert_eq!(report.bulk[0].hvq_cpu_ratio, None);
         assert!(report.to_string().contains('—'));

@@ -1,9 +1,15 @@
 //! The certificate of a run, which is its own authority.
 
 use anyhow::{Context, Result};
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::ring::{cipher_suite::TLS13_AES_128_GCM_SHA256, default_provider};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::version::TLS13;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A certificate and its key, in PEM files that both processes read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,6 +42,35 @@ impl Material {
     pub fn key_pem(&self) -> Result<Vec<u8>> {
         read(&self.key)
     }
+
+    /// A server of rustls that speaks `alpn`, for the contenders that use rustls.
+    pub fn rustls_server(&self, alpn: &[u8]) -> Result<rustls::ServerConfig> {
+        let certificate = CertificateDer::from_pem_slice(&self.certificate_pem()?)?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key_pem()?)?;
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)?;
+        tls.alpn_protocols = vec![alpn.to_vec()];
+        Ok(tls)
+    }
+
+    /// A client of rustls that speaks `alpn` and trusts only this certificate.
+    pub fn rustls_client(&self, alpn: &[u8]) -> Result<rustls::ClientConfig> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(&self.certificate_pem()?)?)?;
+        let mut tls = rustls::ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![alpn.to_vec()];
+        Ok(tls)
+    }
+}
+
+/// The only suite offered: AES-128-GCM.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(CryptoProvider { cipher_suites: vec![TLS13_AES_128_GCM_SHA256], ..default_provider() })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

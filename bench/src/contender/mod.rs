@@ -2,8 +2,9 @@
 
 mod hvq;
 mod material;
-mod quiche;
-mod quinn;
+pub mod noq;
+pub mod quiche;
+pub mod quinn;
 
 pub use material::Material;
 
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 /// The application protocol of the benchmark: a length in eight bytes, answered with that many bytes.
-const ALPN: &[u8] = b"hvq-bench";
+pub const ALPN: &[u8] = b"hvq-bench";
 /// Bytes of a request: a length, the most significant byte first.
 const REQUEST: usize = 8;
 /// Bytes that a server writes at a time, and that a client asks for at most.
@@ -31,13 +32,15 @@ pub enum Contender {
     HvqTwoPaths,
     /// quinn, on the same kind of runtime.
     Quinn,
+    /// noq, a fork of quinn with the multipath extension, here on one path.
+    Noq,
     /// quiche, in a loop of its own around one socket.
     Quiche,
 }
 
 impl Contender {
     /// All of them, the one that ratios refer to first.
-    pub const ALL: [Self; 4] = [Self::Hvq, Self::Quinn, Self::Quiche, Self::HvqTwoPaths];
+    pub const ALL: [Self; 5] = [Self::Hvq, Self::Quinn, Self::Noq, Self::Quiche, Self::HvqTwoPaths];
 
     /// What people call it.
     pub fn label(self) -> &'static str {
@@ -45,6 +48,7 @@ impl Contender {
             Self::Hvq => "hvq, 1 path, single",
             Self::HvqTwoPaths => "hvq, 2 paths, hvc",
             Self::Quinn => "quinn",
+            Self::Noq => "noq",
             Self::Quiche => "quiche",
         }
     }
@@ -103,6 +107,8 @@ pub fn work(task: &Task) -> Result<()> {
         (Contender::Hvq | Contender::HvqTwoPaths, Side::Client(to)) => on_tokio(hvq::fetch(task, to)),
         (Contender::Quinn, Side::Server) => on_tokio(quinn::serve(task)),
         (Contender::Quinn, Side::Client(to)) => on_tokio(quinn::fetch(task, to)),
+        (Contender::Noq, Side::Server) => on_tokio(noq::serve(task)),
+        (Contender::Noq, Side::Client(to)) => on_tokio(noq::fetch(task, to)),
         (Contender::Quiche, Side::Server) => quiche::serve(task),
         (Contender::Quiche, Side::Client(to)) => quiche::fetch(task, to),
     }?;

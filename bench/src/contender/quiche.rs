@@ -7,7 +7,7 @@
 //! other contenders do. Windows are those that quiche's client program sets by default; pacing is off, because quiche
 //! leaves it to the kernel, which does not pace loopback.
 
-use super::{ALPN, Account, BLOCK, Line, Material, REQUEST, SOCKET_BUFFER, Side, Task, say};
+use super::{ALPN, Account, BLOCK, Line, Material, REQUEST, SOCKET_BUFFER, Task, say};
 use crate::meter::Meter;
 use anyhow::{Context, Result, bail, ensure};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -30,7 +30,8 @@ pub fn serve(task: &Task) -> Result<Account> {
     say(&Line::Listening(vec![port.local]))?;
     port.wait(PollFlags::POLLIN, None)?;
     let (id, from) = port.first_initial()?;
-    let mut connection = quiche::accept(&id, None, port.local, from, &mut config(task)?)?;
+    let mut connection =
+        quiche::accept(&id, None, port.local, from, &mut server_config(&task.material, task.datagram)?)?;
     let block = vec![0x5a; BLOCK];
     let mut request = Vec::with_capacity(REQUEST);
     let mut started = None;
@@ -60,7 +61,8 @@ pub fn fetch(task: &Task, to: &[SocketAddr]) -> Result<Account> {
     let mut port = Port::open(task.datagram)?;
     let id = ConnectionId::from_ref(b"hvq-bench client");
     let name = Some(Material::NAME);
-    let mut connection = quiche::connect(name, &id, port.local, *remote, &mut config(task)?)?;
+    let mut connection =
+        quiche::connect(name, &id, port.local, *remote, &mut client_config(&task.material, task.datagram)?)?;
     let mut buffer = vec![0; BLOCK];
     let mut started = None;
     let mut received = 0;
@@ -86,30 +88,38 @@ pub fn fetch(task: &Task, to: &[SocketAddr]) -> Result<Account> {
     }
 }
 
-fn config(task: &Task) -> Result<Config> {
+/// What a server is made from that sends datagrams of `datagram` bytes.
+pub fn server_config(material: &Material, datagram: u16) -> Result<Config> {
+    let mut config = config(datagram)?;
+    config.load_cert_chain_from_pem_file(text(&material.certificate)?)?;
+    config.load_priv_key_from_pem_file(text(&material.key)?)?;
+    Ok(config)
+}
+
+/// What a client is made from that sends datagrams of `datagram` bytes.
+pub fn client_config(material: &Material, datagram: u16) -> Result<Config> {
+    let mut config = config(datagram)?;
+    config.load_verify_locations_from_file(text(&material.certificate)?)?;
+    config.verify_peer(true);
+    Ok(config)
+}
+
+fn config(datagram: u16) -> Result<Config> {
     let mut config = Config::new(quiche::PROTOCOL_VERSION)?;
-    match task.side {
-        Side::Server => {
-            config.load_cert_chain_from_pem_file(text(&task.material.certificate)?)?;
-            config.load_priv_key_from_pem_file(text(&task.material.key)?)?;
-        }
-        Side::Client(_) => {
-            config.load_verify_locations_from_file(text(&task.material.certificate)?)?;
-            config.verify_peer(true);
-        }
-    }
     config.set_application_protos(&[ALPN])?;
     config.set_cc_algorithm_name("cubic")?;
     config.enable_pacing(false);
     config.set_max_idle_timeout(30_000);
-    config.set_max_send_udp_payload_size(usize::from(task.datagram));
+    config.set_max_send_udp_payload_size(usize::from(datagram));
     config.set_max_recv_udp_payload_size(BATCH - 1);
     config.set_initial_max_data(10_000_000);
     config.set_max_connection_window(25_165_824);
     config.set_initial_max_stream_data_bidi_local(1_000_000);
     config.set_initial_max_stream_data_bidi_remote(1_000_000);
     config.set_max_stream_window(16_777_216);
+    config.set_initial_max_stream_data_uni(1_000_000);
     config.set_initial_max_streams_bidi(100);
+    config.set_initial_max_streams_uni(100);
     Ok(config)
 }
 

@@ -10,26 +10,12 @@ use quinn::{
     TransportConfig,
 };
 use quinn_udp::UdpSocketState;
-use rustls::crypto::CryptoProvider;
-use rustls::crypto::ring::{cipher_suite::TLS13_AES_128_GCM_SHA256, default_provider};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::version::TLS13;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 /// Listens, answers one request and waits until the client has the answer.
 pub async fn serve(task: &Task) -> Result<Account> {
-    let certificate = CertificateDer::from_pem_slice(&task.material.certificate_pem()?)?;
-    let key = PrivateKeyDer::from_pem_slice(&task.material.key_pem()?)?;
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)?;
-    tls.alpn_protocols = vec![ALPN.to_vec()];
-    let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    config.transport_config(transport(task));
-    let endpoint = endpoint(Some(config))?;
+    let endpoint = endpoint(Some(server_config(&task.material, task.datagram)?))?;
     say(&Line::Listening(vec![endpoint.local_addr()?]))?;
     let connection = endpoint.accept().await.context("the endpoint was closed")?.await?;
     let (mut send, mut receive) = connection.accept_bi().await?;
@@ -54,15 +40,7 @@ pub async fn serve(task: &Task) -> Result<Account> {
 /// Connects, sends a request and reads the answer.
 pub async fn fetch(task: &Task, to: &[SocketAddr]) -> Result<Account> {
     let [remote] = to else { bail!("quinn has one address of its server, not {}", to.len()) };
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(&task.material.certificate_pem()?)?)?;
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&TLS13])?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![ALPN.to_vec()];
-    let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-    config.transport_config(transport(task));
+    let config = client_config(&task.material, task.datagram)?;
     let endpoint = endpoint(None)?;
     let connection = endpoint.connect_with(config, *remote, Material::NAME)?.await?;
     let (mut send, mut receive) = connection.open_bi().await?;
@@ -80,15 +58,26 @@ pub async fn fetch(task: &Task, to: &[SocketAddr]) -> Result<Account> {
     Ok(account)
 }
 
-/// The only suite offered: AES-128-GCM.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(CryptoProvider { cipher_suites: vec![TLS13_AES_128_GCM_SHA256], ..default_provider() })
+/// What a server is made from that sends datagrams of `datagram` bytes.
+pub fn server_config(material: &Material, datagram: u16) -> Result<ServerConfig> {
+    let tls = QuicServerConfig::try_from(material.rustls_server(ALPN)?)?;
+    let mut config = ServerConfig::with_crypto(Arc::new(tls));
+    config.transport_config(transport(datagram));
+    Ok(config)
+}
+
+/// What a client is made from that sends datagrams of `datagram` bytes.
+pub fn client_config(material: &Material, datagram: u16) -> Result<ClientConfig> {
+    let tls = QuicClientConfig::try_from(material.rustls_client(ALPN)?)?;
+    let mut config = ClientConfig::new(Arc::new(tls));
+    config.transport_config(transport(datagram));
+    Ok(config)
 }
 
 /// The defaults, CUBIC among them, with datagrams of one size.
-fn transport(task: &Task) -> Arc<TransportConfig> {
+fn transport(datagram: u16) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
-    transport.initial_mtu(task.datagram).mtu_discovery_config(None);
+    transport.initial_mtu(datagram).mtu_discovery_config(None);
     Arc::new(transport)
 }
 
