@@ -11,6 +11,7 @@ pub mod new_reno;
 mod simulation;
 
 use crate::recovery::persistent::Persistence;
+use crate::recovery::rate::RateSample;
 use crate::time::Instant;
 use crate::{Bandwidth, PathId};
 use std::fmt;
@@ -26,6 +27,8 @@ pub struct Sending {
     pub bytes: usize,
     /// Bytes in flight, the packet included.
     pub in_flight: usize,
+    /// Whether the application had too little to send to fill the path of late.
+    pub app_limited: bool,
 }
 
 /// Packets were acknowledged.
@@ -49,9 +52,32 @@ pub struct Sample {
     pub smoothed_rtt: Duration,
     /// The delivery rate that was just measured.
     pub delivery_rate: Option<Bandwidth>,
+    /// How much was delivered and lost since the newest of the packets left; `None` if none of them was in flight.
+    pub delivery: Option<RateSample>,
     /// Bytes left in flight.
     pub in_flight: usize,
     /// Whether the window was not used up because there was too little to send (RFC 9002 §7.8).
+    pub app_limited: bool,
+}
+
+/// One packet that counted in flight was lost; the [`LossSample`] of all of them follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LostPacket {
+    /// When it was declared lost.
+    pub now: Instant,
+    /// Its number.
+    pub number: u64,
+    /// Its size.
+    pub bytes: usize,
+    /// When it left.
+    pub sent_at: Instant,
+    /// Bytes in flight just after it left, its own included.
+    pub tx_in_flight: u64,
+    /// Bytes lost since it left, its own included.
+    pub lost: u64,
+    /// Bytes delivered since the route exists.
+    pub total_delivered: u64,
+    /// Whether the application had too little to send when it left.
     pub app_limited: bool,
 }
 
@@ -100,6 +126,9 @@ pub trait Controller: Send + fmt::Debug {
     /// Packets were acknowledged.
     fn on_acknowledged(&mut self, sample: &Sample);
 
+    /// One packet was lost; called for each, and then [`on_lost`](Self::on_lost) for all.
+    fn on_packet_lost(&mut self, _packet: &LostPacket) {}
+
     /// Packets were lost; losses of one round trip reduce the window once.
     fn on_lost(&mut self, sample: &LossSample);
 
@@ -115,6 +144,12 @@ pub trait Controller: Send + fmt::Debug {
     /// The rate at which to send, `None` if the pacer shall derive it from the window.
     fn pacing_rate(&self) -> Option<Bandwidth> {
         None
+    }
+
+    /// Whether the controller itself holds back what the path could carry, so that the rate samples of what is now in
+    /// flight tell as little as those of an application with too little to send.
+    fn withholds(&self) -> bool {
+        false
     }
 
     /// The name that [`Algorithm`] parses.
@@ -230,11 +265,43 @@ mod tests {
         assert!("bbr9".parse::<Algorithm>().is_err());
     }
 
+    fn arbitrary_delivery(bytes: usize, time: u64) -> Option<RateSample> {
+        (!time.is_multiple_of(7)).then(|| RateSample {
+            rate: (!time.is_multiple_of(11)).then(|| Bandwidth::from_bits_per_second(time)),
+            delivered: time,
+            interval: Duration::from_nanos(time),
+            prior_delivered: time / 3,
+            total_delivered: time,
+            newly_acknowledged: bytes as u64,
+            tx_in_flight: bytes as u64,
+            lost: time / 5,
+            app_limited: time.is_multiple_of(2),
+        })
+    }
+
+    fn arbitrary_loss(now: Instant, bytes: usize, time: u64) -> LostPacket {
+        LostPacket {
+            now,
+            number: time,
+            bytes,
+            sent_at: Instant::from_nanos(time),
+            tx_in_flight: time / 3,
+            lost: time,
+            total_delivered: bytes as u64,
+            app_limited: time.is_multiple_of(2),
+        }
+    }
+
     /// Feeds one arbitrary event; numbers of any size.
     fn feed(controller: &mut dyn Controller, kind: u8, now: Instant, bytes: usize, time: u64) {
         let (rtt, earlier) = (Duration::from_micros(time), Instant::from_nanos(time));
         match kind {
-            0 => controller.on_sent(&Sending { now, bytes, in_flight: bytes }),
+            0 => controller.on_sent(&Sending {
+                now,
+                bytes,
+                in_flight: if time.is_multiple_of(3) { bytes } else { time as usize },
+                app_limited: time.is_multiple_of(2),
+            }),
             1 | 2 => controller.on_acknowledged(&Sample {
                 now,
                 data_path: PathId::ZERO,
@@ -245,20 +312,24 @@ mod tests {
                 min_rtt: rtt,
                 smoothed_rtt: rtt,
                 delivery_rate: Some(Bandwidth::from_bits_per_second(time)),
+                delivery: arbitrary_delivery(bytes, time),
                 in_flight: bytes,
                 app_limited: kind == 2 && time.is_multiple_of(2),
             }),
-            3 => controller.on_lost(&LossSample {
-                now,
-                bytes,
-                largest_sent_at: earlier,
-                persistent: if time.is_multiple_of(5) {
-                    Persistence::Persistent
-                } else {
-                    Persistence::Passing
-                },
-                in_flight: bytes,
-            }),
+            3 => {
+                controller.on_packet_lost(&arbitrary_loss(now, bytes, time));
+                controller.on_lost(&LossSample {
+                    now,
+                    bytes,
+                    largest_sent_at: earlier,
+                    persistent: if time.is_multiple_of(5) {
+                        Persistence::Persistent
+                    } else {
+                        Persistence::Passing
+                    },
+                    in_flight: bytes,
+                })
+            }
             4 => controller.on_ecn_ce(&MarkSample { now, sent_at: earlier }),
             5 => controller.on_spurious(&SpuriousSample { now, bytes, sent_at: earlier, lost_at: now }),
             _ => controller.set_datagram_size(bytes % 65_536),

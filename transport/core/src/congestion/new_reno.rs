@@ -178,6 +178,7 @@ mod tests {
             min_rtt: Duration::from_millis(50),
             smoothed_rtt: Duration::from_millis(50),
             delivery_rate: None,
+            delivery: None,
             in_flight: controller.window(),
             app_limited: false,
         });

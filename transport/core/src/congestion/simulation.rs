@@ -8,13 +8,13 @@
 
 use super::cubic::Cubic;
 use super::new_reno::NewReno;
-use super::{Controller, LossSample, Sample, Sending};
+use super::{Controller, LossSample, LostPacket, Sample, Sending};
 use crate::recovery::Ecn;
 use crate::recovery::delay::PathRtts;
 use crate::recovery::pacing::Pacer;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::pto::Pto;
-use crate::recovery::rate::RateSampler;
+use crate::recovery::rate::{Arrival, RateSampler};
 use crate::recovery::reordering::Thresholds;
 use crate::recovery::rtt::ack_delay;
 use crate::space::Space;
@@ -156,7 +156,7 @@ impl Simulation {
         self.near.sent.on_sent(packet);
         self.pacer.on_sent(DATAGRAM, now);
         let in_flight = self.near.sent.in_flight();
-        self.controller.on_sent(&Sending { now, bytes: DATAGRAM, in_flight });
+        self.controller.on_sent(&Sending { now, bytes: DATAGRAM, in_flight, app_limited: false });
         if let Some(arrival) = self.link.enter(now) {
             self.data.push_back((arrival, number));
         }
@@ -183,7 +183,8 @@ impl Simulation {
         if let Some(sent_at) = outcome.largest_sent_at() {
             self.pto.reset();
             let min_rtt = self.rtts.min_for(path);
-            let rate = self.rate.on_acknowledged(now, &outcome.packets, min_rtt);
+            let arrival = Arrival { now, over: path, rtts: &self.rtts };
+            let delivery = self.rate.on_acknowledged(arrival, &outcome.packets);
             self.controller.on_acknowledged(&Sample {
                 now,
                 data_path: path,
@@ -193,10 +194,14 @@ impl Simulation {
                 rtt: outcome.rtt_sample,
                 min_rtt: min_rtt.unwrap_or_default(),
                 smoothed_rtt: self.rtts.for_timers().smoothed(),
-                delivery_rate: rate.map(|rate| rate.rate),
+                delivery_rate: delivery.and_then(|sample| sample.rate),
+                delivery,
                 in_flight: self.near.sent.in_flight(),
                 app_limited: false,
             });
+        }
+        if self.controller.withholds() {
+            self.rate.on_app_limited(self.near.sent.in_flight());
         }
         self.detect_lost(now);
         let (window, smoothed) = (self.controller.window(), self.rtts.for_timers().smoothed());
@@ -208,6 +213,19 @@ impl Simulation {
         let Some(largest_sent_at) = lost.largest_sent_at() else { return };
         let duration = self.rtts.for_timers().persistent_congestion_duration(MAX_ACK_DELAY);
         let before = self.controller.window();
+        for packet in &lost.packets {
+            let lost = self.rate.on_lost(packet);
+            self.controller.on_packet_lost(&LostPacket {
+                now,
+                number: packet.number,
+                bytes: packet.bytes,
+                sent_at: packet.sent_at,
+                tx_in_flight: packet.delivery.in_flight + packet.bytes as u64,
+                lost,
+                total_delivered: self.rate.delivered(),
+                app_limited: packet.delivery.app_limited,
+            });
+        }
         self.controller.on_lost(&LossSample {
             now,
             bytes: lost.bytes(),

@@ -1,7 +1,7 @@
 //! Feedback: an acknowledgement becomes receipts for the owners, a sample for the controller and an observation for the policy.
 
 use crate::PathId;
-use crate::congestion::{LossSample, MarkSample, Sample, SpuriousSample};
+use crate::congestion::{LossSample, LostPacket, MarkSample, Sample, SpuriousSample};
 use crate::connection::{Connection, Event, PathEvent, Role, establish::HandshakeDone};
 use crate::crypto::keys::Level;
 use crate::delivery::Receipt;
@@ -9,6 +9,7 @@ use crate::error::TransportError;
 use crate::path::path::{Liveness, Path};
 use crate::recovery::ecn::EcnOutcome;
 use crate::recovery::persistent::Persistence;
+use crate::recovery::rate::Arrival;
 use crate::recovery::reordering::{Lateness, Thresholds};
 use crate::recovery::rtt::ack_delay;
 use crate::space::packet::SentPacket;
@@ -229,7 +230,8 @@ fn inform_controller(path: &mut Path, acknowledged: &Acknowledged, over: PathId,
     }
     let rtt = path.rtt();
     let min_rtt = path.rtts.min_for(over).or(rtt.min());
-    let rate = path.route.rate.on_acknowledged(now, &acknowledged.packets, min_rtt);
+    let arrival = Arrival { now, over, rtts: &path.rtts };
+    let delivery = path.route.rate.on_acknowledged(arrival, &acknowledged.packets);
     let newest = acknowledged.packets.last();
     let sample = Sample {
         now,
@@ -240,12 +242,16 @@ fn inform_controller(path: &mut Path, acknowledged: &Acknowledged, over: PathId,
         rtt: acknowledged.rtt_sample,
         min_rtt: min_rtt.unwrap_or(rtt.smoothed()),
         smoothed_rtt: rtt.smoothed(),
-        delivery_rate: rate.map(|sample| sample.rate),
+        delivery_rate: delivery.and_then(|sample| sample.rate),
+        delivery,
         in_flight: path.sent.in_flight(),
         app_limited: newest.is_some_and(|packet| packet.delivery.app_limited),
     };
     path.route.controller.on_acknowledged(&sample);
     heed_marks(path, acknowledged, now);
+    if path.route.controller.withholds() {
+        path.route.rate.on_app_limited(path.sent.in_flight());
+    }
     resolved(path, now);
 }
 
@@ -267,6 +273,19 @@ fn inform_of_loss(path: &mut Path, lost: &Lost, persistent: Persistence, now: In
     }
     let Some(largest_sent_at) = lost.largest_sent_at() else { return };
     path.route.reordering.on_lost(now, largest_sent_at);
+    for packet in lost.packets.iter().filter(|packet| packet.class.in_flight()) {
+        let lost = path.route.rate.on_lost(packet);
+        path.route.controller.on_packet_lost(&LostPacket {
+            now,
+            number: packet.number,
+            bytes: packet.bytes,
+            sent_at: packet.sent_at,
+            tx_in_flight: packet.delivery.in_flight.saturating_add(packet.bytes as u64),
+            lost,
+            total_delivered: path.route.rate.delivered(),
+            app_limited: packet.delivery.app_limited,
+        });
+    }
     let in_flight = path.sent.in_flight();
     let sample = LossSample { now, bytes: lost.bytes(), largest_sent_at, persistent, in_flight };
     path.route.controller.on_lost(&sample);

@@ -215,7 +215,8 @@ pub(super) fn record(path: &mut Path, mut packet: SentPacket) {
         let rate = path.rate();
         path.route.backlog.on_sent(now, bytes, rate);
         let in_flight = path.sent.in_flight() + bytes;
-        path.route.controller.on_sent(&Sending { now, bytes, in_flight });
+        let app_limited = packet.delivery.app_limited;
+        path.route.controller.on_sent(&Sending { now, bytes, in_flight, app_limited });
     }
     path.sent.on_sent(packet);
 }

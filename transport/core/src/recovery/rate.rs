@@ -1,36 +1,69 @@
-//! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation).
+//! Delivery rate samples (draft-ietf-ccwg-bbr, section "Delivery Rate Samples").
+//!
+//! The acknowledging phase of a sample lasts from one acknowledgement to another. If the two came back over different
+//! paths, the difference of the return delays is part of that time although nothing was delivered faster or slower. It
+//! is the difference of the smallest round-trip times, and it is taken out.
 
-use crate::Bandwidth;
+use crate::recovery::delay::PathRtts;
 use crate::recovery::windowed::WindowedMax;
 use crate::space::packet::SentPacket;
 use crate::time::Instant;
+use crate::{Bandwidth, PathId};
 use std::time::Duration;
 
 /// The estimate is the largest sample of this many round trips.
 const WINDOW_ROUNDS: u64 = 10;
 
-/// What a packet remembers about the flow at the moment it left (draft §3.1.2).
+/// What a packet remembers about the flow at the moment it left (draft, "Per-packet (P) state").
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DeliveryState {
     /// Bytes delivered until then.
     pub delivered: u64,
     /// When the last of them was acknowledged.
     pub delivered_at: Instant,
+    /// Over which path that was; `None` if nothing was in flight and the clock started with this packet.
+    pub delivered_over: Option<PathId>,
     /// When the first packet of the flight left.
     pub first_sent_at: Instant,
+    /// Bytes lost until then.
+    pub lost: u64,
+    /// Bytes in flight just before it left, its own not among them.
+    pub in_flight: u64,
     /// Whether the sender had too little to send to fill the path.
     pub app_limited: bool,
 }
 
-/// One measurement of the delivery rate.
+/// An acknowledgement of packets that were in flight.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// When it arrived.
+    pub now: Instant,
+    /// The path that carried it.
+    pub over: PathId,
+    /// The round-trip times of the path that carried the packets.
+    pub rtts: &'a PathRtts,
+}
+
+/// What one acknowledgement tells about the delivery (draft, "Rate Sample (rs) Output"). "Since" means since the newest
+/// acknowledged packet left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RateSample {
-    /// Bytes delivered per time.
-    pub rate: Bandwidth,
-    /// Bytes delivered over the interval.
+    /// Bytes delivered per time; `None` if the interval is too short to be a measurement.
+    pub rate: Option<Bandwidth>,
+    /// Bytes delivered since.
     pub delivered: u64,
     /// The interval: the longer of the sending and the acknowledging phase.
     pub interval: Duration,
+    /// Bytes that had been delivered when the newest packet left.
+    pub prior_delivered: u64,
+    /// Bytes delivered since the route exists.
+    pub total_delivered: u64,
+    /// Bytes that this acknowledgement delivered.
+    pub newly_acknowledged: u64,
+    /// Bytes in flight just after the newest packet left, its own included.
+    pub tx_in_flight: u64,
+    /// Bytes lost since.
+    pub lost: u64,
     /// Whether the sender had too little to send: then the path may be faster than the sample.
     pub app_limited: bool,
 }
@@ -40,7 +73,9 @@ pub struct RateSample {
 pub struct RateSampler {
     delivered: u64,
     delivered_at: Instant,
+    delivered_over: Option<PathId>,
     first_sent_at: Instant,
+    lost: u64,
     /// The flow is limited by the application until this many bytes are delivered.
     app_limited_until: Option<u64>,
     round: u64,
@@ -53,7 +88,9 @@ impl Default for RateSampler {
         Self {
             delivered: 0,
             delivered_at: Instant::ZERO,
+            delivered_over: None,
             first_sent_at: Instant::ZERO,
+            lost: 0,
             app_limited_until: None,
             round: 0,
             round_ends: 0,
@@ -63,41 +100,55 @@ impl Default for RateSampler {
 }
 
 impl RateSampler {
-    /// A packet leaves at `now` while `in_flight` bytes, its own not among them, are in flight (draft §3.2).
+    /// A packet leaves at `now` while `in_flight` bytes, its own not among them, are in flight (draft,
+    /// "Transmitting a data packet").
     pub fn on_sent(&mut self, now: Instant, in_flight: usize) -> DeliveryState {
         if in_flight == 0 {
             self.first_sent_at = now;
             self.delivered_at = now;
+            self.delivered_over = None;
         }
         DeliveryState {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
+            delivered_over: self.delivered_over,
             first_sent_at: self.first_sent_at,
+            lost: self.lost,
+            in_flight: in_flight as u64,
             app_limited: self.app_limited_until.is_some(),
         }
     }
 
-    /// The application has nothing to send although `in_flight` bytes do not fill the window (draft §3.4).
+    /// `packet`, which was in flight, is lost. Returns the bytes lost since it left, its own included.
+    pub fn on_lost(&mut self, packet: &SentPacket) -> u64 {
+        self.lost = self.lost.saturating_add(packet.bytes as u64);
+        self.lost.saturating_sub(packet.delivery.lost)
+    }
+
+    /// The application has nothing to send although `in_flight` bytes do not fill the window (draft, "Detecting
+    /// application-limited phases").
     pub fn on_app_limited(&mut self, in_flight: usize) {
         self.app_limited_until = Some(self.delivered.saturating_add(in_flight as u64).max(1));
     }
 
-    /// `packets` were acknowledged at `now`; intervals below `min_rtt` are no measurement (draft §3.3).
-    pub fn on_acknowledged(
-        &mut self,
-        now: Instant,
-        packets: &[SentPacket],
-        min_rtt: Option<Duration>,
-    ) -> Option<RateSample> {
-        let mut newest: Option<&SentPacket> = None;
+    /// Whether the application has, or had within the last round trip, too little to send.
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
+    /// `packets` were acknowledged (draft, "Upon receiving an ACK"); `None` if none of them was in flight.
+    pub fn on_acknowledged(&mut self, arrival: Arrival<'_>, packets: &[SentPacket]) -> Option<RateSample> {
+        let (mut newest, mut newly): (Option<&SentPacket>, u64) = (None, 0);
         for packet in packets.iter().filter(|packet| packet.class.in_flight()) {
-            self.delivered = self.delivered.saturating_add(packet.bytes as u64);
+            newly = newly.saturating_add(packet.bytes as u64);
             if newest.is_none_or(|newest| is_newer(packet, newest)) {
                 newest = Some(packet);
             }
         }
         let newest = newest?;
-        self.delivered_at = self.delivered_at.max(now);
+        self.delivered = self.delivered.saturating_add(newly);
+        self.delivered_at = self.delivered_at.max(arrival.now);
+        self.delivered_over = Some(arrival.over);
         self.first_sent_at = newest.sent_at;
         if self.app_limited_until.is_some_and(|until| self.delivered > until) {
             self.app_limited_until = None;
@@ -106,10 +157,12 @@ impl RateSampler {
             self.round += 1;
             self.round_ends = self.delivered;
         }
-        let sample = self.sample(newest, min_rtt)?;
-        // A sample of an idle flow tells only when it is larger than all others (draft §3.4).
-        if !sample.app_limited || self.largest.get().is_none_or(|largest| sample.rate >= largest) {
-            self.largest.offer(self.round, sample.rate);
+        let sample = self.sample(newest, newly, arrival);
+        // A sample of an idle flow tells only when it is larger than all others.
+        if let Some(rate) = sample.rate
+            && (!sample.app_limited || self.largest.get().is_none_or(|largest| rate >= largest))
+        {
+            self.largest.offer(self.round, rate);
         }
         Some(sample)
     }
@@ -129,19 +182,41 @@ impl RateSampler {
         self.delivered
     }
 
-    fn sample(&self, newest: &SentPacket, min_rtt: Option<Duration>) -> Option<RateSample> {
+    fn sample(&self, newest: &SentPacket, newly: u64, arrival: Arrival<'_>) -> RateSample {
         let state = newest.delivery;
         let sending = newest.sent_at.since(state.first_sent_at);
+        let before = state.delivered_over.unwrap_or(arrival.over);
+        let (earlier, later) = (arrival.rtts.min_for(before), arrival.rtts.min_for(arrival.over));
         let acknowledging = self.delivered_at.since(state.delivered_at);
-        let interval = sending.max(acknowledging);
-        if interval.is_zero() || min_rtt.is_some_and(|min| interval < min) {
-            return None;
-        }
+        let interval = sending.max(without_return_delays(acknowledging, earlier, later));
         let delivered = self.delivered.saturating_sub(state.delivered);
-        let bits = u128::from(delivered) * 8_000_000_000 / interval.as_nanos();
-        let rate = Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX));
-        Some(RateSample { rate, delivered, interval, app_limited: state.app_limited })
+        // Less than a round trip is no reliable measurement; after a change of the return path, than the shorter one.
+        let least = earlier.into_iter().chain(later).min();
+        let reliable = !interval.is_zero() && least.is_none_or(|least| interval >= least);
+        RateSample {
+            rate: reliable.then(|| rate_of(delivered, interval)),
+            delivered,
+            interval,
+            prior_delivered: state.delivered,
+            total_delivered: self.delivered,
+            newly_acknowledged: newly,
+            tx_in_flight: state.in_flight.saturating_add(newest.bytes as u64),
+            lost: self.lost.saturating_sub(state.lost),
+            app_limited: state.app_limited,
+        }
     }
+}
+
+/// The time between two acknowledgements as it were if both had returned over the same path, from the smallest
+/// round-trip times over the return path of the `earlier` and of the `later` one.
+fn without_return_delays(time: Duration, earlier: Option<Duration>, later: Option<Duration>) -> Duration {
+    let (Some(earlier), Some(later)) = (earlier, later) else { return time };
+    time.saturating_add(earlier).saturating_sub(later)
+}
+
+fn rate_of(bytes: u64, time: Duration) -> Bandwidth {
+    let bits = u128::from(bytes) * 8_000_000_000 / time.as_nanos().max(1);
+    Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX))
 }
 
 fn is_newer(packet: &SentPacket, than: &SentPacket) -> bool {
@@ -165,6 +240,12 @@ mod tests {
         packet
     }
 
+    /// An acknowledgement over path 0 without a known round-trip time.
+    fn acknowledge(sampler: &mut RateSampler, now: Instant, packets: &[SentPacket]) -> Option<RateSample> {
+        let rtts = PathRtts::default();
+        sampler.on_acknowledged(Arrival { now, over: PathId::ZERO, rtts: &rtts }, packets)
+    }
+
     /// One packet per `gap` ms, acknowledged 20 ms after it left.
     fn steady(sampler: &mut RateSampler, from: u64, count: u64, gap: u64) -> Option<RateSample> {
         let (mut flight, mut last) = (VecDeque::new(), None);
@@ -175,11 +256,8 @@ mod tests {
                 .is_some_and(|first: &SentPacket| first.sent_at + Duration::from_millis(20) <= now)
             {
                 let first = flight.pop_front().expect("there is a front");
-                last = sampler.on_acknowledged(
-                    first.sent_at + Duration::from_millis(20),
-                    std::slice::from_ref(&first),
-                    None,
-                );
+                let now = first.sent_at + Duration::from_millis(20);
+                last = acknowledge(sampler, now, std::slice::from_ref(&first));
             }
             let sent = packet(sampler, number, now, flight.len() * 1000);
             flight.push_back(sent);
@@ -192,8 +270,8 @@ mod tests {
         let mut sampler = RateSampler::default();
         let sample = steady(&mut sampler, 0, 200, 2).expect("there are samples");
         // 1000 bytes per 2 ms.
-        assert_eq!(sample.rate, Bandwidth::from_bits_per_second(4_000_000));
-        assert_eq!(sampler.estimate(), Some(sample.rate));
+        assert_eq!(sample.rate, Some(Bandwidth::from_bits_per_second(4_000_000)));
+        assert_eq!(sampler.estimate(), sample.rate);
     }
 
     #[test]
@@ -202,18 +280,21 @@ mod tests {
         let mut sampler = RateSampler::default();
         let packets: Vec<_> =
             (0..20).map(|n| packet(&mut sampler, n, at(n * 2), n as usize * 1000)).collect();
-        let first = sampler.on_acknowledged(at(50), &packets[..1], None).expect("a sample");
+        let first = acknowledge(&mut sampler, at(50), &packets[..1]).expect("a sample");
         assert_eq!(first.interval, Duration::from_millis(50));
-        let sample = sampler.on_acknowledged(at(50), &packets[1..], None).expect("a sample");
-        assert!(sample.rate <= Bandwidth::from_bits_per_second(4_300_000), "{sample:?}");
+        let sample = acknowledge(&mut sampler, at(50), &packets[1..]).expect("a sample");
+        assert!(sample.rate <= Some(Bandwidth::from_bits_per_second(4_300_000)), "{sample:?}");
     }
 
     #[test]
     fn an_interval_below_the_minimum_round_trip_is_no_sample() {
         let mut sampler = RateSampler::default();
         let sent = packet(&mut sampler, 0, at(0), 0);
-        assert_eq!(sampler.on_acknowledged(at(5), &[sent], Some(Duration::from_millis(20))), None);
-        assert_eq!(sampler.estimate(), None);
+        let mut rtts = PathRtts::default();
+        rtts.sample(PathId::ZERO, Duration::from_millis(20), Duration::ZERO, at(0));
+        let arrival = Arrival { now: at(5), over: PathId::ZERO, rtts: &rtts };
+        let sample = sampler.on_acknowledged(arrival, &[sent]).expect("it was in flight");
+        assert_eq!((sample.rate, sampler.estimate()), (None, None));
     }
 
     #[test]
@@ -225,7 +306,7 @@ mod tests {
             sampler.on_app_limited(0);
             let sent = packet(&mut sampler, 1000 + number, at(1000 + number * 100), 0);
             assert!(sent.delivery.app_limited);
-            sampler.on_acknowledged(at(1020 + number * 100), &[sent], None);
+            acknowledge(&mut sampler, at(1020 + number * 100), &[sent]);
         }
         assert_eq!(sampler.estimate(), fast);
     }
@@ -238,6 +319,55 @@ mod tests {
         assert_eq!(sampler.estimate(), Some(Bandwidth::from_bits_per_second(2_000_000)));
     }
 
+    /// One packet per 2 ms for `count` packets, 25 ms to the receiver, and back over path 0 in 25 ms or over path 1 in
+    /// 2 ms as `over` says for the time at which a packet arrives. Every acknowledgement covers all that arrived.
+    fn steady_over(count: u64, over: impl Fn(u64) -> u32) -> Vec<RateSample> {
+        let (mut sampler, mut rtts, mut samples) = (RateSampler::default(), PathRtts::default(), Vec::new());
+        for (path, rtt) in [(0, 50), (1, 27)] {
+            rtts.sample(PathId(path), Duration::from_millis(rtt), Duration::ZERO, at(0));
+        }
+        let mut acks: Vec<(u64, u32, u64)> = (0..count)
+            .map(|number| (number * 2 + 25, over(number * 2 + 25), number))
+            .map(|(arrival, over, number)| (arrival + if over == 0 { 25 } else { 2 }, over, number))
+            .collect();
+        acks.sort_unstable();
+        let (mut acks, mut flight) = (VecDeque::from(acks), VecDeque::new());
+        for number in 0..count {
+            while let Some((now, over, up_to)) = acks.pop_front_if(|(at, ..)| *at <= number * 2) {
+                let covered = flight.iter().filter(|packet: &&SentPacket| packet.number <= up_to).count();
+                let packets: Vec<_> = flight.drain(..covered).collect();
+                let arrival = Arrival { now: at(now), over: PathId(over), rtts: &rtts };
+                samples.extend(sampler.on_acknowledged(arrival, &packets));
+            }
+            flight.push_back(packet(&mut sampler, number, at(number * 2), flight.len() * 1000));
+        }
+        samples
+    }
+
+    #[test]
+    fn a_change_of_the_return_path_is_neither_a_faster_nor_a_slower_path() {
+        // 1000 bytes per 2 ms; the acknowledgements change their path every 100 ms.
+        let samples = steady_over(1000, |arrival| (arrival / 100 % 2) as u32);
+        assert!(samples.len() > 500);
+        for sample in &samples[40..] {
+            let rate = sample.rate.expect("more than a round trip").bits_per_second() as f64;
+            assert!((rate / 4e6 - 1.0).abs() < 0.06, "{sample:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_lost_and_in_flight_is_counted_since_the_packet_left() {
+        let mut sampler = RateSampler::default();
+        let packets: Vec<_> = (0..4).map(|n| packet(&mut sampler, n, at(n * 2), n as usize * 1000)).collect();
+        assert_eq!(sampler.on_lost(&packets[0]), 1000);
+        assert_eq!(sampler.on_lost(&packets[1]), 2000);
+        let later = packet(&mut sampler, 4, at(10), 2000);
+        let sample = acknowledge(&mut sampler, at(20), &packets[2..3]).expect("a sample");
+        assert_eq!((sample.lost, sample.tx_in_flight, sample.newly_acknowledged), (2000, 3000, 1000));
+        let sample = acknowledge(&mut sampler, at(30), &[later]).expect("a sample");
+        assert_eq!((sample.lost, sample.tx_in_flight, sample.total_delivered), (0, 3000, 2000));
+    }
+
     #[test]
     fn extremes_do_not_overflow() {
         // attacks.md C14.
@@ -245,8 +375,10 @@ mod tests {
         let mut sent = packet(&mut sampler, 0, at(0), usize::MAX);
         sent.bytes = usize::MAX;
         sampler.on_app_limited(usize::MAX);
-        sampler.on_acknowledged(Instant::from_nanos(1), &[sent.clone()], None);
-        sampler.on_acknowledged(Instant::FAR_FUTURE, &[sent], Some(Duration::MAX));
+        acknowledge(&mut sampler, Instant::from_nanos(1), &[sent.clone()]);
+        sampler.on_lost(&sent);
+        acknowledge(&mut sampler, Instant::FAR_FUTURE, &[sent.clone()]);
+        assert_eq!(sampler.on_lost(&sent), u64::MAX);
         assert!(sampler.estimate().is_some());
     }
 }

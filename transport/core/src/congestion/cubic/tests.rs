@@ -19,6 +19,7 @@ fn sample(now: u64, bytes: usize) -> Sample {
         min_rtt: Duration::from_millis(RTT),
         smoothed_rtt: Duration::from_millis(RTT),
         delivery_rate: None,
+        delivery: None,
         in_flight: 0,
         app_limited: false,
     }
