@@ -318,7 +318,10 @@ impl Slot {
                 (self.fates.get(&id) == Some(&PathFate::Validated)).then_some((id, PathFate::Silent))
             }
             PathEvent::Abandoned { path, code } => Some((path, PathFate::Abandoned { code })),
-            PathEvent::PeerStatus(..) | PathEvent::Available => None,
+            PathEvent::PeerStatus(..)
+            | PathEvent::Available
+            | PathEvent::Migrated(_)
+            | PathEvent::MigrationFailed(_) => None,
         };
         if let Some((id, fate)) = news {
             // That nothing came back says more than that the path was abandoned for it.

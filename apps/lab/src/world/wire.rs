@@ -41,6 +41,9 @@ pub enum Marks {
 pub struct Wire {
     /// The client's address.
     pub client: SocketAddr,
+    /// The client's address as the server sees it: that of a NAT in between, if there is one. What is sent to another
+    /// goes nowhere.
+    pub outside: SocketAddr,
     /// The server's address.
     pub server: SocketAddr,
     /// The model.
@@ -60,6 +63,7 @@ impl Wire {
     pub fn new(index: u16, spec: &ChannelSpec, seed: u64) -> Self {
         Self {
             client: SocketAddr::from(([10, 0, 0, 1], 1000 + index)),
+            outside: SocketAddr::from(([10, 0, 0, 1], 1000 + index)),
             server: SocketAddr::from(([10, 0, 1, 1], 443 + index)),
             channel: Channel::new(spec, seed).expect("channels of tests read no trace files"),
             marks: Marks::default(),
@@ -78,7 +82,7 @@ impl Wire {
     pub(super) fn direction(&self, local: SocketAddr, remote: SocketAddr) -> Option<Direction> {
         match (local, remote) {
             (local, remote) if (local, remote) == (self.client, self.server) => Some(Direction::Up),
-            (local, remote) if (local, remote) == (self.server, self.client) => Some(Direction::Down),
+            (local, remote) if (local, remote) == (self.server, self.outside) => Some(Direction::Down),
             _ => None,
         }
     }
@@ -110,7 +114,7 @@ impl Wire {
     /// `packet` as the receiver gets it.
     pub(super) fn datagram(&self, direction: Direction, packet: &Packet) -> Datagram {
         let (local, remote) = match direction {
-            Direction::Up => (self.server, self.client),
+            Direction::Up => (self.server, self.outside),
             Direction::Down => (self.client, self.server),
         };
         Datagram { local, remote, ecn: packet.ecn, bytes: BytesMut::from(&packet.payload[..]) }

@@ -117,6 +117,7 @@ impl Connection {
             early_packets: Vec::new(),
             peer: Peer::default(),
             paths,
+            first_tuple: birth.tuple,
             ids: birth.ids,
             streams: Streams::new(role, config.streams),
             datagrams: Datagrams::new(config.max_datagram_frame, config.datagram_queue),

@@ -6,6 +6,7 @@ use crate::crypto::one_rtt::AeadLimits;
 use crate::path::amplification::Amplification;
 use crate::path::route::{FourTuple, MINIMUM_DATAGRAM, Route};
 use crate::recovery::ecn::{EcnMarking, EcnValidation};
+use crate::connection::migration::Migration;
 use crate::space::received::AckPolicy;
 use crate::stream::StreamLimits;
 use crate::time::Instant;
@@ -46,6 +47,8 @@ pub struct TransportConfig {
     pub congestion: Algorithm,
     /// The multipath extension.
     pub multipath: Multipath,
+    /// Whether a server lets clients move their paths to other addresses.
+    pub migration: Migration,
     /// Silence after which the connection ends (RFC 9000 §10.1); zero disables the timeout.
     pub idle_timeout: Duration,
     /// The longest that a handshake may take.
@@ -90,6 +93,7 @@ impl TransportConfig {
             scheduler,
             congestion: Algorithm::Cubic,
             multipath: Multipath::UpTo(PathId(3)),
+            migration: Migration::Allowed,
             idle_timeout: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(10),
             keep_alive: None,
@@ -138,6 +142,7 @@ impl TransportConfig {
             initial_max_streams_bidi: self.streams.max_streams_bidi,
             initial_max_streams_uni: self.streams.max_streams_uni,
             max_ack_delay: self.acknowledge.max_delay,
+            disable_active_migration: self.migration == Migration::Refused,
             active_connection_id_limit: 4,
             max_datagram_frame_size: self.max_datagram_frame,
             initial_max_path_id: match self.multipath {

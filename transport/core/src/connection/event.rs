@@ -33,6 +33,10 @@ pub enum PathEvent {
     Validated(PathId),
     /// The path could not be validated and was abandoned.
     ValidationFailed(PathId),
+    /// The path has moved to other addresses, and the peer has been proven to receive there (RFC 9000 §9).
+    Migrated(PathId),
+    /// The path did not move, or moved back: nothing was heard from the other address (RFC 9000 §9.3.2).
+    MigrationFailed(PathId),
     /// The path does not answer any more: its probe timeout fired.
     Silent(PathId),
     /// The path answers again.

@@ -45,7 +45,9 @@ impl Connection {
         if acknowledged.packets.is_empty() && acknowledged.spurious.is_empty() {
             return Ok(());
         }
-        if let Some(rtt) = acknowledged.rtt_sample {
+        // RFC 9000 §9.4: what was sent to another address says nothing about this one.
+        let sent_here = acknowledged.packets.last().is_some_and(|newest| newest.number >= path.route.since);
+        if let Some(rtt) = acknowledged.rtt_sample.filter(|_| sent_here) {
             path.rtts.sample(over, rtt, delay, now);
             path.persistent.on_rtt_sample(now);
             if let Some(tracer) = &mut self.tracer {
@@ -56,7 +58,9 @@ impl Connection {
         path.probes_due = 0;
         let answered = matches!(path.liveness, Liveness::Silent { .. });
         path.liveness = Liveness::Answering;
-        inform_controller(path, &acknowledged, over, now);
+        if sent_here {
+            inform_controller(path, &acknowledged, over, now);
+        }
         self.paths.refresh_delays();
         if answered {
             self.events.push_back(Event::Path(PathEvent::Answering(of)));
@@ -94,7 +98,9 @@ impl Connection {
         }
         let period = path.rtts.for_timers().persistent_congestion_duration(delay);
         let persistence = path.persistent.on_lost(&lost, period);
-        inform_of_loss(path, &lost, persistence, now);
+        if lost.packets.last().is_some_and(|newest| newest.number >= path.route.since) {
+            inform_of_loss(path, &lost, persistence, now);
+        }
         for packet in &lost.packets {
             if let Some(tracer) = &mut self.tracer {
                 let event = TraceEvent::PacketLost { path: of, number: packet.number, bytes: packet.bytes };

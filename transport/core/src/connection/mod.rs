@@ -15,6 +15,7 @@ mod feedback;
 mod key_update;
 mod lane;
 pub mod lifecycle;
+pub mod migration;
 mod multipath;
 mod pass;
 mod path_frames;
@@ -29,6 +30,7 @@ pub use birth::{Birth, InitialIds};
 pub use commands::{OpenPathError, PathCommandError};
 pub use config::{ChannelHint, Multipath, SchedulerFactory, TransportConfig};
 pub use event::{Event, PathEvent};
+pub use migration::{MigrateError, Migration, Moving};
 pub use role::Role;
 pub use stats::{ConnectionStats, FrameCounter, PathStats};
 
@@ -139,6 +141,8 @@ pub struct Connection {
     early_packets: Vec<(ProtectedPacket, FourTuple, Ecn)>,
     peer: Peer,
     paths: Paths,
+    /// The addresses of the handshake.
+    first_tuple: FourTuple,
     ids: Box<dyn IdSource + Send>,
     streams: Streams,
     datagrams: Datagrams,

@@ -9,11 +9,13 @@ use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportEr
 use crate::path::amplification::Amplification;
 use crate::path::lifecycle::{AbandonReason, Event as PathLife};
 use crate::path::path::Path;
+use crate::path::route::Route;
+use crate::recovery::rtt::INITIAL_RTT;
 use crate::time::Instant;
 use crate::wire::frame::{Frame, Status};
 
 /// Paths that a server validates at the same time at most (RFC 10069 §7).
-const VALIDATIONS: usize = 8;
+pub(super) const VALIDATIONS: usize = 8;
 
 impl Connection {
     /// A client starts the next path over `tuple`.
@@ -51,7 +53,7 @@ impl Connection {
         let known = self.paths.is_validated(origin.tuple);
         let mut amplification = if known { Amplification::Validated } else { Amplification::default() };
         // The datagram was credited already if another path has the same addresses.
-        if !self.paths.open().any(|path| path.route.tuple == origin.tuple) {
+        if !self.paths.counts(origin.tuple) {
             amplification.on_received(origin.bytes);
         }
         let mut path = self.new_path(origin.path, origin.tuple, amplification, now);
@@ -68,13 +70,18 @@ impl Connection {
     }
 
     fn new_path(&mut self, id: PathId, tuple: FourTuple, amplification: Amplification, now: Instant) -> Path {
+        let mut route = self.new_route(tuple, amplification, now);
+        route.validation.start_within(now, &mut self.rng, INITIAL_RTT, self.config.validation_timeout);
+        let hints = self.config.hints_for(tuple.local);
+        Path::new(id, route, self.config.acknowledge, hints)
+    }
+
+    /// A route over `tuple` of which nothing is known.
+    pub(super) fn new_route(&self, tuple: FourTuple, amplification: Amplification, now: Instant) -> Route {
         let limit = usize::try_from(self.peer.parameters.max_udp_payload_size).unwrap_or(usize::MAX);
         let mut route = self.config.route(tuple, amplification, now);
         route.limit_datagram_size(limit);
-        let period = crate::recovery::rtt::INITIAL_RTT;
-        route.validation.start_within(now, &mut self.rng, period, self.config.validation_timeout);
-        let hints = self.config.hints_for(tuple.local);
-        Path::new(id, route, self.config.acknowledge, hints)
+        route
     }
 
     /// Gives up path `id` and tells the peer so (RFC 10069 §3.4).
@@ -112,8 +119,14 @@ impl Connection {
         now: Instant,
     ) -> Result<(), TransportError> {
         match frame {
-            Frame::PathChallenge(data) => self.on_challenge(origin, data),
-            Frame::PathResponse(data) => self.on_response(origin, data, now),
+            Frame::PathChallenge(data) => {
+                self.on_challenge(origin, data);
+                Ok(())
+            }
+            Frame::PathResponse(data) => {
+                self.on_response(origin, data, now);
+                Ok(())
+            }
             Frame::NewConnectionId(new) => {
                 let path = new.path.unwrap_or(PathId::ZERO);
                 if new.path.is_some() && !self.is_current(path)? {
@@ -168,26 +181,6 @@ impl Connection {
         self.paths.limits.validate(path)
     }
 
-    fn on_challenge(&mut self, origin: &Origin, data: [u8; 8]) -> Result<(), TransportError> {
-        // RFC 9000 §8.2.2: the response goes out on the path where the challenge came in.
-        if let Some(path) = self.paths.get_mut(origin.path) {
-            path.route.validation.on_challenge(data);
-        }
-        Ok(())
-    }
-
-    fn on_response(&mut self, origin: &Origin, data: [u8; 8], now: Instant) -> Result<(), TransportError> {
-        let Some(path) = self.paths.get_mut(origin.path) else { return Ok(()) };
-        let was_validated = path.route.validation.is_validated();
-        if path.route.validation.on_response(data) && !was_validated {
-            path.route.amplification.validate();
-            path.opening_datagrams = 0;
-            self.paths.apply(origin.path, PathLife::Validated, now);
-            self.events.push_back(Event::Path(PathEvent::Validated(origin.path)));
-        }
-        Ok(())
-    }
-
     fn on_path_abandon(&mut self, id: PathId, error: u64, now: Instant) -> Result<(), TransportError> {
         self.check_multipath(id)?;
         let keep = self.longest_probe_timeout() * 3;
@@ -226,8 +219,9 @@ impl Connection {
     /// Paths whose validation failed, and abandoned ones whose time is over.
     pub(super) fn run_path_timers(&mut self, now: Instant) {
         for id in self.paths.ids() {
+            self.expire_candidates(id, now);
             let failed = self.paths.get_mut(id).is_some_and(|path| path.route.validation.failed(now));
-            if failed && id != PathId::ZERO {
+            if failed && !self.turn_back(id, now) && id != PathId::ZERO {
                 // RFC 10069 §3.1: the ID is spent; PATH_ABANDON says so.
                 let keep = self.longest_probe_timeout() * 3;
                 self.end_path(id, PathLife::Abandon { reason: AbandonReason::UnstableOrPoor, keep }, now);

@@ -1,18 +1,22 @@
 //! Frames that belong to one path and are never offered to the policy: challenges, responses and probes.
 
 use crate::PathId;
-use crate::connection::Connection;
 use crate::connection::lane::Lane;
 use crate::connection::pass::Pass;
+use crate::connection::{Connection, Role};
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
+
+/// Bytes of a packet with a challenge and a response at most: less need not be tried.
+pub(super) const LEAST_PROBE: usize = 64;
 
 impl Connection {
     /// Queues the challenges and responses that are due, each in a datagram of its path (RFC 9000 §8.2).
     pub(super) fn send_path_frames(&mut self, now: Instant) {
         for id in self.paths.ids() {
             while self.send_one_validation(id, now) {}
+            self.send_elsewhere(id, now);
         }
     }
 
@@ -21,11 +25,12 @@ impl Connection {
         if self.paths.remote_ids.current(id).is_none() {
             return false;
         }
+        let answers_with_ping = self.role == Role::Client;
         let Some(path) = self.paths.get_mut(id) else { return false };
         let allowance = path.route.amplification.allowance();
         // A datagram with a challenge is expanded to 1200 bytes, unless the peer's address is not validated and the
         // limit is lower (RFC 9000 §8.2.1).
-        if allowance < 100 {
+        if allowance < LEAST_PROBE {
             return false;
         }
         let size = MINIMUM_DATAGRAM.min(allowance);
@@ -38,7 +43,10 @@ impl Connection {
         let mut frames: Vec<Frame> = Vec::new();
         frames.extend(response.map(Frame::PathResponse));
         frames.extend(challenge.map(Frame::PathChallenge));
-        if widen {
+        // RFC 9000 §9.3.3: a challenge where the path is in use is answered with a packet that does more than probe, so
+        // that the path stays there whoever forwards copies from elsewhere.
+        let in_use = answers_with_ping && response.is_some() && path.route.validation.is_validated();
+        if widen || in_use {
             frames.push(Frame::Ping);
         }
         if frames.is_empty() {

@@ -236,8 +236,7 @@ impl Connection {
                 }
                 Ok(())
             }
-            Arrival::OtherAddress if self.role == Role::Client => Err(Dropped::Unexpected.into()),
-            Arrival::OtherAddress => Ok(()),
+            Arrival::OtherAddress => self.arrive_elsewhere(origin),
             Arrival::Gone => Err(Dropped::PathGone.into()),
             Arrival::Fresh if self.role == Role::Client => Err(Dropped::Unexpected.into()),
             Arrival::Fresh => self.accept_path(origin, now),
@@ -252,7 +251,9 @@ impl Connection {
         if payload.is_empty() {
             return Err(ErrorCode::PROTOCOL_VIOLATION.because("a packet without frames").into());
         }
-        let mut eliciting = false;
+        let newest = received.largest().is_none_or(|largest| origin.number > largest);
+        self.hear(origin, now);
+        let (mut eliciting, mut probing) = (false, true);
         for frame in FrameReader::new(payload) {
             let frame = frame?;
             if !frame.permitted_in(origin.level) {
@@ -261,6 +262,7 @@ impl Connection {
                 return Err(error.in_frame(frame.frame_type()).into());
             }
             eliciting |= frame.is_ack_eliciting();
+            probing &= frame.is_probing();
             self.on_frame(origin, frame, now)?;
             if !self.lifecycle.is_open() {
                 return Ok(());
@@ -269,6 +271,9 @@ impl Connection {
         // A frame may have closed the space (HANDSHAKE_DONE, PATH_ABANDON).
         if let Some(received) = self.received(origin) {
             received.on_packet(origin.number, eliciting.into(), origin.ecn, now)?;
+        }
+        if newest && !probing {
+            self.follow(origin, now);
         }
         if eliciting && origin.level == Level::Initial {
             self.answer_again(now);

@@ -243,6 +243,7 @@ impl Connection {
                 path.route.validation.deadline(now).map(|deadline| deadline.at),
                 TimerReason::PathValidation,
             );
+            fold(path.elsewhere.deadline(now), TimerReason::PathValidation);
             fold(self.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
             if self.may_probe(path.id) {
                 fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);

@@ -1,7 +1,7 @@
 //! From frames to datagrams: preparing packets, the one place that writes frames, and sealing.
 
 use crate::congestion::Sending;
-use crate::connection::lane::{Elicits, Lane, PacketStart};
+use crate::connection::lane::{Elicits, Lane, OpenPacket, PacketStart};
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::connection::{Connection, Transmit};
@@ -128,15 +128,7 @@ impl Connection {
 
     /// Seals the open packet of `lane`: encrypts it, and records it with its path. Returns its size in bytes.
     pub(super) fn seal_lane(&mut self, lane: &mut Lane, now: Instant) -> Option<usize> {
-        let open = lane.close()?;
-        let Some(keys) = self.keys.as_mut().filter(|keys| !keys.is_spent()) else {
-            // RFC 9001 §6.6: nothing more is sealed, and nothing leaves in the clear.
-            lane.bytes.truncate(open.start);
-            return None;
-        };
-        keys.seal(&mut lane.bytes, open.start, &open.layout, lane.path, open.number);
-        let size = lane.bytes.len() - open.start;
-        lane.segments += 1;
+        let (open, size) = self.encrypt(lane)?;
         let eliciting = open.elicits == Elicits::Acknowledgement;
         let path = self.paths.get_mut(lane.path)?;
         path.counters.bytes_sent += size as u64;
@@ -164,6 +156,20 @@ impl Connection {
             tracer.record(now, &TraceEvent::PacketSent { path: lane.path, number: open.number, bytes: size });
         }
         Some(size)
+    }
+
+    /// Encrypts the open packet of `lane`. Returns it, and its size in bytes.
+    pub(super) fn encrypt(&mut self, lane: &mut Lane) -> Option<(OpenPacket, usize)> {
+        let open = lane.close()?;
+        let Some(keys) = self.keys.as_mut().filter(|keys| !keys.is_spent()) else {
+            // RFC 9001 §6.6: nothing more is sealed, and nothing leaves in the clear.
+            lane.bytes.truncate(open.start);
+            return None;
+        };
+        keys.seal(&mut lane.bytes, open.start, &open.layout, lane.path, open.number);
+        lane.segments += 1;
+        let size = lane.bytes.len() - open.start;
+        Some((open, size))
     }
 
     /// Hands the sealed datagrams of path `index` to the outbox.

@@ -1,6 +1,7 @@
 //! Paths (RFC 10069): their connection IDs, validation, limits, statuses and lives.
 
 pub mod amplification;
+pub mod candidates;
 pub mod lifecycle;
 pub mod limits;
 pub mod local_ids;

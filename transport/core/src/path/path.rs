@@ -1,6 +1,7 @@
 //! A path: packet numbers, round-trip times and a route, under one path ID (RFC 10069).
 
 use crate::PathId;
+use crate::path::candidates::{Candidate, Candidates, Measurements, Purpose};
 use crate::path::route::Route;
 use crate::recovery::delay::PathRtts;
 use crate::recovery::persistent::PersistentCongestion;
@@ -12,6 +13,7 @@ use crate::space::sent::Sent;
 use crate::time::Instant;
 use crate::wire::frame::Status;
 use hvq_scheduler::{Bandwidth, Hints, Standing};
+use smallvec::SmallVec;
 use std::time::Duration;
 
 /// Counters of one path, since it was opened.
@@ -69,6 +71,10 @@ pub struct Path {
     pub probes_due: u8,
     /// The addresses, and what belongs to them.
     pub route: Route,
+    /// Other addresses: probed, or left behind.
+    pub elsewhere: Candidates,
+    /// The sequence number of this endpoint's connection ID that the peer last used on the route.
+    pub heard_with: u64,
     /// Whether it answers.
     pub liveness: Liveness,
     /// What the application or the modem knows about the channel.
@@ -95,6 +101,8 @@ impl Path {
             persistent: PersistentCongestion::default(),
             probes_due: 0,
             route,
+            elsewhere: Candidates::default(),
+            heard_with: 0,
             liveness: Liveness::default(),
             hints,
             peer_status: None,
@@ -102,6 +110,37 @@ impl Path {
             steered_acknowledgements: 0,
             counters: PathCounters::default(),
         }
+    }
+
+    /// Moves the path to the addresses of `to`. With `fresh` nothing that was measured before holds there; without, the
+    /// route keeps its measurements, for only a port changed (RFC 9000 §9.4). Where it came from becomes
+    /// [`Purpose::Left`] if it was validated. Returns what is not needed any more.
+    pub fn relocate(&mut self, to: Candidate, fresh: Option<Box<Measurements>>) -> SmallVec<[Candidate; 2]> {
+        let mut left = Candidate::new(self.route.tuple, Purpose::Left, to.until);
+        left.amplification = self.route.amplification;
+        left.validation = std::mem::replace(&mut self.route.validation, to.validation);
+        left.destination = to.destination;
+        self.route.tuple = to.tuple;
+        if let Some(mut other) = to.measurements.or(fresh) {
+            other.route.tuple = to.tuple;
+            std::mem::swap(&mut other.route.validation, &mut self.route.validation);
+            std::mem::swap(&mut other.route, &mut self.route);
+            std::mem::swap(&mut other.rtts, &mut self.rtts);
+            std::mem::swap(&mut other.persistent, &mut self.persistent);
+            left.measurements = Some(other);
+        }
+        self.route.amplification = to.amplification;
+        if left.validation.is_validated() {
+            return self.elsewhere.add(left);
+        }
+        // Nothing returns to an address that was never proven: the one before it stays the last that was.
+        if let Some(before) = self.elsewhere.left_mut() {
+            before.measurements = before.measurements.take().or(left.measurements.take());
+            if before.destination.is_none() {
+                std::mem::swap(&mut before.destination, &mut left.destination);
+            }
+        }
+        SmallVec::from_iter([left])
     }
 
     /// How the scheduler shall see the path.

@@ -2,6 +2,7 @@
 
 use crate::PathId;
 use crate::delivery::Receipt;
+use crate::path::candidates::{Candidate, Measurements};
 use crate::path::lifecycle::{Event, Lifecycles, Transition};
 use crate::path::limits::PathLimits;
 use crate::path::local_ids::LocalIds;
@@ -11,6 +12,7 @@ use crate::path::route::FourTuple;
 use crate::path::status::Statuses;
 use crate::recovery::delay::{PathRtts, one_way};
 use crate::time::{Deadline, Instant};
+use crate::wire::connection_id::ConnectionId;
 use crate::wire::transport_parameters::TransportParameters;
 use smallvec::SmallVec;
 use std::net::SocketAddr;
@@ -147,15 +149,67 @@ impl Paths {
     /// A datagram of `bytes` came over `tuple`: it widens what may be sent there before validation (RFC 9000 §8.1).
     pub fn on_datagram(&mut self, tuple: FourTuple, bytes: usize) {
         // One 4-tuple's bytes count once, even if several paths share it.
-        let unvalidated = self.open.iter_mut().filter(|path| path.route.tuple == tuple);
-        if let Some(path) = unvalidated.min_by_key(|path| path.route.amplification.allowance()) {
-            path.route.amplification.on_received(bytes);
+        let limits = self.open.iter_mut().flat_map(|path| {
+            let route = (path.route.tuple == tuple).then_some(&mut path.route.amplification);
+            let elsewhere = path.elsewhere.iter_mut().filter(|candidate| candidate.tuple == tuple);
+            route.into_iter().chain(elsewhere.map(|candidate| &mut candidate.amplification))
+        });
+        if let Some(limit) = limits.min_by_key(|limit| limit.allowance()) {
+            limit.on_received(bytes);
         }
+    }
+
+    /// Whether what arrives over `tuple` is counted by [`Self::on_datagram`].
+    pub fn counts(&self, tuple: FourTuple) -> bool {
+        self.open.iter().any(|path| path.route.tuple == tuple || path.elsewhere.get(tuple).is_some())
     }
 
     /// Whether some open path has proven that the peer receives at `remote`, seen from the same local address.
     pub fn is_validated(&self, tuple: FourTuple) -> bool {
-        self.open.iter().any(|path| path.route.tuple == tuple && path.route.validation.is_validated())
+        self.open.iter().any(|path| {
+            let elsewhere = path.elsewhere.get(tuple).is_some_and(|one| one.validation.is_validated());
+            elsewhere || path.route.tuple == tuple && path.route.validation.is_validated()
+        })
+    }
+
+    /// Addresses beside those in use that are being validated, on all paths.
+    pub fn pending_candidates(&self) -> usize {
+        self.open.iter().map(|path| path.elsewhere.pending()).sum()
+    }
+
+    /// Remembers an address of path `id` beside the one in use.
+    pub fn add_candidate(&mut self, id: PathId, candidate: Candidate) {
+        if let Some(path) = self.get_mut(id) {
+            let gone = path.elsewhere.add(candidate);
+            self.forget_candidates(id, gone);
+        }
+    }
+
+    /// Gives back the connection IDs that went to addresses of path `id` which are not needed any more.
+    pub fn forget_candidates(&mut self, id: PathId, gone: impl IntoIterator<Item = Candidate>) {
+        for sequence in gone.into_iter().filter_map(|candidate| candidate.destination) {
+            self.remote_ids.give_back(id, sequence);
+        }
+    }
+
+    /// The connection ID of the peer for `tuple`, an address of path `id` beside the one in use.
+    pub fn destination(&self, id: PathId, tuple: FourTuple) -> Option<ConnectionId> {
+        match self.get(id)?.elsewhere.get(tuple)?.destination {
+            Some(sequence) => self.remote_ids.id_of(id, sequence),
+            None => self.remote_ids.current(id),
+        }
+    }
+
+    /// Moves path `id` to `tuple`, one of its addresses beside the one in use, as [`Path::relocate`] does. The peer's
+    /// connection IDs move along: none is ever seen at two addresses by this endpoint's choice (RFC 9000 §9.5).
+    pub fn relocate(&mut self, id: PathId, tuple: FourTuple, fresh: Option<Box<Measurements>>) {
+        let Some(path) = self.open.iter_mut().find(|path| path.id == id) else { return };
+        let Some(mut to) = path.elsewhere.take(tuple) else { return };
+        to.destination = to.destination.and_then(|sequence| self.remote_ids.exchange(id, sequence));
+        let gone = path.relocate(to, fresh);
+        self.forget_candidates(id, gone);
+        self.moved = true;
+        self.refresh_delays();
     }
 
     /// Adds an open path.

@@ -160,6 +160,30 @@ impl RemoteIds {
         ids.current()
     }
 
+    /// Takes a connection ID of `path` that was never used, for an address other than the path's own, so that nobody can
+    /// tell from it that both belong together (RFC 9000 §9.5). Returns its sequence number; `None` if there is none.
+    pub fn lend(&mut self, path: PathId) -> Option<u64> {
+        self.paths.get_mut(&path)?.lend()
+    }
+
+    /// The connection ID of `path` with this sequence number, if it is not retired.
+    pub fn id_of(&self, path: PathId, sequence: u64) -> Option<ConnectionId> {
+        self.paths.get(&path)?.id_of(sequence)
+    }
+
+    /// `path` moves to the address that the lent connection ID `sequence` goes to: the two change their places. Returns
+    /// the sequence number of the one that was in use.
+    pub fn exchange(&mut self, path: PathId, sequence: u64) -> Option<u64> {
+        self.paths.get_mut(&path)?.exchange(sequence)
+    }
+
+    /// Retires the lent connection ID `sequence`: nothing is sent any more to where it went.
+    pub fn give_back(&mut self, path: PathId, sequence: u64) {
+        if let Some(retired) = self.paths.get_mut(&path).and_then(|ids| ids.give_back(sequence)) {
+            self.retirements.add(path, retired.sequence, retired.id);
+        }
+    }
+
     /// The sequence number of the next connection ID that the peer is expected to issue for `path`.
     pub fn next_expected_sequence(&self, path: PathId) -> u64 {
         self.paths.get(&path).map_or(0, PathIds::next_sequence)
@@ -197,7 +221,7 @@ impl RemoteIds {
     /// Whether `token` is the stateless reset token of a connection ID in use. Those never used and those retired do
     /// not count (RFC 9000 §10.3.1). Takes the same time wherever and whether it matches.
     pub fn is_reset_token(&self, token: &[u8; 16]) -> bool {
-        let tokens = self.paths.values().filter_map(PathIds::token_in_use);
+        let tokens = self.paths.values().flat_map(PathIds::tokens_in_use);
         tokens.fold(Choice::from(0), |found, known| found | known.0.ct_eq(token)).into()
     }
 }

@@ -24,6 +24,14 @@ pub struct FourTuple {
     pub remote: SocketAddr,
 }
 
+impl FourTuple {
+    /// Whether `other` differs in ports at most: a NAT binding that changed, most likely, on the same way through the
+    /// network (RFC 9000 §9.4).
+    pub fn has_addresses_of(&self, other: &Self) -> bool {
+        self.local.ip() == other.local.ip() && self.remote.ip() == other.remote.ip()
+    }
+}
+
 /// The state that belongs to one 4-tuple of a path.
 #[derive(Debug)]
 pub struct Route {
@@ -47,6 +55,9 @@ pub struct Route {
     pub reordering: Reordering,
     /// The largest datagram to send, in bytes of UDP payload.
     pub datagram_size: usize,
+    /// The number of the first packet that was sent with these measurements: those before it say nothing about the
+    /// route (RFC 9000 §9.4).
+    pub since: u64,
 }
 
 impl Route {
@@ -69,6 +80,7 @@ impl Route {
             ecn: EcnValidation::default(),
             reordering: Reordering::default(),
             datagram_size,
+            since: 0,
         }
     }
 

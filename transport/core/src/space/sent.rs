@@ -271,6 +271,19 @@ impl Sent {
         drained
     }
 
+    /// Takes the packets with numbers in `range` that are not resolved: they count as neither acknowledged nor lost, for
+    /// they went to an address that the path has left (RFC 9000 §9.4).
+    pub fn drain(&mut self, range: std::ops::Range<u64>) -> Vec<SentPacket> {
+        let index = |number: u64| usize::try_from(number.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let (from, to) = (index(range.start), index(range.end).min(self.slots.len()));
+        let drained = (from..to).filter_map(|index| self.take(index)).collect();
+        self.trim();
+        if self.ack_eliciting == 0 {
+            self.last_eliciting_at = None;
+        }
+        drained
+    }
+
     /// One after the last number recorded.
     fn end(&self) -> u64 {
         self.base + self.slots.len() as u64

@@ -27,6 +27,8 @@ enum Use {
 pub(super) struct PathIds {
     /// The active ones. The first is the current one; the others are in order of their sequence numbers.
     active: SmallVec<[RemoteId; 4]>,
+    /// Active ones that go to addresses other than the path's own.
+    lent: SmallVec<[RemoteId; 2]>,
     usage: Use,
     /// All below this are retired.
     retired_below: u64,
@@ -38,7 +40,12 @@ pub(super) struct PathIds {
 impl PathIds {
     /// Active connection IDs.
     pub(super) fn len(&self) -> usize {
-        self.active.len()
+        self.active.len() + self.lent.len()
+    }
+
+    /// All active ones.
+    fn known(&self) -> impl Iterator<Item = &RemoteId> {
+        self.active.iter().chain(&self.lent)
     }
 
     /// Replaces the connection ID with sequence number 0, and returns the one that was there.
@@ -77,8 +84,9 @@ impl PathIds {
         self.retired_below = self.retired_below.max(sequence);
         let below = self.retired_below;
         self.retired.remove_below(below);
-        let retired = self.active.iter().filter(|known| known.sequence < below).copied().collect();
+        let retired = self.known().filter(|known| known.sequence < below).copied().collect();
         self.active.retain(|known| known.sequence >= below);
+        self.lent.retain(|known| known.sequence >= below);
         retired
     }
 
@@ -88,6 +96,35 @@ impl PathIds {
             return None;
         }
         let retired = self.active.remove(0);
+        if retired.sequence >= self.retired_below {
+            self.retired.insert(retired.sequence);
+        }
+        Some(retired)
+    }
+
+    /// Takes an unused one for another address; returns its sequence number.
+    pub(super) fn lend(&mut self) -> Option<u64> {
+        if self.active.len() < 2 {
+            return None;
+        }
+        let spare = self.active.remove(1);
+        self.lent.push(spare);
+        Some(spare.sequence)
+    }
+
+    /// Makes the lent one with this sequence number the current one; returns the sequence number of the one that was
+    /// and is lent from now on.
+    pub(super) fn exchange(&mut self, sequence: u64) -> Option<u64> {
+        let lent = self.lent.iter_mut().find(|known| known.sequence == sequence)?;
+        let current = self.active.first_mut()?;
+        std::mem::swap(lent, current);
+        Some(lent.sequence)
+    }
+
+    /// Retires and returns the lent one with this sequence number.
+    pub(super) fn give_back(&mut self, sequence: u64) -> Option<RemoteId> {
+        let index = self.lent.iter().position(|known| known.sequence == sequence)?;
+        let retired = self.lent.remove(index);
         if retired.sequence >= self.retired_below {
             self.retired.insert(retired.sequence);
         }
@@ -109,11 +146,12 @@ impl PathIds {
         self.active.first().map(|current| current.id)
     }
 
-    pub(super) fn token_in_use(&self) -> Option<&ResetToken> {
-        match self.usage {
+    pub(super) fn tokens_in_use(&self) -> impl Iterator<Item = &ResetToken> {
+        let current = match self.usage {
             Use::NotYet => None,
-            Use::Open => self.active.first()?.token.as_ref(),
-        }
+            Use::Open => self.active.first(),
+        };
+        current.into_iter().chain(&self.lent).filter_map(|known| known.token.as_ref())
     }
 
     pub(super) fn next_sequence(&self) -> u64 {
@@ -122,11 +160,11 @@ impl PathIds {
 
     /// The active connection ID with this sequence number.
     pub(super) fn id_of(&self, sequence: u64) -> Option<ConnectionId> {
-        self.active.iter().find(|known| known.sequence == sequence).map(|known| known.id)
+        self.known().find(|known| known.sequence == sequence).map(|known| known.id)
     }
 
     pub(super) fn has_other_token(&self, sequence: u64, token: &ResetToken) -> bool {
-        let known = self.active.iter().find(|known| known.sequence == sequence).and_then(|known| known.token);
+        let known = self.known().find(|known| known.sequence == sequence).and_then(|known| known.token);
         known.is_some_and(|known| known != *token)
     }
 

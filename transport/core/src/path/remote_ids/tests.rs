@@ -385,6 +385,29 @@ fn the_preferred_address_brings_sequence_number_one() {
     assert_eq!((ids.next_expected_sequence(ZERO), ids.rotate(ZERO)), (2, Some(id(9))));
 }
 
+#[test]
+fn a_lent_connection_id_is_used_elsewhere_until_it_changes_places_or_goes_back() {
+    let mut ids = remote();
+    for sequence in 1..4 {
+        ids.on_new(new_id(0, sequence, 0)).unwrap();
+    }
+    assert_eq!((ids.lend(ZERO), ids.current(ZERO)), (Some(1), Some(id(0))));
+    assert_eq!(ids.id_of(ZERO, 1), Some(id(1)));
+    assert!(ids.is_reset_token(&[1; 16]), "it is in use");
+    assert_eq!(ids.exchange(ZERO, 1), Some(0));
+    assert_eq!((ids.current(ZERO), retired(&mut ids)), (Some(id(1)), vec![]));
+    ids.give_back(ZERO, 0);
+    assert_eq!(retired(&mut ids), [(ZERO, 0)]);
+    assert!(!ids.is_reset_token(&[0; 16]));
+    assert_eq!((ids.lend(ZERO), ids.lend(ZERO), ids.lend(ZERO)), (Some(2), Some(3), None));
+    assert_eq!(ids.rotate(ZERO), None, "lent ones are no spares");
+    ids.on_new(new_id(0, 5, 4)).unwrap();
+    assert_eq!((ids.current(ZERO), ids.id_of(ZERO, 2)), (Some(id(5)), None), "the peer wants all back");
+    assert_eq!(retired(&mut ids), [(ZERO, 1), (ZERO, 2), (ZERO, 3)]);
+    ids.give_back(ZERO, 2);
+    assert_eq!(retired(&mut ids), []);
+}
+
 proptest! {
     #[test]
     fn no_sequence_of_frames_exceeds_the_bounds(

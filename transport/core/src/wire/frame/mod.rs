@@ -175,6 +175,15 @@ impl Frame {
         types::name(self.frame_type())
     }
 
+    /// Whether a packet with this frame, and others of which the same holds, only probes an address: it does not move the
+    /// path there (RFC 9000 §9.1).
+    pub fn is_probing(&self) -> bool {
+        matches!(
+            self,
+            Self::Padding(_) | Self::PathChallenge(_) | Self::PathResponse(_) | Self::NewConnectionId(_)
+        )
+    }
+
     /// Its size in bytes.
     pub fn encoded_size(&self) -> usize {
         let mut counter = Counter::default();

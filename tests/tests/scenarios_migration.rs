@@ -1,0 +1,328 @@
+//! Paths that move: NATs that rebind, clients that migrate, and attackers that forge either (RFC 9000 §9, attacks D8, D9,
+//! D10, D12, G20, G23).
+
+use hvq_channel::Direction as Way;
+use hvq_scheduler::{PathId, Policy};
+use hvq_tests::net::{Fate, Net, Side};
+use hvq_tests::transfer::Transfer;
+use hvq_transport::connection::{
+    Event, FourTuple, MigrateError, Migration, Moving, Multipath, PathEvent, TransportConfig,
+};
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+const FAST: &str = "rtt=10ms,rate=20mbit";
+const SLOW: &str = "rtt=50ms,rate=60mbit";
+const ZERO: PathId = PathId::ZERO;
+const ONE: PathId = PathId(1);
+
+fn config() -> TransportConfig {
+    TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()))
+}
+
+fn single() -> TransportConfig {
+    TransportConfig { multipath: Multipath::Off, ..config() }
+}
+
+fn milliseconds(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// Where a NAT lets a client appear.
+fn outside(host: u8, port: u16) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, host], port))
+}
+
+/// Connected over the first of two wires, the second of them a path too if both want that.
+fn connected(client: TransportConfig, server: TransportConfig) -> Net {
+    let two = client.multipath != Multipath::Off;
+    let mut net = Net::new(client, server, 1);
+    let first = net.wire(FAST);
+    let second = net.wire(SLOW);
+    net.connect(first);
+    net.run_for(milliseconds(100));
+    if two {
+        let now = net.now;
+        net.client.connection().open_path(second, now).expect("a second path is permitted");
+        net.run_for(milliseconds(300));
+        assert!(net.server.saw(&Event::Path(PathEvent::Validated(ONE))), "{}", net.describe());
+    }
+    net
+}
+
+/// Moves `most` bytes both ways, byte-exact, and meddles in every ten milliseconds of it.
+fn transfer_while(net: &mut Net, most: u64, mut meddle: impl FnMut(&mut Net, u64)) {
+    let mut transfer = Transfer::new(1, 3, most, Vec::new());
+    for side in Side::BOTH {
+        transfer.begin(side, net);
+    }
+    for round in 0..6_000 {
+        let until = net.now + milliseconds(10);
+        let done = net.run(&mut transfer, until);
+        assert!(transfer.failure.is_none(), "{}\n{}", transfer.describe(), net.describe());
+        if done {
+            return;
+        }
+        meddle(net, round);
+    }
+    panic!("{}\n{}", transfer.describe(), net.describe());
+}
+
+fn tuple_of(net: &mut Net, side: Side, path: PathId) -> FourTuple {
+    net.end(side).connection().path_stats(path).expect("the path is open").tuple
+}
+
+fn migrations(net: &Net, path: PathId) -> usize {
+    let migrated = Event::Path(PathEvent::Migrated(path));
+    net.server.events.iter().filter(|(_, event)| *event == migrated).count()
+}
+
+#[test]
+fn a_transfer_outlives_a_nat_that_changes_the_port_or_the_address_on_a_single_path() {
+    for address in [outside(7, 1000), SocketAddr::from(([10, 0, 0, 1], 7777))] {
+        let mut net = connected(single(), single());
+        transfer_while(&mut net, 1_000_000, |net, round| {
+            if round == 5 {
+                net.wires[0].outside = address;
+            }
+        });
+        assert_eq!(migrations(&net, ZERO), 1, "{}", net.describe());
+        assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, address);
+    }
+}
+
+#[test]
+fn each_path_follows_its_own_nat_while_the_other_carries_on() {
+    for wire in [0, 1] {
+        for address in [outside(7, 1000), SocketAddr::from(([10, 0, 0, 1], 7777))] {
+            let mut net = connected(config(), config());
+            transfer_while(&mut net, 2_000_000, |net, round| {
+                if round == 5 {
+                    net.wires[wire].outside = address;
+                }
+            });
+            net.run_for(milliseconds(500));
+            let path = PathId(wire as u32);
+            assert_eq!(tuple_of(&mut net, Side::Server, path).remote, address, "{}", net.describe());
+            let other = PathId(1 - path.0);
+            assert_eq!((migrations(&net, path), migrations(&net, other)), (1, 0));
+        }
+    }
+}
+
+#[test]
+fn both_paths_rebind_together_and_the_transfer_is_byte_exact() {
+    let mut net = connected(config(), config());
+    transfer_while(&mut net, 2_000_000, |net, round| {
+        if round == 5 {
+            net.wires[0].outside = outside(7, 1);
+            net.wires[1].outside = outside(7, 2);
+        }
+    });
+    net.run_for(milliseconds(500));
+    assert_eq!((migrations(&net, ZERO), migrations(&net, ONE)), (1, 1), "{}", net.describe());
+}
+
+#[test]
+fn two_paths_behind_one_address_stay_two() {
+    let mut net = connected(config(), config());
+    // Both wires end at the same address of the server, so that they can come to share a 4-tuple (G23).
+    transfer_while(&mut net, 500_000, |net, round| match round {
+        5 => net.wires[1].outside = outside(7, 1),
+        8 => net.wires[0].outside = outside(7, 1),
+        _ => {}
+    });
+    assert_eq!(net.server.connection().path_ids(), [ZERO, ONE]);
+}
+
+#[test]
+fn a_change_of_the_address_forgets_what_was_measured_and_a_change_of_the_port_does_not() {
+    for (address, forgets) in [(outside(7, 1000), true), (SocketAddr::from(([10, 0, 0, 1], 7777)), false)] {
+        let mut net = connected(single(), single());
+        transfer_while(&mut net, 2_000_000, |_, _| {});
+        let before = net.server.connection().path_stats(ZERO).unwrap();
+        assert!(before.window > 20_000, "{before:?}");
+        net.wires[0].outside = address;
+        let id = net.client.connection().open(hvq_transport::stream::Direction::Unidirectional).unwrap();
+        net.client.connection().write(id, b"here I am").unwrap();
+        net.run_for(milliseconds(100));
+        let after = net.server.connection().path_stats(ZERO).unwrap();
+        assert_eq!(after.tuple.remote, address);
+        assert_eq!(after.window < before.window, forgets, "{before:?} {after:?}");
+    }
+}
+
+/// A forwarder between client and server, who sends what the client sends from `victim`, too.
+fn forge(net: &mut Net, victim: SocketAddr, drop: Fate) -> Rc<RefCell<Vec<Vec<u8>>>> {
+    let caught = Rc::new(RefCell::new(Vec::new()));
+    let (sink, server) = (caught.clone(), net.wires[0].server);
+    net.wire(FAST);
+    let wire = net.wires.last_mut().expect("just added");
+    (wire.client, wire.outside, wire.server) = (victim, victim, server);
+    net.tap = Some(Box::new(move |wire, way, bytes| {
+        if wire == 0 && way == Way::Up && sink.borrow().len() < 5 {
+            sink.borrow_mut().push(bytes.to_vec());
+            return drop.clone();
+        }
+        Fate::Pass
+    }));
+    caught
+}
+
+#[test]
+fn a_forged_address_is_sent_three_times_what_came_from_it_and_the_path_returns() {
+    // Once the forged copies are all that the server gets, once they are only faster (RFC 9000 §9.3.2, §9.3.3).
+    for fate in [Fate::Drop, Fate::Pass] {
+        let mut net = connected(single(), single());
+        let victim = outside(66, 666);
+        let caught = forge(&mut net, victim, fate.clone());
+        let received = Rc::new(Cell::new(0));
+        let count = received.clone();
+        transfer_while(&mut net, 1_000_000, move |net, _| {
+            for bytes in caught.borrow_mut().drain(..) {
+                count.set(count.get() + bytes.len() as u64);
+                let mut datagram = net.arriving(0, Way::Up, &bytes);
+                datagram.remote = victim;
+                net.inject(Side::Server, datagram);
+            }
+        });
+        let sent = net.wires[2].down.sent;
+        assert!(sent <= 3 * received.get(), "{fate:?}: {sent} of {}", received.get());
+        assert_ne!(tuple_of(&mut net, Side::Server, ZERO).remote, victim);
+        net.run_for(milliseconds(7_000));
+        assert!(net.wires[2].down.sent <= 3 * received.get());
+        assert_eq!(migrations(&net, ZERO), 0, "{}", net.describe());
+    }
+}
+
+#[test]
+fn ten_thousand_rebindings_at_a_hundred_a_second_leave_nothing_behind() {
+    let mut net = connected(config(), config());
+    let id = net.client.connection().open(hvq_transport::stream::Direction::Unidirectional).unwrap();
+    for round in 0..10_000_u32 {
+        net.wires[0].outside = outside((round >> 8) as u8, 1 + (round & 0xff) as u16);
+        net.client.connection().write(id, b"still here").unwrap();
+        net.run_for(milliseconds(10));
+        let pending = net.server.connection().pending_validations();
+        assert!(pending <= 4, "{pending} in round {round}");
+    }
+    net.run_for(milliseconds(10_000));
+    assert_eq!(net.server.connection().pending_validations(), 0, "{}", net.describe());
+    transfer_while(&mut net, 100_000, |_, _| {});
+    let outside = net.wires[0].outside;
+    assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, outside);
+}
+
+/// Another local address of the client on the way of wire 0.
+fn other_address(net: &mut Net) -> FourTuple {
+    net.wire(FAST);
+    let server = net.wires[0].server;
+    let wire = net.wires.last_mut().expect("just added");
+    wire.server = server;
+    wire.client = SocketAddr::from(([10, 0, 9, 1], 9000));
+    wire.outside = wire.client;
+    wire.tuple()
+}
+
+#[test]
+fn a_client_moves_each_path_on_purpose_and_both_ends_show_new_connection_ids_there() {
+    for config in [single, config] {
+        let mut net = connected(config(), config());
+        let new = other_address(&mut net);
+        let seen = Rc::new(RefCell::new([Vec::new(), Vec::new()]));
+        let sink = seen.clone();
+        net.tap = Some(Box::new(move |wire, _, bytes| {
+            if bytes[0] & 0x80 == 0 && wire != 1 {
+                sink.borrow_mut()[usize::from(wire == 2)].push(bytes[1..9].to_vec());
+            }
+            Fate::Pass
+        }));
+        transfer_while(&mut net, 1_000_000, |net, round| {
+            if round == 5 {
+                let now = net.now;
+                net.client.connection().migrate(ZERO, new, Moving::Validated, now).expect("permitted");
+            }
+        });
+        for side in Side::BOTH {
+            assert!(net.end(side).saw(&Event::Path(PathEvent::Migrated(ZERO))), "{}", net.describe());
+        }
+        assert_eq!(tuple_of(&mut net, Side::Client, ZERO), new);
+        assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, new.local);
+        // RFC 9000 §9.5, attack G34: nobody can link the two addresses by a connection ID.
+        let [old, new] = &*seen.borrow();
+        assert!(!new.is_empty() && new.iter().all(|id| !old.contains(id)));
+    }
+}
+
+#[test]
+fn a_path_moves_at_once_when_its_old_address_is_gone() {
+    let mut net = connected(config(), config());
+    let new = other_address(&mut net);
+    let gone = Rc::new(Cell::new(false));
+    let flag = gone.clone();
+    net.tap = Some(Box::new(move |wire, _, _| if wire == 0 && flag.get() { Fate::Drop } else { Fate::Pass }));
+    transfer_while(&mut net, 1_000_000, |net, round| {
+        if round == 5 {
+            gone.set(true);
+            let now = net.now;
+            net.client.connection().migrate(ZERO, new, Moving::AtOnce, now).expect("permitted");
+        }
+    });
+    assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, new.local);
+}
+
+#[test]
+fn a_path_stays_where_it_is_if_nothing_comes_back_from_the_new_address() {
+    let mut net = connected(config(), config());
+    let new = other_address(&mut net);
+    let old = tuple_of(&mut net, Side::Client, ZERO);
+    net.tap = Some(Box::new(|wire, _, _| if wire == 2 { Fate::Drop } else { Fate::Pass }));
+    for moving in [Moving::Validated, Moving::AtOnce] {
+        let now = net.now;
+        net.client.events.clear();
+        net.client.connection().migrate(ZERO, new, moving, now).expect("permitted");
+        net.run_for(milliseconds(7_000));
+        assert!(net.client.saw(&Event::Path(PathEvent::MigrationFailed(ZERO))), "{}", net.describe());
+        assert_eq!(tuple_of(&mut net, Side::Client, ZERO), old);
+    }
+    transfer_while(&mut net, 100_000, |_, _| {});
+}
+
+#[test]
+fn a_server_that_refuses_migration_is_obeyed_and_ignores_who_does_not() {
+    let server = TransportConfig { migration: Migration::Refused, ..single() };
+    let mut net = connected(single(), server);
+    let (new, now) = (other_address(&mut net), net.now);
+    let refused = net.client.connection().migrate(ZERO, new, Moving::Validated, now);
+    assert_eq!(refused, Err(MigrateError::Disabled));
+    // D10: packets from another address are dropped, and nothing resets the connection.
+    let old = net.wires[0].outside;
+    transfer_while(&mut net, 500_000, |net, round| match round {
+        5 => net.wires[0].outside = outside(7, 7),
+        10 => net.wires[0].outside = old,
+        // Another port is a NAT's doing.
+        20 => net.wires[0].outside.set_port(7777),
+        _ => {}
+    });
+    assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote.ip(), old.ip());
+}
+
+#[test]
+fn a_client_without_spare_connection_ids_does_not_move() {
+    let mut net = connected(config(), config());
+    let now = net.now;
+    let results: Vec<_> = (0..5)
+        .map(|port| {
+            let tuple = FourTuple { local: outside(1, 1 + port), ..net.wires[0].tuple() };
+            net.client.connection().migrate(ZERO, tuple, Moving::Validated, now)
+        })
+        .collect();
+    assert!(results.contains(&Err(MigrateError::NoConnectionId)), "{results:?}");
+    net.run_for(milliseconds(7_000));
+    transfer_while(&mut net, 100_000, |_, _| {});
+    let commanded = net.server.connection().migrate(ZERO, net.wires[0].tuple(), Moving::Validated, now);
+    assert_eq!(commanded, Err(MigrateError::NotClient));
+}

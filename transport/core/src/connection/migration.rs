@@ -1,0 +1,406 @@
+//! Paths that move to other addresses: on purpose, by a NAT, or by an attacker's forgery (RFC 9000 §9).
+//!
+//! A path moves, its ID and packet numbers stay (RFC 10069 §5.1). What was measured on the old addresses goes, unless
+//! only a port changed. Where the path was before is kept until the new addresses have proven themselves.
+
+use crate::PathId;
+use crate::connection::feedback::Fate;
+use crate::connection::lane::{Lane, PacketStart};
+use crate::connection::lifecycle::Lifecycle;
+use crate::connection::multipath::VALIDATIONS;
+use crate::connection::path_frames::LEAST_PROBE;
+use crate::connection::receive::Origin;
+use crate::connection::{Connection, Event, FourTuple, PathEvent, Role, Transmit};
+use crate::crypto::keys::Level;
+use crate::error::{Dropped, PacketError};
+use crate::path::amplification::Amplification;
+use crate::path::candidates::{Candidate, Measurements, Purpose};
+use crate::path::lifecycle::Event as PathLife;
+use crate::path::path::Liveness;
+use crate::path::route::MINIMUM_DATAGRAM;
+use crate::recovery::delay::PathRtts;
+use crate::recovery::ecn::Ecn;
+use crate::recovery::persistent::PersistentCongestion;
+use crate::recovery::rtt::INITIAL_RTT;
+use crate::space::packet::{PacketClass, SentPacket};
+use crate::space::sent::Sent;
+use crate::time::Instant;
+use crate::wire::frame::Frame;
+use std::time::Duration;
+
+/// Whether a server lets clients move their paths (RFC 9000 §9).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Migration {
+    /// They may.
+    #[default]
+    Allowed,
+    /// They are asked not to (`disable_active_migration`, RFC 9000 §18.2), and what comes from another IP address is
+    /// ignored. Another port is followed nevertheless: the client knows nothing of what its NAT does.
+    Refused,
+}
+
+/// When a client's path that it moves takes the new addresses into use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moving {
+    /// Once the server has answered there (RFC 9000 §9.2); until then the old ones are used.
+    Validated,
+    /// Now, because the old ones are gone.
+    AtOnce,
+}
+
+/// Why a path cannot be moved now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum MigrateError {
+    /// Only a client moves paths (RFC 9000 §9).
+    #[error("only a client moves paths")]
+    NotClient,
+    /// The handshake is not confirmed, or the connection is closing (RFC 9000 §9).
+    #[error("the handshake is not confirmed")]
+    NotConfirmed,
+    /// No open path has this ID.
+    #[error("no such path")]
+    UnknownPath,
+    /// The path is there already.
+    #[error("the path has these addresses already")]
+    SameAddresses,
+    /// The server asked its clients not to move (`disable_active_migration`, RFC 9000 §18.2).
+    #[error("the server permits no migration")]
+    Disabled,
+    /// The server has issued no spare connection ID for the path (RFC 9000 §9.5).
+    #[error("the peer has issued no connection ID for another address")]
+    NoConnectionId,
+}
+
+impl Connection {
+    /// A client moves path `id` to `tuple` (RFC 9000 §9.2). [`PathEvent::Migrated`] tells of success,
+    /// [`PathEvent::MigrationFailed`] that the path is where it was.
+    pub fn migrate(
+        &mut self,
+        id: PathId,
+        tuple: FourTuple,
+        moving: Moving,
+        now: Instant,
+    ) -> Result<(), MigrateError> {
+        self.may_migrate(id, tuple)?;
+        let Some(sequence) = self.paths.remote_ids.lend(id) else {
+            let next = self.paths.remote_ids.next_expected_sequence(id);
+            self.paths.limits.on_ids_exhausted(id, next);
+            return Err(MigrateError::NoConnectionId);
+        };
+        let mut candidate = Candidate::new(tuple, Purpose::Intended, now + self.candidate_lifetime());
+        // A server's address needs no protection from its client (RFC 9000 §8.1), and only challenges go there first.
+        candidate.amplification = Amplification::Validated;
+        candidate.destination = Some(sequence);
+        candidate.validation.start_within(now, &mut self.rng, INITIAL_RTT, self.config.validation_timeout);
+        self.paths.add_candidate(id, candidate);
+        if moving == Moving::AtOnce {
+            self.relocate(id, tuple, now);
+            self.show(id);
+        }
+        Ok(())
+    }
+
+    /// Addresses of the peer, on all paths, that are being validated.
+    pub fn pending_validations(&self) -> usize {
+        let routes = self.paths.open().filter(|path| path.route.validation.is_pending()).count();
+        routes + self.paths.pending_candidates()
+    }
+
+    fn may_migrate(&self, id: PathId, tuple: FourTuple) -> Result<(), MigrateError> {
+        if self.role != Role::Client {
+            return Err(MigrateError::NotClient);
+        }
+        if self.lifecycle != Lifecycle::Confirmed {
+            return Err(MigrateError::NotConfirmed);
+        }
+        let path = self.paths.get(id).ok_or(MigrateError::UnknownPath)?;
+        if path.route.tuple == tuple {
+            return Err(MigrateError::SameAddresses);
+        }
+        if self.is_bound_to(tuple) {
+            return Err(MigrateError::Disabled);
+        }
+        Ok(())
+    }
+
+    /// Whether the server forbids to use `tuple`: another local address towards the address of the handshake (RFC 9000
+    /// §18.2).
+    pub(super) fn is_bound_to(&self, tuple: FourTuple) -> bool {
+        self.peer.parameters.disable_active_migration
+            && tuple.remote == self.first_tuple.remote
+            && tuple.local != self.first_tuple.local
+    }
+
+    /// How long an address beside the one in use is remembered: longer than its validation takes.
+    fn candidate_lifetime(&self) -> Duration {
+        self.config.validation_timeout * 2
+    }
+
+    /// A packet of a known path came from elsewhere. A client takes it only where it sent a probe (RFC 9000 §9: servers
+    /// do not move).
+    pub(super) fn arrive_elsewhere(&mut self, origin: &Origin) -> Result<(), PacketError> {
+        let (role, migration) = (self.role, self.config.migration);
+        let Some(path) = self.paths.any_mut(origin.path) else { return Ok(()) };
+        let known = path.elsewhere.get(origin.tuple).is_some();
+        let refused = match role {
+            Role::Client => !known,
+            Role::Server => {
+                migration == Migration::Refused && !path.route.tuple.has_addresses_of(&origin.tuple)
+            }
+        };
+        if refused {
+            return Err(Dropped::Unexpected.into());
+        }
+        path.counters.packets_received += 1;
+        path.counters.bytes_received += origin.bytes as u64;
+        Ok(())
+    }
+
+    /// Takes note of where a packet that is no duplicate came from, before its frames are read.
+    pub(super) fn hear(&mut self, origin: &Origin, now: Instant) {
+        let lifetime = self.candidate_lifetime();
+        let Some(path) = self.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt) else {
+            return;
+        };
+        if path.route.tuple == origin.tuple {
+            path.heard_with = path.heard_with.max(origin.id_sequence);
+        } else if path.elsewhere.get(origin.tuple).is_some() {
+            path.elsewhere.heard(origin.tuple, lifetime, now);
+        } else if self.role == Role::Server {
+            self.find_candidate(origin, now);
+        }
+    }
+
+    /// A server hears path `origin.path` from a new address, which it validates (RFC 9000 §9.3).
+    fn find_candidate(&mut self, origin: &Origin, now: Instant) {
+        // RFC 10069 §7.2: however many paths seem to move at once, few addresses are validated at a time.
+        if self.paths.pending_candidates() >= VALIDATIONS {
+            return;
+        }
+        let Some(path) = self.paths.get(origin.path) else { return };
+        let mut candidate = Candidate::new(origin.tuple, Purpose::Probed, now + self.candidate_lifetime());
+        let empty = self.paths.remote_ids.current(origin.path).is_none_or(|id| id.is_empty());
+        if path.heard_with != origin.id_sequence && !empty {
+            // RFC 9000 §9.5: the peer shows another connection ID, so it shall see another one too. Without one nothing
+            // can be sent there, and the path stays where it is.
+            let Some(sequence) = self.paths.remote_ids.lend(origin.path) else {
+                let next = self.paths.remote_ids.next_expected_sequence(origin.path);
+                return self.paths.limits.on_ids_exhausted(origin.path, next);
+            };
+            candidate.destination = Some(sequence);
+        }
+        if self.paths.is_validated(origin.tuple) {
+            candidate.amplification = Amplification::Validated;
+            candidate.validation.presume();
+        } else {
+            if !self.paths.counts(origin.tuple) {
+                candidate.amplification.on_received(origin.bytes);
+            }
+            candidate.validation.start_within(
+                now,
+                &mut self.rng,
+                INITIAL_RTT,
+                self.config.validation_timeout,
+            );
+        }
+        self.paths.add_candidate(origin.path, candidate);
+    }
+
+    /// The newest packet of a path, which does more than probe, says where its client is (RFC 9000 §9.3).
+    pub(super) fn follow(&mut self, origin: &Origin, now: Instant) {
+        if self.role == Role::Client || origin.level != Level::OneRtt || !self.lifecycle.is_open() {
+            return;
+        }
+        let Some(path) = self.paths.get(origin.path) else { return };
+        if path.elsewhere.get(origin.tuple).is_none() {
+            return;
+        }
+        self.relocate(origin.path, origin.tuple, now);
+        if let Some(path) = self.paths.get_mut(origin.path) {
+            path.heard_with = origin.id_sequence;
+        }
+    }
+
+    /// Takes `tuple`, an address of path `id` beside the one in use, into use.
+    fn relocate(&mut self, id: PathId, tuple: FourTuple, now: Instant) {
+        let Some(path) = self.paths.get(id) else { return };
+        let Some(to) = path.elsewhere.get(tuple) else { return };
+        let returns = to.measurements.is_some();
+        let forged = to.purpose == Purpose::Left && !path.route.validation.is_validated();
+        let same_network = path.route.tuple.has_addresses_of(&tuple);
+        let (since, next) = (path.route.since, path.sent.next_unused());
+        let fresh = (!returns && !same_network).then(|| self.fresh_measurements(tuple, next, now));
+        self.paths.relocate(id, tuple, fresh);
+        if returns {
+            // What went to the wrong address did not arrive, which says nothing about this one.
+            self.take_back(id, |sent| sent.drain(since..next), now);
+        }
+        self.start_validations(id, now);
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.pto.reset();
+        path.probes_due = 0;
+        path.liveness = Liveness::Answering;
+        if path.route.validation.is_validated() && !forged {
+            self.settle_in(id, now);
+        }
+    }
+
+    fn fresh_measurements(&self, tuple: FourTuple, since: u64, now: Instant) -> Box<Measurements> {
+        let mut route = self.new_route(tuple, Amplification::default(), now);
+        route.since = since;
+        Box::new(Measurements {
+            route,
+            rtts: PathRtts::default(),
+            persistent: PersistentCongestion::default(),
+        })
+    }
+
+    /// Both the new address and the one left are validated: the packet that moved the path may have been forwarded by
+    /// somebody in between (RFC 9000 §9.3.3).
+    fn start_validations(&mut self, id: PathId, now: Instant) {
+        let (patience, lifetime) = (self.config.validation_timeout, self.candidate_lifetime());
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if let Some(left) = path.elsewhere.left_mut() {
+            left.until = now + lifetime;
+            if self.role == Role::Server && !left.validation.is_pending() {
+                left.validation.start_within(now, &mut self.rng, INITIAL_RTT, patience);
+            }
+        }
+        let validation = &mut path.route.validation;
+        if !validation.is_validated() && !validation.is_pending() {
+            validation.start_within(now, &mut self.rng, INITIAL_RTT, patience);
+        }
+    }
+
+    /// The peer is proven to receive where path `id` has moved to.
+    fn settle_in(&mut self, id: PathId, now: Instant) {
+        let since = self.paths.get(id).map_or(0, |path| path.route.since);
+        // What is still in flight to the old address is sent again: it most likely went nowhere.
+        self.take_back(id, |sent| sent.drain(0..since), now);
+        self.events.push_back(Event::Path(PathEvent::Migrated(id)));
+    }
+
+    /// Hands the packets that `drain` takes out of path `id` back to their owners, without a word to the controller.
+    fn take_back(&mut self, id: PathId, drain: impl FnOnce(&mut Sent) -> Vec<SentPacket>, now: Instant) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        for packet in drain(&mut path.sent) {
+            self.settle(id, &packet, Fate::Lost, now);
+        }
+    }
+
+    /// The next packets of path `id` shall show the server where it is.
+    fn show(&mut self, id: PathId) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.probes_due = 1;
+        }
+    }
+
+    /// Validation of the address that path `id` moved to has failed: it returns to the last that was validated (RFC
+    /// 9000 §9.3.2). False if there is none.
+    pub(super) fn turn_back(&mut self, id: PathId, now: Instant) -> bool {
+        let left = self.paths.get(id).and_then(|path| path.elsewhere.left()).map(|left| left.tuple);
+        let Some(tuple) = left else { return false };
+        self.relocate(id, tuple, now);
+        self.events.push_back(Event::Path(PathEvent::MigrationFailed(id)));
+        true
+    }
+
+    /// Forgets addresses of path `id` whose time is over.
+    pub(super) fn expire_candidates(&mut self, id: PathId, now: Instant) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let gone = path.elsewhere.expire(now);
+        if gone.iter().any(|candidate| candidate.purpose == Purpose::Intended) {
+            self.events.push_back(Event::Path(PathEvent::MigrationFailed(id)));
+        }
+        self.paths.forget_candidates(id, gone);
+    }
+
+    /// PATH_CHALLENGE: the answer goes out where the challenge came in (RFC 9000 §8.2.2).
+    pub(super) fn on_challenge(&mut self, origin: &Origin, data: [u8; 8]) {
+        let Some(path) = self.paths.get_mut(origin.path) else { return };
+        if path.route.tuple == origin.tuple {
+            path.route.validation.on_challenge(data);
+        } else if let Some(candidate) = path.elsewhere.get_mut(origin.tuple) {
+            candidate.validation.on_challenge(data);
+        }
+    }
+
+    /// PATH_RESPONSE: it validates the address that the challenge went to, wherever it comes from (RFC 9000 §8.2.3), as
+    /// long as it is on the same path.
+    pub(super) fn on_response(&mut self, origin: &Origin, data: [u8; 8], now: Instant) {
+        let Some(path) = self.paths.get_mut(origin.path) else { return };
+        let was_validated = path.route.validation.is_validated();
+        if path.route.validation.on_response(data) {
+            if was_validated {
+                return;
+            }
+            path.route.amplification.validate();
+            path.opening_datagrams = 0;
+            if self.paths.apply(origin.path, PathLife::Validated, now).opens() {
+                self.events.push_back(Event::Path(PathEvent::Validated(origin.path)));
+            } else {
+                self.settle_in(origin.path, now);
+            }
+            return;
+        }
+        let Some(tuple) = path.elsewhere.on_response(data) else { return };
+        if path.elsewhere.get(tuple).is_some_and(|one| one.purpose == Purpose::Intended) {
+            self.relocate(origin.path, tuple, now);
+            self.show(origin.path);
+        }
+    }
+
+    /// Sends the challenges and responses that path `id` owes to addresses beside the one in use.
+    pub(super) fn send_elsewhere(&mut self, id: PathId, now: Instant) {
+        let tuples = self.paths.get(id).map(|path| path.elsewhere.tuples()).unwrap_or_default();
+        for tuple in tuples {
+            while self.send_probe_to(id, tuple, now) {}
+        }
+    }
+
+    fn send_probe_to(&mut self, id: PathId, tuple: FourTuple, now: Instant) -> bool {
+        let Some(destination) = self.paths.destination(id, tuple) else { return false };
+        let Some(path) = self.paths.get_mut(id) else { return false };
+        let Some(candidate) = path.elsewhere.get_mut(tuple) else { return false };
+        let allowance = candidate.amplification.allowance();
+        if allowance < LEAST_PROBE {
+            return false;
+        }
+        let response = candidate.validation.next_response().map(Frame::PathResponse);
+        let challenge = candidate.validation.next_challenge(now, &mut self.rng).map(Frame::PathChallenge);
+        if response.is_none() && challenge.is_none() {
+            return false;
+        }
+        let Some(start) = self.next_packet(id) else { return false };
+        let mut lane = Lane::new(id, MINIMUM_DATAGRAM);
+        lane.start(&PacketStart { destination, ..start });
+        for frame in response.iter().chain(&challenge) {
+            let bytes = lane.put(frame, None);
+            self.counters.count_sent(id, frame.kind(), bytes);
+        }
+        // RFC 9000 §8.2.1, §8.2.2: expanded, as far as the address may be sent that much.
+        lane.pad_to(MINIMUM_DATAGRAM.min(allowance));
+        self.send_probe(lane, tuple, now)
+    }
+
+    /// Seals the probe in `lane` and queues it for `tuple`. It is no part of what the path has in flight: that it is
+    /// lost tells nothing about the address in use, and challenges are repeated by a timer of their own.
+    fn send_probe(&mut self, mut lane: Lane, tuple: FourTuple, now: Instant) -> bool {
+        let Some((open, size)) = self.encrypt(&mut lane) else { return false };
+        let Some(path) = self.paths.get_mut(lane.path) else { return false };
+        path.counters.bytes_sent += size as u64;
+        path.counters.datagrams_sent += 1;
+        path.sent.on_sent(SentPacket::new(open.number, now, size, PacketClass::AckOnly));
+        if let Some(candidate) = path.elsewhere.get_mut(tuple) {
+            candidate.amplification.on_sent(size);
+        }
+        self.outbox.push_back(Transmit {
+            local: tuple.local,
+            remote: tuple.remote,
+            ecn: Ecn::NotEct,
+            bytes: lane.bytes,
+            segment: None,
+        });
+        true
+    }
+}

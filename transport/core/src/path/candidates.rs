@@ -1,0 +1,253 @@
+//! Addresses of a path beside the ones in use: probed by an endpoint, or left behind by a migration (RFC 9000 §9).
+
+use crate::path::amplification::Amplification;
+use crate::path::route::{FourTuple, Route};
+use crate::path::validation::{ChallengeData, Validation};
+use crate::recovery::delay::PathRtts;
+use crate::recovery::persistent::PersistentCongestion;
+use crate::time::Instant;
+use smallvec::SmallVec;
+use std::time::Duration;
+
+/// 4-tuples beside the one in use at most: two that are probed, and the one that was left.
+const MOST: usize = 3;
+
+/// Why a 4-tuple that is not in use is remembered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// The peer sent from there: it probes, or its packet was not the newest (RFC 9000 §9.1).
+    Probed,
+    /// This endpoint moves there when it is validated (RFC 9000 §9.2).
+    Intended,
+    /// It was in use before, and validated: what a migration that turns out to be forged returns to (RFC 9000 §9.3.2).
+    Left,
+}
+
+/// What was measured on a route, put aside while the path has another address (RFC 9000 §9.4).
+#[derive(Debug)]
+pub struct Measurements {
+    /// The route. Its addresses mean nothing.
+    pub route: Route,
+    /// Its round-trip times.
+    pub rtts: PathRtts,
+    /// Its persistent congestion.
+    pub persistent: PersistentCongestion,
+}
+
+/// A 4-tuple of a path beside the one in use.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The addresses.
+    pub tuple: FourTuple,
+    /// How much may be sent there (RFC 9000 §8.1).
+    pub amplification: Amplification,
+    /// The proof that the peer receives there.
+    pub validation: Validation,
+    /// The sequence number of the peer's connection ID that goes there, `None` for the one of the path. A peer that
+    /// moves on purpose gets a connection ID of its own (RFC 9000 §9.5); one that was moved by a NAT keeps its.
+    pub destination: Option<u64>,
+    /// Why it is remembered.
+    pub purpose: Purpose,
+    /// When it is forgotten.
+    pub until: Instant,
+    /// What was measured there, if the route in use has measurements of its own.
+    pub measurements: Option<Box<Measurements>>,
+}
+
+impl Candidate {
+    /// A 4-tuple that is not validated, forgotten at `until`.
+    pub fn new(tuple: FourTuple, purpose: Purpose, until: Instant) -> Self {
+        Self {
+            tuple,
+            amplification: Amplification::default(),
+            validation: Validation::default(),
+            destination: None,
+            purpose,
+            until,
+            measurements: None,
+        }
+    }
+}
+
+/// The 4-tuples of a path beside the one in use: a few, whatever arrives from wherever.
+#[derive(Debug, Default)]
+pub struct Candidates {
+    all: Vec<Candidate>,
+}
+
+impl Candidates {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Candidate> {
+        self.all.iter()
+    }
+
+    /// All of them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Candidate> {
+        self.all.iter_mut()
+    }
+
+    /// Their addresses.
+    pub fn tuples(&self) -> SmallVec<[FourTuple; MOST]> {
+        self.all.iter().map(|candidate| candidate.tuple).collect()
+    }
+
+    /// The one at `tuple`.
+    pub fn get(&self, tuple: FourTuple) -> Option<&Candidate> {
+        self.all.iter().find(|candidate| candidate.tuple == tuple)
+    }
+
+    /// The one at `tuple`.
+    pub fn get_mut(&mut self, tuple: FourTuple) -> Option<&mut Candidate> {
+        self.all.iter_mut().find(|candidate| candidate.tuple == tuple)
+    }
+
+    /// The one that was left by a migration.
+    pub fn left(&self) -> Option<&Candidate> {
+        self.all.iter().find(|candidate| candidate.purpose == Purpose::Left)
+    }
+
+    /// The one that was left by a migration.
+    pub fn left_mut(&mut self) -> Option<&mut Candidate> {
+        self.all.iter_mut().find(|candidate| candidate.purpose == Purpose::Left)
+    }
+
+    /// Takes the one at `tuple` out.
+    pub fn take(&mut self, tuple: FourTuple) -> Option<Candidate> {
+        let index = self.all.iter().position(|candidate| candidate.tuple == tuple)?;
+        Some(self.all.remove(index))
+    }
+
+    /// Adds one. Returns those that give way: the one with the same addresses, a former [`Purpose::Left`], or the
+    /// oldest that the peer only probes.
+    pub fn add(&mut self, candidate: Candidate) -> SmallVec<[Candidate; 2]> {
+        let mut gone: SmallVec<[Candidate; 2]> = self.take(candidate.tuple).into_iter().collect();
+        if candidate.purpose == Purpose::Left
+            && let Some(before) = self.left().map(|left| left.tuple)
+        {
+            gone.extend(self.take(before));
+        }
+        if self.all.len() >= MOST {
+            let oldest = self.all.iter().find(|known| known.purpose == Purpose::Probed);
+            let oldest = oldest.or(self.all.first()).map(|known| known.tuple);
+            gone.extend(oldest.and_then(|tuple| self.take(tuple)));
+        }
+        self.all.push(candidate);
+        gone
+    }
+
+    /// Takes PATH_RESPONSE, wherever it came from (RFC 9000 §8.2.3). Returns the address that it validates.
+    pub fn on_response(&mut self, data: ChallengeData) -> Option<FourTuple> {
+        let answered = self
+            .all
+            .iter_mut()
+            .find_map(|candidate| candidate.validation.on_response(data).then_some(candidate))?;
+        answered.amplification.validate();
+        Some(answered.tuple)
+    }
+
+    /// How many are being validated.
+    pub fn pending(&self) -> usize {
+        self.all.iter().filter(|candidate| candidate.validation.is_pending()).count()
+    }
+
+    /// Removes and returns those whose validation failed or whose time is over.
+    pub fn expire(&mut self, now: Instant) -> SmallVec<[Candidate; 2]> {
+        let mut gone = SmallVec::new();
+        for tuple in self.tuples() {
+            let over = self.get_mut(tuple).is_some_and(|one| one.validation.failed(now) || one.until <= now);
+            if over {
+                gone.extend(self.take(tuple));
+            }
+        }
+        gone
+    }
+
+    /// When the next of them is due for something.
+    pub fn deadline(&self, now: Instant) -> Option<Instant> {
+        let due = |one: &Candidate| {
+            let validation = one.validation.deadline(now).map(|deadline| deadline.at);
+            validation.map_or(one.until, |at| at.min(one.until))
+        };
+        self.all.iter().map(due).min()
+    }
+
+    /// Extends the life of the one at `tuple`, which was just heard, to `lifetime` from `now`.
+    pub fn heard(&mut self, tuple: FourTuple, lifetime: Duration, now: Instant) {
+        if let Some(candidate) = self.get_mut(tuple) {
+            candidate.until = now + lifetime;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+    use std::net::SocketAddr;
+
+    fn tuple(port: u16) -> FourTuple {
+        let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        FourTuple { local: address(443), remote: address(port) }
+    }
+
+    fn candidate(port: u16, purpose: Purpose) -> Candidate {
+        Candidate::new(tuple(port), purpose, Instant::from_nanos(1_000))
+    }
+
+    #[test]
+    fn however_many_addresses_are_heard_a_few_are_remembered_and_the_one_that_was_left_stays() {
+        let mut candidates = Candidates::default();
+        candidates.add(candidate(1, Purpose::Left));
+        for port in 2..1000 {
+            let gone = candidates.add(candidate(port, Purpose::Probed));
+            assert_eq!(gone.len(), usize::from(port > 3), "the oldest gives way");
+        }
+        assert_eq!(candidates.tuples().as_slice(), [tuple(1), tuple(998), tuple(999)]);
+    }
+
+    #[test]
+    fn only_one_address_is_the_one_that_was_left() {
+        let mut candidates = Candidates::default();
+        candidates.add(candidate(1, Purpose::Left));
+        let gone = candidates.add(candidate(2, Purpose::Left));
+        assert_eq!(gone.iter().map(|one| one.tuple).collect::<Vec<_>>(), [tuple(1)]);
+        assert_eq!(candidates.left().map(|left| left.tuple), Some(tuple(2)));
+    }
+
+    #[test]
+    fn a_response_validates_the_address_whose_challenge_it_answers_and_no_other() {
+        let (mut rng, start) = (StdRng::seed_from_u64(1), Instant::from_nanos(1));
+        let mut candidates = Candidates::default();
+        candidates.add(candidate(1, Purpose::Probed));
+        candidates.add(candidate(2, Purpose::Probed));
+        let mut challenge = |port| {
+            let one = candidates.get_mut(tuple(port)).unwrap();
+            one.validation.start(start, &mut rng, Duration::from_secs(1));
+            one.validation.next_challenge(start, &mut rng).unwrap()
+        };
+        let (_first, second) = (challenge(1), challenge(2));
+        assert_eq!(candidates.on_response([0; 8]), None);
+        assert_eq!(candidates.on_response(second), Some(tuple(2)));
+        assert!(!candidates.get(tuple(1)).unwrap().validation.is_validated());
+        assert_eq!(
+            (candidates.pending(), candidates.get(tuple(2)).unwrap().amplification.allowance()),
+            (1, usize::MAX)
+        );
+    }
+
+    #[test]
+    fn an_address_is_forgotten_when_its_validation_fails_or_its_time_is_over() {
+        let (mut rng, start) = (StdRng::seed_from_u64(1), Instant::from_nanos(1));
+        let mut candidates = Candidates::default();
+        candidates.add(candidate(1, Purpose::Probed));
+        let mut slow = candidate(2, Purpose::Intended);
+        slow.validation.start(start, &mut rng, Duration::from_nanos(100));
+        candidates.add(slow);
+        assert_eq!(candidates.expire(start).len(), 0);
+        assert_eq!(candidates.expire(start + Duration::from_nanos(300)).len(), 1);
+        assert_eq!(candidates.deadline(start), Some(Instant::from_nanos(1_000)));
+        assert_eq!(candidates.expire(Instant::from_nanos(1_000)).len(), 1);
+        assert_eq!(candidates.deadline(start), None);
+    }
+}
