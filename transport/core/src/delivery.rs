@@ -13,6 +13,17 @@ use smallvec::SmallVec;
 /// Receipts of one packet.
 pub type Receipts = SmallVec<[Receipt; 3]>;
 
+/// How far a value got on its way to the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// It is to be sent, for the first time or because it was lost.
+    Queued,
+    /// It is in flight.
+    Sent,
+    /// The peer has it.
+    Acknowledged,
+}
+
 /// One frame of a sent packet, as far as its owner needs it back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Receipt {

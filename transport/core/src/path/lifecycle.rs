@@ -1,7 +1,7 @@
 //! The life of each path ID as a table: unused, opening, validating, open, abandoned, freed (RFC 10069 §3.1, §3.4).
 
 use crate::PathId;
-use crate::delivery::Receipt;
+use crate::delivery::{Progress, Receipt};
 use crate::ranges::Ranges;
 use crate::time::{Deadline, Instant, TimerReason};
 use crate::wire::frame::Frame;
@@ -10,13 +10,6 @@ use std::collections::BTreeMap;
 pub use state::{AbandonReason, Event, State};
 
 mod state;
-
-/// How far PATH_ABANDON got.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Progress {
-    Queued,
-    Sent,
-}
 
 /// A PATH_ABANDON frame that is not acknowledged yet.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! How many paths may exist: the limits of both endpoints, and what is said about them (RFC 10069 §2.1, §4.6, §4.7).
 
 use crate::PathId;
-use crate::delivery::Receipt;
+use crate::delivery::{Progress, Receipt};
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::frame::Frame;
 use std::collections::BTreeMap;
@@ -36,14 +36,6 @@ pub enum BlockedBy {
     Local,
     /// The peer's limit; PATHS_BLOCKED tells it, once.
     Peer,
-}
-
-/// How far a value got on its way to the peer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Progress {
-    Queued,
-    Sent,
-    Acknowledged,
 }
 
 /// The path ID limits of a connection. A limit is inclusive: 0 allows path 0 alone.

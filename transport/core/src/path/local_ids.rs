@@ -1,7 +1,7 @@
 //! Connection IDs that this endpoint issues, for all paths (RFC 9000 §5.1, RFC 10069 §3.2).
 
 use crate::PathId;
-use crate::delivery::Receipt;
+use crate::delivery::{Progress, Receipt};
 use crate::error::{ErrorCode, TransportError};
 use crate::path::limits::Form;
 use crate::ranges::Ranges;
@@ -23,14 +23,6 @@ const DRAWS: usize = 8;
 pub trait IdSource {
     /// A new connection ID and its token, different from all that it gave before.
     fn issue(&mut self) -> (ConnectionId, ResetToken);
-}
-
-/// How far a connection ID got on its way to the peer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Progress {
-    Sent,
-    Lost,
-    Acknowledged,
 }
 
 /// A connection ID that the peer may use.
@@ -269,7 +261,7 @@ impl LocalIds {
     pub fn on_lost(&mut self, path: PathId, sequence: u64) {
         let Some(ids) = self.paths.get_mut(&path).filter(|ids| ids.need != Need::None) else { return };
         if let Some(Issued { progress: progress @ Progress::Sent, .. }) = ids.active.get_mut(&sequence) {
-            *progress = Progress::Lost;
+            *progress = Progress::Queued;
             self.lost.insert((path, sequence));
         }
     }

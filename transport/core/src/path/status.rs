@@ -1,7 +1,7 @@
 //! What each endpoint advises about the use of a path: available, or backup (RFC 10069 §3.3, §4.3).
 
 use crate::PathId;
-use crate::delivery::Receipt;
+use crate::delivery::{Progress, Receipt};
 use crate::wire::frame::{Frame, Status};
 use std::collections::BTreeMap;
 
@@ -15,13 +15,6 @@ struct Advice {
     /// The sequence number of the newest frame about the path.
     sequence: u64,
     progress: Progress,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Progress {
-    Queued,
-    Sent,
-    Acknowledged,
 }
 
 /// The statuses of all paths, opened or not, in both directions.
