@@ -2,11 +2,11 @@
 
 use crate::PathId;
 use crate::congestion::Algorithm;
+use crate::connection::migration::Migration;
 use crate::crypto::one_rtt::AeadLimits;
 use crate::path::amplification::Amplification;
 use crate::path::route::{FourTuple, MINIMUM_DATAGRAM, Route};
 use crate::recovery::ecn::{EcnMarking, EcnValidation};
-use crate::connection::migration::Migration;
 use crate::space::received::AckPolicy;
 use crate::stream::StreamLimits;
 use crate::time::Instant;
