@@ -131,6 +131,15 @@ pub enum Dropped {
     /// A packet of a kind that makes no sense here.
     #[error("unexpected packet type")]
     Unexpected,
+    /// It came from the port of a service that attackers use to reflect traffic.
+    #[error("comes from the port of a service that reflects traffic")]
+    Reflector,
+    /// The client has to prove its address first, and was told so.
+    #[error("address not proven; a Retry was sent")]
+    Unproven,
+    /// A token of a Retry packet that proves nothing.
+    #[error("invalid token")]
+    InvalidToken,
     /// A limit of the endpoint was reached.
     #[error("limit reached")]
     Limit,

@@ -3,6 +3,7 @@
 use crate::connection::establish::HandshakeDone;
 use crate::connection::key_update::KeyUpdate;
 use crate::connection::lifecycle::Lifecycle;
+use crate::connection::new_token::{NewTokens, TokenSource};
 use crate::connection::stats::Counters;
 use crate::connection::{Activity, Connection, HandshakeIds, Peer, Role, Seat, TransportConfig};
 use crate::crypto::initial::initial_keys;
@@ -43,6 +44,8 @@ pub struct Birth {
     pub first_token: ResetToken,
     /// Where further ones come from.
     pub ids: Box<dyn IdSource + Send>,
+    /// Where a server's tokens for later connections come from.
+    pub tokens: Box<dyn TokenSource + Send>,
     /// Randomness.
     pub rng: StdRng,
 }
@@ -54,6 +57,28 @@ pub struct InitialIds {
     pub destination: ConnectionId,
     /// The client's own.
     pub source: ConnectionId,
+}
+
+/// Whether somebody showed that the client receives at its address (RFC 9000 §8.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClientAddress {
+    /// Nobody did: the server may send three times what it received.
+    Unproven,
+    /// A token did.
+    Proven,
+}
+
+/// What a server knows of a connection before it has one.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// The version of the client's first Initial packet.
+    pub version: Version,
+    /// The connection IDs of the client's first Initial packet, after a Retry of the second.
+    pub ids: InitialIds,
+    /// The destination of the client's very first Initial packet, if a Retry answered it.
+    pub retried_from: Option<ConnectionId>,
+    /// What is known of the client's address.
+    pub address: ClientAddress,
 }
 
 impl Connection {
@@ -78,20 +103,36 @@ impl Connection {
         Ok(connection)
     }
 
-    /// A server's connection to the client whose first Initial carried `ids`.
+    /// Has a client's Initial packets carry `token`, from an earlier connection to the same server, none if it is empty
+    /// (RFC 9000 §8.1.3). To be called before the first poll; a Retry replaces it.
+    pub fn present_token(&mut self, token: Bytes) {
+        self.handshake.token = token;
+    }
+
+    /// A server's connection to the client that opened it so.
     pub fn server(
         tls: &ServerTls,
         config: Arc<TransportConfig>,
         mut birth: Birth,
-        ids: InitialIds,
+        opening: Opening,
     ) -> Result<Self, TlsConfigError> {
         let mut parameters = config.parameters();
         parameters.initial_source_connection_id = Some(birth.first_id);
-        parameters.original_destination_connection_id = Some(ids.destination);
+        // RFC 9000 §7.3: after a Retry both of the client's destinations are authenticated.
+        let destination = opening.ids.destination;
+        parameters.original_destination_connection_id = Some(opening.retried_from.unwrap_or(destination));
+        parameters.retry_source_connection_id = opening.retried_from.map(|_| destination);
         parameters.stateless_reset_token = Some(birth.first_token);
         let encoded = parameters.encode(Role::Server, &mut birth.rng);
         let session = Session::server(tls, &encoded)?;
-        Ok(Self::assemble(Role::Server, config, birth, ids, session))
+        let mut connection = Self::assemble(Role::Server, config, birth, opening.ids, session);
+        if opening.address == ClientAddress::Proven
+            && let Some(path) = connection.paths.get_mut(crate::PathId::ZERO)
+        {
+            path.route.amplification.validate();
+            path.route.validation.presume();
+        }
+        Ok(connection)
     }
 
     fn assemble(
@@ -102,6 +143,7 @@ impl Connection {
         session: Session,
     ) -> Self {
         let paths = first_paths(role, &config, &birth);
+        let tokens = Some(birth.tokens).filter(|_| role == Role::Server);
         let remote = if role == Role::Client { ids.destination } else { ids.source };
         // The client's own choice of a destination leads here too (RFC 9000 §7.2).
         let chosen_by_peer = if role == Role::Server { vec![ids.destination] } else { Vec::new() };
@@ -119,6 +161,7 @@ impl Connection {
             paths,
             first_tuple: birth.tuple,
             ids: birth.ids,
+            tokens: NewTokens::new(tokens),
             streams: Streams::new(role, config.streams),
             datagrams: Datagrams::new(config.max_datagram_frame, config.datagram_queue),
             seat: Seat { policy: (config.scheduler)(), wake: None, stalls: 0 },
@@ -134,6 +177,17 @@ impl Connection {
             handshake_ids,
             config,
         }
+    }
+
+    /// The version in use.
+    pub fn version(&self) -> Version {
+        Version::V1
+    }
+
+    /// Whether the address of path 0 is known to be the peer's, so that nothing limits what is sent there (RFC 9000 §8.1).
+    pub fn is_address_proven(&self) -> bool {
+        let first = self.paths.get(crate::PathId::ZERO);
+        first.is_some_and(|path| path.route.amplification == Amplification::Validated)
     }
 
     /// Whether any packet of the peer authenticated.
@@ -156,7 +210,7 @@ impl Connection {
         if unexpected {
             return Err(Dropped::Unexpected.into());
         }
-        crate::crypto::retry::verify(&self.handshake.seen.original_destination, packet)?;
+        crate::crypto::retry::verify(self.version(), &self.handshake.seen.original_destination, packet)?;
         self.handshake.seen.retry_source = Some(source);
         self.handshake.token = token;
         self.handshake_ids.remote = source;

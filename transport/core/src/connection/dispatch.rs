@@ -4,7 +4,7 @@ use crate::PathId;
 use crate::connection::receive::{Origin, violation};
 use crate::connection::{Connection, Role};
 use crate::crypto::keys::Level;
-use crate::error::{ConnectionError, ErrorCode, TransportError};
+use crate::error::{ConnectionError, TransportError};
 use crate::time::Instant;
 use crate::trace::TraceEvent;
 use crate::wire::frame::{Ack, ConnectionClose, Crypto, Frame};
@@ -31,7 +31,7 @@ impl Connection {
             Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::Ack(ack) => self.on_ack_frame(origin, &ack, now),
             Frame::Crypto(crypto) => self.on_crypto(origin.level, crypto),
-            Frame::NewToken(token) => self.on_new_token(&token),
+            Frame::NewToken(token) => self.on_new_token(token),
             Frame::HandshakeDone => self.on_handshake_done(),
             Frame::ConnectionClose(close) => {
                 self.on_connection_close(close, now);
@@ -86,17 +86,6 @@ impl Connection {
             Some(stream) => stream.receive(crypto),
             None => Ok(()),
         }
-    }
-
-    fn on_new_token(&mut self, token: &[u8]) -> Result<(), TransportError> {
-        if self.role == Role::Server {
-            return Err(violation("a client sent NEW_TOKEN"));
-        }
-        if token.is_empty() {
-            return Err(ErrorCode::FRAME_ENCODING_ERROR.because("an empty token"));
-        }
-        // Tokens are for a later connection's Initial, which this release does not resume (RFC 9000 §8.1.3 permits).
-        Ok(())
     }
 
     fn on_handshake_done(&mut self) -> Result<(), TransportError> {

@@ -16,6 +16,9 @@ pub enum Event {
     Stream(StreamEvent),
     /// A datagram waits to be received (RFC 9221).
     DatagramReceived,
+    /// The server gave a token for a later connection (RFC 9000 §8.1.3). The endpoint has it already; applications that
+    /// start again later may keep it.
+    NewToken(bytes::Bytes),
     /// A path changed.
     Path(PathEvent),
     /// The connection ended; nothing but this event follows for it until it is forgotten.

@@ -157,7 +157,8 @@ impl Connection {
                     crypto.on_lost(*offset, *length);
                 }
             }
-            Receipt::Ack { .. } | Receipt::NewToken(_) => {}
+            Receipt::Ack { .. } => {}
+            Receipt::NewToken(number) => self.tokens.on_lost(*number),
             Receipt::Datagram(number) => self.datagrams.on_lost(*number),
             Receipt::HandshakeDone => self.handshake_done = HandshakeDone::Wanted,
             receipt => {

@@ -17,6 +17,7 @@ mod lane;
 pub mod lifecycle;
 pub mod migration;
 mod multipath;
+mod new_token;
 mod pass;
 mod path_frames;
 mod receive;
@@ -26,11 +27,12 @@ mod timeout;
 mod transmit;
 mod views;
 
-pub use birth::{Birth, InitialIds};
+pub use birth::{Birth, ClientAddress, InitialIds, Opening};
 pub use commands::{OpenPathError, PathCommandError};
 pub use config::{ChannelHint, Multipath, SchedulerFactory, TransportConfig};
 pub use event::{Event, PathEvent};
 pub use migration::{MigrateError, Migration, Moving};
+pub use new_token::TokenSource;
 pub use role::Role;
 pub use stats::{ConnectionStats, FrameCounter, PathStats};
 
@@ -144,6 +146,7 @@ pub struct Connection {
     /// The addresses of the handshake.
     first_tuple: FourTuple,
     ids: Box<dyn IdSource + Send>,
+    tokens: crate::connection::new_token::NewTokens,
     streams: Streams,
     datagrams: Datagrams,
     seat: Seat,

@@ -254,6 +254,9 @@ impl Connection {
             self.handshake_done = HandshakeDone::Quiet;
             return Some((Frame::HandshakeDone, Receipt::HandshakeDone));
         }
+        if let Some(token) = self.next_token(now) {
+            return Some(token);
+        }
         let paths = &mut self.paths;
         paths
             .lifecycles

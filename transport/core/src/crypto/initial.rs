@@ -12,12 +12,17 @@ const SALT_V1: [u8; 20] = [
     0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17, 0x9a, 0xe6, 0xa4, 0xc8, 0x0c, 0xad, 0xcc,
     0xbb, 0x7f, 0x0a,
 ];
+/// The salt of version 2 (RFC 9369 §3.3.1).
+const SALT_V2: [u8; 20] = [
+    0x0d, 0xed, 0xe3, 0xde, 0xf7, 0x00, 0xa6, 0xdb, 0x81, 0x93, 0x81, 0xbe, 0x6e, 0x26, 0x9d, 0xcb, 0xf9,
+    0xbd, 0x2e, 0xd9,
+];
 
 /// The keys with which `role` seals and opens Initial packets, when the first Initial packet of the client went to
 /// `client_destination` (after a Retry: the connection ID that the Retry gave).
 ///
-/// Packets of versions other than 1 never get here; they would get the keys of version 1.
-pub fn initial_keys(_version: Version, client_destination: &ConnectionId, role: Role) -> (SealKey, OpenKey) {
+/// Versions other than 1 and 2 never get here; they would get the keys of version 1.
+pub fn initial_keys(version: Version, client_destination: &ConnectionId, role: Role) -> (SealKey, OpenKey) {
     let (client, server) = initial_secrets(client_destination);
     let (local, remote) = match role {
         Role::Client => (client, server),

@@ -2,6 +2,7 @@
 
 use crate::error::Dropped;
 use crate::wire::connection_id::ConnectionId;
+use crate::wire::version::Version;
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use subtle::ConstantTimeEq;
 
@@ -10,34 +11,40 @@ const KEY_V1: [u8; 16] =
     [0xbe, 0x0c, 0x69, 0x0b, 0x9f, 0x66, 0x57, 0x5a, 0x1d, 0x76, 0x6b, 0x54, 0xe3, 0x68, 0xc8, 0x4e];
 /// The nonce of version 1.
 const NONCE_V1: [u8; 12] = [0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb];
+/// The key of version 2 (RFC 9369 §3.3.3).
+const KEY_V2: [u8; 16] =
+    [0x8f, 0xb4, 0xb0, 0x1b, 0x56, 0xac, 0x48, 0xe2, 0x60, 0xfb, 0xcb, 0xce, 0xad, 0x7c, 0xcc, 0x92];
+/// The nonce of version 2 (RFC 9369 §3.3.3).
+const NONCE_V2: [u8; 12] = [0xd8, 0x69, 0x69, 0xbc, 0x2d, 0x7c, 0x6d, 0x99, 0x90, 0xef, 0xb0, 0x4a];
 
 /// Bytes of the tag at the end of a Retry packet.
 pub const TAG_LENGTH: usize = 16;
 
-/// The tag of the Retry packet whose bytes before the tag are `packet`, in answer to an Initial packet that went to
+/// The tag of the Retry packet of `version` whose bytes before the tag are `packet`, in answer to an Initial packet that went to
 /// `original_destination`.
-pub fn integrity_tag(original_destination: &ConnectionId, packet: &[u8]) -> [u8; TAG_LENGTH] {
+pub fn integrity_tag(
+    version: Version,
+    original_destination: &ConnectionId,
+    packet: &[u8],
+) -> [u8; TAG_LENGTH] {
+    let (key, nonce) = if version == Version::V2 { (&KEY_V2, NONCE_V2) } else { (&KEY_V1, NONCE_V1) };
     let id = original_destination.as_slice();
     let mut pseudo_packet = Vec::with_capacity(1 + id.len() + packet.len());
     pseudo_packet.push(id.len() as u8);
     pseudo_packet.extend_from_slice(id);
     pseudo_packet.extend_from_slice(packet);
-    let key = UnboundKey::new(&AES_128_GCM, &KEY_V1).expect("the key has the length of the algorithm");
+    let key = UnboundKey::new(&AES_128_GCM, key).expect("the key has the length of the algorithm");
     let tag = LessSafeKey::new(key)
-        .seal_in_place_separate_tag(
-            Nonce::assume_unique_for_key(NONCE_V1),
-            Aad::from(&pseudo_packet),
-            &mut [],
-        )
+        .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(&pseudo_packet), &mut [])
         .expect("a Retry packet is far shorter than what the AEAD can authenticate");
     tag.as_ref().try_into().expect("the tag of AES-GCM has 16 bytes")
 }
 
-/// Whether the tag at the end of `packet`, a whole Retry packet, is the right one. A client drops Retry packets whose
+/// Whether the tag at the end of `packet`, a whole Retry packet of `version`, is the right one. A client drops Retry packets whose
 /// tag is not (RFC 9000 §17.2.5.2).
-pub fn verify(original_destination: &ConnectionId, packet: &[u8]) -> Result<(), Dropped> {
+pub fn verify(version: Version, original_destination: &ConnectionId, packet: &[u8]) -> Result<(), Dropped> {
     let (packet, tag) = packet.split_last_chunk::<TAG_LENGTH>().ok_or(Dropped::Malformed)?;
-    if integrity_tag(original_destination, packet).ct_eq(tag).into() {
+    if integrity_tag(version, original_destination, packet).ct_eq(tag).into() {
         Ok(())
     } else {
         Err(Dropped::Undecryptable)
@@ -62,8 +69,8 @@ mod tests {
     #[test]
     fn the_retry_of_the_rfc_verifies() {
         let (packet, tag) = RETRY.split_at(20);
-        assert_eq!(integrity_tag(&original(), packet), tag);
-        assert_eq!(verify(&original(), &RETRY), Ok(()));
+        assert_eq!(integrity_tag(Version::V1, &original(), packet), tag);
+        assert_eq!(verify(Version::V1, &original(), &RETRY), Ok(()));
     }
 
     #[test]
@@ -71,14 +78,18 @@ mod tests {
         for index in 0..RETRY.len() {
             let mut packet = RETRY;
             packet[index] ^= 1;
-            assert_eq!(verify(&original(), &packet), Err(Dropped::Undecryptable), "byte {index}");
+            assert_eq!(
+                verify(Version::V1, &original(), &packet),
+                Err(Dropped::Undecryptable),
+                "byte {index}"
+            );
         }
     }
 
     #[test]
     fn a_retry_for_another_connection_or_without_a_tag_is_dropped() {
         let other = ConnectionId::new(&[1; 8]).unwrap();
-        assert_eq!(verify(&other, &RETRY), Err(Dropped::Undecryptable));
-        assert_eq!(verify(&original(), &RETRY[..15]), Err(Dropped::Malformed));
+        assert_eq!(verify(Version::V1, &other, &RETRY), Err(Dropped::Undecryptable));
+        assert_eq!(verify(Version::V1, &original(), &RETRY[..15]), Err(Dropped::Malformed));
     }
 }

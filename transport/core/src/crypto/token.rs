@@ -4,6 +4,7 @@
 use crate::time::Instant;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::cursor::{SliceReader, Truncated};
+use crate::wire::version::Version;
 use rand::RngCore;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf;
@@ -42,6 +43,8 @@ impl TokenKind {
 /// What a server wants to find again in the client's next Initial packet after a Retry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RetryToken {
+    /// The version of the Retry packet, which the client keeps (RFC 9369 §4.1).
+    pub version: Version,
     /// Where the client sent from.
     pub address: SocketAddr,
     /// When the token was made.
@@ -55,10 +58,23 @@ pub struct RetryToken {
 /// What a server wants to find again in a later connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AddressToken {
+    /// The version of the connection that the token was given over, the only one that it is good for (RFC 9369 §5).
+    pub version: Version,
     /// The client's validated addresses on all paths; the first [`MAX_ADDRESSES`] count.
     pub addresses: Addresses,
     /// When the token was made.
     pub issued: Instant,
+}
+
+/// What tells a token from all others: its random salt.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Fingerprint(pub [u8; SALT_LENGTH]);
+
+impl Fingerprint {
+    /// That of `token`, `None` if it is too short to be one.
+    pub fn of(token: &[u8]) -> Option<Self> {
+        token.get(1..)?.first_chunk().copied().map(Self)
+    }
 }
 
 /// A token that proves the client's address.
@@ -126,6 +142,7 @@ impl TokenKey {
     pub fn seal_retry(&self, rng: &mut impl RngCore, token: &RetryToken) -> Vec<u8> {
         let mut plain = Vec::with_capacity(80);
         put_instant(&mut plain, token.issued);
+        plain.extend_from_slice(&token.version.0.to_be_bytes());
         put_address(&mut plain, token.address.ip());
         plain.extend_from_slice(&token.address.port().to_be_bytes());
         put_id(&mut plain, &token.original_destination);
@@ -137,6 +154,7 @@ impl TokenKey {
     pub fn seal_address(&self, rng: &mut impl RngCore, token: &AddressToken) -> Vec<u8> {
         let mut plain = Vec::with_capacity(80);
         put_instant(&mut plain, token.issued);
+        plain.extend_from_slice(&token.version.0.to_be_bytes());
         token.addresses.iter().take(MAX_ADDRESSES).for_each(|address| put_address(&mut plain, *address));
         self.seal(rng, TokenKind::NewToken, plain)
     }
@@ -242,8 +260,10 @@ fn put_id(buf: &mut Vec<u8>, id: &ConnectionId) {
 fn read_retry(plain: &[u8]) -> Result<RetryToken, Truncated> {
     let mut reader = SliceReader::new(plain);
     let issued = read_instant(&mut reader)?;
+    let version = Version(reader.u32()?);
     let ip = read_address(&mut reader)?;
     Ok(RetryToken {
+        version,
         issued,
         address: SocketAddr::new(ip, reader.u16()?),
         original_destination: read_id(&mut reader)?,
@@ -254,11 +274,12 @@ fn read_retry(plain: &[u8]) -> Result<RetryToken, Truncated> {
 fn read_address_token(plain: &[u8]) -> Result<AddressToken, Truncated> {
     let mut reader = SliceReader::new(plain);
     let issued = read_instant(&mut reader)?;
+    let version = Version(reader.u32()?);
     let mut addresses = Addresses::new();
     while !reader.is_empty() && addresses.len() < MAX_ADDRESSES {
         addresses.push(read_address(&mut reader)?);
     }
-    Ok(AddressToken { addresses, issued })
+    Ok(AddressToken { version, addresses, issued })
 }
 
 fn read_instant(reader: &mut SliceReader<'_>) -> Result<Instant, Truncated> {

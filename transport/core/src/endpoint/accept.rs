@@ -1,17 +1,18 @@
 //! Datagrams that find their connection, start one, or are answered without one.
 
-use crate::connection::{Birth, Connection, Datagram, FourTuple, InitialIds, Transmit};
-use crate::endpoint::Endpoint;
+use crate::connection::{Birth, ClientAddress, Connection, Datagram, FourTuple, InitialIds, Opening};
+use crate::endpoint::gate::{FirstInitial, Verdict};
 use crate::endpoint::ids::RandomIds;
-use crate::error::Dropped;
+use crate::endpoint::tokens::Issuer;
+use crate::endpoint::{Endpoint, RetryPolicy};
+use crate::error::{Dropped, ErrorCode};
 use crate::path::local_ids::IdSource;
 use crate::path::route::MINIMUM_DATAGRAM;
-use crate::recovery::ecn::Ecn;
 use crate::time::Instant;
-use crate::wire::header::{Incoming, PacketKind, destination_of, next_packet, put_version_negotiation};
+use crate::wire::header::{Incoming, PacketKind, destination_of, next_packet};
 use crate::wire::version::Version;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{RngCore, SeedableRng};
 
 /// The shortest destination connection ID of a client's first Initial (RFC 9000 §7.2).
 const LEAST_INITIAL_ID: usize = 8;
@@ -29,33 +30,42 @@ impl Endpoint {
             return Ok(());
         }
         if first & 0x80 == 0 {
-            return self.look_for_reset(&datagram, now);
+            if !self.is_reset(&datagram, now) {
+                // RFC 9000 §10.3: whoever still writes to a connection that is gone is told.
+                self.send_reset(&datagram, now);
+                return Err(Dropped::UnknownConnection);
+            }
+            return Ok(());
         }
         self.without_connection(datagram, now)
     }
 
-    fn look_for_reset(&mut self, datagram: &Datagram, now: Instant) -> Result<(), Dropped> {
+    /// Whether the datagram was a stateless reset of a connection's peer.
+    fn is_reset(&mut self, datagram: &Datagram, now: Instant) -> bool {
         for handle in self.router.at_remote(&datagram.remote) {
             let Some(connection) = self.connections.get_mut(&handle) else { continue };
             if connection.on_possible_reset(&datagram.bytes, now) {
                 self.schedule.touch(handle);
-                return Ok(());
+                return true;
             }
         }
-        Err(Dropped::UnknownConnection)
+        false
     }
 
     fn without_connection(&mut self, datagram: Datagram, now: Instant) -> Result<(), Dropped> {
         if self.server.is_none() {
             return Err(Dropped::UnknownConnection);
         }
+        if is_reflector(datagram.remote.port()) {
+            return Err(Dropped::Reflector);
+        }
         let size = datagram.bytes.len();
         let mut copy = datagram.bytes.clone();
         match next_packet(&mut copy, self.config.id_length)? {
             Incoming::Protected(packet) => {
-                if !matches!(packet.kind, PacketKind::Initial { .. }) {
+                let PacketKind::Initial { token } = packet.kind else {
                     return Err(Dropped::UnknownConnection);
-                }
+                };
                 // RFC 9000 §14.1: an Initial in a smaller datagram is not a client's.
                 if size < MINIMUM_DATAGRAM {
                     return Err(Dropped::SmallInitial);
@@ -64,20 +74,53 @@ impl Endpoint {
                     return Err(Dropped::Malformed);
                 }
                 let ids = InitialIds { destination: packet.destination, source: packet.source };
-                self.accept(datagram, ids, now)
+                let from = datagram.remote;
+                let initial = FirstInitial { version: packet.version, ids, token: &token, from };
+                self.judge(datagram, &initial, now)
             }
             Incoming::UnsupportedVersion { version, destination, source } => {
-                if size < MINIMUM_DATAGRAM || version == Version(0) {
-                    return Err(Dropped::UnsupportedVersion);
+                // RFC 9000 §6.1: nothing answers Version Negotiation.
+                if size >= MINIMUM_DATAGRAM && version != Version::NEGOTIATION {
+                    self.negotiate_version(&datagram, (&destination, &source), now);
                 }
-                self.negotiate_version(&datagram, &destination, &source);
                 Err(Dropped::UnsupportedVersion)
             }
             Incoming::Retry { .. } | Incoming::VersionNegotiation { .. } => Err(Dropped::Unexpected),
         }
     }
 
-    fn accept(&mut self, datagram: Datagram, ids: InitialIds, now: Instant) -> Result<(), Dropped> {
+    /// Decides about a client that is not known yet.
+    fn judge(&mut self, datagram: Datagram, initial: &FirstInitial<'_>, now: Instant) -> Result<(), Dropped> {
+        let (opening, token) = match self.gate.judge(initial, now + self.config.epoch) {
+            Verdict::Admit(opening, token) => (opening, token),
+            Verdict::InvalidToken => {
+                self.send_refusal(&datagram, initial, ErrorCode::INVALID_TOKEN);
+                return Err(Dropped::InvalidToken);
+            }
+            Verdict::Ignore => return Err(Dropped::Unexpected),
+        };
+        if opening.address == ClientAddress::Unproven && self.wants_proof() {
+            self.send_retry(&datagram, initial, now);
+            return Err(Dropped::Unproven);
+        }
+        self.accept(datagram, opening, now)?;
+        if let Some(token) = token {
+            self.stats.proven_addresses += 1;
+            self.gate.note_used(token, now + self.config.epoch);
+        }
+        Ok(())
+    }
+
+    /// Whether clients have to prove their addresses now.
+    fn wants_proof(&self) -> bool {
+        match self.server.as_ref().map(|server| server.retry) {
+            None | Some(RetryPolicy::Never) => false,
+            Some(RetryPolicy::Always) => true,
+            Some(RetryPolicy::WhenBusy(handshakes)) => self.handshaking >= handshakes,
+        }
+    }
+
+    fn accept(&mut self, datagram: Datagram, opening: Opening, now: Instant) -> Result<(), Dropped> {
         let full = self.connections.len() >= self.config.max_connections
             || self.handshaking >= self.config.max_handshaking;
         if full {
@@ -86,8 +129,8 @@ impl Endpoint {
         let server = self.server.clone().ok_or(Dropped::UnknownConnection)?;
         let tuple = FourTuple { local: datagram.local, remote: datagram.remote };
         let birth = self.birth(tuple, now);
-        let mut connection =
-            Connection::server(&server.tls, server.transport, birth, ids).map_err(|_| Dropped::Unexpected)?;
+        let mut connection = Connection::server(&server.tls, server.transport, birth, opening)
+            .map_err(|_| Dropped::Unexpected)?;
         connection.receive(datagram, now);
         if !connection.has_authenticated() {
             // Nothing in the datagram could be opened: no state for it (a forged or damaged Initial).
@@ -106,23 +149,48 @@ impl Endpoint {
             length: self.config.id_length,
         };
         let (first_id, first_token) = ids.issue();
-        Birth { tuple, now, first_id, first_token, ids: Box::new(ids), rng: StdRng::from_rng(&mut self.rng) }
+        let tokens = Issuer {
+            key: self.gate.key().clone(),
+            epoch: self.config.epoch,
+            rng: StdRng::from_rng(&mut self.rng),
+        };
+        Birth {
+            tuple,
+            now,
+            first_id,
+            first_token,
+            ids: Box::new(ids),
+            tokens: Box::new(tokens),
+            rng: StdRng::from_rng(&mut self.rng),
+        }
     }
+}
 
-    fn negotiate_version(&mut self, datagram: &Datagram, destination: &[u8], source: &[u8]) {
-        let random = self.rng.next_u32();
-        let mut bytes = Vec::new();
-        // RFC 9000 §6.3: one reserved version exercises the peer's negotiation.
-        let reserved = Version(random & 0xf0f0_f0f0 | 0x0a0a_0a0a);
-        let versions = [Version::V1, reserved];
-        put_version_negotiation(&mut bytes, source, destination, &versions, random.to_be_bytes()[0]);
-        self.stats.version_negotiations += 1;
-        self.outbox.push_back(Transmit {
-            local: datagram.local,
-            remote: datagram.remote,
-            ecn: Ecn::NotEct,
-            bytes,
-            segment: None,
-        });
+/// Whether UDP services at `port` answer more than they are asked, and can be made to ask by a forged source address:
+/// what comes from there starts no connection (RFC 9000 §21.5, attacks.md A20).
+const fn is_reflector(port: u16) -> bool {
+    matches!(
+        port,
+        // No port at all; echo, discard, daytime, quote of the day, chargen.
+        0 | 7 | 9 | 13 | 17 | 19
+        // DNS, TFTP, portmapper, NTP, NetBIOS, SNMP, CLDAP, RIP, IPMI.
+        | 53 | 69 | 111 | 123 | 137 | 138 | 161 | 389 | 520 | 623
+        // MS SQL, SSDP, CoAP, WS-Discovery, mDNS, STUN's port of games, memcached.
+        | 1434 | 1900 | 3702 | 5353 | 5683 | 11211 | 27015
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_of_services_that_reflect_start_nothing_and_those_of_clients_do() {
+        for port in [0, 19, 53, 123, 1900, 11211] {
+            assert!(is_reflector(port), "{port}");
+        }
+        for port in [443, 1024, 4433, 32768, 65535] {
+            assert!(!is_reflector(port), "{port}");
+        }
     }
 }

@@ -1,8 +1,12 @@
 //! What an endpoint and its connections are made from.
 
 use crate::connection::TransportConfig;
+use crate::crypto::reset::ResetKey;
 use crate::crypto::session::{ClientTls, ServerTls};
+use crate::crypto::token::TokenKey;
+use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Limits of an endpoint.
 #[derive(Clone, Debug)]
@@ -13,11 +17,51 @@ pub struct EndpointConfig {
     pub max_connections: usize,
     /// Connections at most whose handshake is not complete; Initials beyond it are ignored.
     pub max_handshaking: usize,
+    /// The key of stateless reset tokens (RFC 9000 §10.3.2); `None` draws one from the endpoint's seed. A server that keeps
+    /// its key over a restart tells the clients of before at once that their connections are gone.
+    pub reset_key: Option<ResetKey>,
+    /// The key of address validation tokens (RFC 9000 §8.1); `None` draws one from the endpoint's seed. Servers that share
+    /// or keep it accept each other's tokens, each of them once.
+    pub token_key: Option<TokenKey>,
+    /// The time at the endpoint's first instant, since the Unix epoch: what tokens are dated with.
+    pub epoch: Duration,
+    /// Stateless resets sent in a second at most (RFC 9000 §10.3.3); 0 sends none.
+    pub resets_per_second: u32,
+    /// Version Negotiation packets sent in a second at most (RFC 9000 §6.1); 0 sends none.
+    pub negotiations_per_second: u32,
 }
 
 impl Default for EndpointConfig {
     fn default() -> Self {
-        Self { id_length: 8, max_connections: 100_000, max_handshaking: 1_000 }
+        Self {
+            id_length: 8,
+            max_connections: 100_000,
+            max_handshaking: 1_000,
+            reset_key: None,
+            token_key: None,
+            epoch: Duration::ZERO,
+            resets_per_second: 100,
+            negotiations_per_second: 1_000,
+        }
+    }
+}
+
+/// When a server has clients prove their address before it spends anything on them, at the cost of a round trip (RFC
+/// 9000 §8.1.2). Clients that come with a valid token have done so already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RetryPolicy {
+    /// Never.
+    Never,
+    /// Always.
+    Always,
+    /// While at least so many handshakes are not complete.
+    WhenBusy(usize),
+}
+
+impl Default for RetryPolicy {
+    /// From 250 handshakes on: a quarter of what an endpoint admits by default.
+    fn default() -> Self {
+        Self::WhenBusy(250)
     }
 }
 
@@ -28,6 +72,8 @@ pub struct ServerConfig {
     pub tls: ServerTls,
     /// Limits and the scheduler.
     pub transport: Arc<TransportConfig>,
+    /// When clients have to prove their address first.
+    pub retry: RetryPolicy,
 }
 
 /// What a client's connection is made from.
@@ -37,18 +83,21 @@ pub struct ClientConfig {
     pub tls: ClientTls,
     /// Limits and the scheduler.
     pub transport: Arc<TransportConfig>,
+    /// A token of an earlier connection to the same server that this endpoint does not know of (RFC 9000 §8.1.3). Those
+    /// of its own connections it keeps and uses by itself.
+    pub token: Option<Bytes>,
 }
 
 impl ServerConfig {
     /// A server with this TLS and this transport, and the defaults for everything else.
     pub fn new(tls: ServerTls, transport: Arc<TransportConfig>) -> Self {
-        Self { tls, transport }
+        Self { tls, transport, retry: RetryPolicy::default() }
     }
 }
 
 impl ClientConfig {
     /// A client with this TLS and this transport, and the defaults for everything else.
     pub fn new(tls: ClientTls, transport: Arc<TransportConfig>) -> Self {
-        Self { tls, transport }
+        Self { tls, transport, token: None }
     }
 }

@@ -4,19 +4,29 @@
 //! [`Output::Idle`].
 
 mod accept;
+mod answers;
+mod budget;
 pub mod config;
+mod gate;
 mod ids;
+mod replay;
 mod router;
 mod schedule;
+mod stats;
+mod tokens;
 
-pub use config::{ClientConfig, EndpointConfig, ServerConfig};
+pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig};
+pub use stats::EndpointStats;
 
 use crate::connection::{Connection, Datagram, Event, FourTuple, Step, Transmit};
 use crate::crypto::reset::ResetKey;
 use crate::crypto::session::TlsConfigError;
+use crate::crypto::token::TokenKey;
+use crate::endpoint::budget::Budget;
+use crate::endpoint::gate::Gate;
 use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
-use crate::error::Dropped;
+use crate::endpoint::tokens::{ReceivedTokens, Server};
 use crate::time::{Deadline, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -56,13 +66,11 @@ pub enum Output {
     Idle(Option<Deadline>),
 }
 
-/// Datagrams that were ignored, by reason.
-#[derive(Clone, Default, Debug)]
-pub struct EndpointStats {
-    /// Datagrams that no connection took.
-    pub dropped: HashMap<Dropped, u64>,
-    /// Version Negotiation packets sent.
-    pub version_negotiations: u64,
+/// How much is said to strangers.
+#[derive(Clone, Copy, Debug)]
+struct Budgets {
+    resets: Budget,
+    negotiations: Budget,
 }
 
 /// A QUIC endpoint: client, server or both.
@@ -76,6 +84,9 @@ pub struct Endpoint {
     next_handle: u64,
     handshaking: usize,
     reset_key: ResetKey,
+    gate: Gate,
+    budgets: Budgets,
+    tokens: ReceivedTokens,
     rng: StdRng,
     stats: EndpointStats,
 }
@@ -92,7 +103,13 @@ impl Endpoint {
     pub fn new(config: EndpointConfig, server: Option<ServerConfig>, seed: [u8; 32]) -> Self {
         let mut rng = StdRng::from_seed(seed);
         Self {
-            reset_key: ResetKey::new(&rng.random()),
+            reset_key: config.reset_key.clone().unwrap_or_else(|| ResetKey::new(&rng.random())),
+            gate: Gate::new(config.token_key.clone().unwrap_or_else(|| TokenKey::new(&rng.random()))),
+            budgets: Budgets {
+                resets: Budget::per_second(config.resets_per_second),
+                negotiations: Budget::per_second(config.negotiations_per_second),
+            },
+            tokens: ReceivedTokens::default(),
             config,
             server,
             connections: HashMap::new(),
@@ -130,8 +147,13 @@ impl Endpoint {
             return Err(ConnectError::TooManyConnections);
         }
         let birth = self.birth(tuple, now);
-        let connection = Connection::client(&config.tls, config.transport.clone(), birth, server_name)?;
-        Ok(self.insert(connection))
+        let mut connection = Connection::client(&config.tls, config.transport.clone(), birth, server_name)?;
+        let server = Server { name: server_name.into(), port: tuple.remote.port() };
+        let token = config.token.clone().or_else(|| self.tokens.take(&server, connection.version()));
+        connection.present_token(token.unwrap_or_default());
+        let handle = self.insert(connection);
+        self.tokens.begin(handle, server);
+        Ok(handle)
     }
 
     /// A connection, for commands; it is polled next.
@@ -151,7 +173,7 @@ impl Endpoint {
         self.connections.keys().copied()
     }
 
-    /// What was ignored so far.
+    /// What was ignored and said to strangers so far.
     pub fn stats(&self) -> &EndpointStats {
         &self.stats
     }
@@ -188,8 +210,15 @@ impl Endpoint {
             Event::Forgotten => {
                 self.router.finish_handshake(handle, &mut self.handshaking);
                 self.connections.remove(&handle);
+                self.tokens.end(handle);
                 self.router.forget(handle);
                 self.schedule.forget(handle);
+            }
+            Event::NewToken(token) => {
+                let version = self.connections.get(&handle).map(Connection::version);
+                if let Some(version) = version {
+                    self.tokens.put(handle, version, token.clone());
+                }
             }
             _ => {}
         }

@@ -9,6 +9,8 @@ pub struct Version(pub u32);
 impl Version {
     /// QUIC version 1 (RFC 9000).
     pub const V1: Self = Self(1);
+    /// QUIC version 2 (RFC 9369 §3.1).
+    pub const V2: Self = Self(0x6b33_43cf);
     /// Not a version: marks a Version Negotiation packet (RFC 9000 §17.2.1).
     pub const NEGOTIATION: Self = Self(0);
 

@@ -15,6 +15,7 @@ fn client() -> SocketAddr {
 
 fn retry() -> RetryToken {
     RetryToken {
+        version: Version::V1,
         address: client(),
         issued: NOW,
         original_destination: ConnectionId::new(&[1; 8]).unwrap(),
@@ -40,7 +41,7 @@ fn a_retry_token_gives_back_what_it_was_made_of() {
 #[test]
 fn a_token_of_a_former_connection_covers_all_its_addresses_whatever_the_port() {
     let addresses: Addresses = ["192.0.2.7", "2001:db8::1"].map(|a| a.parse().unwrap()).into_iter().collect();
-    let made = AddressToken { addresses, issued: NOW };
+    let made = AddressToken { version: Version::V1, addresses, issued: NOW };
     let token = key().seal_address(&mut rng(), &made);
     for from in ["192.0.2.7:1", "[2001:db8::1]:2", "[::ffff:192.0.2.7]:3"] {
         assert_eq!(key().open(&token, from.parse().unwrap(), NOW), Ok(ValidToken::NewToken(made.clone())));
@@ -52,7 +53,8 @@ fn a_token_of_a_former_connection_covers_all_its_addresses_whatever_the_port() {
 #[test]
 fn a_token_covers_a_bounded_number_of_addresses() {
     let addresses: Addresses = (0..20).map(|n| IpAddr::from([10, 0, 0, n])).collect();
-    let token = key().seal_address(&mut rng(), &AddressToken { addresses, issued: NOW });
+    let token =
+        key().seal_address(&mut rng(), &AddressToken { version: Version::V1, addresses, issued: NOW });
     let Ok(ValidToken::NewToken(read)) = key().open(&token, "10.0.0.7:1".parse().unwrap(), NOW) else {
         panic!("the eighth address is covered");
     };
@@ -66,7 +68,8 @@ fn tokens_expire_and_none_comes_from_the_future() {
     let expired = rejection(TokenKind::Retry, Rejection::Expired);
     assert_eq!(key().open(&token, client(), NOW + Duration::from_millis(15_001)), expired);
     assert_eq!(key().open(&token, client(), NOW - Duration::from_nanos(1)), expired);
-    let made = AddressToken { addresses: [client().ip()].into_iter().collect(), issued: NOW };
+    let made =
+        AddressToken { version: Version::V1, addresses: [client().ip()].into_iter().collect(), issued: NOW };
     let token = key().seal_address(&mut rng(), &made);
     let short = key().with_lifetimes(Duration::ZERO, Duration::from_secs(60));
     assert!(short.open(&token, client(), NOW + Duration::from_secs(60)).is_ok());

@@ -1,13 +1,15 @@
 //! The network of the tests: two endpoints, links with a fixed delay each way, and a filter that may drop.
 
-use crate::connection::{Connection, Datagram, Event, FourTuple, Transmit, TransportConfig};
+use crate::connection::{Connection, Datagram, Ecn, Event, FourTuple, Transmit, TransportConfig};
 use crate::crypto::session::{ClientTls, Identity, ServerTls, Verify};
 use crate::endpoint::{ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig};
 use crate::time::Instant;
 use bytes::BytesMut;
 use hvq_scheduler::{Item, PathView, Placement, Scheduler};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +34,9 @@ impl Scheduler for FirstWithRoom {
 /// Says whether a datagram of a link is dropped.
 type Filter = Box<dyn FnMut(Instant, &[u8]) -> bool>;
 
+/// Datagrams as they were sent.
+pub(super) type Recording = Rc<RefCell<Vec<Vec<u8>>>>;
+
 /// A link between a client's and a server's address.
 pub(super) struct Link {
     pub client: SocketAddr,
@@ -50,6 +55,7 @@ pub(super) struct Network {
     pub client_events: Vec<(ConnectionHandle, Event)>,
     pub server_events: Vec<(ConnectionHandle, Event)>,
     pub client_config: ClientConfig,
+    pub server_config: ServerConfig,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,12 +84,13 @@ impl Network {
         Self {
             now: Instant::from_nanos(1_000_000),
             client: Endpoint::new(EndpointConfig::default(), None, [1; 32]),
-            server: Endpoint::new(EndpointConfig::default(), Some(server_config), [2; 32]),
+            server: Endpoint::new(EndpointConfig::default(), Some(server_config.clone()), [2; 32]),
             links: Vec::new(),
             in_flight: BTreeMap::new(),
             sequence: 0,
             client_events: Vec::new(),
             server_events: Vec::new(),
+            server_config,
             client_config: ClientConfig::new(client_tls, Arc::new(client)),
         }
     }
@@ -94,6 +101,36 @@ impl Network {
         let (client, server) = (address(1000 + index), address(443 + index));
         self.links.push(Link { client, server, delay, drop: Box::new(|_, _| false) });
         FourTuple { local: client, remote: server }
+    }
+
+    /// Has another server process take over, with nothing but its configuration.
+    pub(super) fn restart_server(&mut self, config: EndpointConfig) {
+        self.server = Endpoint::new(config, Some(self.server_config.clone()), [3; 32]);
+        self.server_events.clear();
+    }
+
+    /// Changes the server's configuration.
+    pub(super) fn configure_server(&mut self, change: impl FnOnce(&mut ServerConfig)) {
+        change(&mut self.server_config);
+        self.server.set_server(Some(self.server_config.clone()));
+    }
+
+    /// Records what goes over link `index`.
+    pub(super) fn record(&mut self, index: usize) -> Recording {
+        let recording = Recording::default();
+        let copy = Rc::clone(&recording);
+        self.links[index].drop = Box::new(move |_, bytes| {
+            copy.borrow_mut().push(bytes.to_vec());
+            false
+        });
+        recording
+    }
+
+    /// Has `bytes` arrive at the server as if they came from `from`, over link 0.
+    pub(super) fn forge(&mut self, from: SocketAddr, bytes: &[u8]) {
+        let local = self.links[0].server;
+        let datagram = Datagram { local, remote: from, ecn: Ecn::NotEct, bytes: BytesMut::from(bytes) };
+        self.server.handle(datagram, self.now);
     }
 
     pub(super) fn connect(&mut self, tuple: FourTuple) -> ConnectionHandle {

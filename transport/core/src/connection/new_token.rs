@@ -1,0 +1,167 @@
+//! NEW_TOKEN frames (RFC 9000 §8.1.3): a server gives its client tokens for later connections.
+
+use crate::connection::{Connection, Event, Role};
+use crate::crypto::token::{Addresses, MAX_ADDRESSES};
+use crate::delivery::Receipt;
+use crate::error::{ErrorCode, TransportError};
+use crate::path::amplification::Amplification;
+use crate::time::Instant;
+use crate::wire::frame::Frame;
+use crate::wire::version::Version;
+use bytes::Bytes;
+
+/// Tokens of one connection that a client's application is told of; further ones are ignored (attacks.md E16).
+const MOST_RECEIVED: u8 = 16;
+
+/// Where a server's tokens come from.
+pub trait TokenSource {
+    /// A token that proves each of `addresses` in later connections of `version`.
+    fn issue(&mut self, addresses: &Addresses, version: Version, now: Instant) -> Bytes;
+}
+
+/// What a connection gives or takes of tokens.
+#[derive(Default)]
+pub(super) struct NewTokens {
+    source: Option<Box<dyn TokenSource + Send>>,
+    /// The addresses that the peer has proven, the latest last.
+    proven: Addresses,
+    /// Tokens given so far.
+    given: u64,
+    supply: Supply,
+    received: u8,
+}
+
+/// Whether the client has what it should have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Supply {
+    /// The latest token covers all addresses, and is in flight or arrived.
+    #[default]
+    Sufficient,
+    /// A token is due.
+    Due,
+}
+
+impl NewTokens {
+    /// A supply from `source`; none if there is no source, as on clients.
+    pub fn new(source: Option<Box<dyn TokenSource + Send>>) -> Self {
+        Self { source, ..Self::default() }
+    }
+
+    /// The peer receives at `address`. RFC 10069 §3.1.3: each token proves all addresses that were validated.
+    fn prove(&mut self, address: std::net::IpAddr) {
+        if self.proven.contains(&address) {
+            return;
+        }
+        if self.proven.len() >= MAX_ADDRESSES {
+            self.proven.remove(0);
+        }
+        self.proven.push(address);
+        self.supply = Supply::Due;
+    }
+
+    fn next_frame(&mut self, version: Version, now: Instant) -> Option<(Frame, Receipt)> {
+        if self.supply == Supply::Sufficient {
+            return None;
+        }
+        self.supply = Supply::Sufficient;
+        let token = self.source.as_mut()?.issue(&self.proven, version, now);
+        self.given += 1;
+        Some((Frame::NewToken(token), Receipt::NewToken(self.given)))
+    }
+
+    /// Token number `number` was lost. If it is the latest, another takes its place (RFC 9000 §13.3).
+    pub fn on_lost(&mut self, number: u64) {
+        if number == self.given {
+            self.supply = Supply::Due;
+        }
+    }
+}
+
+impl Connection {
+    /// A token, if the client should have one: after the handshake and whenever one more address is validated.
+    pub(super) fn next_token(&mut self, now: Instant) -> Option<(Frame, Receipt)> {
+        if self.tokens.source.is_none() || !self.is_confirmed() {
+            return None;
+        }
+        for path in self.paths.open() {
+            if path.route.amplification == Amplification::Validated {
+                self.tokens.prove(path.route.tuple.remote.ip().to_canonical());
+            }
+        }
+        self.tokens.next_frame(self.version(), now)
+    }
+
+    /// The server gave a token. Whoever started the connection decides what becomes of it.
+    pub(super) fn on_new_token(&mut self, token: Bytes) -> Result<(), TransportError> {
+        if self.role == Role::Server {
+            // RFC 9000 §19.7.
+            return Err(ErrorCode::PROTOCOL_VIOLATION.because("a client sent NEW_TOKEN"));
+        }
+        if token.is_empty() {
+            return Err(ErrorCode::FRAME_ENCODING_ERROR.because("an empty token"));
+        }
+        if self.tokens.received < MOST_RECEIVED {
+            self.tokens.received += 1;
+            self.events.push_back(Event::NewToken(token));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    struct Listing;
+
+    impl TokenSource for Listing {
+        fn issue(&mut self, addresses: &Addresses, _: Version, _: Instant) -> Bytes {
+            Bytes::from(format!("{addresses:?}"))
+        }
+    }
+
+    fn address(n: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, n])
+    }
+
+    fn tokens() -> NewTokens {
+        NewTokens::new(Some(Box::new(Listing)))
+    }
+
+    fn next(tokens: &mut NewTokens) -> Option<(String, u64)> {
+        match tokens.next_frame(Version::V1, Instant::from_nanos(1))? {
+            (Frame::NewToken(token), Receipt::NewToken(number)) => {
+                Some((String::from_utf8(token.to_vec()).unwrap(), number))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_new_address_makes_a_token_due_that_proves_all_of_them() {
+        let mut tokens = tokens();
+        assert_eq!(next(&mut tokens), None);
+        tokens.prove(address(1));
+        assert_eq!(next(&mut tokens), Some(("[10.0.0.1]".to_owned(), 1)));
+        tokens.prove(address(1));
+        assert_eq!(next(&mut tokens), None);
+        tokens.prove(address(2));
+        assert_eq!(next(&mut tokens), Some(("[10.0.0.1, 10.0.0.2]".to_owned(), 2)));
+        (0..20).for_each(|n| tokens.prove(address(n)));
+        assert_eq!(tokens.proven.len(), MAX_ADDRESSES);
+    }
+
+    #[test]
+    fn only_the_loss_of_the_latest_token_matters() {
+        let mut tokens = tokens();
+        tokens.prove(address(1));
+        next(&mut tokens);
+        tokens.prove(address(2));
+        next(&mut tokens);
+        tokens.on_lost(1);
+        assert_eq!(next(&mut tokens), None);
+        tokens.on_lost(2);
+        assert_eq!(next(&mut tokens), Some(("[10.0.0.1, 10.0.0.2]".to_owned(), 3)));
+    }
+}

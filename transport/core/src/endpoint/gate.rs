@@ -1,0 +1,120 @@
+//! Who may start a connection: what the token of a first Initial packet proves (RFC 9000 §8.1).
+
+use crate::connection::{ClientAddress, InitialIds, Opening};
+use crate::crypto::token::{Fingerprint, RetryToken, TokenKey, TokenKind, ValidToken};
+use crate::endpoint::replay::ReplayFilter;
+use crate::time::Instant;
+use crate::wire::connection_id::ConnectionId;
+use crate::wire::version::Version;
+use rand::RngCore;
+use std::net::SocketAddr;
+
+/// A client's first Initial packet, as far as it is read before there is a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstInitial<'a> {
+    /// Its version.
+    pub version: Version,
+    /// Its connection IDs.
+    pub ids: InitialIds,
+    /// Its token, empty if it has none.
+    pub token: &'a [u8],
+    /// Where it came from.
+    pub from: SocketAddr,
+}
+
+/// What to do with a first Initial packet.
+#[derive(Clone, Copy, Debug)]
+pub enum Verdict {
+    /// A connection may start; the token, if one proved something, then counts as used.
+    Admit(Opening, Option<Fingerprint>),
+    /// The token of a Retry packet that proves nothing. The client accepts no second Retry, so that nothing can come of
+    /// this attempt (RFC 9000 §8.1.2).
+    InvalidToken,
+    /// A packet that was here before, or one of a client that changed the version after a Retry (RFC 9369 §4.1).
+    Ignore,
+}
+
+/// Judges tokens and makes those of Retry packets. Instants here count from the Unix epoch, so that tokens outlive the
+/// process.
+#[derive(Debug)]
+pub struct Gate {
+    key: TokenKey,
+    replays: ReplayFilter,
+}
+
+impl Gate {
+    /// A gate for tokens made with `key`.
+    pub fn new(key: TokenKey) -> Self {
+        Self { key, replays: ReplayFilter::default() }
+    }
+
+    /// The key of its tokens.
+    pub fn key(&self) -> &TokenKey {
+        &self.key
+    }
+
+    /// What the token of `initial` proves at `now`.
+    pub fn judge(&self, initial: &FirstInitial<'_>, now: Instant) -> Verdict {
+        let opening = Opening {
+            version: initial.version,
+            ids: initial.ids,
+            retried_from: None,
+            address: ClientAddress::Unproven,
+        };
+        let Some(fingerprint) = Fingerprint::of(initial.token) else {
+            return Verdict::Admit(opening, None);
+        };
+        match self.key.open(initial.token, initial.from, now) {
+            Ok(ValidToken::Retry(token)) => self.judge_retry(&token, opening, fingerprint),
+            Ok(ValidToken::NewToken(token)) => {
+                let fresh = self.replays.is_fresh(&fingerprint, token.issued);
+                // RFC 9369 §5: a token is only good for the version of the connection that it came from.
+                if !fresh || token.version != initial.version {
+                    return Verdict::Admit(opening, None);
+                }
+                Verdict::Admit(Opening { address: ClientAddress::Proven, ..opening }, Some(fingerprint))
+            }
+            // RFC 9000 §8.1.3: a token that is not valid counts as none, unless it came in a Retry packet.
+            Err(rejected) if rejected.kind == TokenKind::NewToken => Verdict::Admit(opening, None),
+            Err(_) => Verdict::InvalidToken,
+        }
+    }
+
+    fn judge_retry(&self, token: &RetryToken, opening: Opening, fingerprint: Fingerprint) -> Verdict {
+        if token.version != opening.version || !self.replays.is_fresh(&fingerprint, token.issued) {
+            return Verdict::Ignore;
+        }
+        if token.retry_source != opening.ids.destination {
+            return Verdict::InvalidToken;
+        }
+        let opening = Opening {
+            retried_from: Some(token.original_destination),
+            address: ClientAddress::Proven,
+            ..opening
+        };
+        Verdict::Admit(opening, Some(fingerprint))
+    }
+
+    /// Takes note that a connection began with a token.
+    pub fn note_used(&mut self, token: Fingerprint, now: Instant) {
+        self.replays.note(token, now);
+    }
+
+    /// The token of a Retry packet in answer to `initial`, which gives the client `retry_source` to write to.
+    pub fn retry_token(
+        &self,
+        initial: &FirstInitial<'_>,
+        retry_source: ConnectionId,
+        rng: &mut impl RngCore,
+        now: Instant,
+    ) -> Vec<u8> {
+        let token = RetryToken {
+            version: initial.version,
+            address: initial.from,
+            issued: now,
+            original_destination: initial.ids.destination,
+            retry_source,
+        };
+        self.key.seal_retry(rng, &token)
+    }
+}

@@ -1,0 +1,158 @@
+//! Retry: clients prove their addresses before the server spends anything on them (RFC 9000 §8.1.2).
+
+use super::network::{Network, address, transport};
+use crate::connection::Event;
+use crate::crypto::token::TokenKey;
+use crate::endpoint::{EndpointConfig, RetryPolicy};
+use crate::error::{ConnectionError, Dropped, ErrorCode};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const RTT: Duration = Duration::from_millis(40);
+
+fn retrying(policy: RetryPolicy) -> Network {
+    let mut network = Network::new(transport(), transport());
+    network.configure_server(|server| server.retry = policy);
+    network
+}
+
+fn closed_with(network: &Network, code: ErrorCode) -> bool {
+    network.client_events.iter().any(|(_, event)| match event {
+        Event::Closed(ConnectionError::PeerTransport(error)) => error.code == code,
+        _ => false,
+    })
+}
+
+fn dropped(network: &Network, reason: Dropped) -> u64 {
+    network.server.stats().dropped.get(&reason).copied().unwrap_or(0)
+}
+
+#[test]
+fn a_client_that_follows_a_retry_connects_one_round_trip_later() {
+    let mut network = retrying(RetryPolicy::Always);
+    let tuple = network.link(RTT / 2);
+    let client = network.connect(tuple);
+    network.run_for(RTT * 2 - Duration::from_millis(1));
+    assert!(!network.client_events.contains(&(client, Event::Connected)));
+    network.run_for(Duration::from_millis(2));
+    assert!(network.client_events.contains(&(client, Event::Connected)));
+    network.run_for(RTT);
+    assert!(network.client_events.contains(&(client, Event::Confirmed)));
+    let stats = network.server.stats();
+    // A ClientHello with a post-quantum key takes two datagrams, each of which is asked for a proof.
+    assert_eq!((stats.retries, stats.proven_addresses, stats.refusals), (2, 1, 0));
+}
+
+#[test]
+fn a_server_that_waits_for_a_proof_keeps_nothing() {
+    let mut network = retrying(RetryPolicy::Always);
+    let tuple = network.link(RTT / 2);
+    let sent = network.record(0);
+    network.connect(tuple);
+    network.run_for(RTT / 2);
+    assert_eq!((network.server.handles().count(), dropped(&network, Dropped::Unproven)), (0, 2));
+    let sizes: Vec<_> = sent.borrow().iter().map(Vec::len).collect();
+    assert!(matches!(sizes[..], [1200, 1200, 0..200, 0..200]), "a Retry does not amplify: {sizes:?}");
+}
+
+#[test]
+fn the_proof_of_a_retry_is_bound_to_address_port_and_connection_id() {
+    // attacks.md B21.
+    let mut network = retrying(RetryPolicy::Always);
+    let tuple = network.link(RTT / 2);
+    network.link(RTT / 2);
+    let sent = network.record(0);
+    network.connect(tuple);
+    network.run_for(RTT + Duration::from_millis(1));
+    let with_token = sent.borrow().last().cloned().unwrap();
+    assert_eq!(with_token.len(), 1200);
+    let mut other_id = with_token.clone();
+    other_id[6] ^= 1;
+    let elsewhere = network.links[1].client;
+    let hosts = [SocketAddr::from(([10, 0, 0, 1], tuple.local.port())), elsewhere];
+    for (from, bytes) in [(hosts[0], &with_token), (hosts[1], &with_token), (tuple.local, &other_id)] {
+        network.forge(from, bytes);
+    }
+    assert_eq!((network.server.handles().count(), network.server.stats().refusals), (0, 3));
+    assert_eq!(dropped(&network, Dropped::InvalidToken), 3);
+    // None of this keeps the honest client from connecting.
+    network.run_for(RTT * 2);
+    assert!(network.client_events.iter().any(|(_, event)| *event == Event::Confirmed));
+}
+
+#[test]
+fn a_retry_token_that_was_used_starts_no_second_connection() {
+    let mut network = retrying(RetryPolicy::Always);
+    let tuple = network.link(RTT / 2);
+    let sent = network.record(0);
+    let client = network.connect(tuple);
+    network.run_for(RTT * 3);
+    let first: Vec<_> = sent.borrow().iter().filter(|bytes| bytes[0] & 0xf0 == 0xc0).cloned().collect();
+    let now = network.now;
+    network.client(client).close(0, b"", now);
+    network.run_for(Duration::from_secs(3));
+    assert_eq!(network.server.handles().count(), 0);
+    for bytes in first.iter().filter(|bytes| bytes.len() == 1200) {
+        network.forge(tuple.local, bytes);
+    }
+    assert_eq!(network.server.handles().count(), 0);
+    assert!(dropped(&network, Dropped::Unexpected) > 0);
+}
+
+#[test]
+fn an_expired_retry_token_closes_with_invalid_token() {
+    // RFC 9000 §8.1.2: the client accepts no second Retry, so that it is told at once.
+    let mut network = retrying(RetryPolicy::Always);
+    let key = TokenKey::new(&[5; 32]).with_lifetimes(RTT / 2, RTT);
+    network.restart_server(EndpointConfig { token_key: Some(key), ..EndpointConfig::default() });
+    let tuple = network.link(RTT / 2);
+    network.connect(tuple);
+    network.run_for(RTT * 2 + Duration::from_millis(1));
+    assert!(closed_with(&network, ErrorCode::INVALID_TOKEN), "{:?}", network.client_events);
+    assert_eq!(network.server.handles().count(), 0);
+}
+
+#[test]
+fn a_flood_of_half_open_handshakes_ends_in_retries_and_honest_clients_still_connect() {
+    // attacks.md B13.
+    let mut network = retrying(RetryPolicy::WhenBusy(20));
+    for _ in 0..100 {
+        network.link(RTT / 2);
+    }
+    let attackers: Vec<_> = network
+        .links
+        .iter()
+        .map(|link| crate::connection::FourTuple { local: link.client, remote: link.server })
+        .collect();
+    let honest = network.link(RTT / 2);
+    let server = honest.remote;
+    // Nobody at the forged addresses answers.
+    for link in &mut network.links[..100] {
+        let mut first = true;
+        link.drop = Box::new(move |_, _| !std::mem::take(&mut first));
+    }
+    attackers.iter().for_each(|tuple| drop(network.connect(*tuple)));
+    network.run_for(RTT);
+    assert_eq!(network.server.handles().count(), 20);
+    assert_eq!(network.server.stats().retries, 80);
+    assert_eq!(server, honest.remote);
+    let client = network.connect(honest);
+    network.run_for(RTT * 4);
+    assert!(network.client_events.contains(&(client, Event::Confirmed)));
+    assert_eq!(network.server.stats().proven_addresses, 1);
+}
+
+#[test]
+fn what_comes_from_a_port_that_reflects_starts_nothing() {
+    // attacks.md A20.
+    let mut network = Network::new(transport(), transport());
+    let tuple = network.link(RTT / 2);
+    let sent = network.record(0);
+    network.connect(tuple);
+    network.run_for(Duration::from_millis(1));
+    let initial = sent.borrow()[0].clone();
+    for port in [0, 19, 53, 123, 1900, 11211] {
+        network.forge(address(port), &initial);
+    }
+    assert_eq!((network.server.handles().count(), dropped(&network, Dropped::Reflector)), (0, 6));
+}

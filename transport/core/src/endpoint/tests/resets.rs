@@ -1,0 +1,106 @@
+//! Stateless resets (RFC 9000 §10.3).
+
+use super::network::{Network, transport};
+use crate::connection::Event;
+use crate::crypto::reset::ResetKey;
+use crate::endpoint::{ConnectionHandle, EndpointConfig};
+use crate::error::ConnectionError;
+use crate::stream::Direction;
+use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
+use std::time::Duration;
+
+const RTT: Duration = Duration::from_millis(40);
+
+fn config(key: u8) -> EndpointConfig {
+    EndpointConfig { reset_key: Some(ResetKey::new(&[key; 32])), ..EndpointConfig::default() }
+}
+
+/// A connection to a server with reset key 1, which then restarts with reset key `key`.
+fn restarted(key: u8) -> (Network, ConnectionHandle) {
+    let mut network = Network::new(transport(), transport());
+    network.restart_server(config(1));
+    let tuple = network.link(RTT / 2);
+    let client = network.connect(tuple);
+    network.run_for(RTT * 4);
+    network.restart_server(config(key));
+    let id = network.client(client).open(Direction::Unidirectional).unwrap();
+    assert_eq!(network.client(client).write(id, &[1; 500]), Ok(500));
+    (network, client)
+}
+
+fn short_header(rng: &mut StdRng, size: usize) -> Vec<u8> {
+    let mut bytes = vec![0; size];
+    rng.fill_bytes(&mut bytes);
+    bytes[0] = bytes[0] & 0x3f | 0x40;
+    bytes
+}
+
+#[test]
+fn a_client_learns_within_a_round_trip_that_the_server_restarted() {
+    let (mut network, client) = restarted(1);
+    network.run_for(RTT + Duration::from_millis(1));
+    let reset = Event::Closed(ConnectionError::StatelessReset);
+    assert!(network.client_events.contains(&(client, reset)), "{:?}", network.client_events);
+    assert!(network.server.stats().stateless_resets > 0);
+}
+
+#[test]
+fn a_reset_made_with_another_key_means_nothing() {
+    let (mut network, client) = restarted(2);
+    network.run_for(RTT * 4);
+    assert!(network.server.stats().stateless_resets > 0);
+    assert!(network.client.get(client).is_some());
+    assert!(!network.client_events.iter().any(|(_, event)| matches!(event, Event::Closed(_))));
+}
+
+#[test]
+fn two_endpoints_that_do_not_know_each_other_fall_silent() {
+    // attacks.md F4.
+    let mut network = Network::new(transport(), transport());
+    let tuple = network.link(RTT / 2);
+    let sent = network.record(0);
+    let bytes = short_header(&mut StdRng::seed_from_u64(1), 1200);
+    network.forge(tuple.local, &bytes);
+    network.run_for(Duration::from_secs(10));
+    let sizes: Vec<_> = sent.borrow().iter().map(Vec::len).collect();
+    assert_eq!(sizes, [43, 42]);
+}
+
+#[test]
+fn short_packets_and_long_headers_are_not_answered() {
+    let mut network = Network::new(transport(), transport());
+    let tuple = network.link(RTT / 2);
+    let sent = network.record(0);
+    let mut rng = StdRng::seed_from_u64(1);
+    for size in 1..43 {
+        let bytes = short_header(&mut rng, size);
+        network.forge(tuple.local, &bytes);
+    }
+    for size in [43, 100, 1200] {
+        let mut bytes = short_header(&mut rng, size);
+        // Handshake packets of version 1 for nobody.
+        bytes[0] |= 0xe0;
+        bytes[1..5].copy_from_slice(&[0, 0, 0, 1]);
+        network.forge(tuple.local, &bytes);
+    }
+    network.run_for(RTT);
+    assert!(sent.borrow().is_empty());
+}
+
+#[test]
+fn resets_are_rare_whatever_arrives() {
+    let mut network = Network::new(transport(), transport());
+    let tuple = network.link(RTT / 2);
+    let mut rng = StdRng::seed_from_u64(1);
+    for _ in 0..10_000 {
+        let bytes = short_header(&mut rng, 60);
+        network.forge(tuple.local, &bytes);
+    }
+    let limit = u64::from(EndpointConfig::default().resets_per_second);
+    assert_eq!(network.server.stats().stateless_resets, limit);
+    network.restart_server(EndpointConfig { resets_per_second: 0, ..EndpointConfig::default() });
+    let bytes = short_header(&mut rng, 60);
+    network.forge(tuple.local, &bytes);
+    assert_eq!(network.server.stats().stateless_resets, 0);
+}

@@ -1,0 +1,138 @@
+//! Tokens for later connections (RFC 9000 §8.1.3).
+
+use super::network::{Network, transport};
+use crate::connection::{Event, FourTuple};
+use crate::endpoint::{ConnectionHandle, EndpointConfig, RetryPolicy};
+use bytes::Bytes;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const RTT: Duration = Duration::from_millis(40);
+
+/// A server that has strangers prove their addresses.
+fn network() -> (Network, FourTuple) {
+    let mut network = Network::new(transport(), transport());
+    network.configure_server(|server| server.retry = RetryPolicy::Always);
+    let tuple = network.link(RTT / 2);
+    (network, tuple)
+}
+
+fn tokens(network: &Network, of: ConnectionHandle) -> Vec<Bytes> {
+    let token = |(handle, event): &(ConnectionHandle, Event)| match event {
+        Event::NewToken(token) if *handle == of => Some(token.clone()),
+        _ => None,
+    };
+    network.client_events.iter().filter_map(token).collect()
+}
+
+#[test]
+fn a_second_connection_needs_no_retry_nor_does_a_third() {
+    let (mut network, tuple) = network();
+    let first = network.connect(tuple);
+    network.run_for(RTT * 4);
+    assert_eq!(tokens(&network, first).len(), 1);
+    for round in 1..=3 {
+        let next = network.connect(tuple);
+        network.run_for(RTT + Duration::from_millis(1));
+        assert!(network.client_events.contains(&(next, Event::Connected)), "connection {round}");
+        network.run_for(RTT * 3);
+        assert_eq!(tokens(&network, next).len(), 1);
+    }
+    let stats = network.server.stats();
+    // A ClientHello with a post-quantum key takes two datagrams, each of which is asked for a proof.
+    assert_eq!((stats.retries, stats.proven_addresses), (2, 4));
+}
+
+#[test]
+fn a_token_lifts_the_limit_of_three_times_what_came() {
+    let (mut network, tuple) = network();
+    network.connect(tuple);
+    network.run_for(RTT * 4);
+    network.connect(tuple);
+    network.run_for(RTT / 2 + Duration::from_millis(1));
+    let handle = network.server.handles().max().unwrap();
+    let path = network.server.get(handle).unwrap().path_stats(crate::PathId::ZERO).unwrap();
+    assert_eq!(path.tuple.remote, tuple.local);
+    assert!(network.server.get(handle).unwrap().is_address_proven());
+}
+
+#[test]
+fn a_token_that_is_used_twice_or_from_elsewhere_counts_as_none() {
+    // attacks.md B21.
+    let (mut network, tuple) = network();
+    let first = network.connect(tuple);
+    network.run_for(RTT * 4);
+    let token = tokens(&network, first).remove(0);
+    network.client_config.token = Some(token.clone());
+    let mut damaged = token.to_vec();
+    *damaged.last_mut().unwrap() ^= 1;
+    let cases =
+        [token.clone(), token.clone(), token.slice(..20), Bytes::from(damaged), Bytes::from_static(&[1])];
+    let mut retries = Vec::new();
+    for token in cases {
+        network.client_config.token = Some(token);
+        let client = network.connect(tuple);
+        let before = network.server.stats().retries;
+        network.run_for(RTT * 3);
+        assert!(network.client_events.contains(&(client, Event::Confirmed)));
+        retries.push(network.server.stats().retries > before);
+    }
+    assert_eq!(retries, [false, true, true, true, true]);
+    let other = FourTuple { local: SocketAddr::from(([10, 9, 9, 9], 1)), remote: tuple.remote };
+    network.link(RTT / 2);
+    network.links[1].client = other.local;
+    network.links[1].server = other.remote;
+    network.client_config.token = None;
+    let elsewhere = network.connect(other);
+    let before = network.server.stats().retries;
+    network.run_for(RTT * 3);
+    assert!(network.client_events.contains(&(elsewhere, Event::Confirmed)));
+    assert!(network.server.stats().retries > before);
+}
+
+#[test]
+fn the_token_of_a_multipath_connection_proves_all_its_addresses() {
+    // RFC 10069 §3.1.3.
+    let (mut network, tuple) = network();
+    let second = FourTuple { local: SocketAddr::from(([10, 0, 0, 2], 1)), remote: tuple.remote };
+    network.link(RTT / 2);
+    network.links[1].client = second.local;
+    network.links[1].server = second.remote;
+    let client = network.connect(tuple);
+    network.run_for(RTT * 4);
+    let now = network.now;
+    network.client(client).open_path(second, now).unwrap();
+    network.run_for(RTT * 4);
+    let given = tokens(&network, client);
+    assert_eq!(given.len(), 2);
+    // The first token proves the first address only, the last one both.
+    let before = network.server.stats().retries;
+    network.client_config.token = Some(given[1].clone());
+    let again = network.connect(second);
+    network.run_for(RTT + Duration::from_millis(1));
+    assert!(network.client_events.contains(&(again, Event::Connected)));
+    assert_eq!(network.server.stats().retries, before);
+    network.client_config.token = Some(given[0].clone());
+    network.connect(second);
+    network.run_for(RTT * 3);
+    assert!(network.server.stats().retries > before);
+}
+
+#[test]
+fn a_token_outlives_a_restart_of_a_server_that_keeps_its_key() {
+    let (mut network, tuple) = network();
+    let key = crate::crypto::token::TokenKey::new(&[7; 32]);
+    let config = |epoch| EndpointConfig {
+        token_key: Some(key.clone()),
+        epoch: Duration::from_secs(epoch),
+        ..EndpointConfig::default()
+    };
+    network.restart_server(config(1000));
+    network.connect(tuple);
+    network.run_for(RTT * 4);
+    network.restart_server(config(2000));
+    let again = network.connect(tuple);
+    network.run_for(RTT + Duration::from_millis(1));
+    assert!(network.client_events.contains(&(again, Event::Connected)));
+    assert_eq!(network.server.stats().retries, 0);
+}
