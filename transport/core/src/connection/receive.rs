@@ -78,7 +78,10 @@ impl Connection {
         match next_packet(bytes, self.handshake_ids.local.len())? {
             Incoming::Protected(packet) => self.receive_protected(packet, tuple, ecn, now),
             Incoming::VersionNegotiation { versions, .. } => self.on_version_negotiation(&versions, now),
-            Incoming::Retry { source, token, bytes, .. } => self.on_retry(source, token, &bytes),
+            Incoming::Retry { version, source, token, bytes, .. } if version == self.version() => {
+                self.on_retry(source, token, &bytes)
+            }
+            Incoming::Retry { .. } => Err(Dropped::UnsupportedVersion.into()),
             Incoming::UnsupportedVersion { .. } => Err(Dropped::UnsupportedVersion.into()),
         }
     }
@@ -149,6 +152,9 @@ impl Connection {
             PacketKind::Initial { .. } => Level::Initial,
             _ => Level::Handshake,
         };
+        if packet.version != self.version() {
+            return Err(Dropped::UnsupportedVersion.into());
+        }
         if self.role == Role::Client
             && self.handshake_ids.remote_is_final
             && packet.source != self.handshake_ids.remote

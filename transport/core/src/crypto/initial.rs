@@ -1,7 +1,7 @@
 //! Keys of Initial packets, which everybody who sees the first packet can derive (RFC 9001 §5.2).
 
 use crate::connection::Role;
-use crate::crypto::keys::{Suite, expand_label_from};
+use crate::crypto::keys::{Cipher, Suite, expand_label_from};
 use crate::crypto::protect::{OpenKey, SealKey};
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::version::Version;
@@ -23,17 +23,19 @@ const SALT_V2: [u8; 20] = [
 ///
 /// Versions other than 1 and 2 never get here; they would get the keys of version 1.
 pub fn initial_keys(version: Version, client_destination: &ConnectionId, role: Role) -> (SealKey, OpenKey) {
-    let (client, server) = initial_secrets(client_destination);
+    let (client, server) = initial_secrets(version, client_destination);
     let (local, remote) = match role {
         Role::Client => (client, server),
         Role::Server => (server, client),
     };
-    (SealKey::new(Suite::Aes128Gcm, &local), OpenKey::new(Suite::Aes128Gcm, &remote))
+    let cipher = Cipher { suite: Suite::Aes128Gcm, version };
+    (SealKey::new(cipher, &local), OpenKey::new(cipher, &remote))
 }
 
 /// The secrets of client and server.
-fn initial_secrets(client_destination: &ConnectionId) -> ([u8; 32], [u8; 32]) {
-    let secret = hkdf::Salt::new(hkdf::HKDF_SHA256, &SALT_V1).extract(client_destination.as_slice());
+fn initial_secrets(version: Version, client_destination: &ConnectionId) -> ([u8; 32], [u8; 32]) {
+    let salt = if version == Version::V2 { &SALT_V2 } else { &SALT_V1 };
+    let secret = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(client_destination.as_slice());
     let (mut client, mut server) = ([0; 32], [0; 32]);
     expand_label_from(&secret, b"client in", &mut client);
     expand_label_from(&secret, b"server in", &mut server);

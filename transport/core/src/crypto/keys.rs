@@ -1,5 +1,6 @@
 //! Encryption levels, cipher suites, and the derivation of keys from secrets.
 
+use crate::wire::version::Version;
 use ring::{aead, hkdf};
 use std::fmt;
 
@@ -100,6 +101,40 @@ impl fmt::Display for Suite {
     }
 }
 
+/// A suite under the labels of a QUIC version: what a secret turns into keys for (RFC 9001 §5.1, RFC 9369 §3.3.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Cipher {
+    /// The suite.
+    pub suite: Suite,
+    /// The version, 1 or 2.
+    pub version: Version,
+}
+
+impl From<Suite> for Cipher {
+    /// The suite in version 1.
+    fn from(suite: Suite) -> Self {
+        Self { suite, version: Version::V1 }
+    }
+}
+
+impl Cipher {
+    pub(super) fn key_label(self) -> &'static [u8] {
+        if self.version == Version::V2 { b"quicv2 key" } else { b"quic key" }
+    }
+
+    pub(super) fn iv_label(self) -> &'static [u8] {
+        if self.version == Version::V2 { b"quicv2 iv" } else { b"quic iv" }
+    }
+
+    pub(super) fn header_label(self) -> &'static [u8] {
+        if self.version == Version::V2 { b"quicv2 hp" } else { b"quic hp" }
+    }
+
+    fn update_label(self) -> &'static [u8] {
+        if self.version == Version::V2 { b"quicv2 ku" } else { b"quic ku" }
+    }
+}
+
 /// A secret of at most 48 bytes, which keys are derived from. It is not shown in logs and is wiped when dropped.
 #[derive(Clone)]
 pub struct Secret {
@@ -124,11 +159,12 @@ impl Secret {
     }
 
     /// The secret of the generation of 1-RTT keys after this one (RFC 9001 §6.1).
-    pub(super) fn updated(&self, suite: Suite) -> Self {
+    pub(super) fn updated(&self, cipher: impl Into<Cipher>) -> Self {
+        let cipher = cipher.into();
         let mut next = Self { length: self.length, bytes: [0; Self::MAX_LENGTH] };
         let length = usize::from(self.length);
         if let Some(bytes) = next.bytes.get_mut(..length) {
-            expand_label(suite.hkdf(), self.as_slice(), b"quic ku", bytes);
+            expand_label(cipher.suite.hkdf(), self.as_slice(), cipher.update_label(), bytes);
         }
         next
     }
@@ -220,6 +256,14 @@ mod tests {
         let expected = [
             0x12, 0x23, 0x50, 0x47, 0x55, 0x03, 0x6d, 0x55, 0x63, 0x42, 0xee, 0x93, 0x61, 0xd2, 0x53, 0x42,
             0x1a, 0x82, 0x6c, 0x9e, 0xcd, 0xf3, 0xc7, 0x14, 0x86, 0x84, 0xb3, 0x6b, 0x71, 0x48, 0x81, 0xf9,
+        ];
+        assert_eq!(updated.as_slice(), expected);
+        // RFC 9369 §A.5.
+        let cipher = Cipher { suite: Suite::ChaCha20Poly1305, version: Version::V2 };
+        let updated = Secret::new(&secret).unwrap().updated(cipher);
+        let expected = [
+            0xc6, 0x93, 0x74, 0xc4, 0x9e, 0x3d, 0x2a, 0x94, 0x66, 0xfa, 0x68, 0x9e, 0x49, 0xd4, 0x76, 0xdb,
+            0x5d, 0x0d, 0xfb, 0xc8, 0x7d, 0x32, 0xce, 0xea, 0xa6, 0x34, 0x3f, 0xd0, 0xae, 0x4c, 0x7d, 0x88,
         ];
         assert_eq!(updated.as_slice(), expected);
     }

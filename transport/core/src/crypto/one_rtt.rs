@@ -1,7 +1,7 @@
 //! Keys of 1-RTT packets and their updates (RFC 9001 §6), one sequence of generations for all paths (RFC 10069 §2.4).
 
 use crate::PathId;
-use crate::crypto::keys::{Secret, Suite};
+use crate::crypto::keys::{Cipher, Secret, Suite};
 use crate::crypto::protect::{HeaderKey, PacketKey, Unprotected, nonce};
 use crate::error::{Dropped, ErrorCode, PacketError};
 use crate::wire::header::{HeaderLayout, KeyPhase};
@@ -78,7 +78,7 @@ struct PathUse {
 /// The 1-RTT keys of a connection.
 #[derive(Debug)]
 pub struct OneRttKeys {
-    suite: Suite,
+    cipher: Cipher,
     phase: KeyPhase,
     local: Generated,
     remote: Generated,
@@ -101,13 +101,13 @@ struct Generated {
 }
 
 impl Generated {
-    fn new(suite: Suite, secret: Secret) -> Self {
-        let key = PacketKey::new(suite, secret.as_slice());
+    fn new(cipher: Cipher, secret: Secret) -> Self {
+        let key = PacketKey::new(cipher, secret.as_slice());
         Self { secret, key }
     }
 
-    fn next(&self, suite: Suite) -> Self {
-        Self::new(suite, self.secret.updated(suite))
+    fn next(&self, cipher: Cipher) -> Self {
+        Self::new(cipher, self.secret.updated(cipher))
     }
 }
 
@@ -142,20 +142,21 @@ enum Answer {
 impl OneRttKeys {
     /// The first generation, from the secrets that TLS gave for writing and for reading. Secrets of `suite` have
     /// [`Suite::secret_length`] bytes; longer than 48 there are none.
-    pub fn new(suite: Suite, local_secret: &[u8], remote_secret: &[u8]) -> Self {
+    pub fn new(cipher: impl Into<Cipher>, local_secret: &[u8], remote_secret: &[u8]) -> Self {
+        let cipher = cipher.into();
         let secret = |bytes| Secret::new(bytes).expect("TLS 1.3 secrets have at most 48 bytes");
-        let remote = Generated::new(suite, secret(remote_secret));
+        let remote = Generated::new(cipher, secret(remote_secret));
         Self {
-            suite,
+            cipher,
             phase: KeyPhase::Zero,
-            local: Generated::new(suite, secret(local_secret)),
-            next_remote: remote.next(suite),
+            local: Generated::new(cipher, secret(local_secret)),
+            next_remote: remote.next(cipher),
             remote,
             previous_remote: None,
-            seal_header: HeaderKey::new(suite, local_secret),
-            open_header: HeaderKey::new(suite, remote_secret),
+            seal_header: HeaderKey::new(cipher, local_secret),
+            open_header: HeaderKey::new(cipher, remote_secret),
             paths: BTreeMap::new(),
-            usage: Usage { limits: AeadLimits::of(suite), sealed: 0, failed: 0 },
+            usage: Usage { limits: AeadLimits::of(cipher.suite), sealed: 0, failed: 0 },
             acknowledgement: Acknowledgement::Awaited,
             answer: Answer::Awaited,
         }
@@ -163,7 +164,7 @@ impl OneRttKeys {
 
     /// The same keys with lower limits; those of the suite stay the highest.
     pub fn with_limits(mut self, limits: AeadLimits) -> Self {
-        let highest = AeadLimits::of(self.suite);
+        let highest = AeadLimits::of(self.cipher.suite);
         self.usage.limits = AeadLimits {
             confidentiality: limits.confidentiality.min(highest.confidentiality),
             integrity: limits.integrity.min(highest.integrity),
@@ -179,7 +180,7 @@ impl OneRttKeys {
 
     /// The suite of the keys.
     pub fn suite(&self) -> Suite {
-        self.suite
+        self.cipher.suite
     }
 
     /// The key phase that short headers carry now.
@@ -354,10 +355,10 @@ impl OneRttKeys {
     }
 
     fn rotate(&mut self) {
-        let next_remote = self.next_remote.next(self.suite);
+        let next_remote = self.next_remote.next(self.cipher);
         let remote = std::mem::replace(&mut self.next_remote, next_remote);
         self.previous_remote = Some(std::mem::replace(&mut self.remote, remote).key);
-        self.local = self.local.next(self.suite);
+        self.local = self.local.next(self.cipher);
         self.phase = self.phase.next();
         self.paths.clear();
         self.usage.sealed = 0;

@@ -1,7 +1,7 @@
 //! Packet protection: the AEAD over header and payload, and the mask over the header (RFC 9001 §5).
 
 use crate::PathId;
-use crate::crypto::keys::{Suite, expand_label};
+use crate::crypto::keys::{Cipher, expand_label};
 use crate::error::Dropped;
 use crate::wire::header::HeaderLayout;
 use bytes::{Bytes, BytesMut};
@@ -54,8 +54,9 @@ pub struct SealKey {
 
 impl SealKey {
     /// The key derived from `secret` (RFC 9001 §5.1).
-    pub fn new(suite: Suite, secret: &[u8]) -> Self {
-        Self { packet: PacketKey::new(suite, secret), header: HeaderKey::new(suite, secret) }
+    pub fn new(cipher: impl Into<Cipher>, secret: &[u8]) -> Self {
+        let cipher = cipher.into();
+        Self { packet: PacketKey::new(cipher, secret), header: HeaderKey::new(cipher, secret) }
     }
 
     /// Seals the packet that starts at `start` and ends `packet`: encrypts its payload in place, appends the tag and
@@ -78,8 +79,9 @@ pub struct OpenKey {
 
 impl OpenKey {
     /// The key derived from `secret` (RFC 9001 §5.1).
-    pub fn new(suite: Suite, secret: &[u8]) -> Self {
-        Self { packet: PacketKey::new(suite, secret), header: HeaderKey::new(suite, secret) }
+    pub fn new(cipher: impl Into<Cipher>, secret: &[u8]) -> Self {
+        let cipher = cipher.into();
+        Self { packet: PacketKey::new(cipher, secret), header: HeaderKey::new(cipher, secret) }
     }
 
     /// Removes the mask from the header of `packet`, in place. `number_offset` counts from the start of `packet`.
@@ -109,12 +111,13 @@ pub(super) struct PacketKey {
 }
 
 impl PacketKey {
-    pub(super) fn new(suite: Suite, secret: &[u8]) -> Self {
+    pub(super) fn new(cipher: Cipher, secret: &[u8]) -> Self {
+        let suite = cipher.suite;
         let mut key = [0; 32];
         let key = key.get_mut(..suite.aead().key_len()).expect("AEAD keys have at most 32 bytes");
-        expand_label(suite.hkdf(), secret, b"quic key", key);
+        expand_label(suite.hkdf(), secret, cipher.key_label(), key);
         let mut iv = [0; 12];
-        expand_label(suite.hkdf(), secret, b"quic iv", &mut iv);
+        expand_label(suite.hkdf(), secret, cipher.iv_label(), &mut iv);
         let aead = UnboundKey::new(suite.aead(), key).expect("the key has the length of the algorithm");
         Self { aead: LessSafeKey::new(aead), iv }
     }
@@ -169,11 +172,12 @@ impl fmt::Debug for PacketKey {
 pub(super) struct HeaderKey(HeaderProtectionKey);
 
 impl HeaderKey {
-    pub(super) fn new(suite: Suite, secret: &[u8]) -> Self {
+    pub(super) fn new(cipher: Cipher, secret: &[u8]) -> Self {
+        let suite = cipher.suite;
         let algorithm = suite.header_protection();
         let mut key = [0; 32];
         let key = key.get_mut(..algorithm.key_len()).expect("header protection keys have at most 32 bytes");
-        expand_label(suite.hkdf(), secret, b"quic hp", key);
+        expand_label(suite.hkdf(), secret, cipher.header_label(), key);
         Self(HeaderProtectionKey::new(algorithm, key).expect("the key has the length of the algorithm"))
     }
 

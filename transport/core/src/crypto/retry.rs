@@ -74,6 +74,18 @@ mod tests {
     }
 
     #[test]
+    fn the_retry_of_version_2_verifies_in_version_2_alone() {
+        // RFC 9369 §A.4.
+        let retry = [
+            0xcf, 0x6b, 0x33, 0x43, 0xcf, 0x00, 0x08, 0xf0, 0x67, 0xa5, 0x50, 0x2a, 0x42, 0x62, 0xb5, 0x74,
+            0x6f, 0x6b, 0x65, 0x6e, 0xc8, 0x64, 0x6c, 0xe8, 0xbf, 0xe3, 0x39, 0x52, 0xd9, 0x55, 0x54, 0x36,
+            0x65, 0xdc, 0xc7, 0xb6,
+        ];
+        assert_eq!(verify(Version::V2, &original(), &retry), Ok(()));
+        assert_eq!(verify(Version::V1, &original(), &retry), Err(Dropped::Undecryptable));
+    }
+
+    #[test]
     fn a_retry_with_any_byte_changed_is_dropped() {
         for index in 0..RETRY.len() {
             let mut packet = RETRY;

@@ -63,6 +63,10 @@ impl Endpoint {
         let mut copy = datagram.bytes.clone();
         match next_packet(&mut copy, self.config.id_length)? {
             Incoming::Protected(packet) => {
+                if packet.version != Version::V1 {
+                    let ids = (packet.destination.as_slice(), packet.source.as_slice());
+                    return Err(self.on_unsupported_version(&datagram, packet.version, ids, now));
+                }
                 let PacketKind::Initial { token } = packet.kind else {
                     return Err(Dropped::UnknownConnection);
                 };
@@ -79,14 +83,25 @@ impl Endpoint {
                 self.judge(datagram, &initial, now)
             }
             Incoming::UnsupportedVersion { version, destination, source } => {
-                // RFC 9000 §6.1: nothing answers Version Negotiation.
-                if size >= MINIMUM_DATAGRAM && version != Version::NEGOTIATION {
-                    self.negotiate_version(&datagram, (&destination, &source), now);
-                }
-                Err(Dropped::UnsupportedVersion)
+                Err(self.on_unsupported_version(&datagram, version, (&destination, &source), now))
             }
             Incoming::Retry { .. } | Incoming::VersionNegotiation { .. } => Err(Dropped::Unexpected),
         }
+    }
+
+    /// Tells the sender of a packet of `version` which ones are supported, if it may be told.
+    fn on_unsupported_version(
+        &mut self,
+        datagram: &Datagram,
+        version: Version,
+        ids: (&[u8], &[u8]),
+        now: Instant,
+    ) -> Dropped {
+        // RFC 9000 §5.2.2, §6.1: large datagrams are answered, Version Negotiation never.
+        if datagram.bytes.len() >= MINIMUM_DATAGRAM && version != Version::NEGOTIATION {
+            self.negotiate_version(datagram, ids, now);
+        }
+        Dropped::UnsupportedVersion
     }
 
     /// Decides about a client that is not known yet.

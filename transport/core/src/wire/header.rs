@@ -148,6 +148,41 @@ pub enum LongKind {
     Handshake,
 }
 
+/// The packet types of long headers, which versions number differently.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum LongType {
+    Initial,
+    ZeroRtt,
+    Handshake,
+    Retry,
+}
+
+impl LongType {
+    /// Their place in the first byte.
+    const MASK: u8 = 0x30;
+
+    /// The types in the order of version 1 (RFC 9000 §17.2). In version 2 each number is one higher, and that of Retry
+    /// is 0 (RFC 9369 §3.2).
+    const ALL: [Self; 4] = [Self::Initial, Self::ZeroRtt, Self::Handshake, Self::Retry];
+
+    fn bits(self, version: Version) -> u8 {
+        let number = match self {
+            Self::Initial => 0,
+            Self::ZeroRtt => 1,
+            Self::Handshake => 2,
+            Self::Retry => 3,
+        };
+        let number = if version == Version::V2 { number + 1 } else { number };
+        number << 4 & Self::MASK
+    }
+
+    /// The type of a packet of `version` that starts with `first`.
+    fn of(first: u8, version: Version) -> Self {
+        let same = |kind: &Self| kind.bits(version) == first & Self::MASK;
+        Self::ALL.into_iter().find(same).unwrap_or(Self::Retry)
+    }
+}
+
 /// A long header to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LongHeader<'a> {

@@ -24,9 +24,56 @@ fn client_hello() -> Vec<u8> {
 #[test]
 fn the_secrets_are_those_of_the_rfc() {
     // RFC 9001 §A.1.
-    let (client, server) = initial_secrets(&client_destination());
+    let (client, server) = initial_secrets(Version::V1, &client_destination());
     assert_eq!(client.to_vec(), hex("c00cf151ca5be075ed0ebfb5c80323c42d6b7db67881289af4008f1f6c357aea"));
     assert_eq!(server.to_vec(), hex("3c199828fd139efd216c155ad844cc81fb82fa8d7446fa7d78be803acdda951b"));
+    // RFC 9369 §A.1.
+    let (client, server) = initial_secrets(Version::V2, &client_destination());
+    assert_eq!(client.to_vec(), hex("14ec9d6eb9fd7af83bf5a668bc17a7e283766aade7ecd0891f70f9ff7f4bf47b"));
+    assert_eq!(server.to_vec(), hex("0263db1782731bf4588e7e4d93b7463907cb8cd8200b5da55a8bd488eafc37c1"));
+}
+
+#[test]
+fn the_first_packet_of_a_client_of_version_2_is_that_of_the_rfc() {
+    // RFC 9369 §A.2.
+    let header = LongHeader {
+        kind: LongKind::Initial,
+        version: Version::V2,
+        destination: client_destination(),
+        source: ConnectionId::EMPTY,
+        token: &[],
+    };
+    let mut packet = Vec::new();
+    let layout = header.put(&mut packet, 2, 4);
+    packet.extend_from_slice(&client_hello());
+    packet.resize(1200 - 16, 0);
+    patch_length(&mut packet, &layout, 0, 16);
+    assert_eq!(packet[..22], hex("d36b3343cf088394c8f03e5157080000449e00000002"));
+    let (seal, _) = initial_keys(Version::V2, &client_destination(), Role::Client);
+    seal.seal(&mut packet, 0, &layout, PathId::ZERO, 2);
+    assert_eq!(packet[..32], hex("d76b3343cf088394c8f03e5157080000449ea0c95e82ffe67b6abcdb4298b485"));
+    assert_eq!(packet[1184..], hex("a18b2faa745b6fe189cf772a9f84cbfc"));
+}
+
+#[test]
+fn the_first_packet_of_a_server_of_version_2_is_that_of_the_rfc() {
+    // RFC 9369 §A.3.
+    let sealed = hex("dc6b3343cf0008f067a5502a4262b5004075d92faaf16f05d8a4398c47089698
+         baeea26b91eb761d9b89237bbf87263017915358230035f7fd3945d88965cf17
+         f9af6e16886c61bfc703106fbaf3cb4cfa52382dd16a393e42757507698075b2
+         c984c707f0a0812d8cd5a6881eaf21ceda98f4bd23f6fe1a3e2c43edd9ce7ca8
+         4bed8521e2e140");
+    let (_, open) = initial_keys(Version::V2, &client_destination(), Role::Client);
+    let mut packet = BytesMut::from(sealed.as_slice());
+    let header = open.unprotect(&mut packet, 18).unwrap();
+    assert_eq!((header.first, header.truncated, header.number_length), (0xd1, 1, 2));
+    let payload = open.open(packet, 20, PathId::ZERO, 1).unwrap();
+    assert_eq!(payload[..12], hex("02000000000600405a020000"));
+    // The keys of version 1 do not open it.
+    let (_, open) = initial_keys(Version::V1, &client_destination(), Role::Client);
+    let mut packet = BytesMut::from(sealed.as_slice());
+    let header = open.unprotect(&mut packet, 18).unwrap();
+    assert!(open.open(packet, 18 + header.number_length, PathId::ZERO, header.truncated.into()).is_err());
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::crypto::keys::Suite;
 use crate::crypto::vectors::hex;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::header::{KeyPhase, LongHeader, LongKind, ShortHeader, patch_length};

@@ -1,7 +1,8 @@
 //! Taking a datagram apart into packets (RFC 9000 §12.2).
 
 use super::{
-    FIXED, Incoming, LONG, MAX_VERSIONS, MIN_SHORT_PACKET, PROTECTED_PART, PacketKind, ProtectedPacket,
+    FIXED, Incoming, LONG, LongType, MAX_VERSIONS, MIN_SHORT_PACKET, PROTECTED_PART, PacketKind,
+    ProtectedPacket,
 };
 use crate::error::Dropped;
 use crate::wire::connection_id::ConnectionId;
@@ -13,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 ///
 /// `short_id_length` is the length of the connection IDs that this endpoint issues: short headers do not say. On
 /// error nothing is left of the datagram. The packet is [`Dropped::Malformed`] if its header ends early, a connection
-/// ID has more than 20 bytes in version 1, the fixed bit is 0, Length exceeds the datagram, or a Retry has no token.
+/// ID has more than 20 bytes in version 1 or 2, the fixed bit is 0, Length exceeds the datagram, or a Retry has no token.
 /// Checks that need keys or the connection, among them that a short packet is long enough for its sample, are not
 /// made here, so that a stateless reset can still be recognised in [`ProtectedPacket::bytes`].
 pub fn next_packet(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incoming, Dropped> {
@@ -54,14 +55,14 @@ fn split_packet(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incom
     if version == Version::NEGOTIATION {
         return version_negotiation(datagram.split().freeze());
     }
-    if version != Version::V1 {
+    if !version.is_known() {
         return unsupported_version(datagram.split().freeze());
     }
     if first & FIXED == 0 {
         return Err(Dropped::Malformed);
     }
-    match first & 0x30 {
-        0x30 => retry(datagram.split().freeze()),
+    match LongType::of(first, version) {
+        LongType::Retry => retry(datagram.split().freeze()),
         _ => split_long(datagram),
     }
 }
@@ -83,16 +84,16 @@ fn split_short(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incomi
     }))
 }
 
-/// Splits off an Initial, 0-RTT or Handshake packet of version 1 whose fixed bit was checked.
+/// Splits off an Initial, 0-RTT or Handshake packet of version 1 or 2 whose fixed bit was checked.
 fn split_long(datagram: &mut BytesMut) -> Result<Incoming, Dropped> {
     let mut reader = SliceReader::new(datagram);
     let first = reader.u8()?;
     let version = Version(reader.u32()?);
     let destination = short_prefixed_id(&mut reader)?;
     let source = short_prefixed_id(&mut reader)?;
-    let kind = match first & 0x30 {
-        0x00 => PacketKind::Initial { token: Bytes::copy_from_slice(reader.prefixed()?) },
-        0x10 => PacketKind::ZeroRtt,
+    let kind = match LongType::of(first, version) {
+        LongType::Initial => PacketKind::Initial { token: Bytes::copy_from_slice(reader.prefixed()?) },
+        LongType::ZeroRtt => PacketKind::ZeroRtt,
         _ => PacketKind::Handshake,
     };
     let length = usize::try_from(reader.varint()?).map_err(|_| Dropped::Malformed)?;

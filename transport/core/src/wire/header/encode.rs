@@ -1,6 +1,6 @@
 //! Writing headers.
 
-use super::{FIXED, HeaderLayout, KeyPhase, LONG, LongHeader, LongKind, ShortHeader};
+use super::{FIXED, HeaderLayout, KeyPhase, LONG, LongHeader, LongKind, LongType, ShortHeader};
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::version::Version;
 use crate::wire::{packet_number, varint};
@@ -14,11 +14,11 @@ impl LongHeader<'_> {
     pub fn put(&self, buf: &mut Vec<u8>, number: u64, number_length: usize) -> HeaderLayout {
         let number_length = number_length.clamp(1, 4);
         let kind = match self.kind {
-            LongKind::Initial => 0x00,
-            LongKind::ZeroRtt => 0x10,
-            LongKind::Handshake => 0x20,
+            LongKind::Initial => LongType::Initial,
+            LongKind::ZeroRtt => LongType::ZeroRtt,
+            LongKind::Handshake => LongType::Handshake,
         };
-        buf.push(LONG | FIXED | kind | (number_length - 1) as u8);
+        buf.push(LONG | FIXED | kind.bits(self.version) | (number_length - 1) as u8);
         buf.extend_from_slice(&self.version.0.to_be_bytes());
         put_connection_id(buf, &self.destination);
         put_connection_id(buf, &self.source);
@@ -116,8 +116,8 @@ pub fn put_retry_without_tag(
     source: &ConnectionId,
     token: &[u8],
 ) {
-    // The four unused bits are arbitrary; these are those of the example in RFC 9001 §A.4.
-    buf.push(LONG | FIXED | 0x3f);
+    // The four unused bits are arbitrary; these are those of the examples in RFC 9001 §A.4 and RFC 9369 §A.4.
+    buf.push(LONG | FIXED | LongType::Retry.bits(version) | 0x0f);
     buf.extend_from_slice(&version.0.to_be_bytes());
     put_connection_id(buf, destination);
     put_connection_id(buf, source);
