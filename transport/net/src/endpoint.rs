@@ -17,11 +17,12 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What an endpoint is made from.
 #[derive(Clone, Debug, Default)]
 pub struct EndpointOptions {
-    /// Limits.
+    /// Limits and keys. Unless `epoch` is set, it is the system's time.
     pub config: EndpointConfig,
     /// What connections of peers are made from; `None` accepts none.
     pub server: Option<ServerConfig>,
@@ -105,7 +106,12 @@ impl Endpoint {
         for local in &options.local {
             sockets.bind_permanent(local)?;
         }
-        let core = Core::new(options.config, options.server, seed);
+        let mut config = options.config;
+        if config.epoch.is_zero() {
+            // A clock from before 1970 only makes tokens of earlier runs useless.
+            config.epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        }
+        let core = Core::new(config, options.server, seed);
         let shared = Arc::new(Shared::new(core, sockets));
         tokio::spawn(Driver::new(shared.clone()));
         Ok(Self { presence: Arc::new(Presence { shared }) })
@@ -220,7 +226,7 @@ impl Endpoint {
         self.presence.shared.lock().core.handles().count()
     }
 
-    /// Datagrams that the protocol ignored.
+    /// What the protocol ignored, and said without a connection.
     pub fn stats(&self) -> EndpointStats {
         self.presence.shared.lock().core.stats().clone()
     }

@@ -38,7 +38,7 @@ pub use hvq_transport as transport;
 pub use hvq_transport::connection::{ConnectionStats, Multipath, PathEvent, PathStats, TransportConfig};
 pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
 pub use hvq_transport::crypto::session::{ClientTls, Identity, ServerTls, TlsConfigError, Verify};
-pub use hvq_transport::endpoint::{ClientConfig, EndpointConfig, ServerConfig};
+pub use hvq_transport::endpoint::{ClientConfig, EndpointConfig, EndpointStats, RetryPolicy, ServerConfig};
 pub use hvq_transport::scheduler::{Hints, Policy, Priority, Sharing};
 pub use hvq_transport::stream::{Direction, StreamId};
 pub use hvq_transport::wire::frame::Status;

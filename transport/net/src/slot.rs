@@ -247,7 +247,8 @@ impl Slot {
             Event::DatagramReceived => self.datagram_wakers.wake(),
             Event::Path(event) => self.on_path(event),
             Event::Closed(error) => self.end(error, core),
-            Event::Forgotten => {}
+            // The endpoint keeps tokens and presents them itself.
+            Event::NewToken(_) | Event::Forgotten => {}
         }
     }
 
