@@ -11,6 +11,7 @@ pub mod delivery;
 pub mod endpoint;
 pub mod error;
 pub mod handshake;
+mod hashing;
 pub mod path;
 pub mod ranges;
 pub mod recovery;

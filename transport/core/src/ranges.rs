@@ -106,7 +106,12 @@ impl Ranges {
 
     /// Whether `n` is in the set.
     pub fn contains(&self, n: u64) -> bool {
-        !self.overlapping(n, n).is_empty()
+        // Nearly always `n` is new, or of the largest range.
+        match self.ranges.back() {
+            None => false,
+            Some((first, last)) if n >= *first => n <= *last,
+            Some(_) => !self.overlapping(n, n).is_empty(),
+        }
     }
 
     /// The largest integer.

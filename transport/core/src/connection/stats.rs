@@ -67,6 +67,8 @@ pub struct ConnectionStats {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     frames: SmallVec<[FrameCounter; 12]>,
+    /// The counter used last: frames of one kind come in rows.
+    last: usize,
     /// Packets ignored.
     pub dropped: u64,
 }
@@ -85,11 +87,15 @@ impl Counters {
     }
 
     fn counter(&mut self, path: PathId, kind: &'static str) -> &mut FrameCounter {
-        let known = self.frames.iter().position(|counter| counter.path == path && counter.kind == kind);
-        let index = known.unwrap_or_else(|| {
+        let is_it = |counter: &FrameCounter| counter.path == path && counter.kind == kind;
+        if self.frames.get(self.last).is_some_and(is_it) {
+            return &mut self.frames[self.last];
+        }
+        let index = self.frames.iter().position(is_it).unwrap_or_else(|| {
             self.frames.push(FrameCounter { path, kind, sent: 0, sent_bytes: 0, received: 0 });
             self.frames.len() - 1
         });
+        self.last = index;
         &mut self.frames[index]
     }
 }

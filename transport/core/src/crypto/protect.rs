@@ -4,7 +4,7 @@ use crate::PathId;
 use crate::crypto::keys::{Cipher, expand_label};
 use crate::error::Dropped;
 use crate::wire::header::HeaderLayout;
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use ring::aead::quic::HeaderProtectionKey;
 use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey};
 use std::fmt;
@@ -147,18 +147,16 @@ impl PacketKey {
         path: PathId,
         number: u64,
     ) -> Result<Bytes, Dropped> {
-        if payload_offset > packet.len() {
-            return Err(Dropped::Malformed);
-        }
-        let mut payload = packet.split_off(payload_offset);
+        let (header, payload) = packet.split_at_mut_checked(payload_offset).ok_or(Dropped::Malformed)?;
         let nonce = Nonce::assume_unique_for_key(nonce(&self.iv, path, number));
         let length = self
             .aead
-            .open_in_place(nonce, Aad::from(&packet), &mut payload)
+            .open_in_place(nonce, Aad::from(header), payload)
             .map_err(|_| Dropped::Undecryptable)?
             .len();
-        payload.truncate(length);
-        Ok(payload.freeze())
+        packet.truncate(payload_offset + length);
+        packet.advance(payload_offset);
+        Ok(packet.freeze())
     }
 }
 

@@ -27,6 +27,7 @@ use crate::endpoint::gate::Gate;
 use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
+use crate::hashing::KeyedMap;
 use crate::time::{Deadline, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -77,7 +78,7 @@ struct Budgets {
 pub struct Endpoint {
     config: EndpointConfig,
     server: Option<ServerConfig>,
-    connections: HashMap<ConnectionHandle, Connection>,
+    connections: KeyedMap<ConnectionHandle, Connection>,
     router: Router,
     schedule: Schedule,
     outbox: VecDeque<Transmit>,
@@ -112,7 +113,7 @@ impl Endpoint {
             tokens: ReceivedTokens::default(),
             config,
             server,
-            connections: HashMap::new(),
+            connections: KeyedMap::default(),
             router: Router::default(),
             schedule: Schedule::default(),
             outbox: VecDeque::new(),

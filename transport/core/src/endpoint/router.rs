@@ -2,8 +2,8 @@
 
 use crate::connection::IdChanges;
 use crate::endpoint::ConnectionHandle;
+use crate::hashing::{KeyedMap, KeyedSet};
 use crate::wire::connection_id::ConnectionId;
-use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
 /// Connections of one remote address that are asked about a possible stateless reset at most.
@@ -12,11 +12,11 @@ const RESET_CANDIDATES: usize = 16;
 /// The tables of an endpoint. Peers choose some keys, so the hash is the keyed one of the standard library.
 #[derive(Debug, Default)]
 pub struct Router {
-    by_id: HashMap<ConnectionId, ConnectionHandle>,
-    ids: HashMap<ConnectionHandle, HashSet<ConnectionId>>,
-    by_remote: HashMap<SocketAddr, Vec<ConnectionHandle>>,
-    remotes: HashMap<ConnectionHandle, Vec<SocketAddr>>,
-    handshaking: HashSet<ConnectionHandle>,
+    by_id: KeyedMap<ConnectionId, ConnectionHandle>,
+    ids: KeyedMap<ConnectionHandle, KeyedSet<ConnectionId>>,
+    by_remote: KeyedMap<SocketAddr, Vec<ConnectionHandle>>,
+    remotes: KeyedMap<ConnectionHandle, Vec<SocketAddr>>,
+    handshaking: KeyedSet<ConnectionHandle>,
 }
 
 impl Router {

@@ -1,16 +1,17 @@
 //! Which connection is polled next: those that were touched, in turn, and those whose deadline passed.
 
 use crate::endpoint::ConnectionHandle;
+use crate::hashing::{KeyedMap, KeyedSet};
 use crate::time::{Deadline, Instant, TimerReason};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Ready connections and deadlines.
 #[derive(Debug, Default)]
 pub struct Schedule {
     ready: VecDeque<ConnectionHandle>,
-    is_ready: HashSet<ConnectionHandle>,
+    is_ready: KeyedSet<ConnectionHandle>,
     deadlines: BTreeMap<(Instant, ConnectionHandle), TimerReason>,
-    sleeping: HashMap<ConnectionHandle, Instant>,
+    sleeping: KeyedMap<ConnectionHandle, Instant>,
 }
 
 impl Schedule {

@@ -216,7 +216,8 @@ impl Sent {
             self.lost.take(&range, &mut outcome.spurious);
             self.resolve(&range, &mut outcome.packets);
         }
-        outcome.packets.sort_unstable_by_key(|packet| packet.number);
+        // Ranges come from the largest to the smallest, and so did the packets.
+        outcome.packets.reverse();
         let newest = outcome.packets.last().filter(|newest| newest.number == ack.largest);
         if let Some(newest) = newest
             && outcome.packets.iter().any(|packet| packet.class.is_ack_eliciting())
@@ -319,11 +320,12 @@ impl Sent {
         Ok(())
     }
 
+    /// Takes the packets of `range`, from the largest number to the smallest.
     fn resolve(&mut self, range: &RangeInclusive<u64>, packets: &mut Vec<SentPacket>) {
         let first = range.start().saturating_sub(self.base) as usize;
         let Some(last) = range.end().checked_sub(self.base) else { return };
         let last = (last as usize).min(self.slots.len().saturating_sub(1));
-        for index in first..=last {
+        for index in (first..=last).rev() {
             packets.extend(self.take(index));
         }
     }

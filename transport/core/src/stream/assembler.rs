@@ -1,7 +1,7 @@
 //! Puts data that arrives in any order back into order.
 
 use bytes::{Bytes, BytesMut};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Smaller pieces are copied: a slice would keep the whole datagram that it came in alive.
 const SMALL_PIECE: usize = 1024;
@@ -37,6 +37,25 @@ impl Chunk {
             Self::Copied(bytes) => bytes.split_to(length).freeze(),
         }
     }
+
+    /// Appends `piece` if both are copied and stay small; otherwise returns it.
+    fn join(&mut self, piece: Self) -> Option<Self> {
+        match (self, piece) {
+            (Self::Copied(joined), Self::Copied(piece)) if joined.len() + piece.len() <= JOINED_SIZE => {
+                joined.extend_from_slice(&piece);
+                None
+            }
+            (_, piece) => Some(piece),
+        }
+    }
+
+    fn of(piece: Bytes) -> Self {
+        if piece.len() >= SMALL_PIECE {
+            Self::Shared(piece)
+        } else {
+            Self::Copied(BytesMut::from(&piece[..]))
+        }
+    }
 }
 
 /// Received data that was not read yet. Of overlapping data the first to arrive wins.
@@ -44,11 +63,15 @@ impl Chunk {
 pub struct Assembler {
     /// Everything below was read.
     read: u64,
-    /// By offset; chunks do not overlap and none starts below `read`.
+    /// What can be read: all from `read` to `contiguous`, in order. Nearly all data passes only through here.
+    ready: VecDeque<Chunk>,
+    /// The first offset that did not arrive yet.
+    contiguous: u64,
+    /// What arrived behind a gap, by offset; chunks do not overlap, and all start above `contiguous`.
     chunks: BTreeMap<u64, Chunk>,
     /// Different bytes that ever arrived.
     total: u64,
-    /// Groups of chunks without a gap between them.
+    /// Groups of `chunks` without a gap between them.
     runs: usize,
 }
 
@@ -65,18 +88,20 @@ impl Assembler {
 
     /// Whether [`Self::read`] has something to return.
     pub fn is_readable(&self) -> bool {
-        self.chunks.first_key_value().is_some_and(|(&offset, _)| offset == self.read)
+        !self.ready.is_empty()
     }
 
     /// Groups of contiguous data that are held.
     pub fn runs(&self) -> usize {
-        self.runs
+        self.runs + usize::from(!self.ready.is_empty())
     }
 
     /// Forgets what is held and takes nothing more into account.
     pub fn clear(&mut self) {
         self.chunks = BTreeMap::new();
         self.runs = 0;
+        self.ready = VecDeque::new();
+        self.contiguous = self.read;
     }
 
     /// Takes `data` at `offset`, within a flow control window of `window` bytes.
@@ -84,9 +109,13 @@ impl Assembler {
     /// Memory stays below about twice the window: gaps are limited to one in 256 bytes of it (1024 at least), and small
     /// pieces are copied. `offset` plus the length must not exceed 2^62-1.
     pub fn insert(&mut self, offset: u64, data: Bytes, window: u64) -> Result<(), TooFragmented> {
-        let most = usize::try_from(window / BYTES_PER_RUN).unwrap_or(usize::MAX).max(MIN_RUNS);
         let end = offset + data.len() as u64;
-        let mut at = offset.max(self.read);
+        if offset == self.contiguous && self.chunks.is_empty() {
+            self.append(data);
+            return Ok(());
+        }
+        let most = usize::try_from(window / BYTES_PER_RUN).unwrap_or(usize::MAX).max(MIN_RUNS);
+        let mut at = offset.max(self.contiguous);
         if let Some((&start, chunk)) = self.chunks.range(..=at).next_back() {
             at = at.max(start + chunk.len() as u64);
         }
@@ -97,53 +126,80 @@ impl Assembler {
             let stop = end.min(next_start);
             if at < stop {
                 let piece = data.slice((at - offset) as usize..(stop - offset) as usize);
-                self.store(at, piece, next_start, most)?;
+                if at == self.contiguous {
+                    self.append(piece);
+                } else {
+                    self.store(at, piece, next_start, most)?;
+                }
             }
             at = next_end;
         }
+        self.absorb();
         Ok(())
     }
 
     /// At most `max` contiguous bytes, `None` if the next byte is not there yet.
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
-        let entry = self.chunks.first_entry().filter(|entry| *entry.key() == self.read)?;
-        let mut chunk = entry.remove();
+        let chunk = self.ready.front_mut()?;
         let bytes = chunk.split_to(max.min(chunk.len()));
-        self.read += bytes.len() as u64;
-        if chunk.len() > 0 {
-            self.chunks.insert(self.read, chunk);
-        } else if !self.is_readable() {
-            self.runs -= 1;
+        if chunk.len() == 0 {
+            self.ready.pop_front();
         }
+        self.read += bytes.len() as u64;
         Some(bytes)
     }
 
-    /// Stores a piece that overlaps nothing; the chunk after it starts at `next`.
+    /// Makes a piece readable that starts where the readable data ends.
+    fn append(&mut self, piece: Bytes) {
+        if piece.is_empty() {
+            return;
+        }
+        self.total += piece.len() as u64;
+        self.enqueue(Chunk::of(piece));
+    }
+
+    fn enqueue(&mut self, chunk: Chunk) {
+        self.contiguous += chunk.len() as u64;
+        let left = match self.ready.back_mut() {
+            Some(last) => last.join(chunk),
+            None => Some(chunk),
+        };
+        self.ready.extend(left);
+    }
+
+    /// Makes those chunks readable that no gap precedes any more.
+    fn absorb(&mut self) {
+        while let Some(first) = self.chunks.first_entry().filter(|first| *first.key() == self.contiguous) {
+            let chunk = first.remove();
+            self.enqueue(chunk);
+            if self.chunks.first_key_value().is_none_or(|(start, _)| *start != self.contiguous) {
+                self.runs -= 1;
+            }
+        }
+    }
+
+    /// Stores a piece behind a gap that overlaps nothing; the chunk after it starts at `next`.
     fn store(&mut self, at: u64, piece: Bytes, next: u64, most: usize) -> Result<(), TooFragmented> {
         let end = at + piece.len() as u64;
         let before = self.chunks.range_mut(..at).next_back();
         let before = before.filter(|(start, chunk)| *start + chunk.len() as u64 == at);
-        let touches_before = before.is_some();
         self.runs += 1;
-        self.runs -= usize::from(touches_before) + usize::from(next == end);
+        self.runs -= usize::from(before.is_some()) + usize::from(next == end);
         self.total += piece.len() as u64;
-        if self.runs > most && at != self.read {
+        if self.runs > most {
             return Err(TooFragmented);
         }
-        if piece.len() >= SMALL_PIECE {
-            self.chunks.insert(at, Chunk::Shared(piece));
-            return Ok(());
-        }
-        let mut start = at;
-        match before {
-            Some((&before_start, Chunk::Copied(joined))) if joined.len() + piece.len() <= JOINED_SIZE => {
-                joined.extend_from_slice(&piece);
-                start = before_start;
+        let (start, left) = match before {
+            Some((&start, chunk)) => (start, chunk.join(Chunk::of(piece))),
+            None => (at, Some(Chunk::of(piece))),
+        };
+        let start = match left {
+            Some(chunk) => {
+                self.chunks.insert(at, chunk);
+                at
             }
-            _ => {
-                self.chunks.insert(at, Chunk::Copied(BytesMut::from(&piece[..])));
-            }
-        }
+            None => start,
+        };
         if next == end {
             self.join(start, end);
         }
@@ -152,17 +208,13 @@ impl Assembler {
 
     /// Joins the copied chunk at `start` with the one behind it at `next`, if that is copied too and both are small.
     fn join(&mut self, start: u64, next: u64) {
-        let length = |chunk: Option<&Chunk>| match chunk {
-            Some(Chunk::Copied(bytes)) => bytes.len(),
-            _ => JOINED_SIZE + 1,
+        let Some(second) = self.chunks.remove(&next) else { return };
+        let left = match self.chunks.get_mut(&start) {
+            Some(first) => first.join(second),
+            None => Some(second),
         };
-        if length(self.chunks.get(&start)) + length(self.chunks.get(&next)) > JOINED_SIZE {
-            return;
-        }
-        if let Some(Chunk::Copied(second)) = self.chunks.remove(&next)
-            && let Some(Chunk::Copied(first)) = self.chunks.get_mut(&start)
-        {
-            first.extend_from_slice(&second);
+        if let Some(second) = left {
+            self.chunks.insert(next, second);
         }
     }
 }

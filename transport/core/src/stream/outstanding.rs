@@ -67,6 +67,10 @@ impl Outstanding {
         }
         self.again.clear(range.clone());
         self.rescued.clear(range.clone());
+        if range.start == self.acknowledged_to && self.acknowledged.is_empty() {
+            self.acknowledged_to = range.end;
+            return;
+        }
         self.acknowledged.set(range, ());
         if let Some((first, ())) = self.acknowledged.first()
             && first.start <= self.acknowledged_to

@@ -1,18 +1,28 @@
 //! Values over disjoint half-open ranges of offsets.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::ops::Range;
 
+/// A range that has one value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Entry<T> {
+    start: u64,
+    end: u64,
+    value: T,
+}
+
 /// A map from offsets to values, stored as ranges: adjacent ranges with equal values are one.
+///
+/// Nearly always there are none or a few, and they change at the front or the back: a flat queue is faster than a tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RangeMap<T> {
-    /// Start to end and value; ranges are not empty and do not overlap.
-    ranges: BTreeMap<u64, (u64, T)>,
+    /// Ascending; ranges are not empty and do not overlap.
+    ranges: VecDeque<Entry<T>>,
 }
 
 impl<T> Default for RangeMap<T> {
     fn default() -> Self {
-        Self { ranges: BTreeMap::new() }
+        Self { ranges: VecDeque::new() }
     }
 }
 
@@ -29,7 +39,7 @@ impl<T: Copy + PartialEq> RangeMap<T> {
 
     /// The range with the smallest offsets.
     pub fn first(&self) -> Option<(Range<u64>, T)> {
-        self.ranges.first_key_value().map(|(&start, &(end, value))| (start..end, value))
+        self.ranges.front().map(|entry| (entry.start..entry.end, entry.value))
     }
 
     /// Gives every offset in `range` this value, in place of what it had.
@@ -38,20 +48,24 @@ impl<T: Copy + PartialEq> RangeMap<T> {
             return;
         }
         self.clear(range.clone());
-        let Range { mut start, mut end } = range;
-        if let Some((&before, &(before_end, before_value))) = self.ranges.range(..start).next_back()
-            && before_end == start
-            && before_value == value
-        {
-            start = before;
+        let at = self.first_behind(range.start);
+        let joins_before = at
+            .checked_sub(1)
+            .and_then(|before| self.ranges.get(before))
+            .is_some_and(|before| before.end == range.start && before.value == value);
+        let joins_after =
+            self.ranges.get(at).is_some_and(|after| after.start == range.end && after.value == value);
+        match (joins_before, joins_after) {
+            (true, true) => {
+                let after = self.ranges.remove(at).map_or(range.end, |after| after.end);
+                self.ranges[at - 1].end = after;
+            }
+            (true, false) => self.ranges[at - 1].end = range.end,
+            (false, true) => self.ranges[at].start = range.start,
+            (false, false) => {
+                self.ranges.insert(at, Entry { start: range.start, end: range.end, value });
+            }
         }
-        if let Some(&(after_end, after_value)) = self.ranges.get(&end)
-            && after_value == value
-        {
-            self.ranges.remove(&end);
-            end = after_end;
-        }
-        self.ranges.insert(start, (end, value));
     }
 
     /// Takes the values of all offsets in `range` away.
@@ -59,42 +73,51 @@ impl<T: Copy + PartialEq> RangeMap<T> {
         if range.is_empty() {
             return;
         }
-        if let Some((&start, &(end, value))) = self.ranges.range(..range.start).next_back()
-            && end > range.start
-        {
-            self.ranges.insert(start, (range.start, value));
-            if end > range.end {
-                self.ranges.insert(range.end, (end, value));
+        let mut from = self.first_behind(range.start);
+        let Some(first) = self.ranges.get_mut(from).filter(|first| first.start < range.end) else { return };
+        if first.start < range.start {
+            let rest = Entry { start: range.end, ..*first };
+            first.end = range.start;
+            from += 1;
+            if rest.start < rest.end {
+                return self.ranges.insert(from, rest);
             }
         }
-        while let Some((&start, &(end, value))) = self.ranges.range(range.clone()).next() {
-            self.ranges.remove(&start);
-            if end > range.end {
-                self.ranges.insert(range.end, (end, value));
-            }
+        let to = from + self.ranges.range(from..).take_while(|entry| entry.end <= range.end).count();
+        if let Some(last) = self.ranges.get_mut(to) {
+            last.start = last.start.max(range.end);
         }
+        self.ranges.drain(from..to);
     }
 
     /// `range` cut into the longest pieces that have one value, or none, in ascending order.
     pub fn pieces(&self, range: Range<u64>) -> Vec<(Range<u64>, Option<T>)> {
         let mut pieces = Vec::new();
         let mut at = range.start;
-        let first = self.ranges.range(..=range.start).next_back().map_or(range.start, |(&start, _)| start);
-        for (&start, &(end, value)) in self.ranges.range(first..range.end.max(first)) {
-            let (from, to) = (start.max(range.start), end.min(range.end));
+        for entry in self.ranges.range(self.first_behind(range.start)..) {
+            let (from, to) = (entry.start.max(range.start), entry.end.min(range.end));
             if from >= to {
-                continue;
+                break;
             }
             if at < from {
                 pieces.push((at..from, None));
             }
-            pieces.push((from..to, Some(value)));
+            pieces.push((from..to, Some(entry.value)));
             at = to;
         }
         if at < range.end {
             pieces.push((at..range.end, None));
         }
         pieces
+    }
+
+    /// The index of the first range that ends behind `offset`.
+    fn first_behind(&self, offset: u64) -> usize {
+        match self.ranges.front() {
+            None => 0,
+            Some(first) if first.end > offset => 0,
+            Some(_) => self.ranges.partition_point(|entry| entry.end <= offset),
+        }
     }
 }
 

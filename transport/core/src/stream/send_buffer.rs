@@ -14,6 +14,8 @@ const TAIL_SIZE: usize = 16 * 1024;
 pub struct SendBuffer {
     /// Chunks with the offset of their first byte, contiguous.
     chunks: VecDeque<(u64, Bytes)>,
+    /// The chunk that was sliced last: the next slice nearly always begins there or in the one behind it.
+    last: usize,
     /// Small writes after the last chunk.
     tail: BytesMut,
     /// Everything below is acknowledged.
@@ -62,7 +64,8 @@ impl SendBuffer {
             self.freeze_tail();
         }
         let length = (range.end - range.start) as usize;
-        let first = self.chunks.partition_point(|(start, _)| *start <= range.start).saturating_sub(1);
+        let first = self.chunk_at(range.start);
+        self.last = first;
         let mut chunks = self.chunks.range(first..);
         let Some((start, chunk)) = chunks.next() else { return Bytes::new() };
         let skip = (range.start - start) as usize;
@@ -81,6 +84,19 @@ impl SendBuffer {
         joined.freeze()
     }
 
+    /// The index of the chunk that holds `offset`.
+    fn chunk_at(&self, offset: u64) -> usize {
+        let holds = |index: &usize| {
+            self.chunks
+                .get(*index)
+                .is_some_and(|(start, chunk)| (*start..*start + chunk.len() as u64).contains(&offset))
+        };
+        [self.last, self.last + 1]
+            .into_iter()
+            .find(holds)
+            .unwrap_or_else(|| self.chunks.partition_point(|(start, _)| *start <= offset).saturating_sub(1))
+    }
+
     /// Forgets everything below `to`.
     pub fn release(&mut self, to: u64) {
         self.start = self.start.max(to.min(self.end));
@@ -88,6 +104,7 @@ impl SendBuffer {
             && start + chunk.len() as u64 <= self.start
         {
             self.chunks.pop_front();
+            self.last = self.last.saturating_sub(1);
         }
         if self.start == self.end {
             // An idle stream keeps no memory.

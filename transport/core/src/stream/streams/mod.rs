@@ -22,12 +22,13 @@ use super::priority::{Agenda, AgendaKey};
 use super::receive::ReceiveHalf;
 use super::send::SendHalf;
 use crate::connection::Role;
+use crate::hashing::KeyedMap;
 use crate::wire::transport_parameters::TransportParameters;
 use control::Control;
 use counters::{LocalStreams, PerDirection, RemoteStreams};
 use events::Events;
 use limits::PeerLimits;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// What RFC 9002 §6.2.2 assumes about a network that was not measured.
@@ -58,7 +59,7 @@ pub struct Streams {
     limits: StreamLimits,
     peer: PeerLimits,
     /// Keyed by a hash that the peer cannot predict.
-    map: HashMap<StreamId, Stream>,
+    map: KeyedMap<StreamId, Stream>,
     local: PerDirection<LocalStreams>,
     remote: PerDirection<RemoteStreams>,
     credit: SendCredit,
@@ -78,7 +79,7 @@ impl Streams {
         Self {
             role,
             peer: PeerLimits::default(),
-            map: HashMap::new(),
+            map: KeyedMap::default(),
             local: PerDirection::default(),
             remote: PerDirection {
                 bidirectional: RemoteStreams::new(local.max_streams_bidi),

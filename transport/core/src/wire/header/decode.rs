@@ -80,7 +80,8 @@ fn split_short(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incomi
         destination,
         source: ConnectionId::EMPTY,
         number_offset: 1 + destination.len(),
-        bytes: datagram.split(),
+        // All of it, without making it shared.
+        bytes: std::mem::take(datagram),
     }))
 }
 
