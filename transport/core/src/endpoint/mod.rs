@@ -31,7 +31,7 @@ use crate::hashing::KeyedMap;
 use crate::time::{Deadline, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 
 /// Names a connection of an endpoint. Never used twice by the same endpoint.
