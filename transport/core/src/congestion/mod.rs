@@ -3,10 +3,20 @@
 //! A controller belongs to one route and sees one path. It takes samples and answers with a window in bytes; it reads
 //! no clock and no packet.
 
+pub mod balia;
+pub mod copa;
+pub mod coupled;
 pub mod cubic;
 pub mod hystart;
+pub mod lia;
 pub mod new_reno;
+pub mod olia;
+mod queueing;
+pub mod vegas;
+pub mod vivace;
 
+#[cfg(test)]
+mod sharing;
 #[cfg(test)]
 mod simulation;
 
@@ -14,6 +24,7 @@ use crate::recovery::persistent::Persistence;
 use crate::recovery::rate::RateSample;
 use crate::time::Instant;
 use crate::{Bandwidth, PathId};
+use coupled::Flow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -138,6 +149,15 @@ pub trait Controller: Send + fmt::Debug {
     /// A loss was no loss.
     fn on_spurious(&mut self, _sample: &SpuriousSample) {}
 
+    /// What its siblings, the other coupled controllers of the connection, may know; `None` if it is not coupled or has
+    /// nothing to show yet.
+    fn flow(&self) -> Option<Flow> {
+        None
+    }
+
+    /// What the siblings show, before every sample, if [`flow`](Self::flow) shows something.
+    fn on_siblings(&mut self, _flows: &[Flow]) {}
+
     /// Bytes that may be in flight; never below two datagrams (RFC 9002 §7.2).
     fn window(&self) -> usize;
 
@@ -173,17 +193,44 @@ pub enum Algorithm {
     /// RFC 9438.
     #[default]
     Cubic,
+    /// Brakmo and Peterson 1994.
+    Vegas,
+    /// Arun and Balakrishnan 2018.
+    Copa,
+    /// Dong et al. 2018.
+    Vivace,
+    /// RFC 6356, coupled.
+    Lia,
+    /// Khalili et al. 2012, coupled.
+    Olia,
+    /// Peng et al. 2016, coupled.
+    Balia,
 }
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::NewReno, Self::Cubic];
+    pub const ALL: [Self; 8] = [
+        Self::NewReno,
+        Self::Cubic,
+        Self::Vegas,
+        Self::Copa,
+        Self::Vivace,
+        Self::Lia,
+        Self::Olia,
+        Self::Balia,
+    ];
 
     /// A controller in its initial state for datagrams of `datagram_size` bytes.
     pub fn build(self, datagram_size: usize) -> Box<dyn Controller> {
         match self {
             Self::NewReno => Box::new(new_reno::NewReno::new(datagram_size)),
             Self::Cubic => Box::new(cubic::Cubic::new(datagram_size)),
+            Self::Vegas => Box::new(vegas::Vegas::new(datagram_size)),
+            Self::Copa => Box::new(copa::Copa::new(datagram_size)),
+            Self::Vivace => Box::new(vivace::Vivace::new(datagram_size)),
+            Self::Lia => Box::new(lia::LiaController::new(datagram_size)),
+            Self::Olia => Box::new(olia::OliaController::new(datagram_size)),
+            Self::Balia => Box::new(balia::BaliaController::new(datagram_size)),
         }
     }
 
@@ -192,6 +239,12 @@ impl Algorithm {
         match self {
             Self::NewReno => "newreno",
             Self::Cubic => "cubic",
+            Self::Vegas => "vegas",
+            Self::Copa => "copa",
+            Self::Vivace => "vivace",
+            Self::Lia => "lia",
+            Self::Olia => "olia",
+            Self::Balia => "balia",
         }
     }
 }
@@ -204,19 +257,26 @@ impl fmt::Display for Algorithm {
 
 /// No controller has this name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("unknown congestion control algorithm {0:?}: newreno or cubic")]
+#[error("unknown congestion control algorithm {0:?}: choose from {names}", names = names())]
 pub struct UnknownAlgorithm(pub String);
+
+/// All names, separated by commas.
+fn names() -> String {
+    Algorithm::ALL.map(Algorithm::name).join(", ")
+}
 
 impl FromStr for Algorithm {
     type Err = UnknownAlgorithm;
 
     /// Takes the names as [`Display`](fmt::Display) writes them, also `reno` and `new-reno`, in any case.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name.to_ascii_lowercase().as_str() {
-            "newreno" | "new-reno" | "reno" => Ok(Self::NewReno),
-            "cubic" => Ok(Self::Cubic),
-            _ => Err(UnknownAlgorithm(name.to_owned())),
-        }
+        let lower = name.to_ascii_lowercase();
+        let known = match lower.as_str() {
+            "new-reno" | "reno" => "newreno",
+            other => other,
+        };
+        let found = Self::ALL.into_iter().find(|algorithm| algorithm.name() == known);
+        found.ok_or_else(|| UnknownAlgorithm(name.to_owned()))
     }
 }
 
@@ -241,9 +301,43 @@ fn slow_start_rate(window: usize, smoothed_rtt: Option<Duration>) -> Option<Band
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// `ms` after the start.
+    pub(crate) const fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    /// A datagram of 1200 bytes is acknowledged at `now`, 50 ms after it left, over its own path.
+    pub(crate) fn sample(now: Instant) -> Sample {
+        let rtt = Duration::from_millis(50);
+        Sample {
+            now,
+            data_path: PathId::ZERO,
+            acknowledged_over: PathId::ZERO,
+            bytes: 1200,
+            sent_at: Instant::ZERO + now.since(Instant::ZERO).saturating_sub(rtt),
+            rtt: Some(rtt),
+            min_rtt: rtt,
+            smoothed_rtt: rtt,
+            delivery_rate: None,
+            in_flight: 0,
+            app_limited: false,
+        }
+    }
+
+    /// `bytes` that left at `sent` ms are declared lost at `now` ms.
+    pub(crate) fn lost(sent: u64, now: u64, bytes: usize) -> LossSample {
+        let (now, largest_sent_at) = (at(now), at(sent));
+        LossSample { now, bytes, largest_sent_at, persistent: Persistence::Passing, in_flight: 0 }
+    }
+
+    /// A mark of a packet that left at `sent` ms is reported at `now` ms.
+    pub(crate) fn marked(sent: u64, now: u64) -> MarkSample {
+        MarkSample { now: at(now), sent_at: at(sent) }
+    }
 
     #[test]
     fn the_initial_window_is_that_of_the_rfc() {
@@ -345,6 +439,9 @@ mod tests {
             for algorithm in Algorithm::ALL {
                 let mut controller = algorithm.build(1200);
                 for &(kind, now, bytes, time) in &events {
+                    let rtt = Duration::from_nanos(time);
+                    let sibling = Flow { path: PathId(1), window: bytes as f64, rtt, between_losses: now };
+                    controller.on_siblings(&[sibling]);
                     let size = if kind >= 6 { bytes % 65_536 } else { 0 };
                     feed(controller.as_mut(), kind, Instant::from_nanos(now), bytes, time);
                     prop_assert!(controller.window() >= minimum_window(size));

@@ -8,7 +8,7 @@
 
 use super::cubic::Cubic;
 use super::new_reno::NewReno;
-use super::{Controller, LossSample, LostPacket, Sample, Sending};
+use super::{Algorithm, Controller, LossSample, LostPacket, Sample, Sending};
 use crate::recovery::Ecn;
 use crate::recovery::delay::PathRtts;
 use crate::recovery::pacing::Pacer;
@@ -23,35 +23,51 @@ use crate::space::received::AckEliciting;
 use crate::time::Instant;
 use crate::wire::frame::{Ack, Frame};
 use crate::{Bandwidth, PathId};
-use rand::SeedableRng;
+use rand::{Rng, SeedableRng};
 use rand::rngs::StdRng;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-const DATAGRAM: usize = 1200;
+pub(super) const DATAGRAM: usize = 1200;
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
-struct Link {
+pub(super) struct Link {
     rate: Bandwidth,
-    delay: Duration,
+    pub(super) delay: Duration,
     queue: usize,
-    free_at: Instant,
+    pub(super) free_at: Instant,
     dropped: u64,
+    /// The sum of the waiting times of the datagrams that entered, and their number.
+    waited: (Duration, u32),
 }
 
 impl Link {
-    fn new(mbit: u64, delay: u64, queue: usize) -> Self {
+    pub(super) fn new(mbit: u64, delay: u64, queue: usize) -> Self {
         let delay = Duration::from_millis(delay);
-        Self { rate: Bandwidth::from_mbit(mbit), delay, queue, free_at: Instant::ZERO, dropped: 0 }
+        Self {
+            rate: Bandwidth::from_mbit(mbit),
+            delay,
+            queue,
+            free_at: Instant::ZERO,
+            dropped: 0,
+            waited: (Duration::ZERO, 0),
+        }
+    }
+
+    /// How long a datagram waited on average since the last call.
+    fn mean_wait(&mut self) -> Duration {
+        let (sum, count) = std::mem::take(&mut self.waited);
+        sum / count.max(1)
     }
 
     /// When a datagram that enters at `now` arrives, if the queue has room for it.
-    fn enter(&mut self, now: Instant) -> Option<Instant> {
+    pub(super) fn enter(&mut self, now: Instant) -> Option<Instant> {
         let one = self.rate.transmission_time(DATAGRAM);
         if self.free_at.since(now) > one * self.queue as u32 {
             self.dropped += 1;
             return None;
         }
+        self.waited = (self.waited.0 + self.free_at.since(now), self.waited.1 + 1);
         self.free_at = self.free_at.max(now) + one;
         Some(self.free_at + self.delay / 2)
     }
@@ -68,7 +84,10 @@ struct Simulation {
     pto: Pto,
     persistent: PersistentCongestion,
     data: VecDeque<(Instant, u64)>,
-    acks: VecDeque<(Instant, Ack)>,
+    acks: VecDeque<(Instant, PathId, Ack)>,
+    /// The delays of the paths that return acknowledgements; by turns, one for each of these periods, or by dice if zero.
+    returns: Vec<Duration>,
+    period: Duration,
     rng: StdRng,
     delivered: u64,
     reductions: u64,
@@ -77,6 +96,8 @@ struct Simulation {
 impl Simulation {
     fn new(link: Link, controller: Box<dyn Controller>) -> Self {
         Self {
+            returns: vec![link.delay / 2],
+            period: Duration::from_secs(1),
             link,
             controller,
             near: Space::default(),
@@ -92,6 +113,13 @@ impl Simulation {
             delivered: 0,
             reductions: 0,
         }
+    }
+
+    /// Acknowledgements return over another path for every other `period`, with a one-way delay of `delay` ms.
+    fn returning_by_turns(mut self, delay: u64, period: Duration) -> Self {
+        self.returns.push(Duration::from_millis(delay));
+        self.period = period;
+        self
     }
 
     /// Runs from `from` to `to`; returns the share of the link's capacity that was delivered.
@@ -117,8 +145,8 @@ impl Simulation {
             self.acknowledge(now);
         }
         self.acknowledge(now);
-        while let Some((_, ack)) = self.acks.pop_front_if(|(at, _)| *at <= now) {
-            self.on_ack(&ack, now);
+        while let Some((_, over, ack)) = self.acks.pop_front_if(|(at, ..)| *at <= now) {
+            self.on_ack(over, &ack, now);
         }
         if self.near.sent.loss_time().is_some_and(|at| at <= now) {
             self.detect_lost(now);
@@ -134,7 +162,7 @@ impl Simulation {
 
     fn next_event(&self, now: Instant) -> Instant {
         let paced = self.may_send().then(|| self.pacer.ready_at(DATAGRAM, now));
-        let arrivals = [self.data.front().map(|(at, _)| *at), self.acks.front().map(|(at, _)| *at)];
+        let arrivals = [self.data.front().map(|(at, _)| *at), self.acks.front().map(|(at, ..)| *at)];
         let timers = [self.far.received.ack_deadline(), self.near.sent.loss_time(), self.probe_at(), paced];
         arrivals.into_iter().chain(timers).flatten().min().expect("the sender never rests")
     }
@@ -168,32 +196,37 @@ impl Simulation {
                 panic!("an acknowledgement was due");
             };
             self.far.received.on_ack_acknowledged(ack.largest.saturating_sub(5000));
-            self.acks.push_back((now + self.link.delay / 2, ack));
+            let turn = now.since(Instant::ZERO).as_nanos().checked_div(self.period.as_nanos());
+            let turn = turn.unwrap_or_else(|| self.rng.random_range(0..2));
+            let over = (turn % self.returns.len() as u128) as usize;
+            let at = now + self.returns[over];
+            // A faster path overtakes a slower one.
+            let index = self.acks.partition_point(|(other, ..)| *other <= at);
+            self.acks.insert(index, (at, PathId(over as u32), ack));
         }
     }
 
-    fn on_ack(&mut self, ack: &Ack, now: Instant) {
+    fn on_ack(&mut self, over: PathId, ack: &Ack, now: Instant) {
         let outcome = self.near.sent.on_ack(ack, now).expect("an honest receiver");
         assert!(outcome.spurious.is_empty(), "nothing is reordered here");
-        let path = PathId::ZERO;
         if let Some(rtt) = outcome.rtt_sample {
-            self.rtts.sample(path, rtt, ack_delay(ack.delay, 3, MAX_ACK_DELAY), now);
+            self.rtts.sample(over, rtt, ack_delay(ack.delay, 3, MAX_ACK_DELAY), now);
             self.persistent.on_rtt_sample(now);
         }
         if let Some(sent_at) = outcome.largest_sent_at() {
             self.pto.reset();
-            let min_rtt = self.rtts.min_for(path);
-            let arrival = Arrival { now, over: path, rtts: &self.rtts };
+            let min_rtt = self.rtts.min_for(over);
+            let arrival = Arrival { now, over, rtts: &self.rtts };
             let delivery = self.rate.on_acknowledged(arrival, &outcome.packets);
             self.controller.on_acknowledged(&Sample {
                 now,
-                data_path: path,
-                acknowledged_over: path,
+                data_path: PathId::ZERO,
+                acknowledged_over: over,
                 bytes: outcome.bytes(),
                 sent_at,
                 rtt: outcome.rtt_sample,
                 min_rtt: min_rtt.unwrap_or_default(),
-                smoothed_rtt: self.rtts.for_timers().smoothed(),
+                smoothed_rtt: self.smoothed_rtt(),
                 delivery_rate: delivery.and_then(|sample| sample.rate),
                 delivery,
                 in_flight: self.near.sent.in_flight(),
@@ -204,8 +237,13 @@ impl Simulation {
             self.rate.on_app_limited(self.near.sent.in_flight());
         }
         self.detect_lost(now);
-        let (window, smoothed) = (self.controller.window(), self.rtts.for_timers().smoothed());
+        let (window, smoothed) = (self.controller.window(), self.smoothed_rtt());
         self.pacer.set_rate(self.controller.pacing_rate(), window, smoothed, now);
+    }
+
+    /// Of the return path that answers fastest, as connections take it.
+    fn smoothed_rtt(&self) -> Duration {
+        self.rtts.best().map_or(Duration::from_millis(333), |(_, rtt)| rtt.smoothed())
     }
 
     fn detect_lost(&mut self, now: Instant) {
@@ -290,4 +328,50 @@ fn a_slow_channel_with_a_short_delay_is_filled() {
     let mut simulation = Simulation::new(Link::new(2, 5, 50), Box::new(Cubic::new(DATAGRAM)));
     let share = simulation.seconds(0, 30);
     assert!(share > 0.96, "only {share} of the capacity");
+}
+
+/// What one controller makes of 60 Mbit/s and 50 ms: the share of the capacity and the mean wait in the queue, both
+/// after five seconds.
+fn long_run(algorithm: Algorithm, prepare: impl Fn(Simulation) -> Simulation) -> (f64, Duration) {
+    let mut simulation = prepare(Simulation::new(Link::new(60, 50, 800), algorithm.build(DATAGRAM)));
+    simulation.seconds(0, 5);
+    simulation.link.mean_wait();
+    let share = simulation.seconds(5, 25);
+    (share, simulation.link.mean_wait())
+}
+
+const DELAY_BASED: [Algorithm; 3] = [Algorithm::Vegas, Algorithm::Copa, Algorithm::Vivace];
+
+#[test]
+fn controllers_by_delay_fill_the_link_with_a_short_queue() {
+    let (_, of_cubic) = long_run(Algorithm::Cubic, |simulation| simulation);
+    for algorithm in DELAY_BASED {
+        let (share, wait) = long_run(algorithm, |simulation| simulation);
+        println!("{algorithm}: {share:.3} of the capacity, {wait:?} in the queue, cubic {of_cubic:?}");
+        assert!(share >= 0.9, "{algorithm}: {share} of the capacity");
+        assert!(wait * 4 < of_cubic, "{algorithm}: {wait:?} in the queue, with CUBIC {of_cubic:?}");
+    }
+}
+
+#[test]
+fn acknowledgements_that_change_their_path_are_no_congestion() {
+    // A second return path of 2 ms: round trips of 27 and 50 ms.
+    for period in [0, 37, 3000].map(Duration::from_millis) {
+        for algorithm in DELAY_BASED {
+            let (share, wait) = long_run(algorithm, |simulation| simulation.returning_by_turns(2, period));
+            println!(
+                "{algorithm}, by turns of {period:?}: {share:.3} of the capacity, {wait:?} in the queue"
+            );
+            assert!(share >= 0.88, "{algorithm}: {share} of the capacity by turns of {period:?}");
+            assert!(wait < Duration::from_millis(8), "{algorithm}: {wait:?} by turns of {period:?}");
+        }
+    }
+}
+
+#[test]
+fn coupled_controllers_fill_a_link_alone() {
+    for algorithm in [Algorithm::Lia, Algorithm::Olia, Algorithm::Balia] {
+        let (share, _) = long_run(algorithm, |simulation| simulation);
+        assert!(share >= 0.9, "{algorithm}: {share} of the capacity");
+    }
 }

@@ -1,0 +1,281 @@
+//! Copa (Arun and Balakrishnan, NSDI 2018): the window moves towards the rate of one datagram per δ times the queueing
+//! delay.
+//!
+//! Queueing delays are measured per return path (see [`queueing`](super::queueing)), with the smallest round-trip time over
+//! each in the last ten seconds as RTTmin. Three things are added. Congestion marks halve the window once a round trip
+//! (RFC 9002 §7.1), as does a loss in slow start. In the default mode, in which the paper takes no notice of losses, more
+//! than a tenth of the window lost in a round trip halves it too: a queue of less than two datagrams shows no delay.
+
+use super::queueing::{Round, Rounds};
+use super::{Controller, LossSample, MarkSample, Sample, initial_window, minimum_window};
+use crate::Bandwidth;
+use crate::recovery::persistent::Persistence;
+use crate::time::Instant;
+use bases::{Bases, Standing};
+use std::time::Duration;
+
+mod bases;
+
+/// 1/δ of the default mode: datagrams that the flow wants in the queue (§2.2).
+const DATAGRAMS: f64 = 2.0;
+/// Round trips in which the queue must have been nearly empty once, or another flow fills it (§2.2).
+const DETECTION_ROUNDS: usize = 5;
+/// "Nearly empty" is less than this share of the largest queueing delay seen (§2.2).
+const NEARLY_EMPTY: f64 = 0.1;
+/// Round trips in one direction before the velocity doubles (§2.1).
+const STEADY_ROUNDS: u32 = 3;
+/// The share of the window whose loss within a round trip counts in the default mode.
+const LOST_SHARE: f64 = 0.1;
+/// Windows do not grow beyond this.
+const LARGEST_WINDOW: f64 = (1u64 << 48) as f64;
+
+/// Where the window goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Heading {
+    Up,
+    Down,
+}
+
+/// Who else seems to be at the bottleneck.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Mode {
+    /// Flows that keep the queue short.
+    Default,
+    /// A flow that fills it: this one is a little like it, with `datagrams` (1/δ) growing by one each round trip and
+    /// halving with each loss.
+    Competitive {
+        /// 1/δ.
+        datagrams: f64,
+    },
+}
+
+/// The controller of Arun and Balakrishnan.
+#[derive(Clone, Debug)]
+pub struct Copa {
+    datagram_size: usize,
+    /// Bytes; fractions accumulate.
+    window: f64,
+    slow_start: bool,
+    mode: Mode,
+    /// v of §2.1.
+    velocity: f64,
+    heading: Heading,
+    /// Round trips since the heading changed.
+    steady: u32,
+    /// The window when the round trip began.
+    window_before: f64,
+    rounds: Rounds,
+    bases: Bases,
+    standing: Standing,
+    /// Queueing delays of the last round trips, the newest last.
+    history: Vec<Round>,
+    /// Packets sent up to here belong to the recovery period.
+    recovery_started: Option<Instant>,
+    /// Bytes lost in it.
+    lost: usize,
+    /// The round-trip time that the rate is computed with.
+    rtt: Option<Duration>,
+}
+
+impl Copa {
+    /// The initial state for datagrams of `datagram_size` bytes.
+    pub fn new(datagram_size: usize) -> Self {
+        let window = initial_window(datagram_size) as f64;
+        Self {
+            datagram_size,
+            window,
+            slow_start: true,
+            mode: Mode::Default,
+            velocity: 1.0,
+            heading: Heading::Up,
+            steady: 0,
+            window_before: window,
+            rounds: Rounds::default(),
+            bases: Bases::default(),
+            standing: Standing::default(),
+            history: Vec::with_capacity(DETECTION_ROUNDS),
+            recovery_started: None,
+            lost: 0,
+            rtt: None,
+        }
+    }
+
+    fn datagram(&self) -> f64 {
+        self.datagram_size.max(1) as f64
+    }
+
+    fn set_window(&mut self, window: f64) {
+        self.window = window.min(LARGEST_WINDOW).max(minimum_window(self.datagram_size) as f64);
+    }
+
+    /// 1/δ.
+    fn datagrams(&self) -> f64 {
+        match self.mode {
+            Mode::Default => DATAGRAMS,
+            Mode::Competitive { datagrams } => datagrams,
+        }
+    }
+
+    fn in_recovery(&self, sent_at: Instant) -> bool {
+        self.recovery_started.is_some_and(|started| sent_at <= started)
+    }
+
+    /// The heading that §2.1 asks for: up while the current rate, a window per standing round-trip time, is at most the
+    /// target, 1/(δ × queueing delay).
+    fn wanted(&self, base: Duration, queueing: Duration) -> Heading {
+        let (base, queueing) = (base.as_secs_f64(), queueing.as_secs_f64());
+        let current = self.window / self.datagram() * queueing;
+        if current <= self.datagrams() * (base + queueing) { Heading::Up } else { Heading::Down }
+    }
+
+    /// Moves the window by v/(δ × window) datagrams for each that is acknowledged (§2.1).
+    fn step(&mut self, sample: &Sample, wanted: Heading) {
+        if wanted != self.heading && self.velocity > 1.0 {
+            // Waiting for the end of the round trip would overshoot by what the velocity has become.
+            (self.velocity, self.steady) = (1.0, 0);
+            self.heading = wanted;
+        }
+        let datagram = self.datagram();
+        let acknowledged = (sample.bytes as f64).min(self.window) / datagram;
+        // No more than slow start would grow: a doubling a round trip.
+        let speed = (self.velocity * self.datagrams()).min(self.window / datagram);
+        let change = speed * acknowledged * datagram * datagram / self.window;
+        match wanted {
+            Heading::Up if sample.app_limited => {}
+            Heading::Up => self.set_window(self.window + change),
+            Heading::Down => self.set_window(self.window - change),
+        }
+    }
+
+    /// Once a round trip: velocity (§2.1) and mode (§2.2).
+    fn on_round(&mut self, round: Round) {
+        let heading = if self.window > self.window_before { Heading::Up } else { Heading::Down };
+        if heading == self.heading {
+            self.steady = self.steady.saturating_add(1);
+            if self.steady >= STEADY_ROUNDS {
+                self.velocity = (self.velocity * 2.0).min(LARGEST_WINDOW);
+            }
+        } else {
+            (self.velocity, self.steady, self.heading) = (1.0, 0, heading);
+        }
+        self.set_window(self.window * round.shift);
+        self.window_before = self.window;
+        if self.history.len() >= DETECTION_ROUNDS {
+            self.history.remove(0);
+        }
+        self.history.push(round);
+        self.detect();
+    }
+
+    fn detect(&mut self) {
+        let most = self.history.iter().rev().take(4).map(|round| round.most).max().unwrap_or_default();
+        let least = self.history.iter().map(|round| round.least).min().unwrap_or_default();
+        let crowded = self.history.len() == DETECTION_ROUNDS && least > most.mul_f64(NEARLY_EMPTY);
+        self.mode = match self.mode {
+            _ if !crowded || self.slow_start => Mode::Default,
+            Mode::Default => Mode::Competitive { datagrams: DATAGRAMS },
+            Mode::Competitive { datagrams } => {
+                Mode::Competitive { datagrams: (datagrams + 1.0).min(LARGEST_WINDOW) }
+            }
+        };
+    }
+
+    fn halve(&mut self) {
+        self.set_window(self.window / 2.0);
+        self.window_before = self.window;
+        (self.velocity, self.steady, self.heading) = (1.0, 0, Heading::Down);
+        self.slow_start = false;
+    }
+}
+
+impl Controller for Copa {
+    fn on_acknowledged(&mut self, sample: &Sample) {
+        let reading = self.bases.read(sample);
+        if let Some(reading) = reading {
+            self.standing.offer(sample.now, reading.queueing, sample.smoothed_rtt / 4);
+        }
+        let rounded = Sample { min_rtt: reading.map_or(sample.min_rtt, |reading| reading.base), ..*sample };
+        let round = self.rounds.on_sample(&rounded);
+        let Some(queueing) = self.standing.get() else { return };
+        let base = reading.map_or(sample.min_rtt, |reading| reading.base);
+        self.rtt = Some(sample.smoothed_rtt);
+        let wanted = self.wanted(base, queueing);
+        if self.slow_start && wanted == Heading::Down {
+            self.slow_start = false;
+            self.heading = Heading::Down;
+        }
+        if !self.slow_start {
+            self.step(sample, wanted);
+        } else if !sample.app_limited && !self.in_recovery(sample.sent_at) {
+            self.set_window(self.window + sample.bytes as f64);
+        }
+        if let Some(round) = round {
+            self.on_round(round);
+        }
+    }
+
+    fn on_lost(&mut self, sample: &LossSample) {
+        if sample.persistent == Persistence::Persistent {
+            // RFC 9002 §7.6.2.
+            *self = Self { slow_start: true, ..Self::new(self.datagram_size) };
+            self.set_window(0.0);
+            self.window_before = self.window;
+            return;
+        }
+        if sample.bytes == 0 {
+            return;
+        }
+        let repeated = self.in_recovery(sample.largest_sent_at);
+        let before = if repeated { self.lost } else { 0 };
+        self.lost = before.saturating_add(sample.bytes);
+        let enough = self.window * LOST_SHARE;
+        let crosses = before as f64 <= enough && self.lost as f64 > enough;
+        if !repeated {
+            self.recovery_started = Some(sample.now);
+            if let Mode::Competitive { datagrams } = &mut self.mode {
+                *datagrams = (*datagrams / 2.0).max(DATAGRAMS);
+            }
+        }
+        if self.slow_start || (self.mode == Mode::Default && crosses) {
+            self.halve();
+        }
+    }
+
+    fn on_ecn_ce(&mut self, sample: &MarkSample) {
+        if self.in_recovery(sample.sent_at) {
+            return;
+        }
+        self.recovery_started = Some(sample.now);
+        self.lost = 0;
+        self.halve();
+    }
+
+    fn window(&self) -> usize {
+        self.window as usize
+    }
+
+    /// Two windows a round trip (§2.1), so that datagrams are spread and acknowledgements still set the pace.
+    fn pacing_rate(&self) -> Option<Bandwidth> {
+        super::slow_start_rate(self.window(), self.rtt)
+    }
+
+    fn name(&self) -> &'static str {
+        "copa"
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.slow_start
+    }
+
+    fn reset(&mut self, datagram_size: usize) {
+        *self = Self::new(datagram_size);
+    }
+
+    fn set_datagram_size(&mut self, datagram_size: usize) {
+        self.datagram_size = datagram_size;
+        self.set_window(self.window);
+    }
+}
+
+#[cfg(test)]
+mod tests;

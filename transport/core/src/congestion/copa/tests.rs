@@ -1,0 +1,101 @@
+use super::*;
+use crate::PathId;
+use crate::congestion::tests::{at, lost, marked, sample};
+
+const DATAGRAM: usize = 1200;
+
+/// A controller beyond slow start with a window of `datagrams`.
+fn steady(datagrams: usize) -> Copa {
+    let mut copa = Copa::new(DATAGRAM);
+    copa.set_window((datagrams * DATAGRAM) as f64);
+    (copa.window_before, copa.slow_start) = (copa.window, false);
+    copa
+}
+
+/// Acknowledges a window each round trip of 100 + `queue` ms, in pieces of 1 ms, for `length` ms; every other one over
+/// another return path that is 30 ms shorter.
+fn run(copa: &mut Copa, from: u64, length: u64, queue: u64) {
+    for now in from..from + length {
+        let (over, base) = if now % 2 == 0 { (0, 100) } else { (1, 70) };
+        let rtt = base + queue;
+        copa.on_acknowledged(&Sample {
+            acknowledged_over: PathId(over),
+            bytes: copa.window() / 100,
+            rtt: Some(Duration::from_millis(rtt)),
+            min_rtt: Duration::from_millis(base),
+            sent_at: at(now - rtt),
+            smoothed_rtt: Duration::from_millis(rtt),
+            ..sample(at(now))
+        });
+    }
+}
+
+#[test]
+fn the_window_moves_towards_two_datagrams_in_the_queue() {
+    // §2.1: 2 / 10 ms = 200 datagrams a second, 20 in a round trip of 110 ms.
+    let (mut few, mut many) = (steady(10), steady(40));
+    run(&mut few, 1000, 100, 0);
+    run(&mut many, 1000, 100, 0);
+    let (low, high) = (few.window(), many.window());
+    run(&mut few, 1100, 200, 10);
+    run(&mut many, 1100, 200, 10);
+    assert!(few.window() > low, "{} after {low}", few.window());
+    assert!(many.window() < high, "{} after {high}", many.window());
+}
+
+#[test]
+fn the_velocity_doubles_while_the_direction_stays() {
+    let mut copa = steady(20);
+    run(&mut copa, 1000, 300, 0);
+    let slow = copa.window();
+    run(&mut copa, 1300, 1000, 0);
+    assert!(copa.velocity >= 8.0, "{}", copa.velocity);
+    assert!(copa.window() > 5 * slow, "{} after {slow}", copa.window());
+    run(&mut copa, 2300, 150, 80);
+    assert_eq!((copa.velocity, copa.heading), (1.0, Heading::Down));
+}
+
+#[test]
+fn a_queue_that_never_empties_means_competition() {
+    // §2.2.
+    let mut copa = steady(1000);
+    run(&mut copa, 1000, 100, 0);
+    run(&mut copa, 1100, 2500, 50);
+    let Mode::Competitive { datagrams } = copa.mode else { panic!("{copa:?}") };
+    assert!(datagrams > 5.0, "{datagrams}");
+    copa.on_lost(&lost(3599, 3600, DATAGRAM));
+    assert_eq!(copa.mode, Mode::Competitive { datagrams: datagrams / 2.0 });
+    run(&mut copa, 3601, 400, 0);
+    assert_eq!(copa.mode, Mode::Default);
+}
+
+#[test]
+fn single_losses_count_only_in_slow_start() {
+    let mut copa = Copa::new(DATAGRAM);
+    copa.on_lost(&lost(10, 100, DATAGRAM));
+    assert_eq!((copa.window(), copa.in_slow_start()), (5 * DATAGRAM, false));
+    let mut copa = steady(100);
+    for round in 1..5 {
+        copa.on_lost(&lost(round * 100 + 1, round * 100 + 100, 5 * DATAGRAM));
+    }
+    assert_eq!(copa.window(), 100 * DATAGRAM);
+}
+
+#[test]
+fn many_losses_and_marks_halve_the_window_once_a_round_trip() {
+    let mut copa = steady(100);
+    copa.on_lost(&lost(50, 100, 6 * DATAGRAM));
+    copa.on_lost(&lost(60, 105, 6 * DATAGRAM));
+    copa.on_lost(&lost(70, 110, 20 * DATAGRAM));
+    copa.on_ecn_ce(&marked(90, 120));
+    assert_eq!(copa.window(), 50 * DATAGRAM);
+    copa.on_ecn_ce(&marked(130, 190));
+    assert_eq!(copa.window(), 25 * DATAGRAM);
+}
+
+#[test]
+fn persistent_congestion_leads_back_to_slow_start() {
+    let mut copa = steady(100);
+    copa.on_lost(&LossSample { persistent: Persistence::Persistent, ..lost(1000, 3000, DATAGRAM) });
+    assert_eq!((copa.window(), copa.in_slow_start()), (2 * DATAGRAM, true));
+}

@@ -1,0 +1,226 @@
+//! Vegas (Brakmo, O'Malley and Peterson, SIGCOMM 1994; Brakmo and Peterson, IEEE JSAC 13(8), 1995): the window is kept
+//! where two to four datagrams of the flow wait in the queue.
+//!
+//! What the paper calls BaseRTT is the smallest round-trip time over the return path in use, and the queue is measured
+//! per return path (see [`queueing`](super::queueing)). What Vegas does not define it takes from NewReno (RFC 9002 §7).
+
+use super::queueing::{Round, Rounds};
+use super::{Controller, LossSample, MarkSample, Sample, initial_window, minimum_window, slow_start_rate};
+use crate::Bandwidth;
+use crate::recovery::persistent::Persistence;
+use crate::time::Instant;
+use std::time::Duration;
+
+/// Datagrams in the queue below which the window grows (α; JSAC §III-C).
+const ALPHA: f64 = 2.0;
+/// Datagrams in the queue above which it shrinks (β).
+const BETA: f64 = 4.0;
+/// Datagrams in the queue that end slow start (γ; JSAC §III-D).
+const GAMMA: f64 = 1.0;
+/// Windows do not grow beyond this.
+const LARGEST_WINDOW: f64 = (1u64 << 48) as f64;
+
+/// What the window does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Slow start, in a round trip in which the window doubles.
+    Doubling,
+    /// Slow start, in a round trip without growth, so that rates can be compared (JSAC §III-D).
+    Holding,
+    /// A datagram more or less each round trip (JSAC §III-C).
+    Avoidance,
+}
+
+/// The controller of Brakmo and Peterson.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    datagram_size: usize,
+    /// Bytes; fractions accumulate.
+    window: f64,
+    phase: Phase,
+    rounds: Rounds,
+    /// Packets sent up to here belong to the recovery period.
+    recovery_started: Option<Instant>,
+    smoothed_rtt: Option<Duration>,
+}
+
+impl Vegas {
+    /// The initial state for datagrams of `datagram_size` bytes.
+    pub fn new(datagram_size: usize) -> Self {
+        Self {
+            datagram_size,
+            window: initial_window(datagram_size) as f64,
+            phase: Phase::Doubling,
+            rounds: Rounds::default(),
+            recovery_started: None,
+            smoothed_rtt: None,
+        }
+    }
+
+    fn datagram(&self) -> f64 {
+        self.datagram_size.max(1) as f64
+    }
+
+    fn set_window(&mut self, window: f64) {
+        self.window = window.min(LARGEST_WINDOW).max(minimum_window(self.datagram_size) as f64);
+    }
+
+    fn in_recovery(&self, sent_at: Instant) -> bool {
+        self.recovery_started.is_some_and(|started| sent_at <= started)
+    }
+
+    /// Once a round trip (JSAC §III-C).
+    fn adjust(&mut self, round: &Round, sample: &Sample) {
+        self.set_window(self.window * round.shift);
+        let (datagram, queued) = (self.datagram(), round.queued(self.window));
+        match self.phase {
+            Phase::Doubling => self.phase = Phase::Holding,
+            Phase::Holding if queued > GAMMA * datagram => {
+                // What is beyond the path's own capacity would stay in the queue for many round trips.
+                self.set_window(self.window - queued + ALPHA * datagram);
+                self.phase = Phase::Avoidance;
+            }
+            Phase::Holding => self.phase = Phase::Doubling,
+            Phase::Avoidance if queued > BETA * datagram => self.set_window(self.window - datagram),
+            Phase::Avoidance if queued < ALPHA * datagram && !sample.app_limited => {
+                self.set_window(self.window + datagram);
+            }
+            Phase::Avoidance => {}
+        }
+    }
+
+    /// Halves the window once per recovery period (RFC 9002 §7.3.2).
+    fn reduce(&mut self, now: Instant, sent_at: Instant) {
+        if self.in_recovery(sent_at) {
+            return;
+        }
+        self.recovery_started = Some(now);
+        self.set_window(self.window / 2.0);
+        self.phase = Phase::Avoidance;
+        self.rounds.restart(now);
+    }
+}
+
+impl Controller for Vegas {
+    fn on_acknowledged(&mut self, sample: &Sample) {
+        self.smoothed_rtt = Some(sample.smoothed_rtt);
+        let round = self.rounds.on_sample(sample);
+        if self.in_recovery(sample.sent_at) {
+            return;
+        }
+        // RFC 9002 §7.8: a window that is not used does not grow.
+        if self.phase == Phase::Doubling && !sample.app_limited {
+            self.set_window(self.window + sample.bytes as f64);
+        }
+        if let Some(round) = round {
+            self.adjust(&round, sample);
+        }
+    }
+
+    fn on_lost(&mut self, sample: &LossSample) {
+        if sample.bytes > 0 {
+            self.reduce(sample.now, sample.largest_sent_at);
+        }
+        if sample.persistent == Persistence::Persistent {
+            // RFC 9002 §7.6.2.
+            self.set_window(0.0);
+            self.recovery_started = None;
+            self.phase = Phase::Doubling;
+        }
+    }
+
+    fn on_ecn_ce(&mut self, sample: &MarkSample) {
+        self.reduce(sample.now, sample.sent_at);
+    }
+
+    fn window(&self) -> usize {
+        self.window as usize
+    }
+
+    fn pacing_rate(&self) -> Option<Bandwidth> {
+        if self.phase == Phase::Doubling { slow_start_rate(self.window(), self.smoothed_rtt) } else { None }
+    }
+
+    fn name(&self) -> &'static str {
+        "vegas"
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.phase != Phase::Avoidance
+    }
+
+    fn reset(&mut self, datagram_size: usize) {
+        *self = Self::new(datagram_size);
+    }
+
+    fn set_datagram_size(&mut self, datagram_size: usize) {
+        self.datagram_size = datagram_size;
+        self.set_window(self.window);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::tests::{at, lost, marked, sample};
+
+    const DATAGRAM: usize = 1200;
+
+    /// A controller in congestion avoidance with a window of `datagrams`.
+    fn avoiding(datagrams: usize) -> Vegas {
+        let mut vegas = Vegas::new(DATAGRAM);
+        vegas.set_window((datagrams * DATAGRAM) as f64);
+        vegas.phase = Phase::Avoidance;
+        vegas
+    }
+
+    /// Round trips of 100 ms and what `queue` ms add, each with one sample.
+    fn rounds(vegas: &mut Vegas, from: u64, count: u64, queue: u64) {
+        for round in 0..count {
+            let now = at(from + round * (100 + queue));
+            vegas.on_acknowledged(&Sample {
+                rtt: Some(Duration::from_millis(100 + queue)),
+                min_rtt: Duration::from_millis(100),
+                sent_at: at((from + round * (100 + queue)).saturating_sub(99 + queue)),
+                ..sample(now)
+            });
+        }
+    }
+
+    #[test]
+    fn the_window_follows_the_datagrams_in_the_queue() {
+        // 100 datagrams: 3.8 of them wait at 4 ms, 9 at 10 ms.
+        for (queue, expected) in [(0, 104), (3, 100), (10, 96)] {
+            let mut vegas = avoiding(100);
+            rounds(&mut vegas, 1000, 5, queue);
+            assert_eq!(vegas.window(), expected * DATAGRAM, "{queue} ms of queueing");
+        }
+    }
+
+    #[test]
+    fn slow_start_ends_with_the_first_datagram_in_the_queue() {
+        let mut vegas = Vegas::new(DATAGRAM);
+        rounds(&mut vegas, 1000, 3, 0);
+        assert!(vegas.in_slow_start());
+        rounds(&mut vegas, 2000, 3, 40);
+        assert!(!vegas.in_slow_start());
+    }
+
+    #[test]
+    fn losses_of_one_round_trip_and_a_mark_halve_the_window_once() {
+        let mut vegas = avoiding(100);
+        vegas.on_lost(&lost(1000, 1100, DATAGRAM));
+        vegas.on_lost(&lost(1050, 1110, DATAGRAM));
+        vegas.on_ecn_ce(&marked(1080, 1120));
+        assert_eq!(vegas.window(), 50 * DATAGRAM);
+        vegas.on_ecn_ce(&marked(1150, 1200));
+        assert_eq!(vegas.window(), 25 * DATAGRAM);
+    }
+
+    #[test]
+    fn persistent_congestion_leads_back_to_slow_start() {
+        let mut vegas = avoiding(100);
+        vegas.on_lost(&LossSample { persistent: Persistence::Persistent, ..lost(1000, 3000, DATAGRAM) });
+        assert_eq!((vegas.window(), vegas.in_slow_start()), (2 * DATAGRAM, true));
+    }
+}

@@ -1,0 +1,180 @@
+//! Monitor intervals: what was sent in each, and what became of it (§3 and §4 of the paper).
+
+use super::Purpose;
+use crate::PathId;
+use crate::congestion::Sample;
+use crate::congestion::queueing::Reading;
+use crate::time::Instant;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Exponent of the rate in the utility (t; §3.1).
+const EXPONENT: f64 = 0.9;
+/// Weight of growing delay (b; §3.1).
+const DELAY_WEIGHT: f64 = 900.0;
+/// Weight of losses (c; §3.1): up to a twentieth is tolerated.
+const LOSS_WEIGHT: f64 = 11.35;
+/// Slopes smaller than this are noise (§5).
+const LEAST_SLOPE: f64 = 0.01;
+/// An interval in which less than this share of its rate was sent says nothing about the rate.
+const USED: f64 = 0.8;
+/// Intervals that wait for acknowledgements at most; older ones are given up.
+const MOST_PENDING: usize = 32;
+/// Return paths told apart in an interval.
+const MOST_RETURN_PATHS: usize = 16;
+
+/// The slope of delays over time, by least squares. Sums are of differences to the first sample.
+#[derive(Clone, Copy, Debug)]
+struct Fit {
+    over: PathId,
+    first: (Instant, Duration),
+    count: f64,
+    time: f64,
+    delay: f64,
+    time_squared: f64,
+    product: f64,
+}
+
+impl Fit {
+    fn new(over: PathId, sent_at: Instant, delay: Duration) -> Self {
+        let first = (sent_at, delay);
+        Self { over, first, count: 0.0, time: 0.0, delay: 0.0, time_squared: 0.0, product: 0.0 }
+    }
+
+    fn offer(&mut self, sent_at: Instant, delay: Duration) {
+        let time = sent_at.since(self.first.0).as_secs_f64();
+        let delay = delay.as_secs_f64() - self.first.1.as_secs_f64();
+        self.count += 1.0;
+        self.time += time;
+        self.delay += delay;
+        self.time_squared += time * time;
+        self.product += time * delay;
+    }
+
+    /// Covariance and variance, each times the number of samples.
+    fn moments(&self) -> (f64, f64) {
+        let count = self.count.max(1.0);
+        (self.product - self.time * self.delay / count, self.time_squared - self.time * self.time / count)
+    }
+}
+
+/// One monitor interval.
+#[derive(Clone, Debug)]
+pub(super) struct Monitor {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Bits per second.
+    rate: f64,
+    started: Instant,
+    length: Duration,
+    sent: f64,
+    lost: f64,
+    fits: SmallVec<[Fit; 2]>,
+}
+
+impl Monitor {
+    /// An interval at `rate` bits per second.
+    pub(super) fn new(purpose: Purpose, rate: f64, started: Instant, length: Duration) -> Self {
+        Self { purpose, rate, started, length, sent: 0.0, lost: 0.0, fits: SmallVec::new() }
+    }
+
+    fn ends(&self) -> Instant {
+        self.started + self.length
+    }
+
+    fn covers(&self, sent_at: Instant) -> bool {
+        self.started <= sent_at && sent_at < self.ends()
+    }
+
+    fn on_sample(&mut self, over: PathId, sent_at: Instant, delay: Duration) {
+        if let Some(fit) = self.fits.iter_mut().find(|fit| fit.over == over) {
+            fit.offer(sent_at, delay);
+        } else if self.fits.len() < MOST_RETURN_PATHS {
+            let mut fit = Fit::new(over, sent_at, delay);
+            fit.offer(sent_at, delay);
+            self.fits.push(fit);
+        }
+    }
+
+    /// The growth of delay, in seconds a second: what the samples of each return path show, taken together.
+    fn slope(&self) -> f64 {
+        let moments = self.fits.iter().map(Fit::moments);
+        let (product, square) = moments.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let slope = if square > 0.0 { product / square } else { 0.0 };
+        if slope.abs() < LEAST_SLOPE { 0.0 } else { slope.clamp(-1e3, 1e3) }
+    }
+
+    /// The utility x^t − b x dRTT/dT − c x L of its rate x in Mbit/s (Eq. 2), `None` if it was not used up.
+    pub(super) fn utility(&self) -> Option<f64> {
+        let planned = self.rate / 8.0 * self.length.as_secs_f64();
+        if self.sent < USED * planned {
+            return None;
+        }
+        let (rate, loss) = (self.rate / 1e6, (self.lost / self.sent).clamp(0.0, 1.0));
+        Some(rate.powf(EXPONENT) - DELAY_WEIGHT * rate * self.slope() - LOSS_WEIGHT * rate * loss)
+    }
+}
+
+/// The interval that runs and those whose packets are not all accounted for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Monitors {
+    all: VecDeque<Monitor>,
+}
+
+impl Monitors {
+    /// Whether the running interval has ended by `now`, or there is none.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.all.back().is_none_or(|monitor| now >= monitor.ends())
+    }
+
+    /// Whether no interval that runs or is not accounted for is of use.
+    pub(super) fn awaits_nothing(&self) -> bool {
+        self.all.iter().all(|monitor| monitor.purpose == Purpose::Fill)
+    }
+
+    /// Starts the next interval.
+    pub(super) fn begin(&mut self, monitor: Monitor) {
+        if self.all.len() >= MOST_PENDING {
+            self.all.pop_front();
+        }
+        self.all.push_back(monitor);
+    }
+
+    /// The rate of the running interval in bits per second.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.all.back().map(|monitor| monitor.rate)
+    }
+
+    /// What runs serves no purpose any more; the next interval begins with the next packet.
+    pub(super) fn discard(&mut self) {
+        self.all.clear();
+    }
+
+    /// `bytes` leave in the running interval.
+    pub(super) fn on_sent(&mut self, bytes: usize) {
+        if let Some(monitor) = self.all.back_mut() {
+            monitor.sent += bytes as f64;
+        }
+    }
+
+    /// A round-trip time, of the interval in which its packet left.
+    pub(super) fn on_sample(&mut self, sample: &Sample) {
+        let (Some(reading), sent_at) = (Reading::of(sample), sample.sent_at) else { return };
+        if let Some(monitor) = self.all.iter_mut().find(|monitor| monitor.covers(sent_at)) {
+            monitor.on_sample(sample.acknowledged_over, sent_at, reading.queueing);
+        }
+    }
+
+    /// `bytes` that left at `sent_at` are lost.
+    pub(super) fn on_lost(&mut self, sent_at: Instant, bytes: usize) {
+        if let Some(monitor) = self.all.iter_mut().find(|monitor| monitor.covers(sent_at)) {
+            monitor.lost += bytes as f64;
+        }
+    }
+
+    /// The oldest interval, if a packet that left `grace` after its end is acknowledged: the last packet of `sent_at`.
+    pub(super) fn complete(&mut self, sent_at: Instant, grace: Duration) -> Option<Monitor> {
+        self.all.pop_front_if(|monitor| sent_at >= monitor.ends() + grace)
+    }
+}

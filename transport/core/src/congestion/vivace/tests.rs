@@ -1,0 +1,116 @@
+use super::*;
+use crate::PathId;
+use crate::congestion::tests::{at, lost, sample};
+
+const DATAGRAM: usize = 1200;
+
+/// A path of 50 ms that carries `capacity` Mbit/s and queues the rest; acknowledgements take turns over two return paths.
+struct World {
+    vivace: Vivace,
+    capacity: f64,
+    /// Seconds of queue.
+    queue: f64,
+    now: f64,
+    sent: Vec<(f64, f64, u32)>,
+    delivered: f64,
+    alternate: u32,
+}
+
+impl World {
+    fn new(capacity: f64) -> Self {
+        let mut vivace = Vivace::new(DATAGRAM);
+        vivace.on_acknowledged(&Sample {
+            rtt: Some(Duration::from_millis(50)),
+            min_rtt: Duration::from_millis(50),
+            smoothed_rtt: Duration::from_millis(50),
+            ..sample(at(50))
+        });
+        Self { vivace, capacity, queue: 0.0, now: 1.0, sent: Vec::new(), delivered: 0.0, alternate: 1 }
+    }
+
+    /// Runs for `seconds`, a datagram at a time.
+    fn run(&mut self, seconds: f64) -> f64 {
+        let (from, before) = (self.now, self.delivered);
+        while self.now < from + seconds {
+            let rate = self.vivace.pacing_rate().expect("a round trip was measured").bits_per_second() as f64;
+            let gap = DATAGRAM as f64 * 8.0 / rate;
+            self.now += gap;
+            self.queue = (self.queue - gap).max(0.0) + DATAGRAM as f64 * 8.0 / self.capacity / 1e6;
+            let over = (self.sent.len() as u32 / 3) % self.alternate;
+            let base = if over == 0 { 0.05 } else { 0.03 };
+            self.sent.push((self.now, self.now + base + self.queue, over));
+            self.vivace.on_sent(&Sending { now: instant(self.now), bytes: DATAGRAM, in_flight: 0 });
+            let now = self.now;
+            let due: Vec<_> = self.sent.iter().copied().filter(|packet| packet.1 <= now).collect();
+            self.sent.retain(|packet| packet.1 > now);
+            for (sent, arrives, over) in due {
+                self.delivered += DATAGRAM as f64 * 8.0 / 1e6;
+                self.vivace.on_acknowledged(&Sample {
+                    acknowledged_over: PathId(over),
+                    sent_at: instant(sent),
+                    rtt: Some(Duration::from_secs_f64(arrives - sent)),
+                    min_rtt: Duration::from_secs_f64(if over == 0 { 0.05 } else { 0.03 }),
+                    smoothed_rtt: Duration::from_millis(50),
+                    ..sample(instant(now))
+                });
+            }
+        }
+        (self.delivered - before) / seconds
+    }
+}
+
+fn instant(seconds: f64) -> Instant {
+    Instant::from_nanos((seconds * 1e9) as u64)
+}
+
+#[test]
+fn the_rate_finds_the_capacity_and_the_queue_stays_short() {
+    for alternate in [1, 2] {
+        let mut world = World::new(20.0);
+        world.alternate = alternate;
+        world.run(5.0);
+        assert!(!world.vivace.in_slow_start());
+        let rate = world.run(20.0);
+        assert!(rate > 18.0, "{rate} of 20 Mbit/s with {alternate} return paths");
+        assert!(world.queue < 0.02, "{} s of queue", world.queue);
+    }
+}
+
+#[test]
+fn losses_below_a_twentieth_are_tolerated_and_more_are_not() {
+    let utility = |rate: f64, lost: f64| {
+        let mut monitors = monitor::Monitors::default();
+        monitors.begin(Monitor::new(Purpose::Above, rate * 1e6, at(0), Duration::from_secs(1)));
+        let bytes = rate * 125_000.0;
+        monitors.on_sent(bytes as usize);
+        monitors.on_lost(at(10), (bytes * lost) as usize);
+        let monitor = monitors.complete(at(2000), Duration::ZERO).expect("it is over");
+        monitor.utility().expect("it was used up")
+    };
+    assert!(utility(10.5, 0.03) > utility(9.5, 0.03));
+    assert!(utility(10.5, 0.08) < utility(9.5, 0.08));
+}
+
+#[test]
+fn an_idle_interval_says_nothing() {
+    let monitor = Monitor::new(Purpose::Above, 1e6, at(0), Duration::from_secs(1));
+    assert_eq!(monitor.utility(), None);
+}
+
+#[test]
+fn persistent_congestion_begins_anew_with_two_datagrams() {
+    let mut world = World::new(20.0);
+    world.run(5.0);
+    world.vivace.on_lost(&LossSample { persistent: Persistence::Persistent, ..lost(10, 9000, DATAGRAM) });
+    assert_eq!((world.vivace.window(), world.vivace.in_slow_start()), (2 * DATAGRAM, true));
+}
+
+#[test]
+fn marks_count_as_losses() {
+    let mut vivace = World::new(20.0).vivace;
+    vivace.on_sent(&Sending { now: at(100), bytes: DATAGRAM, in_flight: DATAGRAM });
+    let without = vivace.monitors.clone().complete(at(9000), Duration::ZERO);
+    vivace.on_ecn_ce(&MarkSample { now: at(150), sent_at: at(100) });
+    let with = vivace.monitors.complete(at(9000), Duration::ZERO);
+    assert_ne!(format!("{without:?}"), format!("{with:?}"));
+}
