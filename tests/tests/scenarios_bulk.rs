@@ -27,7 +27,7 @@ fn config(channels: [FourTuple; 2]) -> TransportConfig {
     config.datagram_size = 1452;
     for (tuple, hints) in channels.into_iter().zip([urllc(), embb()]) {
         for local in [tuple.local, tuple.remote] {
-            config.channels.push(ChannelHint { local, hints });
+            config.channels.push(ChannelHint::new(local, hints));
         }
     }
     config

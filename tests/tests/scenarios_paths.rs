@@ -266,7 +266,7 @@ fn acknowledgements_of_a_download_leave_room_on_the_low_latency_channel() {
         [(plan.wire(FAST), urllc), (plan.wire(SLOW), embb)]
     };
     for (tuple, hints) in plan {
-        config.channels.extend([tuple.local, tuple.remote].map(|local| ChannelHint { local, hints }));
+        config.channels.extend([tuple.local, tuple.remote].map(|local| ChannelHint::new(local, hints)));
     }
     let mut net = Net::new(config.clone(), config, 1);
     let first = net.wire("rtt=5ms,rate=2mbit");

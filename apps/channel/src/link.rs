@@ -246,6 +246,11 @@ impl<T: Clone> Link<T> {
         &self.statistics
     }
 
+    /// How long at `now` until all that is in the queue has been sent, the packet being sent included.
+    pub fn queueing(&self, now: Duration) -> Duration {
+        self.queue.busy_until().saturating_sub(now)
+    }
+
     /// How many packets are inside, copies included.
     pub fn held_packets(&self) -> usize {
         self.flight.len()

@@ -273,8 +273,8 @@ fn first_paths(role: Role, config: &TransportConfig, birth: &Birth) -> Paths {
     if role == Role::Client {
         route.validation.presume();
     }
-    let hints = config.hints_for(birth.tuple.local);
-    let path = Path::new(crate::PathId::ZERO, route, config.acknowledge, hints);
+    let mut path = Path::new(crate::PathId::ZERO, route, config.acknowledge);
+    path.set_hints(config.hints_for(birth.tuple.local));
     let parameters = config.parameters();
     let limit = usize::try_from(parameters.active_connection_id_limit).unwrap_or(usize::MAX);
     let (local_ids, remote_ids) = (LocalIds::new(birth.first_id), RemoteIds::new(limit));

@@ -1,6 +1,7 @@
 //! What the application may ask of a connection. After any command, poll until idle.
 
 use crate::PathId;
+use crate::congestion::Algorithm;
 use crate::connection::{Connection, Role};
 use crate::datagram::DatagramError;
 use crate::path::path::Path;
@@ -153,10 +154,18 @@ impl Connection {
         Ok(())
     }
 
-    /// Says what is known about the channel of path `id`.
+    /// Says what is known about the channel of path `id`. The path is paced to a rate that it does not share with others,
+    /// whatever its controller believes.
     pub fn set_hints(&mut self, id: PathId, hints: Hints) -> Result<(), PathCommandError> {
         let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;
-        path.hints = hints;
+        path.set_hints(hints);
+        Ok(())
+    }
+
+    /// Puts path `id` under another congestion controller, which begins in its initial state.
+    pub fn set_congestion(&mut self, id: PathId, algorithm: Algorithm) -> Result<(), PathCommandError> {
+        let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;
+        path.route.set_algorithm(algorithm);
         Ok(())
     }
 

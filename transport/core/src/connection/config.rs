@@ -27,6 +27,15 @@ pub struct ChannelHint {
     pub local: SocketAddr,
     /// What is known.
     pub hints: Hints,
+    /// The congestion controller of these paths, if not that of the connection.
+    pub congestion: Option<Algorithm>,
+}
+
+impl ChannelHint {
+    /// `hints` about the paths from `local`, which are under the connection's congestion controller.
+    pub fn new(local: SocketAddr, hints: Hints) -> Self {
+        Self { local, hints, congestion: None }
+    }
 }
 
 /// Whether a connection offers the multipath extension (RFC 10069 §2), and how many paths.
@@ -43,7 +52,7 @@ pub enum Multipath {
 pub struct TransportConfig {
     /// The policy that places frames on paths.
     pub scheduler: SchedulerFactory,
-    /// The congestion controller of each path.
+    /// The congestion controller of each path whose channel names no other (see [`ChannelHint`]).
     pub congestion: Algorithm,
     /// The multipath extension.
     pub multipath: Multipath,
@@ -115,17 +124,23 @@ impl TransportConfig {
 
     /// The hints for paths from `local`, or none.
     pub fn hints_for(&self, local: SocketAddr) -> Hints {
-        self.channels
-            .iter()
-            .find(|channel| channel.local == local)
-            .map(|channel| channel.hints)
-            .unwrap_or_default()
+        self.channel(local).map(|channel| channel.hints).unwrap_or_default()
+    }
+
+    /// The congestion controller for paths from `local`.
+    pub fn congestion_for(&self, local: SocketAddr) -> Algorithm {
+        self.channel(local).and_then(|channel| channel.congestion).unwrap_or(self.congestion)
+    }
+
+    fn channel(&self, local: SocketAddr) -> Option<&ChannelHint> {
+        self.channels.iter().find(|channel| channel.local == local)
     }
 
     /// A new route over `tuple`, as the configuration has routes (RFC 9000 §9.4: nothing of another one holds).
     pub(crate) fn route(&self, tuple: FourTuple, amplification: Amplification, now: Instant) -> Route {
         let size = self.datagram_size;
-        let mut route = Route::new(tuple, self.congestion.build(size), amplification, size, now);
+        let controller = self.congestion_for(tuple.local).build(size);
+        let mut route = Route::new(tuple, controller, amplification, size, now);
         route.ecn = EcnValidation::new(self.ecn);
         route
     }

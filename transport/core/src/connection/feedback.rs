@@ -1,6 +1,7 @@
 //! Feedback: an acknowledgement becomes receipts for the owners, a sample for the controller and an observation for the policy.
 
 use crate::PathId;
+use crate::congestion::coupled::Flow;
 use crate::congestion::{LossSample, LostPacket, MarkSample, Sample, SpuriousSample};
 use crate::connection::{Connection, Event, PathEvent, Role, establish::HandshakeDone};
 use crate::crypto::keys::Level;
@@ -18,6 +19,7 @@ use crate::time::Instant;
 use crate::trace::TraceEvent;
 use crate::wire::frame::Ack;
 use hvq_scheduler::{Content, Observation};
+use smallvec::SmallVec;
 use std::time::Duration;
 
 /// Whether a packet got through.
@@ -39,6 +41,7 @@ impl Connection {
         now: Instant,
     ) -> Result<(), TransportError> {
         let delay = self.scaled_delay(ack.delay);
+        self.introduce_siblings(of);
         // RFC 10069 §3.4: acknowledgements of a path that was abandoned or freed are ignored.
         let Some(path) = self.paths.get_mut(of) else { return Ok(()) };
         let acknowledged = path.sent.on_ack(ack, now)?;
@@ -88,9 +91,22 @@ impl Connection {
         ack_delay(raw, self.peer.parameters.ack_delay_exponent, self.peer_max_ack_delay())
     }
 
+    /// A coupled controller learns what those of the other paths show; the others need not.
+    fn introduce_siblings(&mut self, of: PathId) {
+        if self.paths.get(of).is_none_or(|path| path.route.controller.flow().is_none()) {
+            return;
+        }
+        let others = self.paths.open().filter(|path| path.id != of);
+        let flows: SmallVec<[Flow; 3]> = others.filter_map(|path| path.route.controller.flow()).collect();
+        if let Some(path) = self.paths.get_mut(of) {
+            path.route.controller.on_siblings(&flows);
+        }
+    }
+
     /// Declares packets of `of` lost that the thresholds of RFC 9002 §6.1 say are.
     pub(super) fn detect_lost(&mut self, of: PathId, now: Instant) {
         let delay = self.peer_max_ack_delay();
+        self.introduce_siblings(of);
         let Some(path) = self.paths.get_mut(of) else { return };
         let lost = path.sent.detect_lost(now, path.thresholds());
         if lost.packets.is_empty() {
@@ -252,7 +268,8 @@ fn inform_controller(path: &mut Path, acknowledged: &Acknowledged, over: PathId,
         delivery_rate: delivery.and_then(|sample| sample.rate),
         delivery,
         in_flight: path.sent.in_flight(),
-        app_limited: newest.is_some_and(|packet| packet.delivery.app_limited),
+        app_limited: path.route.is_held_below_window()
+            || newest.is_some_and(|packet| packet.delivery.app_limited),
     };
     path.route.controller.on_acknowledged(&sample);
     heed_marks(path, acknowledged, now);
@@ -303,6 +320,7 @@ fn inform_of_loss(path: &mut Path, lost: &Lost, persistent: Persistence, now: In
 fn resolved(path: &mut Path, now: Instant) {
     let rate = path.rate();
     path.route.backlog.on_resolved(now, path.sent.in_flight(), rate);
+    path.route.keep_flight_within(path.rtts.longest_base());
     let smoothed = path.rtt().smoothed();
     path.route.pace(smoothed, now);
 }

@@ -72,8 +72,9 @@ impl Connection {
     fn new_path(&mut self, id: PathId, tuple: FourTuple, amplification: Amplification, now: Instant) -> Path {
         let mut route = self.new_route(tuple, amplification, now);
         route.validation.start_within(now, &mut self.rng, INITIAL_RTT, self.config.validation_timeout);
-        let hints = self.config.hints_for(tuple.local);
-        Path::new(id, route, self.config.acknowledge, hints)
+        let mut path = Path::new(id, route, self.config.acknowledge);
+        path.set_hints(self.config.hints_for(tuple.local));
+        path
     }
 
     /// A route over `tuple` of which nothing is known.

@@ -121,7 +121,7 @@ impl Connection {
             rtt: rtt.smoothed(),
             min_rtt: rtt.min().unwrap_or_default(),
             delay: path.hints.delay.unwrap_or_else(|| self.paths.delay(path.id)),
-            window: path.route.controller.window(),
+            window: path.route.window(),
             in_flight: path.sent.in_flight(),
             rate: path.rate(),
             datagram_size: path.route.datagram_size,

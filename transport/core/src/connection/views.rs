@@ -29,7 +29,7 @@ fn view(path: &Path, delay: Duration, now: Instant) -> PathView {
         standing: path.standing(),
         room,
         resumes: resumes(path, room, now),
-        window: path.route.controller.window(),
+        window: path.route.window(),
         in_flight,
         delay: path.hints.delay.unwrap_or(delay),
         rate: path.rate(),

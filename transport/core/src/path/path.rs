@@ -12,7 +12,7 @@ use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
 use crate::wire::frame::Status;
-use hvq_scheduler::{Bandwidth, Hints, Standing};
+use hvq_scheduler::{Bandwidth, Hints, Sharing, Standing};
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -90,8 +90,8 @@ pub struct Path {
 }
 
 impl Path {
-    /// A path that was neither heard nor used.
-    pub fn new(id: PathId, route: Route, acknowledge: AckPolicy, hints: Hints) -> Self {
+    /// A path that was neither heard nor used, and of whose channel nothing is known.
+    pub fn new(id: PathId, route: Route, acknowledge: AckPolicy) -> Self {
         Self {
             id,
             received: Received::new(acknowledge),
@@ -104,7 +104,7 @@ impl Path {
             elsewhere: Candidates::default(),
             heard_with: 0,
             liveness: Liveness::default(),
-            hints,
+            hints: Hints::NONE,
             peer_status: None,
             opening_datagrams: 0,
             steered_acknowledgements: 0,
@@ -127,6 +127,8 @@ impl Path {
             std::mem::swap(&mut other.route, &mut self.route);
             std::mem::swap(&mut other.rtts, &mut self.rtts);
             std::mem::swap(&mut other.persistent, &mut self.persistent);
+            // What is known of the channel holds for other addresses too.
+            self.set_hints(self.hints);
             left.measurements = Some(other);
         }
         self.route.amplification = to.amplification;
@@ -141,6 +143,15 @@ impl Path {
             }
         }
         SmallVec::from_iter([left])
+    }
+
+    /// Takes what is known about the channel. A rate that is not shared with others is kept to (see
+    /// [`Route::guard_rate`]).
+    pub fn set_hints(&mut self, hints: Hints) {
+        self.hints = hints;
+        let own = hints.rate.filter(|_| hints.shared != Sharing::Shared);
+        self.route.guard_rate(own);
+        self.route.keep_flight_within(self.rtts.longest_base());
     }
 
     /// How the scheduler shall see the path.

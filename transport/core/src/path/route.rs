@@ -1,6 +1,7 @@
 //! A route: one 4-tuple of a path, and everything that a migration resets (RFC 9000 §9.4).
 
-use crate::congestion::Controller;
+use crate::Bandwidth;
+use crate::congestion::{Algorithm, Controller};
 use crate::path::amplification::Amplification;
 use crate::path::validation::Validation;
 use crate::recovery::backlog::Backlog;
@@ -11,6 +12,11 @@ use crate::recovery::reordering::Reordering;
 use crate::time::Instant;
 use std::net::SocketAddr;
 use std::time::Duration;
+
+/// The queue that a path of known rate may build at most, beside a few datagrams.
+const QUEUE_ALLOWANCE: Duration = Duration::from_millis(4);
+/// Datagrams that may be in flight beside: a peer acknowledges every second one (RFC 9000 §13.2.2).
+const UNACKNOWLEDGED: usize = 2;
 
 /// The smallest datagram size that every path must carry (RFC 9000 §14).
 pub const MINIMUM_DATAGRAM: usize = 1200;
@@ -58,6 +64,16 @@ pub struct Route {
     /// The number of the first packet that was sent with these measurements: those before it say nothing about the
     /// route (RFC 9000 §9.4).
     pub since: u64,
+    /// What the channel lets through, if that is known.
+    guard: Option<RateGuard>,
+}
+
+/// Keeps a path of known rate from building a queue, whatever its controller believes.
+#[derive(Clone, Copy, Debug)]
+struct RateGuard {
+    rate: Bandwidth,
+    /// Bytes that may be in flight, once a round trip was measured.
+    flight: Option<usize>,
 }
 
 impl Route {
@@ -81,7 +97,41 @@ impl Route {
             reordering: Reordering::default(),
             datagram_size,
             since: 0,
+            guard: None,
         }
+    }
+
+    /// Another controller takes over, in its initial state.
+    pub fn set_algorithm(&mut self, algorithm: Algorithm) {
+        self.controller = algorithm.build(self.datagram_size);
+    }
+
+    /// The channel lets `rate` through, no more: the path is paced to it and keeps its queue short.
+    pub fn guard_rate(&mut self, rate: Option<Bandwidth>) {
+        self.pacer.set_ceiling(rate);
+        self.guard = rate.map(|rate| RateGuard { rate, flight: None });
+    }
+
+    /// On a path of known rate no more may be in flight than it carries in an empty round trip, `base`, and a few
+    /// milliseconds.
+    pub fn keep_flight_within(&mut self, base: Option<Duration>) {
+        let Some(guard) = &mut self.guard else { return };
+        let carried = |base: Duration| guard.rate.bytes_in(base.saturating_add(QUEUE_ALLOWANCE));
+        let beside = self.datagram_size.saturating_mul(UNACKNOWLEDGED);
+        guard.flight =
+            base.map(|base| usize::try_from(carried(base)).unwrap_or(usize::MAX).saturating_add(beside));
+    }
+
+    /// Bytes that may be in flight: what the controller allows and, on a path of known rate, what that carries.
+    pub fn window(&self) -> usize {
+        let window = self.controller.window();
+        self.guard.and_then(|guard| guard.flight).map_or(window, |flight| flight.min(window))
+    }
+
+    /// Whether less may be in flight than the controller allows: then it must not take silence for success
+    /// (RFC 9002 §7.8).
+    pub fn is_held_below_window(&self) -> bool {
+        self.window() < self.controller.window()
     }
 
     /// Sends no datagrams larger than the peer accepts, in bytes.
@@ -92,14 +142,14 @@ impl Route {
 
     /// Bytes that the congestion window, the pacer and the anti-amplification limit let go at `now`.
     pub fn room(&self, in_flight: usize, now: Instant) -> usize {
-        let window = self.controller.window().saturating_sub(in_flight);
+        let window = self.window().saturating_sub(in_flight);
         window.min(self.pacer.available(now)).min(self.amplification.allowance())
     }
 
     /// When the pacer lets a full datagram go, if the pacer is what holds it back.
     pub fn paced_until(&self, in_flight: usize, now: Instant) -> Option<Instant> {
-        let window = self.controller.window().saturating_sub(in_flight);
-        if window < self.datagram_size.min(self.controller.window()) {
+        let window = self.window().saturating_sub(in_flight);
+        if window < self.datagram_size.min(self.window()) {
             return None;
         }
         let ready = self.pacer.ready_at(self.datagram_size, now);

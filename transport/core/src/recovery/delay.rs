@@ -74,6 +74,11 @@ impl PathRtts {
         self.lately().min_by_key(|pair| pair.rtt.smoothed()).map(|pair| (pair.over, pair.rtt))
     }
 
+    /// The largest of the smallest round-trip times over the return paths in use lately: what an empty path may take.
+    pub fn longest_base(&self) -> Option<Duration> {
+        self.lately().filter_map(|pair| pair.rtt.min()).max()
+    }
+
     /// The return path `over` is gone.
     pub fn forget(&mut self, over: PathId) {
         self.pairs.retain(|pair| pair.over != over);

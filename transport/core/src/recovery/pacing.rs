@@ -10,6 +10,10 @@ const BURST_DATAGRAMS: usize = 10;
 /// At high rates this much time's worth of data may leave at once, because timers are no finer.
 const BURST_TIME: Duration = Duration::from_millis(2);
 
+/// Under a ceiling one datagram and this much time's worth of data may leave at once: what is sent ahead waits in the
+/// bottleneck's queue, so no more than makes up for late timers.
+const CEILING_BURST: Duration = Duration::from_millis(4);
+
 /// Credit of one byte: it counts bits times nanoseconds per second, so that no rounding is lost at any rate.
 const BYTE: u128 = 8 * 1_000_000_000;
 
@@ -18,6 +22,7 @@ const BYTE: u128 = 8 * 1_000_000_000;
 pub struct Pacer {
     datagram_size: usize,
     rate: Option<Bandwidth>,
+    ceiling: Option<Bandwidth>,
     credit: u128,
     at: Instant,
 }
@@ -25,7 +30,8 @@ pub struct Pacer {
 impl Pacer {
     /// A full bucket for datagrams of `datagram_size` bytes; it limits nothing until a rate is set.
     pub fn new(datagram_size: usize, now: Instant) -> Self {
-        let mut pacer = Self { datagram_size: datagram_size.max(1), rate: None, credit: 0, at: now };
+        let mut pacer =
+            Self { datagram_size: datagram_size.max(1), rate: None, ceiling: None, credit: 0, at: now };
         pacer.credit = pacer.capacity();
         pacer
     }
@@ -40,6 +46,12 @@ impl Pacer {
         self.credit = self.credit.min(self.capacity());
     }
 
+    /// No rate above `ceiling` from now on, whatever [`set_rate`](Self::set_rate) says, and no bursts to speak of.
+    pub fn set_ceiling(&mut self, ceiling: Option<Bandwidth>) {
+        self.ceiling = ceiling;
+        self.credit = self.credit.min(self.capacity());
+    }
+
     /// Datagrams have `datagram_size` bytes from now on.
     pub fn set_datagram_size(&mut self, datagram_size: usize, now: Instant) {
         self.refill(now);
@@ -47,9 +59,12 @@ impl Pacer {
         self.credit = self.credit.min(self.capacity());
     }
 
-    /// The rate in force, `None` before the first [`set_rate`](Self::set_rate).
+    /// The rate in force, `None` without a ceiling before the first [`set_rate`](Self::set_rate).
     pub fn rate(&self) -> Option<Bandwidth> {
-        self.rate
+        match (self.rate, self.ceiling) {
+            (Some(rate), Some(ceiling)) => Some(rate.min(ceiling)),
+            (rate, ceiling) => rate.or(ceiling),
+        }
     }
 
     /// Bytes that may leave at `now`.
@@ -67,19 +82,22 @@ impl Pacer {
     pub fn ready_at(&self, bytes: usize, now: Instant) -> Instant {
         let wanted = (bytes as u128 * BYTE).min(self.capacity());
         let missing = wanted.saturating_sub(self.credit_at(now));
-        let Some(rate) = self.rate else { return now };
+        let Some(rate) = self.rate() else { return now };
         let nanos = missing.div_ceil(u128::from(rate.bits_per_second().max(1)));
         now + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     fn capacity(&self) -> u128 {
+        let rate = self.rate().map_or(0, |rate| u128::from(rate.bits_per_second()));
+        if self.ceiling.is_some() {
+            return self.datagram_size as u128 * BYTE + rate * CEILING_BURST.as_nanos();
+        }
         let datagrams = self.datagram_size.saturating_mul(BURST_DATAGRAMS) as u128 * BYTE;
-        let rate = self.rate.map_or(0, |rate| u128::from(rate.bits_per_second()));
         datagrams.max(rate * BURST_TIME.as_nanos())
     }
 
     fn credit_at(&self, now: Instant) -> u128 {
-        let Some(rate) = self.rate else { return self.capacity() };
+        let Some(rate) = self.rate() else { return self.capacity() };
         let earned = u128::from(rate.bits_per_second()) * now.since(self.at).as_nanos();
         self.credit.saturating_add(earned).min(self.capacity())
     }
@@ -150,6 +168,23 @@ mod tests {
         pacer.set_rate(Some(Bandwidth::from_mbit(1000)), 0, Duration::ZERO, Instant::ZERO);
         let later = Instant::ZERO + Duration::from_secs(1);
         assert_eq!(pacer.available(later), 250_000);
+    }
+
+    #[test]
+    fn under_a_ceiling_no_rate_is_higher_and_no_burst_longer() {
+        let mut pacer = Pacer::new(1200, Instant::ZERO);
+        pacer.set_ceiling(Some(Bandwidth::from_mbit(2)));
+        pacer.set_rate(Some(Bandwidth::from_mbit(60)), 0, Duration::ZERO, Instant::ZERO);
+        assert_eq!(pacer.rate(), Some(Bandwidth::from_mbit(2)));
+        // A datagram and 4 ms of 2 Mbit/s.
+        assert_eq!(pacer.available(Instant::ZERO), 2200);
+        let sent = drive(&mut pacer, 1200, Duration::from_secs(1));
+        assert!(sent <= 252_200, "{sent}");
+        pacer.set_rate(Some(Bandwidth::from_mbit(1)), 0, Duration::ZERO, Instant::FAR_FUTURE);
+        assert_eq!(pacer.rate(), Some(Bandwidth::from_mbit(1)), "a controller may ask for less");
+        pacer.set_ceiling(None);
+        pacer.set_rate(Some(Bandwidth::from_mbit(60)), 0, Duration::ZERO, Instant::FAR_FUTURE);
+        assert_eq!(pacer.rate(), Some(Bandwidth::from_mbit(60)));
     }
 
     #[test]

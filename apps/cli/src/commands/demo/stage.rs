@@ -55,7 +55,7 @@ impl Server {
         };
         let local = [LocalAddress::Socket(LOOPBACK), LocalAddress::Socket(LOOPBACK)];
         let endpoint = Endpoint::server(config(Vec::new()), &local)?;
-        let hint = |(local, channel)| ChannelHint { local, hints: hints(plan, channel, Direction::Down) };
+        let hint = |(local, channel)| ChannelHint::new(local, hints(plan, channel, Direction::Down));
         let hints = endpoint.local_addrs().into_iter().zip(ChannelName::ALL).map(hint).collect();
         endpoint.set_server(Some(config(hints)));
         let mut pages = Pages::new(vec![page.clone()]);
