@@ -13,8 +13,8 @@ pub(crate) struct TransportArguments {
     /// Which path carries each frame: hvc, min-rtt, round-robin, redundant, single or single:PATH
     #[arg(long, value_name = "NAME", default_value_t = Policy::Hvc)]
     pub(crate) scheduler: Policy,
-    /// Congestion control of each path: cubic or newreno
-    #[arg(long = "cc", value_name = "NAME", default_value_t = Algorithm::Cubic)]
+    /// Congestion control of paths that name none: cubic, newreno, vegas, copa, vivace, or coupled lia, olia, balia
+    #[arg(long, visible_alias = "cc", value_name = "NAME", default_value_t = Algorithm::Cubic)]
     pub(crate) congestion: Algorithm,
     /// Append TLS secrets to this file, for tools that decrypt captures (by default what SSLKEYLOGFILE says)
     #[arg(long, value_name = "FILE")]

@@ -3,8 +3,10 @@
 mod values;
 
 pub use values::parse_hints;
+use values::parse_values;
 
 use crate::{Hints, LocalAddress, LocalAddressError};
+use hvq_transport::congestion::{Algorithm, UnknownAlgorithm};
 use hvq_transport::connection::ChannelHint;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -22,12 +24,21 @@ pub struct ConnectOptions {
     pub name: Option<String>,
     /// What is known about the channel of path 0.
     pub hints: Hints,
+    /// The congestion controller of path 0, if not that of the connection.
+    pub congestion: Option<Algorithm>,
 }
 
 impl ConnectOptions {
     /// To the server at `remote`, whose certificate is for `server_name`, from where the endpoint likes.
     pub fn new(remote: SocketAddr, server_name: impl Into<String>) -> Self {
-        Self { remote, server_name: server_name.into(), local: None, name: None, hints: Hints::NONE }
+        Self {
+            remote,
+            server_name: server_name.into(),
+            local: None,
+            name: None,
+            hints: Hints::NONE,
+            congestion: None,
+        }
     }
 
     /// The same over `path`, whose remote address wins if it has one.
@@ -37,12 +48,13 @@ impl ConnectOptions {
         self.local = Some(path.local.clone());
         self.name = Some(path.name.clone());
         self.hints = path.hints;
+        self.congestion = path.congestion;
         self
     }
 }
 
-/// A path to open. Text form: `NAME=LOCAL[>REMOTE][,key=value…]` with the keys of [`parse_hints`], as in
-/// `urllc=127.0.0.1:0>127.0.0.1:4434,rate=2mbit,delay=2.5ms`.
+/// A path to open. Text form: `NAME=LOCAL[>REMOTE][,key=value…]` with the keys of [`parse_hints`] and `congestion`, which
+/// names an [`Algorithm`], as in `urllc=127.0.0.1:0>127.0.0.1:4434,rate=2mbit,delay=2.5ms,congestion=copa`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PathOptions {
     /// What people call the path.
@@ -53,12 +65,14 @@ pub struct PathOptions {
     pub remote: Option<SocketAddr>,
     /// What is known about its channel.
     pub hints: Hints,
+    /// Its congestion controller, if not that of the connection.
+    pub congestion: Option<Algorithm>,
 }
 
 impl PathOptions {
     /// A path called `name` from `local` to where path 0 ends, of which nothing is known.
     pub fn new(name: impl Into<String>, local: impl Into<LocalAddress>) -> Self {
-        Self { name: name.into(), local: local.into(), remote: None, hints: Hints::NONE }
+        Self { name: name.into(), local: local.into(), remote: None, hints: Hints::NONE, congestion: None }
     }
 
     /// The same path to `remote`.
@@ -74,10 +88,17 @@ impl PathOptions {
         self.hints = hints;
         self
     }
+
+    /// The same path under `algorithm`.
+    #[must_use]
+    pub fn with_congestion(mut self, algorithm: Algorithm) -> Self {
+        self.congestion = Some(algorithm);
+        self
+    }
 }
 
-/// A listening address that belongs to a channel. Text form: `NAME=LOCAL[,key=value…]`, as in
-/// `embb=10.0.0.1,rate=60mbit,delay=25ms`.
+/// A listening address that belongs to a channel. Text form: `NAME=LOCAL[,key=value…]` with the keys of [`PathOptions`],
+/// as in `embb=10.0.0.1,rate=60mbit,delay=25ms`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChannelOptions {
     /// What people call the channel.
@@ -86,6 +107,8 @@ pub struct ChannelOptions {
     pub local: LocalAddress,
     /// What is known about it.
     pub hints: Hints,
+    /// The congestion controller of its paths, if not that of the connection.
+    pub congestion: Option<Algorithm>,
 }
 
 impl ChannelOptions {
@@ -102,7 +125,11 @@ impl ChannelOptions {
         let within = SocketAddr::new(bound.ip(), local.port()) == bound
             && bound.ip().is_unspecified()
             && bound.is_ipv4() == local.is_ipv4();
-        (local == bound || within).then_some(ChannelHint { local, hints: self.hints })
+        (local == bound || within).then_some(ChannelHint {
+            local,
+            hints: self.hints,
+            congestion: self.congestion,
+        })
     }
 }
 
@@ -125,11 +152,14 @@ pub enum OptionsError {
     #[error("{0:?} is not key=value")]
     NotAPair(String),
     /// A key that there is not.
-    #[error("unknown key {0:?}: choose from rate, delay, loss, price, shared")]
+    #[error("unknown key {0:?}: choose from rate, delay, loss, price, shared, congestion")]
     Key(String),
     /// The same key again.
     #[error("{0} is given twice")]
     Repeated(String),
+    /// A congestion controller that there is not.
+    #[error("congestion: {0}")]
+    Congestion(#[from] UnknownAlgorithm),
     /// A value that the key cannot have.
     #[error("{key}={value:?} is not valid: expected {expected}")]
     Value {
@@ -151,7 +181,8 @@ impl FromStr for PathOptions {
             Some(remote) => Some(remote.parse().map_err(|_| OptionsError::Remote(remote.to_owned()))?),
             None => None,
         };
-        Ok(Self { name: parts.name.to_owned(), local: parts.local, remote, hints: parts.hints })
+        let Parts { local, hints, congestion, .. } = parts;
+        Ok(Self { name: parts.name.to_owned(), local, remote, hints, congestion })
     }
 }
 
@@ -163,7 +194,8 @@ impl FromStr for ChannelOptions {
         if let Some(remote) = parts.remote {
             return Err(OptionsError::RemoteOfChannel(remote.to_owned()));
         }
-        Ok(Self { name: parts.name.to_owned(), local: parts.local, hints: parts.hints })
+        let Parts { local, hints, congestion, .. } = parts;
+        Ok(Self { name: parts.name.to_owned(), local, hints, congestion })
     }
 }
 
@@ -173,11 +205,12 @@ struct Parts<'a> {
     local: LocalAddress,
     remote: Option<&'a str>,
     hints: Hints,
+    congestion: Option<Algorithm>,
 }
 
 impl<'a> Parts<'a> {
     fn of(text: &'a str) -> Result<Self, OptionsError> {
-        let (addresses, hints) = text.split_once(',').unwrap_or((text, ""));
+        let (addresses, values) = text.split_once(',').unwrap_or((text, ""));
         let missing = || OptionsError::NoName(text.to_owned());
         let (name, addresses) = addresses.split_once('=').ok_or_else(missing)?;
         if name.is_empty() || name.contains(char::is_whitespace) {
@@ -187,7 +220,9 @@ impl<'a> Parts<'a> {
             Some((local, remote)) => (local, Some(remote)),
             None => (addresses, None),
         };
-        Ok(Self { name, local: local.parse()?, remote, hints: parse_hints(hints)? })
+        let local = local.parse()?;
+        let (hints, congestion) = parse_values(values)?;
+        Ok(Self { name, local, remote, hints, congestion })
     }
 }
 
@@ -206,6 +241,24 @@ mod tests {
         assert_eq!(path.hints.delay, Some(Duration::from_micros(2500)));
         let short: PathOptions = "wifi=wlan0".parse().unwrap();
         assert_eq!(short, PathOptions::new("wifi", LocalAddress::Interface("wlan0".to_owned())));
+    }
+
+    #[test]
+    fn a_path_or_channel_names_its_congestion_controller() {
+        let path: PathOptions = "urllc=127.0.0.1,congestion=copa,rate=2mbit".parse().unwrap();
+        assert_eq!(
+            (path.congestion, path.hints.rate),
+            (Some(Algorithm::Copa), Some(Bandwidth::from_mbit(2)))
+        );
+        let first = ConnectOptions::new(([127, 0, 0, 1], 1).into(), "localhost").over(&path);
+        assert_eq!(first.congestion, Some(Algorithm::Copa));
+        let channel: ChannelOptions = "embb=10.0.0.1:4433,congestion=vegas".parse().unwrap();
+        let hint = channel.hint_for(([10, 0, 0, 1], 4433).into());
+        assert_eq!(hint.and_then(|hint| hint.congestion), Some(Algorithm::Vegas));
+        let unknown = "a=127.0.0.1,congestion=tahoe".parse::<PathOptions>().unwrap_err();
+        assert!(unknown.to_string().contains("vivace"), "{unknown}");
+        let twice = "a=127.0.0.1,congestion=lia,congestion=lia".parse::<PathOptions>();
+        assert_eq!(twice, Err(OptionsError::Repeated("congestion".to_owned())));
     }
 
     #[test]

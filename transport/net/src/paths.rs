@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::slot::PathFate;
 use crate::{Hints, OpenPathError, PathCommandError, PathEvent, PathId, PathOptions, PathStats, Status};
+use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{FourTuple, OpenPathError as Refusal};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -126,6 +127,11 @@ impl Connection {
             if options.hints != Hints::NONE && core.set_hints(path, options.hints).is_err() {
                 tracing::debug!(%path, "a path that was just opened takes no hints");
             }
+            if let Some(algorithm) = options.congestion
+                && core.set_congestion(path, algorithm).is_err()
+            {
+                tracing::debug!(%path, "a path that was just opened takes no congestion controller");
+            }
             slot.fates.insert(path, PathFate::Validating);
             slot.names.insert(path, options.name.clone());
             state.sockets.hold(&socket, handle);
@@ -198,6 +204,15 @@ impl Connection {
     pub fn set_hints(&self, id: PathId, hints: Hints) -> Result<(), PathCommandError> {
         self.reference()
             .command(|access| access.core.ok_or(PathCommandError::UnknownPath)?.set_hints(id, hints))
+    }
+
+    /// Puts a path under another congestion controller, which begins in its initial state.
+    ///
+    /// # Errors
+    /// The path is not open.
+    pub fn set_congestion(&self, id: PathId, algorithm: Algorithm) -> Result<(), PathCommandError> {
+        self.reference()
+            .command(|access| access.core.ok_or(PathCommandError::UnknownPath)?.set_congestion(id, algorithm))
     }
 
     /// Gives a path the name under which [`paths`](Self::paths) lists it; the peer does not learn it.

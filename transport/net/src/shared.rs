@@ -141,11 +141,14 @@ impl State {
             slot.names.insert(PathId::ZERO, name.clone());
         }
         self.slots.insert(handle, slot);
-        if options.hints != Hints::NONE
-            && let Some(connection) = self.core.connection(handle)
-            && connection.set_hints(PathId::ZERO, options.hints).is_err()
-        {
+        let Some(connection) = self.core.connection(handle) else { return };
+        if options.hints != Hints::NONE && connection.set_hints(PathId::ZERO, options.hints).is_err() {
             tracing::debug!("path 0 of a connection that was just started takes no hints");
+        }
+        if let Some(algorithm) = options.congestion
+            && connection.set_congestion(PathId::ZERO, algorithm).is_err()
+        {
+            tracing::debug!("path 0 of a connection that was just started takes no congestion controller");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::OptionsError;
 use crate::{Bandwidth, Hints, Sharing};
+use hvq_transport::congestion::Algorithm;
 use hvq_transport::scheduler::PerMille;
 use std::time::Duration;
 
@@ -26,6 +27,20 @@ pub fn parse_hints(text: &str) -> Result<Hints, OptionsError> {
         set(&mut hints, key, value)?;
     }
     Ok(hints)
+}
+
+/// Reads what [`parse_hints`] does, and `congestion`, the name of an [`Algorithm`].
+pub(super) fn parse_values(text: &str) -> Result<(Hints, Option<Algorithm>), OptionsError> {
+    const KEY: &str = "congestion";
+    let (mut congestion, mut others) = (None, Vec::new());
+    for pair in text.split(',') {
+        match pair.split_once('=') {
+            Some((KEY, _)) if congestion.is_some() => return Err(OptionsError::Repeated(KEY.to_owned())),
+            Some((KEY, name)) => congestion = Some(name.parse()?),
+            _ => others.push(pair),
+        }
+    }
+    Ok((parse_hints(&others.join(","))?, congestion))
 }
 
 fn set(hints: &mut Hints, key: &str, value: &str) -> Result<(), OptionsError> {
