@@ -188,7 +188,7 @@ async fn a_client_without_sockets_binds_them_as_needed_and_closes_them() {
     let pki = Pki::new();
     let server = Endpoint::server(pki.server(transport()), &[local("127.0.0.1:0")]).unwrap();
     let client = Endpoint::client(&[]).unwrap();
-    let path: PathOptions = "urllc=127.0.0.3:0,rate=2mbit,delay=2.5ms".parse().unwrap();
+    let path: PathOptions = "urllc=127.0.0.3:0,rate=2mbit,delay=2.5ms,congestion=copa".parse().unwrap();
     let options = ConnectOptions::new(server.local_addrs()[0], NAME).over(&path);
     let connecting = client.connect_with(pki.client(transport()), options).unwrap();
     let (near, far) = within(async { tokio::join!(connecting, server.accept()) }).await;
@@ -196,7 +196,12 @@ async fn a_client_without_sockets_binds_them_as_needed_and_closes_them() {
     assert_eq!(far.remote_address().ip(), std::net::IpAddr::from([127, 0, 0, 3]));
     let first = near.path(PathId(0)).unwrap();
     assert_eq!((first.name.as_deref(), first.stats.rate), (Some("urllc"), Some(Bandwidth::from_mbit(2))));
-    within(near.open_path("embb=127.0.0.4".parse().unwrap())).await.unwrap();
+    within(near.open_path("embb=127.0.0.4,congestion=vivace".parse().unwrap())).await.unwrap();
+    let controllers: Vec<_> = near.paths().iter().map(|path| path.stats.controller).collect();
+    assert_eq!(controllers, ["copa", "vivace"]);
+    near.set_congestion(PathId(1), "olia".parse().unwrap()).unwrap();
+    assert_eq!(near.path(PathId(1)).unwrap().stats.controller, "olia");
+    assert!(near.set_congestion(PathId(9), "olia".parse().unwrap()).is_err());
     assert_eq!(client.local_addrs().len(), 2);
     near.close(0, b"");
     within(client.wait_idle()).await;

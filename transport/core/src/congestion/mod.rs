@@ -323,6 +323,7 @@ pub(crate) mod tests {
             min_rtt: rtt,
             smoothed_rtt: rtt,
             delivery_rate: None,
+            delivery: None,
             in_flight: 0,
             app_limited: false,
         }

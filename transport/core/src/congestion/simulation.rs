@@ -23,8 +23,8 @@ use crate::space::received::AckEliciting;
 use crate::time::Instant;
 use crate::wire::frame::{Ack, Frame};
 use crate::{Bandwidth, PathId};
-use rand::{Rng, SeedableRng};
 use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -52,6 +52,11 @@ impl Link {
             dropped: 0,
             waited: (Duration::ZERO, 0),
         }
+    }
+
+    /// How long a full queue takes.
+    pub(super) fn capacity(&self) -> Duration {
+        self.rate.transmission_time(DATAGRAM) * self.queue as u32
     }
 
     /// How long a datagram waited on average since the last call.
@@ -195,7 +200,9 @@ impl Simulation {
             let Some(Frame::Ack(ack)) = self.far.received.build(now, 3, 1000, None) else {
                 panic!("an acknowledgement was due");
             };
-            self.far.received.on_ack_acknowledged(ack.largest.saturating_sub(5000));
+            if let Some(old) = ack.largest.checked_sub(5000) {
+                self.far.received.on_ack_acknowledged(old);
+            }
             let turn = now.since(Instant::ZERO).as_nanos().checked_div(self.period.as_nanos());
             let turn = turn.unwrap_or_else(|| self.rng.random_range(0..2));
             let over = (turn % self.returns.len() as u128) as usize;

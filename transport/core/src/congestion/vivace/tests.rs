@@ -39,7 +39,12 @@ impl World {
             let over = (self.sent.len() as u32 / 3) % self.alternate;
             let base = if over == 0 { 0.05 } else { 0.03 };
             self.sent.push((self.now, self.now + base + self.queue, over));
-            self.vivace.on_sent(&Sending { now: instant(self.now), bytes: DATAGRAM, in_flight: 0 });
+            self.vivace.on_sent(&Sending {
+                now: instant(self.now),
+                bytes: DATAGRAM,
+                in_flight: 0,
+                app_limited: false,
+            });
             let now = self.now;
             let due: Vec<_> = self.sent.iter().copied().filter(|packet| packet.1 <= now).collect();
             self.sent.retain(|packet| packet.1 > now);
@@ -108,7 +113,7 @@ fn persistent_congestion_begins_anew_with_two_datagrams() {
 #[test]
 fn marks_count_as_losses() {
     let mut vivace = World::new(20.0).vivace;
-    vivace.on_sent(&Sending { now: at(100), bytes: DATAGRAM, in_flight: DATAGRAM });
+    vivace.on_sent(&Sending { now: at(100), bytes: DATAGRAM, in_flight: DATAGRAM, app_limited: false });
     let without = vivace.monitors.clone().complete(at(9000), Duration::ZERO);
     vivace.on_ecn_ce(&MarkSample { now: at(150), sent_at: at(100) });
     let with = vivace.monitors.complete(at(9000), Duration::ZERO);
