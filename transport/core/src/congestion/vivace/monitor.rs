@@ -175,6 +175,7 @@ impl Monitors {
 
     /// The oldest interval, if a packet that left `grace` after its end is acknowledged: the last packet of `sent_at`.
     pub(super) fn complete(&mut self, sent_at: Instant, grace: Duration) -> Option<Monitor> {
-        self.all.pop_front_if(|monitor| sent_at >= monitor.ends() + grace)
+        let first = self.all.front()?;
+        if sent_at >= first.ends() + grace { self.all.pop_front() } else { None }
     }
 }
