@@ -42,6 +42,8 @@ impl ErrorCode {
     pub const AEAD_LIMIT_REACHED: Self = Self(0xf);
     /// No path works any more.
     pub const NO_VIABLE_PATH: Self = Self(0x10);
+    /// The version that is in use is not the one that should be (RFC 9368 §4).
+    pub const VERSION_NEGOTIATION_ERROR: Self = Self(0x11);
 
     /// The code for a TLS alert (RFC 9001 §4.8): 0x0100 + alert.
     pub const fn crypto(alert: u8) -> Self {
@@ -74,6 +76,7 @@ impl fmt::Display for ErrorCode {
             Self::KEY_UPDATE_ERROR => "KEY_UPDATE_ERROR",
             Self::AEAD_LIMIT_REACHED => "AEAD_LIMIT_REACHED",
             Self::NO_VIABLE_PATH => "NO_VIABLE_PATH",
+            Self::VERSION_NEGOTIATION_ERROR => "VERSION_NEGOTIATION_ERROR",
             Self(code @ 0x100..=0x1ff) => return write!(f, "CRYPTO_ERROR (TLS alert {})", code - 0x100),
             Self(code) => return write!(f, "error {code:#x}"),
         };

@@ -10,8 +10,10 @@ use crate::crypto::initial::initial_keys;
 use crate::crypto::keys::Level;
 use crate::crypto::session::{ClientTls, ServerTls, Session, TlsConfigError};
 use crate::datagram::Datagrams;
-use crate::error::{ConnectionError, Dropped, PacketError};
+use crate::error::{Dropped, PacketError};
 use crate::handshake::crypto_stream::CryptoStream;
+use crate::handshake::hello::{Attempt, Hello};
+use crate::handshake::negotiation::Negotiation;
 use crate::handshake::parameters::SeenIds;
 use crate::handshake::{EarlySpace, Handshake, LevelKeys, PendingSecrets};
 use crate::path::amplification::Amplification;
@@ -25,6 +27,7 @@ use crate::time::Instant;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::version::Version;
 use bytes::Bytes;
+use rand::RngCore;
 use rand::rngs::StdRng;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -90,12 +93,14 @@ impl Connection {
         server_name: &str,
     ) -> Result<Self, TlsConfigError> {
         let destination = ConnectionId::random(&mut birth.rng, INITIAL_DESTINATION);
-        let mut parameters = config.parameters();
-        parameters.initial_source_connection_id = Some(birth.first_id);
-        let encoded = parameters.encode(Role::Client, &mut birth.rng);
+        let negotiation = Negotiation::new(config.versions.clone(), config.versions.first());
+        let encoded = client_parameters(&config, birth.first_id, &negotiation, &mut birth.rng);
         let session = Session::client(tls, server_name, &encoded)?;
         let ids = InitialIds { destination, source: ConnectionId::EMPTY };
-        let mut connection = Self::assemble(Role::Client, config, birth, ids, session);
+        let deadline = birth.now + config.handshake_timeout;
+        let mut handshake = first_handshake(Role::Client, session, ids, deadline, negotiation);
+        handshake.attempt = Some(Box::new(Attempt { tls: tls.clone(), server_name: server_name.into() }));
+        let mut connection = Self::assemble(Role::Client, config, birth, ids, handshake);
         let now = connection.born;
         if let Err(error) = connection.handshake.session.start().and_then(|()| connection.collect_tls(now)) {
             connection.fail(error, now);
@@ -123,9 +128,16 @@ impl Connection {
         parameters.original_destination_connection_id = Some(opening.retried_from.unwrap_or(destination));
         parameters.retry_source_connection_id = opening.retried_from.map(|_| destination);
         parameters.stateless_reset_token = Some(birth.first_token);
+        let negotiation = Negotiation::new(config.versions.clone(), opening.version);
+        parameters.version_information = Some(negotiation.information(birth.rng.next_u32()));
         let encoded = parameters.encode(Role::Server, &mut birth.rng);
         let session = Session::server(tls, &encoded)?;
-        let mut connection = Self::assemble(Role::Server, config, birth, opening.ids, session);
+        let deadline = birth.now + config.handshake_timeout;
+        let mut handshake = first_handshake(Role::Server, session, opening.ids, deadline, negotiation);
+        if handshake.negotiation.awaits_hello() {
+            handshake.hello = Some(Box::new(Hello::new(parameters)));
+        }
+        let mut connection = Self::assemble(Role::Server, config, birth, opening.ids, handshake);
         if opening.address == ClientAddress::Proven
             && let Some(path) = connection.paths.get_mut(crate::PathId::ZERO)
         {
@@ -140,7 +152,7 @@ impl Connection {
         config: Arc<TransportConfig>,
         birth: Birth,
         ids: InitialIds,
-        session: Session,
+        handshake: Handshake,
     ) -> Self {
         let paths = first_paths(role, &config, &birth);
         let tokens = Some(birth.tokens).filter(|_| role == Role::Server);
@@ -153,7 +165,7 @@ impl Connection {
             role,
             born: birth.now,
             lifecycle: Lifecycle::Handshaking,
-            handshake: first_handshake(role, session, ids, birth.now + config.handshake_timeout),
+            handshake,
             keys: None,
             key_update: KeyUpdate::default(),
             early_packets: Vec::new(),
@@ -177,11 +189,6 @@ impl Connection {
             handshake_ids,
             config,
         }
-    }
-
-    /// The version in use.
-    pub fn version(&self) -> Version {
-        Version::V1
     }
 
     /// Whether the address of path 0 is known to be the peer's, so that nothing limits what is sent there (RFC 9000 §8.1).
@@ -214,7 +221,7 @@ impl Connection {
         self.handshake.seen.retry_source = Some(source);
         self.handshake.token = token;
         self.handshake_ids.remote = source;
-        let (seal, open) = initial_keys(Version::V1, &source, self.role);
+        let (seal, open) = initial_keys(self.version(), &source, self.role);
         if let Some(space) = self.handshake.initial.as_mut() {
             // Packet numbers go on; what was in flight is neither lost nor acknowledged (RFC 9002 §6.3).
             let _unresolved = space.sent.drain_all();
@@ -223,27 +230,30 @@ impl Connection {
         }
         Ok(())
     }
-
-    /// Version Negotiation: the server speaks no version of ours (RFC 9000 §6.2).
-    pub(super) fn on_version_negotiation(
-        &mut self,
-        versions: &[Version],
-        now: Instant,
-    ) -> Result<(), PacketError> {
-        let unexpected = self.role == Role::Server
-            || self.handshake_ids.remote_is_final
-            || self.handshake.seen.retry_source.is_some()
-            || versions.contains(&Version::V1);
-        if unexpected {
-            return Err(Dropped::Unexpected.into());
-        }
-        self.end_silently(ConnectionError::VersionMismatch, now);
-        Ok(())
-    }
 }
 
-fn first_handshake(role: Role, session: Session, ids: InitialIds, deadline: Instant) -> Handshake {
-    let (seal, open) = initial_keys(Version::V1, &ids.destination, role);
+/// What a client of the connection ID `local` says of itself.
+pub(super) fn client_parameters(
+    config: &TransportConfig,
+    local: ConnectionId,
+    negotiation: &Negotiation,
+    rng: &mut StdRng,
+) -> Vec<u8> {
+    let mut parameters = config.parameters();
+    parameters.initial_source_connection_id = Some(local);
+    parameters.version_information = Some(negotiation.information(rng.next_u32()));
+    parameters.encode(Role::Client, rng)
+}
+
+/// A handshake of which nothing was sent or received.
+pub(super) fn first_handshake(
+    role: Role,
+    session: Session,
+    ids: InitialIds,
+    deadline: Instant,
+    negotiation: Negotiation,
+) -> Handshake {
+    let (seal, open) = initial_keys(negotiation.current(), &ids.destination, role);
     let mut initial = EarlySpace::new(Level::Initial);
     initial.keys = Some(LevelKeys { seal, open });
     Handshake {
@@ -257,6 +267,9 @@ fn first_handshake(role: Role, session: Session, ids: InitialIds, deadline: Inst
             peer_source: ConnectionId::EMPTY,
             retry_source: None,
         },
+        negotiation,
+        hello: None,
+        attempt: None,
         token: Bytes::new(),
         repetitions: 0,
         deadline,

@@ -11,7 +11,6 @@ use crate::recovery::ecn::Ecn;
 use crate::time::Instant;
 use crate::wire::frame::{ConnectionClose, Frame};
 use crate::wire::header::{LongHeader, LongKind, patch_length};
-use crate::wire::version::Version;
 use bytes::Bytes;
 
 /// Bytes of a reason that are sent at most, so that the frame fits everywhere.
@@ -124,6 +123,7 @@ impl Connection {
 
     fn send_long_close(&mut self, level: Level, frame: ConnectionClose) {
         let ids = (self.handshake_ids.remote, self.handshake_ids.local);
+        let version = self.version();
         let token = self.handshake.token.clone();
         let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
         let tuple = path.route.tuple;
@@ -137,7 +137,7 @@ impl Connection {
             Level::Initial => (LongKind::Initial, token.as_ref()),
             _ => (LongKind::Handshake, &[] as &[u8]),
         };
-        let header = LongHeader { kind, version: Version::V1, destination: ids.0, source: ids.1, token };
+        let header = LongHeader { kind, version, destination: ids.0, source: ids.1, token };
         let mut bytes = Vec::with_capacity(MINIMUM_DATAGRAM);
         let layout = header.put(&mut bytes, number, 4);
         Frame::ConnectionClose(frame).put(&mut bytes);

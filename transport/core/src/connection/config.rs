@@ -4,6 +4,7 @@ use crate::PathId;
 use crate::congestion::Algorithm;
 use crate::connection::migration::Migration;
 use crate::crypto::one_rtt::AeadLimits;
+use crate::handshake::negotiation::Versions;
 use crate::path::amplification::Amplification;
 use crate::path::route::{FourTuple, MINIMUM_DATAGRAM, Route};
 use crate::recovery::ecn::{EcnMarking, EcnValidation};
@@ -54,6 +55,8 @@ pub struct TransportConfig {
     pub scheduler: SchedulerFactory,
     /// The congestion controller of each path whose channel names no other (see [`ChannelHint`]).
     pub congestion: Algorithm,
+    /// The versions of QUIC that are spoken.
+    pub versions: Versions,
     /// The multipath extension.
     pub multipath: Multipath,
     /// Whether a server lets clients move their paths to other addresses.
@@ -101,6 +104,7 @@ impl TransportConfig {
         Self {
             scheduler,
             congestion: Algorithm::Cubic,
+            versions: Versions::default(),
             multipath: Multipath::UpTo(PathId(3)),
             migration: Migration::Allowed,
             idle_timeout: Duration::from_secs(30),

@@ -82,6 +82,9 @@ impl Connection {
     }
 
     fn on_crypto(&mut self, level: Level, crypto: Crypto) -> Result<(), TransportError> {
+        if self.role == Role::Client && level == Level::Initial {
+            self.handshake.negotiation.settle();
+        }
         match self.handshake.crypto(level) {
             Some(stream) => stream.receive(crypto),
             None => Ok(()),

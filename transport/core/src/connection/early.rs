@@ -14,7 +14,6 @@ use crate::trace::TraceEvent;
 use crate::wire::frame::Frame;
 use crate::wire::header::{HeaderLayout, LongHeader, LongKind, patch_length};
 use crate::wire::packet_number;
-use crate::wire::version::Version;
 
 /// A long-header packet that still takes frames.
 struct EarlyPacket {
@@ -74,6 +73,7 @@ impl Connection {
         now: Instant,
     ) -> Option<EarlyPacket> {
         let ids = (self.handshake_ids.remote, self.handshake_ids.local);
+        let version = self.version();
         let token = self.handshake.token.clone();
         let room_in_window = self
             .paths
@@ -94,7 +94,7 @@ impl Connection {
             Level::Initial => (LongKind::Initial, token.as_ref()),
             _ => (LongKind::Handshake, &[] as &[u8]),
         };
-        let header = LongHeader { kind, version: Version::V1, destination: ids.0, source: ids.1, token };
+        let header = LongHeader { kind, version, destination: ids.0, source: ids.1, token };
         let layout = header.put(bytes, number, length);
         let mut packet = EarlyPacket {
             level,

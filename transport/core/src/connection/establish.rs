@@ -2,7 +2,7 @@
 
 use crate::connection::lifecycle::Milestone;
 use crate::connection::{Connection, Event, Role};
-use crate::crypto::keys::Level;
+use crate::crypto::keys::{Cipher, Level};
 use crate::crypto::one_rtt::OneRttKeys;
 use crate::crypto::protect::{OpenKey, SealKey};
 use crate::crypto::session::SessionOutput;
@@ -43,7 +43,7 @@ impl Connection {
     /// Gives TLS what arrived at `level`, as far as it is contiguous.
     pub(super) fn advance_handshake(&mut self, level: Level, now: Instant) -> Result<(), TransportError> {
         while let Some(data) = self.handshake.crypto(level).and_then(|crypto| crypto.read()) {
-            self.handshake.session.provide(level, &data)?;
+            self.provide(level, &data)?;
             self.collect_tls(now)?;
         }
         Ok(())
@@ -76,18 +76,24 @@ impl Connection {
     }
 
     fn install_keys(&mut self) {
+        let version = self.version();
         let secrets = &mut self.handshake.secrets;
         if let Some((suite, read, write)) = secrets.take_pair(Level::Handshake) {
+            let cipher = Cipher { suite, version };
             let keys = LevelKeys {
-                seal: SealKey::new(suite, write.as_slice()),
-                open: OpenKey::new(suite, read.as_slice()),
+                seal: SealKey::new(cipher, write.as_slice()),
+                open: OpenKey::new(cipher, read.as_slice()),
             };
             if let Some(space) = self.handshake.handshake.as_mut() {
                 space.keys = Some(keys);
             }
         }
         if let Some((suite, read, write)) = self.handshake.secrets.take_pair(Level::OneRtt) {
-            self.install_one_rtt(OneRttKeys::new(suite, write.as_slice(), read.as_slice()));
+            self.install_one_rtt(OneRttKeys::new(
+                Cipher { suite, version },
+                write.as_slice(),
+                read.as_slice(),
+            ));
         }
     }
 
@@ -98,6 +104,7 @@ impl Connection {
         let Some(bytes) = self.handshake.session.peer_transport_parameters() else { return Ok(()) };
         let parameters = TransportParameters::decode(self.role.peer(), &bytes)?;
         authenticate(&parameters, self.role, &self.handshake.seen, self.handshake_ids.local.is_empty())?;
+        self.handshake.negotiation.verify(self.role, parameters.version_information.as_ref())?;
         self.streams.set_peer_limits(&parameters);
         self.datagrams.set_peer_limit(parameters.max_datagram_frame_size);
         self.paths.on_peer_parameters(&parameters);

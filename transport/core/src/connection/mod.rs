@@ -25,6 +25,7 @@ pub mod role;
 pub mod stats;
 mod timeout;
 mod transmit;
+mod versions;
 mod views;
 
 pub use birth::{Birth, ClientAddress, InitialIds, Opening};

@@ -77,7 +77,9 @@ impl Connection {
     ) -> Result<(), PacketError> {
         match next_packet(bytes, self.handshake_ids.local.len())? {
             Incoming::Protected(packet) => self.receive_protected(packet, tuple, ecn, now),
-            Incoming::VersionNegotiation { versions, .. } => self.on_version_negotiation(&versions, now),
+            Incoming::VersionNegotiation { source, versions, .. } => {
+                self.on_version_negotiation(source, &versions, now)
+            }
             Incoming::Retry { version, source, token, bytes, .. } if version == self.version() => {
                 self.on_retry(source, token, &bytes)
             }
@@ -152,7 +154,11 @@ impl Connection {
             PacketKind::Initial { .. } => Level::Initial,
             _ => Level::Handshake,
         };
-        if packet.version != self.version() {
+        let (version, current) = (packet.version, self.version());
+        let fresh = self.keys_to_follow(level, version);
+        let space = self.handshake.space(level).ok_or(Dropped::NoKeys)?;
+        if version != current && fresh.is_none() && space.opener(version, current).is_none() {
+            // RFC 9369 §4.1: Handshake packets are of the version in use only.
             return Err(Dropped::UnsupportedVersion.into());
         }
         if self.role == Role::Client
@@ -167,17 +173,21 @@ impl Connection {
             return Ok(None);
         }
         let space = self.handshake.space(level).ok_or(Dropped::NoKeys)?;
-        let keys = space.keys.as_ref().ok_or(Dropped::NoKeys)?;
+        let opener = fresh.as_ref().map(|keys| &keys.open).or_else(|| space.opener(version, current));
+        let open = opener.ok_or(Dropped::NoKeys)?;
         let size = packet.bytes.len();
         let offset = packet.number_offset;
-        let header = keys.open.unprotect(&mut packet.bytes, offset)?;
+        let header = open.unprotect(&mut packet.bytes, offset)?;
         let number = packet_number::expand(header.truncated, header.number_length, space.received.largest());
-        let opened = keys.open.open(packet.bytes, offset + header.number_length, PathId::ZERO, number);
+        let opened = open.open(packet.bytes, offset + header.number_length, PathId::ZERO, number);
         let payload = opened.map_err(|dropped| self.on_forged(dropped))?;
         if header.first & LONG_RESERVED != 0 {
             return Err(ErrorCode::PROTOCOL_VIOLATION
                 .because("reserved bits of a long header are set")
                 .into());
+        }
+        if let Some(keys) = fresh {
+            self.follow_version(version, keys);
         }
         self.on_long_packet(level, packet.source);
         let origin = Origin { level, path: PathId::ZERO, id_sequence: 0, number, tuple, ecn, bytes: size };

@@ -13,4 +13,4 @@ pub mod session;
 pub mod token;
 
 #[cfg(test)]
-mod vectors;
+pub(crate) mod vectors;

@@ -180,6 +180,15 @@ impl Session {
         Ok(Self { ssl, post_handshake_bytes: 0, failure: None })
     }
 
+    /// Replaces the transport parameters of a server that has not answered yet.
+    pub fn set_transport_parameters(&mut self, parameters: &[u8]) -> Result<(), TlsConfigError> {
+        // SAFETY: `ssl` is valid, and BoringSSL copies the parameters before it returns.
+        let result = unsafe {
+            ffi::SSL_set_quic_transport_params(self.ssl.as_ptr(), parameters.as_ptr(), parameters.len())
+        };
+        check(result)
+    }
+
     /// Has a client offer to resume the session of `ticket`, without 0-RTT. To be called before [`Session::start`].
     pub fn resume(&mut self, ticket: &Ticket) -> Result<(), TlsConfigError> {
         let session = SslSession::from_der(&ticket.0).map_err(|_| TlsConfigError::Ticket)?;

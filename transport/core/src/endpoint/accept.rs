@@ -53,9 +53,7 @@ impl Endpoint {
     }
 
     fn without_connection(&mut self, datagram: Datagram, now: Instant) -> Result<(), Dropped> {
-        if self.server.is_none() {
-            return Err(Dropped::UnknownConnection);
-        }
+        let Some(server) = &self.server else { return Err(Dropped::UnknownConnection) };
         if is_reflector(datagram.remote.port()) {
             return Err(Dropped::Reflector);
         }
@@ -63,7 +61,7 @@ impl Endpoint {
         let mut copy = datagram.bytes.clone();
         match next_packet(&mut copy, self.config.id_length)? {
             Incoming::Protected(packet) => {
-                if packet.version != Version::V1 {
+                if !server.transport.versions.contains(packet.version) {
                     let ids = (packet.destination.as_slice(), packet.source.as_slice());
                     return Err(self.on_unsupported_version(&datagram, packet.version, ids, now));
                 }

@@ -71,7 +71,9 @@ impl Endpoint {
         let random = self.rng.next_u32();
         let mut bytes = Vec::new();
         // RFC 9000 §6.3: one reserved version exercises the peer's negotiation.
-        let versions = [Version::V1, Version::reserved(random)];
+        let Some(server) = &self.server else { return };
+        let mut versions = server.transport.versions.list().to_vec();
+        versions.push(Version::reserved(random));
         let (destination, source) = ids;
         put_version_negotiation(&mut bytes, source, destination, &versions, random.to_be_bytes()[0]);
         if self.answer(datagram, bytes) {

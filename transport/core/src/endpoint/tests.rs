@@ -6,3 +6,4 @@ mod network;
 mod paths;
 mod resets;
 mod tokens;
+mod versions;

@@ -1,6 +1,8 @@
 //! The handshake: TLS, its CRYPTO data, and the Initial and Handshake packet-number spaces.
 
 pub mod crypto_stream;
+pub mod hello;
+pub mod negotiation;
 pub mod parameters;
 
 use crate::crypto::keys::Level;
@@ -8,10 +10,13 @@ use crate::crypto::keys::Suite;
 use crate::crypto::protect::{OpenKey, SealKey};
 use crate::crypto::session::{Secret, Session};
 use crate::handshake::crypto_stream::CryptoStream;
+use crate::handshake::hello::{Attempt, Hello};
+use crate::handshake::negotiation::Negotiation;
 use crate::handshake::parameters::SeenIds;
 use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
+use crate::wire::version::Version;
 use bytes::Bytes;
 
 /// Keys of one level, both ways.
@@ -34,6 +39,8 @@ pub struct EarlySpace {
     pub crypto: CryptoStream,
     /// Keys, once there are any.
     pub keys: Option<LevelKeys>,
+    /// A server's key for Initial packets of the version that the client began with, once it chose another.
+    pub former: Option<(Version, OpenKey)>,
     /// When the last ack-eliciting packet left.
     pub last_eliciting: Option<Instant>,
     /// Probes that may leave regardless of the congestion window.
@@ -48,9 +55,18 @@ impl EarlySpace {
             received: Received::new(AckPolicy::IMMEDIATE),
             crypto: CryptoStream::new(level),
             keys: None,
+            former: None,
             last_eliciting: None,
             probes_due: 0,
         }
+    }
+
+    /// The key for packets of `version`, when the connection's is `current`.
+    pub fn opener(&self, version: Version, current: Version) -> Option<&OpenKey> {
+        if version == current {
+            return self.keys.as_ref().map(|keys| &keys.open);
+        }
+        self.former.as_ref().filter(|(former, _)| *former == version).map(|(_, open)| open)
     }
 
     /// Whether there is something to send, given keys.
@@ -103,7 +119,13 @@ pub struct Handshake {
     pub secrets: PendingSecrets,
     /// Connection IDs of the handshake.
     pub seen: SeenIds,
-    /// The token for Initial packets, from a Retry.
+    /// Which version is in use.
+    pub negotiation: Negotiation,
+    /// A server's ClientHello, until it is whole and the version chosen.
+    pub hello: Option<Box<Hello>>,
+    /// What a client needs for a second attempt.
+    pub attempt: Option<Box<Attempt>>,
+    /// The token for Initial packets, from a Retry or an earlier connection.
     pub token: Bytes,
     /// How often the server's flight was repeated because the client asked again.
     pub repetitions: u8,

@@ -16,6 +16,13 @@ pub struct SeenIds {
     pub retry_source: Option<ConnectionId>,
 }
 
+impl SeenIds {
+    /// The destination that Initial keys follow from: the client's first, or that of the Retry it followed (RFC 9001 §5.2).
+    pub fn client_destination(&self) -> ConnectionId {
+        self.retry_source.unwrap_or(self.original_destination)
+    }
+}
+
 /// Checks that the parameters that the peer of `role` authenticated name the connection IDs that were seen.
 pub fn authenticate(
     parameters: &TransportParameters,

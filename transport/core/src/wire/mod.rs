@@ -3,6 +3,7 @@
 //! Nothing in here panics on network input, indexes a slice, or allocates or loops beyond the bytes that are present.
 #![deny(clippy::indexing_slicing)]
 
+pub mod client_hello;
 pub mod connection_id;
 pub mod cursor;
 pub mod frame;
@@ -11,6 +12,7 @@ pub mod packet_number;
 pub mod transport_parameters;
 pub mod varint;
 pub mod version;
+pub mod version_information;
 
 pub use connection_id::{ConnectionId, ResetToken};
 pub use cursor::{Reader, Truncated};

@@ -6,6 +6,7 @@ mod tests;
 
 use super::connection_id::{ConnectionId, ResetToken};
 use super::varint;
+use super::version_information::VersionInformation;
 use crate::PathId;
 use crate::connection::Role;
 use rand::RngCore;
@@ -31,6 +32,7 @@ mod parameter {
     pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
     pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
     pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
+    pub(super) const VERSION_INFORMATION: u64 = 0x11;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
 }
@@ -85,6 +87,8 @@ pub struct TransportParameters {
     pub max_datagram_frame_size: u64,
     /// The highest path ID that it accepts; absent means no multipath (RFC 10069 §2.1).
     pub initial_max_path_id: Option<PathId>,
+    /// Which version it uses and which ones it could (RFC 9368 §3).
+    pub version_information: Option<VersionInformation>,
 }
 
 impl Default for TransportParameters {
@@ -109,6 +113,7 @@ impl Default for TransportParameters {
             retry_source_connection_id: None,
             max_datagram_frame_size: 0,
             initial_max_path_id: None,
+            version_information: None,
         }
     }
 }
@@ -152,6 +157,11 @@ impl TransportParameters {
         }
         if let Some(id) = &self.initial_source_connection_id {
             put_bytes(&mut buf, parameter::INITIAL_SOURCE_CONNECTION_ID, id.as_slice());
+        }
+        if let Some(information) = &self.version_information {
+            let mut value = Vec::with_capacity(16);
+            information.put(&mut value);
+            put_bytes(&mut buf, parameter::VERSION_INFORMATION, &value);
         }
         if sender == Role::Server {
             self.put_server_only(&mut buf);

@@ -9,6 +9,7 @@ use crate::connection::Role;
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::cursor::{SliceReader, Truncated};
+use crate::wire::version_information::VersionInformation;
 use std::collections::BTreeSet;
 use std::net::{SocketAddrV4, SocketAddrV6};
 use std::time::Duration;
@@ -40,7 +41,7 @@ impl TransportParameters {
             } else if sender == Role::Client && is_server_only(id) {
                 Some(Fault("must not come from a client"))
             } else {
-                parameters.set(id, value).err()
+                parameters.set(id, value).and_then(|()| parameters.check_versions(sender)).err()
             };
             if let Some(Fault(what)) = fault {
                 let reason = format!("transport parameter {id:#x} {what}");
@@ -48,6 +49,18 @@ impl TransportParameters {
             }
         }
         Ok(parameters)
+    }
+
+    /// RFC 9368 §4: a client could speak the version that it chose.
+    fn check_versions(&self, sender: Role) -> Result<(), Fault> {
+        match &self.version_information {
+            Some(information)
+                if sender == Role::Client && !information.available.contains(&information.chosen) =>
+            {
+                Err(Fault("does not list the chosen version"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn set(&mut self, id: u64, value: &[u8]) -> Result<(), Fault> {
@@ -93,6 +106,9 @@ impl TransportParameters {
                 self.retry_source_connection_id = Some(connection_id(value)?)
             }
             parameter::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(value)?,
+            parameter::VERSION_INFORMATION => {
+                self.version_information = Some(VersionInformation::read(value).map_err(Fault)?);
+            }
             parameter::INITIAL_MAX_PATH_ID => self.initial_max_path_id = Some(path_id(value)?),
             _ => {}
         }
