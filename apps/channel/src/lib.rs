@@ -49,6 +49,11 @@
 //! | `drx=30ms/40ms`, `drx=mmwave`, `drx=lowband`, `drx=off` | idle timer and wake-up cycle, downlink only |
 //! | `overhead=28` | bytes added to each packet |
 //!
+//! # Two channels behind one address
+//!
+//! [`steer::Steered`] puts two channels below a transport that sees one path, as DChannel does: a policy chooses for
+//! each packet, and a reordering buffer hides that it did.
+//!
 //! # A program that emulates a channel
 //!
 //! With the default feature `relay`, [`relay::Relay::start`] runs a channel between UDP sockets without privileges.
@@ -68,6 +73,7 @@ pub mod relay;
 mod series;
 mod spec;
 mod statistics;
+pub mod steer;
 mod trace;
 
 pub use blackout::Interval;

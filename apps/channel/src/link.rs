@@ -285,12 +285,13 @@ impl<T: Clone> Link<T> {
     /// Puts a packet into the queue; returns when it will have been sent.
     fn send(&mut self, now: Duration, size_sent: usize) -> Duration {
         let ready = self.sleep.as_ref().map_or(now, |sleep| sleep.ready_at(now));
+        let waits = self.queue.busy_until().saturating_sub(now);
         let sent_at = self.rate.sent_at(ready.max(self.queue.busy_until()), size_sent);
         if let Some(sleep) = &mut self.sleep {
             sleep.keep_awake(sent_at);
         }
         self.queue.push(sent_at, size_sent);
-        self.statistics.queued(self.queue.packets(), self.queue.bytes());
+        self.statistics.queued(self.queue.packets(), self.queue.bytes(), waits);
         self.queue.advance(now);
         sent_at
     }

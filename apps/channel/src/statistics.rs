@@ -41,6 +41,8 @@ pub struct Summary {
     pub mean: Duration,
     /// Half of them were no larger.
     pub p50: Duration,
+    /// 95 % of them were no larger.
+    pub p95: Duration,
     /// 98 % of them were no larger.
     pub p98: Duration,
     /// 99 % of them were no larger.
@@ -89,6 +91,7 @@ impl Times {
             min: self.min,
             mean: self.total.div_f64(count as f64),
             p50: quantile(0.5),
+            p95: quantile(0.95),
             p98: quantile(0.98),
             p99: quantile(0.99),
             max: self.max,
@@ -114,6 +117,7 @@ pub struct LinkStatistics {
     pub most_queued_bytes: usize,
     dropped: [Count; DropReason::ALL.len()],
     delays: Times,
+    queueing: Times,
 }
 
 impl LinkStatistics {
@@ -127,6 +131,7 @@ impl LinkStatistics {
             most_queued_bytes: 0,
             dropped: [Count::default(); DropReason::ALL.len()],
             delays: Times::new(),
+            queueing: Times::new(),
         }
     }
 
@@ -147,6 +152,11 @@ impl LinkStatistics {
         self.delays.summary()
     }
 
+    /// How long each packet that entered the queue found it to be, in time: until everything before it has been sent.
+    pub fn queueing(&self) -> Summary {
+        self.queueing.summary()
+    }
+
     pub(crate) fn drop(&mut self, size: usize, reason: DropReason) {
         self.dropped[reason as usize].add(size);
     }
@@ -156,7 +166,8 @@ impl LinkStatistics {
         self.delays.record(held_for);
     }
 
-    pub(crate) fn queued(&mut self, packets: usize, bytes: usize) {
+    pub(crate) fn queued(&mut self, packets: usize, bytes: usize, waits: Duration) {
+        self.queueing.record(waits);
         self.most_queued_packets = self.most_queued_packets.max(packets);
         self.most_queued_bytes = self.most_queued_bytes.max(bytes);
     }
