@@ -9,15 +9,17 @@
 //! Everything follows from the seed: the channels' dice, the endpoints' randomness, the order of events.
 
 pub mod identity;
+pub mod medium;
 pub mod wire;
 
-use hvq_channel::{ChannelSpec, Direction};
+use hvq_channel::{Channel, ChannelSpec, Direction};
 use hvq_transport::connection::{Connection, Datagram, Event, FourTuple, Transmit, TransportConfig};
 use hvq_transport::endpoint::{
     ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig,
 };
 use hvq_transport::error::ConnectionError;
 use hvq_transport::time::Instant;
+use medium::Medium;
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -163,9 +165,20 @@ impl Net {
     /// Adds a wire like `spec` in its text form; returns the addresses as the client sees them.
     pub fn wire(&mut self, spec: &str) -> FourTuple {
         let spec: ChannelSpec = spec.parse().expect("the channel of a test is well formed");
+        let channel = Channel::new(&spec, self.dice()).expect("channels of tests read no trace files");
+        self.join(Medium::Plain(Box::new(channel)))
+    }
+
+    /// The seed for the dice of the next wire.
+    pub fn dice(&self) -> u64 {
+        self.seed.wrapping_mul(31).wrapping_add(self.wires.len() as u64)
+    }
+
+    /// Adds a wire over `medium`; returns the addresses as the client sees them.
+    pub fn join(&mut self, medium: Medium) -> FourTuple {
         let index = u16::try_from(self.wires.len()).expect("a handful of wires");
-        self.wires.push(Wire::new(index, &spec, self.seed.wrapping_mul(31).wrapping_add(index.into())));
-        self.wires[usize::from(index)].tuple()
+        self.wires.push(Wire::new(index, medium));
+        Wire::addresses(index)
     }
 
     /// Starts a connection over `tuple`.

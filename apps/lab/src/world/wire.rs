@@ -1,7 +1,8 @@
-//! What joins an address of the client and one of the server: a channel of the model.
+//! What joins an address of the client and one of the server.
 
+use crate::world::medium::Medium;
 use bytes::{Bytes, BytesMut};
-use hvq_channel::{Channel, ChannelSpec, Direction};
+use hvq_channel::Direction;
 use hvq_transport::connection::{Datagram, Ecn, FourTuple};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -46,8 +47,8 @@ pub struct Wire {
     pub outside: SocketAddr,
     /// The server's address.
     pub server: SocketAddr,
-    /// The model.
-    pub channel: Channel<Packet>,
+    /// What joins them.
+    pub channel: Medium,
     /// What it does to ECN-capable packets.
     pub marks: Marks,
     /// ECN-capable packets that were handed in.
@@ -59,17 +60,26 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Wire number `index`, with addresses of its own and a channel as `spec` says, with dice from `seed`.
-    pub fn new(index: u16, spec: &ChannelSpec, seed: u64) -> Self {
+    /// Wire number `index` over `channel`, with addresses of its own.
+    pub fn new(index: u16, channel: Medium) -> Self {
+        let FourTuple { local, remote } = Self::addresses(index);
         Self {
-            client: SocketAddr::from(([10, 0, 0, 1], 1000 + index)),
-            outside: SocketAddr::from(([10, 0, 0, 1], 1000 + index)),
-            server: SocketAddr::from(([10, 0, 1, 1], 443 + index)),
-            channel: Channel::new(spec, seed).expect("channels of tests read no trace files"),
+            client: local,
+            outside: local,
+            server: remote,
+            channel,
             marks: Marks::default(),
             marked: 0,
             up: Traffic::default(),
             down: Traffic::default(),
+        }
+    }
+
+    /// The addresses of wire number `index`, as the client sees them.
+    pub fn addresses(index: u16) -> FourTuple {
+        FourTuple {
+            local: SocketAddr::from(([10, 0, 0, 1], 1000 + index)),
+            remote: SocketAddr::from(([10, 0, 1, 1], 443 + index)),
         }
     }
 
