@@ -86,6 +86,6 @@ pub use quantity::{Bandwidth, Probability, QuantityError};
 pub use queue::QueueLimit;
 pub use rate::Rate;
 pub use series::{Bucket, Series};
-pub use spec::{ChannelSpec, LinkSpec, Reorder, Replay, SpecError};
+pub use spec::{ChannelSpec, LinkSpec, Reorder, Replay, SpecError, Typical};
 pub use statistics::{Count, LinkStatistics, Summary};
 pub use trace::{DelayTrace, RateTrace, TraceEnd, TraceError, TraceName, TraceProblem, TraceSource};

@@ -2,6 +2,8 @@
 //!
 //! - [`world`]: a client and a server endpoint and the channels between them. Everything follows from a seed.
 //! - [`workload`]: applications for both ends.
+//! - [`experiment`]: what is varied, run and measured.
 
+pub mod experiment;
 pub mod workload;
 pub mod world;

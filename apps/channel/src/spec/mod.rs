@@ -3,6 +3,7 @@
 mod read;
 #[cfg(test)]
 mod tests;
+mod typical;
 mod write;
 
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use read::SpecError;
+pub use typical::Typical;
 
 use crate::blackout::Interval;
 use crate::delay::{Delay, Reading};

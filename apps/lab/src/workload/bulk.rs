@@ -71,6 +71,11 @@ impl Download {
         bytes as f64 * 8.0 / time.as_secs_f64()
     }
 
+    /// How long it took until the client was connected.
+    pub fn connected_after(&self) -> Duration {
+        self.connected.map_or(Duration::ZERO, |at| at.since(Net::START))
+    }
+
     fn pump(&self, connection: &mut Connection) {
         let Some(id) = self.bulk else { return };
         // The content is not checked here, so every chunk may be the same.

@@ -1,11 +1,8 @@
 //! The two channels of the demo, and what their ends are told of them.
 
 use hvq::{Bandwidth, Hints, Sharing};
-use hvq_channel::{ChannelSpec, Direction, TraceEnd, TraceName};
+use hvq_channel::{ChannelSpec, Direction, TraceName};
 use std::time::Duration;
-
-/// The step in which traces are read for their means: that of the delay traces.
-const STEP: Duration = Duration::from_millis(15);
 
 /// eMBB by a trace, and URLLC.
 #[derive(Clone, Debug)]
@@ -16,20 +13,12 @@ pub(super) struct Channels {
     pub(super) embb: ChannelSpec,
     /// URLLC: RTT 5 ms, 2 Mbit/s each way.
     pub(super) urllc: ChannelSpec,
-    /// Half the median round-trip time of the trace.
-    delay: Duration,
 }
 
 impl Channels {
     /// eMBB follows `trace`; both have the default queue of 800 packets.
     pub(super) fn new(trace: TraceName) -> Self {
-        let delays = trace.delay();
-        let steps = (delays.period().as_nanos() / STEP.as_nanos()).max(1) as u32;
-        let mut samples: Vec<Duration> =
-            (0..steps).map(|step| delays.at(STEP * step, TraceEnd::Loop)).collect();
-        samples.sort_unstable();
-        let median = samples[samples.len() / 2];
-        Self { trace, embb: ChannelSpec::trace(trace), urllc: ChannelSpec::urllc(), delay: median / 2 }
+        Self { trace, embb: ChannelSpec::trace(trace), urllc: ChannelSpec::urllc() }
     }
 
     /// After how long the trace repeats.
@@ -40,13 +29,10 @@ impl Channels {
     /// What the end that sends in `direction` is told of eMBB: typical values of the trace, as a modem would know them,
     /// not what happens next.
     pub(super) fn embb_hints(&self, direction: Direction) -> Hints {
-        let rates = self.trace.rate();
-        let seconds = rates.period().as_secs().max(1);
-        let at = |second| rates.at(direction, Duration::from_secs(second), TraceEnd::Loop).bits_per_second();
-        let mean = (0..seconds).map(at).sum::<u64>() / seconds;
+        let typical = self.embb.typical(direction).expect("named traces are compiled in");
         Hints {
-            rate: Some(Bandwidth::from_bits_per_second(mean)),
-            delay: Some(self.delay),
+            rate: typical.rate.map(|rate| Bandwidth::from_bits_per_second(rate.bits_per_second())),
+            delay: Some(typical.delay),
             shared: Sharing::Shared,
             ..Hints::NONE
         }

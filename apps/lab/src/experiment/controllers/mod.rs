@@ -1,0 +1,70 @@
+//! How congestion controllers take two unlike channels (HotNets 2023, Fig. 1): steered below a transport that sees one
+//! path, and as two paths of a transport that knows them.
+
+mod arrangement;
+mod observed;
+mod outcome;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use arrangement::{Arrangement, Setting};
+pub use outcome::{Milliseconds, Outcome, Queue, Series};
+pub use run::{Run, STEP};
+
+use hvq_channel::{ChannelSpec, Probability, TraceName};
+use hvq_transport::congestion::Algorithm;
+use std::time::Duration;
+
+/// What is varied. The first round-trip time and the first loss are the base; each other value is varied alone.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The controllers.
+    pub controllers: Vec<Algorithm>,
+    /// Round-trip times of eMBB at 60 Mbit/s.
+    pub rtts: Vec<Duration>,
+    /// Random loss in both directions of both channels.
+    pub losses: Vec<Probability>,
+    /// eMBB traces.
+    pub traces: Vec<TraceName>,
+    /// How long each download runs.
+    pub time: Duration,
+    /// Of everything random.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// The channels of each setting, without repetitions.
+    pub fn settings(&self) -> Vec<Setting> {
+        let rtt = self.rtts.first().copied().unwrap_or(Setting::RTT);
+        let loss = self.losses.first().copied().unwrap_or_default();
+        let rtts = self.rtts.iter().map(|rtt| Setting::constant(*rtt, loss));
+        let losses = self.losses.iter().skip(1).map(|loss| Setting::constant(rtt, *loss));
+        let traces =
+            self.traces.iter().map(|name| Setting::new(name.label(), ChannelSpec::trace(*name), loss));
+        let mut settings: Vec<Setting> = Vec::new();
+        for setting in rtts.chain(losses).chain(traces) {
+            if !settings.contains(&setting) {
+                settings.push(setting);
+            }
+        }
+        settings
+    }
+
+    /// All runs: by setting, then by controller, then by arrangement.
+    pub fn runs(&self) -> Vec<Run> {
+        let mut runs = Vec::new();
+        for setting in self.settings() {
+            for &controller in &self.controllers {
+                runs.extend(Arrangement::ALL.map(|arrangement| Run {
+                    setting: setting.clone(),
+                    controller,
+                    arrangement,
+                    time: self.time,
+                    seed: self.seed,
+                }));
+            }
+        }
+        runs
+    }
+}

@@ -1,0 +1,4 @@
+//! Experiments: what is varied, what is run, what is measured.
+
+pub mod controllers;
+pub mod pool;
