@@ -3,6 +3,7 @@
 use crate::commands::demo::DemoArguments;
 use crate::commands::emulate::EmulateArguments;
 use crate::commands::get::GetArguments;
+use crate::commands::lab::LabArguments;
 use crate::commands::serve::ServeArguments;
 use crate::failure::{Exit, Failure};
 use clap::error::ErrorKind;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Emulate(Box<EmulateArguments>),
     /// Load real pages over two emulated channels, compare schedulers, and write a report
     Demo(Box<DemoArguments>),
+    /// Run experiments in virtual time
+    Lab(Box<LabArguments>),
 }
 
 /// Whether results are for programs.
@@ -136,6 +139,10 @@ mod tests {
             ("hvq emulate", "--channel"),
             ("hvq demo --embb XX-Y", "XX-Y"),
             ("hvq demo --schemes warp", "warp"),
+            ("hvq lab", "no command"),
+            ("hvq lab controllers --controllers bbr9", "bbr9"),
+            ("hvq lab controllers --loss 2", "--loss"),
+            ("hvq lab controllers --trace XX-Y", "XX-Y"),
         ] {
             let said = wrong(line);
             assert!(said.contains(part) && !said.contains('\n'), "{line}: {said}");

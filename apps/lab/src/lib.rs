@@ -3,7 +3,9 @@
 //! - [`world`]: a client and a server endpoint and the channels between them. Everything follows from a seed.
 //! - [`workload`]: applications for both ends.
 //! - [`experiment`]: what is varied, run and measured.
+//! - [`report`]: tables and drawings of it.
 
 pub mod experiment;
+pub mod report;
 pub mod workload;
 pub mod world;

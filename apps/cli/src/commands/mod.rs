@@ -3,4 +3,5 @@
 pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod get;
+pub(crate) mod lab;
 pub(crate) mod serve;

@@ -4,7 +4,7 @@ use crate::world::Net;
 use crate::world::medium::Medium;
 use crate::world::wire::Wire;
 use hvq_channel::steer::{CostReward, Knowledge, Pair, Steered, SteeringPolicy};
-use hvq_channel::{Channel, ChannelSpec, Direction, Probability, TraceError};
+use hvq_channel::{Channel, ChannelSpec, Direction, Probability, Rate, TraceError};
 use hvq_scheduler::{Bandwidth, Hints, Sharing};
 use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,13 @@ impl Setting {
             share => format!("{milliseconds} ms, {} % loss", share * 100.0),
         };
         Self::new(&name, ChannelSpec::constant(rtt, Self::RATE), loss)
+    }
+
+    /// Whether the channels lose nothing and do not vary.
+    pub fn is_steady(&self) -> bool {
+        [&self.embb, &self.urllc].into_iter().flat_map(|channel| [&channel.up, &channel.down]).all(|link| {
+            link.loss == Probability::NEVER && link.burst.is_none() && matches!(link.rate, Rate::Constant(_))
+        })
     }
 
     /// The rate of both channels together in Mbit/s, of a trace its mean.

@@ -22,6 +22,10 @@ pub struct Outcome {
     pub seconds: f64,
     /// The seed.
     pub seed: u64,
+    /// What the channels in use can carry, on average.
+    pub capacity: f64,
+    /// Whether they always can: they lose nothing and do not vary.
+    pub capacity_is_steady: bool,
     /// Bytes of the stream that the client read.
     pub goodput: f64,
     /// UDP payload that reached the client, over both channels.

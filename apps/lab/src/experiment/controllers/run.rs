@@ -76,6 +76,8 @@ impl Run {
             arrangement: self.arrangement,
             seconds: self.time.as_secs_f64(),
             seed: self.seed,
+            capacity: self.setting.capacity(self.arrangement),
+            capacity_is_steady: self.setting.is_steady(),
             goodput: megabits(progress.iter().sum(), self.time),
             throughput: megabits(over_embb + over_urllc, self.time),
             urllc_share: (share * 1e4).round() / 1e4,

@@ -23,7 +23,7 @@ fn an_outcome_accounts_for_what_was_delivered() {
     for arrangement in Arrangement::ALL {
         let outcome = run(arrangement).outcome().unwrap();
         assert_eq!(outcome.failure, None);
-        assert!(outcome.goodput > 20.0 && outcome.goodput < outcome.throughput, "{outcome:?}");
+        assert!(outcome.goodput > 5.0 && outcome.goodput < outcome.throughput, "{outcome:?}");
         assert!(outcome.throughput <= run(arrangement).setting.capacity(arrangement), "{outcome:?}");
         let mean = outcome.series.goodput.iter().sum::<f64>() / outcome.series.goodput.len() as f64;
         assert!((mean - outcome.goodput).abs() < 0.1, "{mean} and {}", outcome.goodput);

@@ -3,7 +3,6 @@
 mod overview;
 #[cfg(test)]
 pub(super) mod sample;
-mod svg;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -13,7 +12,8 @@ mod waterfall;
 use super::results::{BUCKET_MS, Group, Load, PageFacts, Results};
 use super::scheme::{ChannelName, Scheme};
 use super::summary;
-use svg::escape;
+use hvq_lab::report::page::{Page, legend, note, section};
+use hvq_lab::report::svg::escape;
 use traffic::Scale;
 
 const STYLE: &str = include_str!("style.css");
@@ -41,14 +41,7 @@ pub(super) fn html(results: &Results) -> String {
         section("Frames by kind and channel", &tables::frames(&summaries)),
         section("How it was measured", &method(results)),
     ];
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>hvq demo</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<header><h1>hvq demo</h1><p>{}</p></header>\n{}\
-         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-        lead(results),
-        sections.concat()
-    )
+    Page { title: "hvq demo", lead: &lead(results), style: STYLE, script: SCRIPT }.html(&sections.concat())
 }
 
 const OVERVIEW: &str =
@@ -60,23 +53,6 @@ fn lead(results: &Results) -> String {
         "{pages} real pages over two emulated channels: eMBB, which follows the 5G trace {}, and URLLC (5 ms, 2 Mbit/s).",
         escape(&results.setup.trace)
     )
-}
-
-fn section(title: &str, body: &str) -> String {
-    format!("<section><h2>{title}</h2>\n{body}</section>\n")
-}
-
-fn note(text: &str) -> String {
-    format!("<p class=\"note\">{text}</p>\n")
-}
-
-fn legend(entries: impl Iterator<Item = (String, String)>) -> String {
-    let entry = |(class, label)| {
-        format!(
-            "<span><svg class=\"key\" viewBox=\"0 0 10 10\"><rect class=\"{class}\" width=\"10\" height=\"10\"/></svg>{label}</span>"
-        )
-    };
-    format!("<p class=\"legend\">{}</p>\n", entries.map(entry).collect::<String>())
 }
 
 fn scheme_legend(schemes: &[Scheme]) -> String {

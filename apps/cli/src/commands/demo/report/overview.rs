@@ -2,7 +2,7 @@
 
 use super::super::results::{Load, Results};
 use super::super::summary;
-use super::svg::{Anchor, Area, Axis, Svg};
+use hvq_lab::report::svg::{Anchor, Area, Axis, Svg};
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 230.0;

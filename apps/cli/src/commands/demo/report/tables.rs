@@ -3,8 +3,8 @@
 use super::super::results::Results;
 use super::super::scheme::ChannelName;
 use super::super::summary::{self, SchemeSummary};
-use super::svg::escape;
 use crate::output::bytes;
+use hvq_lab::report::svg::escape;
 
 /// A figure for each scheme, large.
 pub(super) fn tiles(summaries: &[SchemeSummary]) -> String {

@@ -2,7 +2,7 @@
 
 use super::super::results::{BUCKET_MS, ChannelUse, Group};
 use super::super::scheme::ChannelName;
-use super::svg::{Anchor, Area, Axis, Svg};
+use hvq_lab::report::svg::{Anchor, Area, Axis, Svg};
 
 const WIDTH: f64 = 420.0;
 const LEFT: f64 = 6.0;

@@ -1,8 +1,8 @@
 //! The waterfall of a load: a row for each object, from its request to its last byte.
 
 use super::super::results::{Load, ObjectTiming};
-use super::svg::{Anchor, Area, Axis, Svg};
 use crate::output::bytes;
+use hvq_lab::report::svg::{Anchor, Area, Axis, Svg};
 
 const WIDTH: f64 = 420.0;
 const LEFT: f64 = 6.0;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// A drawing under construction. Lengths are in units of its own; it is scaled to the width of its place.
 #[derive(Debug)]
-pub(super) struct Svg {
+pub struct Svg {
     width: f64,
     height: f64,
     label: String,
@@ -15,20 +15,20 @@ pub(super) struct Svg {
 
 /// A rectangle.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Area {
+pub struct Area {
     /// The left edge.
-    pub(super) x: f64,
+    pub x: f64,
     /// The upper edge.
-    pub(super) y: f64,
+    pub y: f64,
     /// Its width.
-    pub(super) width: f64,
+    pub width: f64,
     /// Its height.
-    pub(super) height: f64,
+    pub height: f64,
 }
 
 /// Where a text is in relation to its position.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Anchor {
+pub enum Anchor {
     /// It begins there.
     Start,
     /// Its middle is there.
@@ -39,18 +39,18 @@ pub(super) enum Anchor {
 
 impl Svg {
     /// An empty drawing, described by `label` for those who do not see it.
-    pub(super) fn new(width: f64, height: f64, label: &str) -> Self {
+    pub fn new(width: f64, height: f64, label: &str) -> Self {
         Self { width, height, label: escape(label), body: String::new() }
     }
 
     /// A rectangle of style `class` that says `tip` when pointed at.
-    pub(super) fn area_with_tip(&mut self, class: &str, area: Area, tip: &str) {
+    pub fn area_with_tip(&mut self, class: &str, area: Area, tip: &str) {
         let (attributes, tip) = (attributes(area), escape(tip));
         self.put(format_args!("<rect class=\"{class}\" {attributes}><title>{tip}</title></rect>"));
     }
 
     /// A straight line of style `class`.
-    pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         self.put(format_args!(
             "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
             from.0, from.1, to.0, to.1
@@ -58,7 +58,7 @@ impl Svg {
     }
 
     /// A dot of style `class` that says `tip` when pointed at.
-    pub(super) fn dot(&mut self, class: &str, at: (f64, f64), tip: &str) {
+    pub fn dot(&mut self, class: &str, at: (f64, f64), tip: &str) {
         let tip = escape(tip);
         self.put(format_args!(
             "<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"><title>{tip}</title></circle>",
@@ -66,8 +66,20 @@ impl Svg {
         ));
     }
 
+    /// A line through `points` of style `class`.
+    pub fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
+        let points = coordinates(points);
+        self.put(format_args!("<polyline class=\"{class}\" points=\"{points}\"/>"));
+    }
+
+    /// The area within `points` in style `class`.
+    pub fn polygon(&mut self, class: &str, points: &[(f64, f64)]) {
+        let points = coordinates(points);
+        self.put(format_args!("<polygon class=\"{class}\" points=\"{points}\"/>"));
+    }
+
     /// A text of style `class`.
-    pub(super) fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
+    pub fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -81,7 +93,7 @@ impl Svg {
     }
 
     /// The drawing as an element of HTML.
-    pub(super) fn finish(self) -> String {
+    pub fn finish(self) -> String {
         let Self { width, height, label, body } = self;
         format!(
             "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{label}\">\n{body}</svg>\n"
@@ -94,6 +106,14 @@ impl Svg {
     }
 }
 
+fn coordinates(points: &[(f64, f64)]) -> String {
+    let mut text = String::new();
+    for (x, y) in points {
+        write!(text, "{x:.1},{y:.1} ").expect("writing to a string does not fail");
+    }
+    text
+}
+
 fn attributes(area: Area) -> String {
     let Area { x, y, width, height } = area;
     // What is there is seen.
@@ -102,7 +122,7 @@ fn attributes(area: Area) -> String {
 }
 
 /// `text` as text of HTML and in its attributes.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -119,23 +139,23 @@ pub(super) fn escape(text: &str) -> String {
 
 /// A linear axis from 0.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Axis {
+pub struct Axis {
     /// The value at the end.
-    pub(super) most: f64,
+    pub most: f64,
     /// Where 0 is.
-    pub(super) origin: f64,
+    pub origin: f64,
     /// Where the end is.
-    pub(super) end: f64,
+    pub end: f64,
 }
 
 impl Axis {
     /// Where `value` is.
-    pub(super) fn at(self, value: f64) -> f64 {
+    pub fn at(self, value: f64) -> f64 {
         self.origin + (self.end - self.origin) * value / self.most.max(f64::MIN_POSITIVE)
     }
 
     /// About `count` round values from 0 to the end.
-    pub(super) fn ticks(self, count: usize) -> Vec<f64> {
+    pub fn ticks(self, count: usize) -> Vec<f64> {
         let step = round_step(self.most / count.max(1) as f64);
         (0..)
             .map(|index| f64::from(index) * step)

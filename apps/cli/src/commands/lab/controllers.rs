@@ -1,0 +1,121 @@
+//! `hvq lab controllers`: HotNets 2023, Fig. 1.
+
+use crate::duration;
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::{self, Voice};
+use clap::Args;
+use hvq::transport::congestion::Algorithm;
+use hvq_channel::{Probability, TraceName};
+use hvq_lab::experiment::controllers::{Outcome, Plan, Run};
+use hvq_lab::experiment::pool;
+use hvq_lab::report::controllers as report;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The name of the report in its folder.
+const REPORT: &str = "controllers.html";
+
+/// Arguments of `hvq lab controllers`.
+#[derive(Debug, Args)]
+pub(crate) struct ControllersArguments {
+    /// How long each download runs, in virtual seconds
+    #[arg(long, value_name = "NUMBER", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..))]
+    seconds: u16,
+    /// The seed of everything random
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Round-trip times of eMBB at 60 Mbit/s; the first is the base of what else is varied
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "50ms", value_parser = duration::parse)]
+    rtt: Vec<Duration>,
+    /// Random loss each way on both channels, such as 0,0.1%,1%; the first is the base of what else is varied
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0")]
+    loss: Vec<Probability>,
+    /// eMBB by these traces too: MM-S, MM-W, MM-D, LB-S, LB-W, LB-D
+    #[arg(long, value_name = "TRACES", value_delimiter = ',')]
+    trace: Vec<TraceName>,
+    /// The controllers (by default all)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    controllers: Vec<Algorithm>,
+    /// Runs at the same time (by default one a processor)
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// The folder for the report, controllers.html
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// Write everything that was measured to this file too, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl ControllersArguments {
+    fn plan(&self) -> Plan {
+        let controllers = match self.controllers.is_empty() {
+            true => Algorithm::ALL.into(),
+            false => self.controllers.clone(),
+        };
+        Plan {
+            controllers,
+            rtts: self.rtt.clone(),
+            losses: self.loss.clone(),
+            traces: self.trace.clone(),
+            time: Duration::from_secs(self.seconds.into()),
+            seed: self.seed,
+        }
+    }
+}
+
+/// Runs everything, prints the tables and writes the report.
+pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), Failure> {
+    let runs = arguments.plan().runs();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = arguments.jobs.map_or(processors, usize::from);
+    let start = Instant::now();
+    let outcomes = run_all(&runs, jobs, voice)?;
+    let simulated = f64::from(arguments.seconds) * runs.len() as f64;
+    let took = start.elapsed().as_secs_f64();
+    std::fs::create_dir_all(&arguments.out)
+        .or_fail(Exit::Runtime, || format!("cannot create {}", arguments.out.display()))?;
+    let page = arguments.out.join(REPORT);
+    write(&page, &report::html(&outcomes))?;
+    if let Some(path) = &arguments.json {
+        let lines: Result<Vec<String>, _> = outcomes.iter().map(serde_json::to_string).collect();
+        write(path, &(lines?.join("\n") + "\n"))?;
+    }
+    output::print(report::markdown(&outcomes).trim_end())?;
+    voice.say(format!(
+        "{} runs, {simulated:.0} s of virtual time in {took:.0} s ({:.0} × on {jobs} threads)",
+        runs.len(),
+        simulated / took
+    ));
+    voice.say(format!("report: {}", page.display()));
+    match outcomes.iter().find_map(|outcome| outcome.failure.as_ref().map(|reason| (outcome, reason))) {
+        None => Ok(()),
+        Some((outcome, reason)) => {
+            let text = format!("{} over {}: {reason}", outcome.controller, outcome.setting);
+            Err(Failure::new(Exit::Runtime, text))
+        }
+    }
+}
+
+fn run_all(runs: &[Run], jobs: usize, voice: Voice) -> Result<Vec<Outcome>, Failure> {
+    let bar = match voice {
+        Voice::Quiet => ProgressBar::hidden(),
+        _ => ProgressBar::new(runs.len() as u64),
+    };
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta} {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let outcomes = pool::run(runs, jobs, Run::outcome, |outcome| {
+        if let Ok(outcome) = outcome {
+            let Outcome { setting, controller, arrangement, goodput, .. } = outcome;
+            bar.set_message(format!("{setting}, {controller}, {}: {goodput:.1} Mbit/s", arrangement.label()));
+        }
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).or_fail(Exit::Runtime, || format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,5 @@
+//! Reports: pages of HTML that need nothing else, drawings in them, and tables for a terminal.
+
+pub mod controllers;
+pub mod page;
+pub mod svg;
