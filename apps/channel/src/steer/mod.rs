@@ -155,8 +155,8 @@ impl<T: Clone> Steered<T> {
     }
 
     fn arrive(&mut self, branch: Branch, direction: Direction, departure: Departure<Numbered<T>>) {
-        let Departure { packet: Numbered { number, packet }, size, entered, at } = departure;
-        let departure = Departure { packet, size, entered, at };
+        let Departure { packet: Numbered { number, packet }, size, entered, at, congested } = departure;
+        let departure = Departure { packet, size, entered, at, congested };
         let buffer = &mut self.lane_mut(direction).buffer;
         let released = buffer.arrive(number, branch, departure, at);
         self.release(direction, released, at);
