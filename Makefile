@@ -7,15 +7,20 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 NESTED := $(wildcard interop/Cargo.toml bench/Cargo.toml fuzz/Cargo.toml)
 ARGS ?=
 
-.PHONY: help demo test lint fmt interop bench build clean prepare-%
+.PHONY: help demo controllers test lint fmt interop bench build clean prepare-%
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: prepare-demo ## load real pages over two emulated channels, compare schedulers, write a report
 	@echo "demo: building (a few minutes the first time)"
 	@cargo build --release -p hvq-cli
 	@"$(TARGET)/release/hvq" demo $(ARGS)
+
+controllers: prepare-base ## compare congestion controllers over two unlike channels in virtual time, write a report
+	@echo "controllers: building (a few minutes the first time)"
+	@cargo build --release -p hvq-cli
+	@"$(TARGET)/release/hvq" lab controllers --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-D $(ARGS)
 
 test: prepare-test ## format check, lints and all tests
 	@echo "test 1/3: format"
