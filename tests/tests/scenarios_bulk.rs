@@ -3,6 +3,7 @@
 use hvq_scheduler::{Bandwidth, Hints, Policy};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;
+use hvq_tests::net::wire::Wire;
 use hvq_transport::connection::{ChannelHint, FourTuple, TransportConfig};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,9 +36,8 @@ fn config(channels: [FourTuple; 2]) -> TransportConfig {
 
 /// The handshake on URLLC, then both.
 fn network() -> (Net, FourTuple) {
-    let mut plan = Net::new(config_without_channels(), config_without_channels(), 0);
-    let tuples = [plan.wire(URLLC), plan.wire(EMBB)];
-    let mut net = Net::new(config(tuples), config(tuples), 1);
+    let told = || config([Wire::addresses(0), Wire::addresses(1)]);
+    let mut net = Net::new(told(), told(), 1);
     let first = net.wire(URLLC);
     let second = net.wire(EMBB);
     net.connect(first);
@@ -56,6 +56,22 @@ fn a_download_with_hvc_and_cubic_fills_the_channels_without_loss() {
     let goodput = download.goodput(Duration::from_secs(30)) / 1e6;
     println!("{goodput:.2} Mbit/s");
     assert!(goodput >= 58.0, "{goodput:.2} Mbit/s\n{}", net.describe());
+}
+
+#[test]
+fn a_channel_of_which_nothing_is_known_carries_the_download_all_the_same() {
+    // Its first packets are probes, whose rate says nothing of the channel's.
+    let mut told = config_without_channels();
+    told.channels = config([Wire::addresses(0), Wire::addresses(1)]).channels;
+    told.channels.retain(|channel| channel.hints == urllc());
+    let mut net = Net::new(told.clone(), told, 1);
+    let first = net.wire(URLLC);
+    let second = net.wire(EMBB);
+    net.connect(first);
+    let mut download = Download::new(Some((second, Hints::NONE)));
+    net.run(&mut download, Net::START + Duration::from_millis(10_100));
+    let goodput = download.goodput(Duration::from_secs(10)) / 1e6;
+    assert!(goodput >= 55.0, "{goodput:.2} Mbit/s\n{}", net.describe());
 }
 
 #[test]

@@ -172,9 +172,13 @@ impl Path {
         self.rtts.best().map_or_else(Rtt::default, |(_, rtt)| rtt)
     }
 
-    /// The bottleneck rate: the channel's hint, else what deliveries show.
+    /// The bottleneck rate: the channel's hint, else what deliveries show once the window has found the bottleneck.
+    ///
+    /// In slow start deliveries show the window and not the bottleneck. A path that was only probed would look slow,
+    /// get nothing to send for it, and never show that it is fast.
     pub fn rate(&self) -> Option<Bandwidth> {
-        self.hints.rate.or_else(|| self.route.rate.estimate())
+        let measured = || self.route.rate.estimate().filter(|_| !self.route.controller.in_slow_start());
+        self.hints.rate.or_else(measured)
     }
 
     /// Bytes believed queued at the bottleneck.
