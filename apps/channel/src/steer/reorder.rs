@@ -49,7 +49,8 @@ impl<T> ReorderingBuffer<T> {
             Branch::HighBandwidth => {
                 self.gone.insert(number);
                 let mut released = vec![packet];
-                if self.gone.len() > MOST_REMEMBERED {
+                // Held packets bound their own wait.
+                if self.gone.len() > MOST_REMEMBERED && self.held.is_empty() {
                     self.missing = self.gone.first().copied().unwrap_or(self.missing);
                     self.drain(&mut released);
                 }

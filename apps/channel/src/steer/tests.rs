@@ -117,3 +117,23 @@ fn a_fixed_choice_per_direction_is_the_papers_pkt_uplink() {
     assert_eq!(steered.statistics(Branch::LowLatency, Direction::Up).entered.packets, 1);
     assert_eq!(steered.statistics(Branch::HighBandwidth, Direction::Down).entered.packets, 1);
 }
+
+#[test]
+fn a_queue_longer_than_the_buffers_patience_reorders_but_loses_nothing() {
+    // One-way delays of up to 150 ms on the slow channel, and a packet worth the fast one every 5 ms.
+    let mut steered = steered();
+    let mut left = Vec::new();
+    for number in 0..3000u64 {
+        let now = Duration::from_micros(number * 150 + number / 40 * 5_000);
+        while let Some(at) = steered.next_deadline().filter(|at| *at <= now) {
+            left.extend(steered.dequeue(at).map(|(_, departure)| departure.packet));
+        }
+        let size = if number % 40 == 0 { 60 } else { 1_452 };
+        assert_eq!(steered.enqueue(Direction::Down, now, number, size), Verdict::Accepted);
+    }
+    while let Some(at) = steered.next_deadline() {
+        left.extend(steered.dequeue(at).map(|(_, departure)| departure.packet));
+    }
+    left.sort_unstable();
+    assert_eq!(left, (0..3000).collect::<Vec<_>>());
+}

@@ -33,7 +33,7 @@ pub(super) fn draw(rows: &[&Comparison<'_>]) -> String {
     let group = BAR * 3.0 + GAP;
     let right = LEFT + group * rows.len() as f64;
     let mut svg =
-        Svg::new((right + 70.0).max(500.0), HEIGHT, "goodput of each controller in each arrangement");
+        Svg::new((right + 70.0).max(900.0), HEIGHT, "goodput of each controller in each arrangement");
     for rate in [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0] {
         svg.line("grid", (LEFT, height(rate)), (right, height(rate)));
         svg.text("tick", (LEFT - 6.0, height(rate) + 3.0), Anchor::End, &rate.to_string());
@@ -87,7 +87,7 @@ fn bar(svg: &mut Svg, x: f64, arrangement: Arrangement, outcome: &Outcome) {
     } else {
         format!("{:.0}", outcome.goodput)
     };
-    svg.text("value", (x + (BAR - 2.0) / 2.0, top - 3.0), Anchor::Middle, &said);
+    svg.text("value", (x + (BAR - 2.0) / 2.0, BOTTOM - 5.0), Anchor::Middle, &said);
 }
 
 fn height(rate: f64) -> f64 {
