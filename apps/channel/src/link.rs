@@ -285,7 +285,7 @@ impl<T: Clone> Link<T> {
     /// Puts a packet into the queue; returns when it will have been sent.
     fn send(&mut self, now: Duration, size_sent: usize) -> Duration {
         let ready = self.sleep.as_ref().map_or(now, |sleep| sleep.ready_at(now));
-        let waits = self.queue.busy_until().saturating_sub(now);
+        let waits = self.queueing(now);
         let sent_at = self.rate.sent_at(ready.max(self.queue.busy_until()), size_sent);
         if let Some(sleep) = &mut self.sleep {
             sleep.keep_awake(sent_at);
