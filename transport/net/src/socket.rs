@@ -3,11 +3,12 @@
 use crate::shared::IoStats;
 use crate::sockets::Source;
 use bytes::BytesMut;
-use hvq_transport::connection::{Datagram, Ecn, Transmit};
+use hvq_transport::connection::{Datagram, Dscp, Ecn, Transmit};
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Type};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use tokio::io::Interest;
 
@@ -24,6 +25,8 @@ pub(crate) struct Socket {
     local: SocketAddr,
     device: Option<String>,
     source: Source,
+    /// The traffic class that the kernel gives to datagrams sent without one.
+    class: AtomicU8,
 }
 
 impl Socket {
@@ -44,7 +47,7 @@ impl Socket {
         let local = socket.local_addr()?;
         let features = UdpSocketState::new((&socket).into())?;
         let io = tokio::net::UdpSocket::from_std(socket)?;
-        Ok(Self { io, features, local, device: device.map(str::to_owned), source })
+        Ok(Self { io, features, local, device: device.map(str::to_owned), source, class: AtomicU8::new(0) })
     }
 
     /// The address that it is bound to.
@@ -92,7 +95,7 @@ impl Socket {
     ) -> Result<(), usize> {
         while let Some(rest) = transmit.bytes.get(offset..).filter(|rest| !rest.is_empty()) {
             let segment = transmit.segment.unwrap_or(rest.len()).max(1);
-            let most = segment.saturating_mul(self.features.max_gso_segments().max(1));
+            let most = segment.saturating_mul(self.most_segments(transmit));
             let batch = rest.get(..most).unwrap_or(rest);
             let segments = batch.len().div_ceil(segment);
             match self.send_batch(transmit, batch, (segments > 1).then_some(segment)) {
@@ -114,12 +117,35 @@ impl Socket {
         Ok(())
     }
 
+    /// Whether datagrams get a Differentiated Services codepoint. The one that pins source addresses sends the ECN bits
+    /// alone.
+    fn marks(&self, transmit: &Transmit) -> bool {
+        transmit.dscp != Dscp::DEFAULT && !self.pins()
+    }
+
+    fn most_segments(&self, transmit: &Transmit) -> usize {
+        if self.marks(transmit) { 1 } else { self.features.max_gso_segments().max(1) }
+    }
+
+    /// Sends one datagram with the traffic class of `transmit`: that of the socket, for the one that goes along with a
+    /// datagram in a batch holds nothing but the ECN bits.
+    fn send_marked(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
+        let class = transmit.dscp.traffic_class(transmit.ecn.bits());
+        if self.class.swap(class, Ordering::Relaxed) != class {
+            set_traffic_class(&self.io, self.local, class.into());
+        }
+        self.io.try_send_to(contents, transmit.remote).map(drop)
+    }
+
     fn send_batch(
         &self,
         transmit: &Transmit,
         contents: &[u8],
         segment_size: Option<usize>,
     ) -> io::Result<()> {
+        if self.marks(transmit) {
+            return self.send_marked(transmit, contents);
+        }
         let from = transmit.local.ip();
         let batch = quinn_udp::Transmit {
             destination: transmit.remote,
@@ -198,6 +224,16 @@ impl Buffers {
                 datagrams.push(Datagram { local: local(meta), remote: meta.addr, ecn, bytes: one });
             }
         }
+    }
+}
+
+/// Has the kernel give `class` to what it sends. A socket for both IP versions has one for each.
+fn set_traffic_class(io: &tokio::net::UdpSocket, local: SocketAddr, class: u32) {
+    let socket = socket2::SockRef::from(io);
+    let v4 = socket.set_tos_v4(class);
+    let result = if local.is_ipv4() { v4 } else { socket.set_tclass_v6(class) };
+    if let Err(error) = result {
+        tracing::debug!(%local, class, %error, "the traffic class stays as it is");
     }
 }
 

@@ -13,7 +13,9 @@ pub mod medium;
 pub mod wire;
 
 use hvq_channel::{Channel, ChannelSpec, Direction};
-use hvq_transport::connection::{Connection, Datagram, Event, FourTuple, Transmit, TransportConfig};
+use hvq_transport::connection::{
+    Connection, Datagram, Dscp, Ecn, Event, FourTuple, Transmit, TransportConfig,
+};
 use hvq_transport::endpoint::{
     ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig,
 };
@@ -241,7 +243,7 @@ impl Net {
 
     /// A datagram of `bytes` as it would arrive over wire `index`.
     pub fn arriving(&self, index: usize, direction: Direction, bytes: &[u8]) -> Datagram {
-        let packet = Packet { payload: bytes.to_vec().into(), ecn: hvq_transport::connection::Ecn::NotEct };
+        let packet = Packet { payload: bytes.to_vec().into(), ecn: Ecn::NotEct, dscp: Dscp::DEFAULT };
         self.wires[index].datagram(direction, &packet)
     }
 
@@ -314,7 +316,11 @@ impl Net {
                 Fate::Become(other) => other,
                 Fate::Drop => continue,
             };
-            wire.enter(direction, at, Packet { payload: payload.into(), ecn: transmit.ecn });
+            wire.enter(
+                direction,
+                at,
+                Packet { payload: payload.into(), ecn: transmit.ecn, dscp: transmit.dscp },
+            );
         }
     }
 

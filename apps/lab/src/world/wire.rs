@@ -3,7 +3,7 @@
 use crate::world::medium::Medium;
 use bytes::{Bytes, BytesMut};
 use hvq_channel::Direction;
-use hvq_transport::connection::{Datagram, Ecn, FourTuple};
+use hvq_transport::connection::{Datagram, Dscp, Ecn, FourTuple};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ pub struct Packet {
     pub payload: Bytes,
     /// The ECN codepoint.
     pub ecn: Ecn,
+    /// The Differentiated Services codepoint.
+    pub dscp: Dscp,
 }
 
 /// Bytes of UDP payload that went through one direction.
@@ -23,6 +25,8 @@ pub struct Traffic {
     pub sent: u64,
     /// Handed out to the receiver.
     pub delivered: u64,
+    /// The Differentiated Services codepoint of the last datagram.
+    pub dscp: Dscp,
 }
 
 /// What becomes of ECN-capable packets.
@@ -99,7 +103,9 @@ impl Wire {
 
     pub(super) fn enter(&mut self, direction: Direction, at: Duration, mut packet: Packet) {
         let size = packet.payload.len();
-        self.traffic(direction).sent += size as u64;
+        let traffic = self.traffic(direction);
+        traffic.sent += size as u64;
+        traffic.dscp = packet.dscp;
         if packet.ecn != Ecn::NotEct {
             self.marked += 1;
             match self.marks {

@@ -4,6 +4,7 @@ use crate::connection::establish::HandshakeDone;
 use crate::connection::key_update::KeyUpdate;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::new_token::{NewTokens, TokenSource};
+use crate::connection::preferred::{Consideration, preferred_address};
 use crate::connection::stats::Counters;
 use crate::connection::{Activity, Connection, HandshakeIds, Peer, Role, Seat, TransportConfig};
 use crate::crypto::initial::initial_keys;
@@ -128,6 +129,8 @@ impl Connection {
         parameters.original_destination_connection_id = Some(opening.retried_from.unwrap_or(destination));
         parameters.retry_source_connection_id = opening.retried_from.map(|_| destination);
         parameters.stateless_reset_token = Some(birth.first_token);
+        parameters.preferred_address = preferred_address(&config, &mut birth);
+        let preferred = parameters.preferred_address;
         let negotiation = Negotiation::new(config.versions.clone(), opening.version);
         parameters.version_information = Some(negotiation.information(birth.rng.next_u32()));
         let encoded = parameters.encode(Role::Server, &mut birth.rng);
@@ -138,6 +141,12 @@ impl Connection {
             handshake.hello = Some(Box::new(Hello::new(parameters)));
         }
         let mut connection = Self::assemble(Role::Server, config, birth, opening.ids, handshake);
+        if let Some(preferred) = preferred {
+            connection
+                .paths
+                .local_ids
+                .set_preferred(preferred.connection_id, preferred.stateless_reset_token);
+        }
         if opening.address == ClientAddress::Proven
             && let Some(path) = connection.paths.get_mut(crate::PathId::ZERO)
         {
@@ -150,11 +159,11 @@ impl Connection {
     fn assemble(
         role: Role,
         config: Arc<TransportConfig>,
-        birth: Birth,
+        mut birth: Birth,
         ids: InitialIds,
         handshake: Handshake,
     ) -> Self {
-        let paths = first_paths(role, &config, &birth);
+        let paths = first_paths(role, &config, &mut birth);
         let tokens = Some(birth.tokens).filter(|_| role == Role::Server);
         let remote = if role == Role::Client { ids.destination } else { ids.source };
         // The client's own choice of a destination leads here too (RFC 9000 §7.2).
@@ -172,6 +181,7 @@ impl Connection {
             peer: Peer::default(),
             paths,
             first_tuple: birth.tuple,
+            preferred: Consideration::default(),
             ids: birth.ids,
             tokens: NewTokens::new(tokens),
             streams: Streams::new(role, config.streams),
@@ -276,7 +286,7 @@ pub(super) fn first_handshake(
     }
 }
 
-fn first_paths(role: Role, config: &TransportConfig, birth: &Birth) -> Paths {
+fn first_paths(role: Role, config: &TransportConfig, birth: &mut Birth) -> Paths {
     // RFC 9000 §8.1: the server's address counts as validated for the client, not the other way round.
     let amplification = match role {
         Role::Client => Amplification::Validated,
@@ -288,6 +298,7 @@ fn first_paths(role: Role, config: &TransportConfig, birth: &Birth) -> Paths {
     }
     let mut path = Path::new(crate::PathId::ZERO, route, config.acknowledge);
     path.set_hints(config.hints_for(birth.tuple.local));
+    config.configure(&mut path, &mut birth.rng, birth.now);
     let parameters = config.parameters();
     let limit = usize::try_from(parameters.active_connection_id_limit).unwrap_or(usize::MAX);
     let (local_ids, remote_ids) = (LocalIds::new(birth.first_id), RemoteIds::new(limit));

@@ -112,6 +112,7 @@ impl Connection {
             destination,
             phase,
             marking: path.route.ecn.marking(),
+            spin: path.spin.value(),
         };
         let mut lane = Lane::new(id, path.route.datagram_size);
         lane.start(&start);
@@ -126,7 +127,7 @@ impl Connection {
         let version = self.version();
         let token = self.handshake.token.clone();
         let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
-        let tuple = path.route.tuple;
+        let (tuple, dscp) = (path.route.tuple, path.dscp);
         if path.route.amplification.allowance() < MINIMUM_DATAGRAM {
             return;
         }
@@ -147,8 +148,8 @@ impl Connection {
         if let Some(path) = self.paths.get_mut(PathId::ZERO) {
             path.route.amplification.on_sent(bytes.len());
         }
-        let transmit =
-            Transmit { local: tuple.local, remote: tuple.remote, ecn: Ecn::NotEct, bytes, segment: None };
+        let (local, remote) = (tuple.local, tuple.remote);
+        let transmit = Transmit { local, remote, ecn: Ecn::NotEct, dscp, bytes, segment: None };
         self.outbox.push_back(transmit);
     }
 }

@@ -29,6 +29,9 @@ pub enum OpenPathError {
     /// when to try again.
     #[error("the path limit is reached")]
     LimitReached,
+    /// The server asked its clients not to use other local addresses (`disable_active_migration`, RFC 10069 §2.1).
+    #[error("the server permits no other local address")]
+    Disabled,
     /// The peer has issued no connection ID for the next path yet.
     #[error("the peer has issued no connection ID for another path yet")]
     NoConnectionId,
@@ -43,6 +46,9 @@ pub enum PathCommandError {
     /// One of the endpoints did not announce the multipath extension.
     #[error("multipath was not negotiated")]
     NotNegotiated,
+    /// The peer has issued no spare connection ID for the path.
+    #[error("the peer has issued no other connection ID for the path")]
+    NoConnectionId,
     /// The last path can only go with the connection.
     #[error("the last path cannot be abandoned; close the connection instead")]
     LastPath,
@@ -133,6 +139,9 @@ impl Connection {
         }
         if !self.is_multipath() {
             return Err(OpenPathError::NotNegotiated);
+        }
+        if self.is_bound_to(tuple) {
+            return Err(OpenPathError::Disabled);
         }
         self.start_path(tuple, now)
     }

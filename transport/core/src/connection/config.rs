@@ -3,16 +3,22 @@
 use crate::PathId;
 use crate::congestion::Algorithm;
 use crate::connection::migration::Migration;
+use crate::connection::preferred::{Preference, PreferredAddresses};
 use crate::crypto::one_rtt::AeadLimits;
 use crate::handshake::negotiation::Versions;
 use crate::path::amplification::Amplification;
+use crate::path::dscp::Dscp;
+use crate::path::path::Path;
+use crate::path::rotation::Rotation;
 use crate::path::route::{FourTuple, MINIMUM_DATAGRAM, Route};
+use crate::path::spin::{Spin, SpinBit};
 use crate::recovery::ecn::{EcnMarking, EcnValidation};
 use crate::space::received::AckPolicy;
 use crate::stream::StreamLimits;
 use crate::time::Instant;
 use crate::wire::transport_parameters::TransportParameters;
 use hvq_scheduler::{Hints, Scheduler};
+use rand::rngs::StdRng;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -67,6 +73,21 @@ pub struct TransportConfig {
     pub handshake_timeout: Duration,
     /// A PING after this much silence, if set.
     pub keep_alive: Option<Duration>,
+    /// A PING on each path after this much silence of the path, if set: a backup path that is kept warm is found out
+    /// when it dies, and its NAT binding lives on. [`Connection::set_path_keep_alive`](crate::connection::Connection::set_path_keep_alive)
+    /// changes it for one path.
+    pub path_keep_alive: Option<Duration>,
+    /// Whether observers of the network may measure round-trip times (RFC 9000 §17.4).
+    pub spin_bit: SpinBit,
+    /// When paths change the peer's connection ID that they use.
+    pub rotation: Rotation,
+    /// A server's addresses that clients shall move to after the handshake (RFC 9000 §9.6); the endpoint must receive
+    /// there.
+    pub preferred_addresses: PreferredAddresses,
+    /// Whether a client moves to the server's preferred address.
+    pub preference: Preference,
+    /// The Differentiated Services codepoints of paths, by local address; others have 0.
+    pub codepoints: Vec<(SocketAddr, Dscp)>,
     /// Limits of streams.
     pub streams: StreamLimits,
     /// The largest DATAGRAM frame accepted (RFC 9221 §3), in bytes; 0 refuses them.
@@ -110,6 +131,12 @@ impl TransportConfig {
             idle_timeout: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(10),
             keep_alive: None,
+            path_keep_alive: None,
+            spin_bit: SpinBit::default(),
+            rotation: Rotation::default(),
+            preferred_addresses: PreferredAddresses::default(),
+            preference: Preference::default(),
+            codepoints: Vec::new(),
             streams: StreamLimits::default(),
             max_datagram_frame: 65_535,
             datagram_queue: 1 << 20,
@@ -147,6 +174,20 @@ impl TransportConfig {
         let mut route = Route::new(tuple, controller, amplification, size, now);
         route.ecn = EcnValidation::new(self.ecn);
         route
+    }
+
+    /// Has a new `path` used as configured; what is left to chance comes from `rng`.
+    pub(super) fn configure(&self, path: &mut Path, rng: &mut StdRng, now: Instant) {
+        path.spin = Spin::draw(self.spin_bit, rng);
+        path.keep_alive = self.path_keep_alive;
+        path.dscp = self.dscp_for(path.route.tuple.local);
+        path.destination.at = now;
+        path.active_at = now;
+    }
+
+    /// The codepoint of paths from `local`.
+    pub fn dscp_for(&self, local: SocketAddr) -> Dscp {
+        self.codepoints.iter().find(|(of, _)| *of == local).map(|(_, dscp)| *dscp).unwrap_or_default()
     }
 
     /// The transport parameters that say all this to the peer (RFC 9000 §18.2); connection IDs are added by the handshake.

@@ -150,6 +150,7 @@ impl Connection {
                 local: path.route.tuple.local,
                 remote: path.route.tuple.remote,
                 ecn,
+                dscp: path.dscp,
                 bytes: datagram,
                 segment: None,
             });

@@ -111,6 +111,13 @@ impl Connection {
         if let Some(token) = parameters.stateless_reset_token {
             self.paths.remote_ids.set_initial_token(token);
         }
+        if let Some(preferred) = &parameters.preferred_address {
+            // RFC 9000 §18.2: a server whose connection IDs are empty must not offer one.
+            self.paths
+                .remote_ids
+                .set_preferred(preferred.connection_id, preferred.stateless_reset_token)
+                .map_err(|error| ErrorCode::TRANSPORT_PARAMETER_ERROR.because(error.reason))?;
+        }
         self.peer.parameters = parameters;
         self.peer.known = true;
         Ok(())

@@ -49,7 +49,7 @@ impl Connection {
             return Ok(());
         }
         // RFC 9000 §9.4: what was sent to another address says nothing about this one.
-        let sent_here = acknowledged.packets.last().is_some_and(|newest| newest.number >= path.route.since);
+        let sent_here = acknowledged.packets.last().is_none_or(|newest| newest.number >= path.route.since);
         if let Some(rtt) = acknowledged.rtt_sample.filter(|_| sent_here) {
             path.rtts.sample(over, rtt, delay, now);
             path.persistent.on_rtt_sample(now);

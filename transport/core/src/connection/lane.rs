@@ -35,6 +35,8 @@ pub struct PacketStart {
     pub destination: ConnectionId,
     /// The generation of keys.
     pub phase: KeyPhase,
+    /// The spin bit (RFC 9000 §17.4).
+    pub spin: bool,
     /// The ECN codepoint that the route wants.
     pub marking: Ecn,
 }
@@ -90,7 +92,8 @@ impl Lane {
         self.bytes.reserve(self.segment * datagrams);
         let start = self.bytes.len();
         let length = packet_number::length(packet.number, packet.largest_acknowledged);
-        let header = ShortHeader { destination: packet.destination, key_phase: packet.phase, spin: false };
+        let header =
+            ShortHeader { destination: packet.destination, key_phase: packet.phase, spin: packet.spin };
         let layout = header.put(&mut self.bytes, packet.number, length);
         self.open = Some(OpenPacket {
             start,

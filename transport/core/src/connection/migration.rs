@@ -17,6 +17,7 @@ use crate::path::amplification::Amplification;
 use crate::path::candidates::{Candidate, Measurements, Purpose};
 use crate::path::lifecycle::Event as PathLife;
 use crate::path::path::Liveness;
+use crate::path::rotation::Destination;
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::recovery::delay::PathRtts;
 use crate::recovery::ecn::Ecn;
@@ -140,12 +141,16 @@ impl Connection {
     /// do not move).
     pub(super) fn arrive_elsewhere(&mut self, origin: &Origin) -> Result<(), PacketError> {
         let (role, migration) = (self.role, self.config.migration);
+        let preferred = self.config.preferred_addresses;
         let Some(path) = self.paths.any_mut(origin.path) else { return Ok(()) };
         let known = path.elsewhere.get(origin.tuple).is_some();
         let refused = match role {
             Role::Client => !known,
+            // RFC 9000 §18.2: who was sent to the preferred address may come from anywhere.
             Role::Server => {
-                migration == Migration::Refused && !path.route.tuple.has_addresses_of(&origin.tuple)
+                migration == Migration::Refused
+                    && !path.route.tuple.has_addresses_of(&origin.tuple)
+                    && !preferred.contains(origin.tuple.local)
             }
         };
         if refused {
@@ -164,6 +169,7 @@ impl Connection {
         };
         if path.route.tuple == origin.tuple {
             path.heard_with = path.heard_with.max(origin.id_sequence);
+            path.active_at = now;
         } else if path.elsewhere.get(origin.tuple).is_some() {
             path.elsewhere.heard(origin.tuple, lifetime, now);
         } else if self.role == Role::Server {
@@ -206,6 +212,14 @@ impl Connection {
         self.paths.add_candidate(origin.path, candidate);
     }
 
+    /// The packet with the largest number of its path arrived: its spin bit is the one that counts (RFC 9000 §17.4).
+    pub(super) fn observe_spin(&mut self, origin: &Origin) {
+        let role = self.role;
+        if let Some(path) = self.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt) {
+            path.spin.on_newest(origin.spin, role);
+        }
+    }
+
     /// The newest packet of a path, which does more than probe, says where its client is (RFC 9000 §9.3).
     pub(super) fn follow(&mut self, origin: &Origin, now: Instant) {
         if self.role == Role::Client || origin.level != Level::OneRtt || !self.lifecycle.is_open() {
@@ -237,6 +251,8 @@ impl Connection {
         }
         self.start_validations(id, now);
         let Some(path) = self.paths.get_mut(id) else { return };
+        path.destination = Destination { since: next, at: now };
+        path.spin.reset();
         path.pto.reset();
         path.probes_due = 0;
         path.liveness = Liveness::Answering;
@@ -394,7 +410,9 @@ impl Connection {
         if let Some(candidate) = path.elsewhere.get_mut(tuple) {
             candidate.amplification.on_sent(size);
         }
+        let dscp = path.dscp;
         self.outbox.push_back(Transmit {
+            dscp,
             local: tuple.local,
             remote: tuple.remote,
             ecn: Ecn::NotEct,

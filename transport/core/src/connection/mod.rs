@@ -20,6 +20,8 @@ mod multipath;
 mod new_token;
 mod pass;
 mod path_frames;
+mod path_use;
+pub mod preferred;
 mod receive;
 pub mod role;
 pub mod stats;
@@ -34,6 +36,7 @@ pub use config::{ChannelHint, Multipath, SchedulerFactory, TransportConfig};
 pub use event::{Event, PathEvent};
 pub use migration::{MigrateError, Migration, Moving};
 pub use new_token::TokenSource;
+pub use preferred::{Preference, PreferredAddresses};
 pub use role::Role;
 pub use stats::{ConnectionStats, FrameCounter, PathStats};
 
@@ -61,7 +64,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub(crate) use crate::connection::multipath::IdChanges;
+pub use crate::path::dscp::{Dscp, DscpError};
+pub use crate::path::rotation::Rotation;
 pub use crate::path::route::FourTuple;
+pub use crate::path::spin::SpinBit;
 pub use crate::recovery::ecn::{Ecn, EcnMarking};
 
 /// A datagram from the network.
@@ -86,6 +92,8 @@ pub struct Transmit {
     pub remote: SocketAddr,
     /// The ECN codepoint to set.
     pub ecn: Ecn,
+    /// The Differentiated Services codepoint to set.
+    pub dscp: Dscp,
     /// UDP payloads, back to back.
     pub bytes: Vec<u8>,
     /// The size of each payload but the last, if there are several.
@@ -146,6 +154,7 @@ pub struct Connection {
     paths: Paths,
     /// The addresses of the handshake.
     first_tuple: FourTuple,
+    preferred: preferred::Consideration,
     ids: Box<dyn IdSource + Send>,
     tokens: crate::connection::new_token::NewTokens,
     streams: Streams,

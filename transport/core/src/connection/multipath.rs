@@ -74,6 +74,7 @@ impl Connection {
         route.validation.start_within(now, &mut self.rng, INITIAL_RTT, self.config.validation_timeout);
         let mut path = Path::new(id, route, self.config.acknowledge);
         path.set_hints(self.config.hints_for(tuple.local));
+        self.config.configure(&mut path, &mut self.rng, now);
         path
     }
 

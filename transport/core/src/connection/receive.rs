@@ -20,6 +20,8 @@ const COALESCED_LIMIT: usize = 8;
 /// Bits of the first byte that must be zero once header protection is off (RFC 9000 §17.2, §17.3.1).
 const LONG_RESERVED: u8 = 0x0c;
 const SHORT_RESERVED: u8 = 0x18;
+/// The spin bit of the first byte (RFC 9000 §17.3.1).
+const SPIN: u8 = 0x20;
 
 /// An opened packet.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,8 @@ pub(super) struct Origin {
     pub ecn: Ecn,
     /// The packet's size in bytes.
     pub bytes: usize,
+    /// The spin bit of a 1-RTT packet (RFC 9000 §17.4).
+    pub spin: bool,
 }
 
 impl Connection {
@@ -190,7 +194,16 @@ impl Connection {
             self.follow_version(version, keys);
         }
         self.on_long_packet(level, packet.source);
-        let origin = Origin { level, path: PathId::ZERO, id_sequence: 0, number, tuple, ecn, bytes: size };
+        let origin = Origin {
+            level,
+            path: PathId::ZERO,
+            id_sequence: 0,
+            number,
+            tuple,
+            ecn,
+            bytes: size,
+            spin: false,
+        };
         Ok(Some((origin, payload)))
     }
 
@@ -237,7 +250,9 @@ impl Connection {
                 .because("reserved bits of a short header are set")
                 .into());
         }
-        let origin = Origin { level: Level::OneRtt, path, id_sequence, number, tuple, ecn, bytes: size };
+        let spin = header.first & SPIN != 0;
+        let origin =
+            Origin { level: Level::OneRtt, path, id_sequence, number, tuple, ecn, bytes: size, spin };
         self.arrive(&origin, now)?;
         Ok((origin, payload))
     }
@@ -288,8 +303,11 @@ impl Connection {
         if let Some(received) = self.received(origin) {
             received.on_packet(origin.number, eliciting.into(), origin.ecn, now)?;
         }
-        if newest && !probing {
-            self.follow(origin, now);
+        if newest {
+            self.observe_spin(origin);
+            if !probing {
+                self.follow(origin, now);
+            }
         }
         if eliciting && origin.level == Level::Initial {
             self.answer_again(now);

@@ -36,6 +36,8 @@ impl Connection {
         self.expire_keys(now);
         self.run_path_timers(now);
         self.keep_alive(now);
+        self.keep_paths_alive(now);
+        self.consider_preferred(now);
     }
 
     fn run_recovery_timers(&mut self, now: Instant) {
@@ -243,6 +245,7 @@ impl Connection {
                 path.route.validation.deadline(now).map(|deadline| deadline.at),
                 TimerReason::PathValidation,
             );
+            fold(path.keep_alive_at(), TimerReason::KeepAlive);
             fold(path.elsewhere.deadline(now), TimerReason::PathValidation);
             fold(self.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
             if self.may_probe(path.id) {

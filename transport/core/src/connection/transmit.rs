@@ -40,6 +40,7 @@ impl Connection {
         if self.keys.is_none() || !self.lifecycle.is_connected() {
             return;
         }
+        self.rotate_due(now);
         self.send_path_frames(now);
         let mut pass = Pass::new(self.views(now), now);
         self.send_probes(&mut pass);
@@ -77,6 +78,7 @@ impl Connection {
             destination,
             phase,
             marking: path.route.ecn.marking(),
+            spin: path.spin.value(),
         })
     }
 
@@ -131,6 +133,9 @@ impl Connection {
         let (open, size) = self.encrypt(lane)?;
         let eliciting = open.elicits == Elicits::Acknowledgement;
         let path = self.paths.get_mut(lane.path)?;
+        if eliciting {
+            path.active_at = now;
+        }
         path.counters.bytes_sent += size as u64;
         path.counters.datagrams_sent += 1;
         path.route.amplification.on_sent(size);
@@ -189,6 +194,7 @@ impl Connection {
             local: path.route.tuple.local,
             remote: path.route.tuple.remote,
             ecn: lane.ecn,
+            dscp: path.dscp,
             segment: (lane.segments > 1).then_some(lane.segment),
             bytes: lane.bytes,
         });

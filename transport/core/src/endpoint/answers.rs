@@ -2,7 +2,7 @@
 //! is longer than what it answers, and none answers one of its kind.
 
 use crate::PathId;
-use crate::connection::{Datagram, Role, Transmit};
+use crate::connection::{Datagram, Dscp, Role, Transmit};
 use crate::crypto::initial::initial_keys;
 use crate::crypto::reset::{put_stateless_reset, reset_length};
 use crate::crypto::retry::integrity_tag;
@@ -106,6 +106,7 @@ impl Endpoint {
             local: datagram.local,
             remote: datagram.remote,
             ecn: Ecn::NotEct,
+            dscp: Dscp::DEFAULT,
             bytes,
             segment: None,
         });

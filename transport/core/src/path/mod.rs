@@ -2,6 +2,7 @@
 
 pub mod amplification;
 pub mod candidates;
+pub mod dscp;
 pub mod lifecycle;
 pub mod limits;
 pub mod local_ids;
@@ -9,6 +10,8 @@ pub mod local_ids;
 pub mod path;
 pub mod paths;
 pub mod remote_ids;
+pub mod rotation;
 pub mod route;
+pub mod spin;
 pub mod status;
 pub mod validation;

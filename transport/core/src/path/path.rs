@@ -2,7 +2,10 @@
 
 use crate::PathId;
 use crate::path::candidates::{Candidate, Candidates, Measurements, Purpose};
+use crate::path::dscp::Dscp;
+use crate::path::rotation::Destination;
 use crate::path::route::Route;
+use crate::path::spin::Spin;
 use crate::recovery::delay::PathRtts;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::pto::Pto;
@@ -75,6 +78,16 @@ pub struct Path {
     pub elsewhere: Candidates,
     /// The sequence number of this endpoint's connection ID that the peer last used on the route.
     pub heard_with: u64,
+    /// What observers of the network may measure (RFC 9000 §17.4).
+    pub spin: Spin,
+    /// A PING after this much silence of the path, if set.
+    pub keep_alive: Option<Duration>,
+    /// When a packet last arrived on it, or an ack-eliciting one left.
+    pub active_at: Instant,
+    /// The connection ID of the peer that it is used with.
+    pub destination: Destination,
+    /// The Differentiated Services codepoint of its packets.
+    pub dscp: Dscp,
     /// Whether it answers.
     pub liveness: Liveness,
     /// What the application or the modem knows about the channel.
@@ -103,6 +116,11 @@ impl Path {
             route,
             elsewhere: Candidates::default(),
             heard_with: 0,
+            spin: Spin::default(),
+            keep_alive: None,
+            active_at: Instant::ZERO,
+            destination: Destination::default(),
+            dscp: Dscp::default(),
             liveness: Liveness::default(),
             hints: Hints::NONE,
             peer_status: None,
@@ -194,6 +212,13 @@ impl Path {
     /// The probe timeout period without backoff (RFC 9002 §6.2.1).
     pub fn probe_period(&self, max_ack_delay: Duration) -> Duration {
         self.rtts.for_timers().probe_timeout(max_ack_delay)
+    }
+
+    /// When the path has been silent for so long that a PING keeps it warm. While something is in flight the probe
+    /// timeout watches over it.
+    pub fn keep_alive_at(&self) -> Option<Instant> {
+        let period = self.keep_alive.filter(|_| !self.sent.has_ack_eliciting_in_flight())?;
+        Some(self.active_at + period)
     }
 
     /// When the probe timeout fires, if anything ack-eliciting is in flight.

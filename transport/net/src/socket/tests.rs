@@ -7,7 +7,7 @@ fn loopback() -> Socket {
 
 fn transmit(from: &Socket, to: &Socket, bytes: Vec<u8>, segment: Option<usize>) -> Transmit {
     let remote = SocketAddr::new([127, 0, 0, 1].into(), to.local().port());
-    Transmit { local: from.local(), remote, ecn: Ecn::Ect0, bytes, segment }
+    Transmit { local: from.local(), remote, ecn: Ecn::Ect0, dscp: Dscp::DEFAULT, bytes, segment }
 }
 
 async fn send(socket: &Socket, transmit: &Transmit) -> IoStats {
@@ -66,6 +66,7 @@ async fn a_server_bound_to_all_addresses_answers_from_the_one_it_was_asked_at() 
         local: question.local,
         remote: question.remote,
         ecn: Ecn::NotEct,
+        dscp: Dscp::DEFAULT,
         bytes: b"!".to_vec(),
         segment: None,
     };
@@ -82,4 +83,19 @@ async fn a_client_bound_to_all_addresses_keeps_one_name_for_its_end() {
     assert_eq!(receive(&client, 1).await[0].local, client.local());
     let pinned = Socket::bind(([0, 0, 0, 0], 0).into(), None, Source::Pinned).expect("binds");
     assert_eq!(pinned.source_for(([127, 0, 0, 1], 9).into()).ip(), IpAddr::from([127, 0, 0, 1]));
+}
+
+#[tokio::test]
+async fn a_codepoint_shares_the_traffic_class_with_the_ecn_mark() {
+    let (a, b) = (loopback(), loopback());
+    let marked = Transmit { dscp: Dscp::EXPEDITED, ..transmit(&a, &b, vec![7; 2_500], Some(1_000)) };
+    let stats = send(&a, &marked).await;
+    assert_eq!((stats.datagrams_sent, stats.send_errors), (3, 0));
+    let sizes: Vec<_> = receive(&b, 3).await.iter().map(|one| (one.bytes.len(), one.ecn)).collect();
+    assert_eq!(sizes, [(1_000, Ecn::Ect0), (1_000, Ecn::Ect0), (500, Ecn::Ect0)]);
+    let class = socket2::SockRef::from(&a.io).tos_v4().expect("the kernel tells");
+    assert_eq!(class, u32::from(Dscp::EXPEDITED.traffic_class(Ecn::Ect0.bits())));
+    // Another path of the same socket is not marked.
+    send(&a, &transmit(&a, &b, b"plain".to_vec(), None)).await;
+    assert_eq!(receive(&b, 1).await[0].ecn, Ecn::Ect0);
 }

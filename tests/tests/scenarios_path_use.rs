@@ -1,0 +1,226 @@
+//! How paths are used beside carrying data: kept warm, marked, spun, seen under changing connection IDs, and led to the
+//! server's preferred address.
+
+use hvq_channel::Direction as Way;
+use hvq_scheduler::{PathId, Policy};
+use hvq_tests::net::{Fate, Net, Side};
+use hvq_tests::transfer::Transfer;
+use hvq_transport::connection::{
+    Dscp, Event, Multipath, PathCommandError, PathEvent, Preference, PreferredAddresses, Rotation, SpinBit,
+    TransportConfig,
+};
+use hvq_transport::wire::frame::Status;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+const FAST: &str = "rtt=10ms,rate=20mbit";
+const SLOW: &str = "rtt=50ms,rate=60mbit";
+const ZERO: PathId = PathId::ZERO;
+const ONE: PathId = PathId(1);
+
+fn config() -> TransportConfig {
+    TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()))
+}
+
+fn single() -> TransportConfig {
+    TransportConfig { multipath: Multipath::Off, ..config() }
+}
+
+fn milliseconds(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+fn two_wires(client: TransportConfig, server: TransportConfig) -> Net {
+    let mut net = Net::new(client, server, 1);
+    let first = net.wire(FAST);
+    net.wire(SLOW);
+    net.connect(first);
+    net
+}
+
+fn two_paths(client: TransportConfig) -> Net {
+    let mut net = two_wires(client, config());
+    net.run_for(milliseconds(100));
+    let (tuple, now) = (net.wires[1].tuple(), net.now);
+    net.client.connection().open_path(tuple, now).expect("a second path is permitted");
+    net.run_for(milliseconds(400));
+    assert!(net.client.saw(&Event::Path(PathEvent::Validated(ONE))), "{}", net.describe());
+    net
+}
+
+fn transfer(net: &mut Net, most: u64) {
+    let mut transfer = Transfer::new(1, 2, most, Vec::new());
+    for side in Side::BOTH {
+        transfer.begin(side, net);
+    }
+    let until = net.now + milliseconds(60_000);
+    let done = net.run(&mut transfer, until);
+    assert!(done && transfer.failure.is_none(), "{}\n{}", transfer.describe(), net.describe());
+}
+
+#[test]
+fn an_idle_backup_path_is_kept_warm_and_its_death_is_noticed() {
+    let mut net = two_paths(TransportConfig { path_keep_alive: Some(milliseconds(1_000)), ..config() });
+    net.client.connection().set_path_status(ONE, Status::Backup).expect("the path is open");
+    net.run_for(milliseconds(1_000));
+    let before = net.wires[1].up.sent;
+    net.run_for(milliseconds(60_000));
+    let sent = net.wires[1].up.sent - before;
+    assert!((50 * 25..70 * 80).contains(&sent), "a small packet a second, not {sent} bytes");
+    net.tap = Some(Box::new(|wire, _, _| if wire == 1 { Fate::Drop } else { Fate::Pass }));
+    net.run_for(milliseconds(3_000));
+    assert!(net.client.saw(&Event::Path(PathEvent::Silent(ONE))), "{}", net.describe());
+}
+
+#[test]
+fn only_the_path_that_is_asked_for_is_kept_warm() {
+    let mut net = two_paths(config());
+    net.run_for(milliseconds(1_000));
+    net.client.connection().set_path_keep_alive(ONE, Some(milliseconds(500))).expect("the path is open");
+    let before = [net.wires[0].up.sent, net.wires[1].up.sent];
+    net.run_for(milliseconds(10_000));
+    let sent = [net.wires[0].up.sent - before[0], net.wires[1].up.sent - before[1]];
+    assert!(sent[0] < 300 && sent[1] >= 18 * 25, "{sent:?}");
+    let none = net.client.connection().set_path_keep_alive(PathId(9), None);
+    assert_eq!(none, Err(PathCommandError::UnknownPath));
+}
+
+/// The connection IDs that the client shows on wire 0.
+fn watch(net: &mut Net) -> Rc<RefCell<BTreeSet<Vec<u8>>>> {
+    let seen = Rc::new(RefCell::new(BTreeSet::new()));
+    let sink = seen.clone();
+    net.tap = Some(Box::new(move |wire, way, bytes| {
+        if wire == 0 && way == Way::Up && bytes[0] & 0x80 == 0 {
+            sink.borrow_mut().insert(bytes[1..9].to_vec());
+        }
+        Fate::Pass
+    }));
+    seen
+}
+
+#[test]
+fn a_path_changes_its_connection_id_on_command_and_gets_new_ones_for_it() {
+    let mut net = two_paths(config());
+    let seen = watch(&mut net);
+    for round in 0..20 {
+        let now = net.now;
+        assert_eq!(net.client.connection().rotate_connection_id(ZERO, now), Ok(()), "round {round}");
+        net.run_for(milliseconds(200));
+    }
+    transfer(&mut net, 100_000);
+    assert!(seen.borrow().len() >= 20, "{}", seen.borrow().len());
+    // D12: when they are out, it says so, and nothing ends.
+    let now = net.now;
+    let results: Vec<_> = (0..5).map(|_| net.client.connection().rotate_connection_id(ZERO, now)).collect();
+    assert_eq!(results[4], Err(PathCommandError::NoConnectionId));
+    net.run_for(milliseconds(500));
+    let now = net.now;
+    assert_eq!(net.client.connection().rotate_connection_id(ZERO, now), Ok(()));
+}
+
+#[test]
+fn a_path_changes_its_connection_id_by_itself_as_often_as_configured() {
+    for (rotation, least) in [
+        (Rotation { packets: Some(100), ..Rotation::default() }, 5),
+        (Rotation { time: Some(milliseconds(50)), ..Rotation::default() }, 5),
+        (Rotation::default(), 1),
+    ] {
+        let mut net = two_wires(TransportConfig { rotation, ..single() }, single());
+        net.run_for(milliseconds(100));
+        let seen = watch(&mut net);
+        transfer(&mut net, 1_000_000);
+        let count = seen.borrow().len();
+        assert!(count >= least && (least > 1 || count == 1), "{rotation:?}: {count}");
+    }
+}
+
+/// A server that prefers to be reached over a third wire, from the same address of the client.
+fn preferring(preference: Preference) -> Net {
+    let preferred = SocketAddr::from(([10, 0, 7, 7], 4433));
+    let SocketAddr::V4(ipv4) = preferred else { unreachable!("an IPv4 address") };
+    let addresses = PreferredAddresses { ipv4: Some(ipv4), ipv6: None };
+    let server = TransportConfig { preferred_addresses: addresses, ..config() };
+    let mut net = two_wires(TransportConfig { preference, ..config() }, server);
+    net.wire(FAST);
+    let client = net.wires[0].client;
+    (net.wires[2].client, net.wires[2].outside, net.wires[2].server) = (client, client, preferred);
+    net
+}
+
+fn remote(net: &mut Net) -> SocketAddr {
+    net.client.connection().path_stats(ZERO).expect("the path is open").tuple.remote
+}
+
+#[test]
+fn a_client_moves_to_the_preferred_address_of_the_server() {
+    let mut net = preferring(Preference::Followed);
+    net.run_for(milliseconds(500));
+    let preferred = net.wires[2].server;
+    assert_eq!(remote(&mut net), preferred, "{}", net.describe());
+    transfer(&mut net, 500_000);
+    assert_eq!(net.server.connection().path_stats(ZERO).unwrap().tuple.local, preferred);
+    assert!(net.wires[2].down.sent > 300_000);
+}
+
+#[test]
+fn a_client_stays_if_the_preferred_address_does_not_answer_or_it_does_not_care() {
+    let mut net = preferring(Preference::Followed);
+    net.tap = Some(Box::new(|wire, _, _| if wire == 2 { Fate::Drop } else { Fate::Pass }));
+    net.run_for(milliseconds(10_000));
+    let first = net.wires[0].server;
+    assert_eq!(remote(&mut net), first);
+    transfer(&mut net, 100_000);
+    let mut net = preferring(Preference::Ignored);
+    net.run_for(milliseconds(500));
+    assert_eq!((remote(&mut net), net.wires[2].up.sent), (net.wires[0].server, 0));
+    transfer(&mut net, 100_000);
+}
+
+/// How often the spin bit of what the server sends turns.
+fn turns(client: TransportConfig, server: TransportConfig) -> usize {
+    let mut net = two_wires(client, server);
+    net.run_for(milliseconds(100));
+    let bits = Rc::new(RefCell::new(Vec::new()));
+    let sink = bits.clone();
+    net.tap = Some(Box::new(move |_, way, bytes| {
+        if way == Way::Down && bytes[0] & 0x80 == 0 {
+            sink.borrow_mut().push(bytes[0] & 0x20);
+        }
+        Fate::Pass
+    }));
+    transfer(&mut net, 1_000_000);
+    let bits = bits.borrow();
+    bits.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+#[test]
+fn the_spin_bit_turns_about_once_a_round_trip_unless_one_end_does_not_want_it() {
+    let quiet = || TransportConfig { spin_bit: SpinBit::Never, ..single() };
+    let spinning = turns(single(), single());
+    assert!((10..150).contains(&spinning), "{spinning}");
+    assert_eq!(turns(single(), quiet()), 0);
+    // The server reflects the bit of a client that does not turn it.
+    assert_eq!(turns(quiet(), single()), 0);
+}
+
+#[test]
+fn each_path_is_marked_with_its_own_codepoint() {
+    let mut server = config();
+    let mut net = Net::new(config(), config(), 1);
+    let listening = net.wire(FAST).remote;
+    server.codepoints = vec![(listening, Dscp::EXPEDITED)];
+    let mut net = two_wires(config(), server);
+    net.run_for(milliseconds(100));
+    let (tuple, now) = (net.wires[1].tuple(), net.now);
+    let path = net.client.connection().open_path(tuple, now).expect("a second path is permitted");
+    let low = Dscp::new(10).expect("six bits");
+    net.client.connection().set_dscp(path, low).expect("the path is open");
+    transfer(&mut net, 100_000);
+    let [first, second] = [0, 1].map(|wire: usize| &net.wires[wire]);
+    assert_eq!((first.up.dscp, first.down.dscp), (Dscp::DEFAULT, Dscp::EXPEDITED));
+    assert_eq!((second.up.dscp, second.down.dscp), (low, Dscp::DEFAULT));
+}

@@ -1,0 +1,84 @@
+//! How open paths are used beside carrying data: kept warm, marked, and seen under changing connection IDs.
+
+use crate::PathId;
+use crate::connection::{Connection, Dscp, PathCommandError};
+use crate::time::Instant;
+use crate::wire::connection_id::ConnectionId;
+use std::time::Duration;
+
+impl Connection {
+    /// Has a PING sent on path `id` after each `period` in which nothing arrives there and nothing is sent that the peer
+    /// must acknowledge; `None` lets it fall silent.
+    pub fn set_path_keep_alive(
+        &mut self,
+        id: PathId,
+        period: Option<Duration>,
+    ) -> Result<(), PathCommandError> {
+        let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;
+        path.keep_alive = period;
+        Ok(())
+    }
+
+    /// Marks the packets of path `id` with a Differentiated Services codepoint from here on (RFC 10069 §5.2).
+    pub fn set_dscp(&mut self, id: PathId, dscp: Dscp) -> Result<(), PathCommandError> {
+        let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;
+        path.dscp = dscp;
+        Ok(())
+    }
+
+    /// Uses another connection ID of the peer on path `id` from here on, and retires the one before (RFC 9000 §5.1.2).
+    /// The peer answers with one to replace it.
+    pub fn rotate_connection_id(&mut self, id: PathId, now: Instant) -> Result<(), PathCommandError> {
+        let path = self.paths.get(id).ok_or(PathCommandError::UnknownPath)?;
+        let next = path.sent.next_unused();
+        if self.rotate(id, next, now).is_none() {
+            return Err(PathCommandError::NoConnectionId);
+        }
+        Ok(())
+    }
+
+    fn rotate(&mut self, id: PathId, next: u64, now: Instant) -> Option<ConnectionId> {
+        let destination = self.paths.remote_ids.rotate(id);
+        let path = self.paths.get_mut(id)?;
+        // Without a spare it is tried again as if there had been one: not with every packet.
+        path.destination.since = next;
+        path.destination.at = now;
+        if destination.is_some() {
+            // RFC 9000 §17.4: the spin bit starts anew with another connection ID.
+            path.spin.reset();
+        } else {
+            let next = self.paths.remote_ids.next_expected_sequence(id);
+            self.paths.limits.on_ids_exhausted(id, next);
+        }
+        destination
+    }
+
+    /// Changes connection IDs that were used for as long as the configuration permits, before anything is sent.
+    pub(super) fn rotate_due(&mut self, now: Instant) {
+        let rotation = self.config.rotation;
+        if rotation == crate::connection::Rotation::default() || !self.is_confirmed() {
+            return;
+        }
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get(id) else { continue };
+            let next = path.sent.next_unused();
+            if path.destination.is_due(&rotation, next, path.active_at, now) {
+                let _unchanged_without_a_spare = self.rotate(id, next, now);
+            }
+        }
+    }
+
+    /// Asks paths that were silent for as long as they may be whether they still answer.
+    pub(super) fn keep_paths_alive(&mut self, now: Instant) {
+        if !self.lifecycle.is_connected() {
+            return;
+        }
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get_mut(id) else { continue };
+            if path.keep_alive_at().is_some_and(|at| at <= now) {
+                path.active_at = now;
+                path.probes_due = path.probes_due.max(1);
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! When a path changes the connection ID that it uses, so that observers cannot follow it for long (RFC 9000 §5.1.2,
+//! §9.5).
+
+use crate::time::Instant;
+use std::time::Duration;
+
+/// When paths change the peer's connection ID that they use. Each limit that is set counts from the last change; none is
+/// a path that keeps its connection ID unless it moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rotation {
+    /// After this many packets.
+    pub packets: Option<u64>,
+    /// After this time.
+    pub time: Option<Duration>,
+    /// With the first packet after so long a silence: who watches then learns least from the change.
+    pub idle: Option<Duration>,
+}
+
+/// How long a path has used the peer's connection ID.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Destination {
+    /// The number of the first packet that was sent to it.
+    pub since: u64,
+    /// When it was taken into use.
+    pub at: Instant,
+}
+
+impl Destination {
+    /// Whether `rotation` asks for another one before packet number `next` leaves at `now`, on a path that was last
+    /// active at `active_at`. One that was not used yet stays.
+    pub fn is_due(&self, rotation: &Rotation, next: u64, active_at: Instant, now: Instant) -> bool {
+        let packets = next.saturating_sub(self.since);
+        packets > 0
+            && (rotation.packets.is_some_and(|most| packets >= most)
+                || rotation.time.is_some_and(|longest| now.since(self.at) >= longest)
+                || rotation.idle.is_some_and(|silence| now.since(active_at) >= silence))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_counts_for_itself_and_no_limit_is_never() {
+        let start = Instant::from_nanos(1_000);
+        let second = Duration::from_secs(1);
+        let destination = Destination { since: 10, at: start };
+        let due =
+            |rotation: Rotation, next, active_at, now| destination.is_due(&rotation, next, active_at, now);
+        let packets = Rotation { packets: Some(5), ..Rotation::default() };
+        assert!(!due(packets, 14, start, start));
+        assert!(due(packets, 15, start, start));
+        let time = Rotation { time: Some(second), ..Rotation::default() };
+        assert!(!due(time, 11, start, start));
+        assert!(due(time, 11, start, start + second));
+        assert!(!due(time, 10, start, start + second), "it was not used yet");
+        let idle = Rotation { idle: Some(second), ..Rotation::default() };
+        assert!(!due(idle, 11, start + second, start + second));
+        assert!(due(idle, 11, start, start + second));
+        assert!(!due(Rotation::default(), u64::MAX, start, start + second * 1_000_000));
+    }
+}
