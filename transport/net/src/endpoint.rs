@@ -117,6 +117,11 @@ impl Endpoint {
         Ok(Self { presence: Arc::new(Presence { shared }) })
     }
 
+    /// What the handles share with the driver.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.presence.shared
+    }
+
     /// Starts a connection to the server at `remote`, whose certificate must be for `server_name` (a host name or an IP
     /// address). The handshake goes on while the returned future is awaited or not.
     ///

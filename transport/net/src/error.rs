@@ -115,6 +115,28 @@ pub enum OpenPathError {
     ConnectionLost(#[from] ConnectionError),
 }
 
+/// Why a path was not moved.
+#[derive(Debug, thiserror::Error)]
+pub enum MigratePathError {
+    /// The path cannot be moved.
+    #[error(transparent)]
+    Refused(#[from] hvq_transport::connection::MigrateError),
+    /// The local address cannot be used.
+    #[error("cannot bind {local}: {source}")]
+    Bind {
+        /// The address.
+        local: LocalAddress,
+        /// Why.
+        source: io::Error,
+    },
+    /// Nothing came back from the server there, and the path is where it was (RFC 9000 §9.3.2).
+    #[error("path {0} could not be moved: nothing came back over the new addresses")]
+    Unreachable(PathId),
+    /// The connection ended.
+    #[error("connection lost: {0}")]
+    ConnectionLost(#[from] ConnectionError),
+}
+
 /// The kind of an [`io::Error`] that stands for the end of a connection.
 fn kind_of(error: &ConnectionError) -> io::ErrorKind {
     match error {
@@ -190,6 +212,18 @@ impl From<OpenPathError> for io::Error {
             OpenPathError::Abandoned { .. } => io::ErrorKind::ConnectionAborted,
             OpenPathError::TimedOut { .. } => io::ErrorKind::TimedOut,
             OpenPathError::ConnectionLost(lost) => kind_of(lost),
+        };
+        Self::new(kind, error)
+    }
+}
+
+impl From<MigratePathError> for io::Error {
+    fn from(error: MigratePathError) -> Self {
+        let kind = match &error {
+            MigratePathError::Refused(_) => io::ErrorKind::Unsupported,
+            MigratePathError::Bind { source, .. } => source.kind(),
+            MigratePathError::Unreachable(_) => io::ErrorKind::HostUnreachable,
+            MigratePathError::ConnectionLost(lost) => kind_of(lost),
         };
         Self::new(kind, error)
     }

@@ -11,6 +11,7 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+mod migration;
 mod options;
 mod paths;
 mod recv_stream;
@@ -25,8 +26,8 @@ pub use address::{LocalAddress, LocalAddressError};
 pub use connection::Connection;
 pub use endpoint::{Connecting, Endpoint, EndpointOptions};
 pub use error::{
-    ConnectError, ConnectionError, OpenPathError, PathCommandError, ReadError, ReadToEndError,
-    SendDatagramError, WriteError,
+    ConnectError, ConnectionError, MigratePathError, OpenPathError, PathCommandError, ReadError,
+    ReadToEndError, SendDatagramError, WriteError,
 };
 pub use options::{ChannelOptions, ConnectOptions, OptionsError, PathOptions, parse_hints};
 pub use paths::{PathEvents, PathInfo, PathState};
@@ -35,7 +36,10 @@ pub use send_stream::SendStream;
 pub use shared::IoStats;
 
 pub use hvq_transport as transport;
-pub use hvq_transport::connection::{ConnectionStats, Multipath, PathEvent, PathStats, TransportConfig};
+pub use hvq_transport::connection::{
+    ConnectionStats, Dscp, Migration, Multipath, PathEvent, PathStats, Preference, PreferredAddresses,
+    Rotation, SpinBit, TransportConfig,
+};
 pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
 pub use hvq_transport::crypto::session::{ClientTls, Identity, ServerTls, TlsConfigError, Verify};
 pub use hvq_transport::endpoint::{ClientConfig, EndpointConfig, EndpointStats, RetryPolicy, ServerConfig};

@@ -7,7 +7,7 @@ use values::parse_values;
 
 use crate::{Hints, LocalAddress, LocalAddressError};
 use hvq_transport::congestion::{Algorithm, UnknownAlgorithm};
-use hvq_transport::connection::ChannelHint;
+use hvq_transport::connection::{ChannelHint, Dscp};
 use std::net::SocketAddr;
 use std::str::FromStr;
 
@@ -26,6 +26,8 @@ pub struct ConnectOptions {
     pub hints: Hints,
     /// The congestion controller of path 0, if not that of the connection.
     pub congestion: Option<Algorithm>,
+    /// The Differentiated Services codepoint of what is sent on path 0.
+    pub dscp: Dscp,
 }
 
 impl ConnectOptions {
@@ -38,6 +40,7 @@ impl ConnectOptions {
             name: None,
             hints: Hints::NONE,
             congestion: None,
+            dscp: Dscp::DEFAULT,
         }
     }
 
@@ -49,12 +52,14 @@ impl ConnectOptions {
         self.name = Some(path.name.clone());
         self.hints = path.hints;
         self.congestion = path.congestion;
+        self.dscp = path.dscp;
         self
     }
 }
 
-/// A path to open. Text form: `NAME=LOCAL[>REMOTE][,key=value…]` with the keys of [`parse_hints`] and `congestion`, which
-/// names an [`Algorithm`], as in `urllc=127.0.0.1:0>127.0.0.1:4434,rate=2mbit,delay=2.5ms,congestion=copa`.
+/// A path to open. Text form: `NAME=LOCAL[>REMOTE][,key=value…]` with the keys of [`parse_hints`], `congestion`, which names
+/// an [`Algorithm`], and `dscp`, a number from 0 to 63, as in
+/// `urllc=127.0.0.1:0>127.0.0.1:4434,rate=2mbit,delay=2.5ms,congestion=copa,dscp=46`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PathOptions {
     /// What people call the path.
@@ -67,12 +72,21 @@ pub struct PathOptions {
     pub hints: Hints,
     /// Its congestion controller, if not that of the connection.
     pub congestion: Option<Algorithm>,
+    /// The Differentiated Services codepoint of what is sent on it (RFC 10069 §5.2).
+    pub dscp: Dscp,
 }
 
 impl PathOptions {
     /// A path called `name` from `local` to where path 0 ends, of which nothing is known.
     pub fn new(name: impl Into<String>, local: impl Into<LocalAddress>) -> Self {
-        Self { name: name.into(), local: local.into(), remote: None, hints: Hints::NONE, congestion: None }
+        Self {
+            name: name.into(),
+            local: local.into(),
+            remote: None,
+            hints: Hints::NONE,
+            congestion: None,
+            dscp: Dscp::DEFAULT,
+        }
     }
 
     /// The same path to `remote`.
@@ -109,9 +123,17 @@ pub struct ChannelOptions {
     pub hints: Hints,
     /// The congestion controller of its paths, if not that of the connection.
     pub congestion: Option<Algorithm>,
+    /// The Differentiated Services codepoint of what is sent through it.
+    pub dscp: Dscp,
 }
 
 impl ChannelOptions {
+    /// The codepoint of paths through the socket that is bound to `bound`, with their local address; `None` if the socket
+    /// is not of this channel.
+    pub fn codepoint_for(&self, bound: SocketAddr) -> Option<(SocketAddr, Dscp)> {
+        self.hint_for(bound).map(|hint| (hint.local, self.dscp))
+    }
+
     /// What the transport has to know for paths through the socket that is bound to `bound`, `None` if the socket is not
     /// of this channel. A socket bound to all addresses serves every channel of its IP version. An interface cannot be
     /// told from an address, so it matches no socket.
@@ -152,7 +174,7 @@ pub enum OptionsError {
     #[error("{0:?} is not key=value")]
     NotAPair(String),
     /// A key that there is not.
-    #[error("unknown key {0:?}: choose from rate, delay, loss, price, shared, congestion")]
+    #[error("unknown key {0:?}: choose from rate, delay, loss, price, shared, congestion, dscp")]
     Key(String),
     /// The same key again.
     #[error("{0} is given twice")]
@@ -181,8 +203,8 @@ impl FromStr for PathOptions {
             Some(remote) => Some(remote.parse().map_err(|_| OptionsError::Remote(remote.to_owned()))?),
             None => None,
         };
-        let Parts { local, hints, congestion, .. } = parts;
-        Ok(Self { name: parts.name.to_owned(), local, remote, hints, congestion })
+        let Parts { local, hints, congestion, dscp, .. } = parts;
+        Ok(Self { name: parts.name.to_owned(), local, remote, hints, congestion, dscp })
     }
 }
 
@@ -194,8 +216,8 @@ impl FromStr for ChannelOptions {
         if let Some(remote) = parts.remote {
             return Err(OptionsError::RemoteOfChannel(remote.to_owned()));
         }
-        let Parts { local, hints, congestion, .. } = parts;
-        Ok(Self { name: parts.name.to_owned(), local, hints, congestion })
+        let Parts { local, hints, congestion, dscp, .. } = parts;
+        Ok(Self { name: parts.name.to_owned(), local, hints, congestion, dscp })
     }
 }
 
@@ -206,6 +228,7 @@ struct Parts<'a> {
     remote: Option<&'a str>,
     hints: Hints,
     congestion: Option<Algorithm>,
+    dscp: Dscp,
 }
 
 impl<'a> Parts<'a> {
@@ -221,8 +244,9 @@ impl<'a> Parts<'a> {
             None => (addresses, None),
         };
         let local = local.parse()?;
-        let (hints, congestion) = parse_values(values)?;
-        Ok(Self { name, local, remote, hints, congestion })
+        let (dscp, values) = values::split_dscp(values)?;
+        let (hints, congestion) = parse_values(&values)?;
+        Ok(Self { name, local, remote, hints, congestion, dscp })
     }
 }
 
@@ -239,6 +263,8 @@ mod tests {
         assert_eq!(path.local, LocalAddress::Socket(([127, 0, 0, 1], 0).into()));
         assert_eq!(path.hints.rate, Some(Bandwidth::from_mbit(2)));
         assert_eq!(path.hints.delay, Some(Duration::from_micros(2500)));
+        let marked: PathOptions = "urllc=127.0.0.1,rate=2mbit,dscp=46,delay=1ms".parse().unwrap();
+        assert_eq!((marked.dscp, marked.hints.delay), (Dscp::EXPEDITED, Some(Duration::from_millis(1))));
         let short: PathOptions = "wifi=wlan0".parse().unwrap();
         assert_eq!(short, PathOptions::new("wifi", LocalAddress::Interface("wlan0".to_owned())));
     }
@@ -280,6 +306,8 @@ mod tests {
         assert_eq!(error("=127.0.0.1"), OptionsError::NoName("=127.0.0.1".to_owned()));
         assert_eq!(error("a=1.2.3.4.5"), OptionsError::Local(LocalAddressError("1.2.3.4.5".to_owned())));
         assert_eq!(error("a=1.2.3.4>host"), OptionsError::Remote("host".to_owned()));
+        assert!(matches!(error("a=1.2.3.4,dscp=64"), OptionsError::Value { key: "dscp", .. }));
+        assert_eq!(error("a=1.2.3.4,dscp=1,dscp=1"), OptionsError::Repeated("dscp".to_owned()));
         assert_eq!(error("a=1.2.3.4,colour=red"), OptionsError::Key("colour".to_owned()));
     }
 }

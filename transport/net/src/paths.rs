@@ -2,7 +2,9 @@
 
 use crate::connection::Connection;
 use crate::slot::PathFate;
-use crate::{Hints, OpenPathError, PathCommandError, PathEvent, PathId, PathOptions, PathStats, Status};
+use crate::{
+    Dscp, Hints, OpenPathError, PathCommandError, PathEvent, PathId, PathOptions, PathStats, Status,
+};
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{FourTuple, OpenPathError as Refusal};
 use std::future::poll_fn;
@@ -132,6 +134,9 @@ impl Connection {
             {
                 tracing::debug!(%path, "a path that was just opened takes no congestion controller");
             }
+            if core.set_dscp(path, options.dscp).is_err() {
+                tracing::debug!(%path, "a path that was just opened takes no codepoint");
+            }
             slot.fates.insert(path, PathFate::Validating);
             slot.names.insert(path, options.name.clone());
             state.sockets.hold(&socket, handle);
@@ -213,6 +218,36 @@ impl Connection {
     pub fn set_congestion(&self, id: PathId, algorithm: Algorithm) -> Result<(), PathCommandError> {
         self.reference()
             .command(|access| access.core.ok_or(PathCommandError::UnknownPath)?.set_congestion(id, algorithm))
+    }
+
+    /// Marks what is sent on a path with a Differentiated Services codepoint (RFC 10069 §5.2).
+    ///
+    /// # Errors
+    /// The path is not open.
+    pub fn set_dscp(&self, id: PathId, dscp: Dscp) -> Result<(), PathCommandError> {
+        self.reference()
+            .command(|access| access.core.ok_or(PathCommandError::UnknownPath)?.set_dscp(id, dscp))
+    }
+
+    /// Has a PING sent on a path after each `period` of its silence, whatever the configuration says; `None` for no PINGs.
+    ///
+    /// # Errors
+    /// The path is not open.
+    pub fn set_path_keep_alive(&self, id: PathId, period: Option<Duration>) -> Result<(), PathCommandError> {
+        self.reference().command(|access| {
+            access.core.ok_or(PathCommandError::UnknownPath)?.set_path_keep_alive(id, period)
+        })
+    }
+
+    /// Uses another connection ID of the peer on a path from here on (RFC 9000 §5.1.2).
+    ///
+    /// # Errors
+    /// The path is not open, or the peer has issued no other connection ID yet.
+    pub fn rotate_connection_id(&self, id: PathId) -> Result<(), PathCommandError> {
+        self.reference().command(|access| {
+            let core = access.core.ok_or(PathCommandError::UnknownPath)?;
+            core.rotate_connection_id(id, access.now)
+        })
     }
 
     /// Gives a path the name under which [`paths`](Self::paths) lists it; the peer does not learn it.

@@ -142,6 +142,9 @@ impl State {
         }
         self.slots.insert(handle, slot);
         let Some(connection) = self.core.connection(handle) else { return };
+        if connection.set_dscp(PathId::ZERO, options.dscp).is_err() {
+            tracing::debug!("path 0 of a connection that was just started takes no codepoint");
+        }
         if options.hints != Hints::NONE && connection.set_hints(PathId::ZERO, options.hints).is_err() {
             tracing::debug!("path 0 of a connection that was just started takes no hints");
         }

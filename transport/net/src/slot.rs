@@ -128,6 +128,17 @@ pub(crate) enum PathFate {
     },
 }
 
+/// How far a path that the application moves has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Move {
+    /// The peer has not answered yet.
+    UnderWay,
+    /// It is there.
+    Done,
+    /// It is where it was.
+    Failed,
+}
+
 /// One connection of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Slot {
@@ -142,6 +153,7 @@ pub(crate) struct Slot {
     pub(crate) datagram_wakers: Wakers,
     pub(crate) path_wakers: Wakers,
     pub(crate) fates: HashMap<PathId, PathFate>,
+    pub(crate) moves: HashMap<PathId, Move>,
     pub(crate) names: HashMap<PathId, String>,
     pub(crate) receivers: HashMap<StreamId, Waker>,
     open_wakers: [Wakers; 2],
@@ -166,6 +178,7 @@ impl Slot {
             datagram_wakers: Wakers::default(),
             path_wakers: Wakers::default(),
             fates: HashMap::new(),
+            moves: HashMap::new(),
             names: HashMap::new(),
             receivers: HashMap::new(),
             open_wakers: <[Wakers; 2]>::default(),
@@ -307,6 +320,12 @@ impl Slot {
         }
     }
 
+    fn finish_move(&mut self, id: PathId, end: Move) {
+        if let Some(known @ Move::UnderWay) = self.moves.get_mut(&id) {
+            *known = end;
+        }
+    }
+
     fn on_path(&mut self, event: PathEvent) {
         let news = match event {
             PathEvent::Opened(id) => Some((id, PathFate::Validating)),
@@ -319,10 +338,15 @@ impl Slot {
                 (self.fates.get(&id) == Some(&PathFate::Validated)).then_some((id, PathFate::Silent))
             }
             PathEvent::Abandoned { path, code } => Some((path, PathFate::Abandoned { code })),
-            PathEvent::PeerStatus(..)
-            | PathEvent::Available
-            | PathEvent::Migrated(_)
-            | PathEvent::MigrationFailed(_) => None,
+            PathEvent::Migrated(id) => {
+                self.finish_move(id, Move::Done);
+                None
+            }
+            PathEvent::MigrationFailed(id) => {
+                self.finish_move(id, Move::Failed);
+                None
+            }
+            PathEvent::PeerStatus(..) | PathEvent::Available => None,
         };
         if let Some((id, fate)) = news {
             // That nothing came back says more than that the path was abandoned for it.

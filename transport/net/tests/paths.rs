@@ -6,8 +6,8 @@ mod common;
 
 use common::{NAME, Pair, Pki, local, pattern, transport, transport_of, within};
 use hvq::{
-    Bandwidth, ConnectOptions, Connection, Endpoint, Hints, OpenPathError, PathEvent, PathId, PathOptions,
-    PathState, Policy, Status,
+    Bandwidth, ConnectOptions, Connection, Endpoint, Hints, MigratePathError, OpenPathError, PathEvent,
+    PathId, PathOptions, PathState, Policy, Status,
 };
 use std::time::Duration;
 
@@ -255,4 +255,43 @@ async fn a_server_on_all_addresses_of_both_versions_serves_both() {
         let (near, _far) = (near.unwrap(), far.unwrap());
         assert_eq!(near.remote_address(), remote);
     }
+}
+
+#[tokio::test]
+async fn a_path_moves_to_another_port_and_address_while_data_flows() {
+    let (pair, second) = two_paths(Policy::RoundRobin).await;
+    for target in ["127.0.0.1:0", "127.0.0.3:0"] {
+        let before = pair.near.path(second).unwrap().stats.tuple;
+        let moved = async {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            within(pair.near.migrate_path(second, local(target))).await.unwrap();
+        };
+        transfer(&pair, &pattern(3_000_000), moved).await;
+        let after = pair.near.path(second).unwrap().stats.tuple;
+        assert_ne!(before.local, after.local);
+        // The server follows with the next packet that does more than probe.
+        let followed = || pair.far.path(second).unwrap().stats.tuple.remote == after.local;
+        within(async {
+            while !followed() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_rebinds_all_paths_of_a_socket_at_once() {
+    let (pair, second) = two_paths(Policy::RoundRobin).await;
+    let from = pair.near.path(second).unwrap().stats.tuple.local;
+    let mut events = pair.near.path_events();
+    assert_eq!(pair.client.rebind(from, &local("127.0.0.4:0")).unwrap(), 1);
+    within(async { while events.recv().await != Some(PathEvent::Migrated(second)) {} }).await;
+    transfer(&pair, &pattern(1_000_000), async {}).await;
+    assert_eq!(
+        pair.near.path(second).unwrap().stats.tuple.local.ip(),
+        std::net::IpAddr::from([127, 0, 0, 4])
+    );
+    let error = pair.far.migrate_path(second, local("127.0.0.1:0")).await.unwrap_err();
+    assert!(matches!(error, MigratePathError::Refused(_)), "{error}");
 }

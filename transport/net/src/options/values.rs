@@ -3,6 +3,7 @@
 use super::OptionsError;
 use crate::{Bandwidth, Hints, Sharing};
 use hvq_transport::congestion::Algorithm;
+use hvq_transport::connection::Dscp;
 use hvq_transport::scheduler::PerMille;
 use std::time::Duration;
 
@@ -41,6 +42,22 @@ pub(super) fn parse_values(text: &str) -> Result<(Hints, Option<Algorithm>), Opt
         }
     }
     Ok((parse_hints(&others.join(","))?, congestion))
+}
+
+/// Takes `dscp=NUMBER` out of pairs separated by commas; returns it, and the rest.
+pub(super) fn split_dscp(text: &str) -> Result<(Dscp, String), OptionsError> {
+    let (marks, rest): (Vec<&str>, Vec<&str>) = text.split(',').partition(|pair| pair.starts_with("dscp="));
+    let mut values = marks.iter().filter_map(|pair| pair.strip_prefix("dscp="));
+    let value = values.next().unwrap_or("0");
+    if values.next().is_some() {
+        return Err(OptionsError::Repeated("dscp".to_owned()));
+    }
+    let invalid = || OptionsError::Value {
+        key: "dscp",
+        value: value.to_owned(),
+        expected: "a number from 0 to 63, such as 46",
+    };
+    Ok((value.parse().map_err(|_| invalid())?, rest.join(",")))
 }
 
 fn set(hints: &mut Hints, key: &str, value: &str) -> Result<(), OptionsError> {
