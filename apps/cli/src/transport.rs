@@ -6,6 +6,7 @@ use hvq::transport::congestion::Algorithm;
 use hvq_scheduler::Policy;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How packets are scheduled, paced and logged.
 #[derive(Clone, Debug, Args)]
@@ -16,6 +17,9 @@ pub(crate) struct TransportArguments {
     /// Congestion control of paths that name none: cubic, newreno, vegas, copa, vivace, or coupled lia, olia, balia
     #[arg(long, visible_alias = "cc", value_name = "NAME", default_value_t = Algorithm::Cubic)]
     pub(crate) congestion: Algorithm,
+    /// Keep each path warm with a PING after so much silence of the path
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
+    path_keep_alive: Option<Duration>,
     /// Append TLS secrets to this file, for tools that decrypt captures (by default what SSLKEYLOGFILE says)
     #[arg(long, value_name = "FILE")]
     keylog: Option<PathBuf>,
@@ -24,7 +28,7 @@ pub(crate) struct TransportArguments {
 impl TransportArguments {
     /// The transport configuration that they ask for.
     pub(crate) fn config(&self) -> TransportConfig {
-        config(self.scheduler, self.congestion)
+        TransportConfig { path_keep_alive: self.path_keep_alive, ..config(self.scheduler, self.congestion) }
     }
 
     /// Where TLS secrets go, if anywhere.

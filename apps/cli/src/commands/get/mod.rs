@@ -85,7 +85,7 @@ struct TrustArguments {
 #[derive(Debug, Args)]
 struct NetworkArguments {
     /// A path; the first carries the handshake; may be repeated
-    #[arg(long = "path", value_name = "NAME=LOCAL[>REMOTE][,rate=…,delay=…,congestion=…]")]
+    #[arg(long = "path", value_name = "NAME=LOCAL[>REMOTE][,rate=…,delay=…,congestion=…,dscp=…]")]
     paths: Vec<PathOptions>,
     /// Give up when everything has taken so long (exit code 28)
     #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]

@@ -4,7 +4,8 @@ use super::ServeArguments;
 use crate::failure::{Exit, Failure, OrFail};
 use hvq::transport::connection::ChannelHint;
 use hvq::{
-    ChannelOptions, Endpoint, EndpointOptions, LocalAddress, ServerConfig, ServerTls, TransportConfig,
+    ChannelOptions, Dscp, Endpoint, EndpointOptions, LocalAddress, PreferredAddresses, ServerConfig,
+    ServerTls, TransportConfig,
 };
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,12 +16,17 @@ const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPE
 /// Binds the sockets that the arguments name.
 pub(super) fn bind(arguments: &ServeArguments, tls: ServerTls) -> Result<Endpoint, Failure> {
     let local = addresses(&arguments.listen, &arguments.channel)?;
-    let server = |channels| {
-        let transport = TransportConfig { channels, ..arguments.transport.config() };
+    let server = |channels, codepoints| {
+        let transport = TransportConfig {
+            channels,
+            codepoints,
+            preferred_addresses: preferred(&arguments.preferred_address),
+            ..arguments.transport.config()
+        };
         ServerConfig::new(tls.clone(), Arc::new(transport))
     };
     let options = EndpointOptions {
-        server: Some(server(Vec::new())),
+        server: Some(server(Vec::new(), Vec::new())),
         local: local.clone(),
         ..EndpointOptions::default()
     };
@@ -29,9 +35,10 @@ pub(super) fn bind(arguments: &ServeArguments, tls: ServerTls) -> Result<Endpoin
         format!("cannot listen on {local}")
     })?;
     // Only now are the ports known that the system chose.
-    let hints = hints(&arguments.channel, &endpoint.local_addrs());
+    let bound = endpoint.local_addrs();
+    let hints = hints(&arguments.channel, &bound);
     if !hints.is_empty() {
-        endpoint.set_server(Some(server(hints)));
+        endpoint.set_server(Some(server(hints, codepoints(&arguments.channel, &bound))));
     }
     Ok(endpoint)
 }
@@ -59,6 +66,24 @@ fn addresses(listen: &[SocketAddr], channels: &[ChannelOptions]) -> Result<Vec<L
         local.push(LocalAddress::Socket(DEFAULT));
     }
     Ok(local)
+}
+
+/// The last preferred address of each IP version.
+fn preferred(addresses: &[SocketAddr]) -> PreferredAddresses {
+    let mut preferred = PreferredAddresses::default();
+    for address in addresses {
+        match address {
+            SocketAddr::V4(v4) => preferred.ipv4 = Some(*v4),
+            SocketAddr::V6(v6) => preferred.ipv6 = Some(*v6),
+        }
+    }
+    preferred
+}
+
+/// The codepoints of the sockets that are bound to `bound`.
+fn codepoints(channels: &[ChannelOptions], bound: &[SocketAddr]) -> Vec<(SocketAddr, Dscp)> {
+    let of = |bound: &SocketAddr| channels.iter().find_map(|channel| channel.codepoint_for(*bound));
+    bound.iter().filter_map(of).collect()
 }
 
 /// What is known about the sockets that are bound to `bound`.

@@ -28,8 +28,11 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
     /// A listening address that belongs to a channel, and what is known of it; may be repeated
-    #[arg(long, value_name = "NAME=ADDRESS[:PORT][,rate=…,delay=…]")]
+    #[arg(long, value_name = "NAME=ADDRESS[:PORT][,rate=…,delay=…,dscp=…]")]
     channel: Vec<ChannelOptions>,
+    /// Where clients shall move to after the handshake; once for each IP version
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    preferred_address: Vec<SocketAddr>,
     #[command(flatten)]
     identity: IdentityArguments,
     #[command(flatten)]
