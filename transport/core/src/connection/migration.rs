@@ -4,6 +4,7 @@
 //! only a port changed. Where the path was before is kept until the new addresses have proven themselves.
 
 use crate::PathId;
+use crate::congestion::Algorithm;
 use crate::connection::feedback::Fate;
 use crate::connection::lane::{Lane, PacketStart};
 use crate::connection::lifecycle::Lifecycle;
@@ -243,7 +244,8 @@ impl Connection {
         let forged = to.purpose == Purpose::Left && !path.route.validation.is_validated();
         let same_network = path.route.tuple.has_addresses_of(&tuple);
         let (since, next) = (path.route.since, path.sent.next_unused());
-        let fresh = (!returns && !same_network).then(|| self.fresh_measurements(tuple, next, now));
+        let algorithm = path.route.controller.name().parse().ok();
+        let fresh = (!returns && !same_network).then(|| self.fresh_measurements(tuple, algorithm, next, now));
         self.paths.relocate(id, tuple, fresh);
         if returns {
             // What went to the wrong address did not arrive, which says nothing about this one.
@@ -251,6 +253,8 @@ impl Connection {
         }
         self.start_validations(id, now);
         let Some(path) = self.paths.get_mut(id) else { return };
+        // What is known about the channel holds for another address too: the application would say otherwise.
+        path.set_hints(path.hints);
         path.destination = Destination { since: next, at: now };
         path.spin.reset();
         path.pto.reset();
@@ -261,8 +265,18 @@ impl Connection {
         }
     }
 
-    fn fresh_measurements(&self, tuple: FourTuple, since: u64, now: Instant) -> Box<Measurements> {
+    /// A route over `tuple` of which nothing is known but the controller that the path shall have.
+    fn fresh_measurements(
+        &self,
+        tuple: FourTuple,
+        algorithm: Option<Algorithm>,
+        since: u64,
+        now: Instant,
+    ) -> Box<Measurements> {
         let mut route = self.new_route(tuple, Amplification::default(), now);
+        if let Some(algorithm) = algorithm {
+            route.set_algorithm(algorithm);
+        }
         route.since = since;
         Box::new(Measurements {
             route,
