@@ -117,7 +117,7 @@ impl Connection {
         if self.lifecycle.is_open() && self.paths.all().any(|path| path.sent.next_unused() >= last) {
             // RFC 9000 §12.3: close without a CONNECTION_CLOSE frame or any further packets.
             let error = ErrorCode::AEAD_LIMIT_REACHED.because("a path is out of packet numbers");
-            self.end_silently(crate::error::ConnectionError::Transport(error), now);
+            self.end_silently(crate::error::ConnectionError::Transport(error));
         }
     }
 

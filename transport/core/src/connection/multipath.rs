@@ -236,10 +236,8 @@ impl Connection {
             }
         }
         if self.paths.lifecycles.forsaken_at().is_some_and(|at| at <= now) {
-            self.end_silently(
-                ConnectionError::Transport(ErrorCode::NO_VIABLE_PATH.because("no path is left")),
-                now,
-            );
+            let reason = ErrorCode::NO_VIABLE_PATH.because("no path is left");
+            self.end_silently(ConnectionError::Transport(reason));
         }
     }
 

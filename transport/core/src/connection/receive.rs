@@ -64,7 +64,7 @@ impl Connection {
                 Err(PacketError::Dropped(reason)) => {
                     self.counters.dropped += 1;
                     if reason == Dropped::Undecryptable || reason == Dropped::Malformed {
-                        self.check_stateless_reset(tail, now);
+                        self.check_stateless_reset(tail);
                     }
                 }
                 Err(PacketError::Close(error)) => return self.fail(error, now),
@@ -338,18 +338,18 @@ impl Connection {
         Ok(())
     }
 
-    fn check_stateless_reset(&mut self, tail: Option<[u8; 16]>, now: Instant) {
+    fn check_stateless_reset(&mut self, tail: Option<[u8; 16]>) {
         if let Some(tail) = tail
             && self.paths.remote_ids.is_reset_token(&tail)
         {
-            self.end_silently(ConnectionError::StatelessReset, now);
+            self.end_silently(ConnectionError::StatelessReset);
         }
     }
 
     /// Whether the last 16 bytes of a datagram are a reset token of the peer; if so, the connection ends (RFC 9000 §10.3.1).
-    pub fn on_possible_reset(&mut self, datagram: &[u8], now: Instant) -> bool {
+    pub fn on_possible_reset(&mut self, datagram: &[u8]) -> bool {
         let before = self.lifecycle;
-        self.check_stateless_reset(stateless_reset_tail(datagram), now);
+        self.check_stateless_reset(stateless_reset_tail(datagram));
         before != self.lifecycle
     }
 }

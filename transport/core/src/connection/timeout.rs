@@ -25,12 +25,12 @@ impl Connection {
                 return;
             }
             Lifecycle::Handshaking if self.handshake.deadline <= now => {
-                return self.end_silently(ConnectionError::HandshakeTimeout, now);
+                return self.end_silently(ConnectionError::HandshakeTimeout);
             }
             Lifecycle::Handshaking | Lifecycle::Connected | Lifecycle::Confirmed => {}
         }
         if self.idle_at().is_some_and(|at| at <= now) {
-            return self.end_silently(ConnectionError::IdleTimeout, now);
+            return self.end_silently(ConnectionError::IdleTimeout);
         }
         self.run_recovery_timers(now);
         self.expire_keys(now);
@@ -189,7 +189,7 @@ impl Connection {
     }
 
     /// Ends the connection without a word to the peer (RFC 9000 §10.1, §10.3.1).
-    pub(super) fn end_silently(&mut self, error: ConnectionError, _now: Instant) {
+    pub(super) fn end_silently(&mut self, error: ConnectionError) {
         if self.lifecycle.is_open() {
             self.events.push_back(Event::Closed(error));
         }

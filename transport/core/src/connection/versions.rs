@@ -99,7 +99,7 @@ impl Connection {
             Ok(negotiation) => self.begin_again(negotiation, now),
             Err(Refusal::Ignored) => Err(Dropped::Unexpected.into()),
             Err(Refusal::NothingShared) => {
-                self.end_silently(ConnectionError::VersionMismatch, now);
+                self.end_silently(ConnectionError::VersionMismatch);
                 Ok(())
             }
         }

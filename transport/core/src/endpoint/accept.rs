@@ -30,7 +30,7 @@ impl Endpoint {
             return Ok(());
         }
         if first & 0x80 == 0 {
-            if !self.is_reset(&datagram, now) {
+            if !self.is_reset(&datagram) {
                 // RFC 9000 §10.3: whoever still writes to a connection that is gone is told.
                 self.send_reset(&datagram, now);
                 return Err(Dropped::UnknownConnection);
@@ -41,10 +41,10 @@ impl Endpoint {
     }
 
     /// Whether the datagram was a stateless reset of a connection's peer.
-    fn is_reset(&mut self, datagram: &Datagram, now: Instant) -> bool {
+    fn is_reset(&mut self, datagram: &Datagram) -> bool {
         for handle in self.router.at_remote(&datagram.remote) {
             let Some(connection) = self.connections.get_mut(&handle) else { continue };
-            if connection.on_possible_reset(&datagram.bytes, now) {
+            if connection.on_possible_reset(&datagram.bytes) {
                 self.schedule.touch(handle);
                 return true;
             }
