@@ -14,7 +14,7 @@ pub(crate) struct TransportArguments {
     /// Which path carries each frame: hvc, min-rtt, round-robin, redundant, single or single:PATH
     #[arg(long, value_name = "NAME", default_value_t = Policy::Hvc)]
     pub(crate) scheduler: Policy,
-    /// Congestion control of paths that name none: cubic, newreno, vegas, copa, vivace, or coupled lia, olia, balia
+    /// Congestion control of paths that name none: cubic, bbr, newreno, vegas, copa, vivace, or coupled lia, olia, balia
     #[arg(long, visible_alias = "cc", value_name = "NAME", default_value_t = Algorithm::Cubic)]
     pub(crate) congestion: Algorithm,
     /// Keep each path warm with a PING after so much silence of the path

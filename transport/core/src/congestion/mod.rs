@@ -4,6 +4,7 @@
 //! no clock and no packet.
 
 pub mod balia;
+pub mod bbr;
 pub mod copa;
 pub mod coupled;
 pub mod cubic;
@@ -193,6 +194,8 @@ pub enum Algorithm {
     /// RFC 9438.
     #[default]
     Cubic,
+    /// draft-ietf-ccwg-bbr (version 3).
+    Bbr,
     /// Brakmo and Peterson 1994.
     Vegas,
     /// Arun and Balakrishnan 2018.
@@ -209,9 +212,10 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NewReno,
         Self::Cubic,
+        Self::Bbr,
         Self::Vegas,
         Self::Copa,
         Self::Vivace,
@@ -225,6 +229,7 @@ impl Algorithm {
         match self {
             Self::NewReno => Box::new(new_reno::NewReno::new(datagram_size)),
             Self::Cubic => Box::new(cubic::Cubic::new(datagram_size)),
+            Self::Bbr => Box::new(bbr::Bbr::new(datagram_size)),
             Self::Vegas => Box::new(vegas::Vegas::new(datagram_size)),
             Self::Copa => Box::new(copa::Copa::new(datagram_size)),
             Self::Vivace => Box::new(vivace::Vivace::new(datagram_size)),
@@ -239,6 +244,7 @@ impl Algorithm {
         match self {
             Self::NewReno => "newreno",
             Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
             Self::Vegas => "vegas",
             Self::Copa => "copa",
             Self::Vivace => "vivace",
@@ -268,11 +274,13 @@ fn names() -> String {
 impl FromStr for Algorithm {
     type Err = UnknownAlgorithm;
 
-    /// Takes the names as [`Display`](fmt::Display) writes them, also `reno` and `new-reno`, in any case.
+    /// Takes the names as [`Display`](fmt::Display) writes them, also `reno`, `new-reno`, `bbr3` and `bbrv3`, in any
+    /// case.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let lower = name.to_ascii_lowercase();
         let known = match lower.as_str() {
             "new-reno" | "reno" => "newreno",
+            "bbr3" | "bbrv3" => "bbr",
             other => other,
         };
         let found = Self::ALL.into_iter().find(|algorithm| algorithm.name() == known);
@@ -357,6 +365,7 @@ pub(crate) mod tests {
             assert_eq!(algorithm.build(1200).name(), algorithm.name());
         }
         assert_eq!("Reno".parse(), Ok(Algorithm::NewReno));
+        assert_eq!("BBRv3".parse(), Ok(Algorithm::Bbr));
         assert!("bbr9".parse::<Algorithm>().is_err());
     }
 
