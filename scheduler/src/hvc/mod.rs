@@ -33,7 +33,7 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 ///
 /// - a path without room counts with the time until it has some, and the answer is to wait if it wins even so;
 /// - a message is compared as a whole; of one that exceeds the bulk path's window the tail may ride a scarce path;
-/// - a stream of unknown length that met a full window is taken to go on for as long as it already has;
+/// - a stream of unknown length that would have to wait is taken to go on for as long as it already has;
 /// - urgency and deadlines scale the reward, and background data leaves scarce channels to the foreground;
 /// - acknowledgements use the low-latency path within a budget;
 /// - lost and late data goes where it arrives first, whatever that costs.
@@ -81,7 +81,8 @@ impl Hvc {
                 None => Placement::Wait,
             };
         };
-        let extent = self.extent(item, &paths[bulk]);
+        let open = paths[bulk].has_room() && scarce.iter().any(|index| paths[index].has_room());
+        let extent = if open && item.message.is_none() { Extent::Item } else { self.extent(item) };
         let rival = match self.yields_to_foreground(item) {
             true => None,
             false => cheapest(item, paths, scarce, extent),
@@ -122,13 +123,12 @@ impl Hvc {
         Placement::On { path: path.id, bytes }
     }
 
-    /// How much is compared: the message; without one, as much again as the stream already placed if its path is full.
-    fn extent(&self, item: &Item, bulk: &PathView) -> Extent {
+    /// How much is compared where somebody has to wait: the message; without one, as much again as the stream already
+    /// placed. What waits for a scarce path holds up all that is behind it, even while the bulk path has room.
+    fn extent(&self, item: &Item) -> Extent {
         match (item.message, item.content) {
             (Some(message), _) => Extent::Whole(message.remaining),
-            (None, Content::Stream { id }) if !bulk.has_room() => {
-                Extent::Whole(self.runs.bytes(id, item.now))
-            }
+            (None, Content::Stream { id }) => Extent::Whole(self.runs.bytes(id, item.now)),
             _ => Extent::Item,
         }
     }

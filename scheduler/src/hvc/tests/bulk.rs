@@ -44,6 +44,25 @@ fn bulk_uses_every_window_and_keeps_off_the_scarce_path() {
 }
 
 #[test]
+fn bulk_does_not_wait_packet_by_packet_for_a_scarce_path_that_is_paced() {
+    // The bulk path has a long queue, and the scarce one takes a packet every 6 ms, as its rate allows.
+    let mut policy = Hvc::default();
+    let slow = PathView { delay: milliseconds(135), ..embb() };
+    let mut sent = [0; 2];
+    for step in 0..1000 {
+        let scarce = if step % 6 == 0 { urllc() } else { full(urllc(), 6 - step % 6) };
+        let paths = [slow, scarce];
+        // What is under way on the bulk path is not waited for: this is the worst case.
+        match policy.place(&Item { now: milliseconds(step), ..data(1200) }, &paths) {
+            Placement::On { path: EMBB, bytes } => sent[0] += bytes,
+            Placement::On { bytes, .. } => sent[1] += bytes,
+            _ => {}
+        }
+    }
+    assert!(sent[0] > 3 * sent[1], "{sent:?}");
+}
+
+#[test]
 fn bulk_waits_a_moment_for_the_bulk_path_rather_than_pay() {
     let item = Item { waits_for: milliseconds(20), ..data(1200) };
     let placement = place(&item, &[full(embb(), 2), urllc()]);
