@@ -18,7 +18,7 @@ demo: prepare-demo ## load real pages over two emulated channels, compare schedu
 	@"$(TARGET)/release/hvq" demo $(ARGS)
 
 controllers: prepare-base ## compare congestion controllers over two unlike channels in virtual time, write a report
-	@echo "controllers: building (a few minutes the first time)"
+	@echo "controllers: building (a few minutes the first time), then about 15 minutes of processor time"
 	@cargo build --release -p hvq-cli
 	@"$(TARGET)/release/hvq" lab controllers --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-D $(ARGS)
 
