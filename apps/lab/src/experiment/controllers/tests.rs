@@ -5,14 +5,14 @@ fn run(arrangement: Arrangement) -> Run {
         setting: Setting::constant(Setting::RTT, Probability::NEVER),
         controller: Algorithm::Cubic,
         arrangement,
-        time: Duration::from_secs(4),
+        time: Duration::from_millis(1_600),
         seed: 7,
     }
 }
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_of_json() {
-    for arrangement in Arrangement::ALL {
+    for arrangement in [Arrangement::Steered, Arrangement::Multipath] {
         let line = || serde_json::to_string(&run(arrangement).outcome().unwrap()).unwrap();
         assert_eq!(line(), line());
     }
