@@ -170,7 +170,8 @@ impl Connection {
         let chosen_by_peer = if role == Role::Server { vec![ids.destination] } else { Vec::new() };
         let handshake_ids =
             HandshakeIds { local: birth.first_id, remote, remote_is_final: false, chosen_by_peer };
-        Self {
+        let original_destination = ids.destination;
+        let mut connection = Self {
             role,
             born: birth.now,
             lifecycle: Lifecycle::Handshaking,
@@ -198,7 +199,9 @@ impl Connection {
             rng: birth.rng,
             handshake_ids,
             config,
-        }
+        };
+        connection.begin_trace(original_destination);
+        connection
     }
 
     /// Whether the address of path 0 is known to be the peer's, so that nothing limits what is sent there (RFC 9000 §8.1).

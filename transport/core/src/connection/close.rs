@@ -9,6 +9,7 @@ use crate::error::{ConnectionError, ErrorCode, TransportError};
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::recovery::ecn::Ecn;
 use crate::time::Instant;
+use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::{ConnectionClose, Frame};
 use crate::wire::header::{LongHeader, LongKind, patch_length};
 use bytes::Bytes;
@@ -94,7 +95,7 @@ impl Connection {
             return self.send_short_close(frame, now);
         }
         for level in [Level::Initial, Level::Handshake] {
-            self.send_long_close(level, hidden(&frame));
+            self.send_long_close(level, hidden(&frame), now);
         }
         if self.keys.is_some() {
             self.send_short_close(frame, now);
@@ -122,7 +123,7 @@ impl Connection {
         }
     }
 
-    fn send_long_close(&mut self, level: Level, frame: ConnectionClose) {
+    fn send_long_close(&mut self, level: Level, frame: ConnectionClose, now: Instant) {
         let ids = (self.handshake_ids.remote, self.handshake_ids.local);
         let version = self.version();
         let token = self.handshake.token.clone();
@@ -144,6 +145,16 @@ impl Connection {
         Frame::ConnectionClose(frame).put(&mut bytes);
         bytes.resize(bytes.len().max(MINIMUM_DATAGRAM - TAG), 0);
         patch_length(&mut bytes, &layout, 0, TAG);
+        if let Some(tracer) = &mut self.tracer {
+            let packet = TracedPacket {
+                level,
+                path: PathId::ZERO,
+                number,
+                bytes: bytes.len() + TAG,
+                payload: Payload(bytes.get(layout.payload_offset()..).unwrap_or_default()),
+            };
+            tracer.record(now, &TraceEvent::PacketSent(packet));
+        }
         keys.seal.seal(&mut bytes, 0, &layout, PathId::ZERO, number);
         if let Some(path) = self.paths.get_mut(PathId::ZERO) {
             path.route.amplification.on_sent(bytes.len());

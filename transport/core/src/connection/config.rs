@@ -16,6 +16,7 @@ use crate::recovery::ecn::{EcnMarking, EcnValidation};
 use crate::space::received::AckPolicy;
 use crate::stream::StreamLimits;
 use crate::time::Instant;
+use crate::trace::TracerFactory;
 use crate::wire::transport_parameters::TransportParameters;
 use hvq_scheduler::{Hints, Scheduler};
 use rand::rngs::StdRng;
@@ -117,6 +118,8 @@ pub struct TransportConfig {
     /// The packet number at which a connection is over (RFC 9000 §12.3). Tests cannot wait for 2^62 packets.
     #[doc(hidden)]
     pub last_packet_number: u64,
+    /// Who watches each connection from its first moment on, if anybody.
+    pub tracer: Option<TracerFactory>,
 }
 
 impl TransportConfig {
@@ -150,6 +153,7 @@ impl TransportConfig {
             segments: 10,
             aead_limits: None,
             last_packet_number: crate::wire::varint::MAX,
+            tracer: None,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::path::route::MINIMUM_DATAGRAM;
 use crate::recovery::ecn::Ecn;
 use crate::space::packet::{PacketClass, SentPacket};
 use crate::time::Instant;
-use crate::trace::TraceEvent;
+use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::Frame;
 use crate::wire::header::{HeaderLayout, LongHeader, LongKind, patch_length};
 use crate::wire::packet_number;
@@ -175,6 +175,7 @@ impl Connection {
             body.resize(least, 0);
         }
         patch_length(&mut body, &layout, 0, TAG);
+        self.trace_early(&packet, &layout, &body, now);
         let Some(space) = self.handshake.space(packet.level) else { return };
         let Some(keys) = &space.keys else { return };
         keys.seal.seal(&mut body, 0, &layout, PathId::ZERO, packet.number);
@@ -192,20 +193,28 @@ impl Connection {
         space.sent.on_sent(sent);
         for (kind, size) in &packet.frames {
             self.counters.count_sent(PathId::ZERO, kind, *size);
-            if let Some(tracer) = &mut self.tracer {
-                tracer.record(now, &TraceEvent::FrameSent { path: PathId::ZERO, kind, bytes: *size });
-            }
-        }
-        if let Some(tracer) = &mut self.tracer {
-            let event =
-                TraceEvent::PacketSent { path: PathId::ZERO, number: packet.number, bytes: body.len() };
-            tracer.record(now, &event);
         }
         datagram.extend_from_slice(&body);
         if packet.level == Level::Handshake && self.role == Role::Client {
             // RFC 9001 §4.9.1: a client is done with Initial keys once it sends a Handshake packet.
             self.discard_space(Level::Initial);
         }
+    }
+
+    /// Tells the tracer of a packet whose `body` is written and not sealed.
+    fn trace_early(&mut self, packet: &EarlyPacket, layout: &HeaderLayout, body: &[u8], now: Instant) {
+        let Some(tracer) = &mut self.tracer else { return };
+        for (kind, bytes) in &packet.frames {
+            tracer.record(now, &TraceEvent::FrameSent { path: PathId::ZERO, kind, bytes: *bytes });
+        }
+        let traced = TracedPacket {
+            level: packet.level,
+            path: PathId::ZERO,
+            number: packet.number,
+            bytes: body.len() + TAG,
+            payload: Payload(body.get(layout.payload_offset()..).unwrap_or_default()),
+        };
+        tracer.record(now, &TraceEvent::PacketSent(traced));
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::{ErrorCode, TransportError};
 use crate::handshake::LevelKeys;
 use crate::handshake::parameters::authenticate;
 use crate::time::Instant;
+use crate::trace::{Side, TraceEvent};
 use crate::wire::transport_parameters::TransportParameters;
 
 /// HANDSHAKE_DONE on a server (RFC 9000 §19.20).
@@ -66,16 +67,16 @@ impl Connection {
                 }
                 SessionOutput::Ticket => {}
             }
-            self.install_keys();
+            self.install_keys(now);
         }
-        self.learn_parameters()?;
+        self.learn_parameters(now)?;
         if !self.handshake.session.is_handshaking() && !self.lifecycle.is_connected() {
             self.complete(now)?;
         }
         Ok(())
     }
 
-    fn install_keys(&mut self) {
+    fn install_keys(&mut self, now: Instant) {
         let version = self.version();
         let secrets = &mut self.handshake.secrets;
         if let Some((suite, read, write)) = secrets.take_pair(Level::Handshake) {
@@ -87,6 +88,9 @@ impl Connection {
             if let Some(space) = self.handshake.handshake.as_mut() {
                 space.keys = Some(keys);
             }
+            if let Some(tracer) = &mut self.tracer {
+                tracer.record(now, &TraceEvent::KeysInstalled(Level::Handshake));
+            }
         }
         if let Some((suite, read, write)) = self.handshake.secrets.take_pair(Level::OneRtt) {
             self.install_one_rtt(OneRttKeys::new(
@@ -94,10 +98,13 @@ impl Connection {
                 write.as_slice(),
                 read.as_slice(),
             ));
+            if let Some(tracer) = &mut self.tracer {
+                tracer.record(now, &TraceEvent::KeysInstalled(Level::OneRtt));
+            }
         }
     }
 
-    fn learn_parameters(&mut self) -> Result<(), TransportError> {
+    fn learn_parameters(&mut self, now: Instant) -> Result<(), TransportError> {
         if self.peer.known {
             return Ok(());
         }
@@ -117,6 +124,10 @@ impl Connection {
                 .remote_ids
                 .set_preferred(preferred.connection_id, preferred.stateless_reset_token)
                 .map_err(|error| ErrorCode::TRANSPORT_PARAMETER_ERROR.because(error.reason))?;
+        }
+        if let Some(tracer) = &mut self.tracer {
+            let event = TraceEvent::ParametersSet { side: Side::Remote, parameters: &parameters };
+            tracer.record(now, &event);
         }
         self.peer.parameters = parameters;
         self.peer.known = true;

@@ -79,6 +79,7 @@ impl Connection {
             self.on_receipt_acknowledged(receipt);
         }
         self.detect_lost(of, now);
+        self.trace_metrics(of, now);
         // Windows are tuned to the slowest path: data may cross any (RFC 9000 §4.2).
         if let Some(rtt) = self.paths.open().map(|path| path.rtt().smoothed()).max() {
             self.streams.set_rtt(rtt);
@@ -119,8 +120,7 @@ impl Connection {
         }
         for packet in &lost.packets {
             if let Some(tracer) = &mut self.tracer {
-                let event = TraceEvent::PacketLost { path: of, number: packet.number, bytes: packet.bytes };
-                tracer.record(now, &event);
+                tracer.record(now, &lost_event(Level::OneRtt, of, packet));
             }
             self.settle(of, packet, Fate::Lost, now);
         }
@@ -212,6 +212,7 @@ impl Connection {
             self.settle(PathId::ZERO, packet, Fate::Acknowledged, now);
         }
         self.detect_early_lost(level, now);
+        self.trace_metrics(PathId::ZERO, now);
         Ok(())
     }
 
@@ -229,6 +230,9 @@ impl Connection {
             inform_of_loss(path, &lost, Persistence::Passing, now);
         }
         for packet in &lost.packets {
+            if let Some(tracer) = &mut self.tracer {
+                tracer.record(now, &lost_event(level, PathId::ZERO, packet));
+            }
             self.settle(PathId::ZERO, packet, Fate::Lost, now);
         }
     }
@@ -314,6 +318,10 @@ fn inform_of_loss(path: &mut Path, lost: &Lost, persistent: Persistence, now: In
     let sample = LossSample { now, bytes: lost.bytes(), largest_sent_at, persistent, in_flight };
     path.route.controller.on_lost(&sample);
     resolved(path, now);
+}
+
+fn lost_event(level: Level, path: PathId, packet: &SentPacket) -> TraceEvent<'static> {
+    TraceEvent::PacketLost { level, path, number: packet.number, bytes: packet.bytes }
 }
 
 /// What was in flight is less now: the believed queue and the pacer follow.

@@ -6,6 +6,7 @@ use crate::crypto::keys::Suite;
 use crate::crypto::one_rtt::{Generation, LimitState, OneRttKeys, UpdateNotPermitted};
 use crate::error::{Dropped, ErrorCode, PacketError};
 use crate::time::Instant;
+use crate::trace::Side;
 use std::time::Duration;
 
 /// Packet numbers that are left when a connection ends for want of them: more than one pass over the paths uses.
@@ -40,6 +41,7 @@ impl Connection {
             Some(_) => keys.initiate_update()?,
         }
         self.key_update.on_updated();
+        self.trace_key_update(Side::Local, now);
         Ok(())
     }
 
@@ -62,6 +64,7 @@ impl Connection {
     pub(super) fn on_generation(&mut self, generation: Generation, now: Instant) {
         if generation == Generation::Next {
             self.key_update.on_updated();
+            self.trace_key_update(Side::Remote, now);
         }
         let followed = self.keys.as_ref().is_some_and(|keys| keys.has_previous() && keys.is_answered());
         if followed && self.key_update.discard_at.is_none() {

@@ -416,7 +416,7 @@ impl Connection {
     /// Seals the probe in `lane` and queues it for `tuple`. It is no part of what the path has in flight: that it is
     /// lost tells nothing about the address in use, and challenges are repeated by a timer of their own.
     fn send_probe(&mut self, mut lane: Lane, tuple: FourTuple, now: Instant) -> bool {
-        let Some((open, size)) = self.encrypt(&mut lane) else { return false };
+        let Some((open, size)) = self.encrypt(&mut lane, now) else { return false };
         let Some(path) = self.paths.get_mut(lane.path) else { return false };
         path.counters.bytes_sent += size as u64;
         path.counters.datagrams_sent += 1;

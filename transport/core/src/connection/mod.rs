@@ -18,6 +18,7 @@ pub mod lifecycle;
 pub mod migration;
 mod multipath;
 mod new_token;
+mod observe;
 mod pass;
 mod path_frames;
 mod path_use;
@@ -200,21 +201,22 @@ impl Connection {
     /// The next thing to do at `now`. The rule for callers: after every mutation, poll until [`Step::Idle`].
     pub fn poll(&mut self, now: Instant) -> Step {
         self.run_timers(now);
-        if let Some(event) = self.next_event() {
+        if let Some(event) = self.next_event(now) {
             return Step::Event(event);
         }
         if let Some(transmit) = self.next_transmit(now) {
             return Step::Transmit(transmit);
         }
         // Filling packets may have closed the connection or freed a stream.
-        if let Some(event) = self.next_event() {
+        if let Some(event) = self.next_event(now) {
             return Step::Event(event);
         }
         Step::Idle(self.deadline(now))
     }
 
-    fn next_event(&mut self) -> Option<Event> {
+    fn next_event(&mut self, now: Instant) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
+            self.trace_event(&event, now);
             return Some(event);
         }
         if !self.lifecycle.is_open() {

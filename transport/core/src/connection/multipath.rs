@@ -35,6 +35,7 @@ impl Connection {
         let mut path = self.new_path(id, tuple, Amplification::Validated, now);
         path.opening_datagrams = self.config.opening_datagrams;
         self.paths.insert(path);
+        self.trace_opened(id, now);
         Ok(id)
     }
 

@@ -7,7 +7,7 @@ use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportEr
 use crate::path::paths::Arrival;
 use crate::space::received::Received;
 use crate::time::Instant;
-use crate::trace::TraceEvent;
+use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::{Frame, FrameReader};
 use crate::wire::header::{Incoming, KeyPhase, PacketKind, ProtectedPacket, next_packet};
 use crate::wire::packet_number;
@@ -59,10 +59,15 @@ impl Connection {
             if bytes.is_empty() {
                 return;
             }
+            let before = bytes.len();
             match self.receive_packet(&mut bytes, tuple, ecn, now) {
                 Ok(()) => {}
                 Err(PacketError::Dropped(reason)) => {
                     self.counters.dropped += 1;
+                    if let Some(tracer) = &mut self.tracer {
+                        let event = TraceEvent::PacketDropped { reason, bytes: before - bytes.len() };
+                        tracer.record(now, &event);
+                    }
                     if reason == Dropped::Undecryptable || reason == Dropped::Malformed {
                         self.check_stateless_reset(tail);
                     }
@@ -115,8 +120,14 @@ impl Connection {
             },
         };
         if let Some(tracer) = &mut self.tracer {
-            let event = TraceEvent::PacketReceived { path: origin.path, number: origin.number, bytes: size };
-            tracer.record(now, &event);
+            let packet = TracedPacket {
+                level: origin.level,
+                path: origin.path,
+                number: origin.number,
+                bytes: size,
+                payload: Payload(&payload),
+            };
+            tracer.record(now, &TraceEvent::PacketReceived(packet));
         }
         self.activity.last = now;
         self.activity.sent_since = false;

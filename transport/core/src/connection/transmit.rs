@@ -1,15 +1,16 @@
 //! From frames to datagrams: preparing packets, the one place that writes frames, and sealing.
 
 use crate::congestion::Sending;
-use crate::connection::lane::{Elicits, Lane, OpenPacket, PacketStart};
+use crate::connection::lane::{Elicits, Lane, OpenPacket, PacketStart, TAG};
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::connection::{Connection, Transmit};
+use crate::crypto::keys::Level;
 use crate::delivery::Receipt;
 use crate::path::path::Path;
 use crate::space::packet::{PacketClass, SentPacket};
 use crate::time::Instant;
-use crate::trace::TraceEvent;
+use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::Frame;
 use hvq_scheduler::{Content, Observation};
 
@@ -130,7 +131,7 @@ impl Connection {
 
     /// Seals the open packet of `lane`: encrypts it, and records it with its path. Returns its size in bytes.
     pub(super) fn seal_lane(&mut self, lane: &mut Lane, now: Instant) -> Option<usize> {
-        let (open, size) = self.encrypt(lane)?;
+        let (open, size) = self.encrypt(lane, now)?;
         let eliciting = open.elicits == Elicits::Acknowledgement;
         let path = self.paths.get_mut(lane.path)?;
         if eliciting {
@@ -157,20 +158,28 @@ impl Connection {
             self.activity.sent_since = true;
             self.activity.last = now;
         }
-        if let Some(tracer) = &mut self.tracer {
-            tracer.record(now, &TraceEvent::PacketSent { path: lane.path, number: open.number, bytes: size });
-        }
         Some(size)
     }
 
-    /// Encrypts the open packet of `lane`. Returns it, and its size in bytes.
-    pub(super) fn encrypt(&mut self, lane: &mut Lane) -> Option<(OpenPacket, usize)> {
+    /// Encrypts the open packet of `lane`, which tracers see before. Returns it, and its size in bytes.
+    pub(super) fn encrypt(&mut self, lane: &mut Lane, now: Instant) -> Option<(OpenPacket, usize)> {
         let open = lane.close()?;
         let Some(keys) = self.keys.as_mut().filter(|keys| !keys.is_spent()) else {
             // RFC 9001 §6.6: nothing more is sealed, and nothing leaves in the clear.
             lane.bytes.truncate(open.start);
             return None;
         };
+        if let Some(tracer) = &mut self.tracer {
+            let payload = lane.bytes.get(open.layout.payload_offset()..).unwrap_or_default();
+            let packet = TracedPacket {
+                level: Level::OneRtt,
+                path: lane.path,
+                number: open.number,
+                bytes: lane.bytes.len() - open.start + TAG,
+                payload: Payload(payload),
+            };
+            tracer.record(now, &TraceEvent::PacketSent(packet));
+        }
         keys.seal(&mut lane.bytes, open.start, &open.layout, lane.path, open.number);
         lane.segments += 1;
         let size = lane.bytes.len() - open.start;

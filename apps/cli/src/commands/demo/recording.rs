@@ -86,13 +86,13 @@ impl Recording {
 }
 
 impl Tracer for Recording {
-    fn record(&mut self, _now: TransportInstant, event: &TraceEvent) {
+    fn record(&mut self, _now: TransportInstant, event: &TraceEvent<'_>) {
         match *event {
             TraceEvent::FrameSent { path, kind, bytes } => {
                 self.open(path, bytes as u64);
                 self.add(path, Group::of(kind), bytes as u64);
             }
-            TraceEvent::PacketSent { path, bytes, .. } => self.seal(path, bytes as u64),
+            TraceEvent::PacketSent(packet) => self.seal(packet.path, packet.bytes as u64),
             _ => {}
         }
     }
@@ -101,7 +101,9 @@ impl Tracer for Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hvq::transport::crypto::keys::Level;
     use hvq::transport::time::Instant as TransportInstant;
+    use hvq::transport::trace::{Payload, TracedPacket};
 
     #[test]
     fn bytes_are_noted_by_path_and_group_and_the_rest_of_a_packet_is_overhead() {
@@ -110,8 +112,12 @@ mod tests {
         let (path, bytes) = (PathId(1), 1000);
         recording.record(now, &TraceEvent::FrameSent { path, kind: "stream", bytes });
         recording.record(now, &TraceEvent::FrameSent { path, kind: "path_ack", bytes: 50 });
-        recording.record(now, &TraceEvent::PacketSent { path, number: 0, bytes: 1090 });
-        recording.record(now, &TraceEvent::PacketSent { path, number: 1, bytes: 30 });
+        let packet = |number, bytes| {
+            let (level, payload) = (Level::OneRtt, Payload(&[]));
+            TraceEvent::PacketSent(TracedPacket { level, path, number, bytes, payload })
+        };
+        recording.record(now, &packet(0, 1090));
+        recording.record(now, &packet(1, 30));
         let mut sum = [0; Group::COUNT];
         for bucket in recording.buckets(path) {
             sum.iter_mut().zip(bucket).for_each(|(sum, bytes)| *sum += bytes);
