@@ -5,10 +5,11 @@ use crate::tree::File;
 use toml::{Table, Value};
 
 /// The crates of the project and the crates of the project that they may use.
-const EDGES: [(&str, &[&str]); 12] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("hvq-scheduler", &[]),
     ("hvq-transport", &["hvq-scheduler"]),
-    ("hvq", &["hvq-scheduler", "hvq-transport"]),
+    ("hvq-qlog", &["hvq-scheduler", "hvq-transport"]),
+    ("hvq", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
     ("hvq-h3", &["hvq-scheduler", "hvq-transport", "hvq"]),
     ("hvq-ffi", &["hvq-scheduler", "hvq-transport"]),
     ("hvq-channel", &[]),
@@ -34,7 +35,7 @@ const EDGES: [(&str, &[&str]); 12] = [
 
 /// What programs, and the crates of the nested workspaces, may use.
 const LIBRARIES: &[&str] =
-    &["hvq-scheduler", "hvq-transport", "hvq", "hvq-h3", "hvq-channel", "hvq-pages", "hvq-lab"];
+    &["hvq-scheduler", "hvq-transport", "hvq-qlog", "hvq", "hvq-h3", "hvq-channel", "hvq-pages", "hvq-lab"];
 
 /// Crates outside of the project that may not be used, not even by tests: the core does no I/O and has no runtime.
 const FOREIGN: [(&str, &[&str]); 1] = [(
