@@ -18,6 +18,7 @@ mod duration;
 mod failure;
 mod output;
 mod paths;
+mod qlog;
 mod server;
 mod tls;
 mod transport;

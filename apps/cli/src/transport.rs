@@ -1,5 +1,7 @@
 //! Arguments about the transport that several commands share.
 
+use crate::failure::Failure;
+use crate::qlog::Logs;
 use clap::Args;
 use hvq::TransportConfig;
 use hvq::transport::congestion::Algorithm;
@@ -23,6 +25,9 @@ pub(crate) struct TransportArguments {
     /// Append TLS secrets to this file, for tools that decrypt captures (by default what SSLKEYLOGFILE says)
     #[arg(long, value_name = "FILE")]
     keylog: Option<PathBuf>,
+    /// Write what each connection does to a qlog file in this folder, for qvis (by default what QLOGDIR says)
+    #[arg(long, value_name = "FOLDER")]
+    qlog: Option<PathBuf>,
 }
 
 impl TransportArguments {
@@ -33,9 +38,17 @@ impl TransportArguments {
 
     /// Where TLS secrets go, if anywhere.
     pub(crate) fn keylog(&self) -> Option<PathBuf> {
-        let from_environment = || std::env::var_os("SSLKEYLOGFILE").filter(|value| !value.is_empty());
-        self.keylog.clone().or_else(|| from_environment().map(PathBuf::from))
+        self.keylog.clone().or_else(|| from_environment("SSLKEYLOGFILE"))
     }
+
+    /// The logs of connections that they ask for.
+    pub(crate) fn logs(&self) -> Result<Logs, Failure> {
+        Logs::open(self.qlog.clone().or_else(|| from_environment("QLOGDIR")).as_deref())
+    }
+}
+
+fn from_environment(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// A transport configuration with this policy and congestion control.

@@ -35,6 +35,7 @@ pub use recv_stream::RecvStream;
 pub use send_stream::SendStream;
 pub use shared::IoStats;
 
+pub use hvq_qlog as qlog;
 pub use hvq_transport as transport;
 pub use hvq_transport::connection::{
     ConnectionStats, Dscp, Migration, Multipath, PathEvent, PathStats, Preference, PreferredAddresses,

@@ -256,7 +256,7 @@ fn endpoint(address: SocketAddr) -> Value {
 
 fn path_changed(path: PathId, change: PathChange, addresses: Option<(SocketAddr, SocketAddr)>) -> Vec<Event> {
     let mut events = Vec::new();
-    if let (PathChange::Opened, Some((local, remote))) = (change, addresses) {
+    if let (PathChange::Opened | PathChange::Migrated, Some((local, remote))) = (change, addresses) {
         let data = json!({
             "tuple_id": path.0.to_string(),
             "path_id": path.0,
@@ -271,6 +271,8 @@ fn path_changed(path: PathId, change: PathChange, addresses: Option<(SocketAddr,
         PathChange::Opened => "opened",
         PathChange::Validated => "validated",
         PathChange::ValidationFailed => "validation_failed",
+        PathChange::Migrated => "migrated",
+        PathChange::MigrationFailed => "migration_failed",
         PathChange::Silent => "silent",
         PathChange::Answering => "answering",
         PathChange::Advised(Status::Available) => "advised_available",

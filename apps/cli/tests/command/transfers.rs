@@ -44,6 +44,38 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// The records of the only qlog file in `folder` whose name ends so, without the header.
+fn log(folder: &Path, end: &str) -> Vec<serde_json::Value> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.filter(|file| text(file).ends_with(end)).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let records = fs::read_to_string(&files[0]).unwrap();
+    records.split('\u{1e}').skip(2).map(|record| serde_json::from_str(record).unwrap()).collect()
+}
+
+#[test]
+fn both_ends_write_a_log_of_the_connection_with_the_path_of_every_packet() {
+    let place = Place::new();
+    let logs = place.file("logs");
+    let server = place.serve(&["--qlog", text(&logs)]);
+    let certificate = place.certificate();
+    let mut command = hvq();
+    command.env("QLOGDIR", &logs).args(["get", "--cacert", text(&certificate), &server.url("/hello.txt")]);
+    let output = command.output().unwrap();
+    assert_eq!(code(&output), 0, "{}", said(&output));
+    server.interrupt();
+    assert_eq!(server.wait().0, 0);
+    for end in ["client.sqlog", "server.sqlog"] {
+        let records = log(&logs, end);
+        assert!(records[0]["name"] == "connectivity:connection_started", "{}", records[0]);
+        let sent = |record: &&serde_json::Value| record["name"] == "transport:packet_sent";
+        assert!(records.iter().filter(sent).any(|record| record["data"]["header"]["path_id"] == 0));
+        assert!(records.iter().any(|record| record["name"] == "connectivity:connection_closed"), "{end}");
+        let times: Vec<f64> = records.iter().map(|record| record["time"].as_f64().unwrap()).collect();
+        assert!(times.is_sorted(), "{end}");
+    }
+}
+
 #[test]
 fn a_file_arrives_whole_from_a_server_whose_certificate_is_trusted() {
     let place = Place::new();

@@ -4,6 +4,7 @@ use super::GetArguments;
 use super::target::Target;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::Voice;
+use crate::qlog::Logs;
 use crate::tls;
 use bytes::Bytes;
 use futures::future::poll_fn;
@@ -36,10 +37,11 @@ impl Session {
     pub(super) async fn open(
         target: &Target,
         arguments: &GetArguments,
+        logs: &Logs,
         voice: Voice,
     ) -> Result<Self, Failure> {
         let start = Instant::now();
-        let config = client_config(arguments)?;
+        let config = client_config(arguments, logs)?;
         let endpoint = Endpoint::client(&[])?;
         let paths = &arguments.network.paths;
         let addresses = match paths.first().and_then(|path| path.remote) {
@@ -94,7 +96,7 @@ impl Session {
     }
 }
 
-fn client_config(arguments: &GetArguments) -> Result<ClientConfig, Failure> {
+fn client_config(arguments: &GetArguments, logs: &Logs) -> Result<ClientConfig, Failure> {
     let network = &arguments.network;
     let verify = match (&arguments.trust.cacert, arguments.trust.insecure) {
         (Some(file), _) => Verify::CaFile(file.clone()),
@@ -104,7 +106,7 @@ fn client_config(arguments: &GetArguments) -> Result<ClientConfig, Failure> {
     let tls = tls::client(verify, network.transport.keylog().as_deref())?;
     let transport =
         TransportConfig { handshake_timeout: network.connect_timeout, ..network.transport.config() };
-    Ok(ClientConfig::new(tls, Arc::new(transport)))
+    Ok(ClientConfig::new(tls, Arc::new(logs.watch(transport))))
 }
 
 async fn connect(

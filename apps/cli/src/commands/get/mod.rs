@@ -12,6 +12,7 @@ use crate::arguments::Format;
 use crate::duration;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Voice};
+use crate::qlog::Logs;
 use crate::transport::TransportArguments;
 use clap::Args;
 use connect::Session;
@@ -99,16 +100,19 @@ struct NetworkArguments {
 
 /// Fetches all URLs, one after the other.
 pub(crate) async fn run(arguments: Box<GetArguments>, voice: Voice) -> Result<(), Failure> {
-    let all = fetch_all(&arguments, voice);
-    match arguments.network.max_time {
+    let logs = arguments.network.transport.logs()?;
+    let all = fetch_all(&arguments, &logs, voice);
+    let result = match arguments.network.max_time {
         None => all.await,
         Some(limit) => tokio::time::timeout(limit, all).await.unwrap_or_else(|_| {
             Err(Failure::new(Exit::Timeout, format!("not done after {limit:?} (--max-time)")))
         }),
-    }
+    };
+    logs.finish(voice);
+    result
 }
 
-async fn fetch_all(arguments: &GetArguments, voice: Voice) -> Result<(), Failure> {
+async fn fetch_all(arguments: &GetArguments, logs: &Logs, voice: Voice) -> Result<(), Failure> {
     let targets = arguments.urls.iter().map(|url| Target::parse(url)).collect::<Result<Vec<_>, _>>()?;
     if arguments.sink.output.len() > targets.len() {
         return Err(Failure::new(Exit::Usage, "there are more --output than URLs"));
@@ -122,7 +126,7 @@ async fn fetch_all(arguments: &GetArguments, voice: Voice) -> Result<(), Failure
                 if let Some(other) = other {
                     other.close().await;
                 }
-                Session::open(target, arguments, voice).await?
+                Session::open(target, arguments, logs, voice).await?
             }
         };
         let sink = sink::open(arguments, target, index)?;

@@ -2,6 +2,7 @@
 
 use super::ServeArguments;
 use crate::failure::{Exit, Failure, OrFail};
+use crate::qlog::Logs;
 use hvq::transport::connection::ChannelHint;
 use hvq::{
     ChannelOptions, Dscp, Endpoint, EndpointOptions, LocalAddress, PreferredAddresses, ServerConfig,
@@ -14,15 +15,15 @@ use std::sync::Arc;
 const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 4433);
 
 /// Binds the sockets that the arguments name.
-pub(super) fn bind(arguments: &ServeArguments, tls: ServerTls) -> Result<Endpoint, Failure> {
+pub(super) fn bind(arguments: &ServeArguments, tls: ServerTls, logs: &Logs) -> Result<Endpoint, Failure> {
     let local = addresses(&arguments.listen, &arguments.channel)?;
     let server = |channels, codepoints| {
-        let transport = TransportConfig {
+        let transport = logs.watch(TransportConfig {
             channels,
             codepoints,
             preferred_addresses: preferred(&arguments.preferred_address),
             ..arguments.transport.config()
-        };
+        });
         ServerConfig::new(tls.clone(), Arc::new(transport))
     };
     let options = EndpointOptions {

@@ -85,7 +85,8 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<
     let site = site(&arguments.content)?;
     let identity = identity(&arguments.identity)?;
     let tls = tls::server(identity, arguments.transport.keylog().as_deref())?;
-    let endpoint = listen::bind(&arguments, tls)?;
+    let logs = arguments.transport.logs()?;
+    let endpoint = listen::bind(&arguments, tls, &logs)?;
     announce(&arguments, &endpoint, &site, voice)?;
     let service = Service::new(site, arguments.max_requests);
     let running = service.clone();
@@ -106,6 +107,7 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<
     endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
     // Clients that do not answer keep nobody waiting.
     let _late = timeout(GOODBYE, endpoint.wait_idle()).await;
+    logs.finish(voice);
     Ok(())
 }
 

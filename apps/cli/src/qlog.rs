@@ -1,0 +1,43 @@
+//! Logs of connections in the qlog format.
+
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::Voice;
+use hvq::TransportConfig;
+use hvq::qlog::{Qlog, QlogOptions};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long the disk may take for the last events.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A folder of logs, if one was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Logs(Option<Qlog>);
+
+impl Logs {
+    /// Logs in `folder`, which is made if it is missing.
+    pub(crate) fn open(folder: Option<&Path>) -> Result<Self, Failure> {
+        let Some(folder) = folder else { return Ok(Self(None)) };
+        let opened = Qlog::open(QlogOptions::new(folder));
+        let log = opened.or_fail(Exit::Usage, || format!("cannot write logs to {}", folder.display()))?;
+        Ok(Self(Some(log)))
+    }
+
+    /// The same configuration, with connections watched.
+    pub(crate) fn watch(&self, config: TransportConfig) -> TransportConfig {
+        TransportConfig { tracer: self.0.as_ref().map(Qlog::factory), ..config }
+    }
+
+    /// Waits for the last events, and says what is missing.
+    pub(crate) fn finish(&self, voice: Voice) {
+        let Some(log) = &self.0 else { return };
+        let written = log.flush(PATIENCE);
+        match (written, log.dropped()) {
+            (true, 0) => {}
+            (true, dropped) => {
+                voice.say(format!("hvq: warning: {dropped} events are missing in the logs (--qlog)"));
+            }
+            (false, _) => voice.say("hvq: warning: the disk did not take all events of the logs (--qlog)"),
+        }
+    }
+}
