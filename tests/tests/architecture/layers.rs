@@ -13,7 +13,7 @@ const LAYERS: [&[&str]; 10] = [
     &["ranges"],
     &["wire"],
     &["crypto"],
-    &["delivery", "trace"],
+    &["delivery", "trace", "inspect"],
     &["stream", "datagram", "space", "recovery"],
     &["congestion"],
     &["path", "handshake"],

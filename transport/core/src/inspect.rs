@@ -6,7 +6,7 @@
 use crate::PathId;
 use crate::connection::Role;
 use crate::crypto::initial::initial_keys;
-use crate::crypto::keys::{Secret, Suite};
+use crate::crypto::keys::{Cipher, Secret, Suite};
 use crate::crypto::protect::OpenKey;
 use crate::error::Dropped;
 use crate::wire::connection_id::ConnectionId;
@@ -41,14 +41,16 @@ impl PacketReader {
         Self { candidates: vec![Keys { header, generations: None }] }
     }
 
-    /// For packets protected with `secret`, a traffic secret of TLS 1.3. The suite follows from the first packet that
+    /// For packets of `version` protected with `secret`, a traffic secret of TLS 1.3. The suite follows from the first packet that
     /// opens. `None` if no suite has secrets of that length, 32 or 48 bytes.
-    pub fn with_secret(secret: &[u8]) -> Option<Self> {
+    pub fn with_secret(version: Version, secret: &[u8]) -> Option<Self> {
         let suites = [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305];
         let secret_of =
             |suite: &Suite| (suite.secret_length() == secret.len()).then(|| Secret::new(secret))?;
-        let candidates: Vec<_> =
-            suites.iter().filter_map(|suite| Some(Keys::new(*suite, secret_of(suite)?))).collect();
+        let candidates: Vec<_> = suites
+            .iter()
+            .filter_map(|suite| Some(Keys::new(Cipher { suite: *suite, version }, secret_of(suite)?)))
+            .collect();
         (!candidates.is_empty()).then_some(Self { candidates })
     }
 
@@ -87,7 +89,7 @@ struct Keys {
 /// The generation of 1-RTT keys that was used last, and its neighbours.
 #[derive(Debug)]
 struct Generations {
-    suite: Suite,
+    cipher: Cipher,
     updates: u64,
     previous: Option<OpenKey>,
     current: OpenKey,
@@ -96,17 +98,17 @@ struct Generations {
 }
 
 impl Keys {
-    fn new(suite: Suite, secret: Secret) -> Self {
-        let next_secret = secret.updated(suite);
+    fn new(cipher: Cipher, secret: Secret) -> Self {
+        let next_secret = secret.updated(cipher);
         let generations = Generations {
-            suite,
+            cipher,
             updates: 0,
             previous: None,
-            current: OpenKey::new(suite, secret.as_slice()),
-            next: OpenKey::new(suite, next_secret.as_slice()),
+            current: OpenKey::new(cipher, secret.as_slice()),
+            next: OpenKey::new(cipher, next_secret.as_slice()),
             next_secret,
         };
-        Self { header: OpenKey::new(suite, secret.as_slice()), generations: Some(generations) }
+        Self { header: OpenKey::new(cipher, secret.as_slice()), generations: Some(generations) }
     }
 
     fn open(
@@ -167,8 +169,8 @@ impl Generations {
     }
 
     fn advance(&mut self) {
-        self.next_secret = self.next_secret.updated(self.suite);
-        let next = OpenKey::new(self.suite, self.next_secret.as_slice());
+        self.next_secret = self.next_secret.updated(self.cipher);
+        let next = OpenKey::new(self.cipher, self.next_secret.as_slice());
         let current = std::mem::replace(&mut self.next, next);
         self.previous = Some(std::mem::replace(&mut self.current, current));
         self.updates += 1;
@@ -199,10 +201,14 @@ mod tests {
 
     #[test]
     fn packets_of_every_suite_open_and_key_updates_are_followed() {
-        for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
+        for (suite, version) in [
+            (Suite::Aes128Gcm, Version::V1),
+            (Suite::Aes256Gcm, Version::V2),
+            (Suite::ChaCha20Poly1305, Version::V1),
+        ] {
             let secret = vec![9; suite.secret_length()];
-            let mut keys = OneRttKeys::new(suite, &secret, &secret);
-            let mut reader = PacketReader::with_secret(&secret).unwrap();
+            let mut keys = OneRttKeys::new(Cipher { suite, version }, &secret, &secret);
+            let mut reader = PacketReader::with_secret(version, &secret).unwrap();
             let late = sealed(&mut keys, 1);
             for update in 0..4 {
                 let packet = sealed(&mut keys, 10 + update);
@@ -229,7 +235,7 @@ mod tests {
 
     #[test]
     fn secrets_of_other_lengths_are_refused() {
-        assert!(PacketReader::with_secret(&[1; 31]).is_none());
-        assert!(PacketReader::with_secret(&[]).is_none());
+        assert!(PacketReader::with_secret(Version::V1, &[1; 31]).is_none());
+        assert!(PacketReader::with_secret(Version::V1, &[]).is_none());
     }
 }

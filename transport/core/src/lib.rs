@@ -12,6 +12,7 @@ pub mod endpoint;
 pub mod error;
 pub mod handshake;
 mod hashing;
+pub mod inspect;
 pub mod path;
 pub mod ranges;
 pub mod recovery;

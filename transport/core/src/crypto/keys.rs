@@ -159,7 +159,7 @@ impl Secret {
     }
 
     /// The secret of the generation of 1-RTT keys after this one (RFC 9001 §6.1).
-    pub(super) fn updated(&self, cipher: impl Into<Cipher>) -> Self {
+    pub(crate) fn updated(&self, cipher: impl Into<Cipher>) -> Self {
         let cipher = cipher.into();
         let mut next = Self { length: self.length, bytes: [0; Self::MAX_LENGTH] };
         let length = usize::from(self.length);
