@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::commands::decode::DecodeArguments;
 use crate::commands::demo::DemoArguments;
 use crate::commands::emulate::EmulateArguments;
 use crate::commands::get::GetArguments;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Demo(Box<DemoArguments>),
     /// Run experiments in virtual time
     Lab(Box<LabArguments>),
+    /// Show the frames of a capture, by path
+    Decode(Box<DecodeArguments>),
 }
 
 /// Whether results are for programs.

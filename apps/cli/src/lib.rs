@@ -1,4 +1,4 @@
-//! The hvq command: serve, get, emulate, demo, lab.
+//! The hvq command: serve, get, emulate, demo, lab, decode.
 //!
 //! What fails is said in one line on standard error, `hvq: …` with its causes, and in the exit code:
 //!
@@ -55,6 +55,7 @@ fn start(arguments: Arguments, voice: Voice) -> Result<(), Failure> {
             Command::Emulate(emulate) => commands::emulate::run(emulate, voice).await,
             Command::Demo(demo) => commands::demo::run(demo, voice).await,
             Command::Lab(lab) => tokio::task::block_in_place(|| commands::lab::run(&lab, voice)),
+            Command::Decode(decode) => commands::decode::run(&decode, voice),
         }
     });
     // Blocking reads of files must not keep the program from ending.

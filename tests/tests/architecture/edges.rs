@@ -5,7 +5,7 @@ use crate::tree::File;
 use toml::{Table, Value};
 
 /// The crates of the project and the crates of the project that they may use.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 14] = [
     ("hvq-scheduler", &[]),
     ("hvq-transport", &["hvq-scheduler"]),
     ("hvq-qlog", &["hvq-scheduler", "hvq-transport"]),
@@ -14,6 +14,7 @@ const EDGES: [(&str, &[&str]); 13] = [
     ("hvq-ffi", &["hvq-scheduler", "hvq-transport"]),
     ("hvq-channel", &[]),
     ("hvq-pages", &[]),
+    ("hvq-decode", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
     ("hvq-cli", LIBRARIES),
     ("hvq-lab", LIBRARIES),
     ("hvq-svc", LIBRARIES),
@@ -28,14 +29,24 @@ const EDGES: [(&str, &[&str]); 13] = [
             "hvq-pages",
             "hvq-cli",
             "hvq-lab",
+            "hvq-decode",
         ],
     ),
     ("hvq-fuzz", LIBRARIES),
 ];
 
 /// What programs, and the crates of the nested workspaces, may use.
-const LIBRARIES: &[&str] =
-    &["hvq-scheduler", "hvq-transport", "hvq-qlog", "hvq", "hvq-h3", "hvq-channel", "hvq-pages", "hvq-lab"];
+const LIBRARIES: &[&str] = &[
+    "hvq-scheduler",
+    "hvq-transport",
+    "hvq-qlog",
+    "hvq",
+    "hvq-h3",
+    "hvq-channel",
+    "hvq-pages",
+    "hvq-lab",
+    "hvq-decode",
+];
 
 /// Crates outside of the project that may not be used, not even by tests: the core does no I/O and has no runtime.
 const FOREIGN: [(&str, &[&str]); 1] = [(

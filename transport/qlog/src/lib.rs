@@ -15,6 +15,7 @@ mod tests;
 mod writer;
 
 pub use dialect::Dialect;
+pub use frame::value as frame;
 
 use crate::record::LogTracer;
 use crate::writer::{Message, Shared};

@@ -1,5 +1,6 @@
 //! One module for each command: its arguments and what it does.
 
+pub(crate) mod decode;
 pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod get;

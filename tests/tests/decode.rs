@@ -1,0 +1,157 @@
+//! A capture of two paths in virtual time, decoded, says what the connections themselves counted.
+
+use hvq_channel::Direction as Way;
+use hvq_decode::{Capture, Decoder, KeyLog, Kind, Packet, Problem, Summary};
+use hvq_scheduler::{PathId, Policy};
+use hvq_tests::bulk::Download;
+use hvq_tests::net::{Fate, Net, Side};
+use hvq_transport::connection::{ConnectionStats, Role, TransportConfig};
+use hvq_transport::crypto::session::{ClientTls, Verify};
+use hvq_transport::wire::frame::Frame;
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A capture and the secrets for it.
+struct Recorded {
+    pcap: Vec<u8>,
+    keys: String,
+    client: ConnectionStats,
+    server: ConnectionStats,
+}
+
+/// An IPv4 packet with a UDP datagram in a record of a pcap file of raw IP packets.
+fn record(pcap: &mut Vec<u8>, count: u32, (source, destination): (SocketAddr, SocketAddr), payload: &[u8]) {
+    let ip = |address: SocketAddr| match address {
+        SocketAddr::V4(address) => address.ip().octets(),
+        SocketAddr::V6(_) => panic!("wires have IPv4 addresses"),
+    };
+    let length = u32::try_from(28 + payload.len()).expect("a datagram is short");
+    pcap.extend(
+        [1_u32.to_be_bytes(), count.to_be_bytes(), length.to_be_bytes(), length.to_be_bytes()].concat(),
+    );
+    let total = u16::try_from(length).expect("a datagram is short");
+    pcap.extend([&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, 64, 17, 0, 0]].concat());
+    pcap.extend([ip(source), ip(destination)].concat());
+    pcap.extend([source.port(), destination.port(), total - 20, 0].map(u16::to_be_bytes).concat());
+    pcap.extend_from_slice(payload);
+}
+
+/// What a client and a server said to each other over two paths.
+fn recorded() -> Recorded {
+    let config = || TransportConfig::new(Arc::new(|| Policy::RoundRobin.scheduler()));
+    let mut net = Net::new(config(), config(), 5);
+    let keys = Arc::new(Mutex::new(String::new()));
+    let log = keys.clone();
+    let keylog = move |line: &str| {
+        let mut log = log.lock().expect("nobody panicked");
+        log.push_str(line);
+        log.push('\n');
+    };
+    let tls = ClientTls::builder().alpn(["hvq"]).verify(Verify::Insecure).keylog(Box::new(keylog));
+    net.client_config.tls = tls.build().expect("the configuration is usable");
+    let first = net.wire("rtt=10ms,rate=20mbit");
+    let second = net.wire("rtt=30ms,rate=20mbit");
+    let header = [&[0xa1, 0xb2, 0xc3, 0xd4, 0, 2, 0, 4][..], &[0; 8], &[0, 4, 0, 0, 0, 0, 0, 101]].concat();
+    let pcap = Rc::new(RefCell::new(header));
+    let (tap, mut count) = (pcap.clone(), 0);
+    let tuples = [first, second];
+    net.tap = Some(Box::new(move |wire, way, payload| {
+        let addresses = match way {
+            Way::Up => (tuples[wire].local, tuples[wire].remote),
+            Way::Down => (tuples[wire].remote, tuples[wire].local),
+        };
+        record(&mut tap.borrow_mut(), count, addresses, payload);
+        count += 1;
+        Fate::Pass
+    }));
+    let mut download = Download::new(Some((second, hvq_scheduler::Hints::NONE)));
+    net.connect(first);
+    let until = net.now + Duration::from_secs(1);
+    net.run(&mut download, until);
+    let stats = |net: &mut Net, side| net.end(side).connection().stats();
+    let (client, server) = (stats(&mut net, Side::Client), stats(&mut net, Side::Server));
+    net.tap = None;
+    let (pcap, keys) = (pcap.borrow().clone(), keys.lock().expect("nobody panicked").clone());
+    Recorded { pcap, keys, client, server }
+}
+
+fn decode(pcap: &[u8], keys: &str) -> Vec<Packet> {
+    let mut capture = Capture::open(pcap).expect("the header is right");
+    let mut decoder = Decoder::new(KeyLog::read(keys));
+    let mut packets = Vec::new();
+    while let Some(datagram) = capture.next_datagram().expect("every record is whole") {
+        packets.extend(decoder.decode(&datagram));
+    }
+    packets
+}
+
+#[test]
+fn a_decoded_capture_holds_every_frame_that_the_connections_counted_on_every_path() {
+    let recorded = recorded();
+    let mut summary = Summary::default();
+    let packets = decode(&recorded.pcap, &recorded.keys);
+    packets.iter().for_each(|packet| summary.add(packet));
+    assert_eq!(summary.problems(), []);
+    assert!(packets.len() > 500, "{}", packets.len());
+    let mut compared = 0;
+    for (stats, role) in [(&recorded.client, Role::Client), (&recorded.server, Role::Server)] {
+        for counter in stats.frames.iter().filter(|counter| counter.sent > 0 && counter.kind != "padding") {
+            let row = summary.row(0, counter.path, role).unwrap_or_else(|| panic!("{counter:?}"));
+            let found = row.frames.get(counter.kind).copied().unwrap_or_default();
+            assert_eq!(found, (counter.sent, counter.sent_bytes), "{role:?} {counter:?}");
+            compared += 1;
+        }
+        for path in &stats.paths {
+            let row = summary.row(0, path.id, role).unwrap();
+            assert_eq!(row.closed, 0);
+            // A datagram of the handshake counts its bytes once, whatever packets are in it.
+            assert_eq!(row.bytes, path.counters.bytes_sent, "{role:?} path {}", path.id);
+        }
+    }
+    assert!(compared > 12, "{compared}");
+    let on_second = |packet: &&Packet| packet.path == Some(PathId(1)) && packet.sender == Some(Role::Server);
+    let streams = packets.iter().filter(on_second).flat_map(|packet| &packet.contents.frames);
+    assert!(streams.filter(|frame| matches!(frame, Frame::Stream(_))).count() > 100);
+}
+
+#[test]
+fn without_secrets_only_initial_packets_are_opened_and_the_reason_is_given() {
+    let recorded = recorded();
+    let packets = decode(&recorded.pcap, "");
+    for packet in &packets {
+        match packet.kind {
+            Kind::Initial => assert_eq!(packet.contents.problem, None),
+            Kind::Handshake => assert_eq!(packet.contents.problem, Some(Problem::NoSecrets)),
+            _ => assert_eq!(packet.number, None),
+        }
+    }
+    let lacks = recorded.keys.lines().filter(|line| !line.starts_with("SERVER_TRAFFIC_SECRET_0"));
+    let packets = decode(&recorded.pcap, &lacks.collect::<Vec<_>>().join("\n"));
+    let from_server = |packet: &&Packet| packet.kind == Kind::OneRtt && packet.sender == Some(Role::Server);
+    let first = packets.iter().find(from_server).expect("the server sends");
+    assert_eq!(first.contents.problem, Some(Problem::NoSecret));
+}
+
+#[test]
+fn a_damaged_capture_is_decoded_as_far_as_it_goes_and_never_panics() {
+    // attacks.md G: tools read what attackers wrote.
+    let recorded = recorded();
+    for seed in 0..40_usize {
+        let mut pcap = recorded.pcap[..40_000.min(recorded.pcap.len())].to_vec();
+        for step in 1..200 {
+            let at = 24 + (seed * 7919 + step * 104_729) % (pcap.len() - 24);
+            pcap[at] ^= u8::try_from(1 + (seed + step) % 255).unwrap();
+        }
+        let mut capture = Capture::open(&pcap[..]).unwrap();
+        let mut decoder = Decoder::new(KeyLog::read(&recorded.keys));
+        while let Ok(Some(datagram)) = capture.next_datagram() {
+            for packet in decoder.decode(&datagram) {
+                let _line = hvq_decode::describe(&packet, Duration::ZERO);
+                let _json = hvq_decode::json(&packet);
+            }
+        }
+    }
+}
