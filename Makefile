@@ -39,8 +39,8 @@ fmt: ## format the code
 	@cargo fmt --all
 	@for manifest in $(NESTED); do cargo fmt --all --manifest-path $$manifest; done
 
-interop: prepare-interop ## exchange data with other implementations, print a table
-	@scripts/interop.sh $(ARGS)
+interop: prepare-interop ## exchange data with other implementations, put the table into the README
+	@scripts/interop.sh $(or $(ARGS),--write README.md)
 
 bench: prepare-bench ## compare throughput and CPU with other implementations over loopback
 	@scripts/bench.sh $(ARGS)

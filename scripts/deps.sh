@@ -75,8 +75,20 @@ check() {
         need python3-venv has_venv
         need libpcre2-dev has_header pcre2.h
         need zlib1g-dev has_header zlib.h
+        need golang-go has go
+        need maven has mvn
+        need chromium has chromium
+        need ninja-build has ninja
+        need autoconf has autoreconf
+        need libtool has libtoolize
+        need libev-dev has_header ev.h
+        need libc-ares-dev has_header ares.h
+        need dpkg-dev has dpkg-source
         ;;
-    bench) check base ;;
+    bench)
+        check base
+        need valgrind has valgrind
+        ;;
     *) fail "unknown target '$1'; known: base test demo interop bench" ;;
     esac
 }

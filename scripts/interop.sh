@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Exchanges data with other implementations and prints a table: scripts/interop.sh [--only ROW]... [--json]
+# Exchanges data with other implementations and prints a table: scripts/interop.sh [--only ROW]... [--json] [--list]
 #
-# noq and quiche are built into the runner; nginx is compiled once and cached like BoringSSL, which it uses; aioquic gets
-# a Python environment of its own below interop/. What only rows need that are not asked for is left out.
+# noq, quiche, quinn and s2n-quic are built into the runner; nginx and h2load are compiled once and cached like BoringSSL,
+# which they use; quic-go is a Go module below interop/; aioquic and libcurl get a Python environment of their own there;
+# h3spec is a program from a Maven artifact. What only rows need that are not asked for is left out.
 set -euo pipefail
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,6 +14,11 @@ nginx_crate=1.28.5
 nginx="$cache/nginx-$nginx_crate-$(basename "$boringssl")/nginx"
 environment="$repository/interop/.venv"
 aioquic=1.7.2
+pycurl=7.49.0
+quic_go="$cache/quic-go-peer"
+# Later versions of the plugin carry a broken h3spec.
+h3spec_plugin=0.0.5.Final
+h3spec="$cache/h3spec-$h3spec_plugin/h3spec"
 scratch=
 
 say() { echo "interop: $*" >&2; }
@@ -85,23 +91,54 @@ compile_nginx() (
         make -j"$(nproc)"
 )
 
-install_aioquic() {
-    "$environment/bin/python" -c "import aioquic; assert aioquic.__version__ == '$aioquic'" 2> /dev/null && return
-    say "installing aioquic $aioquic into interop/.venv"
+install_python() {
+    local check="import aioquic, pycurl; assert aioquic.__version__ == '$aioquic'"
+    "$environment/bin/python" -c "$check" 2> /dev/null && return
+    say "installing aioquic $aioquic and pycurl $pycurl into interop/.venv"
     python3 -m venv --clear "$environment"
-    "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "aioquic==$aioquic" >&2
+    "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "aioquic==$aioquic" "pycurl==$pycurl" >&2
+}
+
+# quic-go's client and server, from the module in interop/quic-go.
+build_quic_go() {
+    say "building quic-go"
+    (cd "$repository/interop/quic-go" && go build -o "$quic_go" .)
+}
+
+# h3spec is inside the jar of a Maven plugin.
+unpack_h3spec() {
+    [[ -x $h3spec ]] && return
+    say "fetching h3spec"
+    mkdir -p "$cache"
+    scratch=$(mktemp -d "$cache/.h3spec.XXXXXXXX")
+    trap 'rm -rf "$scratch"' EXIT
+    local plugin=netty-incubator-h3spec-maven-plugin
+    (cd "$scratch" && mvn -q dependency:copy "-Dartifact=io.netty.incubator:$plugin:$h3spec_plugin:jar" \
+        "-DoutputDirectory=$scratch" && python3 -m zipfile -e "$plugin-$h3spec_plugin.jar" jar) >&2
+    install -D -m 755 "$scratch/jar/h3spec/h3spec-linux-x86_64" "$h3spec"
+    rm -rf "$scratch"
+    trap - EXIT
 }
 
 cd "$repository"
-if wanted 7 "$@"; then build_nginx; fi
-if wanted 8 "$@"; then install_aioquic; fi
-target=${CARGO_TARGET_DIR:-$repository/target}
-if wanted 7 "$@" || wanted 8 "$@"; then
+for argument in "$@"; do
+    # These run nothing.
+    case $argument in
+    --list | --help | -h | --version) only_asks=yes ;;
+    esac
+done
+if [[ -z ${only_asks:-} ]]; then
+    if wanted nginx "$@"; then build_nginx; fi
+    if wanted aioquic "$@" || wanted libcurl "$@"; then install_python; fi
+    if wanted quic-go-server "$@" || wanted quic-go-client "$@" || wanted quic-go-client-v2 "$@"; then build_quic_go; fi
+    if wanted h2load "$@"; then h2load=$("$repository/scripts/h2load.sh" "$boringssl"); fi
+    if wanted h3spec "$@"; then unpack_h3spec; fi
     say "building hvq"
     cargo build --quiet --release -p hvq-cli
 fi
+target=${CARGO_TARGET_DIR:-$repository/target}
 say "building the runner and the peers"
 own_target=${CARGO_TARGET_DIR:-$repository/interop/target}
 cargo build --quiet --release --locked --manifest-path interop/Cargo.toml
-"$own_target/release/hvq-interop" \
-    --hvq "$target/release/hvq" --nginx "$nginx" --python "$environment/bin/python" "$@"
+"$own_target/release/hvq-interop" --hvq "$target/release/hvq" --nginx "$nginx" --python "$environment/bin/python" \
+    --quic-go "$quic_go" --h2load "${h2load:-h2load}" --h3spec "$h3spec" "$@"

@@ -1,6 +1,7 @@
 //! One certificate for all servers, in the forms that they want it in.
 
 use anyhow::{Context, Result};
+use rcgen::PublicKeyData;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -18,6 +19,8 @@ pub struct Identity {
     pub certificate_der: Vec<u8>,
     /// The private key (PKCS #8), in DER.
     pub key_der: Vec<u8>,
+    /// The public key (SubjectPublicKeyInfo), in DER.
+    pub public_key_der: Vec<u8>,
     folder: TempDir,
 }
 
@@ -34,6 +37,7 @@ impl Identity {
             key: made.signing_key.serialize_pem(),
             certificate_der: made.cert.der().to_vec(),
             key_der: made.signing_key.serialize_der(),
+            public_key_der: made.signing_key.subject_public_key_info(),
             folder,
         };
         std::fs::write(identity.certificate_file(), &identity.certificate)?;

@@ -25,49 +25,75 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[command(name = "hvq-interop", version)]
 struct Arguments {
     /// Run only this row; may be repeated
-    #[arg(long, value_name = "ROW", value_parser = row)]
+    #[arg(long, value_name = "ROW")]
     only: Vec<Row>,
+    /// List the rows
+    #[arg(long)]
+    list: bool,
     /// Print the result as JSON instead of a table
     #[arg(long)]
     json: bool,
+    /// Put the table into this file too, between the marks that it has for it
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    #[command(flatten)]
+    programs: Programs,
+}
+
+/// Where programs are.
+#[derive(Debug, clap::Args)]
+struct Programs {
     /// The hvq command
     #[arg(long, value_name = "FILE", default_value = "hvq")]
     hvq: PathBuf,
     /// nginx, built with HTTP/3
     #[arg(long, value_name = "FILE", default_value = "nginx")]
     nginx: PathBuf,
-    /// A Python that has aioquic
+    /// A Python that has aioquic and pycurl
     #[arg(long, value_name = "FILE", default_value = "python3")]
     python: PathBuf,
-}
-
-fn row(text: &str) -> Result<Row, String> {
-    let known = text.parse().ok().and_then(Row::numbered);
-    known.ok_or_else(|| format!("the rows are 1 to {}", Row::all().count()))
+    /// What the folder quic-go builds
+    #[arg(long, value_name = "FILE", default_value = "quic-go-peer")]
+    quic_go: PathBuf,
+    /// h2load, built with HTTP/3
+    #[arg(long, value_name = "FILE", default_value = "h2load")]
+    h2load: PathBuf,
+    /// Chromium
+    #[arg(long, value_name = "FILE", default_value = "chromium")]
+    chromium: PathBuf,
+    /// h3spec
+    #[arg(long, value_name = "FILE", default_value = "h3spec")]
+    h3spec: PathBuf,
 }
 
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
-    let arguments = Arguments::parse();
-    let rows: Vec<Row> = if arguments.only.is_empty() { Row::all().collect() } else { arguments.only };
-    let setup = Setup {
-        identity: Identity::new()?,
-        hvq: arguments.hvq,
-        nginx: arguments.nginx,
-        python: arguments.python,
-    };
+    let Arguments { only, list, json, write, programs } = Arguments::parse();
+    let rows = if only.is_empty() { Row::ALL.to_vec() } else { only };
+    if list {
+        rows.iter().for_each(|row| println!("{:<24} {}", row.name(), row.what()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Programs { hvq, nginx, python, quic_go, h2load, chromium, h3spec } = programs;
+    let identity = Identity::new()?;
+    let setup = Setup { identity, hvq, nginx, python, quic_go, h2load, chromium, h3spec };
     let mut entries = Vec::new();
-    for row in rows {
-        eprint!("interop: row {}: {} ... ", row.number(), row.what());
+    for (index, row) in rows.iter().enumerate() {
+        eprint!("interop {}/{}: {}: {} ... ", index + 1, rows.len(), row.name(), row.what());
         let started = Instant::now();
         let result = row.run(&setup, PATIENCE).await;
         eprintln!("{}", if result.is_ok() { "ok" } else { "FAIL" });
-        entries.push(Entry::new(row.number(), row.what(), result, started.elapsed()));
+        entries.push(Entry::new(*row, result, started.elapsed()));
     }
-    if arguments.json {
+    let table = report::table(&entries);
+    if json {
         println!("{}", serde_json::to_string_pretty(&entries)?);
     } else {
-        print!("\n{}", report::table(&entries));
+        print!("\n{table}");
+    }
+    if let Some(file) = write {
+        let text = std::fs::read_to_string(&file)?;
+        std::fs::write(&file, report::with_table(&text, &table)?)?;
     }
     let failed = entries.iter().any(|entry| entry.failure.is_some());
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })

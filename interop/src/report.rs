@@ -1,11 +1,13 @@
 //! What was exchanged, as a table and as JSON.
 
+use crate::rows::Row;
+use anyhow::Context;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
 
 /// What a row exchanged.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Exchange {
     /// Bytes of content that arrived, both directions together.
     pub bytes: u64,
@@ -13,6 +15,8 @@ pub struct Exchange {
     pub paths: Vec<PathUse>,
     /// The peer and its version.
     pub peer: String,
+    /// What else is to be said.
+    pub note: String,
 }
 
 /// Bytes on one path as hvq counts them: UDP payload.
@@ -29,9 +33,9 @@ pub struct PathUse {
 /// How a row ended.
 #[derive(Debug, Serialize)]
 pub struct Entry {
-    /// The row's number.
-    pub row: u8,
-    /// Who did what.
+    /// The row's name.
+    pub row: &'static str,
+    /// What was exercised.
     pub what: &'static str,
     /// The version of hvq.
     pub hvq: String,
@@ -44,69 +48,87 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The result of a row that took `elapsed`.
-    pub fn new(row: u8, what: &'static str, result: anyhow::Result<Exchange>, elapsed: Duration) -> Self {
+    /// The result of `row`, which took `elapsed`.
+    pub fn new(row: Row, result: anyhow::Result<Exchange>, elapsed: Duration) -> Self {
         let (exchange, failure) = match result {
             Ok(exchange) => (Some(exchange), None),
             Err(error) => (None, Some(format!("{error:#}"))),
         };
         let hvq = format!("hvq {}", locked_version("hvq"));
-        Self { row, what, hvq, seconds: elapsed.as_secs_f64(), exchange, failure }
+        Self { row: row.name(), what: row.what(), hvq, seconds: elapsed.as_secs_f64(), exchange, failure }
     }
 
-    fn cells(&self) -> [String; 7] {
-        let verdict = if self.failure.is_some() { "FAIL" } else { "ok" };
-        let (bytes, paths, peer) = match &self.exchange {
-            Some(exchange) => (megabytes(exchange.bytes), paths(&exchange.paths), exchange.peer.clone()),
-            None => ("-".to_owned(), "-".to_owned(), "-".to_owned()),
+    fn cells(&self) -> [String; COLUMNS] {
+        let verdict = if self.failure.is_some() { "**FAIL**" } else { "ok" };
+        let (peer, moved) = match &self.exchange {
+            Some(exchange) => (exchange.peer.clone(), exchange.moved()),
+            None => (String::new(), String::new()),
         };
-        let versions = format!("{} / {peer}", self.hvq);
-        let time = format!("{:.2} s", self.seconds);
-        [self.row.to_string(), self.what.to_owned(), bytes, paths, versions, time, verdict.to_owned()]
+        let time = format!("{:.1} s", self.seconds);
+        [self.row.to_owned(), peer, self.what.to_owned(), moved, time, verdict.to_owned()]
     }
 }
 
-const HEAD: [&str; 7] =
-    ["row", "exchange", "content", "UDP bytes of hvq by path (sent+received)", "versions", "time", "result"];
+impl Exchange {
+    /// What moved, or what else there is to say.
+    fn moved(&self) -> String {
+        let one = |path: &PathUse| {
+            format!("path {}: {} + {}", path.id, megabytes(path.sent), megabytes(path.received))
+        };
+        let mut parts: Vec<String> = self.paths.iter().map(one).collect();
+        if !self.note.is_empty() {
+            parts.push(self.note.clone());
+        }
+        parts.join(", ")
+    }
+}
 
-/// The table of all rows, and below it why rows failed.
+const COLUMNS: usize = 6;
+const HEAD: [&str; COLUMNS] =
+    ["row", "peer", "exercised", "UDP bytes of hvq by path, sent + received", "time", "result"];
+
+/// The table of all rows in Markdown, and below it why rows failed.
 pub fn table(entries: &[Entry]) -> String {
     let mut rows = vec![HEAD.map(str::to_owned)];
     rows.extend(entries.iter().map(Entry::cells));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: [usize; 7] = std::array::from_fn(width);
+    let widths: [usize; COLUMNS] = std::array::from_fn(width);
     let mut text = String::new();
     for (index, row) in rows.iter().enumerate() {
-        text.push_str(line(row, &widths).trim_end());
-        text.push('\n');
+        text.push_str(&line(row, &widths));
         if index == 0 {
             text.push_str(&line(&widths.map(|width| "-".repeat(width)), &widths));
-            text.push('\n');
         }
     }
     for entry in entries {
         if let Some(failure) = &entry.failure {
-            writeln!(text, "row {}: {failure}", entry.row).expect("a string takes all");
+            writeln!(text, "\n{}: {failure}", entry.row).expect("a string takes all");
         }
     }
     text
 }
 
-fn line(cells: &[String; 7], widths: &[usize; 7]) -> String {
+fn line(cells: &[String; COLUMNS], widths: &[usize; COLUMNS]) -> String {
     let padded = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}", width = *width));
-    padded.collect::<Vec<_>>().join("  ")
+    format!("| {} |\n", padded.collect::<Vec<_>>().join(" | "))
 }
 
 fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-fn paths(paths: &[PathUse]) -> String {
-    if paths.is_empty() {
-        return "not told".to_owned();
-    }
-    let one = |path: &PathUse| format!("{}: {}+{}", path.id, megabytes(path.sent), megabytes(path.received));
-    paths.iter().map(one).collect::<Vec<_>>().join(", ")
+/// Where the table begins in a file that shows it, and where it ends.
+const MARKS: [&str; 2] = ["<!-- interop: begin -->\n", "<!-- interop: end -->"];
+
+/// `text` with `table` between the marks.
+///
+/// # Errors
+/// The marks are not there.
+pub fn with_table(text: &str, table: &str) -> anyhow::Result<String> {
+    let [begin, end] = MARKS;
+    let (before, rest) = text.split_once(begin).context("there is no mark where the table begins")?;
+    let (_, after) = rest.split_once(end).context("there is no mark where the table ends")?;
+    Ok(format!("{before}{begin}{table}{end}{after}"))
 }
 
 /// The version of `package` that this program was built with, from its lock file.
@@ -125,12 +147,21 @@ mod tests {
     #[test]
     fn a_failed_row_says_why_below_the_table() {
         let paths = vec![PathUse { id: 0, sent: 1_000_000, received: 2_500_000 }];
-        let exchange = Exchange { bytes: 3_000_000, paths, peer: "other 1.0".to_owned() };
-        let good = Entry::new(1, "a", Ok(exchange), Duration::from_millis(1500));
-        let bad = Entry::new(2, "b", Err(anyhow::anyhow!("it broke")), Duration::ZERO);
+        let exchange =
+            Exchange { bytes: 3_000_000, paths, peer: "other 1.0".to_owned(), ..Exchange::default() };
+        let good = Entry::new(Row::Nginx, Ok(exchange), Duration::from_millis(1500));
+        let bad = Entry::new(Row::H3spec, Err(anyhow::anyhow!("it broke")), Duration::ZERO);
         let text = table(&[good, bad]);
-        assert!(text.contains("0: 1.0 MB+2.5 MB") && text.contains("1.50 s  ok"), "{text}");
-        assert!(text.contains("FAIL") && text.ends_with("row 2: it broke\n"), "{text}");
+        assert!(text.contains("path 0: 1.0 MB + 2.5 MB") && text.contains("1.5 s"), "{text}");
+        assert!(text.contains("FAIL") && text.ends_with("\nh3spec: it broke\n"), "{text}");
+    }
+
+    #[test]
+    fn a_table_takes_the_place_of_the_one_before() {
+        let file = "# a\n<!-- interop: begin -->\nold\n<!-- interop: end -->\nb\n";
+        let replaced = with_table(file, "new\n").unwrap();
+        assert_eq!(replaced, "# a\n<!-- interop: begin -->\nnew\n<!-- interop: end -->\nb\n");
+        assert!(with_table("nothing", "new").is_err());
     }
 
     #[test]

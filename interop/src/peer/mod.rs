@@ -2,3 +2,6 @@
 
 pub mod noq;
 pub mod quiche;
+pub mod quinn;
+pub mod s2n;
+mod tls;

@@ -2,11 +2,11 @@
 
 use crate::content;
 use crate::identity::Identity;
+use crate::peer::tls;
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq::{ClientConfig, Connection, Endpoint, ServerConfig, TransportConfig};
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,23 +27,13 @@ fn transport() -> Arc<TransportConfig> {
     Arc::new(transport)
 }
 
-fn provider() -> Arc<rustls::crypto::CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
-
 /// A server on a port of 127.0.0.1.
 ///
 /// # Errors
 /// It cannot be bound.
 pub fn server(identity: &Identity, alpn: &[u8]) -> Result<Endpoint> {
-    let chain = vec![CertificateDer::from(identity.certificate_der.clone())];
-    let key = PrivatePkcs8KeyDer::from(identity.key_der.clone());
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(chain, key.into())?;
-    tls.alpn_protocols = vec![alpn.to_vec()];
-    let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
+    let tls = QuicServerConfig::try_from(tls::server(identity, alpn)?)?;
+    let mut config = ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(transport());
     Ok(Endpoint::server(config, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?)
 }
@@ -53,14 +43,8 @@ pub fn server(identity: &Identity, alpn: &[u8]) -> Result<Endpoint> {
 /// # Errors
 /// It cannot be bound.
 pub fn client(identity: &Identity, alpn: &[u8]) -> Result<Endpoint> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from(identity.certificate_der.clone()))?;
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![alpn.to_vec()];
-    let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
+    let tls = QuicClientConfig::try_from(tls::client(identity, alpn)?)?;
+    let mut config = ClientConfig::new(Arc::new(tls));
     config.transport_config(transport());
     let endpoint = Endpoint::client(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
     endpoint.set_default_client_config(config);

@@ -15,7 +15,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 
 fn exchange(paths: Vec<PathUse>) -> Exchange {
     let peer = format!("quiche {}", locked_version("quiche"));
-    Exchange { bytes: CONTENT as u64, paths, peer }
+    Exchange { bytes: CONTENT as u64, paths, peer, note: String::new() }
 }
 
 /// Our client fetches from a quiche server.

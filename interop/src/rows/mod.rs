@@ -1,14 +1,20 @@
 //! The rows: what is exchanged with whom.
 
+mod clients;
+mod h3spec;
 mod http3;
 mod multipath;
-mod programs;
+mod process;
+mod servers;
+mod single;
 
 use crate::identity::Identity;
 use crate::report::Exchange;
 use anyhow::{Context, Result};
+use clients::Version;
 use multipath::Cut;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// What rows need from outside.
@@ -20,43 +26,137 @@ pub struct Setup {
     pub hvq: PathBuf,
     /// nginx, built with HTTP/3.
     pub nginx: PathBuf,
-    /// A Python that has aioquic.
+    /// A Python that has aioquic and pycurl.
     pub python: PathBuf,
+    /// quic-go's client and server, as the folder quic-go builds them.
+    pub quic_go: PathBuf,
+    /// h2load, built with HTTP/3.
+    pub h2load: PathBuf,
+    /// Chromium.
+    pub chromium: PathBuf,
+    /// h3spec.
+    pub h3spec: PathBuf,
 }
 
-/// A row of the table.
+/// Bytes of the file that programs fetch.
+const CONTENT: usize = 10_000_000;
+/// The name of that file.
+const FILE: &str = "content.bin";
+
+/// A row of the table: which peer, on which side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row(u8);
+pub enum Row {
+    /// noq serves, two paths.
+    NoqServer,
+    /// noq asks, two paths.
+    NoqClient,
+    /// noq serves, and the second path is cut.
+    NoqServerSecondCut,
+    /// noq asks, and the second path is cut.
+    NoqClientSecondCut,
+    /// noq serves, and the first path is cut.
+    NoqServerFirstCut,
+    /// noq asks, and the first path is cut.
+    NoqClientFirstCut,
+    /// quiche serves.
+    QuicheServer,
+    /// quiche asks.
+    QuicheClient,
+    /// quinn serves.
+    QuinnServer,
+    /// quinn asks.
+    QuinnClient,
+    /// s2n-quic serves.
+    S2nServer,
+    /// s2n-quic asks.
+    S2nClient,
+    /// quic-go serves.
+    QuicGoServer,
+    /// quic-go asks.
+    QuicGoClient,
+    /// quic-go asks in QUIC version 2.
+    QuicGoClientVersion2,
+    /// nginx serves.
+    Nginx,
+    /// aioquic asks.
+    Aioquic,
+    /// libcurl asks.
+    Libcurl,
+    /// h2load asks, often.
+    H2load,
+    /// Chromium loads a page.
+    Chromium,
+    /// h3spec misbehaves.
+    H3spec,
+}
+
+use Row::*;
 
 impl Row {
     /// All rows, in their order.
-    pub fn all() -> impl Iterator<Item = Self> {
-        (1..=LAST).map(Self)
+    pub const ALL: [Self; 21] = [
+        NoqServer,
+        NoqClient,
+        NoqServerSecondCut,
+        NoqClientSecondCut,
+        NoqServerFirstCut,
+        NoqClientFirstCut,
+        QuicheServer,
+        QuicheClient,
+        QuinnServer,
+        QuinnClient,
+        S2nServer,
+        S2nClient,
+        QuicGoServer,
+        QuicGoClient,
+        QuicGoClientVersion2,
+        Nginx,
+        Aioquic,
+        Libcurl,
+        H2load,
+        Chromium,
+        H3spec,
+    ];
+
+    /// The name that selects it.
+    pub fn name(self) -> &'static str {
+        match self {
+            NoqServer => "noq-server",
+            NoqClient => "noq-client",
+            NoqServerSecondCut => "noq-server-second-cut",
+            NoqClientSecondCut => "noq-client-second-cut",
+            NoqServerFirstCut => "noq-server-first-cut",
+            NoqClientFirstCut => "noq-client-first-cut",
+            QuicheServer => "quiche-server",
+            QuicheClient => "quiche-client",
+            QuinnServer => "quinn-server",
+            QuinnClient => "quinn-client",
+            S2nServer => "s2n-quic-server",
+            S2nClient => "s2n-quic-client",
+            QuicGoServer => "quic-go-server",
+            QuicGoClient => "quic-go-client",
+            QuicGoClientVersion2 => "quic-go-client-v2",
+            Nginx => "nginx",
+            Aioquic => "aioquic",
+            Libcurl => "libcurl",
+            H2load => "h2load",
+            Chromium => "chromium",
+            H3spec => "h3spec",
+        }
     }
 
-    /// The row with this number.
-    pub fn numbered(number: u8) -> Option<Self> {
-        (1..=LAST).contains(&number).then_some(Self(number))
-    }
-
-    /// Its number.
-    pub fn number(self) -> u8 {
-        self.0
-    }
-
-    /// Who does what.
+    /// What is exercised.
     pub fn what(self) -> &'static str {
-        match self.0 {
-            1 => "hvq client <> noq server, 2 paths",
-            2 => "noq client <> hvq server, 2 paths",
-            3 => "hvq client <> noq server, 2nd path cut",
-            4 => "noq client <> hvq server, 2nd path cut",
-            5 => "hvq client <  quiche server, HTTP/3",
-            6 => "quiche client <  hvq server, HTTP/3",
-            7 => "hvq get <  nginx, HTTP/3",
-            8 => "aioquic client <  hvq serve, HTTP/3",
-            9 => "hvq client <> noq server, 1st path cut",
-            _ => "noq client <> hvq server, 1st path cut",
+        match self {
+            NoqServer | NoqClient => "multipath: 2 paths, 20 MB each way",
+            NoqServerSecondCut | NoqClientSecondCut => "multipath: the 2nd path is cut midway",
+            NoqServerFirstCut | NoqClientFirstCut => "multipath: the 1st path is cut midway",
+            QuinnServer | QuinnClient | S2nServer | S2nClient => "QUIC v1: 20 MB each way",
+            QuicGoClientVersion2 => "HTTP/3 over QUIC v2: 10 MB",
+            Chromium => "HTTP/3: a page and 10 MB",
+            H2load => "HTTP/3: many small requests",
+            H3spec => "wrong input, case by case",
+            _ => "HTTP/3: 10 MB",
         }
     }
 
@@ -67,17 +167,28 @@ impl Row {
     pub async fn run(self, setup: &Setup, patience: Duration) -> Result<Exchange> {
         let identity = &setup.identity;
         let exchange = async {
-            match self.0 {
-                1 => multipath::client(identity, Cut::Nothing).await,
-                2 => multipath::server(identity, Cut::Nothing).await,
-                3 => multipath::client(identity, Cut::Second).await,
-                4 => multipath::server(identity, Cut::Second).await,
-                5 => http3::client(identity, patience).await,
-                6 => http3::server(identity, patience).await,
-                7 => programs::nginx(setup).await,
-                8 => programs::aioquic(setup).await,
-                9 => multipath::client(identity, Cut::First).await,
-                _ => multipath::server(identity, Cut::First).await,
+            match self {
+                NoqServer => multipath::client(identity, Cut::Nothing).await,
+                NoqClient => multipath::server(identity, Cut::Nothing).await,
+                NoqServerSecondCut => multipath::client(identity, Cut::Second).await,
+                NoqClientSecondCut => multipath::server(identity, Cut::Second).await,
+                NoqServerFirstCut => multipath::client(identity, Cut::First).await,
+                NoqClientFirstCut => multipath::server(identity, Cut::First).await,
+                QuicheServer => http3::client(identity, patience).await,
+                QuicheClient => http3::server(identity, patience).await,
+                QuinnServer => single::to_quinn(identity).await,
+                QuinnClient => single::from_quinn(identity).await,
+                S2nServer => single::to_s2n(identity).await,
+                S2nClient => single::from_s2n(identity).await,
+                QuicGoServer => servers::quic_go(setup).await,
+                QuicGoClient => clients::quic_go(setup, Version::One).await,
+                QuicGoClientVersion2 => clients::quic_go(setup, Version::Two).await,
+                Nginx => servers::nginx(setup).await,
+                Aioquic => clients::aioquic(setup).await,
+                Libcurl => clients::libcurl(setup).await,
+                H2load => clients::h2load(setup).await,
+                Chromium => clients::chromium(setup).await,
+                H3spec => h3spec::run(setup).await,
             }
         };
         let late = || format!("not done after {} s", patience.as_secs());
@@ -85,4 +196,11 @@ impl Row {
     }
 }
 
-const LAST: u8 = 10;
+impl FromStr for Row {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|row| row.name() == name);
+        known.ok_or_else(|| format!("the rows are {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}

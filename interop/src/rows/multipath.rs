@@ -66,7 +66,7 @@ impl Route {
             ensure!(relay.is_cut(), "the transfer was over before the path was cut: {paths:?}");
         }
         let peer = format!("noq {}", locked_version("noq"));
-        Ok(Exchange { bytes: 2 * CONTENT as u64, paths, peer })
+        Ok(Exchange { bytes: 2 * CONTENT as u64, paths, peer, note: String::new() })
     }
 }
 

@@ -1,25 +1,17 @@
-//! The `hvq` command with programs of other people, each in a process of its own.
+//! The `hvq` command as a client of servers that other people wrote, each in a process of its own.
 
-use super::Setup;
-use crate::content::{check, check_hash, content};
+use super::process::{folder, json_of};
+use super::{CONTENT, FILE, Setup};
+use crate::content::{check, content};
 use crate::report::{Exchange, PathUse};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-
-/// Bytes of the response.
-const CONTENT: usize = 10_000_000;
-/// The name of the file that is served.
-const FILE: &str = "content.bin";
-/// What speaks to aioquic.
-const SCRIPT: &str = include_str!("aioquic_get.py");
 
 /// What `hvq get --json` says of itself, as far as it is of interest here.
 #[derive(Debug, Deserialize)]
@@ -34,21 +26,6 @@ struct FetchedPath {
     id: u32,
     bytes_sent: u64,
     bytes_received: u64,
-}
-
-/// What `hvq serve --json` says when it is ready.
-#[derive(Debug, Deserialize)]
-struct Listening {
-    listening: Vec<SocketAddr>,
-}
-
-/// What the script says of aioquic.
-#[derive(Debug, Deserialize)]
-struct Received {
-    version: String,
-    status: u16,
-    bytes: usize,
-    sha256: String,
 }
 
 /// `hvq get` fetches a file from nginx.
@@ -68,57 +45,47 @@ pub async fn nginx(setup: &Setup) -> Result<Exchange> {
         .spawn()
         .context("cannot start nginx")?;
     started(&mut server, folder.path(), port).await?;
-    let target = folder.path().join("received.bin");
+    let exchange = fetch(setup, port, folder.path(), &body, nginx_version(setup).await?).await?;
+    let log = std::fs::read_to_string(folder.path().join("access.log"))?;
+    ensure!(log.contains("HTTP/3.0\" 200"), "nginx did not see an HTTP/3 request: {log}");
+    Ok(exchange)
+}
+
+/// `hvq get` fetches a file from quic-go.
+pub async fn quic_go(setup: &Setup) -> Result<Exchange> {
+    ensure!(setup.quic_go.is_file(), "there is no quic-go at {} (--quic-go)", setup.quic_go.display());
+    let body = content(CONTENT, 9);
+    let folder = folder(&body)?;
+    let mut server = Command::new(&setup.quic_go)
+        .arg("serve")
+        .arg(setup.identity.certificate_file())
+        .arg(setup.identity.key_file())
+        .arg(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .context("cannot start quic-go")?;
+    let output = server.stdout.take().context("the output of quic-go is read here")?;
+    let line = BufReader::new(output).lines().next_line().await?.context("quic-go says nothing")?;
+    let (port, version) = line.trim().split_once(' ').context("quic-go prints its port and version")?;
+    let port = port.parse().context("quic-go prints its port")?;
+    fetch(setup, port, folder.path(), &body, format!("quic-go {version}")).await
+}
+
+/// `hvq get` fetches the file from 127.0.0.1 and compares it.
+async fn fetch(setup: &Setup, port: u16, folder: &Path, body: &[u8], peer: String) -> Result<Exchange> {
+    let target = folder.join("received.bin");
     let mut get = Command::new(&setup.hvq);
     get.args(["get", "--json", "--fail", "--cacert"]).arg(setup.identity.certificate_file());
     get.arg("--output").arg(&target).arg(format!("https://127.0.0.1:{port}/{FILE}"));
     let fetched: Fetched = json_of(get, "hvq get").await?;
-    ensure!(fetched.status == 200, "nginx answers {}", fetched.status);
-    check(&std::fs::read(&target)?, &body, "received by hvq get")?;
-    let log = std::fs::read_to_string(folder.path().join("access.log"))?;
-    ensure!(log.contains("HTTP/3.0\" 200"), "nginx did not see an HTTP/3 request: {log}");
+    ensure!(fetched.status == 200, "{peer} answers {}", fetched.status);
+    check(&std::fs::read(&target)?, body, "received by hvq get")?;
     let uses =
         |path: FetchedPath| PathUse { id: path.id, sent: path.bytes_sent, received: path.bytes_received };
     let paths = fetched.paths.into_iter().map(uses).collect();
-    Ok(Exchange { bytes: CONTENT as u64, paths, peer: nginx_version(setup).await? })
-}
-
-/// An aioquic client fetches a file from `hvq serve`.
-pub async fn aioquic(setup: &Setup) -> Result<Exchange> {
-    ensure!(setup.python.exists(), "there is no Python at {} (--python)", setup.python.display());
-    let body = content(CONTENT, 8);
-    let folder = folder(&body)?;
-    let mut server = Command::new(&setup.hvq)
-        .args(["serve", "--json", "--listen", "127.0.0.1:0", "--cert"])
-        .arg(setup.identity.certificate_file())
-        .arg("--key")
-        .arg(setup.identity.key_file())
-        .arg("--root")
-        .arg(folder.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .with_context(|| format!("cannot start {}", setup.hvq.display()))?;
-    let output = server.stdout.take().context("the output of hvq serve is read here")?;
-    let line = BufReader::new(output).lines().next_line().await?.context("hvq serve says nothing")?;
-    let listening: Listening = serde_json::from_str(&line).context("hvq serve")?;
-    let address = listening.listening.first().context("hvq serve listens nowhere")?;
-    let mut client = Command::new(&setup.python);
-    client.args(["-c", SCRIPT]).arg(address.port().to_string()).arg(format!("/{FILE}"));
-    client.arg(setup.identity.certificate_file());
-    let received: Received = json_of(client, "aioquic").await?;
-    ensure!(received.status == 200, "hvq serve answers {}", received.status);
-    check_hash(received.bytes, &received.sha256, &body, "received by aioquic")?;
-    let peer = format!("aioquic {}", received.version);
-    Ok(Exchange { bytes: CONTENT as u64, paths: Vec::new(), peer })
-}
-
-/// A folder with the file to serve.
-fn folder(body: &[u8]) -> Result<TempDir> {
-    let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join(FILE), body)?;
-    Ok(folder)
+    Ok(Exchange { bytes: CONTENT as u64, paths, peer, note: String::new() })
 }
 
 /// A port of 127.0.0.1 that nobody had a moment ago: nginx cannot tell which one the system chose.
@@ -180,13 +147,4 @@ async fn nginx_version(setup: &Setup) -> Result<String> {
     let text = String::from_utf8_lossy(&output.stderr);
     let version = text.trim().rsplit('/').next().unwrap_or("?");
     Ok(format!("nginx {version}"))
-}
-
-/// What `command` prints, one JSON object.
-async fn json_of<T: DeserializeOwned>(mut command: Command, name: &'static str) -> Result<T> {
-    let command = command.stdin(Stdio::null()).kill_on_drop(true);
-    let output = command.output().await.with_context(|| format!("cannot start {name}"))?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{name} ended with {}: {}", output.status, errors.trim());
-    serde_json::from_slice(&output.stdout).with_context(|| format!("{name} printed something else"))
 }
