@@ -72,7 +72,7 @@ pub enum Standing {
     Backup,
     /// Its validation is under way; what it may send (RFC 9000 §8.1) is already in its `room`.
     Unvalidated,
-    /// Its probe timeout fired and nothing has arrived over it since.
+    /// It has not answered for a probe timeout.
     Silent,
 }
 

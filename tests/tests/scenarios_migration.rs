@@ -196,6 +196,7 @@ fn a_forged_address_is_sent_three_times_what_came_from_it_and_the_path_returns()
         });
         let sent = net.wires[2].down.sent;
         assert!(sent <= 3 * received.get(), "{fate:?}: {sent} of {}", received.get());
+        net.run_for(milliseconds(1_000));
         assert_ne!(tuple_of(&mut net, Side::Server, ZERO).remote, victim);
         net.run_for(milliseconds(7_000));
         assert!(net.wires[2].down.sent <= 3 * received.get());

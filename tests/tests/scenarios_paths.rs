@@ -280,6 +280,6 @@ fn acknowledgements_of_a_download_leave_room_on_the_low_latency_channel() {
     // A quarter of 2 Mbit/s, and what opening and flow control take.
     assert!(rate < 0.6e6, "{rate} bit/s of acknowledgements\n{}", net.describe());
     assert!(rate > 0.1e6, "{rate} bit/s: acknowledgements do not use the channel");
-    assert!(up.most_queued_packets < 15, "{} packets queued", up.most_queued_packets);
+    assert!(up.most_queued_packets < 15, "{} packets queued\n{}", up.most_queued_packets, net.describe());
     assert!(up.delays().p99 < Duration::from_millis(6), "{:?}", up.delays());
 }

@@ -75,6 +75,8 @@ pub enum TimerReason {
     LossTime,
     /// A probe is due (RFC 9002 §6.2).
     ProbeTimeout,
+    /// A path should have answered by then.
+    Silence,
     /// The pacer lets the next packet go (RFC 9002 §7.7).
     Pacing,
     /// The connection was silent for too long (RFC 9000 §10.1).

@@ -61,6 +61,7 @@ impl Connection {
         path.probes_due = 0;
         let answered = matches!(path.liveness, Liveness::Silent { .. });
         path.liveness = Liveness::Answering;
+        path.acknowledged_at = now;
         if sent_here {
             inform_controller(path, &acknowledged, over, now);
         }

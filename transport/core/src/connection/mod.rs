@@ -25,6 +25,7 @@ mod path_use;
 pub mod preferred;
 mod receive;
 pub mod role;
+mod silence;
 pub mod stats;
 mod timeout;
 mod transmit;

@@ -2,16 +2,11 @@
 
 use crate::PathId;
 use crate::connection::lifecycle::{Lifecycle, Milestone};
-use crate::connection::{Connection, Event, PathEvent, Role};
+use crate::connection::{Connection, Event, Role};
 use crate::crypto::keys::Level;
-use crate::delivery::Receipts;
 use crate::error::ConnectionError;
-use crate::path::path::Liveness;
 use crate::time::{Deadline, Instant, TimerReason};
 use std::time::Duration;
-
-/// Probes that one probe timeout allows (RFC 9002 §6.2.4: up to two).
-const PROBES: u8 = 2;
 
 impl Connection {
     /// Does everything that is due at `now`.
@@ -60,12 +55,13 @@ impl Connection {
             if self.may_probe(id) && due.is_some_and(|at| at <= now) {
                 self.probe_path(id, now);
             }
+            self.watch(id, now);
         }
     }
 
     /// Whether the probe timeout of path `id` runs: on the path of the handshake not before that is confirmed, so that
     /// the backoff is the handshake's (RFC 9002 §6.2.1).
-    fn may_probe(&self, id: PathId) -> bool {
+    pub(super) fn may_probe(&self, id: PathId) -> bool {
         match self.lifecycle {
             Lifecycle::Confirmed => true,
             Lifecycle::Connected => id != PathId::ZERO,
@@ -110,49 +106,6 @@ impl Connection {
                 space.last_eliciting = Some(now);
             }
         }
-    }
-
-    /// The probe timeout of path `id` fired: it is silent, and its data is offered to other paths meanwhile.
-    fn probe_path(&mut self, id: PathId, now: Instant) {
-        let Some(path) = self.paths.get_mut(id) else { return };
-        path.pto.on_timeout();
-        path.route.ecn.on_probe_timeout();
-        path.probes_due = PROBES;
-        path.counters.probe_timeouts += 1;
-        if path.liveness == Liveness::Answering {
-            path.liveness = Liveness::Silent { since: now };
-            self.events.push_back(Event::Path(PathEvent::Silent(id)));
-        }
-        let mut budget = self.room_elsewhere(id);
-        let Some(path) = self.paths.get(id) else { return };
-        let late: Vec<(Receipts, Duration)> = path
-            .sent
-            .unacknowledged()
-            .filter(|packet| packet.class.is_ack_eliciting())
-            .take_while(|packet| {
-                let fits = budget > 0;
-                budget = budget.saturating_sub(packet.bytes);
-                fits
-            })
-            .map(|packet| (packet.receipts.clone(), now.since(packet.sent_at)))
-            .collect();
-        for (receipts, age) in late {
-            for receipt in &receipts {
-                self.streams.on_silent(receipt, id, age);
-                // Control frames are small: a second copy costs less than waiting (RFC 9002 §6.2.4).
-                self.paths.on_lost(receipt);
-            }
-        }
-    }
-
-    /// Bytes that other paths which answer could carry now: more than that of a silent path's data is not worth a
-    /// copy, for it may only be late, and the oldest data is what receivers wait for.
-    fn room_elsewhere(&self, silent: PathId) -> usize {
-        self.paths
-            .open()
-            .filter(|path| path.id != silent && path.liveness == Liveness::Answering)
-            .map(|path| path.route.controller.window().saturating_sub(path.sent.in_flight()))
-            .fold(0, usize::saturating_add)
     }
 
     /// The effective idle timeout ends the connection at this instant (RFC 9000 §10.1: at least three PTOs).
@@ -250,6 +203,9 @@ impl Connection {
             fold(self.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
             if self.may_probe(path.id) {
                 fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);
+            }
+            if self.is_watched(path.id) {
+                fold(path.patience_ends_at(max_ack_delay), TimerReason::Silence);
             }
             if wants {
                 fold(path.route.paced_until(path.sent.in_flight(), now), TimerReason::Pacing);

@@ -43,6 +43,7 @@ impl Connection {
         }
         self.rotate_due(now);
         self.send_path_frames(now);
+        self.offer_late_data(now);
         let mut pass = Pass::new(self.views(now), now);
         self.send_probes(&mut pass);
         self.run_agenda(&mut pass);

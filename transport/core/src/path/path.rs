@@ -42,15 +42,20 @@ pub struct PathCounters {
     pub probe_timeouts: u64,
 }
 
+/// An acknowledgement is not overdue before this time beyond the smoothed round-trip time.
+const LEAST_MARGIN: Duration = Duration::from_millis(5);
+/// Fewer unanswered packets than this are left to the probe timeout.
+const SEVERAL: usize = 4;
+
 /// Whether the path answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Liveness {
     /// It answers, or nothing was asked.
     #[default]
     Answering,
-    /// A probe timeout fired and nothing was acknowledged since.
+    /// It has not answered for a probe timeout, and nothing was acknowledged since.
     Silent {
-        /// When the first of these timeouts fired.
+        /// When that was noticed.
         since: Instant,
     },
 }
@@ -90,6 +95,10 @@ pub struct Path {
     pub dscp: Dscp,
     /// Whether it answers.
     pub liveness: Liveness,
+    /// When something of the path was acknowledged last.
+    pub acknowledged_at: Instant,
+    /// Packets below this number were offered to other paths since the path stopped answering.
+    pub offered_below: u64,
     /// What the application or the modem knows about the channel.
     pub hints: Hints,
     /// What the peer last said about its use (RFC 10069 §3.3).
@@ -123,6 +132,8 @@ impl Path {
             dscp: Dscp::default(),
             liveness: Liveness::default(),
             hints: Hints::NONE,
+            acknowledged_at: Instant::ZERO,
+            offered_below: 0,
             peer_status: None,
             opening_datagrams: 0,
             steered_acknowledgements: 0,
@@ -212,6 +223,51 @@ impl Path {
     /// The probe timeout period without backoff (RFC 9002 §6.2.1).
     pub fn probe_period(&self, max_ack_delay: Duration) -> Duration {
         self.rtts.for_timers().probe_timeout(max_ack_delay)
+    }
+
+    /// When the path is overdue: its oldest unanswered packet should have been acknowledged by then. `None` if nothing
+    /// waits for an answer, or if nothing is known about how long that takes.
+    fn overdue_at(&self, max_ack_delay: Duration) -> Option<Instant> {
+        let asked = self.asked_at()?;
+        let rtt = self.rtts.for_timers();
+        // A single packet may be acknowledged late on purpose, two may not (RFC 9000 §13.2.2).
+        let threshold = if self.sent.ack_eliciting_in_flight() > 1 { Duration::ZERO } else { max_ack_delay };
+        let margin = (rtt.variance() * 4).max(rtt.smoothed() / 4).max(LEAST_MARGIN);
+        let expected = asked + rtt.smoothed() + margin + threshold;
+        Some(expected.max(self.acknowledged_at + margin + threshold))
+    }
+
+    /// When the path counts as silent though packets that follow put its probe timeout off: a probe timeout after the
+    /// oldest of several unanswered packets, if no acknowledgement came meanwhile. A queue that grows delays answers, but
+    /// those to earlier packets keep coming.
+    pub fn silent_at(&self, max_ack_delay: Duration) -> Option<Instant> {
+        let overdue = self.overdue_at(max_ack_delay)?;
+        if self.sent.ack_eliciting_in_flight() < SEVERAL {
+            return None;
+        }
+        let period = self.probe_period(max_ack_delay);
+        let smoothed = self.rtts.for_timers().smoothed();
+        let quiet = period.saturating_sub(smoothed).max(smoothed / 2);
+        Some(overdue.max(self.asked_at()? + period).max(self.acknowledged_at + quiet))
+    }
+
+    /// When the next thing happens to a path that does not answer.
+    pub fn patience_ends_at(&self, max_ack_delay: Duration) -> Option<Instant> {
+        match self.liveness {
+            Liveness::Answering => self.silent_at(max_ack_delay),
+            Liveness::Silent { .. } => None,
+        }
+    }
+
+    /// When the oldest packet left that waits for an answer with no later one answered either. What is older than an
+    /// acknowledged packet is a matter of loss detection.
+    fn asked_at(&self) -> Option<Instant> {
+        if !self.rtts.is_sampled() || !self.sent.has_ack_eliciting_in_flight() {
+            return None;
+        }
+        let after = self.sent.largest_acknowledged().map_or(0, |largest| largest + 1);
+        let mut packets = self.sent.unacknowledged_from(after);
+        packets.find(|packet| packet.class.is_ack_eliciting()).map(|packet| packet.sent_at)
     }
 
     /// When the path has been silent for so long that a PING keeps it warm. While something is in flight the probe

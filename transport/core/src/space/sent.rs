@@ -183,10 +183,21 @@ impl Sent {
 
     /// Packets not resolved yet, by ascending number.
     pub fn unacknowledged(&self) -> impl Iterator<Item = &SentPacket> {
-        self.slots.iter().filter_map(|slot| match slot {
+        self.unacknowledged_from(self.base)
+    }
+
+    /// Packets from `number` on that are not resolved yet, by ascending number.
+    pub fn unacknowledged_from(&self, number: u64) -> impl Iterator<Item = &SentPacket> {
+        let skipped = usize::try_from(number.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        self.slots.range(skipped.min(self.slots.len())..).filter_map(|slot| match slot {
             Slot::Packet(packet) => Some(packet),
             Slot::Resolved => None,
         })
+    }
+
+    /// Ack-eliciting packets not resolved yet.
+    pub fn ack_eliciting_in_flight(&self) -> usize {
+        self.ack_eliciting
     }
 
     /// Whether a packet awaits an acknowledgement that the peer must send.
