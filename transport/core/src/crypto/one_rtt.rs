@@ -230,16 +230,22 @@ impl OneRttKeys {
         path: PathId,
         number: u64,
     ) -> Result<(Bytes, Generation), PacketError> {
-        let generation = self.generation(phase, path, number);
-        let key = match (generation, &self.previous_remote) {
+        let expected = self.generation(phase, path, number);
+        let key = match (expected, &self.previous_remote) {
             (Generation::Previous, Some(previous)) => previous,
             (Generation::Previous | Generation::Next, _) => &self.next_remote.key,
             (Generation::Current, _) => &self.remote.key,
         };
-        let payload = match key.open(packet, payload_offset, path, number) {
-            Ok(payload) => payload,
-            Err(dropped) => return Err(self.failed(dropped)),
+        // Opening with the wrong key destroys the packet.
+        let copy = self.is_ambiguous(expected, path).then(|| packet.clone());
+        let opened = match (key.open(packet, payload_offset, path, number), copy) {
+            (Err(_), Some(copy)) => {
+                let next = self.next_remote.key.open(copy, payload_offset, path, number);
+                next.map(|payload| (payload, Generation::Next))
+            }
+            (opened, _) => opened.map(|payload| (payload, expected)),
         };
+        let (payload, generation) = opened.map_err(|dropped| self.failed(dropped))?;
         if generation == Generation::Next {
             self.check_update(path, number)?;
             // The peer's PTO may be shorter than this endpoint's, so that it may update while late packets of the
@@ -336,6 +342,12 @@ impl OneRttKeys {
         let opened = self.paths.get(&path).and_then(|path| path.opened);
         let is_late = opened.is_none_or(|(lowest, _)| number < lowest);
         if self.has_previous() && is_late { Generation::Previous } else { Generation::Next }
+    }
+
+    /// Whether a packet that counts as late may be of the next generation as well: the path has opened none of the
+    /// current one, as after a time without traffic, and a peer with a shorter PTO may have updated again meanwhile.
+    fn is_ambiguous(&self, expected: Generation, path: PathId) -> bool {
+        expected == Generation::Previous && self.paths.get(&path).is_none_or(|path| path.opened.is_none())
     }
 
     /// Whether the peer was free to update, given that packet `number` of `path` opened with the next keys.

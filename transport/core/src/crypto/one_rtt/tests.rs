@@ -314,6 +314,24 @@ fn a_peer_with_a_shorter_timeout_may_update_while_late_packets_are_awaited() {
 }
 
 #[test]
+fn an_update_is_noticed_on_a_path_that_was_idle_since_the_one_before() {
+    // RFC 9001 §6.5, attacks G32: nothing on that path tells late packets of the phase before from early ones of the next.
+    let mut pair = pair(Suite::Aes128Gcm);
+    pair.exchange(0);
+    let late = seal(&mut pair.server, SLOW, 3);
+    pair.client.initiate_update().unwrap();
+    pair.exchange(1);
+    pair.server.discard_previous();
+    assert!(pair.client.has_previous());
+    pair.server.initiate_update().unwrap();
+    let early = seal(&mut pair.server, SLOW, 4);
+    assert_eq!(open(&mut pair.client, &forged(seal(&mut pair.server, SLOW, 5))), UNDECRYPTABLE);
+    assert_eq!(open(&mut pair.client, &late), Ok(Generation::Previous));
+    assert_eq!(open(&mut pair.client, &early), Ok(Generation::Next));
+    assert_eq!(pair.client.phase(), pair.server.phase());
+}
+
+#[test]
 fn limits_are_never_higher_than_those_of_the_suite_and_leave_room_for_the_close() {
     // RFC 9001 §6.6, attacks F3.
     let mut pair = pair(Suite::Aes128Gcm);
