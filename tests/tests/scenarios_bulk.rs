@@ -25,7 +25,7 @@ fn urllc() -> Hints {
 
 fn config(channels: [FourTuple; 2]) -> TransportConfig {
     let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
-    config.datagram_size = 1452;
+    config.datagram_size = 1452.into();
     for (tuple, hints) in channels.into_iter().zip([urllc(), embb()]) {
         for local in [tuple.local, tuple.remote] {
             config.channels.push(ChannelHint::new(local, hints));

@@ -22,7 +22,12 @@ type Recording = Rc<RefCell<Vec<(usize, Vec<u8>)>>>;
 
 fn config(limits: Option<AeadLimits>) -> TransportConfig {
     let config = TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()));
-    TransportConfig { aead_limits: limits, ..config }
+    TransportConfig {
+        aead_limits: limits,
+        // Packets are counted below.
+        datagram_size: 1200.into(),
+        ..config
+    }
 }
 
 /// Two paths, the second ten times slower than the first.

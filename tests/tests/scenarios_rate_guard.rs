@@ -16,7 +16,7 @@ const HANDSHAKE: Duration = Duration::from_secs(1);
 
 fn config(algorithm: Algorithm) -> TransportConfig {
     let mut config = TransportConfig::new(Arc::new(|| Policy::Single(None).scheduler()));
-    (config.datagram_size, config.congestion) = (DATAGRAM, algorithm);
+    (config.datagram_size, config.congestion) = (DATAGRAM.into(), algorithm);
     config
 }
 

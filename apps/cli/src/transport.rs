@@ -5,6 +5,7 @@ use crate::qlog::Logs;
 use clap::Args;
 use hvq::TransportConfig;
 use hvq::transport::congestion::Algorithm;
+use hvq::transport::connection::{DatagramSizing, EcnMarking};
 use hvq_scheduler::Policy;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +20,12 @@ pub(crate) struct TransportArguments {
     /// Congestion control of paths that name none: cubic, bbr, newreno, vegas, copa, vivace, or coupled lia, olia, balia
     #[arg(long, visible_alias = "cc", value_name = "NAME", default_value_t = Algorithm::Cubic)]
     pub(crate) congestion: Algorithm,
+    /// Size of datagrams, in bytes of UDP payload; by default each path finds out what it carries, up to 1452
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..))]
+    datagram_size: Option<u16>,
+    /// Do not mark packets as ECN-capable
+    #[arg(long)]
+    no_ecn: bool,
     /// Keep each path warm with a PING after so much silence of the path
     #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
     path_keep_alive: Option<Duration>,
@@ -33,7 +40,15 @@ pub(crate) struct TransportArguments {
 impl TransportArguments {
     /// The transport configuration that they ask for.
     pub(crate) fn config(&self) -> TransportConfig {
-        TransportConfig { path_keep_alive: self.path_keep_alive, ..config(self.scheduler, self.congestion) }
+        let mut config = config(self.scheduler, self.congestion);
+        if let Some(size) = self.datagram_size {
+            config.datagram_size = DatagramSizing::Fixed(size.into());
+        }
+        if self.no_ecn {
+            config.ecn = EcnMarking::Off;
+        }
+        config.path_keep_alive = self.path_keep_alive;
+        config
     }
 
     /// Where TLS secrets go, if anywhere.

@@ -78,7 +78,7 @@ fn transport(task: &Task) -> Arc<TransportConfig> {
         _ => Policy::Single(None),
     };
     let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
-    transport.datagram_size = usize::from(task.datagram);
+    transport.datagram_size = usize::from(task.datagram).into();
     Arc::new(transport)
 }
 

@@ -49,7 +49,7 @@ impl Pair {
     pub fn new(material: &Material, datagram: u16, paths: Paths) -> Result<Self> {
         let policy = if paths == Paths::Two { Policy::Hvc } else { Policy::Single(None) };
         let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
-        transport.datagram_size = usize::from(datagram);
+        transport.datagram_size = usize::from(datagram).into();
         let transport = Arc::new(transport);
         let identity = Identity::Pem { chain: material.certificate_pem()?, key: material.key_pem()? };
         let server = ServerTls::builder(identity).alpn([ALPN]).build()?;

@@ -53,6 +53,8 @@ pub struct Wire {
     pub server: SocketAddr,
     /// What joins them.
     pub channel: Medium,
+    /// The largest UDP payload that it carries, in bytes; larger ones are lost without a word.
+    pub largest: usize,
     /// What it does to ECN-capable packets.
     pub marks: Marks,
     /// ECN-capable packets that were handed in.
@@ -72,6 +74,7 @@ impl Wire {
             outside: local,
             server: remote,
             channel,
+            largest: usize::MAX,
             marks: Marks::default(),
             marked: 0,
             up: Traffic::default(),
@@ -106,6 +109,9 @@ impl Wire {
         let traffic = self.traffic(direction);
         traffic.sent += size as u64;
         traffic.dscp = packet.dscp;
+        if size > self.largest {
+            return;
+        }
         if packet.ecn != Ecn::NotEct {
             self.marked += 1;
             match self.marks {

@@ -8,9 +8,10 @@ use crate::crypto::one_rtt::AeadLimits;
 use crate::handshake::negotiation::Versions;
 use crate::path::amplification::Amplification;
 use crate::path::dscp::Dscp;
+use crate::path::mtu::DatagramSizing;
 use crate::path::path::Path;
 use crate::path::rotation::Rotation;
-use crate::path::route::{FourTuple, MINIMUM_DATAGRAM, Route};
+use crate::path::route::{FourTuple, Route};
 use crate::path::spin::{Spin, SpinBit};
 use crate::recovery::ecn::{EcnMarking, EcnValidation};
 use crate::space::received::AckPolicy;
@@ -95,8 +96,8 @@ pub struct TransportConfig {
     pub max_datagram_frame: u64,
     /// Bytes of datagrams that wait for sending, and for the application, at most.
     pub datagram_queue: usize,
-    /// The size of datagrams sent, in bytes of UDP payload, at least 1200. The network must carry it on all paths.
-    pub datagram_size: usize,
+    /// The size of datagrams sent.
+    pub datagram_size: DatagramSizing,
     /// The largest UDP payload accepted, in bytes.
     pub max_udp_payload: u64,
     /// When packets are acknowledged.
@@ -143,7 +144,7 @@ impl TransportConfig {
             streams: StreamLimits::default(),
             max_datagram_frame: 65_535,
             datagram_queue: 1 << 20,
-            datagram_size: MINIMUM_DATAGRAM,
+            datagram_size: DatagramSizing::default(),
             max_udp_payload: 65_527,
             acknowledge: AckPolicy::default(),
             ecn: EcnMarking::default(),
@@ -173,9 +174,8 @@ impl TransportConfig {
 
     /// A new route over `tuple`, as the configuration has routes (RFC 9000 §9.4: nothing of another one holds).
     pub(crate) fn route(&self, tuple: FourTuple, amplification: Amplification, now: Instant) -> Route {
-        let size = self.datagram_size;
-        let controller = self.congestion_for(tuple.local).build(size);
-        let mut route = Route::new(tuple, controller, amplification, size, now);
+        let controller = self.congestion_for(tuple.local).build(self.datagram_size.first());
+        let mut route = Route::new(tuple, controller, amplification, self.datagram_size, now);
         route.ecn = EcnValidation::new(self.ecn);
         route
     }

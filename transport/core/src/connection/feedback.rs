@@ -69,6 +69,7 @@ impl Connection {
         if answered {
             self.events.push_back(Event::Path(PathEvent::Answering(of)));
         }
+        self.settle_sizes(of, &acknowledged, now);
         for packet in &acknowledged.packets {
             self.settle(of, packet, Fate::Acknowledged, now);
             if let Some(keys) = self.keys.as_mut() {
@@ -86,6 +87,18 @@ impl Connection {
             self.streams.set_rtt(rtt);
         }
         Ok(())
+    }
+
+    /// Datagrams are larger from now on if a probe of their size arrived.
+    fn settle_sizes(&mut self, of: PathId, acknowledged: &Acknowledged, now: Instant) {
+        let Some(path) = self.paths.get_mut(of) else { return };
+        let mut grew = false;
+        for packet in &acknowledged.packets {
+            grew |= path.route.mtu.on_acknowledged(packet);
+        }
+        if grew {
+            path.route.follow_mtu(now);
+        }
     }
 
     /// The acknowledgement delay that the peer reports, at most what it promised (RFC 9002 §5.3).
@@ -110,9 +123,13 @@ impl Connection {
         let delay = self.peer_max_ack_delay();
         self.introduce_siblings(of);
         let Some(path) = self.paths.get_mut(of) else { return };
-        let lost = path.sent.detect_lost(now, path.thresholds());
+        let mut lost = path.sent.detect_lost(now, path.thresholds());
+        path.route.mtu.take_lost_probe(&mut lost.packets);
         if lost.packets.is_empty() {
             return;
+        }
+        if path.route.mtu.on_lost(&lost.packets, now) {
+            path.route.follow_mtu(now);
         }
         let period = path.rtts.for_timers().persistent_congestion_duration(delay);
         let persistence = path.persistent.on_lost(&lost, period);

@@ -24,6 +24,16 @@ pub enum Elicits {
     Acknowledgement,
 }
 
+/// What a datagram is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Purpose {
+    /// Its frames.
+    #[default]
+    Content,
+    /// Its size. Its loss is likely and no reason for a probe timeout (RFC 9000 §14.4).
+    SizeProbe,
+}
+
 /// What identifies the next packet of a path.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketStart {
@@ -69,6 +79,8 @@ pub struct Lane {
     pub segment: usize,
     /// The ECN codepoint of all of them: one batch has one (RFC 9000 §13.4.2 validates per packet).
     pub ecn: Ecn,
+    /// What its datagrams are for.
+    pub purpose: Purpose,
     /// Sealed datagrams in `bytes`.
     pub segments: usize,
     /// The packet that takes frames.
@@ -78,7 +90,15 @@ pub struct Lane {
 impl Lane {
     /// An empty lane for `path` with datagrams of `segment` bytes.
     pub fn new(path: PathId, segment: usize) -> Self {
-        Self { path, bytes: Vec::new(), segment, ecn: Ecn::NotEct, segments: 0, open: None }
+        Self {
+            path,
+            bytes: Vec::new(),
+            segment,
+            ecn: Ecn::NotEct,
+            purpose: Purpose::Content,
+            segments: 0,
+            open: None,
+        }
     }
 
     /// Starts a 1-RTT packet; there must be no open one.

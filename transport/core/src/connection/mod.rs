@@ -26,6 +26,7 @@ pub mod preferred;
 mod receive;
 pub mod role;
 mod silence;
+mod sizing;
 pub mod stats;
 mod timeout;
 mod transmit;
@@ -67,6 +68,7 @@ use std::sync::Arc;
 
 pub(crate) use crate::connection::multipath::IdChanges;
 pub use crate::path::dscp::{Dscp, DscpError};
+pub use crate::path::mtu::DatagramSizing;
 pub use crate::path::rotation::Rotation;
 pub use crate::path::route::FourTuple;
 pub use crate::path::spin::SpinBit;

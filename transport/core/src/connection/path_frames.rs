@@ -79,19 +79,20 @@ impl Connection {
             let Some(id) = pass.views.get(index).map(|view| view.id) else { continue };
             let Some(path) = self.paths.get_mut(id) else { continue };
             let probes = std::mem::take(&mut path.probes_due);
-            for _ in 0..probes {
-                self.probe(pass, index);
+            for number in 0..probes {
+                self.probe(pass, index, number);
             }
         }
     }
 
-    /// One probe: PING, and on the only path whatever data waits, so that a lost tail costs one round trip only.
-    fn probe(&mut self, pass: &mut Pass, index: usize) {
+    /// One probe: PING, and on the only path whatever data waits, so that a lost tail costs one round trip only. Only the
+    /// first is filled: if the path swallows large datagrams, the second gets an answer (RFC 8899 §4.3).
+    fn probe(&mut self, pass: &mut Pass, index: usize, number: u8) {
         if self.prepare(pass, index, 1) == 0 {
             return;
         }
         self.put(pass, index, &Frame::Ping, None);
-        if pass.views.len() == 1 {
+        if pass.views.len() == 1 && number == 0 {
             self.fill_probe(pass, index);
         }
         self.seal(pass, index);

@@ -1,7 +1,7 @@
 //! From frames to datagrams: preparing packets, the one place that writes frames, and sealing.
 
 use crate::congestion::Sending;
-use crate::connection::lane::{Elicits, Lane, OpenPacket, PacketStart, TAG};
+use crate::connection::lane::{Elicits, Lane, OpenPacket, PacketStart, Purpose, TAG};
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::connection::{Connection, Transmit};
@@ -44,6 +44,7 @@ impl Connection {
         self.rotate_due(now);
         self.send_path_frames(now);
         self.offer_late_data(now);
+        self.probe_datagram_sizes(now);
         let mut pass = Pass::new(self.views(now), now);
         self.send_probes(&mut pass);
         self.run_agenda(&mut pass);
@@ -142,6 +143,7 @@ impl Connection {
         path.counters.datagrams_sent += 1;
         path.route.amplification.on_sent(size);
         let class = match open.elicits {
+            Elicits::Acknowledgement if lane.purpose == Purpose::SizeProbe => PacketClass::InFlight,
             Elicits::Acknowledgement => PacketClass::AckEliciting,
             Elicits::Nothing if open.padded => PacketClass::InFlight,
             Elicits::Nothing => PacketClass::AckOnly,
@@ -231,6 +233,7 @@ impl Connection {
 pub(super) fn record(path: &mut Path, mut packet: SentPacket) {
     let (now, bytes) = (packet.sent_at, packet.bytes);
     path.route.ecn.on_sent(packet.ecn);
+    path.route.mtu.on_sent(bytes);
     if packet.class.in_flight() {
         packet.delivery = path.route.rate.on_sent(now, path.sent.in_flight());
         path.route.pacer.on_sent(bytes, now);

@@ -6,6 +6,7 @@ pub mod dscp;
 pub mod lifecycle;
 pub mod limits;
 pub mod local_ids;
+pub mod mtu;
 #[expect(clippy::module_inception, reason = "a path's state is named after what it is")]
 pub mod path;
 pub mod paths;

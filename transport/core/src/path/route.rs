@@ -3,6 +3,7 @@
 use crate::Bandwidth;
 use crate::congestion::{Algorithm, Controller};
 use crate::path::amplification::Amplification;
+use crate::path::mtu::{DatagramSizing, Discovery};
 use crate::path::validation::Validation;
 use crate::recovery::backlog::Backlog;
 use crate::recovery::ecn::EcnValidation;
@@ -61,6 +62,8 @@ pub struct Route {
     pub reordering: Reordering,
     /// The largest datagram to send, in bytes of UDP payload.
     pub datagram_size: usize,
+    /// How that size is found.
+    pub mtu: Discovery,
     /// The number of the first packet that was sent with these measurements: those before it say nothing about the
     /// route (RFC 9000 §9.4).
     pub since: u64,
@@ -77,14 +80,15 @@ struct RateGuard {
 }
 
 impl Route {
-    /// A new route over `tuple` under `controller`, with datagrams of `datagram_size` bytes.
+    /// A new route over `tuple` under `controller`, with datagrams as `sizing` says.
     pub fn new(
         tuple: FourTuple,
         controller: Box<dyn Controller>,
         amplification: Amplification,
-        datagram_size: usize,
+        sizing: DatagramSizing,
         now: Instant,
     ) -> Self {
+        let datagram_size = sizing.first();
         Self {
             tuple,
             controller,
@@ -96,6 +100,7 @@ impl Route {
             ecn: EcnValidation::default(),
             reordering: Reordering::default(),
             datagram_size,
+            mtu: Discovery::new(sizing),
             since: 0,
             guard: None,
         }
@@ -136,8 +141,16 @@ impl Route {
 
     /// Sends no datagrams larger than the peer accepts, in bytes.
     pub fn limit_datagram_size(&mut self, limit: usize) {
-        self.datagram_size = self.datagram_size.min(limit.max(MINIMUM_DATAGRAM));
+        self.mtu.limit(limit);
+        self.datagram_size = self.mtu.size();
         self.controller.set_datagram_size(self.datagram_size);
+    }
+
+    /// Sends datagrams of the size that the search has come to: window and pacer count in it (RFC 9002 §7.2).
+    pub fn follow_mtu(&mut self, now: Instant) {
+        self.datagram_size = self.mtu.size();
+        self.controller.set_datagram_size(self.datagram_size);
+        self.pacer.set_datagram_size(self.datagram_size, now);
     }
 
     /// Bytes that the congestion window, the pacer and the anti-amplification limit let go at `now`.

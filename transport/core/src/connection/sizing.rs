@@ -1,0 +1,51 @@
+//! Probes of the datagram size: one datagram at a time, larger than the others (RFC 8899, RFC 9000 §14.3).
+
+use crate::PathId;
+use crate::connection::Connection;
+use crate::connection::lane::{Lane, Purpose};
+use crate::path::path::Liveness;
+use crate::time::Instant;
+use crate::wire::frame::Frame;
+
+impl Connection {
+    /// Sends the probe of every path that wants one and has room for it.
+    pub(super) fn probe_datagram_sizes(&mut self, now: Instant) {
+        // RFC 9000 §14.3: nothing large before the handshake is confirmed.
+        if !self.is_confirmed() {
+            return;
+        }
+        for id in self.paths.ids() {
+            if let Some(size) = self.wanted_size(id, now) {
+                self.send_size_probe(id, size, now);
+            }
+        }
+    }
+
+    fn wanted_size(&mut self, id: PathId, now: Instant) -> Option<usize> {
+        self.paths.remote_ids.current(id)?;
+        let path = self.paths.get_mut(id)?;
+        if path.liveness != Liveness::Answering || !path.route.validation.is_validated() {
+            return None;
+        }
+        // One probe at a time adds little to what the window permits, and could wait for ever for room that datagrams
+        // of the present size fill up (RFC 8899 §3: probes are limited in number instead).
+        path.route.mtu.wanted(now).filter(|size| *size <= path.route.amplification.allowance())
+    }
+
+    fn send_size_probe(&mut self, id: PathId, size: usize, now: Instant) {
+        let Some(start) = self.next_packet(id) else { return };
+        let mut lane = Lane::new(id, size);
+        lane.purpose = Purpose::SizeProbe;
+        lane.start(&start);
+        let bytes = lane.put(&Frame::Ping, None);
+        self.counters.count_sent(id, Frame::Ping.kind(), bytes);
+        lane.pad_to(size);
+        if self.seal_lane(&mut lane, now).is_none() {
+            return;
+        }
+        if let Some(path) = self.paths.get_mut(id) {
+            path.route.mtu.on_probe_sent(start.number, size);
+        }
+        self.dispatch_lane(lane);
+    }
+}

@@ -1,0 +1,323 @@
+//! The datagram size of a route: fixed, or found by probing (DPLPMTUD: RFC 8899, RFC 9000 §14.3).
+//!
+//! A route starts at 1200 bytes, which every path must carry. Once it has sent a few full datagrams, the largest size
+//! worth having is tried, then the middle of what is left, each up to three times. A probe is a datagram of PING and
+//! PADDING; its loss says nothing about congestion (RFC 9000 §14.4). Routers' messages about sizes are not believed.
+
+use crate::path::route::MINIMUM_DATAGRAM;
+use crate::space::packet::SentPacket;
+use crate::time::Instant;
+use std::time::Duration;
+
+/// Full datagrams after which a larger size is worth a probe: short exchanges would not gain by it.
+const WORTHWHILE: u32 = 8;
+/// Probes of one size that may be lost before the size counts as too large (RFC 8899 §5.1.2, MAX_PROBES).
+const MOST_PROBES: u32 = 3;
+/// The search ends when no more than this is left to gain, in bytes.
+const PRECISION: usize = 16;
+/// A search that ended is repeated after this time (RFC 8899 §5.1.1, PMTU_RAISE_TIMER).
+const RAISE_AFTER: Duration = Duration::from_secs(600);
+/// After this many loss events in a row in which large datagrams vanished while small ones arrived, the path has changed.
+const BLACK_HOLE: u32 = 2;
+/// The largest UDP payload over IPv6 and Ethernet: 1500 bytes without the headers of IPv6 and UDP.
+const ETHERNET: usize = 1452;
+
+/// How large datagrams are, in bytes of UDP payload.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DatagramSizing {
+    /// All of this size, at least 1200. The network must carry it on all paths.
+    Fixed(usize),
+    /// Each route finds out what it carries, from 1200 up to `most`.
+    Discover {
+        /// The largest size that is tried.
+        most: usize,
+    },
+}
+
+impl Default for DatagramSizing {
+    /// Up to 1452, what Ethernet carries over IPv6.
+    fn default() -> Self {
+        Self::Discover { most: ETHERNET }
+    }
+}
+
+impl From<usize> for DatagramSizing {
+    /// A fixed size.
+    fn from(size: usize) -> Self {
+        Self::Fixed(size)
+    }
+}
+
+impl DatagramSizing {
+    /// The size before anything is known of a route.
+    pub fn first(self) -> usize {
+        match self {
+            Self::Fixed(size) => size.max(MINIMUM_DATAGRAM),
+            Self::Discover { .. } => MINIMUM_DATAGRAM,
+        }
+    }
+}
+
+/// A probe under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Probe {
+    number: u64,
+    size: usize,
+}
+
+/// The search for the datagram size of one route.
+#[derive(Clone, Copy, Debug)]
+pub struct Discovery {
+    /// Whether there is nothing to find.
+    fixed: bool,
+    /// What the route is known to carry.
+    size: usize,
+    /// The largest size to try.
+    most: usize,
+    /// The smallest size that is taken to be too large.
+    too_large: usize,
+    probe: Option<Probe>,
+    /// Probes of the present size that were lost.
+    lost_probes: u32,
+    /// Full datagrams sent, until there are enough.
+    full: u32,
+    /// When a search that ended is repeated.
+    repeat_at: Option<Instant>,
+    /// The number of the last large packet that arrived.
+    large_arrived: Option<u64>,
+    /// Loss events since then in which large packets vanished.
+    vanished: u32,
+}
+
+impl Discovery {
+    /// A route of which nothing is known.
+    pub fn new(sizing: DatagramSizing) -> Self {
+        let size = sizing.first();
+        let most = match sizing {
+            DatagramSizing::Fixed(_) => size,
+            DatagramSizing::Discover { most } => most.max(MINIMUM_DATAGRAM),
+        };
+        Self {
+            fixed: matches!(sizing, DatagramSizing::Fixed(_)),
+            size,
+            most,
+            too_large: most.saturating_add(1),
+            probe: None,
+            lost_probes: 0,
+            full: 0,
+            repeat_at: None,
+            large_arrived: None,
+            vanished: 0,
+        }
+    }
+
+    /// The size of datagrams to send.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The peer accepts no larger ones than `limit` (RFC 9000 §18.2, max_udp_payload_size).
+    pub fn limit(&mut self, limit: usize) {
+        self.most = self.most.min(limit.max(MINIMUM_DATAGRAM));
+        self.size = self.size.min(self.most);
+        self.too_large = self.too_large.min(self.most + 1);
+    }
+
+    /// The size of the probe to send at `now`, if one is due.
+    pub fn wanted(&mut self, now: Instant) -> Option<usize> {
+        if self.probe.is_some() || self.full < WORTHWHILE {
+            return None;
+        }
+        if self.repeat_at.is_some_and(|at| at <= now) {
+            self.repeat_at = None;
+            self.too_large = self.most + 1;
+        }
+        let next = self.next_size();
+        if next.is_none() && self.repeat_at.is_none() && self.size < self.most {
+            self.repeat_at = Some(now + RAISE_AFTER);
+        }
+        next
+    }
+
+    /// Packet `number` is the probe that was wanted, of `size` bytes.
+    pub fn on_probe_sent(&mut self, number: u64, size: usize) {
+        self.probe = Some(Probe { number, size });
+    }
+
+    /// A packet that is no probe was sent.
+    pub fn on_sent(&mut self, bytes: usize) {
+        if self.full < WORTHWHILE && bytes >= self.size {
+            self.full += 1;
+        }
+    }
+
+    /// A packet arrived; true if datagrams have another size from now on.
+    pub fn on_acknowledged(&mut self, packet: &SentPacket) -> bool {
+        if let Some(probe) = self.probe.filter(|probe| probe.number == packet.number) {
+            self.probe = None;
+            self.lost_probes = 0;
+            let grows = probe.size > self.size && probe.size <= self.most;
+            if grows {
+                self.size = probe.size;
+            }
+            self.large_arrived = self.large_arrived.max(Some(packet.number));
+            self.vanished = 0;
+            return grows;
+        }
+        if packet.bytes > MINIMUM_DATAGRAM {
+            self.large_arrived = self.large_arrived.max(Some(packet.number));
+            self.vanished = 0;
+        }
+        false
+    }
+
+    /// Takes the probe out of `lost`, newly declared lost: it is no sign of congestion (RFC 9000 §14.4).
+    pub fn take_lost_probe(&mut self, lost: &mut Vec<SentPacket>) {
+        let Some(probe) = self.probe else { return };
+        let Some(index) = lost.iter().position(|packet| packet.number == probe.number) else { return };
+        lost.remove(index);
+        self.probe = None;
+        self.lost_probes += 1;
+        if self.lost_probes >= MOST_PROBES {
+            self.lost_probes = 0;
+            self.too_large = self.too_large.min(probe.size);
+        }
+    }
+
+    /// Packets were lost at `now`; true if datagrams have another size from now on, because large ones vanish while small
+    /// ones arrive (RFC 8899 §4.3, black hole detection).
+    pub fn on_lost(&mut self, lost: &[SentPacket], now: Instant) -> bool {
+        if self.fixed {
+            return false;
+        }
+        // What is older than a large packet that arrived was lost for another reason.
+        let vanished = |packet: &&SentPacket| {
+            packet.bytes > MINIMUM_DATAGRAM
+                && self.large_arrived.is_none_or(|arrived| packet.number > arrived)
+        };
+        let Some(smallest) = lost.iter().filter(vanished).map(|packet| packet.bytes).min() else {
+            return false;
+        };
+        self.vanished += 1;
+        if self.vanished < BLACK_HOLE || self.size == MINIMUM_DATAGRAM {
+            return false;
+        }
+        self.vanished = 0;
+        self.size = MINIMUM_DATAGRAM;
+        self.too_large = self.too_large.min(smallest);
+        self.lost_probes = 0;
+        self.probe = None;
+        self.repeat_at = Some(now + RAISE_AFTER);
+        true
+    }
+
+    /// The largest size first, for it is the most likely; then the middle of what is left.
+    fn next_size(&self) -> Option<usize> {
+        if self.size >= self.most {
+            None
+        } else if self.too_large > self.most {
+            Some(self.most)
+        } else {
+            let gained = self.too_large - self.size > PRECISION;
+            gained.then(|| self.size.midpoint(self.too_large))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::packet::PacketClass;
+
+    const NOW: Instant = Instant::from_nanos(1_000_000_000);
+
+    fn packet(number: u64, bytes: usize) -> SentPacket {
+        SentPacket::new(number, NOW, bytes, PacketClass::InFlight)
+    }
+
+    fn busy(sizing: DatagramSizing) -> Discovery {
+        let mut discovery = Discovery::new(sizing);
+        (0..WORTHWHILE).for_each(|_| discovery.on_sent(discovery.size()));
+        discovery
+    }
+
+    /// Searches on a path that carries `mtu`; the numbers of probes sent and where the search ends.
+    fn search(discovery: &mut Discovery, mtu: usize, now: Instant) -> u64 {
+        let mut number = 1000;
+        while let Some(size) = discovery.wanted(now) {
+            number += 1;
+            assert!(number < 1100, "the search does not end");
+            discovery.on_probe_sent(number, size);
+            assert_eq!(discovery.wanted(now), None, "one probe at a time");
+            if size <= mtu {
+                assert!(discovery.on_acknowledged(&packet(number, size)));
+            } else {
+                let mut lost = vec![packet(number, size), packet(number + 500, 1200)];
+                discovery.take_lost_probe(&mut lost);
+                assert_eq!(lost.len(), 1, "a lost probe is no sign of congestion");
+            }
+        }
+        number - 1000
+    }
+
+    #[test]
+    fn an_ordinary_path_takes_one_probe() {
+        let mut discovery = busy(DatagramSizing::default());
+        assert_eq!(search(&mut discovery, 1500, NOW), 1);
+        assert_eq!(discovery.size(), 1452);
+    }
+
+    #[test]
+    fn a_narrow_path_is_found_to_within_the_precision_and_tried_again_later() {
+        // RFC 8899 §5.1.1, §5.3.2.
+        for mtu in [1200, 1250, 1372, 1451, 4000] {
+            let mut discovery = busy(DatagramSizing::Discover { most: 8952 });
+            let probes = search(&mut discovery, mtu, NOW);
+            assert!(discovery.size() <= mtu && discovery.size() + PRECISION >= mtu, "{}", discovery.size());
+            assert!(probes < 40, "{probes} probes");
+            assert_eq!(discovery.wanted(NOW + RAISE_AFTER / 2), None);
+            assert_eq!(discovery.wanted(NOW + RAISE_AFTER), Some(8952));
+        }
+    }
+
+    #[test]
+    fn nothing_is_probed_for_a_short_exchange_a_fixed_size_or_beyond_what_the_peer_takes() {
+        assert_eq!(Discovery::new(DatagramSizing::default()).wanted(NOW), None);
+        assert_eq!(busy(DatagramSizing::Fixed(1452)).wanted(NOW), None);
+        let mut limited = busy(DatagramSizing::default());
+        limited.limit(1300);
+        assert_eq!(limited.wanted(NOW), Some(1300));
+        let mut fixed = Discovery::new(DatagramSizing::Fixed(1452));
+        fixed.limit(100);
+        assert_eq!(fixed.size(), MINIMUM_DATAGRAM, "RFC 9000 §18.2: no limit is below 1200");
+    }
+
+    #[test]
+    fn a_path_that_swallows_large_packets_is_used_with_small_ones() {
+        // attacks.md D16; RFC 8899 §4.3.
+        let mut discovery = busy(DatagramSizing::default());
+        search(&mut discovery, 1500, NOW);
+        // The usual losses are older than what arrived.
+        for number in 2000..2100 {
+            assert!(!discovery.on_acknowledged(&packet(number + 10, 1452)));
+            assert!(!discovery.on_lost(&[packet(number, 1452)], NOW));
+        }
+        assert!(!discovery.on_lost(&[packet(3000, 1452), packet(3001, 1452)], NOW));
+        assert!(!discovery.on_acknowledged(&packet(3002, 60)), "a small packet proves nothing");
+        assert!(discovery.on_lost(&[packet(3003, 1452)], NOW));
+        assert_eq!(discovery.size(), MINIMUM_DATAGRAM);
+        assert!(!discovery.on_lost(&[packet(3004, 1452)], NOW), "it gets no smaller");
+        search(&mut discovery, 1400, NOW);
+        assert!((1384..=1400).contains(&discovery.size()), "{}", discovery.size());
+    }
+
+    #[test]
+    fn losses_of_small_packets_never_shrink_anything() {
+        let mut discovery = busy(DatagramSizing::default());
+        search(&mut discovery, 1500, NOW);
+        for number in 2000..2100 {
+            assert!(!discovery.on_lost(&[packet(number, 1200)], NOW));
+        }
+        assert_eq!(discovery.size(), 1452);
+    }
+}
