@@ -99,6 +99,8 @@ pub enum Receipt {
     PathsBlocked(PathId),
     /// PATH_CIDS_BLOCKED for this path.
     PathCidsBlocked(PathId),
+    /// ACK_FREQUENCY with this sequence number.
+    AckFrequency(u64),
     /// HANDSHAKE_DONE.
     HandshakeDone,
     /// NEW_TOKEN number `0`, counted from the start of the connection.

@@ -189,6 +189,7 @@ impl Connection {
             datagrams: Datagrams::new(config.max_datagram_frame, config.datagram_queue),
             seat: Seat { policy: (config.scheduler)(), wake: None, stalls: 0 },
             control: crate::connection::control::ControlQueue::default(),
+            ack_frequencies: crate::connection::ack_frequency::AckFrequencies::new(config.acknowledge),
             handshake_done: HandshakeDone::Quiet,
             closing: None,
             activity: Activity { last: birth.now, sent_since: false },

@@ -2,6 +2,7 @@
 
 use crate::PathId;
 use crate::congestion::Algorithm;
+use crate::connection::ack_frequency::{AckRequests, MIN_ACK_DELAY};
 use crate::connection::migration::Migration;
 use crate::connection::preferred::{Preference, PreferredAddresses};
 use crate::crypto::one_rtt::AeadLimits;
@@ -100,8 +101,10 @@ pub struct TransportConfig {
     pub datagram_size: DatagramSizing,
     /// The largest UDP payload accepted, in bytes.
     pub max_udp_payload: u64,
-    /// When packets are acknowledged.
+    /// When packets are acknowledged, unless the peer asks for something else.
     pub acknowledge: AckPolicy,
+    /// Whether the ends tell each other how often they want acknowledgements.
+    pub ack_requests: AckRequests,
     /// Whether packets are marked as ECN-capable (RFC 9000 §13.4).
     pub ecn: EcnMarking,
     /// How long a path may be validated before the attempt fails.
@@ -147,6 +150,7 @@ impl TransportConfig {
             datagram_size: DatagramSizing::default(),
             max_udp_payload: 65_527,
             acknowledge: AckPolicy::default(),
+            ack_requests: AckRequests::default(),
             ecn: EcnMarking::default(),
             validation_timeout: Duration::from_secs(3),
             channels: Vec::new(),
@@ -207,6 +211,10 @@ impl TransportConfig {
             initial_max_streams_uni: self.streams.max_streams_uni,
             max_ack_delay: self.acknowledge.max_delay,
             disable_active_migration: self.migration == Migration::Refused,
+            // Draft-ietf-quic-ack-frequency-14 §3: not above max_ack_delay.
+            min_ack_delay: (self.ack_requests == AckRequests::Exchanged
+                && self.acknowledge.max_delay >= MIN_ACK_DELAY)
+                .then_some(MIN_ACK_DELAY),
             active_connection_id_limit: 4,
             max_datagram_frame_size: self.max_datagram_frame,
             initial_max_path_id: match self.multipath {

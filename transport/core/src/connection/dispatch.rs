@@ -29,6 +29,8 @@ impl Connection {
     fn dispatch(&mut self, origin: &Origin, frame: Frame, now: Instant) -> Result<(), TransportError> {
         match frame {
             Frame::Padding(_) | Frame::Ping => Ok(()),
+            Frame::AckFrequency(request) => self.on_ack_frequency(&request),
+            Frame::ImmediateAck => self.on_immediate_ack(),
             Frame::Ack(ack) => self.on_ack_frame(origin, &ack, now),
             Frame::Crypto(crypto) => self.on_crypto(origin.level, crypto),
             Frame::NewToken(token) => self.on_new_token(token),

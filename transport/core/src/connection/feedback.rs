@@ -81,6 +81,7 @@ impl Connection {
             self.on_receipt_acknowledged(receipt);
         }
         self.detect_lost(of, now);
+        self.review_ack_frequency(now);
         self.trace_metrics(of, now);
         // Windows are tuned to the slowest path: data may cross any (RFC 9000 §4.2).
         if let Some(rtt) = self.paths.open().map(|path| path.rtt().smoothed()).max() {
@@ -175,7 +176,7 @@ impl Connection {
                 }
             }
             Receipt::Datagram(number) => self.datagrams.on_acknowledged(*number),
-            Receipt::HandshakeDone | Receipt::NewToken(_) => {}
+            Receipt::HandshakeDone | Receipt::NewToken(_) | Receipt::AckFrequency(_) => {}
             receipt => {
                 if !self.paths.on_acknowledged(receipt) {
                     self.streams.on_acknowledged(receipt);
@@ -195,6 +196,7 @@ impl Connection {
             Receipt::NewToken(number) => self.tokens.on_lost(*number),
             Receipt::Datagram(number) => self.datagrams.on_lost(*number),
             Receipt::HandshakeDone => self.handshake_done = HandshakeDone::Wanted,
+            Receipt::AckFrequency(sequence) => self.ack_frequencies.on_lost(*sequence),
             receipt => {
                 if !self.paths.on_lost(receipt) {
                     self.streams.on_lost(receipt, on);

@@ -1,5 +1,6 @@
 //! A connection: the only place that composes the components, each phase in a file of its own.
 
+mod ack_frequency;
 mod acknowledge;
 mod agenda;
 mod birth;
@@ -33,6 +34,7 @@ mod transmit;
 mod versions;
 mod views;
 
+pub use ack_frequency::AckRequests;
 pub use birth::{Birth, ClientAddress, InitialIds, Opening};
 pub use commands::{OpenPathError, PathCommandError};
 pub use config::{ChannelHint, Multipath, SchedulerFactory, TransportConfig};
@@ -165,6 +167,7 @@ pub struct Connection {
     datagrams: Datagrams,
     seat: Seat,
     control: ControlQueue,
+    ack_frequencies: ack_frequency::AckFrequencies,
     handshake_done: crate::connection::establish::HandshakeDone,
     closing: Option<Closing>,
     activity: Activity,

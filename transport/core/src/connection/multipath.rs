@@ -73,7 +73,7 @@ impl Connection {
     fn new_path(&mut self, id: PathId, tuple: FourTuple, amplification: Amplification, now: Instant) -> Path {
         let mut route = self.new_route(tuple, amplification, now);
         route.validation.start_within(now, &mut self.rng, INITIAL_RTT, self.config.validation_timeout);
-        let mut path = Path::new(id, route, self.config.acknowledge);
+        let mut path = Path::new(id, route, self.ack_frequencies.policy());
         path.set_hints(self.config.hints_for(tuple.local));
         self.config.configure(&mut path, &mut self.rng, now);
         path
@@ -266,6 +266,7 @@ impl Connection {
             .or_else(|| paths.remote_ids.next_frame())
             .or_else(|| paths.limits.next_frame())
             .or_else(|| paths.status.next_frame())
+            .or_else(|| self.ack_frequencies.next_frame())
             .or_else(|| self.streams.next_control(now))
     }
 

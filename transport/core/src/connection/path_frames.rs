@@ -91,7 +91,9 @@ impl Connection {
         if self.prepare(pass, index, 1) == 0 {
             return;
         }
-        self.put(pass, index, &Frame::Ping, None);
+        // An answer to a probe is wanted at once, whatever was asked for (draft-ietf-quic-ack-frequency-14 §5).
+        let frame = if self.may_request_acks() { Frame::ImmediateAck } else { Frame::Ping };
+        self.put(pass, index, &frame, None);
         if pass.views.len() == 1 && number == 0 {
             self.fill_probe(pass, index);
         }

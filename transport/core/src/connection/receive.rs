@@ -295,7 +295,7 @@ impl Connection {
         }
         let newest = received.largest().is_none_or(|largest| origin.number > largest);
         self.hear(origin, now);
-        let (mut eliciting, mut probing) = (false, true);
+        let (mut eliciting, mut probing, mut urgent) = (false, true, false);
         for frame in FrameReader::new(payload) {
             let frame = frame?;
             if !frame.permitted_in(origin.level) {
@@ -305,6 +305,7 @@ impl Connection {
             }
             eliciting |= frame.is_ack_eliciting();
             probing &= frame.is_probing();
+            urgent |= frame == Frame::ImmediateAck;
             self.on_frame(origin, frame, now)?;
             if !self.lifecycle.is_open() {
                 return Ok(());
@@ -319,6 +320,9 @@ impl Connection {
             if !probing {
                 self.follow(origin, now);
             }
+        }
+        if urgent {
+            self.acknowledge_at_once(origin, now);
         }
         if eliciting && origin.level == Level::Initial {
             self.answer_again(now);

@@ -36,17 +36,20 @@ pub struct AckPolicy {
     pub threshold: u64,
     /// The longest that an acknowledgement waits: max_ack_delay (RFC 9000 §18.2).
     pub max_delay: Duration,
+    /// A packet out of order is acknowledged at once if the gap is so many numbers old; 1 is every gap, 0 is none
+    /// (draft-ietf-quic-ack-frequency-14 §6.2).
+    pub reordering: u64,
 }
 
 impl AckPolicy {
     /// Every ack-eliciting packet at once: Initial and Handshake packets (RFC 9000 §13.2.1).
-    pub const IMMEDIATE: Self = Self { threshold: 1, max_delay: Duration::ZERO };
+    pub const IMMEDIATE: Self = Self { threshold: 1, max_delay: Duration::ZERO, reordering: 1 };
 }
 
 impl Default for AckPolicy {
     /// Every second ack-eliciting packet, after 25 ms at most (RFC 9000 §13.2.2, §18.2).
     fn default() -> Self {
-        Self { threshold: 2, max_delay: Duration::from_millis(25) }
+        Self { threshold: 2, max_delay: Duration::from_millis(25), reordering: 1 }
     }
 }
 
@@ -70,6 +73,8 @@ pub struct Received {
     /// Numbers below count as processed.
     floor: u64,
     largest_at: Instant,
+    /// The largest number that an acknowledgement reported.
+    largest_reported: Option<u64>,
     owed: Owed,
     unreported: u64,
     ecn: EcnCounter,
@@ -121,7 +126,7 @@ impl Received {
         self.unreported = self.unreported.saturating_add(1);
         if elicits == AckEliciting::Yes {
             // RFC 9000 §13.2.1: reordered packets, gaps and congestion marks are reported at once.
-            let urgent = number != expected || ecn == Ecn::Ce;
+            let urgent = ecn == Ecn::Ce || self.is_out_of_order(number, expected);
             self.owe(if urgent { Duration::ZERO } else { self.policy.max_delay }, now);
         }
         Ok(())
@@ -150,6 +155,13 @@ impl Received {
         self.unreported
     }
 
+    /// The peer wants an acknowledgement of the packet that was just taken in, at `now`.
+    pub fn acknowledge_at_once(&mut self, now: Instant) {
+        if let Owed::Packets { at, .. } = &mut self.owed {
+            *at = (*at).min(now);
+        }
+    }
+
     /// Builds an acknowledgement of at most `room` bytes, and considers it sent.
     ///
     /// `form` is the path that a PATH_ACK names (RFC 10069 §4.1), or `None` for an ACK frame. `None` if there is nothing
@@ -167,6 +179,7 @@ impl Received {
         let ack = Ack::from_ranges(form, &self.report, delay, self.ecn.report(), room)?;
         self.owed = Owed::Nothing;
         self.unreported = 0;
+        self.largest_reported = self.largest_reported.max(self.report.largest());
         Some(Frame::Ack(ack))
     }
 
@@ -175,6 +188,35 @@ impl Received {
         // The largest stays, so that a later frame still has something to say.
         let keep = self.report.largest().map_or(largest, |newest| newest.min(largest.saturating_add(1)));
         self.report.remove_below(keep);
+    }
+
+    /// Packet `number` came where `expected` was next: does the peer want to know now (RFC 9000 §13.2.1,
+    /// draft-ietf-quic-ack-frequency-14 §6.2)?
+    fn is_out_of_order(&self, number: u64, expected: u64) -> bool {
+        match self.policy.reordering {
+            0 => false,
+            1 => number != expected,
+            threshold => {
+                // Numbers up to here were reported missing, or counted as lost by the peer.
+                let settled = self.largest_reported.and_then(|largest| largest.checked_sub(threshold));
+                let largest = self.report.largest().unwrap_or(number);
+                number < expected && settled.is_some_and(|settled| number <= settled)
+                    || self.smallest_missing(settled).is_some_and(|missing| largest - missing >= threshold)
+            }
+        }
+    }
+
+    /// The smallest number above `settled` and below the largest that has not arrived.
+    fn smallest_missing(&self, settled: Option<u64>) -> Option<u64> {
+        let largest = self.seen.largest()?;
+        let next = settled.map_or(0, |settled| settled + 1).max(self.floor);
+        // From the newest down: only a few ranges are above what was reported.
+        let lowest = self.seen.iter().rev().take_while(|range| *range.end() >= next).last();
+        let missing = match lowest {
+            Some(range) if *range.start() <= next => range.end() + 1,
+            _ => next,
+        };
+        (missing < largest).then_some(missing)
     }
 
     fn remember(&mut self, number: u64) {

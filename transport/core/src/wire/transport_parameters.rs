@@ -35,6 +35,7 @@ mod parameter {
     pub(super) const VERSION_INFORMATION: u64 = 0x11;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
+    pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
 
 /// The smallest `max_udp_payload_size` (RFC 9000 §18.2).
@@ -89,6 +90,9 @@ pub struct TransportParameters {
     pub initial_max_path_id: Option<PathId>,
     /// Which version it uses and which ones it could (RFC 9368 §3).
     pub version_information: Option<VersionInformation>,
+    /// The least delay of acknowledgements that it can keep, if it accepts ACK_FREQUENCY frames; at most
+    /// `max_ack_delay`. Whole microseconds on the wire (draft-ietf-quic-ack-frequency-14 §3).
+    pub min_ack_delay: Option<Duration>,
 }
 
 impl Default for TransportParameters {
@@ -114,6 +118,7 @@ impl Default for TransportParameters {
             max_datagram_frame_size: 0,
             initial_max_path_id: None,
             version_information: None,
+            min_ack_delay: None,
         }
     }
 }
@@ -181,6 +186,10 @@ impl TransportParameters {
         }
         if let Some(path) = self.initial_max_path_id {
             put_integer(buf, parameter::INITIAL_MAX_PATH_ID, u64::from(path.0));
+        }
+        if let Some(delay) = self.min_ack_delay {
+            let micros = delay.as_micros().min(varint::MAX.into()) as u64;
+            put_integer(buf, parameter::MIN_ACK_DELAY, micros);
         }
     }
 

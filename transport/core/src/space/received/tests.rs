@@ -48,7 +48,8 @@ fn every_second_packet_is_acknowledged_at_once_and_a_single_one_in_time() {
 
 #[test]
 fn a_later_packet_does_not_put_the_deadline_off() {
-    let mut received = Received::new(AckPolicy { threshold: 10, max_delay: Duration::from_millis(25) });
+    let mut received =
+        Received::new(AckPolicy { threshold: 10, max_delay: Duration::from_millis(25), reordering: 1 });
     arrive(&mut received, 0, 1);
     arrive(&mut received, 1, 20);
     assert_eq!(received.ack_deadline(), Some(at(26)));
@@ -86,13 +87,50 @@ fn packets_that_elicit_nothing_are_acknowledged_only_in_passing() {
 #[test]
 fn a_thinned_receiver_waits_for_its_threshold() {
     let mut received = Received::default();
-    received.set_policy(AckPolicy { threshold: 16, max_delay: Duration::from_millis(5) });
+    received.set_policy(AckPolicy { threshold: 16, max_delay: Duration::from_millis(5), reordering: 1 });
     for number in 0..15 {
         arrive(&mut received, number, 1);
         assert!(!received.ack_due(at(1)));
     }
     arrive(&mut received, 15, 1);
     assert!(received.ack_due(at(1)));
+}
+
+#[test]
+fn gaps_are_reported_when_they_are_as_old_as_the_peer_asked() {
+    // Draft-ietf-quic-ack-frequency-14 §6.2.1, table 1.
+    let policy = |reordering| AckPolicy { threshold: 100, max_delay: Duration::from_millis(25), reordering };
+    let mut received = Received::new(policy(3));
+    for (number, urgent) in
+        [(0, false), (1, false), (3, false), (4, false), (5, true), (8, false), (9, true), (10, true)]
+    {
+        arrive(&mut received, number, 1);
+        assert_eq!(received.ack_due(at(1)), urgent, "packet {number}");
+        if urgent {
+            build(&mut received, 1);
+        }
+    }
+    // Packet 2 counts as lost by now: that it came is news.
+    arrive(&mut received, 2, 1);
+    assert!(received.ack_due(at(1)));
+    let mut indifferent = Received::new(policy(0));
+    for number in [0, 9, 3, 90] {
+        arrive(&mut indifferent, number, 1);
+    }
+    assert!(!indifferent.ack_due(at(1)));
+}
+
+#[test]
+fn an_acknowledgement_at_once_is_one_however_often_it_is_asked_for() {
+    // attacks.md C12; draft-ietf-quic-ack-frequency-14 §5.
+    let mut received = Received::default();
+    received.acknowledge_at_once(at(1));
+    assert!(!received.pending(), "nothing arrived");
+    arrive(&mut received, 0, 1);
+    (0..1000).for_each(|_| received.acknowledge_at_once(at(1)));
+    assert!(received.ack_due(at(1)));
+    build(&mut received, 1);
+    assert!(!received.pending());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Frames (RFC 9000 §19, RFC 9221 §4, RFC 10069 §4): one file per family, one enum for all.
 
 pub mod ack;
+pub mod ack_frequency;
 pub mod close;
 pub mod connection_id;
 pub mod crypto;
@@ -17,6 +18,7 @@ pub mod token;
 pub mod types;
 
 pub use ack::{Ack, AckRanges, EcnCounts};
+pub use ack_frequency::AckFrequency;
 pub use close::ConnectionClose;
 pub use connection_id::NewConnectionId;
 pub use crypto::Crypto;
@@ -98,6 +100,10 @@ pub enum Frame {
     ConnectionClose(ConnectionClose),
     /// HANDSHAKE_DONE (RFC 9000 §19.20).
     HandshakeDone,
+    /// ACK_FREQUENCY (draft-ietf-quic-ack-frequency-14 §4).
+    AckFrequency(AckFrequency),
+    /// IMMEDIATE_ACK (draft-ietf-quic-ack-frequency-14 §5).
+    ImmediateAck,
     /// DATAGRAM (RFC 9221 §4).
     Datagram(Bytes),
     /// PATH_ABANDON (RFC 10069 §4.2).
@@ -160,6 +166,8 @@ impl Frame {
             Self::ConnectionClose(ConnectionClose::Transport { .. }) => types::CONNECTION_CLOSE_TRANSPORT,
             Self::ConnectionClose(ConnectionClose::Application { .. }) => types::CONNECTION_CLOSE_APPLICATION,
             Self::HandshakeDone => types::HANDSHAKE_DONE,
+            Self::AckFrequency(_) => types::ACK_FREQUENCY,
+            Self::ImmediateAck => types::IMMEDIATE_ACK,
             Self::Datagram(_) => types::DATAGRAM_WITH_LENGTH,
             Self::PathAbandon { .. } => types::PATH_ABANDON,
             Self::PathStatus { status: Status::Backup, .. } => types::PATH_STATUS_BACKUP,
@@ -202,7 +210,8 @@ impl Frame {
         }
         sink.varint(self.frame_type());
         match self {
-            Self::Padding(_) | Self::Ping | Self::HandshakeDone => {}
+            Self::Padding(_) | Self::Ping | Self::HandshakeDone | Self::ImmediateAck => {}
+            Self::AckFrequency(frequency) => frequency.write(sink),
             Self::Ack(ack) => ack.write(sink),
             Self::ResetStream(reset) => sink.varints(&[reset.id.0, reset.error, reset.final_size]),
             Self::StopSending(stop) => sink.varints(&[stop.id.0, stop.error]),
@@ -254,6 +263,8 @@ impl Frame {
             | Self::MaxPathId(_)
             | Self::PathsBlocked(_)
             | Self::PathCidsBlocked { .. } => level == Level::OneRtt,
+            // Draft-ietf-quic-ack-frequency-14 §3: not in 0-RTT packets, since min_ack_delay is not remembered.
+            Self::AckFrequency(_) | Self::ImmediateAck => level == Level::OneRtt,
             Self::NewToken(_) | Self::PathResponse(_) | Self::HandshakeDone => level == Level::OneRtt,
             Self::ResetStream(_)
             | Self::StopSending(_)

@@ -1,7 +1,9 @@
 //! Reading the frames of a packet.
 
 use super::fault::Fault;
-use super::{Ack, ConnectionClose, Crypto, Frame, NewConnectionId, ResetStream, StopSending, Stream};
+use super::{
+    Ack, AckFrequency, ConnectionClose, Crypto, Frame, NewConnectionId, ResetStream, StopSending, Stream,
+};
 use super::{connection_id, datagram, flow, path, token, types};
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::cursor::Reader;
@@ -74,6 +76,8 @@ impl FrameReader {
                 Frame::ConnectionClose(ConnectionClose::read(frame_type, reader)?)
             }
             types::HANDSHAKE_DONE => Frame::HandshakeDone,
+            types::IMMEDIATE_ACK => Frame::ImmediateAck,
+            types::ACK_FREQUENCY => Frame::AckFrequency(AckFrequency::read(reader)?),
             types::DATAGRAM | types::DATAGRAM_WITH_LENGTH => {
                 Frame::Datagram(datagram::read(frame_type, reader)?)
             }

@@ -86,6 +86,11 @@ fn every_frame() -> Vec<(u64, Frame)> {
         }),
         (0x1d, Frame::ConnectionClose(ConnectionClose::Application { code: 3, reason: data.clone() })),
         (0x1e, Frame::HandshakeDone),
+        (0x1f, Frame::ImmediateAck),
+        (0xaf, {
+            let max_delay = std::time::Duration::from_micros(5000);
+            Frame::AckFrequency(AckFrequency { sequence: 2, threshold: 9, max_delay, reordering: 3 })
+        }),
         (0x31, Frame::Datagram(data)),
         (0x3e, ack(Some(path), &[1..=3, 7..=9], None)),
         (0x3f, ack(Some(path), &[1..=3, 7..=9], ecn)),

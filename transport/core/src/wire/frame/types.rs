@@ -29,6 +29,10 @@ pub const PATH_RESPONSE: u64 = 0x1b;
 pub const CONNECTION_CLOSE_TRANSPORT: u64 = 0x1c;
 pub const CONNECTION_CLOSE_APPLICATION: u64 = 0x1d;
 pub const HANDSHAKE_DONE: u64 = 0x1e;
+/// Draft-ietf-quic-ack-frequency-14 §5.
+pub const IMMEDIATE_ACK: u64 = 0x1f;
+/// Draft-ietf-quic-ack-frequency-14 §4.
+pub const ACK_FREQUENCY: u64 = 0xaf;
 /// A DATAGRAM that ends with the packet.
 pub const DATAGRAM: u64 = 0x30;
 pub const DATAGRAM_WITH_LENGTH: u64 = 0x31;
@@ -66,6 +70,8 @@ pub fn name(frame_type: u64) -> &'static str {
         PATH_RESPONSE => "path_response",
         CONNECTION_CLOSE_TRANSPORT | CONNECTION_CLOSE_APPLICATION => "connection_close",
         HANDSHAKE_DONE => "handshake_done",
+        IMMEDIATE_ACK => "immediate_ack",
+        ACK_FREQUENCY => "ack_frequency",
         DATAGRAM | DATAGRAM_WITH_LENGTH => "datagram",
         PATH_ACK | PATH_ACK_ECN => "path_ack",
         PATH_ABANDON => "path_abandon",

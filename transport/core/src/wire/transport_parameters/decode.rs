@@ -48,6 +48,10 @@ impl TransportParameters {
                 return Err(ErrorCode::TRANSPORT_PARAMETER_ERROR.because(reason));
             }
         }
+        // Draft-ietf-quic-ack-frequency-14 §3.
+        if parameters.min_ack_delay.is_some_and(|least| least > parameters.max_ack_delay) {
+            return Err(ErrorCode::TRANSPORT_PARAMETER_ERROR.because("min_ack_delay exceeds max_ack_delay"));
+        }
         Ok(parameters)
     }
 
@@ -109,6 +113,7 @@ impl TransportParameters {
             parameter::VERSION_INFORMATION => {
                 self.version_information = Some(VersionInformation::read(value).map_err(Fault)?);
             }
+            parameter::MIN_ACK_DELAY => self.min_ack_delay = Some(Duration::from_micros(integer(value)?)),
             parameter::INITIAL_MAX_PATH_ID => self.initial_max_path_id = Some(path_id(value)?),
             _ => {}
         }

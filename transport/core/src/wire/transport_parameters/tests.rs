@@ -7,9 +7,27 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 const INTEGERS: [u64; 13] = [0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0e, 0x20, 0x3e];
-const KNOWN: [u64; 19] = [
-    0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10,
-    0x20, 0x3e,
+const KNOWN: [u64; 20] = [
+    0x00,
+    0x01,
+    0x02,
+    0x03,
+    0x04,
+    0x05,
+    0x06,
+    0x07,
+    0x08,
+    0x09,
+    0x0a,
+    0x0b,
+    0x0c,
+    0x0d,
+    0x0e,
+    0x0f,
+    0x10,
+    0x20,
+    0x3e,
+    0xff04_de1b,
 ];
 
 fn parameter_of(id: u64, value: &[u8]) -> Vec<u8> {
@@ -66,6 +84,7 @@ prop_compose! {
         source in proptest::option::of(connection_id()),
         datagram in 0..=varint::MAX,
         path in proptest::option::of(any::<u32>()),
+        least: bool,
     ) -> TransportParameters {
         TransportParameters {
             max_idle_timeout: Duration::from_millis(idle),
@@ -83,6 +102,7 @@ prop_compose! {
             initial_source_connection_id: source,
             max_datagram_frame_size: datagram,
             initial_max_path_id: path.map(PathId),
+            min_ack_delay: least.then_some(Duration::from_millis(delay) / 2),
             ..TransportParameters::default()
         }
     }
@@ -157,6 +177,15 @@ proptest! {
         // Only a cut between two parameters can be read.
         prop_assert!(complete <= KNOWN.len() + 2);
     }
+}
+
+#[test]
+fn a_least_delay_above_the_most_is_an_error() {
+    // Draft-ietf-quic-ack-frequency-14 §3; the default of max_ack_delay counts where it is absent.
+    let mut bytes = parameter_of(0xff04_de1b, &[0x80, 0, 0x61, 0xa8]);
+    assert_eq!(from_server(&bytes).map(|it| it.min_ack_delay), Ok(Some(Duration::from_millis(25))));
+    bytes = parameter_of(0xff04_de1b, &[0x80, 0, 0x61, 0xa9]);
+    assert_eq!(from_server(&bytes).unwrap_err(), ErrorCode::TRANSPORT_PARAMETER_ERROR);
 }
 
 #[test]

@@ -73,6 +73,13 @@ fn connection_frames() -> impl Strategy<Value = Frame> {
     prop_oneof![
         Just(Frame::Ping),
         Just(Frame::HandshakeDone),
+        Just(Frame::ImmediateAck),
+        (integers(), integers(), integers(), integers()).prop_map(
+            |(sequence, threshold, micros, reordering)| {
+                let max_delay = std::time::Duration::from_micros(micros);
+                Frame::AckFrequency(AckFrequency { sequence, threshold, max_delay, reordering })
+            }
+        ),
         (1..100_usize).prop_map(Frame::Padding),
         (integers(), data()).prop_map(|(offset, data)| {
             let offset = offset.min(varint::MAX - data.len() as u64);
