@@ -30,14 +30,21 @@ struct Arguments {
     /// List the rows
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    programs: Programs,
+}
+
+/// How the result is written.
+#[derive(Debug, clap::Args)]
+struct Output {
     /// Print the result as JSON instead of a table
     #[arg(long)]
     json: bool,
     /// Put the table into this file too, between the marks that it has for it
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
-    #[command(flatten)]
-    programs: Programs,
 }
 
 /// Where programs are.
@@ -68,7 +75,7 @@ struct Programs {
 
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
-    let Arguments { only, list, json, write, programs } = Arguments::parse();
+    let Arguments { only, list, output, programs } = Arguments::parse();
     let rows = if only.is_empty() { Row::ALL.to_vec() } else { only };
     if list {
         rows.iter().for_each(|row| println!("{:<24} {}", row.name(), row.what()));
@@ -86,12 +93,12 @@ async fn main() -> Result<ExitCode> {
         entries.push(Entry::new(*row, result, started.elapsed()));
     }
     let table = report::table(&entries);
-    if json {
+    if output.json {
         println!("{}", serde_json::to_string_pretty(&entries)?);
     } else {
         print!("\n{table}");
     }
-    if let Some(file) = write {
+    if let Some(file) = output.write {
         let text = std::fs::read_to_string(&file)?;
         std::fs::write(&file, report::with_table(&text, &table)?)?;
     }
