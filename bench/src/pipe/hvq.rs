@@ -53,7 +53,7 @@ impl Pair {
         let transport = Arc::new(transport);
         let identity = Identity::Pem { chain: material.certificate_pem()?, key: material.key_pem()? };
         let server = ServerTls::builder(identity).alpn([ALPN]).build()?;
-        let server = ServerConfig { tls: server, transport: transport.clone() };
+        let server = ServerConfig::new(server, transport.clone());
         let verify = Verify::CaFile(material.certificate.clone());
         let tls = ClientTls::builder().alpn([ALPN]).verify(verify).build()?;
         let end = |server, seed| End {
@@ -65,7 +65,7 @@ impl Pair {
         Ok(Self {
             client: end(None, 1),
             server: end(Some(server), 2),
-            config: ClientConfig { tls, transport },
+            config: ClientConfig::new(tls, transport),
             paths,
             now: Instant::from_nanos(1_000_000_000),
         })
