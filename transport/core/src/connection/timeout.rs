@@ -198,7 +198,9 @@ impl Connection {
                 path.route.validation.deadline(now).map(|deadline| deadline.at),
                 TimerReason::PathValidation,
             );
-            fold(path.keep_alive_at(), TimerReason::KeepAlive);
+            // Before the handshake is complete nothing keeps a path alive, and a timer for it would never be served.
+            let warm = path.keep_alive_at().filter(|_| self.lifecycle.is_connected());
+            fold(warm, TimerReason::KeepAlive);
             fold(path.elsewhere.deadline(now), TimerReason::PathValidation);
             fold(self.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
             if self.may_probe(path.id) {
