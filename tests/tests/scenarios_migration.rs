@@ -205,6 +205,32 @@ fn a_forged_address_is_sent_three_times_what_came_from_it_and_the_path_returns()
 }
 
 #[test]
+fn a_close_to_a_forged_address_stays_below_three_times_what_came_from_it() {
+    // RFC 9000 §8.1, §10.2.1: the path is at the forged address when the server closes, and is asked again and again.
+    let mut net = connected(single(), single());
+    let victim = outside(66, 666);
+    let caught = forge(&mut net, victim, Fate::Drop);
+    net.client.connection().set_path_keep_alive(ZERO, Some(milliseconds(20))).expect("the path is open");
+    for _ in 0..100 {
+        net.run_for(milliseconds(1));
+        if !caught.borrow().is_empty() {
+            break;
+        }
+    }
+    let bytes = caught.borrow_mut().remove(0);
+    let mut datagram = net.arriving(0, Way::Up, &bytes);
+    datagram.remote = victim;
+    net.inject(Side::Server, datagram);
+    net.run_for(milliseconds(1));
+    assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, victim, "{}", net.describe());
+    let now = net.now;
+    net.server.connection().close(1, &[b'x'; 400], now);
+    net.run_for(milliseconds(1_000));
+    let sent = net.wires[2].down.sent;
+    assert!(sent <= 3 * bytes.len() as u64, "{sent} bytes for {}", bytes.len());
+}
+
+#[test]
 fn ten_thousand_rebindings_at_a_hundred_a_second_leave_nothing_behind() {
     let mut net = connected(config(), config());
     for round in 0..10_000_u32 {

@@ -115,9 +115,14 @@ impl Connection {
             marking: path.route.ecn.marking(),
             spin: path.spin.value(),
         };
+        let allowance = path.route.amplification.allowance();
         let mut lane = Lane::new(id, path.route.datagram_size);
         lane.start(&start);
         lane.put(&Frame::ConnectionClose(frame), None);
+        // RFC 9000 §8.1, §10.2.1: a close goes to an unproven address within the limit only.
+        if lane.bytes.len() + TAG > allowance {
+            return;
+        }
         if self.seal_lane(&mut lane, now).is_some() {
             self.dispatch_lane(lane);
         }
