@@ -147,6 +147,11 @@ impl SendHalf {
         true
     }
 
+    /// The code with which the peer stopped it, if it did (RFC 9000 §3.5).
+    pub fn stopped(&self) -> Option<u64> {
+        self.reset.filter(|(_, by)| *by == ResetBy::Peer).map(|(code, _)| code)
+    }
+
     /// Code and final size for the RESET_STREAM, if the peer does not have it yet.
     pub fn reset_to_send(&self) -> Option<(u64, u64)> {
         let (code, _) = self.reset.filter(|_| self.state == SendState::ResetSent)?;

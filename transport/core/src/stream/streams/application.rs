@@ -1,6 +1,6 @@
 //! Commands of the application.
 
-use super::{Control, Interest, Streams};
+use super::{Control, Interest, StreamEvent, Streams};
 use crate::stream::id::{Direction, StreamId};
 use crate::stream::receive::ReceiveHalf;
 use crate::stream::send::{ResetBy, SendHalf};
@@ -76,6 +76,10 @@ impl Streams {
             self.create(id);
         }
         self.notify_reader(id);
+        // The peer may have stopped it before anybody here knew of it.
+        if let Some(code) = self.send_half(id).and_then(|send| send.stopped()) {
+            self.events.push(StreamEvent::Stopped { id, code });
+        }
         Some(id)
     }
 

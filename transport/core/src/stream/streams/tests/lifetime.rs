@@ -100,6 +100,23 @@ fn a_stopped_stream_is_reset_with_the_code_of_the_peer() {
 }
 
 #[test]
+fn who_accepts_a_stream_that_the_peer_stopped_already_is_told() {
+    // RFC 9000 §3.5. Nothing else tells, once the stream is freed.
+    let (mut client, mut server) = pair(limits());
+    let id = client.open(BIDI).expect("within the limit");
+    client.finish(id).expect("open");
+    client.stop(id, 9).expect("open");
+    flush(&mut client, &mut server);
+    assert_eq!(events(&mut server), [StreamEvent::Opened { direction: BIDI }]);
+    flush(&mut server, &mut client);
+    assert_eq!(server.accept(BIDI), Some(id));
+    let told = events(&mut server);
+    assert!(told.contains(&StreamEvent::Stopped { id, code: 9 }), "{told:?}");
+    assert_eq!(read_all(&mut server, id), (Vec::new(), true));
+    assert_eq!((server.len(), server.write(id, b"x")), (0, Err(WriteError::UnknownStream)));
+}
+
+#[test]
 fn a_reset_is_told_after_which_the_stream_is_gone() {
     let (mut client, mut server) = pair(limits());
     let id = client.open(UNI).expect("within the limit");
