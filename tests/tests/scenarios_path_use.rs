@@ -63,6 +63,16 @@ fn transfer(net: &mut Net, most: u64) {
 }
 
 #[test]
+fn keep_alives_shorter_than_the_handshake_wait_for_its_end() {
+    let config = TransportConfig { path_keep_alive: Some(milliseconds(5)), ..config() };
+    let mut net = Net::new(config.clone(), config, 1);
+    let tuple = net.wire("rtt=300ms,rate=10mbit");
+    net.connect(tuple);
+    net.run_for(milliseconds(2_000));
+    assert!(net.client.saw(&Event::Confirmed), "{}", net.describe());
+}
+
+#[test]
 fn an_idle_backup_path_is_kept_warm_and_its_death_is_noticed() {
     let mut net = two_paths(TransportConfig { path_keep_alive: Some(milliseconds(1_000)), ..config() });
     net.client.connection().set_path_status(ONE, Status::Backup).expect("the path is open");
