@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 NESTED := $(wildcard interop/Cargo.toml bench/Cargo.toml fuzz/Cargo.toml)
 ARGS ?=
 
-.PHONY: help demo controllers test lint fmt interop bench build clean prepare-%
+.PHONY: help demo controllers test soak lint fmt interop bench build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,10 @@ test: prepare-test ## format check, lints and all tests
 	@echo "test 3/3: tests"
 	@cargo test --workspace $(ARGS)
 	@echo "test: all passed"
+
+soak: prepare-test ## a million random interactions, or SEEDS of them from FIRST on; SEED=N plays one
+	@HVQ_SEEDS=$(SEEDS) HVQ_FIRST=$(FIRST) HVQ_SEED=$(SEED) cargo test -p hvq-tests --test interactions -- \
+		--ignored --nocapture soak
 
 lint: prepare-test ## format check and lints only
 	@cargo fmt --all --check

@@ -1,5 +1,6 @@
 //! What tests across crates share: a network in virtual time, and applications that use it.
 
+pub mod interactions;
 pub mod transfer;
 
 pub use hvq_lab::workload::{bulk, pattern};

@@ -9,6 +9,7 @@
 //! Everything follows from the seed: the channels' dice, the endpoints' randomness, the order of events.
 
 pub mod identity;
+pub mod ledger;
 pub mod medium;
 pub mod wire;
 
@@ -21,6 +22,7 @@ use hvq_transport::endpoint::{
 };
 use hvq_transport::error::ConnectionError;
 use hvq_transport::time::Instant;
+use ledger::Ledger;
 use medium::Medium;
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -139,6 +141,8 @@ pub struct Net {
     pub wires: Vec<Wire>,
     /// Who watches and meddles.
     pub tap: Option<Tap>,
+    /// Who counts what the server sends to unproven addresses, if anybody does.
+    pub ledger: Option<Ledger>,
     /// What connections of the client are made from.
     pub client_config: ClientConfig,
     seed: u64,
@@ -158,6 +162,7 @@ impl Net {
             server: End::new(Endpoint::new(EndpointConfig::default(), Some(server_config), secret(seed, 2))),
             wires: Vec::new(),
             tap: None,
+            ledger: None,
             client_config: ClientConfig::new(identity::client(), Arc::new(client)),
             seed,
             news: VecDeque::new(),
@@ -243,8 +248,10 @@ impl Net {
 
     /// A datagram of `bytes` as it would arrive over wire `index`.
     pub fn arriving(&self, index: usize, direction: Direction, bytes: &[u8]) -> Datagram {
-        let packet = Packet { payload: bytes.to_vec().into(), ecn: Ecn::NotEct, dscp: Dscp::DEFAULT };
-        self.wires[index].datagram(direction, &packet)
+        let wire = &self.wires[index];
+        let to = if direction == Direction::Up { wire.server } else { wire.outside };
+        let packet = Packet { to, payload: bytes.to_vec().into(), ecn: Ecn::NotEct, dscp: Dscp::DEFAULT };
+        wire.datagram(direction, &packet)
     }
 
     /// Everything that helps to understand a failure.
@@ -288,7 +295,7 @@ impl Net {
             assert!(rounds < MOST_ROUNDS, "{side:?} never is idle\n{}", self.describe());
             let now = self.now;
             match self.end(side).endpoint.poll(now) {
-                Output::Transmit(transmit) => self.carry(&transmit),
+                Output::Transmit(transmit) => self.carry(side, &transmit),
                 Output::Event(handle, event) => {
                     let end = self.end(side);
                     end.handle = Some(handle);
@@ -302,8 +309,11 @@ impl Net {
         }
     }
 
-    fn carry(&mut self, transmit: &Transmit) {
+    fn carry(&mut self, side: Side, transmit: &Transmit) {
         let at = self.elapsed();
+        if let Some(ledger) = self.ledger.as_mut().filter(|_| side == Side::Server) {
+            ledger.sent(transmit.remote, transmit.bytes.len());
+        }
         let find = |wire: &Wire| wire.direction(transmit.local, transmit.remote);
         let Some(index) = self.wires.iter().position(|wire| find(wire).is_some()) else { return };
         let wire = &mut self.wires[index];
@@ -319,7 +329,12 @@ impl Net {
             wire.enter(
                 direction,
                 at,
-                Packet { payload: payload.into(), ecn: transmit.ecn, dscp: transmit.dscp },
+                Packet {
+                    to: transmit.remote,
+                    payload: payload.into(),
+                    ecn: transmit.ecn,
+                    dscp: transmit.dscp,
+                },
             );
         }
     }
@@ -332,6 +347,11 @@ impl Net {
                     Direction::Up => &mut self.server,
                     Direction::Down => &mut self.client,
                 };
+                match (self.ledger.as_mut(), direction) {
+                    (Some(ledger), Direction::Up) => ledger.received(wire.outside, packet.payload.len()),
+                    (Some(ledger), Direction::Down) => ledger.reached(packet.to),
+                    (None, _) => {}
+                }
                 end.endpoint.handle(wire.datagram(direction, &packet), now);
             }
         }

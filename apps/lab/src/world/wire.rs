@@ -10,6 +10,8 @@ use std::time::Duration;
 /// What travels.
 #[derive(Clone, Debug)]
 pub struct Packet {
+    /// The address that the sender sent it to.
+    pub to: SocketAddr,
     /// The UDP payload.
     pub payload: Bytes,
     /// The ECN codepoint.

@@ -3,6 +3,7 @@
 mod ack_frequency;
 mod acknowledge;
 mod agenda;
+mod audit;
 mod birth;
 mod close;
 mod commands;

@@ -296,6 +296,23 @@ impl Sent {
         drained
     }
 
+    /// Recounts the running totals; `Err` names one that is wrong.
+    pub(crate) fn audit(&self) -> Result<(), String> {
+        let (mut packets, mut bytes, mut eliciting) = (0, 0, 0);
+        for packet in self.unacknowledged() {
+            packets += 1;
+            bytes += packet.bytes_in_flight();
+            eliciting += usize::from(packet.class.is_ack_eliciting());
+        }
+        if (packets, bytes, eliciting) == (self.unresolved, self.in_flight, self.ack_eliciting) {
+            return Ok(());
+        }
+        Err(format!(
+            "{packets} packets, {bytes} bytes in flight and {eliciting} ack-eliciting packets, but {} {} {} in the books",
+            self.unresolved, self.in_flight, self.ack_eliciting
+        ))
+    }
+
     /// One after the last number recorded.
     fn end(&self) -> u64 {
         self.base + self.slots.len() as u64

@@ -1,6 +1,7 @@
 //! All streams of a connection: commands and frames in, events, control frames and data out.
 
 mod application;
+mod audit;
 mod control;
 mod counters;
 mod events;
@@ -12,6 +13,7 @@ mod output;
 mod tests;
 
 pub use application::{ReadError, ReadOutcome, WriteError};
+pub use audit::Accounts;
 pub use events::{Interest, StreamEvent};
 pub use limits::StreamLimits;
 pub use output::Offer;

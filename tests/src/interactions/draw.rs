@@ -1,0 +1,238 @@
+//! What is drawn from a seed: the world, the configurations of both ends, and the operations.
+
+use hvq_channel::Direction as Way;
+use hvq_scheduler::Policy;
+use hvq_transport::congestion::Algorithm;
+use hvq_transport::connection::Moving;
+use hvq_transport::stream::Direction;
+use hvq_transport::wire::frame::Status;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+/// One operation. Sides, streams, paths and wires are numbers that are taken modulo what there is when it is played, so
+/// that an operation keeps a meaning when others are dropped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Op {
+    /// A side opens a stream and writes to it.
+    Open { side: u8, direction: Direction, bytes: u32 },
+    /// A side writes to a stream of its own or of its peer.
+    Write { side: u8, stream: u8, bytes: u32 },
+    /// A side marks the end of a message.
+    EndMessage { side: u8, stream: u8 },
+    /// A side ends a stream.
+    Finish { side: u8, stream: u8 },
+    /// A side abandons what it sends on a stream.
+    Reset { side: u8, stream: u8, code: u8 },
+    /// A side wants no more of a stream.
+    Stop { side: u8, stream: u8, code: u8 },
+    /// A side reads some of a stream.
+    Read { side: u8, stream: u8, bytes: u32 },
+    /// A side changes the priority of a stream.
+    Priority { side: u8, stream: u8, urgency: u8 },
+    /// A side sends a datagram.
+    Datagram { side: u8, bytes: u16, milliseconds: u8 },
+    /// The client opens a path over a wire.
+    OpenPath { wire: u8 },
+    /// A side gives up a path.
+    Abandon { side: u8, path: u8 },
+    /// A side advises its peer about a path.
+    Advise { side: u8, path: u8, status: Status },
+    /// A side is told about a channel.
+    Hint { side: u8, path: u8, megabits: u8, milliseconds: u8 },
+    /// A path gets another congestion controller.
+    Control { side: u8, path: u8, algorithm: Algorithm },
+    /// The client moves a path to a wire, at once or when that is validated.
+    Migrate { path: u8, wire: u8, moving: Moving },
+    /// A side changes the connection ID that it sends to.
+    Rotate { side: u8, path: u8 },
+    /// A side keeps a path warm.
+    KeepWarm { side: u8, path: u8, milliseconds: u16 },
+    /// A side updates its keys.
+    UpdateKeys { side: u8 },
+    /// A NAT gives the client another port.
+    RebindPort { wire: u8, port: u8 },
+    /// A NAT gives the client another address.
+    RebindAddress { wire: u8, host: u8 },
+    /// Nothing passes a wire for a while.
+    Cut { wire: u8, milliseconds: u16 },
+    /// A wire becomes another channel; what was under way is lost.
+    Change { wire: u8, seed: u8 },
+    /// The next datagrams of one direction of a wire are lost.
+    Lose { wire: u8, way: Way, count: u8 },
+    /// The next datagrams of the client on a wire reach the server from an address that an attacker chose.
+    Forge { wire: u8, host: u8, count: u8 },
+    /// Time passes.
+    Wait { milliseconds: u16 },
+    /// A side closes the connection.
+    Close { side: u8, code: u8 },
+}
+
+/// The world that operations are played in.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    /// The seed that everything in it is drawn from.
+    pub seed: u64,
+    /// The wires in the text form of channels.
+    pub wires: Vec<String>,
+    /// The schedulers of the client and of the server.
+    pub policies: [Policy; 2],
+    /// Their congestion controllers.
+    pub algorithms: [Algorithm; 2],
+    /// The highest path ID that each permits, if it knows of several paths.
+    pub paths: [Option<u32>; 2],
+    /// Whether windows and buffers are small.
+    pub narrow: [bool; 2],
+    /// Packets after which connection IDs change.
+    pub rotation: Option<u64>,
+    /// Whether the server has clients prove their address first.
+    pub retry: bool,
+}
+
+/// A world and what happens in it.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// The world.
+    pub setting: Setting,
+    /// What happens.
+    pub ops: Vec<Op>,
+}
+
+/// The world and the operations of `seed`.
+pub(super) fn plan(seed: u64) -> Plan {
+    let mut dice = StdRng::seed_from_u64(seed);
+    let setting = setting(seed, &mut dice);
+    let count = dice.random_range(5..=40);
+    let mut ops: Vec<Op> = (0..count).map(|_| op(&mut dice)).collect();
+    if dice.random_bool(0.1) {
+        ops.push(Op::Close { side: dice.random(), code: dice.random() });
+    }
+    Plan { setting, ops }
+}
+
+fn setting(seed: u64, dice: &mut StdRng) -> Setting {
+    let wires = dice.random_range(2..=4);
+    let policies = [Policy::Hvc, Policy::MinRtt, Policy::RoundRobin, Policy::Redundant, Policy::Single(None)];
+    let mut paths = || dice.random_bool(0.9).then(|| dice.random_range(0..=4));
+    let paths = [paths(), paths()];
+    Setting {
+        seed,
+        wires: (0..wires).map(|_| channel(dice)).collect(),
+        policies: [0, 1].map(|_| *policies.choose(dice).expect("there are policies")),
+        algorithms: [0, 1].map(|_| algorithm(dice)),
+        paths,
+        narrow: [0, 1].map(|_| dice.random_bool(0.4)),
+        rotation: dice.random_bool(0.1).then(|| dice.random_range(5..50)),
+        retry: dice.random_bool(0.1),
+    }
+}
+
+fn algorithm(dice: &mut StdRng) -> Algorithm {
+    *Algorithm::ALL.choose(dice).expect("there are controllers")
+}
+
+/// A channel that may be slow, far, shallow, lossy, unsteady or asymmetric, in its text form.
+pub(super) fn channel(dice: &mut StdRng) -> String {
+    let mut text = String::new();
+    for way in ["up", "down"] {
+        let delay = dice.random_range(0..60);
+        let jitter = if dice.random_bool(0.3) { dice.random_range(1..30) } else { 0 };
+        let rate = [1, 2, 5, 20, 100].choose(dice).expect("there are rates");
+        text += &format!("{way}.delay=uniform:{delay}ms:{}ms,{way}.rate={rate}mbit,", delay + jitter);
+        if dice.random_bool(0.3) {
+            text += &format!("{way}.loss={}%,", dice.random_range(1..20));
+        }
+        if dice.random_bool(0.1) {
+            text += &format!("{way}.burst=5%/25%,");
+        }
+        if dice.random_bool(0.2) {
+            text += &format!("{way}.reorder=20%/{}ms,", dice.random_range(1..40));
+        }
+        if dice.random_bool(0.2) {
+            text += &format!("{way}.duplicate=10%,");
+        }
+        if dice.random_bool(0.2) {
+            text += &format!("{way}.queue={}p,", dice.random_range(2..20));
+        }
+        if dice.random_bool(0.1) {
+            text += &format!("{way}.ecn={}p,", dice.random_range(1..5));
+        }
+    }
+    text
+}
+
+fn op(dice: &mut StdRng) -> Op {
+    match dice.random_range(0..100) {
+        0..45 => op_on_streams(dice),
+        45..75 => op_on_paths(dice),
+        75..90 => op_on_wires(dice),
+        _ => Op::Wait { milliseconds: [1, 5, 30, 200, 1500].choose(dice).copied().unwrap_or_default() },
+    }
+}
+
+fn size(dice: &mut StdRng) -> u32 {
+    let most = *[0, 1, 100, 1_500, 6_000, 20_000].choose(dice).expect("there are sizes");
+    dice.random_range(0..=most)
+}
+
+fn op_on_streams(dice: &mut StdRng) -> Op {
+    let (side, stream) = (dice.random_range(0..2), dice.random_range(0..12));
+    match dice.random_range(0..100) {
+        0..30 => {
+            let direction = Direction::ALL[dice.random_range(0..2)];
+            Op::Open { side, direction, bytes: size(dice) }
+        }
+        30..50 => Op::Write { side, stream, bytes: size(dice) },
+        50..55 => Op::EndMessage { side, stream },
+        55..65 => Op::Finish { side, stream },
+        65..71 => Op::Reset { side, stream, code: dice.random() },
+        71..77 => Op::Stop { side, stream, code: dice.random() },
+        77..87 => Op::Read { side, stream, bytes: size(dice) },
+        87..90 => Op::Priority { side, stream, urgency: dice.random_range(0..8) },
+        _ => {
+            let milliseconds = if dice.random_bool(0.5) { 0 } else { dice.random() };
+            Op::Datagram { side, bytes: dice.random_range(8..1_250), milliseconds }
+        }
+    }
+}
+
+fn op_on_paths(dice: &mut StdRng) -> Op {
+    let (side, path) = (dice.random_range(0..2), dice.random_range(0..4));
+    match dice.random_range(0..100) {
+        0..30 => Op::OpenPath { wire: dice.random_range(0..8) },
+        30..42 => Op::Abandon { side, path },
+        42..50 => {
+            let status = if dice.random() { Status::Backup } else { Status::Available };
+            Op::Advise { side, path, status }
+        }
+        50..58 => Op::Hint {
+            side,
+            path,
+            megabits: dice.random_range(0..20),
+            milliseconds: dice.random_range(0..50),
+        },
+        58..62 => Op::Control { side, path, algorithm: algorithm(dice) },
+        62..77 => {
+            let moving = if dice.random() { Moving::AtOnce } else { Moving::Validated };
+            Op::Migrate { path, wire: dice.random_range(0..8), moving }
+        }
+        77..82 => Op::Rotate { side, path },
+        82..87 => Op::KeepWarm { side, path, milliseconds: dice.random_range(0..1_000) },
+        _ => Op::UpdateKeys { side },
+    }
+}
+
+fn op_on_wires(dice: &mut StdRng) -> Op {
+    let wire = dice.random_range(0..8);
+    match dice.random_range(0..100) {
+        0..18 => Op::RebindPort { wire, port: dice.random_range(0..8) },
+        18..36 => Op::RebindAddress { wire, host: dice.random_range(0..8) },
+        36..56 => Op::Cut { wire, milliseconds: dice.random_range(1..2_000) },
+        56..66 => Op::Change { wire, seed: dice.random() },
+        66..88 => {
+            let way = if dice.random() { Way::Up } else { Way::Down };
+            Op::Lose { wire, way, count: dice.random_range(1..12) }
+        }
+        _ => Op::Forge { wire, host: dice.random_range(0..4), count: dice.random_range(1..6) },
+    }
+}

@@ -1,0 +1,257 @@
+//! Plays operations, then lets the network calm down, and has everything end well.
+
+mod apply;
+
+use super::draw::{Op, Plan};
+use super::oracle::{Oracle, unsettled};
+use super::player::{Player, Reading, index};
+use super::scene::Scene;
+use hvq_lab::world::Side;
+use hvq_scheduler::Policy;
+use hvq_transport::connection::lifecycle::Lifecycle;
+use hvq_transport::error::{ConnectionError, ErrorCode};
+use std::time::Duration;
+
+/// In a calm network everything is delivered within this time; probe timeouts have backed off before.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A closed connection is forgotten within this time, if need be by the idle timeout and three backed-off probe timeouts.
+const FORGETTING: Duration = Duration::from_secs(600);
+/// A client behind a NAT that moved has to say something before the server can.
+const WARM: Duration = Duration::from_millis(500);
+
+/// What a plan came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Played {
+    /// Virtual time until it was over.
+    pub time: Duration,
+    /// Datagrams that both ends sent, as far as their open paths know.
+    pub datagrams: u64,
+    /// The largest number of paths that were open at a time.
+    pub paths: usize,
+}
+
+/// Plays `plan`; what went wrong first, if anything did.
+pub(super) fn run(plan: &Plan) -> Result<Played, String> {
+    let mut stage = Stage::new(plan);
+    let result = stage.play(&plan.ops);
+    result.map_err(|problem| format!("{problem}\n{}", stage.scene.net.describe()))
+}
+
+struct Stage {
+    scene: Scene,
+    player: Player,
+    oracle: Oracle,
+    played: Played,
+    closer: Side,
+    closing: bool,
+}
+
+impl Stage {
+    fn new(plan: &Plan) -> Self {
+        let setting = &plan.setting;
+        let reading = if setting.seed.is_multiple_of(3) { Reading::WhenTold } else { Reading::AtOnce };
+        let copies = setting.policies.map(|policy| policy == Policy::Redundant);
+        Self {
+            scene: Scene::new(setting),
+            player: Player::new(reading, copies),
+            oracle: Oracle::default(),
+            played: Played::default(),
+            closer: Side::BOTH[(setting.seed % 2) as usize],
+            closing: false,
+        }
+    }
+
+    fn play(&mut self, ops: &[Op]) -> Result<Played, String> {
+        for (number, op) in ops.iter().enumerate() {
+            self.scene.deliver_forged();
+            self.apply(op);
+            let time = match op {
+                Op::Wait { milliseconds } => Duration::from_millis(u64::from(*milliseconds)),
+                _ => Duration::from_millis(number as u64 % 4),
+            };
+            self.step(time)?;
+            if self.is_over() {
+                break;
+            }
+        }
+        self.scene.deliver_forged();
+        self.scene.calm();
+        if !self.is_over() {
+            self.deliver_everything()?;
+            self.settle()?;
+            self.close();
+            self.step(Duration::from_millis(500))?;
+            self.check_clean_end()?;
+        }
+        self.forget()?;
+        self.played.time = self.scene.net.elapsed();
+        Ok(self.played)
+    }
+
+    /// How far both ends have come.
+    fn lifecycles(&mut self) -> [Option<Lifecycle>; 2] {
+        Side::BOTH.map(|side| self.scene.connection(side).map(|it| it.lifecycle()))
+    }
+
+    fn is_confirmed(&mut self) -> bool {
+        self.lifecycles() == [Some(Lifecycle::Confirmed); 2]
+    }
+
+    fn is_over(&self) -> bool {
+        self.closing || Side::BOTH.iter().any(|side| self.player.closed(*side).is_some())
+    }
+
+    /// Lets `time` pass, and checks everything after it.
+    fn step(&mut self, time: Duration) -> Result<(), String> {
+        let until = self.scene.net.now + time;
+        self.scene.net.run(&mut self.player, until);
+        self.oracle.check(&mut self.scene, &self.player)?;
+        self.check_ends()?;
+        let mut datagrams = 0;
+        for side in Side::BOTH {
+            let paths = self.scene.connection(side).map(|it| it.stats().paths).unwrap_or_default();
+            datagrams += paths.iter().map(|path| path.counters.datagrams_sent).sum::<u64>();
+            self.played.paths = self.played.paths.max(paths.len());
+        }
+        self.played.datagrams = self.played.datagrams.max(datagrams);
+        Ok(())
+    }
+
+    /// Everything that was written arrives, once all channels are up.
+    fn deliver_everything(&mut self) -> Result<(), String> {
+        for side in Side::BOTH {
+            if let Some(connection) = self.scene.connection(side) {
+                self.player.end(side, connection);
+            }
+        }
+        let end = self.scene.net.now + PATIENCE;
+        let mut problem = Some(String::from("nothing was checked"));
+        while self.scene.net.now < end {
+            self.keep_warm();
+            self.step(Duration::from_millis(50))?;
+            problem = match self.is_confirmed() {
+                true => self.player.missing(),
+                false => Some(format!("the handshake is not confirmed: {:?}", self.lifecycles())),
+            };
+            if self.is_over() || problem.is_none() {
+                break;
+            }
+        }
+        match problem {
+            Some(problem) if !self.is_over() => Err(format!("a stall in a calm network: {problem}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Everything is acknowledged, and both ends agree about what was sent.
+    fn settle(&mut self) -> Result<(), String> {
+        let end = self.scene.net.now + PATIENCE;
+        let mut problem = None;
+        while self.scene.net.now < end && !self.is_over() {
+            self.keep_warm();
+            problem = unsettled(&mut self.scene)?;
+            if problem.is_none() {
+                return Ok(());
+            }
+            self.step(Duration::from_millis(100))?;
+        }
+        if self.is_over() {
+            return Ok(());
+        }
+        Err(format!("not settled in a calm network: {}", problem.unwrap_or_default()))
+    }
+
+    /// The client keeps its paths warm, the server leaves that to it.
+    fn keep_warm(&mut self) {
+        for (side, period) in [(Side::Client, Some(WARM)), (Side::Server, None)] {
+            let Some(connection) = self.scene.connection(side) else { continue };
+            for path in connection.path_ids() {
+                let _closed_meanwhile = connection.set_path_keep_alive(path, period);
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        let (closer, now) = (self.closer, self.scene.net.now);
+        if let Some(connection) = self.scene.connection(closer) {
+            connection.close(7, b"bye", now);
+        }
+    }
+
+    /// After a close in a calm network the peer knows who closed, and with which code.
+    fn check_clean_end(&mut self) -> Result<(), String> {
+        let ends = Side::BOTH.map(|side| self.player.closed(side));
+        let (closer, other) = (ends[index(self.closer)], ends[1 - index(self.closer)]);
+        match (closer, other) {
+            (
+                Some(ConnectionError::LocallyClosed { code: 7 }),
+                Some(ConnectionError::PeerApplication { code: 7, .. }),
+            ) => Ok(()),
+            _ if ends.iter().flatten().any(|end| is_without_path(end)) => Ok(()),
+            ends => Err(format!("both ends disagree about a close: {ends:?}")),
+        }
+    }
+
+    /// Whoever closed, the two ends tell stories that fit together.
+    fn check_ends(&self) -> Result<(), String> {
+        let ends = Side::BOTH.map(|side| self.player.closed(side));
+        let told = ends.iter().flatten().all(|end| self.is_expected(end));
+        let agree = match ends {
+            [Some(a), Some(b)] => fit(a, b) && fit(b, a),
+            _ => true,
+        };
+        if told && agree { Ok(()) } else { Err(format!("the connection ended with {ends:?}")) }
+    }
+
+    fn is_expected(&self, end: &ConnectionError) -> bool {
+        match end {
+            ConnectionError::LocallyClosed { .. } | ConnectionError::PeerApplication { .. } => true,
+            ConnectionError::Transport(error) => error.code == ErrorCode::NO_VIABLE_PATH,
+            ConnectionError::PeerTransport(error) => {
+                // RFC 9000 §10.2.3: what an application says before the handshake is over is hidden.
+                error.code == ErrorCode::NO_VIABLE_PATH || error.code == ErrorCode::APPLICATION_ERROR
+            }
+            // The close was lost, or the path that it went on was gone.
+            ConnectionError::IdleTimeout | ConnectionError::HandshakeTimeout => self.is_over(),
+            ConnectionError::StatelessReset => self.is_over(),
+            ConnectionError::VersionMismatch => false,
+        }
+    }
+
+    /// Both ends free all that they held.
+    fn forget(&mut self) -> Result<(), String> {
+        let end = self.scene.net.now + FORGETTING;
+        loop {
+            let left = Side::BOTH.map(|side| self.scene.net.end(side).endpoint.handles().count());
+            if left == [0, 0] {
+                return Ok(());
+            }
+            if self.scene.net.now >= end {
+                return Err(format!("connections {left:?} were never forgotten"));
+            }
+            self.step(Duration::from_secs(5))?;
+        }
+    }
+}
+
+fn is_without_path(end: &ConnectionError) -> bool {
+    match end {
+        ConnectionError::Transport(error) | ConnectionError::PeerTransport(error) => {
+            error.code == ErrorCode::NO_VIABLE_PATH
+        }
+        _ => false,
+    }
+}
+
+/// Whether the peer of an end that ended like `a` may have ended like `b`.
+fn fit(a: &ConnectionError, b: &ConnectionError) -> bool {
+    use ConnectionError::{LocallyClosed, PeerApplication, PeerTransport, Transport};
+    match (a, b) {
+        (PeerApplication { code, .. }, LocallyClosed { code: meant }) => code == meant,
+        (PeerApplication { .. }, _) => false,
+        (PeerTransport(error), Transport(meant)) => error.code == meant.code,
+        (PeerTransport(error), LocallyClosed { .. }) => error.code == ErrorCode::APPLICATION_ERROR,
+        (PeerTransport(_), _) => false,
+        _ => true,
+    }
+}

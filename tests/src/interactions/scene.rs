@@ -1,0 +1,218 @@
+//! The world in which operations are played, and what meddles with its datagrams.
+
+use super::draw::{Setting, channel};
+use hvq_channel::{Channel, ChannelSpec, Direction};
+use hvq_lab::world::identity;
+use hvq_lab::world::ledger::Ledger;
+use hvq_lab::world::medium::Medium;
+use hvq_lab::world::wire::Marks;
+use hvq_lab::world::{Fate, Net, Side};
+use hvq_scheduler::PathId;
+use hvq_transport::connection::{Connection, FourTuple, Multipath, Rotation, TransportConfig};
+use hvq_transport::endpoint::{RetryPolicy, ServerConfig};
+use hvq_transport::stream::StreamLimits;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Wires from further addresses of the client to addresses of the server that others lead to as well.
+const FURTHER: usize = 2;
+/// A channel that loses nothing.
+const CALM: &str = "rtt=20ms,rate=20mbit";
+/// Longer than all that can be cut.
+const IDLE: Duration = Duration::from_secs(120);
+
+/// What becomes of the next datagrams.
+#[derive(Debug, Default)]
+struct Meddling {
+    /// So many of a direction of a wire are lost.
+    losing: Vec<(usize, Direction, u8)>,
+    /// So many of what the client sends over a wire seem to come from an address.
+    forging: Vec<(usize, SocketAddr, u8)>,
+    forged: Vec<(usize, SocketAddr, Vec<u8>)>,
+}
+
+impl Meddling {
+    fn fate(&mut self, wire: usize, direction: Direction, bytes: &[u8]) -> Fate {
+        for (of, way, left) in &mut self.losing {
+            if (*of, *way) == (wire, direction) && *left > 0 {
+                *left -= 1;
+                return Fate::Drop;
+            }
+        }
+        for (of, address, left) in &mut self.forging {
+            if *of == wire && direction == Direction::Up && *left > 0 {
+                *left -= 1;
+                self.forged.push((wire, *address, bytes.to_vec()));
+                return Fate::Drop;
+            }
+        }
+        Fate::Pass
+    }
+}
+
+/// A network with everything that may be done to it.
+pub(super) struct Scene {
+    /// The network.
+    pub net: Net,
+    meddling: Rc<RefCell<Meddling>>,
+}
+
+impl Scene {
+    /// The world of `setting`, with a connection that is about to start over its first wire.
+    pub(super) fn new(setting: &Setting) -> Self {
+        let client = config(setting, 0);
+        let server = config(setting, 1);
+        let mut net = Net::new(client, server.clone(), setting.seed);
+        if setting.retry {
+            let mut config = ServerConfig::new(identity::server(), Arc::new(server));
+            config.retry = RetryPolicy::Always;
+            net.server.endpoint.set_server(Some(config));
+        }
+        let mut dice = StdRng::seed_from_u64(!setting.seed);
+        for text in &setting.wires {
+            net.wire(text);
+        }
+        for further in 0..FURTHER {
+            net.wire(&setting.wires[further % setting.wires.len()]);
+            let server = net.wires[further].server;
+            let wire = net.wires.last_mut().expect("just added");
+            wire.server = server;
+            wire.client = SocketAddr::from(([10, 0, 9, 1 + further as u8], 9_000));
+            wire.outside = wire.client;
+        }
+        for wire in &mut net.wires {
+            wire.marks = match dice.random_range(0..20) {
+                0 => Marks::Dropped,
+                1..3 => Marks::Cleared,
+                _ => Marks::Kept,
+            };
+        }
+        let meddling = Rc::new(RefCell::new(Meddling::default()));
+        let shared = Rc::clone(&meddling);
+        net.tap =
+            Some(Box::new(move |wire, direction, bytes| shared.borrow_mut().fate(wire, direction, bytes)));
+        net.ledger = Some(Ledger::default());
+        let first = net.wires[0].tuple();
+        net.connect(first);
+        Self { net, meddling }
+    }
+
+    /// The connection of `side`, if there is one.
+    pub(super) fn connection(&mut self, side: Side) -> Option<&mut Connection> {
+        self.net.end(side).get()?;
+        Some(self.net.end(side).connection())
+    }
+
+    /// The open path of `side` that `number` stands for.
+    pub(super) fn path(&mut self, side: Side, number: u8) -> PathId {
+        let ids = self.connection(side).map(|connection| connection.path_ids()).unwrap_or_default();
+        ids.get(usize::from(number) % ids.len().max(1)).copied().unwrap_or(PathId::ZERO)
+    }
+
+    /// The wire that `number` stands for.
+    pub(super) fn wire(&self, number: u8) -> usize {
+        usize::from(number) % self.net.wires.len()
+    }
+
+    /// The addresses of a wire, as the client sees them.
+    pub(super) fn tuple(&self, number: u8) -> FourTuple {
+        self.net.wires[self.wire(number)].tuple()
+    }
+
+    /// The client appears at another port behind the NAT of a wire.
+    pub(super) fn rebind_port(&mut self, wire: u8, port: u8) {
+        let wire = self.wire(wire);
+        self.net.wires[wire].outside.set_port(5_000 + u16::from(port));
+    }
+
+    /// The client appears at another address.
+    pub(super) fn rebind_address(&mut self, wire: u8, host: u8) {
+        let wire = self.wire(wire);
+        // Two clients never share an address and a port: answers would go to the wrong wire.
+        let port = 1_000 + wire as u16;
+        self.net.wires[wire].outside = SocketAddr::from(([192, 0, 2, host], port));
+    }
+
+    /// Nothing passes a wire for some time.
+    pub(super) fn cut(&mut self, wire: u8, time: Duration) {
+        let (wire, at) = (self.wire(wire), self.net.elapsed());
+        self.net.wires[wire].channel.cut(at, at + time);
+    }
+
+    /// A wire becomes another channel.
+    pub(super) fn change(&mut self, wire: u8, seed: u8) {
+        let text = channel(&mut StdRng::seed_from_u64(u64::from(seed)));
+        let wire = self.wire(wire);
+        self.replace(wire, &text);
+    }
+
+    /// The next `count` datagrams are lost.
+    pub(super) fn lose(&mut self, wire: u8, direction: Direction, count: u8) {
+        let wire = self.wire(wire);
+        self.meddling.borrow_mut().losing.push((wire, direction, count));
+    }
+
+    /// The next `count` datagrams of the client on a wire seem to come from an attacker's choice of address.
+    pub(super) fn forge(&mut self, wire: u8, host: u8, count: u8) {
+        let address = SocketAddr::from(([203, 0, 113, host], 666));
+        let wire = self.wire(wire);
+        self.meddling.borrow_mut().forging.push((wire, address, count));
+    }
+
+    /// What was taken for forging arrives at the server.
+    pub(super) fn deliver_forged(&mut self) {
+        let forged = std::mem::take(&mut self.meddling.borrow_mut().forged);
+        for (wire, address, bytes) in forged {
+            let mut datagram = self.net.arriving(wire, Direction::Up, &bytes);
+            datagram.remote = address;
+            if let Some(ledger) = &mut self.net.ledger {
+                ledger.received(address, bytes.len());
+            }
+            self.net.inject(Side::Server, datagram);
+        }
+    }
+
+    /// All wires are up and lose nothing from here on, and nobody meddles.
+    pub(super) fn calm(&mut self) {
+        *self.meddling.borrow_mut() = Meddling::default();
+        for index in 0..self.net.wires.len() {
+            self.replace(index, CALM);
+            self.net.wires[index].marks = Marks::Kept;
+        }
+    }
+
+    fn replace(&mut self, wire: usize, text: &str) {
+        let spec: ChannelSpec = text.parse().expect("the drawn channel is well formed");
+        let channel = Channel::new(&spec, self.net.dice()).expect("it reads no trace files");
+        self.net.wires[wire].channel = Medium::Plain(Box::new(channel));
+    }
+}
+
+fn config(setting: &Setting, end: usize) -> TransportConfig {
+    let policy = setting.policies[end];
+    let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
+    config.congestion = setting.algorithms[end];
+    config.multipath = setting.paths[end].map_or(Multipath::Off, |highest| Multipath::UpTo(PathId(highest)));
+    config.idle_timeout = IDLE;
+    config.handshake_timeout = IDLE;
+    config.rotation = Rotation { packets: setting.rotation, ..Rotation::default() };
+    if setting.narrow[end] {
+        config.streams = StreamLimits {
+            max_data: 6_000,
+            stream_data_bidi_local: 2_000,
+            stream_data_bidi_remote: 3_000,
+            stream_data_uni: 4_000,
+            max_streams_bidi: 3,
+            max_streams_uni: 2,
+            send_buffer: 5_000,
+            max_window: 20_000,
+        };
+        config.datagram_queue = 3_000;
+    }
+    config
+}

@@ -1,0 +1,109 @@
+//! Random interactions by seed (see `hvq_tests::interactions`): many small worlds, each with its own operations.
+
+use hvq_tests::interactions::{Played, examine};
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Seeds that a test run plays, unless `HVQ_SEEDS` says otherwise.
+const SEEDS: u64 = 10_000;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name)
+        .ok()
+        .filter(|text| !text.is_empty())
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")))
+}
+
+/// What is printed on the way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Report {
+    None,
+    Progress,
+}
+
+/// What all worlds together came to.
+#[derive(Default)]
+struct Sum {
+    worlds: u64,
+    datagrams: u64,
+    several_paths: u64,
+    findings: Vec<String>,
+}
+
+impl Sum {
+    fn add(&mut self, played: Played) {
+        self.worlds += 1;
+        self.datagrams += played.datagrams;
+        self.several_paths += u64::from(played.paths > 1);
+    }
+}
+
+/// Plays `count` seeds from `first` on, on all processors, until `most` of them have gone wrong.
+fn play(first: u64, count: u64, most: usize, report: Report) -> Sum {
+    let (next, sum, began) = (AtomicU64::new(first), Mutex::new(Sum::default()), Instant::now());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first.saturating_add(count)
+                || sum.lock().expect("nobody panics with it").findings.len() >= most
+            {
+                return;
+            }
+            let result = examine(seed);
+            let mut sum = sum.lock().expect("nobody panics with it");
+            match result {
+                Ok(played) => sum.add(played),
+                Err(finding) => {
+                    if report == Report::Progress {
+                        println!("{finding}\n");
+                    }
+                    sum.findings.push(finding.to_string());
+                }
+            }
+            let done = sum.worlds + sum.findings.len() as u64;
+            if report == Report::Progress && (done.is_multiple_of(10_000) || done == count) {
+                println!("{done} seeds, {} wrong, {:.0?}", sum.findings.len(), began.elapsed());
+                let _closed_output = std::io::stdout().flush();
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    sum.into_inner().expect("nobody panics with it")
+}
+
+#[test]
+fn random_interactions_break_no_rule_and_everything_arrives() {
+    let count = number("HVQ_SEEDS").unwrap_or(SEEDS);
+    let sum = play(0, count, 1, Report::None);
+    assert!(sum.findings.is_empty(), "{}", sum.findings.join("\n"));
+    // The worlds are worth their time: they talk, and most of them over several paths.
+    assert_eq!(sum.worlds, count);
+    assert!(
+        count < 100 || sum.datagrams > 20 * count && sum.several_paths > count / 3,
+        "{} {}",
+        sum.datagrams,
+        sum.several_paths
+    );
+}
+
+#[test]
+#[ignore = "for `make soak`, which sets the seeds"]
+fn soak() {
+    let sum = match number("HVQ_SEED") {
+        Some(seed) => play(seed, 1, 1, Report::Progress),
+        None => play(
+            number("HVQ_FIRST").unwrap_or(0),
+            number("HVQ_SEEDS").unwrap_or(1_000_000),
+            10,
+            Report::Progress,
+        ),
+    };
+    assert!(sum.findings.is_empty(), "{} seeds went wrong", sum.findings.len());
+    println!("{} seeds played, nothing went wrong", sum.worlds);
+}

@@ -1,0 +1,46 @@
+//! What must hold of a connection between any two steps, for tests that hold it against random interactions.
+
+use crate::connection::Connection;
+use crate::connection::lifecycle::Lifecycle;
+use crate::stream::streams::Accounts;
+use crate::time::Instant;
+
+impl Connection {
+    /// Recounts what the connection keeps running totals of, and says what is wrong first.
+    ///
+    /// `Ok` has the flow control accounts, which can be compared with those of the peer. To be called after a poll that
+    /// ended in [`Step::Idle`](crate::connection::Step::Idle).
+    #[doc(hidden)]
+    pub fn audit(&self, now: Instant) -> Result<Accounts, String> {
+        for path in self.paths.all() {
+            path.sent.audit().map_err(|problem| format!("path {}: {problem}", path.id))?;
+        }
+        let early = [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()];
+        for space in early.into_iter().flatten() {
+            space.sent.audit().map_err(|problem| format!("handshake: {problem}"))?;
+        }
+        self.audit_timers(now)?;
+        self.streams.audit()
+    }
+
+    /// Work that nothing would ever resume is a stall (RFC 9002 §6.2).
+    fn audit_timers(&self, now: Instant) -> Result<(), String> {
+        if self.lifecycle == Lifecycle::Closed {
+            return Ok(());
+        }
+        let Some(deadline) = self.deadline(now) else {
+            return Err(format!("no timer at all: {:?}", self.lifecycle));
+        };
+        if self.lifecycle != Lifecycle::Confirmed {
+            return Ok(());
+        }
+        let max_ack_delay = self.peer_max_ack_delay();
+        for path in self.paths.open().filter(|path| path.sent.has_ack_eliciting_in_flight()) {
+            let probe = path.probe_at(max_ack_delay).ok_or(format!("no probe for path {}", path.id))?;
+            if probe <= now || deadline.at > probe {
+                return Err(format!("path {} is probed at {probe:?}, but {deadline:?} at {now:?}", path.id));
+            }
+        }
+        Ok(())
+    }
+}
