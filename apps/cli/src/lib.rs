@@ -20,6 +20,7 @@ mod output;
 mod paths;
 mod qlog;
 mod server;
+mod sessions;
 mod tls;
 mod transport;
 

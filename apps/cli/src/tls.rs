@@ -1,12 +1,13 @@
 //! Certificates and key logs.
 
 use crate::failure::{Exit, Failure, OrFail};
+use crate::sessions::FileSessions;
 use hvq::transport::crypto::session::KeyLog;
-use hvq::{ClientTls, Identity, ServerTls, TlsConfigError, Verify};
+use hvq::{ClientTls, EarlyData, Identity, ServerTls, TlsConfigError, Verify};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A fresh certificate that vouches for itself, with its key.
 #[derive(Clone, Debug)]
@@ -32,9 +33,22 @@ impl SelfSigned {
     }
 }
 
+/// What a client does with session tickets.
+#[derive(Debug, Default)]
+pub(crate) struct Resumption {
+    /// The file that they are kept in.
+    pub(crate) file: Option<PathBuf>,
+    /// Whether requests are sent in 0-RTT.
+    pub(crate) early_data: EarlyData,
+}
+
 /// TLS of an HTTP/3 server.
-pub(crate) fn server(identity: Identity, keylog: Option<&Path>) -> Result<ServerTls, Failure> {
-    let mut builder = ServerTls::builder(identity).alpn([hvq_h3::ALPN]);
+pub(crate) fn server(
+    identity: Identity,
+    keylog: Option<&Path>,
+    early_data: EarlyData,
+) -> Result<ServerTls, Failure> {
+    let mut builder = ServerTls::builder(identity).alpn([hvq_h3::ALPN]).early_data(early_data);
     if let Some(path) = keylog {
         builder = builder.keylog(open_keylog(path)?);
     }
@@ -42,8 +56,16 @@ pub(crate) fn server(identity: Identity, keylog: Option<&Path>) -> Result<Server
 }
 
 /// TLS of an HTTP/3 client.
-pub(crate) fn client(verify: Verify, keylog: Option<&Path>) -> Result<ClientTls, Failure> {
+pub(crate) fn client(
+    verify: Verify,
+    keylog: Option<&Path>,
+    resumption: &Resumption,
+) -> Result<ClientTls, Failure> {
     let mut builder = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(verify);
+    if let Some(file) = &resumption.file {
+        let sessions = Arc::new(FileSessions::open(file)?);
+        builder = builder.sessions(sessions).early_data(resumption.early_data);
+    }
     if let Some(path) = keylog {
         builder = builder.keylog(open_keylog(path)?);
     }
@@ -78,17 +100,17 @@ mod tests {
     #[test]
     fn a_self_signed_certificate_is_accepted_as_a_servers_and_as_an_authority() {
         let made = SelfSigned::new(&["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
-        server(made.identity(), None).unwrap();
-        client(Verify::CaPem(made.certificate.into_bytes()), None).unwrap();
+        server(made.identity(), None, EarlyData::Off).unwrap();
+        client(Verify::CaPem(made.certificate.into_bytes()), None, &Resumption::default()).unwrap();
     }
 
     #[test]
     fn files_that_are_missing_are_faults_of_the_arguments() {
         let missing = Path::new("/nonexistent/file.pem");
-        let failure = client(Verify::CaFile(missing.to_owned()), None).unwrap_err();
+        let failure = client(Verify::CaFile(missing.to_owned()), None, &Resumption::default()).unwrap_err();
         assert_eq!(failure.exit(), Exit::Usage);
         assert!(failure.line().contains("/nonexistent/file.pem"), "{}", failure.line());
-        let failure = client(Verify::Insecure, Some(missing)).unwrap_err();
+        let failure = client(Verify::Insecure, Some(missing), &Resumption::default()).unwrap_err();
         assert!(failure.line().starts_with("cannot open the key log /nonexistent"));
     }
 }

@@ -6,7 +6,7 @@ use crate::shared::Shared;
 use crate::slot::{Phase, SendEnd, Slot};
 use crate::{ConnectionError, ConnectionStats, Direction, Priority, SendDatagramError, StreamId};
 use bytes::Bytes;
-use hvq_transport::connection::{Connection as Core, Role};
+use hvq_transport::connection::{Connection as Core, EarlyDataState, Role};
 use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
 use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::stream::WriteError as Refusal;
@@ -351,6 +351,34 @@ impl Connection {
     /// A number that no other connection of the same endpoint has.
     pub fn stable_id(&self) -> u64 {
         self.reference.handle.0
+    }
+
+    /// Whether the handshake is not complete and data flows all the same, in 0-RTT packets. What a server reads meanwhile
+    /// may be a copy that an attacker sends (RFC 9001 §9.2, RFC 8470).
+    pub fn is_early_data(&self) -> bool {
+        self.reference.look(|core, _| core.is_some_and(Core::is_early_data))
+    }
+
+    /// Whether the server accepted 0-RTT; `None` as long as a client does not know. Rejected data was sent again.
+    pub fn early_data_accepted(&self) -> Option<bool> {
+        match self.reference.look(|core, _| core.map(Core::early_data)).unwrap_or_default() {
+            EarlyDataState::Offered => None,
+            EarlyDataState::Accepted => Some(true),
+            EarlyDataState::Unused | EarlyDataState::Rejected => Some(false),
+        }
+    }
+
+    /// Whether the handshake resumed an earlier session.
+    pub fn is_resumed(&self) -> bool {
+        self.reference.look(|core, _| core.is_some_and(Core::is_resumed))
+    }
+
+    /// Waits until the handshake is complete: what a server does from then on, it does for nobody's copy.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn handshake_complete(&self) -> Result<(), ConnectionError> {
+        poll_fn(|context| self.poll_connected(context)).await
     }
 
     /// Updates the keys that packets are protected with, both ways (RFC 9001 §6). Keys are updated without being asked

@@ -169,7 +169,8 @@ impl Endpoint {
         Ok(Connecting { connection: Some(Connection::new(Reference::new(shared.clone(), handle))) })
     }
 
-    /// The next connection of a peer, its handshake complete; `None` once the endpoint is closed.
+    /// The next connection of a peer; `None` once the endpoint is closed. Its handshake is complete, unless 0-RTT was
+    /// accepted: see [`Connection::is_early_data`].
     pub async fn accept(&self) -> Option<Connection> {
         let shared = &self.presence.shared;
         poll_fn(|context| {
@@ -259,5 +260,41 @@ impl Future for Connecting {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Ready(Ok(())) => Poll::Ready(Ok(self.connection.take().expect("it was there a line ago"))),
         }
+    }
+}
+
+impl Connecting {
+    /// The connection at once, if a ticket lets it send 0-RTT, and a future that tells whether the server accepts it. If it
+    /// does not, the streams go on all the same: what was sent is sent again when the handshake is complete.
+    ///
+    /// Whoever records 0-RTT packets can have them delivered again, so that only what does no harm when it is done twice
+    /// may be sent so (RFC 9001 §9.2).
+    ///
+    /// # Errors
+    /// There is no such ticket: the handshake goes on.
+    pub fn into_0rtt(mut self) -> Result<(Connection, EarlyDataAccepted), Self> {
+        match self.connection.take_if(|connection| connection.is_early_data()) {
+            Some(connection) => {
+                let accepted = EarlyDataAccepted { connection: connection.clone() };
+                Ok((connection, accepted))
+            }
+            None => Err(self),
+        }
+    }
+}
+
+/// Tells whether a server accepted 0-RTT, when the handshake is complete or the connection ended.
+#[derive(Debug)]
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct EarlyDataAccepted {
+    connection: Connection,
+}
+
+impl Future for EarlyDataAccepted {
+    type Output = bool;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
+        let connected = self.connection.poll_connected(context);
+        connected.map(|connected| connected.is_ok() && self.connection.early_data_accepted() == Some(true))
     }
 }

@@ -16,6 +16,7 @@ mod options;
 mod paths;
 mod recv_stream;
 mod send_stream;
+mod sessions;
 mod shared;
 mod slot;
 mod socket;
@@ -24,7 +25,7 @@ mod timer;
 
 pub use address::{LocalAddress, LocalAddressError};
 pub use connection::Connection;
-pub use endpoint::{Connecting, Endpoint, EndpointOptions};
+pub use endpoint::{Connecting, EarlyDataAccepted, Endpoint, EndpointOptions};
 pub use error::{
     ConnectError, ConnectionError, MigratePathError, OpenPathError, PathCommandError, ReadError,
     ReadToEndError, SendDatagramError, WriteError,
@@ -33,6 +34,7 @@ pub use options::{ChannelOptions, ConnectOptions, OptionsError, PathOptions, par
 pub use paths::{PathEvents, PathInfo, PathState};
 pub use recv_stream::RecvStream;
 pub use send_stream::SendStream;
+pub use sessions::MemorySessions;
 pub use shared::IoStats;
 
 pub use hvq_qlog as qlog;
@@ -42,7 +44,9 @@ pub use hvq_transport::connection::{
     Rotation, SpinBit, TransportConfig,
 };
 pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
-pub use hvq_transport::crypto::session::{ClientTls, Identity, ServerTls, TlsConfigError, Verify};
+pub use hvq_transport::crypto::session::{
+    ClientTls, EarlyData, Identity, ServerTls, SessionStore, SessionTicket, TlsConfigError, Verify,
+};
 pub use hvq_transport::endpoint::{ClientConfig, EndpointConfig, EndpointStats, RetryPolicy, ServerConfig};
 pub use hvq_transport::scheduler::{Hints, Policy, Priority, Sharing};
 pub use hvq_transport::stream::{Direction, StreamId};

@@ -107,6 +107,8 @@ impl Connection {
         self.reference().look(|_, slot| slot.path_wakers.register(context.waker()));
         match self.try_start_path(options) {
             Err(OpenPathError::Refused(Refusal::NoConnectionId | Refusal::LimitReached)) => Poll::Pending,
+            // With 0-RTT the application has the connection before the handshake is complete.
+            Err(OpenPathError::Refused(Refusal::NotConnected)) if self.is_early_data() => Poll::Pending,
             result => Poll::Ready(result),
         }
     }

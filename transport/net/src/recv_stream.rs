@@ -40,6 +40,12 @@ impl RecvStream {
         self.id
     }
 
+    /// Whether a part of what arrived so far came in 0-RTT packets: it may be a copy that an attacker sends, so that what
+    /// does harm when it is done twice must not be done for it (RFC 9001 §9.2, RFC 8470).
+    pub fn is_early_data(&self) -> bool {
+        self.connection.reference().look(|core, _| core.is_some_and(|core| core.is_early_stream(self.id)))
+    }
+
     /// Reads what is there into `buffer`, and returns how many bytes that are; `None` at the end of the stream. Waits
     /// while nothing is there.
     ///

@@ -248,7 +248,7 @@ impl State {
     }
 
     fn on_event(&mut self, handle: ConnectionHandle, event: Event, now: Instant) {
-        if event == Event::Connected && !self.slots.contains_key(&handle) {
+        if matches!(event, Event::Connected | Event::EarlyData) && !self.slots.contains_key(&handle) {
             self.on_incoming(handle, now);
         }
         let is_over = event == Event::Forgotten;
@@ -260,7 +260,7 @@ impl State {
         }
     }
 
-    /// A peer completed its handshake.
+    /// A peer completed its handshake, or sends 0-RTT before that.
     fn on_incoming(&mut self, handle: ConnectionHandle, now: Instant) {
         let Some(connection) = self.core.connection(handle) else { return };
         let Some(first) = connection.path_stats(PathId::ZERO) else { return };

@@ -255,6 +255,10 @@ impl Slot {
                 self.connected_wakers.wake();
                 self.path_wakers.wake();
             }
+            Event::EarlyData => {
+                self.alpn = core.and_then(Core::alpn);
+                self.server_name = core.and_then(Core::server_name);
+            }
             Event::Confirmed => self.path_wakers.wake(),
             Event::Stream(event) => self.on_stream(event),
             Event::DatagramReceived => self.datagram_wakers.wake(),

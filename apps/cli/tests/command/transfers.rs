@@ -254,3 +254,43 @@ fn an_ipv6_literal_is_an_address() {
     let output = run(["get", "-k", &format!("https://{}/hello.txt", server.address(0))]);
     assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"hello world"[..]), "{}", said(&output));
 }
+
+#[test]
+fn a_second_run_resumes_the_session_and_sends_its_request_early() {
+    let place = Place::new();
+    let server = place.serve(&["--early-data"]);
+    let (certificate, session) = (place.certificate(), place.file("session"));
+    let get = |more: &[&str]| {
+        let mut arguments = vec!["get", "-v", "--cacert", text(&certificate), "--session", text(&session)];
+        arguments.extend(more);
+        let url = server.url("/hello.txt");
+        arguments.push(&url);
+        let output = run(&arguments);
+        assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"hello world"[..]), "{}", said(&output));
+        said(&output)
+    };
+    assert!(!get(&["--early-data"]).contains("resumed"));
+    let second = get(&["--early-data"]);
+    assert!(second.contains("resumed, 0-RTT accepted"), "{second}");
+    let third = get(&[]);
+    assert!(third.contains("resumed, 0-RTT not used"), "{third}");
+}
+
+#[test]
+fn secrets_are_logged_only_when_asked() {
+    // attacks F14.
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let (certificate, keys) = (place.certificate(), place.file("keys"));
+    let url = server.url("/hello.txt");
+    let output = run(["get", "-v", "--cacert", text(&certificate), &url]);
+    assert!(!said(&output).contains("TRAFFIC_SECRET") && !keys.exists());
+    let output =
+        hvq().args(["get", "--cacert", text(&certificate), &url]).env("SSLKEYLOGFILE", &keys).output();
+    assert_eq!(code(&output.unwrap()), 0);
+    let logged = fs::read_to_string(&keys).unwrap();
+    for label in ["CLIENT_HANDSHAKE_TRAFFIC_SECRET ", "CLIENT_TRAFFIC_SECRET_0 ", "SERVER_TRAFFIC_SECRET_0 "]
+    {
+        assert_eq!(logged.lines().filter(|line| line.starts_with(label)).count(), 1, "{label}");
+    }
+}

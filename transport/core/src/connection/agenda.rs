@@ -43,6 +43,22 @@ impl Connection {
         self.guard_against_stalls(pass);
     }
 
+    /// Offers what may leave before the handshake is complete: streams, datagrams and what concerns them, and on a server
+    /// acknowledgements (RFC 9001 §4.6, RFC 9000 §12.5).
+    pub(super) fn run_early_agenda(&mut self, pass: &mut Pass) {
+        if pass.views.is_empty() {
+            return;
+        }
+        self.seat.wake = None;
+        if self.keys.is_some() {
+            self.place_acknowledgements(pass);
+        }
+        self.place_control(pass);
+        self.place_datagrams(pass);
+        self.place_streams(pass);
+        self.guard_against_stalls(pass);
+    }
+
     /// Asks the policy about `item`, and distrusts the answer (architecture: a path without room counts as `Wait`).
     pub(super) fn ask(&mut self, item: &Item, pass: &Pass) -> Choice {
         let exempt = matches!(item.content, Content::Acknowledgement { .. });

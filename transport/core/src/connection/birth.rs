@@ -1,5 +1,6 @@
 //! How connections begin, and the packets that can only come at the beginning: Retry and Version Negotiation.
 
+use crate::connection::early_data::EarlyData;
 use crate::connection::establish::HandshakeDone;
 use crate::connection::key_update::KeyUpdate;
 use crate::connection::lifecycle::Lifecycle;
@@ -9,7 +10,8 @@ use crate::connection::stats::Counters;
 use crate::connection::{Activity, Connection, HandshakeIds, Peer, Role, Seat, TransportConfig};
 use crate::crypto::initial::initial_keys;
 use crate::crypto::keys::Level;
-use crate::crypto::session::{ClientTls, ServerTls, Session, TlsConfigError};
+use crate::crypto::replay::ReplayGuard;
+use crate::crypto::session::{ClientTls, EarlyData as Choice, ServerTls, Session, TlsConfigError};
 use crate::datagram::Datagrams;
 use crate::error::{Dropped, PacketError};
 use crate::handshake::crypto_stream::CryptoStream;
@@ -52,6 +54,8 @@ pub struct Birth {
     pub tokens: Box<dyn TokenSource + Send>,
     /// Randomness.
     pub rng: StdRng,
+    /// Which tickets opened 0-RTT lately, at a server that accepts it.
+    pub replay: Option<Arc<ReplayGuard>>,
 }
 
 /// The connection IDs of a client's first Initial.
@@ -96,12 +100,14 @@ impl Connection {
         let destination = ConnectionId::random(&mut birth.rng, INITIAL_DESTINATION);
         let negotiation = Negotiation::new(config.versions.clone(), config.versions.first());
         let encoded = client_parameters(&config, birth.first_id, &negotiation, &mut birth.rng);
-        let session = Session::client(tls, server_name, &encoded)?;
+        let mut session = Session::client(tls, server_name, &encoded)?;
+        let early_data = EarlyData::resume(tls, &mut session, server_name);
         let ids = InitialIds { destination, source: ConnectionId::EMPTY };
         let deadline = birth.now + config.handshake_timeout;
         let mut handshake = first_handshake(Role::Client, session, ids, deadline, negotiation);
         handshake.attempt = Some(Box::new(Attempt { tls: tls.clone(), server_name: server_name.into() }));
         let mut connection = Self::assemble(Role::Client, config, birth, ids, handshake);
+        connection.early_data = early_data;
         let now = connection.born;
         if let Err(error) = connection.handshake.session.start().and_then(|()| connection.collect_tls(now)) {
             connection.fail(error, now);
@@ -134,7 +140,12 @@ impl Connection {
         let negotiation = Negotiation::new(config.versions.clone(), opening.version);
         parameters.version_information = Some(negotiation.information(birth.rng.next_u32()));
         let encoded = parameters.encode(Role::Server, &mut birth.rng);
-        let session = Session::server(tls, &encoded)?;
+        let mut session = Session::server(tls, &encoded)?;
+        if let Some(replay) = birth.replay.as_ref().filter(|_| tls.early_data() == Choice::On) {
+            // RFC 9001 §4.6.1: 0-RTT is accepted under the limits that the ticket was issued under, and no others.
+            let context = [tls.early_data_context(), &parameters.encode_remembered()].concat();
+            session.accept_early_data(&context, replay, birth.now)?;
+        }
         let deadline = birth.now + config.handshake_timeout;
         let mut handshake = first_handshake(Role::Server, session, opening.ids, deadline, negotiation);
         if handshake.negotiation.awaits_hello() {
@@ -178,6 +189,7 @@ impl Connection {
             handshake,
             keys: None,
             key_update: KeyUpdate::default(),
+            early_data: EarlyData::default(),
             early_packets: Vec::new(),
             peer: Peer::default(),
             paths,
@@ -222,6 +234,7 @@ impl Connection {
         source: ConnectionId,
         token: Bytes,
         packet: &[u8],
+        now: Instant,
     ) -> Result<(), PacketError> {
         let unexpected = self.role == Role::Server
             || self.handshake_ids.remote_is_final
@@ -242,6 +255,7 @@ impl Connection {
             space.keys = Some(LevelKeys { seal, open });
             space.crypto.repeat();
         }
+        self.repeat_early_data(now);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The end of a connection: closing, draining, and the packets that say so (RFC 9000 §10.2).
 
 use crate::PathId;
-use crate::connection::lane::{Lane, PacketStart, TAG};
+use crate::connection::lane::{Lane, PacketForm, PacketStart, TAG};
 use crate::connection::lifecycle::{Lifecycle, Milestone};
 use crate::connection::{Connection, Event, Transmit};
 use crate::crypto::keys::Level;
@@ -111,9 +111,8 @@ impl Connection {
             number: path.sent.next_number(&mut self.rng),
             largest_acknowledged: path.sent.largest_acknowledged(),
             destination,
-            phase,
+            form: PacketForm::OneRtt { phase, spin: path.spin.value() },
             marking: path.route.ecn.marking(),
-            spin: path.spin.value(),
         };
         let allowance = path.route.amplification.allowance();
         let mut lane = Lane::new(id, path.route.datagram_size);

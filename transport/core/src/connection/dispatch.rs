@@ -48,7 +48,15 @@ impl Connection {
             | Frame::MaxStreams { .. }
             | Frame::DataBlocked(_)
             | Frame::StreamDataBlocked { .. }
-            | Frame::StreamsBlocked { .. } => self.on_stream_frame(frame),
+            | Frame::StreamsBlocked { .. } => {
+                let early = match &frame {
+                    Frame::Stream(stream) if origin.level == Level::ZeroRtt => Some(stream.id),
+                    _ => None,
+                };
+                self.on_stream_frame(frame)?;
+                early.into_iter().for_each(|id| self.note_early_stream(id));
+                Ok(())
+            }
             frame => self.on_path_frame(origin, frame, now),
         }
     }
@@ -76,8 +84,9 @@ impl Connection {
             self.check_multipath(of)?;
         }
         let of = ack.path.unwrap_or(PathId::ZERO);
-        if self.role == Role::Client && !self.is_confirmed() {
-            // RFC 9001 §4.1.2: an acknowledged 1-RTT packet confirms the handshake too.
+        let one_rtt = of != PathId::ZERO || ack.largest >= self.early_data.first_one_rtt;
+        if self.role == Role::Client && !self.is_confirmed() && one_rtt {
+            // RFC 9001 §4.1.2: an acknowledged 1-RTT packet confirms the handshake too; a 0-RTT packet does not.
             self.confirm();
         }
         self.on_path_ack(of, origin.path, ack, now)

@@ -65,11 +65,15 @@ impl Connection {
                 SessionOutput::WriteSecret { level, suite, secret } => {
                     self.handshake.secrets.store_write(level, suite, secret);
                 }
-                SessionOutput::Ticket => {}
+                SessionOutput::Ticket => self.keep_tickets(),
+                SessionOutput::EarlyDataRejected => self.on_early_data_rejected(now),
             }
             self.install_keys(now);
         }
         self.learn_parameters(now)?;
+        if self.is_early_data() && self.role == Role::Server {
+            self.replay_early_packets(now);
+        }
         if !self.handshake.session.is_handshaking() && !self.lifecycle.is_connected() {
             self.complete(now)?;
         }
@@ -88,19 +92,38 @@ impl Connection {
             if let Some(space) = self.handshake.handshake.as_mut() {
                 space.keys = Some(keys);
             }
-            if let Some(tracer) = &mut self.tracer {
-                tracer.record(now, &TraceEvent::KeysInstalled(Level::Handshake));
-            }
+            self.trace_keys(Level::Handshake, now);
         }
+        self.install_early_keys(now);
         if let Some((suite, read, write)) = self.handshake.secrets.take_pair(Level::OneRtt) {
             self.install_one_rtt(OneRttKeys::new(
                 Cipher { suite, version },
                 write.as_slice(),
                 read.as_slice(),
             ));
-            if let Some(tracer) = &mut self.tracer {
-                tracer.record(now, &TraceEvent::KeysInstalled(Level::OneRtt));
-            }
+            self.trace_keys(Level::OneRtt, now);
+        }
+    }
+
+    fn install_early_keys(&mut self, now: Instant) {
+        let secrets = &mut self.handshake.secrets;
+        if let Some((suite, secret)) = secrets.take_write(Level::ZeroRtt) {
+            self.start_early_data(suite, &secret);
+            self.trace_keys(Level::ZeroRtt, now);
+        } else if let Some((suite, secret)) = secrets.take_read(Level::ZeroRtt) {
+            self.accept_early_data(suite, &secret);
+            self.trace_keys(Level::ZeroRtt, now);
+        } else if let Some(keys) = self.keys.as_mut().filter(|keys| !keys.can_open())
+            && let Some((_, secret)) = secrets.take_read(Level::OneRtt)
+        {
+            keys.receive(secret.as_slice());
+            self.trace_keys(Level::OneRtt, now);
+        }
+    }
+
+    fn trace_keys(&mut self, level: Level, now: Instant) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.record(now, &TraceEvent::KeysInstalled(level));
         }
     }
 
@@ -139,6 +162,7 @@ impl Connection {
             // RFC 9001 §8.2: endpoints that receive no transport parameters close with missing_extension (109).
             return Err(ErrorCode::crypto(109).because("the peer sent no QUIC transport parameters"));
         }
+        self.end_early_data(now)?;
         self.lifecycle = self.lifecycle.after(Milestone::HandshakeComplete);
         // RFC 10069 §2: the extension is in use once the handshake is complete.
         self.paths.follow_limits();

@@ -10,6 +10,9 @@ use crate::wire::frame::Status;
 pub enum Event {
     /// The handshake is complete: the peer is authenticated and data flows.
     Connected,
+    /// A server accepted 0-RTT: streams may be read and written before the handshake is complete, with the reservations of
+    /// [`Connection::is_early_data`](crate::connection::Connection::is_early_data).
+    EarlyData,
     /// The handshake is confirmed (RFC 9001 §4.1.2); a client may open more paths from here on.
     Confirmed,
     /// A stream changed.

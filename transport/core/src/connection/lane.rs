@@ -5,8 +5,9 @@ use crate::delivery::{Receipt, Receipts};
 use crate::recovery::ecn::Ecn;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::frame::Frame;
-use crate::wire::header::{HeaderLayout, KeyPhase, ShortHeader};
+use crate::wire::header::{HeaderLayout, KeyPhase, LongHeader, LongKind, ShortHeader};
 use crate::wire::packet_number;
+use crate::wire::version::Version;
 
 /// Bytes that every AEAD of QUIC adds (RFC 9001 §5.3).
 pub const TAG: usize = 16;
@@ -43,12 +44,29 @@ pub struct PacketStart {
     pub largest_acknowledged: Option<u64>,
     /// The connection ID that names the connection and path to the peer.
     pub destination: ConnectionId,
-    /// The generation of keys.
-    pub phase: KeyPhase,
-    /// The spin bit (RFC 9000 §17.4).
-    pub spin: bool,
+    /// Which header it has.
+    pub form: PacketForm,
     /// The ECN codepoint that the route wants.
     pub marking: Ecn,
+}
+
+/// The header of a packet with application data.
+#[derive(Clone, Copy, Debug)]
+pub enum PacketForm {
+    /// 1-RTT.
+    OneRtt {
+        /// The generation of keys.
+        phase: KeyPhase,
+        /// The spin bit (RFC 9000 §17.4).
+        spin: bool,
+    },
+    /// 0-RTT.
+    ZeroRtt {
+        /// The version of the client's first flight (RFC 9369 §4.1).
+        version: Version,
+        /// This endpoint's connection ID.
+        source: ConnectionId,
+    },
 }
 
 /// A packet that still takes frames.
@@ -112,9 +130,7 @@ impl Lane {
         self.bytes.reserve(self.segment * datagrams);
         let start = self.bytes.len();
         let length = packet_number::length(packet.number, packet.largest_acknowledged);
-        let header =
-            ShortHeader { destination: packet.destination, key_phase: packet.phase, spin: packet.spin };
-        let layout = header.put(&mut self.bytes, packet.number, length);
+        let layout = put_header(&mut self.bytes, packet, length);
         self.open = Some(OpenPacket {
             start,
             layout,
@@ -173,5 +189,19 @@ impl Lane {
             self.bytes.resize(least, 0);
         }
         Some(open)
+    }
+}
+
+fn put_header(bytes: &mut Vec<u8>, packet: &PacketStart, number_length: usize) -> HeaderLayout {
+    let destination = packet.destination;
+    match packet.form {
+        PacketForm::OneRtt { phase, spin } => {
+            ShortHeader { destination, key_phase: phase, spin }.put(bytes, packet.number, number_length)
+        }
+        PacketForm::ZeroRtt { version, source } => {
+            let kind = LongKind::ZeroRtt;
+            let header = LongHeader { kind, version, destination, source, token: &[] };
+            header.put(bytes, packet.number, number_length)
+        }
     }
 }

@@ -11,6 +11,7 @@ pub mod config;
 mod control;
 mod dispatch;
 mod early;
+mod early_data;
 mod establish;
 pub mod event;
 mod feedback;
@@ -39,6 +40,7 @@ pub use ack_frequency::AckRequests;
 pub use birth::{Birth, ClientAddress, InitialIds, Opening};
 pub use commands::{OpenPathError, PathCommandError};
 pub use config::{ChannelHint, Multipath, SchedulerFactory, TransportConfig};
+pub use early_data::EarlyDataState;
 pub use event::{Event, PathEvent};
 pub use migration::{MigrateError, Migration, Moving};
 pub use new_token::TokenSource;
@@ -48,6 +50,7 @@ pub use stats::{ConnectionStats, FrameCounter, PathStats};
 
 use crate::connection::close::Closing;
 use crate::connection::control::ControlQueue;
+use crate::connection::early_data::EarlyData;
 use crate::connection::key_update::KeyUpdate;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::stats::Counters;
@@ -155,7 +158,8 @@ pub struct Connection {
     handshake: Handshake,
     keys: Option<OneRttKeys>,
     key_update: KeyUpdate,
-    /// 1-RTT and Handshake packets that arrived before their keys.
+    early_data: EarlyData,
+    /// Packets that arrived before their keys.
     early_packets: Vec<(ProtectedPacket, FourTuple, Ecn)>,
     peer: Peer,
     paths: Paths,

@@ -251,6 +251,10 @@ impl Connection {
     }
 
     fn next_control(&mut self, now: Instant) -> Option<(Frame, Receipt)> {
+        if !self.lifecycle.is_connected() {
+            // What the handshake has not settled yet is not talked about.
+            return self.streams.next_control(now);
+        }
         if self.handshake_done == HandshakeDone::Wanted {
             self.handshake_done = HandshakeDone::Quiet;
             return Some((Frame::HandshakeDone, Receipt::HandshakeDone));

@@ -18,7 +18,7 @@ const EARLY_PACKET_LIMIT: usize = 10;
 /// Packets read of one datagram at most: no honest sender coalesces more.
 const COALESCED_LIMIT: usize = 8;
 /// Bits of the first byte that must be zero once header protection is off (RFC 9000 §17.2, §17.3.1).
-const LONG_RESERVED: u8 = 0x0c;
+pub(super) const LONG_RESERVED: u8 = 0x0c;
 const SHORT_RESERVED: u8 = 0x18;
 /// The spin bit of the first byte (RFC 9000 §17.3.1).
 const SPIN: u8 = 0x20;
@@ -90,7 +90,7 @@ impl Connection {
                 self.on_version_negotiation(source, &versions, now)
             }
             Incoming::Retry { version, source, token, bytes, .. } if version == self.version() => {
-                self.on_retry(source, token, &bytes)
+                self.on_retry(source, token, &bytes, now)
             }
             Incoming::Retry { .. } => Err(Dropped::UnsupportedVersion.into()),
             Incoming::UnsupportedVersion { .. } => Err(Dropped::UnsupportedVersion.into()),
@@ -107,7 +107,10 @@ impl Connection {
     ) -> Result<(), PacketError> {
         let size = packet.bytes.len();
         let (origin, payload) = match packet.kind {
-            PacketKind::ZeroRtt => return Err(Dropped::Unexpected.into()),
+            PacketKind::ZeroRtt => match self.open_zero_rtt(packet, tuple, ecn, now)? {
+                Some(opened) => opened,
+                None => return Ok(()),
+            },
             PacketKind::OneRtt => {
                 if self.keys.is_none() || !self.lifecycle.is_connected() && self.lifecycle.is_open() {
                     return self.keep_for_later(packet, tuple, ecn);
@@ -137,7 +140,7 @@ impl Connection {
         self.receive_frames(&origin, payload, now)
     }
 
-    fn keep_for_later(
+    pub(super) fn keep_for_later(
         &mut self,
         packet: ProtectedPacket,
         tuple: FourTuple,
@@ -269,7 +272,7 @@ impl Connection {
     }
 
     /// Finds the path of an authentic 1-RTT packet, or opens it (RFC 10069 §3.1).
-    fn arrive(&mut self, origin: &Origin, now: Instant) -> Result<(), PacketError> {
+    pub(super) fn arrive(&mut self, origin: &Origin, now: Instant) -> Result<(), PacketError> {
         match self.paths.arrival(origin.path, origin.tuple) {
             Arrival::Known => {
                 if let Some(path) = self.paths.any_mut(origin.path) {
@@ -333,7 +336,8 @@ impl Connection {
 
     fn received(&mut self, origin: &Origin) -> Option<&mut Received> {
         match origin.level {
-            Level::OneRtt => self.paths.any_mut(origin.path).map(|path| &mut path.received),
+            // RFC 9000 §12.3: 0-RTT and 1-RTT packets share their numbers.
+            Level::ZeroRtt | Level::OneRtt => self.paths.any_mut(origin.path).map(|path| &mut path.received),
             level => self.handshake.space(level).map(|space| &mut space.received),
         }
     }

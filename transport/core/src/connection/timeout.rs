@@ -29,6 +29,7 @@ impl Connection {
         }
         self.run_recovery_timers(now);
         self.expire_keys(now);
+        self.expire_early_data(now);
         self.run_path_timers(now);
         self.keep_alive(now);
         self.keep_paths_alive(now);
@@ -168,6 +169,7 @@ impl Connection {
         fold(self.idle_at(), TimerReason::Idle);
         fold(self.keep_alive_at(), TimerReason::KeepAlive);
         fold(self.key_update.discard_at, TimerReason::KeyDiscard);
+        fold(self.early_data.discard_at, TimerReason::KeyDiscard);
         fold(self.seat.wake, TimerReason::Scheduler);
         fold(self.early_probe_at(), TimerReason::ProbeTimeout);
         for space in

@@ -1,7 +1,7 @@
 //! From frames to datagrams: preparing packets, the one place that writes frames, and sealing.
 
 use crate::congestion::Sending;
-use crate::connection::lane::{Elicits, Lane, OpenPacket, PacketStart, Purpose, TAG};
+use crate::connection::lane::{Elicits, Lane, OpenPacket, PacketForm, PacketStart, Purpose, TAG};
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::connection::{Connection, Transmit};
@@ -12,6 +12,7 @@ use crate::space::packet::{PacketClass, SentPacket};
 use crate::time::Instant;
 use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::Frame;
+use crate::wire::header::patch_length;
 use hvq_scheduler::{Content, Observation};
 
 /// Datagram batches that wait for the network at most before a pass starts.
@@ -39,7 +40,7 @@ impl Connection {
             }
         }
         if self.keys.is_none() || !self.lifecycle.is_connected() {
-            return;
+            return self.send_early_data(now);
         }
         self.rotate_due(now);
         self.send_path_frames(now);
@@ -72,16 +73,16 @@ impl Connection {
     }
 
     pub(super) fn next_packet(&mut self, path: crate::PathId) -> Option<PacketStart> {
+        let Some(keys) = &self.keys else { return self.next_early_packet() };
+        let phase = keys.phase();
         let destination = self.paths.remote_ids.current(path)?;
-        let phase = self.keys.as_ref()?.phase();
         let path = self.paths.get_mut(path)?;
         Some(PacketStart {
             number: path.sent.next_number(&mut self.rng),
             largest_acknowledged: path.sent.largest_acknowledged(),
             destination,
-            phase,
+            form: PacketForm::OneRtt { phase, spin: path.spin.value() },
             marking: path.route.ecn.marking(),
-            spin: path.spin.value(),
         })
     }
 
@@ -167,15 +168,16 @@ impl Connection {
     /// Encrypts the open packet of `lane`, which tracers see before. Returns it, and its size in bytes.
     pub(super) fn encrypt(&mut self, lane: &mut Lane, now: Instant) -> Option<(OpenPacket, usize)> {
         let open = lane.close()?;
-        let Some(keys) = self.keys.as_mut().filter(|keys| !keys.is_spent()) else {
-            // RFC 9001 §6.6: nothing more is sealed, and nothing leaves in the clear.
+        let level = if open.layout.length_offset.is_some() { Level::ZeroRtt } else { Level::OneRtt };
+        if !self.may_seal(level) {
+            // RFC 9001 §6.6: worn-out keys seal nothing more, and nothing leaves in the clear.
             lane.bytes.truncate(open.start);
             return None;
-        };
+        }
         if let Some(tracer) = &mut self.tracer {
             let payload = lane.bytes.get(open.layout.payload_offset()..).unwrap_or_default();
             let packet = TracedPacket {
-                level: Level::OneRtt,
+                level,
                 path: lane.path,
                 number: open.number,
                 bytes: lane.bytes.len() - open.start + TAG,
@@ -183,10 +185,30 @@ impl Connection {
             };
             tracer.record(now, &TraceEvent::PacketSent(packet));
         }
-        keys.seal(&mut lane.bytes, open.start, &open.layout, lane.path, open.number);
+        self.seal_packet(lane, &open);
         lane.segments += 1;
         let size = lane.bytes.len() - open.start;
         Some((open, size))
+    }
+
+    fn may_seal(&self, level: Level) -> bool {
+        match level {
+            Level::ZeroRtt => self.early_data.seal.is_some(),
+            _ => self.keys.as_ref().is_some_and(|keys| !keys.is_spent()),
+        }
+    }
+
+    /// Seals `open`, which ends the bytes of `lane`.
+    fn seal_packet(&mut self, lane: &mut Lane, open: &OpenPacket) {
+        let (bytes, start, layout) = (&mut lane.bytes, open.start, &open.layout);
+        if layout.length_offset.is_none() {
+            if let Some(keys) = self.keys.as_mut() {
+                keys.seal(bytes, start, layout, lane.path, open.number);
+            }
+        } else if let Some(key) = &self.early_data.seal {
+            patch_length(bytes, layout, start, TAG);
+            key.seal(bytes, start, layout, lane.path, open.number);
+        }
     }
 
     /// Hands the sealed datagrams of path `index` to the outbox.
@@ -212,7 +234,7 @@ impl Connection {
         });
     }
 
-    fn complete_pass(&mut self, mut pass: Pass) {
+    pub(super) fn complete_pass(&mut self, mut pass: Pass) {
         for index in 0..pass.lanes.len() {
             self.seal(&mut pass, index);
             self.flush(&mut pass, index);

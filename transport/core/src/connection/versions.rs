@@ -117,6 +117,7 @@ impl Connection {
         let deadline = self.handshake.deadline;
         self.handshake = first_handshake(self.role, session, ids, deadline, negotiation);
         self.handshake_ids.remote = destination;
+        self.begin_again_without_early_data(now);
         if let Some(path) = self.paths.get_mut(crate::PathId::ZERO) {
             path.pto.reset();
         }

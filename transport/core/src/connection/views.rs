@@ -19,6 +19,12 @@ impl Connection {
         }
         views
     }
+
+    /// Path 0, for data before the handshake is complete.
+    pub(super) fn early_views(&self, now: Instant) -> SmallVec<[PathView; 4]> {
+        let first = self.paths.get(crate::PathId::ZERO);
+        first.map(|path| view(path, self.paths.delay(path.id), now)).into_iter().collect()
+    }
 }
 
 fn view(path: &Path, delay: Duration, now: Instant) -> PathView {

@@ -7,6 +7,7 @@ pub mod initial;
 pub mod keys;
 pub mod one_rtt;
 pub mod protect;
+pub mod replay;
 pub mod reset;
 pub mod retry;
 pub mod session;

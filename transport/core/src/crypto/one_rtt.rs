@@ -81,12 +81,10 @@ pub struct OneRttKeys {
     cipher: Cipher,
     phase: KeyPhase,
     local: Generated,
-    remote: Generated,
-    /// Derived ahead of time, so that a packet that updates the keys takes no longer to open (RFC 9001 §6.3, §9.5).
-    next_remote: Generated,
+    /// Missing on a server that answers 0-RTT before the client has finished the handshake.
+    remote: Option<Remote>,
     previous_remote: Option<PacketKey>,
     seal_header: HeaderKey,
-    open_header: HeaderKey,
     paths: BTreeMap<PathId, PathUse>,
     usage: Usage,
     acknowledgement: Acknowledgement,
@@ -109,6 +107,27 @@ impl Generated {
     fn next(&self, cipher: Cipher) -> Self {
         Self::new(cipher, self.secret.updated(cipher))
     }
+}
+
+/// What opens packets.
+#[derive(Debug)]
+struct Remote {
+    current: Generated,
+    /// Derived ahead of time, so that a packet that updates the keys takes no longer to open (RFC 9001 §6.3, §9.5).
+    next: Generated,
+    header: HeaderKey,
+}
+
+impl Remote {
+    fn new(cipher: Cipher, secret: &[u8]) -> Self {
+        let current = Generated::new(cipher, short(secret));
+        Self { next: current.next(cipher), current, header: HeaderKey::new(cipher, secret) }
+    }
+}
+
+/// A secret that TLS gave out.
+fn short(secret: &[u8]) -> Secret {
+    Secret::new(secret).expect("TLS 1.3 secrets have at most 48 bytes")
 }
 
 /// Counters against the limits of the AEAD.
@@ -143,23 +162,37 @@ impl OneRttKeys {
     /// The first generation, from the secrets that TLS gave for writing and for reading. Secrets of `suite` have
     /// [`Suite::secret_length`] bytes; longer than 48 there are none.
     pub fn new(cipher: impl Into<Cipher>, local_secret: &[u8], remote_secret: &[u8]) -> Self {
+        let mut keys = Self::sending(cipher, local_secret);
+        keys.receive(remote_secret);
+        keys
+    }
+
+    /// The first generation as far as a server has it that answers 0-RTT: nothing can be opened before
+    /// [`OneRttKeys::receive`] (RFC 9001 §5.7).
+    pub fn sending(cipher: impl Into<Cipher>, local_secret: &[u8]) -> Self {
         let cipher = cipher.into();
-        let secret = |bytes| Secret::new(bytes).expect("TLS 1.3 secrets have at most 48 bytes");
-        let remote = Generated::new(cipher, secret(remote_secret));
         Self {
             cipher,
             phase: KeyPhase::Zero,
-            local: Generated::new(cipher, secret(local_secret)),
-            next_remote: remote.next(cipher),
-            remote,
+            local: Generated::new(cipher, short(local_secret)),
+            remote: None,
             previous_remote: None,
             seal_header: HeaderKey::new(cipher, local_secret),
-            open_header: HeaderKey::new(cipher, remote_secret),
             paths: BTreeMap::new(),
             usage: Usage { limits: AeadLimits::of(cipher.suite), sealed: 0, failed: 0 },
             acknowledgement: Acknowledgement::Awaited,
             answer: Answer::Awaited,
         }
+    }
+
+    /// Adds the secret for reading, of the same suite.
+    pub fn receive(&mut self, remote_secret: &[u8]) {
+        self.remote = Some(Remote::new(self.cipher, remote_secret));
+    }
+
+    /// Whether packets can be opened.
+    pub fn can_open(&self) -> bool {
+        self.remote.is_some()
     }
 
     /// The same keys with lower limits; those of the suite stay the highest.
@@ -213,7 +246,7 @@ impl OneRttKeys {
 
     /// Removes the mask from the header of `packet`, as [`OpenKey::unprotect`](crate::crypto::protect::OpenKey::unprotect).
     pub fn unprotect(&self, packet: &mut [u8], number_offset: usize) -> Result<Unprotected, Dropped> {
-        self.open_header.unprotect(packet, number_offset)
+        self.remote.as_ref().ok_or(Dropped::NoKeys)?.header.unprotect(packet, number_offset)
     }
 
     /// Authenticates and decrypts `packet`, whose unmasked header has key phase `phase` and ends at `payload_offset`.
@@ -231,16 +264,17 @@ impl OneRttKeys {
         number: u64,
     ) -> Result<(Bytes, Generation), PacketError> {
         let expected = self.generation(phase, path, number);
+        let remote = self.remote.as_ref().ok_or(Dropped::NoKeys)?;
         let key = match (expected, &self.previous_remote) {
             (Generation::Previous, Some(previous)) => previous,
-            (Generation::Previous | Generation::Next, _) => &self.next_remote.key,
-            (Generation::Current, _) => &self.remote.key,
+            (Generation::Previous | Generation::Next, _) => &remote.next.key,
+            (Generation::Current, _) => &remote.current.key,
         };
         // Opening with the wrong key destroys the packet.
         let copy = self.is_ambiguous(expected, path).then(|| packet.clone());
         let opened = match (key.open(packet, payload_offset, path, number), copy) {
             (Err(_), Some(copy)) => {
-                let next = self.next_remote.key.open(copy, payload_offset, path, number);
+                let next = remote.next.key.open(copy, payload_offset, path, number);
                 next.map(|payload| (payload, Generation::Next))
             }
             (opened, _) => opened.map(|payload| (payload, expected)),
@@ -367,9 +401,11 @@ impl OneRttKeys {
     }
 
     fn rotate(&mut self) {
-        let next_remote = self.next_remote.next(self.cipher);
-        let remote = std::mem::replace(&mut self.next_remote, next_remote);
-        self.previous_remote = Some(std::mem::replace(&mut self.remote, remote).key);
+        if let Some(remote) = self.remote.as_mut() {
+            let after = remote.next.next(self.cipher);
+            let next = std::mem::replace(&mut remote.next, after);
+            self.previous_remote = Some(std::mem::replace(&mut remote.current, next).key);
+        }
         self.local = self.local.next(self.cipher);
         self.phase = self.phase.next();
         self.paths.clear();

@@ -5,12 +5,16 @@
 mod alert;
 mod callbacks;
 mod client;
+mod early_data;
 mod server;
+mod store;
 
 pub use crate::crypto::keys::Secret;
 pub use alert::alert_name;
 pub use client::{ClientTls, ClientTlsBuilder, Verify};
+pub use early_data::{EarlyData, EarlyDataState};
 pub use server::{Identity, ServerTls, ServerTlsBuilder};
+pub use store::{SessionStore, SessionTicket};
 
 use crate::connection::Role;
 use crate::crypto::keys::{Level, Suite};
@@ -63,6 +67,8 @@ pub enum SessionOutput {
     },
     /// A session ticket arrived: see [`Session::take_tickets`].
     Ticket,
+    /// The server rejected 0-RTT, and the handshake goes on without it.
+    EarlyDataRejected,
 }
 
 /// What lets a client resume a session, opaque and as secret as the session was.
@@ -153,14 +159,7 @@ impl Session {
 
     /// A server's session.
     pub fn server(tls: &ServerTls, transport_parameters: &[u8]) -> Result<Self, TlsConfigError> {
-        let session = Self::new(tls.context(), Role::Server, transport_parameters)?;
-        let context = tls.early_data_context();
-        // SAFETY: `ssl` is valid, and BoringSSL copies the context before it returns.
-        let result = unsafe {
-            ffi::SSL_set_quic_early_data_context(session.ssl.as_ptr(), context.as_ptr(), context.len())
-        };
-        check(result)?;
-        Ok(session)
+        Self::new(tls.context(), Role::Server, transport_parameters)
     }
 
     fn new(context: &SslContextRef, role: Role, transport_parameters: &[u8]) -> Result<Self, TlsConfigError> {
@@ -189,7 +188,7 @@ impl Session {
         check(result)
     }
 
-    /// Has a client offer to resume the session of `ticket`, without 0-RTT. To be called before [`Session::start`].
+    /// Has a client offer to resume the session of `ticket`. To be called before [`Session::start`].
     pub fn resume(&mut self, ticket: &Ticket) -> Result<(), TlsConfigError> {
         let session = SslSession::from_der(&ticket.0).map_err(|_| TlsConfigError::Ticket)?;
         // SAFETY: a session read from its bytes belongs to no other context.
@@ -284,15 +283,17 @@ impl Session {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        let pointer = self.ssl.as_ptr();
-        let result = if self.is_handshaking() {
-            // SAFETY: `ssl` is valid and nothing borrows its state; its callbacks touch nothing else.
-            unsafe { ffi::SSL_do_handshake(pointer) }
-        } else {
-            // SAFETY: as above.
-            unsafe { ffi::SSL_process_quic_post_handshake(pointer) }
-        };
-        if result == 1 || self.is_waiting(result) {
+        let mut result = self.drive();
+        if result != 1 && self.is_error(result, ffi::SSL_ERROR_EARLY_DATA_REJECTED) {
+            self.forget_early_data();
+            self.state().outputs.push_back(SessionOutput::EarlyDataRejected);
+            result = self.drive();
+        }
+        if result == 1 && self.is_handshaking() {
+            // BoringSSL returns early when 0-RTT may begin; the keys of the next level only come with another call.
+            result = self.drive();
+        }
+        if result == 1 || self.is_error(result, ffi::SSL_ERROR_WANT_READ) {
             return Ok(());
         }
         let stack = ErrorStack::get();
@@ -301,11 +302,22 @@ impl Session {
         Err(self.end(error))
     }
 
-    /// Whether a call that returned `result` only wants more data.
-    fn is_waiting(&self, result: c_int) -> bool {
+    /// Has BoringSSL go on with what it has.
+    fn drive(&mut self) -> c_int {
+        let pointer = self.ssl.as_ptr();
+        if self.is_handshaking() {
+            // SAFETY: `ssl` is valid and nothing borrows its state; its callbacks touch nothing else.
+            unsafe { ffi::SSL_do_handshake(pointer) }
+        } else {
+            // SAFETY: as above.
+            unsafe { ffi::SSL_process_quic_post_handshake(pointer) }
+        }
+    }
+
+    /// Whether a call during the handshake that returned `result` did so because of `error`.
+    fn is_error(&self, result: c_int, error: c_int) -> bool {
         // SAFETY: `ssl` is valid, and `result` comes from the last call on it.
-        self.is_handshaking()
-            && unsafe { ffi::SSL_get_error(self.ssl.as_ptr(), result) } == ffi::SSL_ERROR_WANT_READ
+        self.is_handshaking() && unsafe { ffi::SSL_get_error(self.ssl.as_ptr(), result) } == error
     }
 
     fn end(&mut self, error: TransportError) -> TransportError {

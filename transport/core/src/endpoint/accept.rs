@@ -175,6 +175,7 @@ impl Endpoint {
             ids: Box::new(ids),
             tokens: Box::new(tokens),
             rng: StdRng::from_rng(&mut self.rng),
+            replay: self.replay.clone(),
         }
     }
 }

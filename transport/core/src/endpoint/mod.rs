@@ -19,8 +19,9 @@ pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig};
 pub use stats::EndpointStats;
 
 use crate::connection::{Connection, Datagram, Event, FourTuple, Step, Transmit};
+use crate::crypto::replay::ReplayGuard;
 use crate::crypto::reset::ResetKey;
-use crate::crypto::session::TlsConfigError;
+use crate::crypto::session::{EarlyData, TlsConfigError};
 use crate::crypto::token::TokenKey;
 use crate::endpoint::budget::Budget;
 use crate::endpoint::gate::Gate;
@@ -33,6 +34,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 
 /// Names a connection of an endpoint. Never used twice by the same endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -84,6 +86,8 @@ pub struct Endpoint {
     outbox: VecDeque<Transmit>,
     next_handle: u64,
     handshaking: usize,
+    /// Which tickets opened 0-RTT lately, once a server accepts it.
+    replay: Option<Arc<ReplayGuard>>,
     reset_key: ResetKey,
     gate: Gate,
     budgets: Budgets,
@@ -103,6 +107,7 @@ impl Endpoint {
     /// secret and never used twice outside tests.
     pub fn new(config: EndpointConfig, server: Option<ServerConfig>, seed: [u8; 32]) -> Self {
         let mut rng = StdRng::from_seed(seed);
+        let replay = server.as_ref().and_then(|server| replay_guard(server, &mut rng));
         Self {
             reset_key: config.reset_key.clone().unwrap_or_else(|| ResetKey::new(&rng.random())),
             gate: Gate::new(config.token_key.clone().unwrap_or_else(|| TokenKey::new(&rng.random()))),
@@ -119,6 +124,7 @@ impl Endpoint {
             outbox: VecDeque::new(),
             next_handle: 0,
             handshaking: 0,
+            replay,
             rng,
             stats: EndpointStats::default(),
         }
@@ -126,6 +132,9 @@ impl Endpoint {
 
     /// Replaces what new connections of peers are made from; `None` accepts no more.
     pub fn set_server(&mut self, server: Option<ServerConfig>) {
+        if self.replay.is_none() {
+            self.replay = server.as_ref().and_then(|server| replay_guard(server, &mut self.rng));
+        }
         self.server = server;
     }
 
@@ -235,6 +244,11 @@ impl Endpoint {
         }
         handle
     }
+}
+
+/// A server that accepts 0-RTT remembers the tickets that were used.
+fn replay_guard(server: &ServerConfig, rng: &mut StdRng) -> Option<Arc<ReplayGuard>> {
+    (server.tls.early_data() == EarlyData::On).then(|| Arc::new(ReplayGuard::new(&rng.random())))
 }
 
 #[cfg(test)]

@@ -102,6 +102,22 @@ impl PendingSecrets {
         let (_, _, write) = self.write.swap_remove(write);
         Some((suite, read, write))
     }
+
+    /// The secret of `level` for reading, once it is there.
+    pub fn take_read(&mut self, level: Level) -> Option<(Suite, Secret)> {
+        take(&mut self.read, level)
+    }
+
+    /// The secret of `level` for writing, once it is there.
+    pub fn take_write(&mut self, level: Level) -> Option<(Suite, Secret)> {
+        take(&mut self.write, level)
+    }
+}
+
+fn take(secrets: &mut Vec<(Level, Suite, Secret)>, level: Level) -> Option<(Suite, Secret)> {
+    let index = secrets.iter().position(|entry| entry.0 == level)?;
+    let (_, suite, secret) = secrets.swap_remove(index);
+    Some((suite, secret))
 }
 
 /// What lives until the handshake is confirmed.

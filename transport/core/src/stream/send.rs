@@ -177,6 +177,16 @@ impl SendHalf {
         self.advance(SendEvent::Frame);
     }
 
+    /// Nothing that was sent arrived: it is sent anew, once the peer permits it.
+    pub fn restart(&mut self) {
+        if self.reset.is_none() {
+            self.state = SendState::Ready;
+        }
+        self.outstanding = Outstanding::default();
+        self.credit = SendCredit::default();
+        self.blocked_at = None;
+    }
+
     /// What it needs to send, `None` if it has nothing to send within its own credit.
     pub fn need(&self) -> Option<Need> {
         if self.reset.is_some() {

@@ -175,6 +175,52 @@ impl TransportParameters {
         buf
     }
 
+    /// What a client remembers for 0-RTT on a later connection, the rest being the default (RFC 9000 §7.4.1, RFC 9221 §3).
+    /// What concerns multipath is not remembered (RFC 10069 §2.1).
+    pub fn remembered(&self) -> Self {
+        Self {
+            max_idle_timeout: self.max_idle_timeout,
+            max_udp_payload_size: self.max_udp_payload_size,
+            initial_max_data: self.initial_max_data,
+            initial_max_stream_data_bidi_local: self.initial_max_stream_data_bidi_local,
+            initial_max_stream_data_bidi_remote: self.initial_max_stream_data_bidi_remote,
+            initial_max_stream_data_uni: self.initial_max_stream_data_uni,
+            initial_max_streams_bidi: self.initial_max_streams_bidi,
+            initial_max_streams_uni: self.initial_max_streams_uni,
+            disable_active_migration: self.disable_active_migration,
+            active_connection_id_limit: self.active_connection_id_limit,
+            max_datagram_frame_size: self.max_datagram_frame_size,
+            ..Self::default()
+        }
+    }
+
+    /// [`Self::remembered`] as it is kept with a ticket: the same bytes for the same values.
+    pub fn encode_remembered(&self) -> Vec<u8> {
+        let (remembered, mut buf) = (self.remembered(), Vec::with_capacity(64));
+        remembered.put_integers(&mut buf);
+        if remembered.disable_active_migration {
+            put_bytes(&mut buf, parameter::DISABLE_ACTIVE_MIGRATION, &[]);
+        }
+        buf
+    }
+
+    /// Whether a limit is lower than in `remembered`, so that 0-RTT data may have exceeded it (RFC 9000 §7.4.1).
+    pub fn lowers(&self, remembered: &Self) -> bool {
+        let limits = |parameters: &Self| {
+            [
+                parameters.initial_max_data,
+                parameters.initial_max_stream_data_bidi_local,
+                parameters.initial_max_stream_data_bidi_remote,
+                parameters.initial_max_stream_data_uni,
+                parameters.initial_max_streams_bidi,
+                parameters.initial_max_streams_uni,
+                parameters.active_connection_id_limit,
+                parameters.max_datagram_frame_size,
+            ]
+        };
+        limits(self).iter().zip(limits(remembered)).any(|(now, before)| *now < before)
+    }
+
     fn put_integers(&self, buf: &mut Vec<u8>) {
         let absent = Self::default();
         for (id, value, default) in

@@ -27,18 +27,22 @@ impl Pki {
         Self { certificate: key.cert.pem(), key: key.signing_key.serialize_pem() }
     }
 
+    pub fn identity(&self) -> Identity {
+        let (chain, key) = (self.certificate.clone(), self.key.clone());
+        Identity::Pem { chain: chain.into_bytes(), key: key.into_bytes() }
+    }
+
+    pub fn verify(&self) -> Verify {
+        Verify::CaPem(self.certificate.clone().into_bytes())
+    }
+
     pub fn server(&self, transport: TransportConfig) -> ServerConfig {
-        let identity = Identity::Pem {
-            chain: self.certificate.clone().into_bytes(),
-            key: self.key.clone().into_bytes(),
-        };
-        let tls = ServerTls::builder(identity).alpn(["hq-test"]).build().unwrap();
+        let tls = ServerTls::builder(self.identity()).alpn(["hq-test"]).build().unwrap();
         ServerConfig::new(tls, Arc::new(transport))
     }
 
     pub fn client(&self, transport: TransportConfig) -> ClientConfig {
-        let verify = Verify::CaPem(self.certificate.clone().into_bytes());
-        let tls = ClientTls::builder().alpn(["hq-test"]).verify(verify).build().unwrap();
+        let tls = ClientTls::builder().alpn(["hq-test"]).verify(self.verify()).build().unwrap();
         ClientConfig::new(tls, Arc::new(transport))
     }
 }

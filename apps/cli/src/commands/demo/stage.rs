@@ -7,12 +7,12 @@ use super::scheme::{ChannelName, Scheme};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::server::serving::Service;
 use crate::server::{Pages, Site};
-use crate::tls;
+use crate::tls::{self, Resumption};
 use crate::transport;
 use hvq::transport::connection::ChannelHint;
 use hvq::{
-    ClientConfig, ConnectOptions, Connection, Endpoint, Hints, LocalAddress, PathOptions, ServerConfig,
-    TransportConfig, Verify,
+    ClientConfig, ConnectOptions, Connection, EarlyData, Endpoint, Hints, LocalAddress, PathOptions,
+    ServerConfig, TransportConfig, Verify,
 };
 use hvq_channel::Direction;
 use hvq_channel::relay::{Relay, RelayHandle};
@@ -47,7 +47,7 @@ pub(super) struct Server {
 impl Server {
     /// Binds an address for each channel, in the order of [`ChannelName::ALL`].
     pub(super) fn bind(plan: &Plan, page: &Page, scheme: Scheme) -> Result<Self, Failure> {
-        let tls = tls::server(plan.certificate.identity(), None)?;
+        let tls = tls::server(plan.certificate.identity(), None, EarlyData::Off)?;
         let config = |channels| {
             let transport =
                 TransportConfig { channels, ..transport::config(scheme.policy(), plan.congestion) };
@@ -161,7 +161,8 @@ impl Client {
         relays: &Relays,
         recording: Recording,
     ) -> Result<Self, Failure> {
-        let tls = tls::client(Verify::CaPem(plan.certificate.certificate.clone().into_bytes()), None)?;
+        let verify = Verify::CaPem(plan.certificate.certificate.clone().into_bytes());
+        let tls = tls::client(verify, None, &Resumption::default())?;
         let transport = Arc::new(transport::config(scheme.policy(), plan.congestion));
         let path = |(channel, relay): &(ChannelName, RelayHandle)| {
             PathOptions::new(channel.key(), LOOPBACK).to(relay.local_addr()).with_hints(hints(

@@ -5,11 +5,14 @@ use super::target::Target;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::Voice;
 use crate::qlog::Logs;
-use crate::tls;
+use crate::tls::{self, Resumption};
 use bytes::Bytes;
 use futures::future::poll_fn;
 use h3::client::SendRequest;
-use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, TransportConfig, Verify};
+use http::Method;
+use hvq::{
+    ClientConfig, ConnectOptions, Connection, EarlyData, Endpoint, PathOptions, TransportConfig, Verify,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -103,10 +106,19 @@ fn client_config(arguments: &GetArguments, logs: &Logs) -> Result<ClientConfig, 
         (None, true) => Verify::Insecure,
         (None, false) => Verify::SystemRoots,
     };
-    let tls = tls::client(verify, network.transport.keylog().as_deref())?;
+    let tls = tls::client(verify, network.transport.keylog().as_deref(), &resumption(arguments))?;
     let transport =
         TransportConfig { handshake_timeout: network.connect_timeout, ..network.transport.config() };
     Ok(ClientConfig::new(tls, Arc::new(logs.watch(transport))))
+}
+
+/// Requests that may do harm when they are repeated wait for the handshake (RFC 8470, RFC 9110 §9.2.1).
+fn resumption(arguments: &GetArguments) -> Resumption {
+    let request = &arguments.request;
+    let method = request.method.as_ref().unwrap_or(&Method::GET);
+    let harmless = request.data.is_none() && matches!(*method, Method::GET | Method::HEAD);
+    let early_data = if arguments.resumption.early_data && harmless { EarlyData::On } else { EarlyData::Off };
+    Resumption { file: arguments.resumption.session.clone(), early_data }
 }
 
 async fn connect(
@@ -122,6 +134,10 @@ async fn connect(
     }
     let said = || format!("cannot connect to {} ({address})", target.host);
     let connecting = endpoint.connect_with(config.clone(), options).or_fail(Exit::Connection, said)?;
+    let connecting = match connecting.into_0rtt() {
+        Ok((connection, _accepted)) => return Ok(connection),
+        Err(connecting) => connecting,
+    };
     connecting.await.map_err(|error| {
         let exit = exit_of(&error);
         let failed: Result<(), _> = Err(error);
@@ -130,6 +146,9 @@ async fn connect(
 }
 
 fn describe(connection: &Connection, connect_time: Duration) -> String {
+    if connection.is_early_data() {
+        return "* resuming a session: the request goes before the handshake is complete".to_owned();
+    }
     let protocol = connection.alpn().map(|alpn| String::from_utf8_lossy(&alpn).into_owned());
     format!(
         "* connected to {} in {}: TLS 1.3, {}, multipath {}, {} certificates",

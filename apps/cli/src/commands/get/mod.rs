@@ -35,6 +35,8 @@ pub(crate) struct GetArguments {
     #[command(flatten)]
     trust: TrustArguments,
     #[command(flatten)]
+    resumption: ResumptionArguments,
+    #[command(flatten)]
     network: NetworkArguments,
     #[command(flatten)]
     format: Format,
@@ -80,6 +82,18 @@ struct TrustArguments {
     /// Accept certificates that go back to one in this file (PEM), instead of the system's
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
+}
+
+/// What is kept for the next connection.
+#[derive(Debug, Args)]
+struct ResumptionArguments {
+    /// Keep session tickets in this file, and resume with those of earlier runs
+    #[arg(long, value_name = "FILE")]
+    session: Option<PathBuf>,
+    /// Send the request before the handshake is complete (0-RTT) if a ticket permits it; whoever is on the way can have
+    /// such a request delivered again, so that only GET and HEAD without a body are sent so
+    #[arg(long, requires = "session")]
+    early_data: bool,
 }
 
 /// How to get there.
@@ -165,6 +179,12 @@ fn report(
 ) -> Result<(), Failure> {
     let statistics = Statistics::new(session, target, fetched, arguments.network.transport.scheduler);
     voice.detail(|| statistics.text());
+    if session.connection.is_resumed() {
+        voice.detail(|| {
+            let accepted = session.connection.early_data_accepted() == Some(true);
+            format!("* the session was resumed, 0-RTT {}", if accepted { "accepted" } else { "not used" })
+        });
+    }
     if arguments.format.json {
         output::print(&statistics.json())?;
     }

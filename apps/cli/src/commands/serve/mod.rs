@@ -10,7 +10,7 @@ use crate::server::{Files, Pages, Site};
 use crate::tls::{self, SelfSigned};
 use crate::transport::TransportArguments;
 use clap::Args;
-use hvq::{ChannelOptions, Identity};
+use hvq::{ChannelOptions, EarlyData, Identity};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,11 +39,21 @@ pub(crate) struct ServeArguments {
     content: ContentArguments,
     #[command(flatten)]
     transport: TransportArguments,
+    /// Answer requests that come before the handshake is complete (0-RTT), once with each ticket
+    #[arg(long)]
+    early_data: bool,
     /// Stop after so many requests
     #[arg(long, value_name = "NUMBER")]
     max_requests: Option<u64>,
     #[command(flatten)]
     format: Format,
+}
+
+impl ServeArguments {
+    /// Only GET and HEAD are answered at all, which do no harm when somebody repeats them (RFC 8470).
+    fn early_data(&self) -> EarlyData {
+        if self.early_data { EarlyData::On } else { EarlyData::Off }
+    }
 }
 
 /// Who the server is.
@@ -84,7 +94,7 @@ struct ContentArguments {
 pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<(), Failure> {
     let site = site(&arguments.content)?;
     let identity = identity(&arguments.identity)?;
-    let tls = tls::server(identity, arguments.transport.keylog().as_deref())?;
+    let tls = tls::server(identity, arguments.transport.keylog().as_deref(), arguments.early_data())?;
     let logs = arguments.transport.logs()?;
     let endpoint = listen::bind(&arguments, tls, &logs)?;
     announce(&arguments, &endpoint, &site, voice)?;

@@ -2,6 +2,8 @@
 
 use super::{MAX_TICKETS, SessionOutput, Ticket};
 use crate::crypto::keys::{Level, Secret, Suite};
+use crate::crypto::replay::ReplayGuard;
+use crate::time::Instant;
 use boring::ex_data::Index;
 use boring::ssl::{Ssl, SslRef, SslSession};
 use boring_sys as ffi;
@@ -9,7 +11,7 @@ use bytes::Bytes;
 use foreign_types::ForeignTypeRef;
 use std::collections::VecDeque;
 use std::ffi::c_int;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// What callbacks leave for the session. BoringSSL owns it, beside the connection that it belongs to.
 #[derive(Default)]
@@ -17,6 +19,8 @@ pub(super) struct State {
     pub(super) outputs: VecDeque<SessionOutput>,
     pub(super) alert: Option<u8>,
     pub(super) tickets: VecDeque<Ticket>,
+    /// Who tells a server whether a ticket was used, and the time that counts for it.
+    pub(super) replay: Option<(Arc<ReplayGuard>, Instant)>,
 }
 
 /// Where the state is kept.

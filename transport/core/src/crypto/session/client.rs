@@ -1,13 +1,14 @@
 //! TLS of clients: whom they trust and what they offer.
 
 use super::callbacks::keep_ticket;
-use super::{KeyLog, TlsConfigError, alert, context_builder, encode_alpn, read};
+use super::{EarlyData, KeyLog, SessionStore, TlsConfigError, alert, context_builder, encode_alpn, read};
 use boring::ssl::{Ssl, SslContext, SslContextBuilder, SslContextRef, SslSessionCacheMode, SslVerifyMode};
 use boring::x509::X509;
 use boring::x509::verify::X509CheckFlags;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where systems keep their root certificates in one file: Debian, Fedora, openSUSE, Alpine and the BSDs.
 const BUNDLES: [&str; 5] = [
@@ -41,6 +42,9 @@ pub enum Verify {
 pub struct ClientTls {
     context: SslContext,
     check: NameCheck,
+    alpn: Arc<[Vec<u8>]>,
+    sessions: Option<Arc<dyn SessionStore>>,
+    early_data: EarlyData,
 }
 
 /// Whether the certificate must be for the server's name.
@@ -54,6 +58,21 @@ impl ClientTls {
     /// Begins a configuration that verifies against the system's roots.
     pub fn builder() -> ClientTlsBuilder {
         ClientTlsBuilder::default()
+    }
+
+    /// Where tickets are kept, if anywhere.
+    pub fn sessions(&self) -> Option<&Arc<dyn SessionStore>> {
+        self.sessions.as_ref()
+    }
+
+    /// Whether 0-RTT is used with tickets that permit it.
+    pub fn early_data(&self) -> EarlyData {
+        self.early_data
+    }
+
+    /// The application protocols to offer.
+    pub fn protocols(&self) -> &[Vec<u8>] {
+        &self.alpn
     }
 
     pub(super) fn context(&self) -> &SslContextRef {
@@ -98,6 +117,8 @@ pub struct ClientTlsBuilder {
     verify: Verify,
     curves: Option<String>,
     keylog: Option<KeyLog>,
+    sessions: Option<Arc<dyn SessionStore>>,
+    early_data: EarlyData,
 }
 
 impl ClientTlsBuilder {
@@ -126,6 +147,18 @@ impl ClientTlsBuilder {
         self
     }
 
+    /// Has connections keep their tickets in `sessions`, and resume what they find there.
+    pub fn sessions(mut self, sessions: Arc<dyn SessionStore>) -> Self {
+        self.sessions = Some(sessions);
+        self
+    }
+
+    /// Whether 0-RTT is used with tickets that permit it. Only of use with [`Self::sessions`].
+    pub fn early_data(mut self, early_data: EarlyData) -> Self {
+        self.early_data = early_data;
+        self
+    }
+
     /// Reads the certificates and makes the configuration.
     pub fn build(self) -> Result<ClientTls, TlsConfigError> {
         let mut context = context_builder(self.keylog)?;
@@ -138,7 +171,13 @@ impl ClientTlsBuilder {
         context.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
         context.set_new_session_callback(|ssl, session| keep_ticket(ssl, &session));
         let check = trust(&mut context, &self.verify)?;
-        Ok(ClientTls { context: context.build(), check })
+        Ok(ClientTls {
+            context: context.build(),
+            check,
+            alpn: self.alpn.into(),
+            sessions: self.sessions,
+            early_data: self.early_data,
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! TLS of servers: who they are and which protocols they speak.
 
-use super::{KeyLog, TlsConfigError, alert, context_builder, encode_alpn, read};
+use super::early_data::refuse_replay;
+use super::{EarlyData, KeyLog, TlsConfigError, alert, context_builder, encode_alpn, read};
 use boring::pkey::{PKey, Private};
 use boring::ssl::{AlpnError, SslContext, SslContextBuilder, SslContextRef};
 use boring::x509::X509;
@@ -41,20 +42,33 @@ impl fmt::Debug for Identity {
 #[derive(Clone)]
 pub struct ServerTls {
     context: SslContext,
+    early_data: EarlyData,
     early_data_context: Vec<u8>,
 }
 
 impl ServerTls {
     /// Begins a configuration for the server of `identity`.
     pub fn builder(identity: Identity) -> ServerTlsBuilder {
-        ServerTlsBuilder { identity, alpn: Vec::new(), keylog: None, early_data_context: b"hvq".to_vec() }
+        ServerTlsBuilder {
+            identity,
+            alpn: Vec::new(),
+            keylog: None,
+            early_data: EarlyData::Off,
+            early_data_context: b"hvq".to_vec(),
+        }
     }
 
     pub(super) fn context(&self) -> &SslContextRef {
         &self.context
     }
 
-    pub(super) fn early_data_context(&self) -> &[u8] {
+    /// Whether 0-RTT is accepted.
+    pub fn early_data(&self) -> EarlyData {
+        self.early_data
+    }
+
+    /// What stands for the application's settings that 0-RTT relies on.
+    pub fn early_data_context(&self) -> &[u8] {
         &self.early_data_context
     }
 }
@@ -70,6 +84,7 @@ pub struct ServerTlsBuilder {
     identity: Identity,
     alpn: Vec<Vec<u8>>,
     keylog: Option<KeyLog>,
+    early_data: EarlyData,
     early_data_context: Vec<u8>,
 }
 
@@ -86,8 +101,15 @@ impl ServerTlsBuilder {
         self
     }
 
-    /// Bytes, not none, that stand for the limits and settings that 0-RTT data relies on: tickets issued under other
-    /// bytes do not open 0-RTT (RFC 9001 §4.6.1). 0-RTT itself is off.
+    /// Whether 0-RTT is accepted, once with each ticket that the same endpoint issued. The application must not do on its
+    /// behalf what does harm when it is done twice (RFC 9001 §9.2).
+    pub fn early_data(mut self, early_data: EarlyData) -> Self {
+        self.early_data = early_data;
+        self
+    }
+
+    /// Bytes that stand for the application's settings that 0-RTT data relies on: tickets issued under other bytes do not
+    /// open 0-RTT (RFC 9001 §4.6.1). Transport parameters count without being named.
     pub fn early_data_context(mut self, context: impl Into<Vec<u8>>) -> Self {
         self.early_data_context = context.into();
         self
@@ -102,7 +124,15 @@ impl ServerTlsBuilder {
             // RFC 9001 §8.1: without a protocol in common the handshake fails with no_application_protocol.
             select_alpn(&preference, offered).ok_or(AlpnError::ALERT_FATAL)
         });
-        Ok(ServerTls { context: context.build(), early_data_context: self.early_data_context })
+        context.set_select_certificate_callback(|hello| {
+            refuse_replay(hello);
+            Ok(())
+        });
+        Ok(ServerTls {
+            context: context.build(),
+            early_data: self.early_data,
+            early_data_context: self.early_data_context,
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Handshakes in memory, and how they fail.
 
+mod early_data;
 mod failures;
 mod setup;
 
@@ -61,6 +62,7 @@ struct Taken {
     data: Vec<(Level, Bytes)>,
     secrets: Vec<Given>,
     tickets: usize,
+    rejected: bool,
 }
 
 fn take(session: &mut Session) -> Taken {
@@ -75,6 +77,7 @@ fn take(session: &mut Session) -> Taken {
                 taken.secrets.push((false, level, secret.as_slice().to_vec()));
             }
             SessionOutput::Ticket => taken.tickets += 1,
+            SessionOutput::EarlyDataRejected => taken.rejected = true,
         }
     }
     taken

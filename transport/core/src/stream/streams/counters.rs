@@ -61,6 +61,11 @@ impl LocalStreams {
         raised
     }
 
+    /// The peer's limit is not known any more.
+    pub(super) fn forget_limit(&mut self) {
+        self.limit = 0;
+    }
+
     /// Whether the application was waiting for a higher limit, which it is no longer.
     pub(super) fn stops_waiting(&mut self) -> bool {
         self.blocked_at.take().is_some()

@@ -115,6 +115,30 @@ impl Streams {
         }
     }
 
+    /// Nothing that was sent arrived, nor ever will: the peer rejected 0-RTT (RFC 9001 §4.6.2). All of it is sent anew, within
+    /// limits that the peer has yet to announce.
+    pub fn restart(&mut self) {
+        self.peer = PeerLimits::default();
+        self.credit = SendCredit::default();
+        self.blocked_at = None;
+        self.local.bidirectional.forget_limit();
+        self.local.unidirectional.forget_limit();
+        let ids: Vec<StreamId> = self.map.keys().copied().collect();
+        for id in ids {
+            if let Some(send) = self.send_half(id) {
+                send.restart();
+            }
+            self.relist(id);
+        }
+    }
+
+    /// Whether more streams were opened than the peer permits, after a [`Self::restart`].
+    pub fn exceeds_stream_limits(&self) -> bool {
+        [&self.local.bidirectional, &self.local.unidirectional]
+            .iter()
+            .any(|local| local.opened() > local.limit())
+    }
+
     /// The smoothed round-trip time, which the growth of flow control windows is measured by.
     pub fn set_rtt(&mut self, rtt: Duration) {
         self.rtt = rtt;

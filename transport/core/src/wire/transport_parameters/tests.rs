@@ -329,3 +329,37 @@ fn the_tokens_and_addresses_are_where_the_rfc_puts_them() {
     assert_eq!(address.connection_id.as_slice(), [0xab, 0xcd]);
     assert_eq!(address.stateless_reset_token, ResetToken([6; 16]));
 }
+
+#[test]
+fn what_is_remembered_for_0rtt_has_limits_and_nothing_about_this_connection_or_its_paths() {
+    // RFC 9000 §7.4.1, RFC 10069 §2.1, attacks G6.
+    let parameters = TransportParameters {
+        max_idle_timeout: Duration::from_secs(9),
+        initial_max_data: 1000,
+        initial_max_stream_data_uni: 10,
+        initial_max_streams_bidi: 3,
+        max_datagram_frame_size: 1200,
+        disable_active_migration: true,
+        ack_delay_exponent: 7,
+        max_ack_delay: Duration::from_millis(99),
+        initial_source_connection_id: ConnectionId::new(&[1; 8]),
+        stateless_reset_token: Some(ResetToken([6; 16])),
+        initial_max_path_id: Some(PathId(3)),
+        ..TransportParameters::default()
+    };
+    let bytes = parameters.encode_remembered();
+    assert_eq!(bytes, parameters.encode_remembered(), "no reserved parameters");
+    let remembered = from_server(&bytes).unwrap();
+    let expected = TransportParameters {
+        ack_delay_exponent: 3,
+        max_ack_delay: Duration::from_millis(25),
+        initial_source_connection_id: None,
+        stateless_reset_token: None,
+        initial_max_path_id: None,
+        ..parameters.clone()
+    };
+    assert_eq!(remembered, expected);
+    assert!(!parameters.lowers(&remembered));
+    let fewer = TransportParameters { initial_max_streams_bidi: 2, ..parameters };
+    assert!(fewer.lowers(&remembered));
+}

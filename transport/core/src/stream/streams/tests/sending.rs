@@ -246,3 +246,32 @@ fn lost_control_frames_are_repeated_only_while_they_matter() {
     server.on_lost(&stop, FAST);
     assert_eq!(controls(&mut server), []);
 }
+
+#[test]
+fn after_a_restart_everything_is_sent_anew_within_the_new_limits() {
+    // RFC 9001 §4.6.2.
+    let (mut client, _) = pair(limits());
+    let id = client.open(BIDI).expect("permitted");
+    client.write(id, &[7; 350]).expect("open");
+    client.finish(id).expect("open");
+    let sent: Vec<_> = std::iter::from_fn(|| next_frame(&mut client, 1200)).collect();
+    assert!(!sent.is_empty());
+    for (_, receipt) in &sent {
+        client.on_lost(receipt, FAST);
+    }
+    client.restart();
+    assert!(!client.has_sendable() && client.exceeds_stream_limits());
+    let smaller = StreamLimits { max_data: 200, stream_data_bidi_remote: 100, ..limits() };
+    client.set_peer_limits(&parameters(&smaller));
+    assert!(!client.exceeds_stream_limits());
+    let Some((Frame::Stream(first), _)) = client.take(id, 1200, usize::MAX) else { panic!("data") };
+    assert_eq!((first.offset, first.data.len(), first.fin), (0, 100, false));
+    assert!(!client.has_sendable());
+    let mut server = endpoint(Role::Server, limits());
+    deliver(&mut server, Frame::Stream(first));
+    deliver(&mut client, Frame::MaxData(1000));
+    deliver(&mut client, Frame::MaxStreamData { id, limit: 1000 });
+    flush(&mut client, &mut server);
+    server.accept(BIDI);
+    assert_eq!(read_all(&mut server, id), (vec![7; 350], true));
+}

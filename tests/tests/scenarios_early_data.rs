@@ -1,0 +1,306 @@
+//! Resumption and 0-RTT: what was sent before the handshake arrives once, whatever the server decides (RFC 9001 §4.6, §9.2).
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use hvq_channel::Direction;
+use hvq_scheduler::Policy;
+use hvq_tests::net::{Application, Fate, Net, Side, identity};
+use hvq_transport::connection::{Connection, EarlyDataState, Event, TransportConfig};
+use hvq_transport::crypto::session::{ClientTls, EarlyData, ServerTls, SessionStore, SessionTicket};
+use hvq_transport::endpoint::{ClientConfig, ServerConfig};
+use hvq_transport::stream::{Direction as Kind, ReadOutcome, StreamEvent, StreamId};
+use hvq_transport::time::Instant;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A round trip of 40 ms, and hardly any time to send.
+const WIRE: &str = "rtt=40ms,rate=200mbit";
+const ROUND_TRIP: Duration = Duration::from_millis(40);
+
+/// Tickets of the one server there is.
+#[derive(Debug, Default)]
+struct Tickets(Mutex<Vec<SessionTicket>>);
+
+impl SessionStore for Tickets {
+    fn put(&self, server_name: &str, ticket: SessionTicket) {
+        assert_eq!(server_name, identity::SERVER_NAME);
+        self.0.lock().unwrap().push(ticket);
+    }
+
+    fn take(&self, _: &str, protocols: &[Vec<u8>]) -> Option<SessionTicket> {
+        let ticket = self.0.lock().unwrap().pop()?;
+        assert!(protocols.contains(&ticket.alpn));
+        Some(ticket)
+    }
+}
+
+fn transport() -> TransportConfig {
+    TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()))
+}
+
+fn server_tls(context: &str) -> ServerTls {
+    let builder = ServerTls::builder(identity::identity()).alpn(["hvq"]).early_data(EarlyData::On);
+    builder.early_data_context(context).build().unwrap()
+}
+
+/// A client that keeps tickets, a server that accepts 0-RTT, and what the server is made from.
+fn network(early_data: EarlyData) -> (Net, ServerTls, Arc<Tickets>) {
+    let mut net = Net::new(transport(), transport(), 1);
+    let tls = server_tls("same");
+    net.server.endpoint.set_server(Some(ServerConfig::new(tls.clone(), Arc::new(transport()))));
+    let tickets = Arc::new(Tickets::default());
+    let builder = ClientTls::builder().alpn(["hvq"]).verify(identity::trust());
+    let client = builder.sessions(tickets.clone()).early_data(early_data).build().unwrap();
+    net.client_config = ClientConfig::new(client, Arc::new(transport()));
+    net.wire(WIRE);
+    net.wire(WIRE);
+    (net, tls, tickets)
+}
+
+/// A request on a stream, which the server answers with the request in reverse.
+#[derive(Default)]
+struct Exchange {
+    request: Vec<u8>,
+    asked: BTreeMap<StreamId, Vec<u8>>,
+    answer: Vec<u8>,
+    answered_at: Option<Instant>,
+    /// Requests that the server read to their end, and how many of these came in 0-RTT packets.
+    served: usize,
+    early: usize,
+}
+
+impl Exchange {
+    fn new(bytes: usize) -> Self {
+        let request = (0..bytes).map(|index| (index % 251) as u8).collect();
+        Self { request, ..Self::default() }
+    }
+
+    fn ask(&self, connection: &mut Connection) {
+        let id = connection.open(Kind::Bidirectional).expect("a stream is permitted");
+        assert_eq!(connection.write(id, &self.request), Ok(self.request.len()));
+        connection.finish(id).unwrap();
+    }
+
+    fn serve(&mut self, id: StreamId, connection: &mut Connection) {
+        loop {
+            match connection.read(id, 4096) {
+                Ok(ReadOutcome::Data(data)) => self.asked.entry(id).or_default().extend_from_slice(&data),
+                Ok(ReadOutcome::Finished) => {
+                    // Nothing to answer: an event told once more of what an accept already led to.
+                    let Some(mut answer) = self.asked.remove(&id) else { return };
+                    assert!(answer == self.request, "the request is whole");
+                    answer.reverse();
+                    connection.write(id, &answer).unwrap();
+                    connection.finish(id).unwrap();
+                    self.served += 1;
+                    self.early += usize::from(connection.is_early_stream(id));
+                    return;
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+impl Application for Exchange {
+    fn on_event(&mut self, side: Side, event: &Event, connection: &mut Connection, now: Instant) {
+        match (side, event) {
+            (Side::Server, Event::Stream(StreamEvent::Opened { direction })) => {
+                while let Some(id) = connection.accept(*direction) {
+                    self.serve(id, connection);
+                }
+            }
+            (Side::Server, Event::Stream(StreamEvent::Readable(id))) => self.serve(*id, connection),
+            (Side::Client, Event::Stream(StreamEvent::Readable(id))) => loop {
+                match connection.read(*id, 4096) {
+                    Ok(ReadOutcome::Data(data)) => self.answer.extend_from_slice(&data),
+                    Ok(ReadOutcome::Finished) => {
+                        self.answer.reverse();
+                        assert!(self.answer == self.request, "the answer is whole");
+                        self.answered_at = Some(now);
+                        return;
+                    }
+                    _ => return,
+                }
+            },
+            _ => {}
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.answered_at.is_some()
+    }
+}
+
+/// A first connection, so that the client has tickets.
+fn get_tickets(net: &mut Net) {
+    let tuple = net.wires[0].tuple();
+    net.connect(tuple);
+    net.run_for(Duration::from_millis(300));
+    let now = net.now;
+    net.client.connection().close(0, b"", now);
+    net.run_for(Duration::from_secs(3));
+    assert_eq!(net.server.endpoint.handles().count(), 0, "it is forgotten");
+}
+
+/// Asks on a new connection as soon as it permits, and returns how long the answer took.
+fn ask(net: &mut Net, exchange: &mut Exchange) -> Duration {
+    let start = net.now;
+    let tuple = net.wires[0].tuple();
+    net.connect(tuple);
+    if net.client.connection().is_early_data() {
+        exchange.ask(net.client.connection());
+    } else {
+        while !net.client.get().is_some_and(|connection| connection.lifecycle().is_connected()) {
+            net.run_for(Duration::from_millis(1));
+        }
+        exchange.ask(net.client.connection());
+    }
+    let until = net.now + Duration::from_secs(10);
+    assert!(net.run(exchange, until), "{}", net.describe());
+    exchange.answered_at.unwrap().since(start)
+}
+
+#[test]
+fn a_request_in_0rtt_is_answered_within_the_first_round_trip() {
+    let (mut net, _, tickets) = network(EarlyData::On);
+    get_tickets(&mut net);
+    assert!(!tickets.0.lock().unwrap().is_empty());
+    let mut exchange = Exchange::new(3000);
+    let took = ask(&mut net, &mut exchange);
+    assert!(took < ROUND_TRIP + Duration::from_millis(5), "{took:?}\n{}", net.describe());
+    assert_eq!((exchange.served, exchange.early), (1, 1));
+    net.run_for(Duration::from_millis(200));
+    let client = net.client.connection();
+    assert_eq!((client.early_data(), client.is_early_data()), (EarlyDataState::Accepted, false));
+    // RFC 10069 §2, attacks G6: multipath is agreed on anew.
+    assert!(client.is_resumed() && client.is_multipath());
+    let stats = client.stats();
+    assert_eq!(stats.paths[0].counters.packets_lost, 0);
+    let server = net.server.get().expect("it is open");
+    assert!(server.is_resumed() && server.stats().dropped == 0, "{}", net.describe());
+}
+
+#[test]
+fn without_the_clients_will_a_session_is_resumed_but_no_data_comes_early() {
+    let (mut net, _, _) = network(EarlyData::Off);
+    get_tickets(&mut net);
+    let mut exchange = Exchange::new(3000);
+    let took = ask(&mut net, &mut exchange);
+    assert!(took >= ROUND_TRIP * 2, "{took:?}");
+    assert!(net.client.connection().is_resumed());
+    assert_eq!((exchange.early, net.client.connection().early_data()), (0, EarlyDataState::Unused));
+}
+
+#[test]
+fn rejected_early_data_arrives_whole_after_the_handshake_within_the_new_limits() {
+    // RFC 9001 §4.6.2, RFC 9000 §7.4.1.
+    for bytes in [100, 3000, 60_000] {
+        let (mut net, tls, _) = network(EarlyData::On);
+        get_tickets(&mut net);
+        // The limits shrink, so that the ticket does not open 0-RTT any more.
+        let mut limits = transport();
+        limits.streams.stream_data_bidi_remote = 2000;
+        limits.streams.max_data = 5000;
+        net.server.endpoint.set_server(Some(ServerConfig::new(tls, Arc::new(limits))));
+        let mut exchange = Exchange::new(bytes);
+        let took = ask(&mut net, &mut exchange);
+        assert!(took >= ROUND_TRIP * 2, "{took:?}");
+        assert_eq!((exchange.served, exchange.early), (1, 0));
+        let client = net.client.connection();
+        assert_eq!(client.early_data(), EarlyDataState::Rejected);
+        assert!(client.is_resumed(), "only 0-RTT is rejected");
+        assert_eq!(client.stats().paths[0].counters.packets_lost, 0, "rejection is no congestion");
+    }
+}
+
+#[test]
+fn settings_of_the_application_that_changed_reject_early_data() {
+    // RFC 9001 §4.6.1.
+    let (mut net, _, _) = network(EarlyData::On);
+    get_tickets(&mut net);
+    let config = ServerConfig::new(server_tls("other"), Arc::new(transport()));
+    net.server.endpoint.set_server(Some(config));
+    let mut exchange = Exchange::new(5000);
+    ask(&mut net, &mut exchange);
+    assert_eq!((exchange.served, exchange.early), (1, 0));
+    assert_eq!(net.client.connection().early_data(), EarlyDataState::Rejected);
+}
+
+#[test]
+fn a_replayed_first_flight_is_served_once() {
+    // RFC 8446 §8, RFC 9001 §9.2, attacks F12.
+    let (mut net, _, _) = network(EarlyData::On);
+    get_tickets(&mut net);
+    let recording: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    let copy = Rc::clone(&recording);
+    net.tap = Some(Box::new(move |_, direction, bytes| {
+        if direction == Direction::Up && bytes.first().is_some_and(|first| first & 0x80 != 0) {
+            copy.borrow_mut().push(bytes.to_vec());
+        }
+        Fate::Pass
+    }));
+    let mut exchange = Exchange::new(3000);
+    ask(&mut net, &mut exchange);
+    let now = net.now;
+    net.client.connection().close(0, b"", now);
+    net.run_for(Duration::from_secs(3));
+    assert_eq!(net.server.endpoint.handles().count(), 0);
+    net.tap = Some(Box::new(|_, _, _| Fate::Drop));
+    for wire in [0, 1] {
+        for bytes in recording.borrow().iter() {
+            let datagram = net.arriving(wire, Direction::Up, bytes);
+            net.inject(Side::Server, datagram);
+        }
+        exchange.answered_at = None;
+        let until = net.now + Duration::from_secs(1);
+        net.run(&mut exchange, until);
+        assert!(net.server.endpoint.handles().count() > 0, "the copy is answered with a handshake");
+    }
+    assert_eq!((exchange.served, exchange.early), (1, 1));
+    let accepted = net.server.events.iter().filter(|(_, event)| *event == Event::EarlyData).count();
+    assert_eq!(accepted, 1);
+}
+
+#[test]
+fn early_data_that_overtakes_the_client_hello_is_kept_and_lost_flights_are_repeated() {
+    // RFC 9001 §5.7, attacks B15.
+    for lost in 0..4 {
+        let (mut net, _, _) = network(EarlyData::On);
+        get_tickets(&mut net);
+        let mut seen = 0;
+        net.tap = Some(Box::new(move |_, direction, _| {
+            if direction == Direction::Down {
+                return Fate::Pass;
+            }
+            seen += 1;
+            if seen == lost + 1 { Fate::Drop } else { Fate::Pass }
+        }));
+        let mut exchange = Exchange::new(3000);
+        let took = ask(&mut net, &mut exchange);
+        assert_eq!(exchange.served, 1, "datagram {lost} is lost");
+        assert!(took < Duration::from_millis(1500), "datagram {lost} is lost: {took:?}");
+    }
+}
+
+#[test]
+fn early_data_survives_bad_channels() {
+    for seed in 0..100 {
+        let mut net = Net::new(transport(), transport(), seed);
+        let tls = server_tls("same");
+        net.server.endpoint.set_server(Some(ServerConfig::new(tls, Arc::new(transport()))));
+        let builder = ClientTls::builder().alpn(["hvq"]).verify(identity::trust());
+        let builder = builder.sessions(Arc::new(Tickets::default())).early_data(EarlyData::On);
+        net.client_config = ClientConfig::new(builder.build().unwrap(), Arc::new(transport()));
+        net.wire("rtt=40ms,rate=20mbit,loss=5%,reorder=5%/10ms,duplicate=2%");
+        let tuple = net.wires[0].tuple();
+        net.connect(tuple);
+        net.run_for(Duration::from_secs(5));
+        let mut exchange = Exchange::new(20_000);
+        ask(&mut net, &mut exchange);
+        assert_eq!(exchange.served, 1, "seed {seed}");
+    }
+}

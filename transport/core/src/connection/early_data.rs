@@ -1,0 +1,299 @@
+//! 0-RTT: data before the handshake is complete (RFC 9001 §4.6, RFC 9000 §7.4.1). It travels on path 0 and shares the
+//! packet numbers of its 1-RTT packets; nothing about multipath is remembered (RFC 10069 §2).
+
+use crate::PathId;
+use crate::connection::lane::{PacketForm, PacketStart};
+use crate::connection::lifecycle::Lifecycle;
+use crate::connection::pass::Pass;
+use crate::connection::receive::{LONG_RESERVED, Origin};
+use crate::connection::{Connection, Event, Role};
+use crate::crypto::keys::{Cipher, Level, Secret, Suite};
+use crate::crypto::one_rtt::OneRttKeys;
+use crate::crypto::protect::{OpenKey, SealKey};
+pub use crate::crypto::session::EarlyDataState;
+use crate::crypto::session::{ClientTls, EarlyData as Choice, Session, SessionStore, SessionTicket};
+use crate::error::{Dropped, ErrorCode, PacketError, TransportError};
+use crate::path::route::FourTuple;
+use crate::recovery::ecn::Ecn;
+use crate::stream::StreamId;
+use crate::time::Instant;
+use crate::wire::header::ProtectedPacket;
+use crate::wire::packet_number;
+use crate::wire::transport_parameters::TransportParameters;
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a connection knows about 0-RTT and resumption.
+#[derive(Default)]
+pub(super) struct EarlyData {
+    state: EarlyDataState,
+    /// A client's key.
+    pub seal: Option<SealKey>,
+    /// A server's key.
+    open: Option<OpenKey>,
+    /// The server's parameters of the connection that the ticket is from.
+    remembered: Option<Box<TransportParameters>>,
+    /// The application protocol of that connection.
+    alpn: Vec<u8>,
+    /// Where a client's tickets go, and for whom.
+    store: Option<(Arc<dyn SessionStore>, String)>,
+    /// The first packet number of path 0 that is not of a 0-RTT packet.
+    pub first_one_rtt: u64,
+    /// When a server drops its key (RFC 9001 §4.9.3).
+    pub discard_at: Option<Instant>,
+    /// Streams of which a part arrived in 0-RTT packets.
+    streams: BTreeSet<StreamId>,
+}
+
+impl fmt::Debug for EarlyData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EarlyData").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl EarlyData {
+    /// Has a client's `session` resume the latest one with the server, if there is a ticket.
+    pub fn resume(tls: &ClientTls, session: &mut Session, server_name: &str) -> Self {
+        let Some(store) = tls.sessions() else { return Self::default() };
+        let mut early = Self { store: Some((store.clone(), server_name.to_owned())), ..Self::default() };
+        let Some(ticket) = store.take(server_name, tls.protocols()) else { return early };
+        // A ticket that cannot be read is as good as none: the handshake is a full one.
+        let resumed = session.resume(&ticket.tls).is_ok();
+        if resumed && tls.early_data() == Choice::On {
+            // The sender of remembered parameters was a server.
+            if let Ok(parameters) = TransportParameters::decode(Role::Server, &ticket.parameters) {
+                session.offer_early_data();
+                early.remembered = Some(Box::new(parameters.remembered()));
+                early.alpn = ticket.alpn;
+            }
+        }
+        early
+    }
+}
+
+impl Connection {
+    /// Whether data may be sent (a client) or was accepted (a server) before the handshake is complete. What a server
+    /// reads meanwhile may be a copy that an attacker sends (RFC 9001 §9.2, RFC 8470).
+    pub fn is_early_data(&self) -> bool {
+        self.lifecycle == Lifecycle::Handshaking
+            && matches!(self.early_data.state, EarlyDataState::Offered | EarlyDataState::Accepted)
+    }
+
+    /// What became of 0-RTT.
+    pub fn early_data(&self) -> EarlyDataState {
+        self.early_data.state
+    }
+
+    /// Whether a part of what was received on a stream came in 0-RTT packets, and may be a copy that an attacker sends.
+    pub fn is_early_stream(&self, id: StreamId) -> bool {
+        self.early_data.streams.contains(&id)
+    }
+
+    /// Whether the handshake resumed an earlier session, once it is complete.
+    pub fn is_resumed(&self) -> bool {
+        self.lifecycle.is_connected() && self.handshake.session.is_resumed()
+    }
+
+    /// A stream frame came in a 0-RTT packet. The streams' own limits bound how many are remembered.
+    pub(super) fn note_early_stream(&mut self, id: StreamId) {
+        self.early_data.streams.insert(id);
+    }
+
+    /// TLS gave out the secret for a client's 0-RTT packets: data flows within the limits that are remembered.
+    pub(super) fn start_early_data(&mut self, suite: Suite, secret: &Secret) {
+        let Some(remembered) = &self.early_data.remembered else { return };
+        self.streams.set_peer_limits(remembered);
+        self.datagrams.set_peer_limit(remembered.max_datagram_frame_size);
+        let limit = usize::try_from(remembered.max_udp_payload_size).unwrap_or(usize::MAX);
+        if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+            path.route.limit_datagram_size(limit);
+        }
+        self.early_data.seal = Some(SealKey::new(self.early_cipher(suite), secret.as_slice()));
+        self.early_data.state = EarlyDataState::Offered;
+    }
+
+    /// RFC 9369 §4.1: 0-RTT packets keep the version of the client's first flight.
+    fn early_cipher(&self, suite: Suite) -> Cipher {
+        Cipher { suite, version: self.handshake.negotiation.original() }
+    }
+
+    /// TLS accepted 0-RTT on a server, which may answer in 1-RTT packets from here on.
+    pub(super) fn accept_early_data(&mut self, suite: Suite, secret: &Secret) {
+        self.early_data.open = Some(OpenKey::new(self.early_cipher(suite), secret.as_slice()));
+        self.early_data.state = EarlyDataState::Accepted;
+        if let Some((suite, secret)) = self.handshake.secrets.take_write(Level::OneRtt) {
+            let cipher = Cipher { suite, version: self.version() };
+            self.install_one_rtt(OneRttKeys::sending(cipher, secret.as_slice()));
+        }
+        self.events.push_back(Event::EarlyData);
+    }
+
+    /// The server rejected 0-RTT: what was sent never happened, and is sent again in 1-RTT packets within the limits that
+    /// the server announces now (RFC 9001 §4.6.2). That says nothing about congestion.
+    pub(super) fn on_early_data_rejected(&mut self, now: Instant) {
+        self.early_data.seal = None;
+        self.early_data.state = EarlyDataState::Rejected;
+        self.repeat_early_data(now);
+        self.streams.restart();
+        self.datagrams.set_peer_limit(0);
+    }
+
+    /// A client begins again in another version, for which it has no ticket: its 0-RTT, if any, is over (RFC 9369 §5).
+    pub(super) fn begin_again_without_early_data(&mut self, now: Instant) {
+        if self.early_data.state == EarlyDataState::Offered {
+            self.on_early_data_rejected(now);
+        }
+    }
+
+    /// 0-RTT packets that were sent are given up, and their contents sent again: after a Retry the server knows nothing
+    /// of them (RFC 9000 §17.2.5.3).
+    pub(super) fn repeat_early_data(&mut self, now: Instant) {
+        let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
+        for packet in path.sent.drain_all() {
+            self.settle(PathId::ZERO, &packet, super::feedback::Fate::Lost, now);
+        }
+    }
+
+    /// The handshake is complete: 0-RTT is over, and what the server says now must not contradict what was assumed.
+    pub(super) fn end_early_data(&mut self, now: Instant) -> Result<(), TransportError> {
+        self.early_data.first_one_rtt =
+            self.paths.get(PathId::ZERO).map_or(0, |path| path.sent.next_unused());
+        // RFC 9001 §4.9.3: a client drops its key with the first 1-RTT keys, a server a short time later.
+        self.early_data.seal = None;
+        if self.early_data.open.is_some() {
+            self.early_data.discard_at = Some(now + self.longest_probe_timeout() * 3);
+        }
+        if self.role == Role::Server {
+            return Ok(());
+        }
+        let remembered = self.early_data.remembered.take();
+        match (self.early_data.state, remembered) {
+            (EarlyDataState::Offered, Some(remembered)) => {
+                self.early_data.state = EarlyDataState::Accepted;
+                if self.peer.parameters.lowers(&remembered) {
+                    // RFC 9000 §7.4.1.
+                    let reason = "the server accepted 0-RTT and lowered a limit that it was sent under";
+                    return Err(ErrorCode::PROTOCOL_VIOLATION.because(reason));
+                }
+                Ok(())
+            }
+            (EarlyDataState::Rejected, _) => self.check_restart(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether what was begun in 0-RTT can go on though it was rejected.
+    fn check_restart(&self) -> Result<(), TransportError> {
+        if self.handshake.session.alpn().unwrap_or_default() != self.early_data.alpn {
+            // RFC 9001 §4.6.2: the application would have to start anew.
+            let reason = "the server rejected 0-RTT and chose another application protocol";
+            return Err(ErrorCode::crypto(120).because(reason));
+        }
+        if self.streams.exceeds_stream_limits() {
+            let reason = "the server rejected 0-RTT and permits fewer streams than were opened";
+            return Err(ErrorCode::STREAM_LIMIT_ERROR.because(reason));
+        }
+        Ok(())
+    }
+
+    /// A ticket arrived: it goes to the store, with what else 0-RTT relies on.
+    pub(super) fn keep_tickets(&mut self) {
+        let tickets = self.handshake.session.take_tickets();
+        let Some((store, server_name)) = &self.early_data.store else { return };
+        for tls in tickets {
+            let alpn = self.handshake.session.alpn().unwrap_or_default();
+            let parameters = self.peer.parameters.encode_remembered();
+            store.put(server_name, SessionTicket { tls, alpn, parameters });
+        }
+    }
+
+    /// Drops a server's key for 0-RTT packets when it is due.
+    pub(super) fn expire_early_data(&mut self, now: Instant) {
+        if self.early_data.discard_at.is_some_and(|at| at <= now) {
+            self.early_data.discard_at = None;
+            self.early_data.open = None;
+        }
+    }
+
+    /// Whether application data may leave before the handshake is complete: a client's in 0-RTT packets, a server's in
+    /// answer to them in 1-RTT packets.
+    fn may_send_early(&self) -> bool {
+        let client = self.early_data.seal.is_some() && !self.peer.known;
+        let server = self.role == Role::Server && self.keys.is_some() && self.is_early_data();
+        client || server
+    }
+
+    /// Queues datagrams with data that does not wait for the handshake.
+    pub(super) fn send_early_data(&mut self, now: Instant) {
+        if !self.may_send_early() {
+            return;
+        }
+        let mut pass = Pass::new(self.early_views(now), now);
+        self.run_early_agenda(&mut pass);
+        self.complete_pass(pass);
+    }
+
+    /// What identifies the next 0-RTT packet.
+    pub(super) fn next_early_packet(&mut self) -> Option<PacketStart> {
+        self.early_data.seal.as_ref()?;
+        let version = self.handshake.negotiation.original();
+        let path = self.paths.get_mut(PathId::ZERO)?;
+        Some(PacketStart {
+            number: path.sent.next_number(&mut self.rng),
+            largest_acknowledged: path.sent.largest_acknowledged(),
+            destination: self.handshake_ids.remote,
+            form: PacketForm::ZeroRtt { version, source: self.handshake_ids.local },
+            marking: path.route.ecn.marking(),
+        })
+    }
+
+    /// Opens a 0-RTT packet; one that came before its key is kept for later (RFC 9001 §5.7, attacks B15).
+    pub(super) fn open_zero_rtt(
+        &mut self,
+        mut packet: ProtectedPacket,
+        tuple: FourTuple,
+        ecn: Ecn,
+        now: Instant,
+    ) -> Result<Option<(Origin, Bytes)>, PacketError> {
+        if self.role == Role::Client {
+            // RFC 9001 §5.7: a server does not send 0-RTT packets.
+            return Err(Dropped::Unexpected.into());
+        }
+        if packet.version != self.handshake.negotiation.original() {
+            return Err(Dropped::UnsupportedVersion.into());
+        }
+        let Some(key) = &self.early_data.open else {
+            // Without the client's parameters TLS has not seen the ClientHello.
+            if self.peer.known || !self.lifecycle.is_open() {
+                return Err(Dropped::NoKeys.into());
+            }
+            self.keep_for_later(packet, tuple, ecn)?;
+            return Ok(None);
+        };
+        let largest = self.paths.get(PathId::ZERO).and_then(|path| path.received.largest());
+        let (bytes, offset) = (packet.bytes.len(), packet.number_offset);
+        let header = key.unprotect(&mut packet.bytes, offset)?;
+        let number = packet_number::expand(header.truncated, header.number_length, largest);
+        let opened = key.open(packet.bytes, offset + header.number_length, PathId::ZERO, number);
+        let payload = opened.map_err(|dropped| self.on_forged(dropped))?;
+        if header.first & LONG_RESERVED != 0 {
+            return Err(ErrorCode::PROTOCOL_VIOLATION
+                .because("reserved bits of a long header are set")
+                .into());
+        }
+        let origin = Origin {
+            level: Level::ZeroRtt,
+            path: PathId::ZERO,
+            id_sequence: 0,
+            number,
+            tuple,
+            ecn,
+            bytes,
+            spin: false,
+        };
+        self.arrive(&origin, now)?;
+        Ok(Some((origin, payload)))
+    }
+}
