@@ -5,11 +5,19 @@
 use hvq_channel::Direction;
 use hvq_scheduler::Policy;
 use hvq_tests::net::{Application, Fate, Net, Side, identity};
+use hvq_transport::PathId;
 use hvq_transport::connection::{Connection, EarlyDataState, Event, TransportConfig};
+use hvq_transport::crypto::keys::Suite;
+use hvq_transport::crypto::protect::SealKey;
 use hvq_transport::crypto::session::{ClientTls, EarlyData, ServerTls, SessionStore, SessionTicket};
 use hvq_transport::endpoint::{ClientConfig, ServerConfig};
+use hvq_transport::error::{ConnectionError, ErrorCode};
+use hvq_transport::handshake::negotiation::{VersionChoice, Versions};
 use hvq_transport::stream::{Direction as Kind, ReadOutcome, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
+use hvq_transport::wire::connection_id::ConnectionId;
+use hvq_transport::wire::header::{LongHeader, LongKind, patch_length};
+use hvq_transport::wire::version::Version;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -302,5 +310,139 @@ fn early_data_survives_bad_channels() {
         let mut exchange = Exchange::new(20_000);
         ask(&mut net, &mut exchange);
         assert_eq!(exchange.served, 1, "seed {seed}");
+    }
+}
+
+const V1: Version = Version::V1;
+const V2: Version = Version::V2;
+
+fn speaking(list: &[Version], choice: VersionChoice) -> Arc<TransportConfig> {
+    Arc::new(TransportConfig { versions: Versions::new(list, choice).unwrap(), ..transport() })
+}
+
+/// Has new connections of `net` choose among these versions.
+fn speak(net: &mut Net, tls: &ServerTls, client: &[Version], server: Arc<TransportConfig>) {
+    net.server.endpoint.set_server(Some(ServerConfig::new(tls.clone(), server)));
+    let own = net.client_config.tls.clone();
+    net.client_config = ClientConfig::new(own, speaking(client, VersionChoice::AsOffered));
+}
+
+#[test]
+fn tickets_are_of_use_in_the_version_that_their_session_ended_up_with_and_in_no_other() {
+    // RFC 9369 §5.
+    let cases = [([V2, V1], V2, EarlyDataState::Accepted), ([V1, V2], V2, EarlyDataState::Unused)];
+    for (client, version, state) in cases {
+        let (mut net, tls, tickets) = network(EarlyData::On);
+        speak(&mut net, &tls, &[V1, V2], speaking(&[V2, V1], VersionChoice::OwnPreference));
+        get_tickets(&mut net);
+        assert!(tickets.0.lock().unwrap().iter().all(|ticket| ticket.version == version));
+        speak(&mut net, &tls, &client, speaking(&[V1, V2], VersionChoice::AsOffered));
+        let mut exchange = Exchange::new(3000);
+        ask(&mut net, &mut exchange);
+        let client = net.client.connection();
+        assert_eq!((exchange.served, client.early_data()), (1, state));
+        assert_eq!(client.is_resumed(), state == EarlyDataState::Accepted);
+    }
+}
+
+#[test]
+fn a_server_takes_no_ticket_of_another_version_whatever_the_client_believes() {
+    // RFC 9369 §5.
+    let (mut net, tls, tickets) = network(EarlyData::On);
+    get_tickets(&mut net);
+    tickets.0.lock().unwrap().iter_mut().for_each(|ticket| ticket.version = V2);
+    speak(&mut net, &tls, &[V2, V1], speaking(&[V1, V2], VersionChoice::AsOffered));
+    let mut exchange = Exchange::new(3000);
+    ask(&mut net, &mut exchange);
+    assert_eq!((exchange.served, exchange.early), (1, 0));
+    let client = net.client.connection();
+    assert_eq!((client.early_data(), client.is_resumed()), (EarlyDataState::Rejected, false));
+}
+
+#[test]
+fn early_data_in_a_version_that_the_server_gave_up_arrives_in_another() {
+    // RFC 9368 §2.1: the second attempt begins from nothing.
+    let (mut net, tls, _) = network(EarlyData::On);
+    speak(&mut net, &tls, &[V2, V1], speaking(&[V2, V1], VersionChoice::AsOffered));
+    get_tickets(&mut net);
+    speak(&mut net, &tls, &[V2, V1], speaking(&[V1], VersionChoice::AsOffered));
+    let mut exchange = Exchange::new(20_000);
+    ask(&mut net, &mut exchange);
+    assert_eq!((exchange.served, exchange.early), (1, 0));
+    let client = net.client.connection();
+    assert_eq!((client.version(), client.early_data()), (V1, EarlyDataState::Rejected));
+    assert!(!client.is_resumed() && client.stats().paths[0].counters.packets_lost == 0);
+}
+
+/// A 0-RTT packet with these frames that answers to the IDs of `first`, the client's first datagram.
+fn zero_rtt(first: &[u8], (suite, secret): (Suite, &[u8]), frames: &[u8]) -> Vec<u8> {
+    let length = usize::from(first[5]);
+    let (destination, rest) = first[6..].split_at(length);
+    let source = &rest[1..1 + usize::from(rest[0])];
+    let header = LongHeader {
+        kind: LongKind::ZeroRtt,
+        version: V1,
+        destination: ConnectionId::new(destination).unwrap(),
+        source: ConnectionId::new(source).unwrap(),
+        token: &[],
+    };
+    let mut packet = Vec::new();
+    let layout = header.put(&mut packet, 500, 2);
+    packet.extend_from_slice(frames);
+    packet.resize(packet.len() + 20, 0);
+    patch_length(&mut packet, &layout, 0, Suite::TAG_LENGTH);
+    SealKey::new(suite, secret).seal(&mut packet, 0, &layout, PathId::ZERO, 500);
+    packet
+}
+
+/// The secret of 0-RTT in a line of a key log, if it is one of these.
+fn early_secret(line: &str) -> Option<Vec<u8>> {
+    let digits = line.strip_prefix("CLIENT_EARLY_TRAFFIC_SECRET ")?.split_once(' ')?.1;
+    let pairs = digits.as_bytes().chunks(2);
+    Some(pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect())
+}
+
+#[test]
+fn frames_that_have_no_place_in_0rtt_packets_close_the_connection() {
+    // RFC 9000 §12.5; the last one is harmless.
+    let handshake_done: &[u8] = &[0x1e];
+    let path_response = &[0x1b, 1, 2, 3, 4, 5, 6, 7, 8];
+    for frames in [handshake_done, &[2, 0, 0, 0, 0], &[6, 0, 1, 7], path_response, &[7, 1, 9], &[1]] {
+        let (mut net, _, tickets) = network(EarlyData::On);
+        let secrets: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+        let log = Arc::clone(&secrets);
+        let builder = ClientTls::builder().alpn(["hvq"]).verify(identity::trust());
+        let builder = builder.sessions(tickets).early_data(EarlyData::On);
+        let builder = builder.keylog(Box::new(move |line| log.lock().unwrap().extend(early_secret(line))));
+        net.client_config = ClientConfig::new(builder.build().unwrap(), Arc::new(transport()));
+        get_tickets(&mut net);
+        let first: Rc<RefCell<Option<Vec<u8>>>> = Rc::default();
+        let recorded = Rc::clone(&first);
+        net.tap = Some(Box::new(move |_, direction, bytes| {
+            if direction == Direction::Up && recorded.borrow().is_none() {
+                *recorded.borrow_mut() = Some(bytes.to_vec());
+            }
+            Fate::Pass
+        }));
+        let tuple = net.wires[0].tuple();
+        net.connect(tuple);
+        net.run_for(ROUND_TRIP * 3 / 4);
+        let secret = secrets.lock().unwrap().pop().expect("the ticket permits 0-RTT");
+        let before = net.server.get().expect("it is open").stats().paths[0].counters.packets_received;
+        for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
+            if secret.len() == suite.secret_length() {
+                let bytes = zero_rtt(first.borrow().as_ref().unwrap(), (suite, &secret), frames);
+                let datagram = net.arriving(0, Direction::Up, &bytes);
+                net.inject(Side::Server, datagram);
+            }
+        }
+        let after = net.server.get().expect("it is there").stats().paths[0].counters.packets_received;
+        assert_eq!(after, before + 1, "the packet is authentic");
+        net.run_for(Duration::from_millis(1));
+        let closed = net.server.saw_any(|event| match event {
+            Event::Closed(ConnectionError::Transport(error)) => error.code == ErrorCode::PROTOCOL_VIOLATION,
+            _ => false,
+        });
+        assert_eq!(closed, frames != [1], "{frames:?}\n{}", net.describe());
     }
 }

@@ -95,9 +95,11 @@ fn hexadecimal(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use hvq::transport::crypto::session::Ticket;
+    use hvq::transport::wire::version::Version;
 
     fn ticket(byte: u8) -> SessionTicket {
-        SessionTicket { tls: Ticket(vec![byte; 20]), alpn: b"h3".to_vec(), parameters: vec![1] }
+        let (tls, version) = (Ticket(vec![byte; 20]), Version::V1);
+        SessionTicket { tls, version, alpn: b"h3".to_vec(), parameters: vec![1] }
     }
 
     #[test]

@@ -78,9 +78,11 @@ impl SessionStore for MemorySessions {
 mod tests {
     use super::*;
     use hvq_transport::crypto::session::Ticket;
+    use hvq_transport::wire::version::Version;
 
     fn ticket(byte: u8, alpn: &str) -> SessionTicket {
-        SessionTicket { tls: Ticket(vec![byte]), alpn: alpn.into(), parameters: Vec::new() }
+        let version = Version::V1;
+        SessionTicket { tls: Ticket(vec![byte]), version, alpn: alpn.into(), parameters: Vec::new() }
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Connection {
         let negotiation = Negotiation::new(config.versions.clone(), config.versions.first());
         let encoded = client_parameters(&config, birth.first_id, &negotiation, &mut birth.rng);
         let mut session = Session::client(tls, server_name, &encoded)?;
-        let early_data = EarlyData::resume(tls, &mut session, server_name);
+        let early_data = EarlyData::resume(tls, &mut session, server_name, negotiation.original());
         let ids = InitialIds { destination, source: ConnectionId::EMPTY };
         let deadline = birth.now + config.handshake_timeout;
         let mut handshake = first_handshake(Role::Client, session, ids, deadline, negotiation);
@@ -141,6 +141,7 @@ impl Connection {
         parameters.version_information = Some(negotiation.information(birth.rng.next_u32()));
         let encoded = parameters.encode(Role::Server, &mut birth.rng);
         let mut session = Session::server(tls, &encoded)?;
+        session.bind_tickets(opening.version)?;
         if let Some(replay) = birth.replay.as_ref().filter(|_| tls.early_data() == Choice::On) {
             // RFC 9001 §4.6.1: 0-RTT is accepted under the limits that the ticket was issued under, and no others.
             let context = [tls.early_data_context(), &parameters.encode_remembered()].concat();

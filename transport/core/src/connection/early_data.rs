@@ -20,6 +20,7 @@ use crate::time::Instant;
 use crate::wire::header::ProtectedPacket;
 use crate::wire::packet_number;
 use crate::wire::transport_parameters::TransportParameters;
+use crate::wire::version::Version;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -54,11 +55,13 @@ impl fmt::Debug for EarlyData {
 }
 
 impl EarlyData {
-    /// Has a client's `session` resume the latest one with the server, if there is a ticket.
-    pub fn resume(tls: &ClientTls, session: &mut Session, server_name: &str) -> Self {
+    /// Has a client's `session` resume the latest one with the server, if there is a ticket of `version`.
+    pub fn resume(tls: &ClientTls, session: &mut Session, server_name: &str, version: Version) -> Self {
         let Some(store) = tls.sessions() else { return Self::default() };
         let mut early = Self { store: Some((store.clone(), server_name.to_owned())), ..Self::default() };
-        let Some(ticket) = store.take(server_name, tls.protocols()) else { return early };
+        let ticket = store.take(server_name, tls.protocols());
+        // RFC 9369 §5: tickets of another version must not be used.
+        let Some(ticket) = ticket.filter(|ticket| ticket.version == version) else { return early };
         // A ticket that cannot be read is as good as none: the handshake is a full one.
         let resumed = session.resume(&ticket.tls).is_ok();
         if resumed && tls.early_data() == Choice::On {
@@ -205,7 +208,7 @@ impl Connection {
         for tls in tickets {
             let alpn = self.handshake.session.alpn().unwrap_or_default();
             let parameters = self.peer.parameters.encode_remembered();
-            store.put(server_name, SessionTicket { tls, alpn, parameters });
+            store.put(server_name, SessionTicket { tls, version: self.version(), alpn, parameters });
         }
     }
 

@@ -49,7 +49,11 @@ impl Connection {
         let parameters =
             TransportParameters { version_information: Some(information), ..hello.parameters.clone() };
         let encoded = parameters.encode(Role::Server, &mut self.rng);
-        let set = self.handshake.session.set_transport_parameters(&encoded);
+        let session = &mut self.handshake.session;
+        // RFC 9369 §5: tickets belong to the version that the connection moves to.
+        let set = session
+            .set_transport_parameters(&encoded)
+            .and_then(|()| session.bind_tickets(self.handshake.negotiation.current()));
         set.map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
         let keys = self.initial_keys_of(self.version());
         if let Some(space) = self.handshake.initial.as_mut() {

@@ -19,6 +19,7 @@ pub use store::{SessionStore, SessionTicket};
 use crate::connection::Role;
 use crate::crypto::keys::{Level, Suite};
 use crate::error::{ErrorCode, TransportError};
+use crate::wire::version::Version;
 use boring::error::ErrorStack;
 use boring::ssl::{NameType, Ssl, SslContextBuilder, SslContextRef, SslMethod, SslSession, SslVersion};
 use boring_sys as ffi;
@@ -186,6 +187,13 @@ impl Session {
             ffi::SSL_set_quic_transport_params(self.ssl.as_ptr(), parameters.as_ptr(), parameters.len())
         };
         check(result)
+    }
+
+    /// Has a server issue and accept session tickets of `version` only (RFC 9369 §5). To be called before it answers.
+    pub fn bind_tickets(&mut self, version: Version) -> Result<(), TlsConfigError> {
+        let context = version.0.to_be_bytes();
+        // SAFETY: `ssl` is valid, and BoringSSL copies the context before it returns.
+        check(unsafe { ffi::SSL_set_session_id_context(self.ssl.as_ptr(), context.as_ptr(), context.len()) })
     }
 
     /// Has a client offer to resume the session of `ticket`. To be called before [`Session::start`].
