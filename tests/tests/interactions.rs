@@ -82,10 +82,10 @@ fn random_interactions_break_no_rule_and_everything_arrives() {
     let count = number("HVQ_SEEDS").unwrap_or(SEEDS);
     let sum = play(0, count, 1, Report::None);
     assert!(sum.findings.is_empty(), "{}", sum.findings.join("\n"));
-    // The worlds are worth their time: they talk, and most of them over several paths.
+    // The worlds are worth their time: they talk, and one in ten at least over several paths when it ends.
     assert_eq!(sum.worlds, count);
     assert!(
-        count < 100 || sum.datagrams > 20 * count && sum.several_paths > count / 3,
+        count < 100 || sum.datagrams > 20 * count && sum.several_paths > count / 10,
         "{} {}",
         sum.datagrams,
         sum.several_paths
