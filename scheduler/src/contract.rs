@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::{
     Bandwidth, Content, Hints, History, Item, Message, Observation, PathId, PathSet, PathView, PerMille,
-    Placement, Priority, Rtt, Scheduler, Sharing, Standing, usable,
+    Placement, Priority, Role, Rtt, Scheduler, Sharing, Standing, usable,
 };
 
 /// Frames that one call of [`check`] offers.
@@ -192,7 +192,10 @@ impl Draw {
             .then(|| Message { remaining: self.bytes(), deadline: self.one_in(2).then(|| self.duration()) });
         let priority = Priority { urgency: self.below(10) as u8, incremental: self.one_in(2) };
         let waits_for = self.duration();
-        Item { priority, message, waits_for, history, now, ..Item::new(content, self.bytes().max(1)) }
+        let role = if self.one_in(2) { Role::Client } else { Role::Server };
+        let (pending, credit) = (self.bytes(), self.bytes() as u64);
+        let item = Item::new(content, self.bytes().max(1));
+        Item { priority, message, pending, credit, role, waits_for, history, now, ..item }
     }
 
     fn observations(&mut self, item: &Item, paths: &[PathView]) -> Vec<Observation> {
@@ -218,7 +221,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_policy_keeps_the_contract(seed: u64) {
-            for name in Policy::NAMES.into_iter().chain(["single:3"]) {
+            for name in Policy::NAMES.into_iter().chain(["single:3", "best-pkt-size:250", "obj-size:6000"]) {
                 let policy: Policy = name.parse().expect("a listed name parses");
                 check(&|| policy.scheduler(), seed);
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::PathId;
+use crate::{PathId, Role};
 
 /// One prospective frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +15,13 @@ pub struct Item {
     pub priority: Priority,
     /// The application's message that the frame is the next part of, if it said so.
     pub message: Option<Message>,
+    /// Bytes of the same stream that wait behind one another to be sent, this item's included; the item's own size for
+    /// what is no stream.
+    pub pending: usize,
+    /// How many bytes of fresh stream data the peer's connection limit still admits (RFC 9000 §4.1), before this item.
+    pub credit: u64,
+    /// Which end of the connection asks.
+    pub role: Role,
     /// From now until all that the receiver must have first is expected to be there (C(n−1) − now).
     pub waits_for: Duration,
     /// Whether it was sent before.
@@ -24,13 +31,17 @@ pub struct Item {
 }
 
 impl Item {
-    /// A fresh item of default priority, of no known message, that waits for nothing, at the connection's start.
+    /// A fresh item of a client, of default priority and no known message, with nothing behind it, that waits for
+    /// nothing, at the connection's start.
     pub const fn new(content: Content, bytes: usize) -> Self {
         Self {
             content,
             bytes,
             priority: Priority::DEFAULT,
             message: None,
+            pending: bytes,
+            credit: u64::MAX,
+            role: Role::Client,
             waits_for: Duration::ZERO,
             history: History::Fresh,
             now: Duration::ZERO,

@@ -4,7 +4,9 @@
 //! then streams by RFC 9218 urgency); a [`Scheduler`] decides on which path. It sees snapshots only: it reads no
 //! clock, holds no socket and owns no path.
 
+mod blest;
 pub mod contract;
+mod ecf;
 mod hvc;
 mod item;
 mod min_rtt;
@@ -12,12 +14,20 @@ mod observation;
 mod path;
 mod policy;
 mod redundant;
+mod role;
+mod roles;
 mod round_robin;
 mod set;
 mod single;
+pub mod steering;
+mod sttf;
 mod units;
 mod usable;
+mod weighted;
+mod xlink;
 
+pub use blest::Blest;
+pub use ecf::Ecf;
 pub use hvc::Hvc;
 pub use item::{Content, History, Item, Message, Priority};
 pub use min_rtt::MinRtt;
@@ -25,11 +35,15 @@ pub use observation::Observation;
 pub use path::{Hints, PathView, Rtt, Sharing, Standing};
 pub use policy::{Policy, UnknownPolicy};
 pub use redundant::Redundant;
+pub use role::Role;
 pub use round_robin::RoundRobin;
 pub use set::PathSet;
 pub use single::Single;
+pub use sttf::Sttf;
 pub use units::{Bandwidth, PathId, PerMille};
 pub use usable::{proven, usable};
+pub use weighted::Weighted;
+pub use xlink::Xlink;
 
 use std::fmt;
 use std::time::Duration;

@@ -3,11 +3,18 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Hvc, MinRtt, PathId, Redundant, RoundRobin, Scheduler, Single};
+use crate::steering::{
+    Asap, Channel, CostReward, EarlyArrival, Fixed, Flows, ObjectPriority, ObjectSize, ObjectSteering,
+    PacketControl, PacketSize, PacketState, PacketUplink, PrioritySvc, Rule, Steering,
+};
+use crate::{
+    Blest, Ecf, Hvc, MinRtt, PathId, Redundant, RoundRobin, Scheduler, Single, Sttf, Weighted, Xlink,
+};
 
 /// A policy that can be asked for by name, in a configuration or on a command line.
 ///
-/// The names are those of [`Policy::NAMES`]; `single:N` fixes the path with id N.
+/// The names are those of [`Policy::NAMES`]; `single:N` fixes the path with id N, `best-pkt-size:BYTES` and
+/// `obj-size:BYTES` the size below which a packet or an object is small, and `stms` is another name for `sttf`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Policy {
     /// The cost-reward rule for heterogeneous virtual channels: [`Hvc`].
@@ -17,15 +24,89 @@ pub enum Policy {
     MinRtt,
     /// [`RoundRobin`].
     RoundRobin,
+    /// [`Weighted`].
+    Weighted,
     /// [`Redundant`].
     Redundant,
     /// [`Single`], on the path given or on the one of smallest id.
     Single(Option<PathId>),
+    /// [`Ecf`].
+    Ecf,
+    /// [`Blest`].
+    Blest,
+    /// [`Sttf`].
+    Sttf,
+    /// [`Xlink`].
+    Xlink,
+    /// [`Fixed`] to the high-bandwidth channel.
+    AllEmbb,
+    /// [`Fixed`] to the low-latency channel.
+    AllUrllc,
+    /// [`PacketUplink`].
+    PktUplink,
+    /// [`PacketControl`].
+    PktControl,
+    /// [`PacketState`].
+    PktState,
+    /// [`PacketSize`], below this many bytes.
+    BestPktSize(usize),
+    /// [`ObjectSize`], below this many bytes.
+    ObjSize(usize),
+    /// [`ObjectPriority`].
+    ObjPriority,
+    /// [`ObjectSteering`].
+    ObjSteering,
+    /// [`Asap`].
+    Asap,
+    /// [`EarlyArrival`].
+    Ians,
+    /// [`CostReward`] for all flows.
+    DChannel,
+    /// [`CostReward`] for foreground flows.
+    DChannelPriority,
+    /// [`PrioritySvc`].
+    PrioritySvc,
 }
+
+/// Every policy with its default parameters, by name, the default first.
+const ALL: [(&str, Policy); 24] = [
+    ("hvc", Policy::Hvc),
+    ("min-rtt", Policy::MinRtt),
+    ("round-robin", Policy::RoundRobin),
+    ("weighted", Policy::Weighted),
+    ("redundant", Policy::Redundant),
+    ("single", Policy::Single(None)),
+    ("ecf", Policy::Ecf),
+    ("blest", Policy::Blest),
+    ("sttf", Policy::Sttf),
+    ("xlink", Policy::Xlink),
+    ("all-embb", Policy::AllEmbb),
+    ("all-urllc", Policy::AllUrllc),
+    ("pkt-uplink", Policy::PktUplink),
+    ("pkt-control", Policy::PktControl),
+    ("pkt-state", Policy::PktState),
+    ("best-pkt-size", Policy::BestPktSize(PacketSize::DEFAULT)),
+    ("obj-size", Policy::ObjSize(ObjectSize::DEFAULT)),
+    ("obj-priority", Policy::ObjPriority),
+    ("obj-steering", Policy::ObjSteering),
+    ("asap", Policy::Asap),
+    ("ians", Policy::Ians),
+    ("dchannel", Policy::DChannel),
+    ("dchannel-priority", Policy::DChannelPriority),
+    ("priority-svc", Policy::PrioritySvc),
+];
 
 impl Policy {
     /// Every name, the default first.
-    pub const NAMES: [&'static str; 5] = ["hvc", "min-rtt", "round-robin", "redundant", "single"];
+    pub const NAMES: [&'static str; ALL.len()] = {
+        let mut names = [""; ALL.len()];
+        let mut index = 0;
+        while index < ALL.len() {
+            names[index] = ALL[index].0;
+            index += 1;
+        }
+        names
+    };
 
     /// A fresh scheduler of this policy.
     pub fn scheduler(self) -> Box<dyn Scheduler> {
@@ -33,42 +114,68 @@ impl Policy {
             Self::Hvc => Box::new(Hvc::default()),
             Self::MinRtt => Box::new(MinRtt),
             Self::RoundRobin => Box::new(RoundRobin::default()),
+            Self::Weighted => Box::new(Weighted::default()),
             Self::Redundant => Box::new(Redundant),
             Self::Single(None) => Box::new(Single::default()),
             Self::Single(Some(path)) => Box::new(Single::on(path)),
+            Self::Ecf => Box::new(Ecf::default()),
+            Self::Blest => Box::new(Blest::default()),
+            Self::Sttf => Box::new(Sttf),
+            Self::Xlink => Box::new(Xlink),
+            Self::AllEmbb => steering(Fixed(Channel::HighBandwidth)),
+            Self::AllUrllc => steering(Fixed(Channel::LowLatency)),
+            Self::PktUplink => steering(PacketUplink),
+            Self::PktControl => steering(PacketControl),
+            Self::PktState => steering(PacketState::default()),
+            Self::BestPktSize(below) => steering(PacketSize::new(below)),
+            Self::ObjSize(below) => steering(ObjectSize::new(below)),
+            Self::ObjPriority => steering(ObjectPriority),
+            Self::ObjSteering => steering(ObjectSteering::default()),
+            Self::Asap => steering(Asap),
+            Self::Ians => steering(EarlyArrival::default()),
+            Self::DChannel => steering(CostReward::new(Flows::All)),
+            Self::DChannelPriority => steering(CostReward::new(Flows::Foreground)),
+            Self::PrioritySvc => steering(PrioritySvc),
         }
     }
+
+    /// The policy called `name` with the parameter behind a colon.
+    fn with_parameter(name: &str, parameter: &str) -> Option<Self> {
+        match name {
+            "single" => parameter.parse().ok().map(|id| Self::Single(Some(PathId(id)))),
+            "best-pkt-size" => parameter.parse().ok().map(Self::BestPktSize),
+            "obj-size" => parameter.parse().ok().map(Self::ObjSize),
+            _ => None,
+        }
+    }
+}
+
+fn steering<R: Rule + 'static>(rule: R) -> Box<dyn Scheduler> {
+    Box::new(Steering::new(rule))
 }
 
 impl FromStr for Policy {
     type Err = UnknownPolicy;
 
     fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
-        match name {
-            "hvc" => Ok(Self::Hvc),
-            "min-rtt" => Ok(Self::MinRtt),
-            "round-robin" => Ok(Self::RoundRobin),
-            "redundant" => Ok(Self::Redundant),
-            "single" => Ok(Self::Single(None)),
-            _ => name
-                .strip_prefix("single:")
-                .and_then(|id| id.parse().ok())
-                .map(|id| Self::Single(Some(PathId(id))))
-                .ok_or_else(|| UnknownPolicy(name.to_owned())),
-        }
+        let wanted = if name == "stms" { "sttf" } else { name };
+        let known = ALL.into_iter().find(|(known, _)| *known == wanted).map(|(_, policy)| policy);
+        let parameter = || name.split_once(':').and_then(|(name, value)| Self::with_parameter(name, value));
+        known.or_else(parameter).ok_or_else(|| UnknownPolicy(name.to_owned()))
     }
 }
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Hvc => "hvc",
-            Self::MinRtt => "min-rtt",
-            Self::RoundRobin => "round-robin",
-            Self::Redundant => "redundant",
-            Self::Single(None) => "single",
-            Self::Single(Some(path)) => return write!(f, "single:{path}"),
-        })
+        if let Some((name, _)) = ALL.iter().find(|(_, policy)| policy == self) {
+            return f.write_str(name);
+        }
+        match self {
+            Self::Single(Some(path)) => write!(f, "single:{path}"),
+            Self::BestPktSize(below) => write!(f, "best-pkt-size:{below}"),
+            Self::ObjSize(below) => write!(f, "obj-size:{below}"),
+            other => f.write_str(other.scheduler().name()),
+        }
     }
 }
 
@@ -81,7 +188,8 @@ impl fmt::Display for UnknownPolicy {
         let names = Policy::NAMES.join(", ");
         write!(
             f,
-            "no scheduling policy is called {:?}: choose one of {names}, or single:N for path N",
+            "no scheduling policy is called {:?}: choose one of {names}, single:N for path N, or best-pkt-size:BYTES \
+             or obj-size:BYTES for another threshold",
             self.0
         )
     }
@@ -100,13 +208,26 @@ mod tests {
             assert_eq!(policy.to_string(), name);
             assert_eq!(policy.scheduler().name(), name);
         }
-        assert_eq!("single:7".parse(), Ok(Policy::Single(Some(PathId(7)))));
-        assert_eq!(Policy::Single(Some(PathId(7))).to_string(), "single:7");
+        assert_eq!("stms".parse(), Ok(Policy::Sttf));
+    }
+
+    #[test]
+    fn parameters_are_read_and_written_behind_a_colon() {
+        for (name, policy) in [
+            ("single:7", Policy::Single(Some(PathId(7)))),
+            ("best-pkt-size:250", Policy::BestPktSize(250)),
+            ("obj-size:6000", Policy::ObjSize(6000)),
+        ] {
+            assert_eq!(name.parse(), Ok(policy));
+            assert_eq!(policy.to_string(), name);
+        }
     }
 
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
-        for name in ["", "HVC", "single:", "single:-1", "single:4294967296", "blest"] {
+        for name in
+            ["", "HVC", "single:", "single:-1", "single:4294967296", "obj-size:x", "min-rtt:3", "shortest"]
+        {
             let error = name.parse::<Policy>().expect_err("not a name");
             assert!(error.to_string().contains(name));
             assert!(Policy::NAMES.iter().all(|known| error.to_string().contains(known)));

@@ -1,7 +1,7 @@
 //! One path only: the all-eMBB and all-URLLC baselines.
 
-use crate::usable::named;
-use crate::{Content, Item, PathId, PathView, Placement, Scheduler, usable};
+use crate::usable::{named, whole_on};
+use crate::{Item, PathId, PathView, Placement, Scheduler, usable};
 
 /// Everything on one path: the named one, else the usable one of smallest id.
 ///
@@ -27,19 +27,14 @@ impl Scheduler for Single {
         let usable = usable(paths);
         let first = || usable.iter().map(|index| &paths[index]).min_by_key(|path| path.id);
         let chosen = self.on.and_then(|id| named(paths, usable, id)).or_else(first);
-        match chosen {
-            Some(path) if path.has_room() || matches!(item.content, Content::Acknowledgement { .. }) => {
-                Placement::On { path: path.id, bytes: item.bytes }
-            }
-            _ => Placement::Wait,
-        }
+        chosen.map_or(Placement::Wait, |path| whole_on(path, item))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Standing;
+    use crate::{Content, Standing};
 
     #[test]
     fn everything_stays_on_the_named_path_until_it_falls_silent() {

@@ -1,6 +1,6 @@
 //! Which paths a policy may name: the one reading of [`Standing`] that all policies share.
 
-use crate::{PathSet, PathView, Standing};
+use crate::{Content, Item, PathSet, PathView, Placement, Standing};
 
 /// The paths that may carry something now: the available ones, the backups if none is available, and those under
 /// validation; the silent ones only if that leaves nothing.
@@ -25,6 +25,15 @@ pub fn proven(paths: &[PathView], set: PathSet) -> PathSet {
     let validated: PathSet =
         set.iter().filter(|&index| paths[index].standing != Standing::Unvalidated).collect();
     if validated.is_empty() { set } else { validated }
+}
+
+/// The whole item on `path`, or the wait for it: acknowledgements are not congestion controlled (RFC 9002 §7).
+pub(crate) fn whole_on(path: &PathView, item: &Item) -> Placement {
+    if path.has_room() || matches!(item.content, Content::Acknowledgement { .. }) {
+        Placement::On { path: path.id, bytes: item.bytes }
+    } else {
+        Placement::Wait
+    }
 }
 
 /// The path called `id`, if it is in `set`.

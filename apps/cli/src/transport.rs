@@ -14,7 +14,8 @@ use std::time::Duration;
 /// How packets are scheduled, paced and logged.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TransportArguments {
-    /// Which path carries each frame: hvc, min-rtt, round-robin, redundant, single or single:PATH
+    /// Which path carries each frame: hvc, a scheme of the literature such as min-rtt, blest or dchannel (a wrong name
+    /// lists them all), or single:PATH
     #[arg(long, value_name = "NAME", default_value_t = Policy::Hvc)]
     pub(crate) scheduler: Policy,
     /// Congestion control of paths that name none: cubic, bbr, newreno, vegas, copa, vivace, or coupled lia, olia, balia

@@ -6,7 +6,7 @@ use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::delivery::Receipt;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
-use hvq_scheduler::{Content, History, Item, PathSet, Placement, Priority};
+use hvq_scheduler::{Content, Item, PathSet, Placement};
 use std::time::Duration;
 
 /// Streams that may be told to wait before a pass stops asking.
@@ -205,6 +205,7 @@ impl Connection {
             bytes: offer.bytes.min(frame).max(1),
             priority: offer.priority,
             message: offer.message,
+            pending: offer.bytes.max(1),
             waits_for: offer.arrival.since(pass.now),
             history: offer.history,
             ..self.item(Content::Stream { id: id.0 }, 1, pass.now)
@@ -253,13 +254,10 @@ impl Connection {
     /// An item of `content` with default priority and no history.
     pub(super) fn item(&self, content: Content, bytes: usize, now: Instant) -> Item {
         Item {
-            content,
-            bytes: bytes.max(1),
-            priority: Priority::default(),
-            message: None,
-            waits_for: Duration::ZERO,
-            history: History::Fresh,
+            credit: self.streams.credit(),
+            role: self.role,
             now: now.since(self.born),
+            ..Item::new(content, bytes.max(1))
         }
     }
 

@@ -38,6 +38,11 @@ impl Streams {
         self.agenda.has_any(self.credit.available())
     }
 
+    /// How many bytes of fresh data the peer's limit for the connection still admits (RFC 9000 §4.1).
+    pub fn credit(&self) -> u64 {
+        self.credit.available()
+    }
+
     /// The stream whose turn it is, or the one behind `after`, in the order of RFC 9218 §10: by urgency, then streams
     /// that are not incremental by ID, then incremental ones in turns.
     pub fn next_sendable(&self, after: Option<AgendaKey>) -> Option<AgendaKey> {
