@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 NESTED := $(wildcard interop/Cargo.toml bench/Cargo.toml fuzz/Cargo.toml)
 ARGS ?=
 
-.PHONY: help demo controllers test soak lint fmt interop bench build clean prepare-%
+.PHONY: help demo controllers test soak lint fmt interop bench rules build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ interop: prepare-interop ## exchange data with other implementations, put the ta
 
 bench: prepare-bench ## compare throughput and CPU with other implementations over loopback
 	@scripts/bench.sh $(ARGS)
+
+rules: prepare-rules ## check every quotation of a specification, count the rules that are cited and tested
+	@scripts/rules.sh --write README.md $(ARGS)
 
 build: prepare-base ## build all crates in release mode
 	@cargo build --release --workspace

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|interop|bench ...
+# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|interop|bench|rules ...
 #
 # Missing Debian packages are installed when that needs no password; otherwise one message names them all.
 set -euo pipefail
@@ -89,7 +89,12 @@ check() {
         check base
         need valgrind has valgrind
         ;;
-    *) fail "unknown target '$1'; known: base test demo interop bench" ;;
+    rules)
+        check_rust
+        need build-essential has_compiler
+        need python3 has python3
+        ;;
+    *) fail "unknown target '$1'; known: base test demo interop bench rules" ;;
     esac
 }
 
