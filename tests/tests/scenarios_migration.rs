@@ -100,6 +100,10 @@ fn a_transfer_outlives_a_nat_that_changes_the_port_or_the_address_on_a_single_pa
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.1.2
+//= type=test
+//# This MUST be treated as path migration, as specified in Section 9.3 of [QUIC-TRANSPORT], with the
+//# constraint that all connection IDs used during path migration MUST be associated with the current
 #[test]
 fn each_path_follows_its_own_nat_while_the_other_carries_on() {
     for wire in [0, 1] {

@@ -63,6 +63,10 @@ fn transfer(net: &mut Net) {
     assert!(done && transfer.failure.is_none(), "{}\n{}", transfer.describe(), net.describe());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+//= type=test
+//# A client that wants to use a new path MUST validate the peer's address as described in Section 8.2 of
+//# [QUIC-TRANSPORT], unless it has previously validated the 4-tuple used for that path.
 #[test]
 fn a_path_on_which_the_server_never_answers_fails_and_the_connection_lives_on() {
     let mut net = connected(config(), config());
@@ -76,6 +80,14 @@ fn a_path_on_which_the_server_never_answers_fails_and_the_connection_lives_on() 
     assert_eq!(net.server.connection().path_ids(), [PathId(0)]);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+//= type=test
+//# If validation fails, the client MUST NOT use the path and can remove any status associated to the path
+//# initiation attempt
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+//= type=test
+//# As the used path ID is consumed either way, the endpoint MUST explicitly close the path, as specified in
+//# Section 3.4.
 #[test]
 fn a_path_that_the_server_never_hears_of_fails_and_the_connection_lives_on() {
     let mut net = connected(config(), config());
@@ -86,6 +98,10 @@ fn a_path_that_the_server_never_hears_of_fails_and_the_connection_lives_on() {
     transfer(&mut net);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.4.3
+//= type=test
+//# When an endpoint finally deletes all state associated with the path, the packets sent over the path and
+//# not yet acknowledged MUST be considered lost
 #[test]
 fn a_transfer_outlives_a_path_that_the_client_abandons() {
     let mut net = two_paths();
@@ -150,6 +166,10 @@ fn two_paths_share_one_pair_of_addresses() {
     assert!(stats.paths.iter().all(|path| path.counters.packets_received > 0), "{}", net.describe());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-2
+//= type=test
+//# If either of the endpoints does not advertise the initial_max_path_id transport parameter, then both
+//# endpoints MUST NOT use any frame or mechanism defined in this document
 #[test]
 fn an_endpoint_without_multipath_is_served_as_plain_quic() {
     for off in Side::BOTH {

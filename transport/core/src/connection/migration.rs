@@ -188,6 +188,10 @@ impl Connection {
         let mut candidate = Candidate::new(origin.tuple, Purpose::Probed, now + self.candidate_lifetime());
         let empty = self.paths.remote_ids.current(origin.path).is_none_or(|id| id.is_empty());
         if path.heard_with != origin.id_sequence && !empty {
+            //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1.2
+            //# This MUST be treated as path migration, as specified in Section 9.3 of [QUIC-TRANSPORT], with
+            //# the constraint that all connection IDs used during path migration MUST be associated with the
+            //# current
             // RFC 9000 §9.5: the peer shows another connection ID, so it shall see another one too. Without one nothing
             // can be sent there, and the path stays where it is.
             let Some(sequence) = self.paths.remote_ids.lend(origin.path) else {

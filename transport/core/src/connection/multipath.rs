@@ -21,6 +21,8 @@ impl Connection {
     /// A client starts the next path over `tuple`.
     pub(super) fn start_path(&mut self, tuple: FourTuple, now: Instant) -> Result<PathId, OpenPathError> {
         let highest = self.paths.limits.highest();
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+        //# To open a new path, an endpoint MUST use a new connection ID associated with an unused path ID
         let Some(id) = self.paths.lifecycles.unused(highest).next() else {
             self.paths.limits.on_paths_exhausted();
             return Err(OpenPathError::LimitReached);
@@ -51,6 +53,9 @@ impl Connection {
             return Err(Dropped::Limit.into());
         }
         self.paths.apply(origin.path, PathLife::Heard, now);
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+        //# After receiving packets from the client on a new path, if the server decides to use the new path,
+        //# the server MUST validate the peer's address before sending any data as described in
         let known = self.paths.is_validated(origin.tuple);
         let mut amplification = if known { Amplification::Validated } else { Amplification::default() };
         // The datagram was credited already if another path has the same addresses.
@@ -72,6 +77,9 @@ impl Connection {
 
     fn new_path(&mut self, id: PathId, tuple: FourTuple, amplification: Amplification, now: Instant) -> Path {
         let mut route = self.new_route(tuple, amplification, now);
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+        //# A client that wants to use a new path MUST validate the peer's address as described in Section 8.2
+        //# of [QUIC-TRANSPORT], unless it has previously validated the 4-tuple used for that path.
         route.validation.start_within(now, &mut self.rng, INITIAL_RTT, self.config.validation_timeout);
         let mut path = Path::new(id, route, self.ack_frequencies.policy());
         path.set_hints(self.config.hints_for(tuple.local));
@@ -106,6 +114,9 @@ impl Connection {
         if !transition.abandons() {
             return false;
         }
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.4.3
+        //# When an endpoint finally deletes all state associated with the path, the packets sent over the
+        //# path and not yet acknowledged MUST be considered lost
         let unresolved = self.paths.any_mut(id).map(|path| path.sent.drain_all()).unwrap_or_default();
         for packet in &unresolved {
             self.settle(id, packet, super::feedback::Fate::Lost, now);
@@ -132,6 +143,10 @@ impl Connection {
             }
             Frame::NewConnectionId(new) => {
                 let path = new.path.unwrap_or(PathId::ZERO);
+                //= https://www.rfc-editor.org/rfc/rfc10069#section-4
+                //# If an endpoint receives a multipath-specific frame with a path ID that it cannot process
+                //# anymore (e.g., because the path might have been abandoned), it MUST silently ignore the
+                //# frame.
                 if new.path.is_some() && !self.is_current(path)? {
                     return Ok(());
                 }
@@ -224,6 +239,12 @@ impl Connection {
         for id in self.paths.ids() {
             self.expire_candidates(id, now);
             let failed = self.paths.get_mut(id).is_some_and(|path| path.route.validation.failed(now));
+            //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+            //# If validation fails, the client MUST NOT use the path and can remove any status associated to
+            //# the path initiation attempt
+            //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+            //# As the used path ID is consumed either way, the endpoint MUST explicitly close the path, as
+            //# specified in Section 3.4.
             if failed && !self.turn_back(id, now) && id != PathId::ZERO {
                 // RFC 10069 §3.1: the ID is spent; PATH_ABANDON says so.
                 let keep = self.longest_probe_timeout() * 3;
@@ -252,6 +273,11 @@ impl Connection {
 
     fn next_control(&mut self, now: Instant) -> Option<(Frame, Receipt)> {
         if !self.lifecycle.is_connected() {
+            //= https://www.rfc-editor.org/rfc/rfc10069#section-4
+            //= type=implication
+            //= reason=Frames about paths come from the queues below, which are read for 1-RTT packets after
+            //= reason=the handshake only.
+            //# All frames defined in this document MUST only be sent in 1-RTT packets
             // What the handshake has not settled yet is not talked about.
             return self.streams.next_control(now);
         }

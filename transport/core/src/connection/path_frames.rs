@@ -34,6 +34,9 @@ impl Connection {
             return false;
         }
         let size = MINIMUM_DATAGRAM.min(allowance);
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+        //# If an endpoint sends a PATH_RESPONSE (Section 19.18 of [QUIC-TRANSPORT]), it MUST be sent on the
+        //# same path as used by the packet that contained the PATH_CHALLENGE frame
         let response = path.route.validation.next_response();
         let challenge = path.route.validation.next_challenge(now, &mut self.rng);
         let widen = response.is_none() && challenge.is_none() && path.opening_datagrams > 0;

@@ -75,6 +75,9 @@ impl Connection {
     pub(super) fn next_packet(&mut self, path: crate::PathId) -> Option<PacketStart> {
         let Some(keys) = &self.keys else { return self.next_early_packet() };
         let phase = keys.phase();
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+        //# An endpoint MUST use a connection ID associated to the same path ID as used in the packet received
+        //# by the endpoint when it intends to send packets on the same path.
         let destination = self.paths.remote_ids.current(path)?;
         let path = self.paths.get_mut(path)?;
         Some(PacketStart {

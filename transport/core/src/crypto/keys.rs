@@ -76,6 +76,11 @@ impl Suite {
 
     pub(super) fn aead(self) -> &'static aead::Algorithm {
         match self {
+            //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
+            //= type=implication
+            //= reason=Each of the three suites has a nonce of 12 bytes, and TLS negotiates no other.
+            //# If such a cipher suite is selected and the use of the multipath extension is supported,
+            //# endpoints MUST abort the handshake with an error of type TRANSPORT_PARAMETER_ERROR.
             Self::Aes128Gcm => &aead::AES_128_GCM,
             Self::Aes256Gcm => &aead::AES_256_GCM,
             Self::ChaCha20Poly1305 => &aead::CHACHA20_POLY1305,

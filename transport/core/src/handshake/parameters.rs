@@ -42,6 +42,9 @@ pub fn authenticate(
             return wrong("retry_source_connection_id does not match the packets");
         }
     }
+    //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
+    //# the receiver MUST treat this as a connection error of type PROTOCOL_VIOLATION and close the
+    //# connection.
     // RFC 10069 §2: an endpoint that announces multipath uses connection IDs of at least one byte, both ways.
     if parameters.initial_max_path_id.is_some() && (seen.peer_source.is_empty() || local_id_is_empty) {
         return Err(
@@ -97,6 +100,10 @@ mod tests {
         }
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
+    //= type=test
+    //# the receiver MUST treat this as a connection error of type PROTOCOL_VIOLATION and close the
+    //# connection.
     #[test]
     fn multipath_with_a_zero_length_id_is_a_protocol_violation() {
         let mut parameters = server_parameters();

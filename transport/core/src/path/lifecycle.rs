@@ -86,12 +86,18 @@ impl Lifecycles {
             return transition;
         }
         self.enter(path, to);
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
+        //# When an endpoint receives a PATH_ABANDON frame, it MUST send a corresponding PATH_ABANDON frame,
+        //# if it has not already done so
         if transition.abandons() {
             // RFC 10069 §3.4: whoever receives PATH_ABANDON and has not sent one answers with one.
             let reason = match event {
                 Event::Abandon { reason, .. } => reason,
                 _ => AbandonReason::NoError,
             };
+            //= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
+            //# An endpoint that wants to abandon a path MUST explicitly close the path by sending a
+            //# PATH_ABANDON frame (see Section 4.2)
             self.announcements.insert(path, Announcement { reason, progress: Progress::Queued });
         }
         self.note_usable(event, now);
@@ -103,6 +109,9 @@ impl Lifecycles {
             State::Unused => {}
             State::Freed => {
                 self.states.remove(&path);
+                //= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
+                //# After a path is abandoned, the path ID MUST NOT be reused for new paths, as the path ID is
+                //# part of the nonce calculation Section 2.4.
                 self.freed.insert(u64::from(path.0));
                 self.reclaim(path);
             }

@@ -69,6 +69,9 @@ impl PathLimits {
 
     /// Whether both endpoints announced the extension (RFC 10069 §2).
     pub fn is_negotiated(&self) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-2
+        //# If either of the endpoints does not advertise the initial_max_path_id transport parameter, then
+        //# both endpoints MUST NOT use any frame or mechanism defined in this document
         self.local.is_some() && self.peer_initial.is_some()
     }
 
@@ -98,6 +101,9 @@ impl PathLimits {
     /// §12.4); PROTOCOL_VIOLATION above the limit announced here (RFC 10069 §4).
     pub fn validate(&self, path: PathId) -> Result<(), TransportError> {
         self.require_negotiated()?;
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-4
+        //# if no MAX_PATH_ID frame was received yet, MUST be treated as a connection error of type
+        //# PROTOCOL_VIOLATION.
         if path > self.local() {
             return Err(violation("a path ID above the announced limit"));
         }
@@ -110,12 +116,17 @@ impl PathLimits {
     /// multipath was not negotiated.
     pub fn on_max_path_id(&mut self, value: u64) -> Result<Option<PathId>, TransportError> {
         self.require_negotiated()?;
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-4.6
+        //# Receipt of an invalid Maximum Path Identifier value MUST be treated as a connection error of type
+        //# PROTOCOL_VIOLATION.
         let Ok(value) = u32::try_from(value).map(PathId) else {
             return Err(violation("MAX_PATH_ID above 2^32-1"));
         };
         if Some(value) < self.peer_initial {
             return Err(violation("MAX_PATH_ID below initial_max_path_id"));
         }
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-4.6
+        //# MAX_PATH_ID frames that do not increase the path limit MUST be ignored.
         if value <= self.peer {
             return Ok(None);
         }
@@ -130,6 +141,9 @@ impl PathLimits {
     /// was not negotiated.
     pub fn on_paths_blocked(&self, value: u64) -> Result<(), TransportError> {
         self.require_negotiated()?;
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-4.7
+        //# Receipt of a value of Maximum Path Identifier or Path Identifier that is higher than the local
+        //# maximum value MUST be treated as a connection error of type PROTOCOL_VIOLATION.
         if value > u64::from(self.local().0) {
             return Err(violation("PATHS_BLOCKED above the announced limit"));
         }
@@ -149,6 +163,9 @@ impl PathLimits {
         issued_next: u64,
     ) -> Result<(), TransportError> {
         self.validate(path)?;
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-4.7
+        //# of the next expected to be issued connection ID for this path MUST be treated as a connection
+        //# error of type PROTOCOL_VIOLATION.
         if next_sequence > issued_next {
             return Err(violation("PATH_CIDS_BLOCKED expects a sequence number that is not next"));
         }
@@ -157,6 +174,9 @@ impl PathLimits {
 
     /// Lets the peer use path IDs up to `limit`, if that raises the limit.
     pub fn raise(&mut self, limit: PathId) {
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-4.6
+        //# The Maximum Path Identifier value MUST NOT be lower than the value advertised in the
+        //# initial_max_path_id transport parameter.
         if self.local.is_some_and(|local| limit > local) {
             self.local = Some(limit);
             self.max_path_id = Some(Progress::Queued);
@@ -167,6 +187,9 @@ impl PathLimits {
     ///
     /// A path that comes to its end takes three probe timeouts to be freed, which limits the rate.
     pub fn return_credit(&mut self, freed: u32) {
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-4.6
+        //# This value MUST NOT exceed 2^32-1, which is the maximum allowed value for the path ID due to
+        //# restrictions on the nonce calculation (see Section 2.4)
         self.raise(PathId(self.local().0.saturating_add(freed)));
     }
 

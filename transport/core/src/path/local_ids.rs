@@ -293,6 +293,9 @@ impl LocalIds {
         if let Some(range) = self.dropped.iter().find(|range| range.contains(&self.next_path)) {
             self.next_path = range.end() + 1;
         }
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.2.1
+        //# Endpoints MUST NOT issue new connection IDs with path IDs greater than the Maximum Path Identifier
+        //# field in MAX_PATH_ID frames
         u32::try_from(self.next_path).ok().map(PathId).filter(|path| *path <= self.highest)
     }
 

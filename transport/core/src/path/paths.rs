@@ -240,6 +240,9 @@ impl Paths {
             path.rtts.forget(id);
         }
         self.local_ids.close_path(id);
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
+        //# Endpoints that send a PATH_ABANDON frame MUST treat all connection IDs received from the peer for
+        //# the path ID indicated in the PATH_ABANDON as immediately retired
         self.remote_ids.drop_path(id);
         self.status.drop_path(id);
         self.limits.clear_ids_exhausted(id);

@@ -155,6 +155,9 @@ impl RemoteIds {
     /// change, if there is no other.
     pub fn rotate(&mut self, path: PathId) -> Option<ConnectionId> {
         let ids = self.paths.get_mut(&path)?;
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.2.2
+        //# For the extension specified in this document, endpoints MUST only rotate to another connection ID
+        //# associated with the same path ID
         let retired = ids.rotate()?;
         self.retirements.add(path, retired.sequence, retired.id);
         ids.current()

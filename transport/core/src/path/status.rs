@@ -37,6 +37,9 @@ impl Statuses {
         {
             return;
         }
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-4.3
+        //# The sequence number space is common to the two frame types, and monotonically increasing values
+        //# MUST be used when sending PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP frames for a given path ID.
         // RFC 10069 §4.3: sequence numbers increase for each path, over both types of frame.
         let sequence = known.map_or(0, |advice| advice.sequence + 1);
         self.local.insert(path, Advice { status, sequence, progress: Progress::Queued });
@@ -56,6 +59,10 @@ impl Statuses {
     /// newer than one received before (RFC 10069 §4.3) or says what is known.
     pub fn on_frame(&mut self, path: PathId, sequence: u64, status: Status) -> Option<Status> {
         let known = self.remote.get(&path).copied();
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-4.3
+        //# A peer MUST ignore an incoming PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP frame if it previously
+        //# received another PATH_STATUS_BACKUP frame or PATH_STATUS_AVAILABLE frame for the same path ID with
+        //# a
         if known.is_some_and(|(newest, _)| sequence <= newest)
             || known.is_none() && self.remote.len() >= MAX_PATHS
         {
@@ -115,6 +122,10 @@ mod tests {
         })
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc10069#section-4.3
+    //= type=test
+    //# The sequence number space is common to the two frame types, and monotonically increasing values MUST
+    //# be used when sending PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP frames for a given path ID.
     #[test]
     fn only_the_newest_status_is_sent_with_increasing_sequence_numbers() {
         let mut statuses = Statuses::default();
@@ -159,6 +170,10 @@ mod tests {
         assert_eq!(sent(&mut statuses), None);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc10069#section-4.3
+    //= type=test
+    //# A peer MUST ignore an incoming PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP frame if it previously
+    //# received another PATH_STATUS_BACKUP frame or PATH_STATUS_AVAILABLE frame for the same path ID with a
     #[test]
     fn replayed_and_reordered_statuses_are_ignored() {
         let mut statuses = Statuses::default();

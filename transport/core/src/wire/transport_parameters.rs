@@ -189,6 +189,9 @@ impl TransportParameters {
             initial_max_streams_uni: self.initial_max_streams_uni,
             disable_active_migration: self.disable_active_migration,
             active_connection_id_limit: self.active_connection_id_limit,
+            //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
+            //# The initial_max_path_id parameter MUST NOT be remembered for use in a subsequent connection
+            //# (Section 7.4.1 of [QUIC-TRANSPORT]).
             max_datagram_frame_size: self.max_datagram_frame_size,
             ..Self::default()
         }
@@ -230,6 +233,9 @@ impl TransportParameters {
                 put_integer(buf, id, value);
             }
         }
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
+        //# This value MUST NOT exceed 2^32-1, the maximum allowed value for the path ID due to restrictions
+        //# on the nonce calculation (see Section 2.4).
         if let Some(path) = self.initial_max_path_id {
             put_integer(buf, parameter::INITIAL_MAX_PATH_ID, u64::from(path.0));
         }

@@ -23,6 +23,22 @@ fn two_paths() -> (Network, ConnectionHandle) {
     (network, client)
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+//= type=test
+//# An endpoint MUST use a connection ID associated to the same path ID as used in the packet received by the
+//# endpoint when it intends to send packets on the same path.
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+//= type=test
+//# A client that wants to use a new path MUST validate the peer's address as described in Section 8.2 of
+//# [QUIC-TRANSPORT], unless it has previously validated the 4-tuple used for that path.
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+//= type=test
+//# After receiving packets from the client on a new path, if the server decides to use the new path, the
+//# server MUST validate the peer's address before sending any data as described in
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+//= type=test
+//# If an endpoint sends a PATH_RESPONSE (Section 19.18 of [QUIC-TRANSPORT]), it MUST be sent on the same path
+//# as used by the packet that contained the PATH_CHALLENGE frame
 #[test]
 fn a_second_path_is_opened_and_validated_both_ways() {
     let (mut network, client) = two_paths();
@@ -52,6 +68,13 @@ fn a_transfer_outlives_the_path_it_started_on() {
     assert_eq!(received.len(), data.len());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+//= type=test
+//# To open a new path, an endpoint MUST use a new connection ID associated with an unused path ID
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
+//= type=test
+//# Endpoints that send a PATH_ABANDON frame MUST treat all connection IDs received from the peer for the path
+//# ID indicated in the PATH_ABANDON as immediately retired
 #[test]
 fn an_abandoned_path_is_freed_on_both_sides_and_its_id_is_not_used_again() {
     let (mut network, client) = two_paths();

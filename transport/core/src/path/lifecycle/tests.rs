@@ -73,6 +73,10 @@ fn a_packet_opens_an_unused_path_at_the_server_in_any_order() {
     assert_eq!(paths.unused(PathId(4)).collect::<Vec<_>>(), [ONE, PathId(4)]);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
+//= type=test
+//# An endpoint that wants to abandon a path MUST explicitly close the path by sending a PATH_ABANDON frame
+//# (see Section 4.2)
 #[test]
 fn an_abandoned_path_is_announced_with_its_reason_and_again_only_if_lost() {
     let mut paths = with_open(ONE);
@@ -94,6 +98,10 @@ fn the_codes_are_those_of_the_registry() {
     assert_eq!(codes, [0, 0x3e, 0x3e75, 0x3e76, 0x3e77]);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
+//= type=test
+//# When an endpoint receives a PATH_ABANDON frame, it MUST send a corresponding PATH_ABANDON frame, if it has
+//# not already done so
 #[test]
 fn the_peers_abandonment_is_answered_once() {
     let mut paths = with_open(ONE);
@@ -157,6 +165,10 @@ fn a_peer_that_never_answers_does_not_keep_the_path() {
     assert_eq!(paths.state(ONE), State::Freed);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
+//= type=test
+//# After a path is abandoned, the path ID MUST NOT be reused for new paths, as the path ID is part of the
+//# nonce calculation Section 2.4.
 #[test]
 fn a_freed_path_is_not_opened_again() {
     let mut paths = with_open(ONE);

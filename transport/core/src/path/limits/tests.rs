@@ -22,6 +22,10 @@ fn the_highest_path_is_the_smaller_of_both_limits() {
     assert_eq!(negotiated(0, 9).highest(), PathId::ZERO);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-2
+//= type=test
+//# If either of the endpoints does not advertise the initial_max_path_id transport parameter, then both
+//# endpoints MUST NOT use any frame or mechanism defined in this document
 #[test]
 fn multipath_needs_the_transport_parameter_of_both_endpoints() {
     let mut limits = PathLimits::new(Some(PathId(3)));
@@ -46,6 +50,10 @@ fn multipath_frames_without_negotiation_are_unknown_frames() {
     assert_eq!(code(limits.on_path_cids_blocked(PathId::ZERO, 0, 0)), ErrorCode::FRAME_ENCODING_ERROR);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-4
+//= type=test
+//# if no MAX_PATH_ID frame was received yet, MUST be treated as a connection error of type
+//# PROTOCOL_VIOLATION.
 #[test]
 fn a_path_above_the_announced_limit_is_a_violation_whatever_the_peer_allows() {
     let limits = negotiated(3, 100);
@@ -55,6 +63,10 @@ fn a_path_above_the_announced_limit_is_a_violation_whatever_the_peer_allows() {
     assert_eq!(negotiated(3, 0).validate(PathId(3)), Ok(()));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-4.6
+//= type=test
+//# Receipt of an invalid Maximum Path Identifier value MUST be treated as a connection error of type
+//# PROTOCOL_VIOLATION.
 #[test]
 fn max_path_id_above_32_bits_is_a_violation() {
     let mut limits = negotiated(3, 1);
@@ -64,12 +76,19 @@ fn max_path_id_above_32_bits_is_a_violation() {
     assert_eq!(limits.highest(), PathId(3));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-4.6
+//= type=test
+//# Receipt of an invalid Maximum Path Identifier value MUST be treated as a connection error of type
+//# PROTOCOL_VIOLATION.
 #[test]
 fn max_path_id_below_the_transport_parameter_is_a_violation() {
     let mut limits = negotiated(3, 2);
     assert_eq!(code(limits.on_max_path_id(1)), ErrorCode::PROTOCOL_VIOLATION);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-4.6
+//= type=test
+//# MAX_PATH_ID frames that do not increase the path limit MUST be ignored.
 #[test]
 fn max_path_id_that_raises_nothing_is_ignored() {
     let mut limits = negotiated(9, 2);
@@ -79,6 +98,10 @@ fn max_path_id_that_raises_nothing_is_ignored() {
     assert_eq!((limits.peer(), limits.highest()), (PathId(5), PathId(5)));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-4.7
+//= type=test
+//# Receipt of a value of Maximum Path Identifier or Path Identifier that is higher than the local maximum
+//# value MUST be treated as a connection error of type PROTOCOL_VIOLATION.
 #[test]
 fn blocked_frames_above_the_limit_are_violations() {
     let limits = negotiated(3, 100);
@@ -89,6 +112,10 @@ fn blocked_frames_above_the_limit_are_violations() {
     assert_eq!(code(limits.on_path_cids_blocked(PathId(4), 0, 2)), ErrorCode::PROTOCOL_VIOLATION);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-4.7
+//= type=test
+//# of the next expected to be issued connection ID for this path MUST be treated as a connection error of
+//# type PROTOCOL_VIOLATION.
 #[test]
 fn path_cids_blocked_must_not_expect_more_than_the_next_sequence_number() {
     let limits = negotiated(3, 3);
@@ -132,6 +159,14 @@ fn a_superseded_limit_is_not_repeated() {
     assert_eq!(frame(&mut limits), None);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-4.6
+//= type=test
+//# This value MUST NOT exceed 2^32-1, which is the maximum allowed value for the path ID due to restrictions
+//# on the nonce calculation (see Section 2.4)
+//= https://www.rfc-editor.org/rfc/rfc10069#section-4.6
+//= type=test
+//# The Maximum Path Identifier value MUST NOT be lower than the value advertised in the initial_max_path_id
+//# transport parameter.
 #[test]
 fn the_limit_never_falls_and_stops_at_32_bits() {
     let mut limits = negotiated(5, 9);

@@ -68,6 +68,10 @@ fn nothing_is_issued_before_the_peers_limit_is_known() {
     assert_eq!(ids.next_frame(&mut Counter(0)), None);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.2.1
+//= type=test
+//# Endpoints MUST NOT issue new connection IDs with path IDs greater than the Maximum Path Identifier field
+//# in MAX_PATH_ID frames
 #[test]
 fn every_unused_path_gets_one_before_paths_in_use_get_spares() {
     let (mut ids, mut source) = local(3, 2);
@@ -233,6 +237,10 @@ fn an_abandoned_path_keeps_its_connection_ids_but_gets_no_more() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-4
+//= type=test
+//# If an endpoint receives a multipath-specific frame with a path ID that it cannot process anymore (e.g.,
+//# because the path might have been abandoned), it MUST silently ignore the frame.
 #[test]
 fn a_freed_path_is_forgotten_and_its_frames_are_ignored() {
     let (mut ids, mut source) = local(2, 2);

@@ -298,6 +298,10 @@ fn a_lost_retirement_is_repeated_until_it_arrives() {
     assert_eq!(retired(&mut ids), []);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.2.2
+//= type=test
+//# For the extension specified in this document, endpoints MUST only rotate to another connection ID
+//# associated with the same path ID
 #[test]
 fn rotation_stays_on_its_path_and_ends_with_the_supply() {
     let mut ids = remote();
@@ -353,6 +357,14 @@ fn only_tokens_in_use_are_reset_tokens() {
     assert!(!ids.is_reset_token(&[2; 16]), "its path is abandoned");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
+//= type=test
+//# Endpoints that send a PATH_ABANDON frame MUST treat all connection IDs received from the peer for the path
+//# ID indicated in the PATH_ABANDON as immediately retired
+//= https://www.rfc-editor.org/rfc/rfc10069#section-4
+//= type=test
+//# If an endpoint receives a multipath-specific frame with a path ID that it cannot process anymore (e.g.,
+//# because the path might have been abandoned), it MUST silently ignore the frame.
 #[test]
 fn frames_for_an_abandoned_path_build_nothing_up() {
     let mut ids = remote();

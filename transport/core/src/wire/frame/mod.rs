@@ -255,6 +255,9 @@ impl Frame {
             Self::Padding(_) | Self::Ping => true,
             Self::ConnectionClose(ConnectionClose::Transport { .. }) => true,
             Self::Ack(Ack { path: None, .. }) | Self::Crypto(_) => level != Level::ZeroRtt,
+            //= https://www.rfc-editor.org/rfc/rfc10069#section-4
+            //# If an endpoint receives a multipath-specific frame in a different packet type, it MUST close
+            //# the connection with an error of type PROTOCOL_VIOLATION.
             Self::Ack(Ack { path: Some(_), .. })
             | Self::NewConnectionId(NewConnectionId { path: Some(_), .. })
             | Self::RetireConnectionId { path: Some(_), .. }

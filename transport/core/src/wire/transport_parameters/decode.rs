@@ -171,6 +171,9 @@ fn reset_token(value: &[u8]) -> Result<ResetToken, Fault> {
 }
 
 fn path_id(value: &[u8]) -> Result<PathId, Fault> {
+    //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
+    //# If an initial_max_path_id transport parameter value higher than 2^32-1 is received, the receiver MUST
+    //# close the connection with an error of type TRANSPORT_PARAMETER_ERROR.
     u32::try_from(integer(value)?).map(PathId).map_err(|_| Fault("is too large"))
 }
 

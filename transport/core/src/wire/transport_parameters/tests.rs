@@ -291,6 +291,14 @@ fn server_parameters_from_a_client_are_an_error() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
+//= type=test
+//# This value MUST NOT exceed 2^32-1, the maximum allowed value for the path ID due to restrictions on the
+//# nonce calculation (see Section 2.4).
+//= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
+//= type=test
+//# If an initial_max_path_id transport parameter value higher than 2^32-1 is received, the receiver MUST
+//# close the connection with an error of type TRANSPORT_PARAMETER_ERROR.
 #[test]
 fn values_out_of_range_are_an_error() {
     let edges = [
@@ -330,6 +338,10 @@ fn the_tokens_and_addresses_are_where_the_rfc_puts_them() {
     assert_eq!(address.stateless_reset_token, ResetToken([6; 16]));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
+//= type=test
+//# The initial_max_path_id parameter MUST NOT be remembered for use in a subsequent connection (Section 7.4.1
+//# of [QUIC-TRANSPORT]).
 #[test]
 fn what_is_remembered_for_0rtt_has_limits_and_nothing_about_this_connection_or_its_paths() {
     // RFC 9000 §7.4.1, RFC 10069 §2.1, attacks G6.

@@ -15,6 +15,10 @@ fn permitted_levels(frame_type: u64) -> &'static str {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc10069#section-4
+//= type=test
+//# If an endpoint receives a multipath-specific frame in a different packet type, it MUST close the
+//# connection with an error of type PROTOCOL_VIOLATION.
 #[test]
 fn a_frame_is_permitted_exactly_where_the_table_says() {
     let levels =
