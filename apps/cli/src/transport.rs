@@ -6,6 +6,8 @@ use clap::Args;
 use hvq::TransportConfig;
 use hvq::transport::congestion::Algorithm;
 use hvq::transport::connection::{DatagramSizing, EcnMarking};
+use hvq::transport::handshake::negotiation::{VersionChoice, Versions};
+use hvq::transport::wire::version::Version;
 use hvq_scheduler::Policy;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,6 +32,9 @@ pub(crate) struct TransportArguments {
     /// Keep each path warm with a PING after so much silence of the path
     #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
     path_keep_alive: Option<Duration>,
+    /// Versions of QUIC, the preferred one first: v1, v2
+    #[arg(long, value_name = "VERSION,…", value_delimiter = ',', value_parser = version)]
+    versions: Vec<Version>,
     /// Append TLS secrets to this file, for tools that decrypt captures (by default what SSLKEYLOGFILE says)
     #[arg(long, value_name = "FILE")]
     keylog: Option<PathBuf>,
@@ -49,6 +54,16 @@ impl TransportArguments {
             config.ecn = EcnMarking::Off;
         }
         config.path_keep_alive = self.path_keep_alive;
+        // Whoever names versions prefers them in that order, also as a server.
+        let mut named: Vec<Version> = Vec::new();
+        for version in &self.versions {
+            if !named.contains(version) {
+                named.push(*version);
+            }
+        }
+        if let Some(versions) = Versions::new(&named, VersionChoice::OwnPreference) {
+            config.versions = versions;
+        }
         config
     }
 
@@ -65,6 +80,15 @@ impl TransportArguments {
 
 fn from_environment(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Reads a version of QUIC.
+fn version(text: &str) -> Result<Version, String> {
+    match text {
+        "v1" | "1" => Ok(Version::V1),
+        "v2" | "2" => Ok(Version::V2),
+        _ => Err("choose from v1, v2".to_owned()),
+    }
 }
 
 /// A transport configuration with this policy and congestion control.

@@ -24,7 +24,7 @@ pub(super) fn bind(arguments: &ServeArguments, tls: ServerTls, logs: &Logs) -> R
             preferred_addresses: preferred(&arguments.preferred_address),
             ..arguments.transport.config()
         });
-        ServerConfig::new(tls.clone(), Arc::new(transport))
+        ServerConfig { retry: arguments.retry, ..ServerConfig::new(tls.clone(), Arc::new(transport)) }
     };
     let options = EndpointOptions {
         server: Some(server(Vec::new(), Vec::new())),

@@ -10,7 +10,7 @@ use crate::server::{Files, Pages, Site};
 use crate::tls::{self, SelfSigned};
 use crate::transport::TransportArguments;
 use clap::Args;
-use hvq::{ChannelOptions, EarlyData, Identity};
+use hvq::{ChannelOptions, EarlyData, Identity, RetryPolicy};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -42,6 +42,9 @@ pub(crate) struct ServeArguments {
     /// Answer requests that come before the handshake is complete (0-RTT), once with each ticket
     #[arg(long)]
     early_data: bool,
+    /// When clients have to prove their address first: always, busy or never
+    #[arg(long, value_name = "WHEN", default_value = "busy", value_parser = retry)]
+    retry: RetryPolicy,
     /// Stop after so many requests
     #[arg(long, value_name = "NUMBER")]
     max_requests: Option<u64>,
@@ -53,6 +56,16 @@ impl ServeArguments {
     /// Only GET and HEAD are answered at all, which do no harm when somebody repeats them (RFC 8470).
     fn early_data(&self) -> EarlyData {
         if self.early_data { EarlyData::On } else { EarlyData::Off }
+    }
+}
+
+/// Reads when clients have to prove their address.
+fn retry(text: &str) -> Result<RetryPolicy, String> {
+    match text {
+        "always" => Ok(RetryPolicy::Always),
+        "busy" => Ok(RetryPolicy::default()),
+        "never" => Ok(RetryPolicy::Never),
+        _ => Err("choose from always, busy, never".to_owned()),
     }
 }
 
