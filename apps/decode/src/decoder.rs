@@ -11,7 +11,10 @@ use hvq_transport::crypto::keys::Level;
 use hvq_transport::error::Dropped;
 use hvq_transport::wire::connection_id::ConnectionId;
 use hvq_transport::wire::frame::{Frame, FrameReader};
-use hvq_transport::wire::header::{Incoming, MIN_SHORT_PACKET, PacketKind, ProtectedPacket, next_packet};
+use hvq_transport::wire::grease::QuicBit;
+use hvq_transport::wire::header::{
+    FIXED, Incoming, LONG, MIN_SHORT_PACKET, PacketKind, ProtectedPacket, next_packet,
+};
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 
@@ -21,9 +24,6 @@ const MOST_CONNECTIONS: usize = 100_000;
 const MOST_IDS: usize = 1_000_000;
 /// Packets of one datagram at most.
 const MOST_COALESCED: usize = 64;
-/// The bits that tell a short header from a long one, and from what is not QUIC (RFC 9000 §17).
-const FORM: u8 = 0xc0;
-const SHORT: u8 = 0x40;
 
 /// Whom a connection ID leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,7 +85,7 @@ impl Decoder {
             return whole;
         };
         let begins = |bytes: &[u8]| {
-            bytes.first().is_some_and(|first| first & FORM == SHORT)
+            bytes.first().is_some_and(|first| first & LONG == 0)
                 && bytes.get(1..).is_some_and(|rest| rest.starts_with(id.as_slice()))
         };
         let size = (MIN_SHORT_PACKET..payload.len()).find(|at| payload.get(*at..).is_some_and(begins));
@@ -96,7 +96,7 @@ impl Decoder {
 
     /// The connection ID that a short header in `bytes` carries, and whom it leads to.
     fn short_owner(&self, datagram: &Datagram, bytes: &[u8]) -> Option<(ConnectionId, Owner)> {
-        if bytes.first()? & FORM != SHORT {
+        if bytes.first()? & LONG != 0 {
             return None;
         }
         let rest = bytes.get(1..)?;
@@ -123,20 +123,24 @@ impl Decoder {
             bytes: 0,
             contents: Contents::default(),
         };
-        if first & FORM == SHORT {
+        if first & LONG == 0 {
             packet.kind = Kind::OneRtt;
             let Some((id, owner)) = self.short_owner(datagram, bytes) else {
+                // RFC 9287: a packet may lack the QUIC bit, but so does what is not QUIC.
+                if first & FIXED == 0 {
+                    return None;
+                }
                 bytes.clear();
                 packet.contents.problem = Some(Problem::UnknownConnection);
                 return Some(packet);
             };
-            match next_packet(bytes, id.len()) {
+            match next_packet(bytes, id.len(), QuicBit::Free) {
                 Ok(Incoming::Protected(protected)) => self.open(&mut packet, &protected, owner),
                 _ => packet.contents.problem = Some(Problem::Malformed),
             }
             return Some(packet);
         }
-        match next_packet(bytes, 0) {
+        match next_packet(bytes, 0, QuicBit::Free) {
             Ok(Incoming::Protected(protected)) => self.long(&mut packet, &protected),
             Ok(Incoming::Retry { destination, source, .. }) => {
                 packet.kind = Kind::Retry;
@@ -156,7 +160,7 @@ impl Decoder {
                 let worth = version.is_reserved() || version.0 >> 16 == 0xff00;
                 worth.then(|| packet.contents.problem = Some(Problem::UnknownVersion))?;
             }
-            Err(Dropped::Malformed) if first & FORM == FORM => {
+            Err(Dropped::Malformed) if first & FIXED != 0 => {
                 packet.contents.problem = Some(Problem::Malformed);
             }
             Err(_) => return None,

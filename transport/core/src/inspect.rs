@@ -181,6 +181,7 @@ impl Generations {
 mod tests {
     use super::*;
     use crate::crypto::one_rtt::OneRttKeys;
+    use crate::wire::grease::QuicBit;
     use crate::wire::header::{Incoming, ShortHeader, next_packet};
 
     const ID: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
@@ -193,7 +194,7 @@ mod tests {
         let layout = header.put(&mut bytes, number, 2);
         bytes.extend_from_slice(&[1, 0, 0, 0]);
         keys.seal(&mut bytes, 0, &layout, PathId(3), number);
-        match next_packet(&mut BytesMut::from(&bytes[..]), ID.len()).unwrap() {
+        match next_packet(&mut BytesMut::from(&bytes[..]), ID.len(), QuicBit::Fixed).unwrap() {
             Incoming::Protected(packet) => packet,
             other => panic!("{other:?}"),
         }

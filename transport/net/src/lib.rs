@@ -40,8 +40,8 @@ pub use shared::IoStats;
 pub use hvq_qlog as qlog;
 pub use hvq_transport as transport;
 pub use hvq_transport::connection::{
-    ConnectionStats, Dscp, Migration, Multipath, PathEvent, PathStats, Preference, PreferredAddresses,
-    Rotation, SpinBit, TransportConfig,
+    ConnectionStats, Dscp, Greasing, Migration, Multipath, PathEvent, PathStats, Preference,
+    PreferredAddresses, Rotation, SpinBit, TransportConfig,
 };
 pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
 pub use hvq_transport::crypto::session::{

@@ -30,7 +30,6 @@ use crate::time::Instant;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::version::Version;
 use bytes::Bytes;
-use rand::RngCore;
 use rand::rngs::StdRng;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -138,8 +137,8 @@ impl Connection {
         parameters.preferred_address = preferred_address(&config, &mut birth);
         let preferred = parameters.preferred_address;
         let negotiation = Negotiation::new(config.versions.clone(), opening.version);
-        parameters.version_information = Some(negotiation.information(birth.rng.next_u32()));
-        let encoded = parameters.encode(Role::Server, &mut birth.rng);
+        parameters.version_information = Some(negotiation.information(config.greasing.draw(&mut birth.rng)));
+        let encoded = parameters.encode(Role::Server, config.greasing, &mut birth.rng);
         let mut session = Session::server(tls, &encoded)?;
         session.bind_tickets(opening.version)?;
         if let Some(replay) = birth.replay.as_ref().filter(|_| tls.early_data() == Choice::On) {
@@ -270,8 +269,8 @@ pub(super) fn client_parameters(
 ) -> Vec<u8> {
     let mut parameters = config.parameters();
     parameters.initial_source_connection_id = Some(local);
-    parameters.version_information = Some(negotiation.information(rng.next_u32()));
-    parameters.encode(Role::Client, rng)
+    parameters.version_information = Some(negotiation.information(config.greasing.draw(rng)));
+    parameters.encode(Role::Client, config.greasing, rng)
 }
 
 /// A handshake of which nothing was sent or received.

@@ -19,6 +19,7 @@ use crate::space::received::AckPolicy;
 use crate::stream::StreamLimits;
 use crate::time::Instant;
 use crate::trace::TracerFactory;
+use crate::wire::grease::Greasing;
 use crate::wire::transport_parameters::TransportParameters;
 use hvq_scheduler::{Hints, Scheduler};
 use rand::rngs::StdRng;
@@ -66,6 +67,9 @@ pub struct TransportConfig {
     pub congestion: Algorithm,
     /// The versions of QUIC that are spoken.
     pub versions: Versions,
+    /// Whether what means nothing varies: reserved versions and transport parameters, and the QUIC bit if the peer agrees
+    /// (RFC 9287).
+    pub greasing: Greasing,
     /// The multipath extension.
     pub multipath: Multipath,
     /// Whether a server lets clients move their paths to other addresses.
@@ -133,6 +137,7 @@ impl TransportConfig {
             scheduler,
             congestion: Algorithm::Cubic,
             versions: Versions::default(),
+            greasing: Greasing::default(),
             multipath: Multipath::UpTo(PathId(3)),
             migration: Migration::Allowed,
             idle_timeout: Duration::from_secs(30),
@@ -221,6 +226,7 @@ impl TransportConfig {
                 Multipath::Off => None,
                 Multipath::UpTo(highest) => Some(highest),
             },
+            quic_bit: self.greasing.quic_bit(),
             ..TransportParameters::default()
         }
     }

@@ -175,6 +175,7 @@ impl Connection {
             body.resize(least, 0);
         }
         patch_length(&mut body, &layout, 0, TAG);
+        self.grease(&mut body);
         self.trace_early(&packet, &layout, &body, now);
         let Some(space) = self.handshake.space(packet.level) else { return };
         let Some(keys) = &space.keys else { return };

@@ -15,6 +15,7 @@ mod early_data;
 mod establish;
 pub mod event;
 mod feedback;
+mod grease;
 mod key_update;
 mod lane;
 pub mod lifecycle;
@@ -78,6 +79,7 @@ pub use crate::path::rotation::Rotation;
 pub use crate::path::route::FourTuple;
 pub use crate::path::spin::SpinBit;
 pub use crate::recovery::ecn::{Ecn, EcnMarking};
+pub use crate::wire::grease::Greasing;
 
 /// A datagram from the network.
 #[derive(Debug)]

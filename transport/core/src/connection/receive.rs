@@ -84,7 +84,7 @@ impl Connection {
         ecn: Ecn,
         now: Instant,
     ) -> Result<(), PacketError> {
-        match next_packet(bytes, self.handshake_ids.local.len())? {
+        match next_packet(bytes, self.handshake_ids.local.len(), self.config.greasing.quic_bit())? {
             Incoming::Protected(packet) => self.receive_protected(packet, tuple, ecn, now),
             Incoming::VersionNegotiation { source, versions, .. } => {
                 self.on_version_negotiation(source, &versions, now)

@@ -177,6 +177,7 @@ impl Connection {
             lane.bytes.truncate(open.start);
             return None;
         }
+        self.grease(lane.bytes.get_mut(open.start..).unwrap_or_default());
         if let Some(tracer) = &mut self.tracer {
             let payload = lane.bytes.get(open.layout.payload_offset()..).unwrap_or_default();
             let packet = TracedPacket {

@@ -14,7 +14,6 @@ use crate::wire::client_hello::{self, Extent};
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::transport_parameters::TransportParameters;
 use crate::wire::version::Version;
-use rand::RngCore;
 
 impl Connection {
     /// The version in use. It may change while the handshake goes on.
@@ -45,10 +44,10 @@ impl Connection {
         if self.handshake.negotiation.choose(client.as_ref()).is_none() {
             return Ok(());
         }
-        let information = self.handshake.negotiation.information(self.rng.next_u32());
+        let information = self.handshake.negotiation.information(self.config.greasing.draw(&mut self.rng));
         let parameters =
             TransportParameters { version_information: Some(information), ..hello.parameters.clone() };
-        let encoded = parameters.encode(Role::Server, &mut self.rng);
+        let encoded = parameters.encode(Role::Server, self.config.greasing, &mut self.rng);
         let session = &mut self.handshake.session;
         // RFC 9369 §5: tickets belong to the version that the connection moves to.
         let set = session

@@ -59,7 +59,7 @@ impl Endpoint {
         }
         let size = datagram.bytes.len();
         let mut copy = datagram.bytes.clone();
-        match next_packet(&mut copy, self.config.id_length)? {
+        match next_packet(&mut copy, self.config.id_length, server.transport.greasing.quic_bit())? {
             Incoming::Protected(packet) => {
                 if !server.transport.versions.contains(packet.version) {
                     let ids = (packet.destination.as_slice(), packet.source.as_slice());

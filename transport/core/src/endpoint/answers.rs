@@ -73,7 +73,7 @@ impl Endpoint {
         // RFC 9000 §6.3: one reserved version exercises the peer's negotiation.
         let Some(server) = &self.server else { return };
         let mut versions = server.transport.versions.list().to_vec();
-        versions.push(Version::reserved(random));
+        versions.extend(server.transport.greasing.draw(&mut self.rng).map(Version::reserved));
         let (destination, source) = ids;
         put_version_negotiation(&mut bytes, source, destination, &versions, random.to_be_bytes()[0]);
         if self.answer(datagram, bytes) {

@@ -1,7 +1,9 @@
 //! Two endpoints in virtual time over links with a delay: the smallest network that shows a connection at work.
 
 mod basics;
+mod forged;
 mod gate;
+mod grease;
 mod network;
 mod paths;
 mod resets;

@@ -105,13 +105,14 @@ impl Negotiation {
         self.current
     }
 
-    /// What this endpoint says about versions. One reserved version keeps the peer used to unknown ones (RFC 9368 §3).
-    pub fn information(&self, random: u32) -> VersionInformation {
+    /// What this endpoint says about versions. One reserved version, made from `random`, keeps the peer used to unknown ones
+    /// (RFC 9368 §3).
+    pub fn information(&self, random: Option<u32>) -> VersionInformation {
         let mut available = self.versions.list.clone();
         if !available.contains(&self.current) {
             available.push(self.current);
         }
-        available.push(Version::reserved(random));
+        available.extend(random.map(Version::reserved));
         VersionInformation { chosen: self.current, available }
     }
 

@@ -14,7 +14,8 @@ use bytes::{Bytes, BytesMut};
 
 /// The bit that is set in long headers (RFC 8999 §5.1).
 pub const LONG: u8 = 0x80;
-/// The bit that is set in every packet of QUIC v1 but Version Negotiation (RFC 9000 §17.2, §17.3.1).
+/// The QUIC bit: set in every packet but Version Negotiation (RFC 9000 §17.2, §17.3.1), unless the receiver lets it vary
+/// (RFC 9287).
 pub const FIXED: u8 = 0x40;
 
 /// The most versions that are taken from a Version Negotiation packet.

@@ -7,6 +7,7 @@ pub mod client_hello;
 pub mod connection_id;
 pub mod cursor;
 pub mod frame;
+pub mod grease;
 pub mod header;
 pub mod packet_number;
 pub mod transport_parameters;

@@ -5,6 +5,7 @@ mod decode;
 mod tests;
 
 use super::connection_id::{ConnectionId, ResetToken};
+use super::grease::{Greasing, QuicBit};
 use super::varint;
 use super::version_information::VersionInformation;
 use crate::PathId;
@@ -36,6 +37,7 @@ mod parameter {
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+    pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
 }
 
 /// The smallest `max_udp_payload_size` (RFC 9000 §18.2).
@@ -93,6 +95,8 @@ pub struct TransportParameters {
     /// The least delay of acknowledgements that it can keep, if it accepts ACK_FREQUENCY frames; at most
     /// `max_ack_delay`. Whole microseconds on the wire (draft-ietf-quic-ack-frequency-14 §3).
     pub min_ack_delay: Option<Duration>,
+    /// What the QUIC bit may be of packets sent to it (grease_quic_bit, RFC 9287 §3).
+    pub quic_bit: QuicBit,
 }
 
 impl Default for TransportParameters {
@@ -119,6 +123,7 @@ impl Default for TransportParameters {
             initial_max_path_id: None,
             version_information: None,
             min_ack_delay: None,
+            quic_bit: QuicBit::Fixed,
         }
     }
 }
@@ -152,9 +157,9 @@ impl PreferredAddress {
 
 impl TransportParameters {
     /// The extension that `sender` puts in its TLS message. Parameters with their default value are left out, as are
-    /// those that only a server may send if `sender` is the client. One reserved parameter (RFC 9000 §18.1) with
-    /// random content keeps the peer used to unknown ones.
-    pub fn encode(&self, sender: Role, rng: &mut impl RngCore) -> Vec<u8> {
+    /// those that only a server may send if `sender` is the client. With greasing, one reserved parameter (RFC 9000 §18.1)
+    /// with random content keeps the peer used to unknown ones.
+    pub fn encode(&self, sender: Role, greasing: Greasing, rng: &mut impl RngCore) -> Vec<u8> {
         let mut buf = Vec::with_capacity(192);
         self.put_integers(&mut buf);
         if self.disable_active_migration {
@@ -168,10 +173,15 @@ impl TransportParameters {
             information.put(&mut value);
             put_bytes(&mut buf, parameter::VERSION_INFORMATION, &value);
         }
+        if self.quic_bit == QuicBit::Free {
+            put_bytes(&mut buf, parameter::GREASE_QUIC_BIT, &[]);
+        }
         if sender == Role::Server {
             self.put_server_only(&mut buf);
         }
-        put_reserved(&mut buf, rng);
+        if greasing == Greasing::On {
+            put_reserved(&mut buf, rng);
+        }
         buf
     }
 

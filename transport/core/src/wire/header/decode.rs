@@ -1,12 +1,12 @@
 //! Taking a datagram apart into packets (RFC 9000 §12.2).
 
 use super::{
-    FIXED, Incoming, LONG, LongType, MAX_VERSIONS, MIN_SHORT_PACKET, PROTECTED_PART, PacketKind,
-    ProtectedPacket,
+    Incoming, LONG, LongType, MAX_VERSIONS, MIN_SHORT_PACKET, PROTECTED_PART, PacketKind, ProtectedPacket,
 };
 use crate::error::Dropped;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::cursor::{Reader, SliceReader, Truncated};
+use crate::wire::grease::QuicBit;
 use crate::wire::version::Version;
 use bytes::{Bytes, BytesMut};
 
@@ -14,11 +14,16 @@ use bytes::{Bytes, BytesMut};
 ///
 /// `short_id_length` is the length of the connection IDs that this endpoint issues: short headers do not say. On
 /// error nothing is left of the datagram. The packet is [`Dropped::Malformed`] if its header ends early, a connection
-/// ID has more than 20 bytes in version 1 or 2, the fixed bit is 0, Length exceeds the datagram, or a Retry has no token.
+/// ID has more than 20 bytes in version 1 or 2, `quic_bit` does not permit that bit, Length exceeds the datagram, or a Retry
+/// has no token.
 /// Checks that need keys or the connection, among them that a short packet is long enough for its sample, are not
 /// made here, so that a stateless reset can still be recognised in [`ProtectedPacket::bytes`].
-pub fn next_packet(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incoming, Dropped> {
-    let packet = split_packet(datagram, short_id_length);
+pub fn next_packet(
+    datagram: &mut BytesMut,
+    short_id_length: usize,
+    quic_bit: QuicBit,
+) -> Result<Incoming, Dropped> {
+    let packet = split_packet(datagram, short_id_length, quic_bit);
     if packet.is_err() {
         datagram.clear();
     }
@@ -45,11 +50,19 @@ impl From<Truncated> for Dropped {
     }
 }
 
-fn split_packet(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incoming, Dropped> {
+fn split_packet(
+    datagram: &mut BytesMut,
+    short_id_length: usize,
+    quic_bit: QuicBit,
+) -> Result<Incoming, Dropped> {
     let mut reader = SliceReader::new(datagram);
     let first = reader.u8()?;
     if first & LONG == 0 {
-        return split_short(datagram, short_id_length);
+        return if quic_bit.permits(first) {
+            split_short(datagram, short_id_length)
+        } else {
+            Err(Dropped::Malformed)
+        };
     }
     let version = Version(reader.u32()?);
     if version == Version::NEGOTIATION {
@@ -58,7 +71,7 @@ fn split_packet(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incom
     if !version.is_known() {
         return unsupported_version(datagram.split().freeze());
     }
-    if first & FIXED == 0 {
+    if !quic_bit.permits(first) {
         return Err(Dropped::Malformed);
     }
     match LongType::of(first, version) {
@@ -69,9 +82,9 @@ fn split_packet(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incom
 
 fn split_short(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incoming, Dropped> {
     let mut reader = SliceReader::new(datagram);
-    let fixed = reader.u8()? & FIXED != 0;
+    reader.u8()?;
     let destination = connection_id(reader.bytes(short_id_length)?)?;
-    if !fixed || datagram.len() < MIN_SHORT_PACKET {
+    if datagram.len() < MIN_SHORT_PACKET {
         return Err(Dropped::Malformed);
     }
     Ok(Incoming::Protected(ProtectedPacket {
@@ -85,7 +98,7 @@ fn split_short(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incomi
     }))
 }
 
-/// Splits off an Initial, 0-RTT or Handshake packet of version 1 or 2 whose fixed bit was checked.
+/// Splits off an Initial, 0-RTT or Handshake packet of version 1 or 2 whose QUIC bit was checked.
 fn split_long(datagram: &mut BytesMut) -> Result<Incoming, Dropped> {
     let mut reader = SliceReader::new(datagram);
     let first = reader.u8()?;

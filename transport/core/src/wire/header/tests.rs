@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::error::Dropped;
+use crate::wire::grease::QuicBit;
 use proptest::prelude::*;
 
 fn id(bytes: &[u8]) -> ConnectionId {
@@ -33,7 +34,7 @@ fn packet(header: &LongHeader<'_>, payload: usize) -> Vec<u8> {
 
 fn only(packet: &[u8]) -> Result<Incoming, Dropped> {
     let mut datagram = BytesMut::from(packet);
-    let incoming = next_packet(&mut datagram, 8);
+    let incoming = next_packet(&mut datagram, 8, QuicBit::Fixed);
     assert!(datagram.is_empty());
     incoming
 }
@@ -121,19 +122,19 @@ fn coalesced_packets_come_out_one_by_one() {
     third.resize(60, 0);
     let mut datagram = BytesMut::from(&[first.clone(), second.clone(), third.clone()].concat()[..]);
 
-    let packet = protected(next_packet(&mut datagram, 8).unwrap());
+    let packet = protected(next_packet(&mut datagram, 8, QuicBit::Fixed).unwrap());
     assert_eq!(packet.kind, PacketKind::Initial { token: Bytes::from_static(b"tok") });
     assert_eq!(
         (&packet.bytes[..], packet.destination, packet.source),
         (&first[..], id(&[1; 8]), id(&[2; 4]))
     );
-    let packet = protected(next_packet(&mut datagram, 8).unwrap());
+    let packet = protected(next_packet(&mut datagram, 8, QuicBit::Fixed).unwrap());
     assert_eq!((packet.kind, &packet.bytes[..]), (PacketKind::Handshake, &second[..]));
-    let packet = protected(next_packet(&mut datagram, 8).unwrap());
+    let packet = protected(next_packet(&mut datagram, 8, QuicBit::Fixed).unwrap());
     assert_eq!((packet.kind, &packet.bytes[..]), (PacketKind::OneRtt, &third[..]));
     assert_eq!((packet.destination, packet.number_offset), (id(&[9; 8]), 9));
     assert_eq!(KeyPhase::of(packet.bytes[0]), KeyPhase::One);
-    assert_eq!(next_packet(&mut datagram, 8), Err(Dropped::Malformed));
+    assert_eq!(next_packet(&mut datagram, 8, QuicBit::Fixed), Err(Dropped::Malformed));
 }
 
 #[test]
@@ -154,8 +155,11 @@ fn a_long_packet_without_room_for_the_sample_is_dropped() {
 fn a_short_packet_may_be_as_short_as_a_stateless_reset() {
     assert!(only(&[0x40; 21]).is_ok());
     assert_eq!(only(&[0x40; 20]), Err(Dropped::Malformed));
-    assert!(next_packet(&mut BytesMut::from(&[0x40; 21][..]), 20).is_ok());
-    assert_eq!(next_packet(&mut BytesMut::from(&[0x40; 30][..]), 21), Err(Dropped::Malformed));
+    assert!(next_packet(&mut BytesMut::from(&[0x40; 21][..]), 20, QuicBit::Fixed).is_ok());
+    assert_eq!(
+        next_packet(&mut BytesMut::from(&[0x40; 30][..]), 21, QuicBit::Fixed),
+        Err(Dropped::Malformed)
+    );
 }
 
 #[test]
@@ -260,7 +264,7 @@ proptest! {
         prop_assert_eq!(destination_of(&written, 8), Some(destination));
         let mut datagram = BytesMut::from(&written[..]);
         datagram.extend_from_slice(b"rest");
-        let packet = protected(next_packet(&mut datagram, 8).unwrap());
+        let packet = protected(next_packet(&mut datagram, 8, QuicBit::Fixed).unwrap());
         prop_assert_eq!(&datagram[..], b"rest");
         let expected = match kind {
             LongKind::Initial => PacketKind::Initial { token: token.clone().into() },
@@ -289,7 +293,7 @@ proptest! {
         patch_length(&mut buf, &layout, 0, 16);
         buf.resize(buf.len() + 20, 0);
         prop_assert_eq!(destination_of(&buf, destination.len()), Some(destination));
-        let packet = protected(next_packet(&mut BytesMut::from(&buf[..]), destination.len()).unwrap());
+        let packet = protected(next_packet(&mut BytesMut::from(&buf[..]), destination.len(), QuicBit::Fixed).unwrap());
         prop_assert_eq!((packet.destination, packet.source), (destination, ConnectionId::EMPTY));
         prop_assert_eq!(packet.number_offset, layout.number_offset);
         prop_assert_eq!(KeyPhase::of(packet.bytes[0]), key_phase);
@@ -313,7 +317,7 @@ proptest! {
         let mut datagram = BytesMut::from(&bytes[..]);
         while !datagram.is_empty() {
             let before = datagram.len();
-            let _ = next_packet(&mut datagram, short_id_length);
+            let _ = next_packet(&mut datagram, short_id_length, QuicBit::Fixed);
             // Every call makes progress.
             prop_assert!(datagram.len() < before);
         }
@@ -329,8 +333,20 @@ proptest! {
         let mut packets = 0;
         while !datagram.is_empty() {
             packets += 1;
-            let _ = next_packet(&mut datagram, 8);
+            let _ = next_packet(&mut datagram, 8, QuicBit::Fixed);
         }
         prop_assert!((1..=4).contains(&packets));
+    }
+}
+
+#[test]
+fn packets_without_the_quic_bit_are_taken_where_it_may_vary() {
+    // RFC 9287 §3.
+    let mut packets = [packet(&initial(&[]), 30), vec![0x40; 30]];
+    for bytes in &mut packets {
+        bytes[0] &= !FIXED;
+        let read = |quic_bit| next_packet(&mut BytesMut::from(&bytes[..]), 8, quic_bit);
+        assert_eq!(read(QuicBit::Fixed), Err(Dropped::Malformed));
+        assert_eq!(protected(read(QuicBit::Free).unwrap()).bytes, bytes[..]);
     }
 }

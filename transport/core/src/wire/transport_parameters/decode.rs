@@ -9,6 +9,7 @@ use crate::connection::Role;
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::cursor::{SliceReader, Truncated};
+use crate::wire::grease::QuicBit;
 use crate::wire::version_information::VersionInformation;
 use std::collections::BTreeSet;
 use std::net::{SocketAddrV4, SocketAddrV6};
@@ -114,6 +115,10 @@ impl TransportParameters {
                 self.version_information = Some(VersionInformation::read(value).map_err(Fault)?);
             }
             parameter::MIN_ACK_DELAY => self.min_ack_delay = Some(Duration::from_micros(integer(value)?)),
+            parameter::GREASE_QUIC_BIT => {
+                empty(value)?;
+                self.quic_bit = QuicBit::Free;
+            }
             parameter::INITIAL_MAX_PATH_ID => self.initial_max_path_id = Some(path_id(value)?),
             _ => {}
         }

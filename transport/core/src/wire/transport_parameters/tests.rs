@@ -7,7 +7,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 const INTEGERS: [u64; 13] = [0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0e, 0x20, 0x3e];
-const KNOWN: [u64; 20] = [
+const KNOWN: [u64; 21] = [
     0x00,
     0x01,
     0x02,
@@ -28,6 +28,7 @@ const KNOWN: [u64; 20] = [
     0x20,
     0x3e,
     0xff04_de1b,
+    0x2ab2,
 ];
 
 fn parameter_of(id: u64, value: &[u8]) -> Vec<u8> {
@@ -84,7 +85,7 @@ prop_compose! {
         source in proptest::option::of(connection_id()),
         datagram in 0..=varint::MAX,
         path in proptest::option::of(any::<u32>()),
-        least: bool,
+        flags: [bool; 2],
     ) -> TransportParameters {
         TransportParameters {
             max_idle_timeout: Duration::from_millis(idle),
@@ -102,7 +103,8 @@ prop_compose! {
             initial_source_connection_id: source,
             max_datagram_frame_size: datagram,
             initial_max_path_id: path.map(PathId),
-            min_ack_delay: least.then_some(Duration::from_millis(delay) / 2),
+            min_ack_delay: flags[0].then_some(Duration::from_millis(delay) / 2),
+            quic_bit: if flags[1] { QuicBit::Free } else { QuicBit::Fixed },
             ..TransportParameters::default()
         }
     }
@@ -130,14 +132,14 @@ proptest! {
     #[test]
     fn parameters_survive_encoding(parameters in of_a_server(), seed: u64) {
         let mut rng = StdRng::seed_from_u64(seed);
-        let bytes = parameters.encode(Role::Server, &mut rng);
+        let bytes = parameters.encode(Role::Server, Greasing::On, &mut rng);
         prop_assert_eq!(from_server(&bytes), Ok(parameters));
     }
 
     #[test]
     fn a_client_sends_nothing_that_is_the_servers(parameters in of_a_server(), seed: u64) {
         let mut rng = StdRng::seed_from_u64(seed);
-        let bytes = parameters.encode(Role::Client, &mut rng);
+        let bytes = parameters.encode(Role::Client, Greasing::On, &mut rng);
         let expected = TransportParameters {
             original_destination_connection_id: None,
             retry_source_connection_id: None,
@@ -172,7 +174,7 @@ proptest! {
 
     #[test]
     fn truncated_parameters_are_refused_or_fewer(parameters in of_a_server()) {
-        let bytes = parameters.encode(Role::Server, &mut StdRng::seed_from_u64(1));
+        let bytes = parameters.encode(Role::Server, Greasing::On, &mut StdRng::seed_from_u64(1));
         let complete = (0..=bytes.len()).filter(|&end| from_server(&bytes[..end]).is_ok()).count();
         // Only a cut between two parameters can be read.
         prop_assert!(complete <= KNOWN.len() + 2);
@@ -199,7 +201,8 @@ fn nothing_means_the_defaults() {
 
 #[test]
 fn defaults_are_not_sent_but_a_reserved_parameter_is() {
-    let bytes = TransportParameters::default().encode(Role::Server, &mut StdRng::seed_from_u64(3));
+    let bytes =
+        TransportParameters::default().encode(Role::Server, Greasing::On, &mut StdRng::seed_from_u64(3));
     let (id, size) = varint::get(&bytes).unwrap();
     assert_eq!(id % 31, 27);
     let (length, _) = varint::get(&bytes[size..]).unwrap();
@@ -207,10 +210,23 @@ fn defaults_are_not_sent_but_a_reserved_parameter_is() {
 }
 
 #[test]
+fn without_greasing_nothing_reserved_is_sent() {
+    let mut rng = StdRng::seed_from_u64(3);
+    assert!(TransportParameters::default().encode(Role::Server, Greasing::Off, &mut rng).is_empty());
+}
+
+#[test]
+fn the_parameter_of_the_quic_bit_is_empty() {
+    // RFC 9287 §3: a value of any length but zero is a TRANSPORT_PARAMETER_ERROR.
+    assert_eq!(from_server(&parameter_of(0x2ab2, &[])).unwrap().quic_bit, QuicBit::Free);
+    assert_eq!(from_server(&parameter_of(0x2ab2, &[0])), REFUSED);
+}
+
+#[test]
 fn path_zero_alone_is_multipath_too() {
     let parameters =
         TransportParameters { initial_max_path_id: Some(PathId::ZERO), ..TransportParameters::default() };
-    let bytes = parameters.encode(Role::Client, &mut StdRng::seed_from_u64(3));
+    let bytes = parameters.encode(Role::Client, Greasing::On, &mut StdRng::seed_from_u64(3));
     assert_eq!(bytes[..3], [0x3e, 1, 0]);
 }
 
@@ -220,7 +236,7 @@ fn a_short_idle_timeout_does_not_become_none() {
         max_idle_timeout: Duration::from_micros(1500),
         ..TransportParameters::default()
     };
-    let bytes = parameters.encode(Role::Client, &mut StdRng::seed_from_u64(3));
+    let bytes = parameters.encode(Role::Client, Greasing::On, &mut StdRng::seed_from_u64(3));
     assert_eq!(bytes[..3], [0x01, 1, 2]);
 }
 
@@ -318,9 +334,9 @@ fn values_out_of_range_are_an_error() {
 
 #[test]
 fn unknown_parameters_are_ignored() {
-    // 16 KiB of them, and the one with which others offer to grease the fixed bit.
+    // attacks.md B6: 16 KiB of them are neither kept nor refused.
     let mut bytes: Vec<u8> = (0..1500).flat_map(|n| parameter_of(31 * n + 27, &[0xff; 8])).collect();
-    bytes.extend(parameter_of(0x2ab2, &[]));
+    bytes.extend(parameter_of(0x2ab3, &[]));
     assert!(bytes.len() > 16_000);
     assert_eq!(from_server(&bytes), Ok(TransportParameters::default()));
 }
