@@ -30,6 +30,10 @@ const LEAST_RETRY_ID: usize = 8;
 impl Endpoint {
     /// Asks the sender of `initial` to prove its address (RFC 9000 §8.1.2).
     pub(super) fn send_retry(&mut self, datagram: &Datagram, initial: &FirstInitial<'_>, now: Instant) {
+        let (from, original) = (initial.from, initial.ids.destination);
+        if self.retried.contains(from, &original, now) {
+            return;
+        }
         let source = ConnectionId::random(&mut self.rng, self.config.id_length.max(LEAST_RETRY_ID));
         let token = self.gate.retry_token(initial, source, &mut self.rng, now + self.config.epoch);
         let mut bytes = Vec::new();
@@ -37,6 +41,7 @@ impl Endpoint {
         let tag = integrity_tag(initial.version, &initial.ids.destination, &bytes);
         bytes.extend_from_slice(&tag);
         if self.answer(datagram, bytes) {
+            self.retried.note(from, original, now);
             self.stats.retries += 1;
         }
     }

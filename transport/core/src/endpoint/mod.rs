@@ -11,6 +11,7 @@ mod gate;
 mod ids;
 mod replay;
 mod router;
+mod retried;
 mod schedule;
 mod stats;
 mod tokens;
@@ -27,6 +28,7 @@ use crate::endpoint::budget::Budget;
 use crate::endpoint::gate::Gate;
 use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
+use crate::endpoint::retried::Retried;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
 use crate::hashing::KeyedMap;
 use crate::time::{Deadline, Instant};
@@ -92,6 +94,7 @@ pub struct Endpoint {
     gate: Gate,
     budgets: Budgets,
     tokens: ReceivedTokens,
+    retried: Retried,
     rng: StdRng,
     stats: EndpointStats,
 }
@@ -113,6 +116,7 @@ impl Endpoint {
             gate: Gate::new(config.token_key.clone().unwrap_or_else(|| TokenKey::new(&rng.random()))),
             budgets: Budgets {
                 resets: Budget::per_second(config.resets_per_second),
+            retried: Retried::default(),
                 negotiations: Budget::per_second(config.negotiations_per_second),
             },
             tokens: ReceivedTokens::default(),
