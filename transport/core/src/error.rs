@@ -140,6 +140,9 @@ pub enum Dropped {
     /// The client has to prove its address first, and was told so.
     #[error("address not proven; a Retry was sent")]
     Unproven,
+    /// The application wants no connection with this client.
+    #[error("the application wants no connection with this client")]
+    Unwanted,
     /// A token of a Retry packet that proves nothing.
     #[error("invalid token")]
     InvalidToken,

@@ -47,7 +47,9 @@ pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
 pub use hvq_transport::crypto::session::{
     ClientTls, EarlyData, Identity, ServerTls, SessionStore, SessionTicket, TlsConfigError, Verify,
 };
-pub use hvq_transport::endpoint::{ClientConfig, EndpointConfig, EndpointStats, RetryPolicy, ServerConfig};
+pub use hvq_transport::endpoint::{
+    Admission, Candidate, ClientConfig, Decision, EndpointConfig, EndpointStats, RetryPolicy, ServerConfig,
+};
 pub use hvq_transport::scheduler::{Hints, Policy, Priority, Sharing};
 pub use hvq_transport::stream::{Direction, StreamId};
 pub use hvq_transport::wire::frame::Status;

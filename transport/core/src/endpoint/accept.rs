@@ -4,7 +4,7 @@ use crate::connection::{Birth, ClientAddress, Connection, Datagram, FourTuple, I
 use crate::endpoint::gate::{FirstInitial, Verdict};
 use crate::endpoint::ids::RandomIds;
 use crate::endpoint::tokens::Issuer;
-use crate::endpoint::{Endpoint, RetryPolicy};
+use crate::endpoint::{Candidate, Decision, Endpoint, RetryPolicy};
 use crate::error::{Dropped, ErrorCode};
 use crate::path::local_ids::IdSource;
 use crate::path::route::MINIMUM_DATAGRAM;
@@ -112,9 +112,17 @@ impl Endpoint {
             }
             Verdict::Ignore => return Err(Dropped::Unexpected),
         };
-        if opening.address == ClientAddress::Unproven && self.wants_proof() {
-            self.send_retry(&datagram, initial, now);
-            return Err(Dropped::Unproven);
+        match self.decide(&datagram, &opening) {
+            Decision::Accept => {}
+            Decision::Retry => {
+                self.send_retry(&datagram, initial, now);
+                return Err(Dropped::Unproven);
+            }
+            Decision::Refuse => {
+                self.send_refusal(&datagram, initial, ErrorCode::CONNECTION_REFUSED);
+                return Err(Dropped::Unwanted);
+            }
+            Decision::Ignore => return Err(Dropped::Unwanted),
         }
         self.accept(datagram, opening, now)?;
         if let Some(token) = token {
@@ -122,6 +130,29 @@ impl Endpoint {
             self.gate.note_used(token, now + self.config.epoch);
         }
         Ok(())
+    }
+
+    /// What becomes of a client that could start a connection.
+    fn decide(&self, datagram: &Datagram, opening: &Opening) -> Decision {
+        let unproven = opening.address == ClientAddress::Unproven;
+        let proposal = if unproven && self.wants_proof() { Decision::Retry } else { Decision::Accept };
+        let Some(admission) = self.server.as_ref().and_then(|server| server.admission.as_ref()) else {
+            return proposal;
+        };
+        let decision = admission.decide(&Candidate {
+            local: datagram.local,
+            remote: datagram.remote,
+            address: opening.address,
+            version: opening.version,
+            connections: self.connections.len(),
+            handshaking: self.handshaking,
+            proposal,
+        });
+        match decision {
+            // RFC 9000 §17.2.5.2: a client that followed a Retry follows no second one.
+            Decision::Retry if opening.retried_from.is_some() => Decision::Accept,
+            decision => decision,
+        }
     }
 
     /// Whether clients have to prove their addresses now.

@@ -4,6 +4,7 @@ use crate::connection::TransportConfig;
 use crate::crypto::reset::ResetKey;
 use crate::crypto::session::{ClientTls, ServerTls};
 use crate::crypto::token::TokenKey;
+use crate::endpoint::Admission;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +75,8 @@ pub struct ServerConfig {
     pub transport: Arc<TransportConfig>,
     /// When clients have to prove their address first.
     pub retry: RetryPolicy,
+    /// What the application decides about each client, if it does; `retry` then is a proposal.
+    pub admission: Option<Admission>,
 }
 
 /// What a client's connection is made from.
@@ -91,7 +94,7 @@ pub struct ClientConfig {
 impl ServerConfig {
     /// A server with this TLS and this transport, and the defaults for everything else.
     pub fn new(tls: ServerTls, transport: Arc<TransportConfig>) -> Self {
-        Self { tls, transport, retry: RetryPolicy::default() }
+        Self { tls, transport, retry: RetryPolicy::default(), admission: None }
     }
 }
 

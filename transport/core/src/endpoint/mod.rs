@@ -4,18 +4,20 @@
 //! [`Output::Idle`].
 
 mod accept;
+pub mod admission;
 mod answers;
 mod budget;
 pub mod config;
 mod gate;
 mod ids;
 mod replay;
-mod router;
 mod retried;
+mod router;
 mod schedule;
 mod stats;
 mod tokens;
 
+pub use admission::{Admission, Candidate, Decision};
 pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig};
 pub use stats::EndpointStats;
 
@@ -26,9 +28,9 @@ use crate::crypto::session::{EarlyData, TlsConfigError};
 use crate::crypto::token::TokenKey;
 use crate::endpoint::budget::Budget;
 use crate::endpoint::gate::Gate;
+use crate::endpoint::retried::Retried;
 use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
-use crate::endpoint::retried::Retried;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
 use crate::hashing::KeyedMap;
 use crate::time::{Deadline, Instant};
@@ -92,9 +94,9 @@ pub struct Endpoint {
     replay: Option<Arc<ReplayGuard>>,
     reset_key: ResetKey,
     gate: Gate,
+    retried: Retried,
     budgets: Budgets,
     tokens: ReceivedTokens,
-    retried: Retried,
     rng: StdRng,
     stats: EndpointStats,
 }
@@ -114,9 +116,9 @@ impl Endpoint {
         Self {
             reset_key: config.reset_key.clone().unwrap_or_else(|| ResetKey::new(&rng.random())),
             gate: Gate::new(config.token_key.clone().unwrap_or_else(|| TokenKey::new(&rng.random()))),
+            retried: Retried::default(),
             budgets: Budgets {
                 resets: Budget::per_second(config.resets_per_second),
-            retried: Retried::default(),
                 negotiations: Budget::per_second(config.negotiations_per_second),
             },
             tokens: ReceivedTokens::default(),

@@ -1,5 +1,6 @@
 //! Two endpoints in virtual time over links with a delay: the smallest network that shows a connection at work.
 
+mod admission;
 mod basics;
 mod forged;
 mod gate;

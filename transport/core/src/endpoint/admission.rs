@@ -1,0 +1,63 @@
+//! What a server's application decides about clients that ask for a connection, before anything is spent on them.
+
+use crate::connection::ClientAddress;
+use crate::wire::version::Version;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A client that asks for a connection, as far as is known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    /// Where its first datagram arrived.
+    pub local: SocketAddr,
+    /// Where it came from, which anybody can forge unless `address` is proven.
+    pub remote: SocketAddr,
+    /// Whether a token proves that the client receives at `remote`.
+    pub address: ClientAddress,
+    /// The version of QUIC that the client begins with.
+    pub version: Version,
+    /// Connections of the endpoint.
+    pub connections: usize,
+    /// Those of them that peers started and whose handshake is not complete.
+    pub handshaking: usize,
+    /// What the [`RetryPolicy`](crate::endpoint::RetryPolicy) would do: accept or ask for a proof.
+    pub proposal: Decision,
+}
+
+/// What becomes of a client that asks for a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Decision {
+    /// The handshake begins.
+    Accept,
+    /// The client has to prove its address first (RFC 9000 §8.1.2). One that did in answer to a Retry is accepted: it
+    /// follows no second one (§17.2.5.2).
+    Retry,
+    /// The client is told that there will be no connection: CONNECTION_REFUSED (RFC 9000 §5.2.2).
+    Refuse,
+    /// The client gets no answer.
+    Ignore,
+}
+
+/// An application's decision on each client. It is asked for every datagram that belongs to no connection yet and
+/// could start one: a client that was accepted is not asked about again, others are with each datagram.
+#[derive(Clone)]
+pub struct Admission(Arc<dyn Fn(&Candidate) -> Decision + Send + Sync>);
+
+impl Admission {
+    /// Has `decide` decide, which must be quick: it keeps the whole endpoint waiting.
+    pub fn new(decide: impl Fn(&Candidate) -> Decision + Send + Sync + 'static) -> Self {
+        Self(Arc::new(decide))
+    }
+
+    /// What becomes of `candidate`.
+    pub fn decide(&self, candidate: &Candidate) -> Decision {
+        (self.0)(candidate)
+    }
+}
+
+impl fmt::Debug for Admission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admission").finish_non_exhaustive()
+    }
+}
