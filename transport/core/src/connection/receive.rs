@@ -199,15 +199,15 @@ impl Connection {
         let number = packet_number::expand(header.truncated, header.number_length, space.received.largest());
         let opened = open.open(packet.bytes, offset + header.number_length, PathId::ZERO, number);
         let payload = opened.map_err(|dropped| self.on_forged(dropped))?;
+        if let Some(keys) = fresh {
+            self.follow_version(version, keys);
+        }
+        self.on_long_packet(level, packet.source);
         if header.first & LONG_RESERVED != 0 {
             return Err(ErrorCode::PROTOCOL_VIOLATION
                 .because("reserved bits of a long header are set")
                 .into());
         }
-        if let Some(keys) = fresh {
-            self.follow_version(version, keys);
-        }
-        self.on_long_packet(level, packet.source);
         let origin = Origin {
             level,
             path: PathId::ZERO,

@@ -17,10 +17,14 @@ impl Fault {
         Self { code: ErrorCode::FRAME_ENCODING_ERROR, reason }
     }
 
+    /// The frame is clear and must not be (RFC 9000 §20.1).
+    pub(super) const fn violation(reason: &'static str) -> Self {
+        Self { code: ErrorCode::PROTOCOL_VIOLATION, reason }
+    }
+
     /// A path ID that no limit can permit (RFC 10069 §4): path IDs end at 2^32-1.
     pub(super) fn path(raw: u64) -> Result<PathId, Self> {
-        let fault = Self { code: ErrorCode::PROTOCOL_VIOLATION, reason: "path ID above 2^32-1" };
-        u32::try_from(raw).map(PathId).map_err(|_| fault)
+        u32::try_from(raw).map(PathId).map_err(|_| Self::violation("path ID above 2^32-1"))
     }
 }
 

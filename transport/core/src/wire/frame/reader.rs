@@ -12,8 +12,8 @@ use bytes::Bytes;
 
 /// The frames of a payload, in order. After an error there are no more.
 ///
-/// FRAME_ENCODING_ERROR if a frame ends early or its type is unknown (RFC 9000 §12.4) or not in its shortest form;
-/// errors of single frames are listed with them. Errors carry the type of their frame. A payload without frames gives
+/// FRAME_ENCODING_ERROR if a frame ends early or its type is unknown, PROTOCOL_VIOLATION if the type is not in its shortest
+/// form (RFC 9000 §12.4); errors of single frames are listed with them. Errors carry the type of their frame. A payload without frames gives
 /// none, which is a PROTOCOL_VIOLATION that the caller has to see (RFC 9000 §12.4), as it is with
 /// [`Frame::permitted_in`].
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl FrameReader {
         let before = self.reader.remaining();
         let frame_type = self.reader.varint()?;
         if before - self.reader.remaining() != varint::size(frame_type) {
-            return Err(Fault::encoding("frame type is not in its shortest form"));
+            return Err(Fault::violation("frame type is not in its shortest form"));
         }
         Ok(frame_type)
     }

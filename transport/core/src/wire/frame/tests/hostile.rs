@@ -54,8 +54,8 @@ fn an_unknown_type_is_an_error() {
 }
 
 #[test]
-fn a_type_longer_than_necessary_is_an_error() {
-    // PING, PADDING, STREAM and PATH_ABANDON in forms that are too long.
+fn a_type_longer_than_necessary_is_a_violation() {
+    // RFC 9000 §12.4, attacks.md A14: PING, PADDING, STREAM and PATH_ABANDON in forms that are too long.
     for payload in [
         &[0x40, 0x01][..],
         &[0x80, 0, 0, 0x01],
@@ -64,7 +64,8 @@ fn a_type_longer_than_necessary_is_an_error() {
         &[0x40, 0x0a, 4, 0],
         &[0x80, 0, 0x3e, 0x75, 3, 0],
     ] {
-        assert_encoding_error(payload, 0);
+        let error = error_of(payload);
+        assert_eq!((error.code, error.frame_type), (ErrorCode::PROTOCOL_VIOLATION, 0), "{payload:02x?}");
     }
 }
 
