@@ -53,3 +53,11 @@ impl ControlQueue {
         }
     }
 }
+
+#[cfg(test)]
+impl crate::connection::Connection {
+    /// Has the connection send `frame`, whatever it is: hostile peers of tests.
+    pub(crate) fn force(&mut self, frame: Frame) {
+        self.control.push(frame, None);
+    }
+}
