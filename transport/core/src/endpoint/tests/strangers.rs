@@ -186,7 +186,7 @@ fn unknown_frames_and_long_frame_types_close_with_their_codes() {
     // attacks.md A14, RFC 9000 §12.4: the shortest encoding is required of frame types.
     for (payload, code) in [
         (&[0x40, 0x41][..], ErrorCode::FRAME_ENCODING_ERROR),
-        (&[0x1f], ErrorCode::FRAME_ENCODING_ERROR),
+        (&[0x21], ErrorCode::FRAME_ENCODING_ERROR),
         (&[0x40, 0x01], ErrorCode::PROTOCOL_VIOLATION),
         (&[0x80, 0, 0, 0x06, 0, 0], ErrorCode::PROTOCOL_VIOLATION),
     ] {
