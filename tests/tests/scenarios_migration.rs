@@ -361,3 +361,24 @@ fn a_client_without_spare_connection_ids_does_not_move() {
     let commanded = net.server.connection().migrate(ZERO, net.wires[0].tuple(), Moving::Validated, now);
     assert_eq!(commanded, Err(MigrateError::NotClient));
 }
+
+#[test]
+fn a_client_back_where_its_nat_moved_meanwhile_is_found_even_without_a_spare_connection_id() {
+    // RFC 9000 §9.5: a NAT moves a client without another connection ID, so the server needs none either; that the client
+    // used another one elsewhere in between does not count.
+    let mut net = connected(single(), single());
+    let (new, old) = (other_address(&mut net), tuple_of(&mut net, Side::Client, ZERO));
+    net.tap =
+        Some(Box::new(|wire, way, _| if (wire, way) == (2, Way::Down) { Fate::Drop } else { Fate::Pass }));
+    let now = net.now;
+    net.client.connection().migrate(ZERO, new, Moving::AtOnce, now).expect("permitted");
+    net.run_for(milliseconds(100));
+    assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, new.local, "{}", net.describe());
+    let now = net.now;
+    while net.server.connection().rotate_connection_id(ZERO, now).is_ok() {}
+    net.wires[0].outside = outside(1, 5_000);
+    net.run_for(milliseconds(7_000));
+    assert_eq!(tuple_of(&mut net, Side::Client, ZERO), old, "{}", net.describe());
+    transfer_while(&mut net, 100_000, |_, _| {});
+    assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, outside(1, 5_000));
+}

@@ -172,7 +172,7 @@ impl Connection {
             path.heard_with = path.heard_with.max(origin.id_sequence);
             path.active_at = now;
         } else if path.elsewhere.get(origin.tuple).is_some() {
-            path.elsewhere.heard(origin.tuple, lifetime, now);
+            path.elsewhere.heard(origin.tuple, origin.id_sequence, now + lifetime);
         } else if self.role == Role::Server {
             self.find_candidate(origin, now);
         }
@@ -186,6 +186,7 @@ impl Connection {
         }
         let Some(path) = self.paths.get(origin.path) else { return };
         let mut candidate = Candidate::new(origin.tuple, Purpose::Probed, now + self.candidate_lifetime());
+        candidate.heard_with = origin.id_sequence;
         let empty = self.paths.remote_ids.current(origin.path).is_none_or(|id| id.is_empty());
         if path.heard_with != origin.id_sequence && !empty {
             //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1.2
@@ -235,9 +236,6 @@ impl Connection {
             return;
         }
         self.relocate(origin.path, origin.tuple, now);
-        if let Some(path) = self.paths.get_mut(origin.path) {
-            path.heard_with = origin.id_sequence;
-        }
     }
 
     /// Takes `tuple`, an address of path `id` beside the one in use, into use.

@@ -7,7 +7,6 @@ use crate::recovery::delay::PathRtts;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::time::Instant;
 use smallvec::SmallVec;
-use std::time::Duration;
 
 /// 4-tuples beside the one in use at most: two that are probed, and the one that was left.
 const MOST: usize = 3;
@@ -46,6 +45,8 @@ pub struct Candidate {
     /// The sequence number of the peer's connection ID that goes there, `None` for the one of the path. A peer that
     /// moves on purpose gets a connection ID of its own (RFC 9000 §9.5); one that was moved by a NAT keeps its.
     pub destination: Option<u64>,
+    /// The sequence number of this endpoint's connection ID that the peer last used from there.
+    pub heard_with: u64,
     /// Why it is remembered.
     pub purpose: Purpose,
     /// When it is forgotten.
@@ -62,6 +63,7 @@ impl Candidate {
             amplification: Amplification::default(),
             validation: Validation::default(),
             destination: None,
+            heard_with: 0,
             purpose,
             until,
             measurements: None,
@@ -171,10 +173,12 @@ impl Candidates {
         self.all.iter().map(due).min()
     }
 
-    /// Extends the life of the one at `tuple`, which was just heard, to `lifetime` from `now`.
-    pub fn heard(&mut self, tuple: FourTuple, lifetime: Duration, now: Instant) {
+    /// The one at `tuple` was just heard, to the connection ID with sequence number `id_sequence`: it is remembered until
+    /// `until`.
+    pub fn heard(&mut self, tuple: FourTuple, id_sequence: u64, until: Instant) {
         if let Some(candidate) = self.get_mut(tuple) {
-            candidate.until = now + lifetime;
+            candidate.heard_with = candidate.heard_with.max(id_sequence);
+            candidate.until = until;
         }
     }
 }
@@ -185,6 +189,7 @@ mod tests {
     use rand::SeedableRng;
     use rand::rngs::StdRng;
     use std::net::SocketAddr;
+    use std::time::Duration;
 
     fn tuple(port: u16) -> FourTuple {
         let address = |port| SocketAddr::from(([10, 0, 0, 1], port));

@@ -149,6 +149,8 @@ impl Path {
         left.amplification = self.route.amplification;
         left.validation = std::mem::replace(&mut self.route.validation, to.validation);
         left.destination = to.destination;
+        // A peer that is moved from here without another connection ID was moved by a NAT, whichever it used elsewhere.
+        left.heard_with = std::mem::replace(&mut self.heard_with, to.heard_with);
         self.route.tuple = to.tuple;
         if let Some(mut other) = to.measurements.or(fresh) {
             other.route.tuple = to.tuple;
