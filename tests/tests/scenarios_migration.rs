@@ -6,9 +6,11 @@ use hvq_scheduler::{PathId, Policy};
 use hvq_tests::net::{Fate, Net, Side};
 use hvq_tests::transfer::Transfer;
 use hvq_transport::connection::{
-    Event, FourTuple, MigrateError, Migration, Moving, Multipath, PathEvent, TransportConfig,
+    Event, FourTuple, MigrateError, Migration, Moving, Multipath, PathCommandError, PathEvent,
+    TransportConfig,
 };
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -362,23 +364,76 @@ fn a_client_without_spare_connection_ids_does_not_move() {
     assert_eq!(commanded, Err(MigrateError::NotClient));
 }
 
+/// The connection IDs that the server sends to over wire `of` from now on. What it sends over wire `dead` is lost.
+fn watch_server(net: &mut Net, of: usize, dead: usize) -> Rc<RefCell<BTreeSet<Vec<u8>>>> {
+    let seen = Rc::new(RefCell::new(BTreeSet::new()));
+    let sink = seen.clone();
+    net.tap = Some(Box::new(move |wire, way, bytes| {
+        if (wire, way) == (of, Way::Down) {
+            sink.borrow_mut().insert(bytes[1..9].to_vec());
+        }
+        if (wire, way) == (dead, Way::Down) { Fate::Drop } else { Fate::Pass }
+    }));
+    seen
+}
+
 #[test]
-fn a_client_back_where_its_nat_moved_meanwhile_is_found_even_without_a_spare_connection_id() {
+fn a_client_back_where_its_nat_moved_meanwhile_is_sent_to_the_connection_id_of_before() {
     // RFC 9000 §9.5: a NAT moves a client without another connection ID, so the server needs none either; that the client
     // used another one elsewhere in between does not count.
     let mut net = connected(single(), single());
     let (new, old) = (other_address(&mut net), tuple_of(&mut net, Side::Client, ZERO));
-    net.tap =
-        Some(Box::new(|wire, way, _| if (wire, way) == (2, Way::Down) { Fate::Drop } else { Fate::Pass }));
+    let seen = watch_server(&mut net, 0, 2);
+    transfer_while(&mut net, 10_000, |_, _| {});
     let now = net.now;
     net.client.connection().migrate(ZERO, new, Moving::AtOnce, now).expect("permitted");
     net.run_for(milliseconds(100));
     assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, new.local, "{}", net.describe());
-    let now = net.now;
-    while net.server.connection().rotate_connection_id(ZERO, now).is_ok() {}
     net.wires[0].outside = outside(1, 5_000);
     net.run_for(milliseconds(7_000));
     assert_eq!(tuple_of(&mut net, Side::Client, ZERO), old, "{}", net.describe());
     transfer_while(&mut net, 100_000, |_, _| {});
     assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, outside(1, 5_000));
+    assert_eq!(seen.borrow().len(), 1);
+}
+
+#[test]
+fn a_client_whose_nat_moves_it_while_it_moves_on_purpose_needs_one_connection_id() {
+    // RFC 9000 §9.5: it shows the same one at both addresses.
+    let mut net = connected(single(), single());
+    let (new, now) = (other_address(&mut net), net.now);
+    let seen = watch_server(&mut net, 2, 0);
+    net.client.connection().migrate(ZERO, new, Moving::Validated, now).expect("permitted");
+    net.run_for(milliseconds(7));
+    assert_eq!(net.server.connection().pending_validations(), 1);
+    net.wires[2].outside = outside(2, 7_000);
+    net.run_for(milliseconds(2_500));
+    assert_eq!(tuple_of(&mut net, Side::Client, ZERO), new, "{}", net.describe());
+    transfer_while(&mut net, 100_000, |_, _| {});
+    assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, outside(2, 7_000));
+    assert_eq!(seen.borrow().len(), 1);
+}
+
+#[test]
+fn a_server_that_lacks_connection_ids_gets_them_with_the_probes_of_the_client() {
+    // RFC 9002 §6.2.4: all that the client issued is lost, and it moves with another connection ID: the server cannot
+    // answer before it has one for there.
+    let mut net = Net::new(single(), single(), 1);
+    let tuple = net.wire(FAST);
+    net.connect(tuple);
+    let mut datagrams = 0;
+    net.tap = Some(Box::new(move |_, way, bytes| {
+        datagrams += usize::from(way == Way::Up && bytes[0] & 0x80 == 0);
+        if way == Way::Up && bytes[0] & 0x80 == 0 && datagrams < 4 { Fate::Drop } else { Fate::Pass }
+    }));
+    while !net.client.saw(&Event::Confirmed) {
+        net.run_for(milliseconds(1));
+    }
+    let now = net.now;
+    let lacking = net.server.connection().rotate_connection_id(ZERO, now);
+    assert_eq!(lacking, Err(PathCommandError::NoConnectionId));
+    net.client.connection().rotate_connection_id(ZERO, now).expect("the server has issued some");
+    net.wires[0].outside = outside(3, 3_000);
+    transfer_while(&mut net, 50_000, |_, _| {});
+    assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, outside(3, 3_000));
 }

@@ -188,7 +188,13 @@ impl Connection {
         let mut candidate = Candidate::new(origin.tuple, Purpose::Probed, now + self.candidate_lifetime());
         candidate.heard_with = origin.id_sequence;
         let empty = self.paths.remote_ids.current(origin.path).is_none_or(|id| id.is_empty());
-        if path.heard_with != origin.id_sequence && !empty {
+        let known = path.elsewhere.iter().find(|one| one.heard_with == origin.id_sequence);
+        if path.heard_with == origin.id_sequence || empty {
+            candidate.destination = None;
+        } else if let Some(known) = known {
+            // A NAT moves the peer while it moves on purpose: it shows what it showed there, and so may this end.
+            candidate.destination = known.destination;
+        } else {
             //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1.2
             //# This MUST be treated as path migration, as specified in Section 9.3 of [QUIC-TRANSPORT], with
             //# the constraint that all connection IDs used during path migration MUST be associated with the

@@ -4,12 +4,16 @@ use crate::PathId;
 use crate::connection::lane::Lane;
 use crate::connection::pass::Pass;
 use crate::connection::{Connection, Role};
+use crate::delivery::Receipt;
+use crate::path::path::Liveness;
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
 
 /// Bytes of a packet with a challenge and a response at most: less need not be tried.
 pub(super) const LEAST_PROBE: usize = 64;
+/// Unanswered packets whose control frames a probe repeats, the oldest.
+const REPEATED: usize = 16;
 
 impl Connection {
     /// Queues the challenges and responses that are due, each in a datagram of its path (RFC 9000 §8.2).
@@ -97,10 +101,39 @@ impl Connection {
         // An answer to a probe is wanted at once, whatever was asked for (draft-ietf-quic-ack-frequency-14 §5).
         let frame = if self.may_request_acks() { Frame::ImmediateAck } else { Frame::Ping };
         self.put(pass, index, &frame, None);
-        if pass.views.len() == 1 && number == 0 {
+        if number == 0 && self.is_silent_everywhere() {
+            self.repeat_control(pass, index);
+        }
+        if number == 0 && pass.views.len() == 1 {
             self.fill_probe(pass, index);
         }
         self.seal(pass, index);
+    }
+
+    /// Whether no path answers.
+    fn is_silent_everywhere(&self) -> bool {
+        self.paths.open().all(|path| matches!(path.liveness, Liveness::Silent { .. }))
+    }
+
+    /// What a path that does not answer carries about paths and connection IDs is sent again with its probe (RFC 9002
+    /// §6.2.4): without it the peer may be unable to answer.
+    fn repeat_control(&mut self, pass: &mut Pass, index: usize) {
+        let Some(path) = pass.views.get(index).and_then(|view| self.paths.get(view.id)) else { return };
+        let unanswered = path.sent.unacknowledged_from(0).take(REPEATED);
+        let receipts: Vec<Receipt> = unanswered.flat_map(|packet| packet.receipts.iter().cloned()).collect();
+        for receipt in &receipts {
+            self.paths.on_lost(receipt);
+        }
+        self.collect_control(pass.now);
+        let mut waiting = Vec::new();
+        while let Some(control) = self.control.pop() {
+            if control.frame.encoded_size() <= pass.lanes.get(index).map_or(0, Lane::room) {
+                self.put(pass, index, &control.frame, control.receipt);
+            } else {
+                waiting.push(control);
+            }
+        }
+        self.control.put_back(waiting.into_iter());
     }
 
     fn fill_probe(&mut self, pass: &mut Pass, index: usize) {

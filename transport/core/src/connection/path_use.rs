@@ -1,7 +1,7 @@
 //! How open paths are used beside carrying data: kept warm, marked, and seen under changing connection IDs.
 
 use crate::PathId;
-use crate::connection::{Connection, Dscp, PathCommandError};
+use crate::connection::{Connection, Dscp, PathCommandError, Role};
 use crate::time::Instant;
 use crate::wire::connection_id::ConnectionId;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Connection {
     }
 
     /// Uses another connection ID of the peer on path `id` from here on, and retires the one before (RFC 9000 §5.1.2).
-    /// The peer answers with one to replace it.
+    /// The peer answers with one to replace it. A server keeps its last unused one for a client that moves (§9.5).
     pub fn rotate_connection_id(&mut self, id: PathId, now: Instant) -> Result<(), PathCommandError> {
         let path = self.paths.get(id).ok_or(PathCommandError::UnknownPath)?;
         let next = path.sent.next_unused();
@@ -38,7 +38,12 @@ impl Connection {
     }
 
     fn rotate(&mut self, id: PathId, next: u64, now: Instant) -> Option<ConnectionId> {
-        let destination = self.paths.remote_ids.rotate(id);
+        let reserve = match self.role {
+            Role::Client => 0,
+            // The client may move at any time, and wants to see another one then (RFC 9000 §9.5).
+            Role::Server => 1,
+        };
+        let destination = self.paths.remote_ids.rotate(id, reserve);
         let path = self.paths.get_mut(id)?;
         // Without a spare it is tried again as if there had been one: not with every packet.
         path.destination.since = next;

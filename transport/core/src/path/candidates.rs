@@ -43,7 +43,8 @@ pub struct Candidate {
     /// The proof that the peer receives there.
     pub validation: Validation,
     /// The sequence number of the peer's connection ID that goes there, `None` for the one of the path. A peer that
-    /// moves on purpose gets a connection ID of its own (RFC 9000 §9.5); one that was moved by a NAT keeps its.
+    /// moves on purpose gets a connection ID of its own (RFC 9000 §9.5); one that was moved by a NAT keeps its, which then
+    /// several addresses have.
     pub destination: Option<u64>,
     /// The sequence number of this endpoint's connection ID that the peer last used from there.
     pub heard_with: u64,
@@ -137,6 +138,22 @@ impl Candidates {
         gone
     }
 
+    /// Whether the peer's connection ID with this sequence number goes to one of them.
+    pub fn uses(&self, sequence: u64) -> bool {
+        self.all.iter().any(|candidate| candidate.destination == Some(sequence))
+    }
+
+    /// The lent connection ID `taken` is that of the path now, and the one of the path is lent: `left`.
+    pub fn on_exchanged(&mut self, taken: u64, left: u64) {
+        for candidate in &mut self.all {
+            candidate.destination = match candidate.destination {
+                None => Some(left),
+                Some(sequence) if sequence == taken => None,
+                other => other,
+            };
+        }
+    }
+
     /// Takes PATH_RESPONSE, wherever it came from (RFC 9000 §8.2.3). Returns the address that it validates.
     pub fn on_response(&mut self, data: ChallengeData) -> Option<FourTuple> {
         let answered = self
@@ -218,6 +235,20 @@ mod tests {
         let gone = candidates.add(candidate(2, Purpose::Left));
         assert_eq!(gone.iter().map(|one| one.tuple).collect::<Vec<_>>(), [tuple(1)]);
         assert_eq!(candidates.left().map(|left| left.tuple), Some(tuple(2)));
+    }
+
+    #[test]
+    fn addresses_keep_their_connection_ids_when_the_path_takes_one_of_them() {
+        let mut candidates = Candidates::default();
+        for (port, destination) in [(1, None), (2, Some(5)), (3, Some(7))] {
+            let mut one = candidate(port, Purpose::Probed);
+            one.destination = destination;
+            candidates.add(one);
+        }
+        candidates.on_exchanged(5, 4);
+        let of = |port| candidates.get(tuple(port)).unwrap().destination;
+        assert_eq!([of(1), of(2), of(3)], [Some(4), None, Some(7)]);
+        assert!(candidates.uses(4) && candidates.uses(7) && !candidates.uses(5));
     }
 
     #[test]

@@ -188,7 +188,9 @@ impl Paths {
     /// Gives back the connection IDs that went to addresses of path `id` which are not needed any more.
     pub fn forget_candidates(&mut self, id: PathId, gone: impl IntoIterator<Item = Candidate>) {
         for sequence in gone.into_iter().filter_map(|candidate| candidate.destination) {
-            self.remote_ids.give_back(id, sequence);
+            if !self.get(id).is_some_and(|path| path.elsewhere.uses(sequence)) {
+                self.remote_ids.give_back(id, sequence);
+            }
         }
     }
 
@@ -205,7 +207,12 @@ impl Paths {
     pub fn relocate(&mut self, id: PathId, tuple: FourTuple, fresh: Option<Box<Measurements>>) {
         let Some(path) = self.open.iter_mut().find(|path| path.id == id) else { return };
         let Some(mut to) = path.elsewhere.take(tuple) else { return };
-        to.destination = to.destination.and_then(|sequence| self.remote_ids.exchange(id, sequence));
+        if let Some(taken) = to.destination {
+            to.destination = self.remote_ids.exchange(id, taken);
+            if let Some(left) = to.destination {
+                path.elsewhere.on_exchanged(taken, left);
+            }
+        }
         let gone = path.relocate(to, fresh);
         self.forget_candidates(id, gone);
         self.moved = true;

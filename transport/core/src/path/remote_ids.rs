@@ -152,13 +152,13 @@ impl RemoteIds {
     }
 
     /// Changes to another connection ID of the same path (RFC 10069 §3.2) and retires the one in use. `None`, and no
-    /// change, if there is no other.
-    pub fn rotate(&mut self, path: PathId) -> Option<ConnectionId> {
+    /// change, if there is no other, or fewer than `reserve` unused ones would be left.
+    pub fn rotate(&mut self, path: PathId, reserve: usize) -> Option<ConnectionId> {
         let ids = self.paths.get_mut(&path)?;
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.2.2
         //# For the extension specified in this document, endpoints MUST only rotate to another connection ID
         //# associated with the same path ID
-        let retired = ids.rotate()?;
+        let retired = ids.rotate(reserve)?;
         self.retirements.add(path, retired.sequence, retired.id);
         ids.current()
     }

@@ -109,7 +109,7 @@ proptest! {
             if path <= highest && exchange.user.current(PathId(path)).is_some() {
                 exchange.issuer.open_path(PathId(path));
                 exchange.user.open_path(PathId(path));
-                exchange.user.rotate(PathId(path));
+                exchange.user.rotate(PathId(path), 0);
             }
         }
         for _ in 0..10_000 {

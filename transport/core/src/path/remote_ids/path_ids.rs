@@ -90,9 +90,9 @@ impl PathIds {
         retired
     }
 
-    /// Changes to the next one and returns the one that was in use.
-    pub(super) fn rotate(&mut self) -> Option<RemoteId> {
-        if self.active.len() < 2 {
+    /// Changes to the next one, if `reserve` unused ones are left then, and returns the one that was in use.
+    pub(super) fn rotate(&mut self, reserve: usize) -> Option<RemoteId> {
+        if self.active.len() < 2 + reserve {
             return None;
         }
         let retired = self.active.remove(0);

@@ -170,8 +170,9 @@ fn a_repeated_frame_does_not_bring_back_what_was_given_up() {
     let mut ids = remote();
     ids.on_new(new_id(0, 1, 0)).unwrap();
     ids.on_new(new_id(0, 2, 0)).unwrap();
-    assert_eq!(ids.rotate(ZERO), Some(id(1)));
-    assert_eq!(ids.rotate(ZERO), Some(id(2)));
+    assert_eq!(ids.rotate(ZERO, 2), None, "two are to be left");
+    assert_eq!(ids.rotate(ZERO, 0), Some(id(1)));
+    assert_eq!(ids.rotate(ZERO, 0), Some(id(2)));
     for (path, sequence) in retired(&mut ids) {
         ids.on_acknowledged(path, sequence);
     }
@@ -194,7 +195,7 @@ fn retirement_is_told_in_the_form_that_was_negotiated() {
     let mut plain = RemoteIds::new(LIMIT);
     plain.set_initial(id(0));
     plain.on_new(NewConnectionId { path: None, ..new_id(0, 1, 0) }).unwrap();
-    plain.rotate(ZERO);
+    plain.rotate(ZERO, 0);
     let frame = plain.next_frame().map(|(frame, _)| frame);
     assert_eq!(frame, Some(Frame::RetireConnectionId { path: None, sequence: 0 }));
     let mut multipath = remote();
@@ -274,7 +275,7 @@ fn sequence_numbers_with_gaps_everywhere_close_the_connection() {
     let mut ids = remote();
     let error = (1..1000).find_map(|round| {
         let result = ids.on_new(new_id(0, 2 * round, 0));
-        ids.rotate(ZERO);
+        ids.rotate(ZERO, 0);
         for (path, sequence) in retired(&mut ids) {
             ids.on_acknowledged(path, sequence);
         }
@@ -307,11 +308,11 @@ fn rotation_stays_on_its_path_and_ends_with_the_supply() {
     let mut ids = remote();
     ids.on_new(new_id(1, 0, 0)).unwrap();
     ids.on_new(new_id(1, 1, 0)).unwrap();
-    assert_eq!(ids.rotate(ZERO), None, "the connection IDs of path 1 are not for path 0");
+    assert_eq!(ids.rotate(ZERO, 0), None, "the connection IDs of path 1 are not for path 0");
     assert_eq!(ids.current(ZERO), Some(id(0)));
-    assert_eq!(ids.rotate(ONE), Some(new_id(1, 1, 0).id));
-    assert_eq!(ids.rotate(ONE), None);
-    assert_eq!(ids.rotate(PathId(5)), None);
+    assert_eq!(ids.rotate(ONE, 0), Some(new_id(1, 1, 0).id));
+    assert_eq!(ids.rotate(ONE, 0), None);
+    assert_eq!(ids.rotate(PathId(5), 0), None);
     assert_eq!(retired(&mut ids), [(ONE, 0)]);
 }
 
@@ -325,7 +326,7 @@ fn an_unopened_path_counts_its_only_connection_id_as_unused() {
     assert_eq!(ids.current(ONE), Some(new_id(1, 0, 0).id), "the smallest sequence number opens the path");
     ids.open_path(ONE);
     assert!(ids.has_unused(ONE));
-    assert!(ids.rotate(ONE).is_some());
+    assert!(ids.rotate(ONE, 0).is_some());
     assert!(!ids.has_unused(ONE));
 }
 
@@ -346,7 +347,7 @@ fn only_tokens_in_use_are_reset_tokens() {
     assert!(ids.is_reset_token(&[3; 16]));
     ids.on_new(new_id(0, 1, 0)).unwrap();
     assert!(!ids.is_reset_token(&[1; 16]), "not used yet");
-    ids.rotate(ZERO);
+    ids.rotate(ZERO, 0);
     assert!(ids.is_reset_token(&[1; 16]));
     assert!(!ids.is_reset_token(&[3; 16]), "retired");
     ids.on_new(new_id(1, 2, 0)).unwrap();
@@ -394,7 +395,7 @@ fn a_path_abandoned_before_its_connection_ids_came_stays_without() {
 fn the_preferred_address_brings_sequence_number_one() {
     let mut ids = remote();
     assert_eq!(ids.set_preferred(id(9), token(9)), Ok(()));
-    assert_eq!((ids.next_expected_sequence(ZERO), ids.rotate(ZERO)), (2, Some(id(9))));
+    assert_eq!((ids.next_expected_sequence(ZERO), ids.rotate(ZERO, 0)), (2, Some(id(9))));
 }
 
 #[test]
@@ -412,7 +413,7 @@ fn a_lent_connection_id_is_used_elsewhere_until_it_changes_places_or_goes_back()
     assert_eq!(retired(&mut ids), [(ZERO, 0)]);
     assert!(!ids.is_reset_token(&[0; 16]));
     assert_eq!((ids.lend(ZERO), ids.lend(ZERO), ids.lend(ZERO)), (Some(2), Some(3), None));
-    assert_eq!(ids.rotate(ZERO), None, "lent ones are no spares");
+    assert_eq!(ids.rotate(ZERO, 0), None, "lent ones are no spares");
     ids.on_new(new_id(0, 5, 4)).unwrap();
     assert_eq!((ids.current(ZERO), ids.id_of(ZERO, 2)), (Some(id(5)), None), "the peer wants all back");
     assert_eq!(retired(&mut ids), [(ZERO, 1), (ZERO, 2), (ZERO, 3)]);
@@ -428,7 +429,7 @@ proptest! {
         let mut ids = remote();
         for (path, sequence, below, number, action) in frames {
             match action {
-                0 => { ids.rotate(PathId(path)); }
+                0 => { ids.rotate(PathId(path), 0); }
                 1 => { ids.next_frame(); }
                 2 => ids.on_acknowledged(PathId(path), sequence),
                 3 => ids.on_lost(PathId(path), sequence),
