@@ -4,14 +4,15 @@ use super::range::{self, Wanted};
 use bytes::Bytes;
 use http::header::{ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RANGE};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
-use std::io::{self, SeekFrom};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::fs::File;
-use tokio::io::{AsyncReadExt, AsyncSeekExt};
+use tokio::task::spawn_blocking;
 
 /// Bytes that are sent at a time.
-const CHUNK: usize = 64 * 1024;
+pub(super) const CHUNK: usize = 64 * 1024;
 
 /// A response, what its body is, and how long to wait before it.
 #[derive(Debug)]
@@ -29,10 +30,10 @@ pub(crate) struct Answer {
 pub(crate) enum Body {
     /// There are none.
     Empty,
-    /// A short text.
+    /// What is in memory.
     Text(Bytes),
     /// A stretch of a file that is open.
-    File(File, Range<u64>),
+    File(Arc<File>, Range<u64>),
     /// A stretch of bytes that are made up, the same each time.
     Pattern(u64, Range<u64>),
 }
@@ -126,9 +127,8 @@ impl Body {
                 if length == 0 {
                     return Ok(None);
                 }
-                let mut chunk = vec![0; length];
-                file.seek(SeekFrom::Start(range.start)).await?;
-                file.read_exact(&mut chunk).await?;
+                let (file, start) = (file.clone(), range.start);
+                let chunk = spawn_blocking(move || read_at(&file, start, length)).await??;
                 range.start += length as u64;
                 Ok(Some(chunk.into()))
             }
@@ -143,6 +143,14 @@ impl Body {
             }
         }
     }
+}
+
+/// The `length` bytes of `file` from `start` on.
+fn read_at(mut file: &File, start: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut chunk = vec![0; length];
+    file.seek(SeekFrom::Start(start))?;
+    file.read_exact(&mut chunk)?;
+    Ok(chunk)
 }
 
 fn chunk_of(range: &Range<u64>) -> usize {
@@ -182,7 +190,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         std::fs::write(&path, [1; 100]).unwrap();
-        let mut body = Body::File(File::open(&path).await.unwrap(), 0..101);
+        let mut body = Body::File(Arc::new(File::open(&path).unwrap()), 0..101);
         assert_eq!(body.next().await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -1,11 +1,15 @@
 //! The files of a folder.
 
+use super::answer::CHUNK;
 use super::{Answer, Body};
 use crate::failure::{Exit, Failure, OrFail};
+use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tokio::fs::{self, File};
+use std::sync::Arc;
 
 /// What is sent for a folder.
 const INDEX: &str = "index.html";
@@ -27,9 +31,16 @@ impl Files {
     }
 
     /// The answer to a request for `path`, which starts with a slash and is decoded.
-    pub(super) async fn answer(&self, path: &str, request: &Request<()>) -> Answer {
-        match self.find(path).await {
-            Ok(Found::File(file, media_type, length)) => {
+    ///
+    /// Looking a name up and reading a small file takes some microseconds; waking a thread that may wait for the disk takes
+    /// ten times as long. So this waits itself, as nginx does, and only the chunks of large files are read elsewhere.
+    pub(super) fn answer(&self, path: &str, request: &Request<()>) -> Answer {
+        match find(&self.root, path) {
+            Ok(Found::Small(content, media_type)) => {
+                let length = content.len() as u64;
+                Answer::stretch(request, media_type, length, |range| Body::Text(slice(&content, range)))
+            }
+            Ok(Found::Large(file, media_type, length)) => {
                 Answer::stretch(request, media_type, length, |range| Body::File(file, range))
             }
             Ok(Found::Folder) => Answer::moved(&format!("{}/", request.uri().path())),
@@ -40,36 +51,58 @@ impl Files {
             }),
         }
     }
-
-    async fn find(&self, path: &str) -> io::Result<Found> {
-        let missing = || io::Error::from(io::ErrorKind::NotFound);
-        if path.split('/').any(|segment| segment == "..") {
-            return Err(missing());
-        }
-        let mut wanted = self.root.join(path.trim_start_matches('/'));
-        if path.ends_with('/') {
-            wanted.push(INDEX);
-        }
-        let real = fs::canonicalize(&wanted).await?;
-        if !real.starts_with(&self.root) {
-            return Err(missing());
-        }
-        if fs::metadata(&real).await?.is_dir() {
-            return Ok(Found::Folder);
-        }
-        let file = File::open(&real).await?;
-        // Of the open file: the name may mean another one by now.
-        let metadata = file.metadata().await?;
-        if !metadata.is_file() {
-            return Err(missing());
-        }
-        Ok(Found::File(file, media_type(&wanted), metadata.len()))
-    }
 }
 
+/// What is at a path.
 enum Found {
-    File(File, HeaderValue, u64),
+    /// A file that goes out in one piece.
+    Small(Bytes, HeaderValue),
+    /// An open file of so many bytes.
+    Large(Arc<File>, HeaderValue, u64),
+    /// A folder.
     Folder,
+}
+
+fn find(root: &Path, path: &str) -> io::Result<Found> {
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    if path.split('/').any(|segment| segment == "..") {
+        return Err(missing());
+    }
+    let mut wanted = root.join(path.trim_start_matches('/'));
+    if path.ends_with('/') {
+        wanted.push(INDEX);
+    }
+    let real = wanted.canonicalize()?;
+    if !real.starts_with(root) {
+        return Err(missing());
+    }
+    // Only a file is opened: opening a pipe would wait for somebody who writes to it.
+    let kind = std::fs::metadata(&real)?;
+    if kind.is_dir() {
+        return Ok(Found::Folder);
+    }
+    if !kind.is_file() {
+        return Err(missing());
+    }
+    let mut file = File::open(&real)?;
+    // Of the open file: the name may mean another one by now.
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(missing());
+    }
+    let length = metadata.len();
+    if length > CHUNK as u64 {
+        return Ok(Found::Large(Arc::new(file), media_type(&wanted), length));
+    }
+    let mut content = Vec::with_capacity(CHUNK.min(usize::try_from(length).unwrap_or(CHUNK)));
+    (&mut file).take(length).read_to_end(&mut content)?;
+    Ok(Found::Small(content.into(), media_type(&wanted)))
+}
+
+/// The bytes of `content` in `range`, which is within it.
+fn slice(content: &Bytes, range: Range<u64>) -> Bytes {
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(content.len());
+    content.slice(place(range.start)..place(range.end))
 }
 
 /// The media type that the name of a file suggests.

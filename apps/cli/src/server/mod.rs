@@ -23,13 +23,13 @@ pub(crate) enum Site {
 
 impl Site {
     /// The answer to `request`; only reads files.
-    pub(crate) async fn answer(&self, request: &Request<()>) -> Answer {
+    pub(crate) fn answer(&self, request: &Request<()>) -> Answer {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return Answer::not_allowed();
         }
         let answer = match decode_path(request.uri().path()) {
             Some(path) => match self {
-                Self::Files(files) => files.answer(&path, request).await,
+                Self::Files(files) => files.answer(&path, request),
                 Self::Pages(pages) => pages.answer(&path, request),
             },
             None => Answer::error(StatusCode::BAD_REQUEST),

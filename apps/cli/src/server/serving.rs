@@ -145,7 +145,7 @@ async fn respond(
         Ok(resolved) => resolved,
         Err(error) => return tracing::debug!(%error, "no request"),
     };
-    let mut answer = service.site.answer(&request).await;
+    let mut answer = service.site.answer(&request);
     tracing::info!(method = %request.method(), path = request.uri().path(), status = answer.head.status().as_u16());
     if !answer.wait.is_zero() {
         tokio::time::sleep(answer.wait).await;

@@ -24,7 +24,7 @@ fn request(method: &str, path: &str) -> Request<()> {
 }
 
 async fn fetch(site: &Site, request: &Request<()>) -> (u16, http::HeaderMap, Vec<u8>) {
-    let mut answer = site.answer(request).await;
+    let mut answer = site.answer(request);
     let mut body = Vec::new();
     while let Some(chunk) = answer.body.next().await.unwrap() {
         body.extend_from_slice(&chunk);
@@ -105,6 +105,30 @@ async fn ranges_are_served_or_refused() {
 }
 
 #[tokio::test]
+async fn a_file_of_several_chunks_is_served_in_order_and_by_range() {
+    let folder = tempfile::tempdir().unwrap();
+    let content: Vec<u8> = (0..200_000u32).map(|at| (at / 251) as u8).collect();
+    fs::write(folder.path().join("large"), &content).unwrap();
+    let site = Site::Files(Files::new(folder.path()).unwrap());
+    let (status, headers, body) = fetch(&site, &request("GET", "/large")).await;
+    assert_eq!((status, &headers[CONTENT_LENGTH]), (200, &HeaderValue::from_static("200000")));
+    assert_eq!(body, content);
+    let mut ranged = request("GET", "/large");
+    ranged.headers_mut().insert(RANGE, HeaderValue::from_static("bytes=65000-131999"));
+    let (status, _, body) = fetch(&site, &ranged).await;
+    assert_eq!((status, body.as_slice()), (206, &content[65_000..132_000]));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_neither_file_nor_folder_is_not_waited_for() {
+    let (folder, site) = site();
+    let pipe = folder.path().join("root/pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert_eq!(site.answer(&request("GET", "/pipe")).head.status(), 404);
+}
+
+#[tokio::test]
 async fn other_methods_are_told_which_are_allowed() {
     let (_folder, site) = site();
     let (status, headers, _) = fetch(&site, &request("DELETE", "/hello.txt")).await;
@@ -119,7 +143,7 @@ async fn objects_of_pages_have_their_recorded_size_and_wait() {
     let site = Site::Pages(pages);
     let object = page.objects.iter().find(|object| object.size > 1000).unwrap();
     let request = request("GET", &object_path("p05", object.id));
-    let answer = site.answer(&request).await;
+    let answer = site.answer(&request);
     assert_eq!(answer.wait, object.server_wait(0.5));
     let (status, headers, body) = fetch(&site, &request).await;
     assert_eq!((status, body.len() as u64), (200, object.size));
