@@ -3,7 +3,7 @@
 use super::{BLOCK, PATIENCE, STEP};
 use crate::contender::{ALPN, Material};
 use anyhow::{Context, Result, ensure};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use hvq::transport::connection::{Datagram, Event, FourTuple, Transmit};
 use hvq::transport::endpoint::{ConnectionHandle, Endpoint, Output};
 use hvq::transport::stream::{ReadOutcome, WriteError};
@@ -113,9 +113,9 @@ fn pump(from: &mut End, to: &mut End, now: Instant) {
 fn carry(transmit: &Transmit, to: &mut Endpoint, now: Instant) -> u64 {
     let size = transmit.segment.unwrap_or(transmit.bytes.len()).max(1);
     let mut count = 0;
-    for payload in transmit.bytes.chunks(size) {
+    for bytes in super::received(&transmit.bytes, size) {
         let (local, remote) = (transmit.remote, transmit.local);
-        to.handle(Datagram { local, remote, ecn: transmit.ecn, bytes: BytesMut::from(payload) }, now);
+        to.handle(Datagram { local, remote, ecn: transmit.ecn, bytes }, now);
         count += 1;
     }
     count

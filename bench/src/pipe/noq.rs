@@ -67,7 +67,7 @@ fn pump(from: &mut End, to: &mut End, now: Instant) -> Result<()> {
         batch.clear();
         let Some(transmit) = connection.poll_transmit(now, BATCH, &mut batch) else { break };
         let size = transmit.segment_size.unwrap_or(transmit.size).max(1);
-        for payload in batch[..transmit.size].chunks(size) {
+        for payload in super::received(&batch[..transmit.size], size) {
             from.sent += 1;
             to.receive(from.address, payload, now)?;
         }
@@ -77,10 +77,10 @@ fn pump(from: &mut End, to: &mut End, now: Instant) -> Result<()> {
 }
 
 impl End {
-    fn receive(&mut self, from: SocketAddr, payload: &[u8], now: Instant) -> Result<()> {
+    fn receive(&mut self, from: SocketAddr, payload: BytesMut, now: Instant) -> Result<()> {
         let path = FourTuple::new(from, Some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         let mut answer = Vec::new();
-        match self.endpoint.handle(now, path, None, BytesMut::from(payload), &mut answer) {
+        match self.endpoint.handle(now, path, None, payload, &mut answer) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some((own, connection)) = &mut self.connection
                     && *own == handle
