@@ -66,6 +66,13 @@ pub trait Scheduler: Send + fmt::Debug {
     /// Which path carries `item`, given the paths as they stand now?
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement;
 
+    /// How many more pieces of the stream, each of the size of `item`, which was just placed whole on `path`, may follow it
+    /// there without a question for each. The transport keeps to the path's room, to the end of the message and to the
+    /// order of streams all the same. Bulk data has its answer less often so; a policy that weighs every frame says 0.
+    fn repeats(&mut self, _item: &Item, _path: &PathView) -> usize {
+        0
+    }
+
     /// What became of earlier placements. Most policies need not listen.
     fn observe(&mut self, _observation: &Observation) {}
 }

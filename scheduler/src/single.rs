@@ -29,6 +29,10 @@ impl Scheduler for Single {
         let chosen = self.on.and_then(|id| named(paths, usable, id)).or_else(first);
         chosen.map_or(Placement::Wait, |path| whole_on(path, item))
     }
+
+    fn repeats(&mut self, _item: &Item, _path: &PathView) -> usize {
+        usize::MAX
+    }
 }
 
 #[cfg(test)]

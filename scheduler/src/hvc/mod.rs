@@ -21,6 +21,15 @@ use crate::{Content, History, Item, Observation, PathSet, PathView, Placement, S
 /// How long background data stays off a scarce channel after foreground data used it.
 const FOREGROUND_HOLD: Duration = Duration::from_millis(100);
 
+/// Pieces of a stream that follow a placed one unasked.
+const REPEATS: usize = 3;
+/// They do so if they take less than this on their path: no estimate of delay is finer.
+const NEGLIGIBLE: Duration = Duration::from_millis(1);
+/// Where the rate is not known, they do so if there is room for this many times as much.
+const WIDE: usize = 8;
+/// Nearer to its end than this, in bytes, each piece of a message has a question of its own.
+const BULK: usize = 64 << 10;
+
 /// A wait is cut off here: estimates of when room returns are only estimates.
 const LONGEST_WAIT: u64 = 1_000_000_000;
 
@@ -62,6 +71,22 @@ impl Scheduler for Hvc {
             (_, History::Fresh) => self.fresh(item, paths, proven(paths, usable)),
             (_, history) => self.again(item, paths, elsewhere(history, paths, proven(paths, usable))),
         }
+    }
+
+    fn repeats(&mut self, item: &Item, path: &PathView) -> usize {
+        let Content::Stream { id } = item.content else { return 0 };
+        // Bulk on a path where all of them take less time than any decision is precise to.
+        let is_bulk = item.message.is_none_or(|message| message.remaining > BULK);
+        let bytes = REPEATS * item.bytes;
+        let is_soon = match path.rate {
+            Some(rate) => rate.transmission_time(bytes) <= NEGLIGIBLE,
+            None => path.room >= WIDE * bytes,
+        };
+        if !is_bulk || !is_soon || item.history != History::Fresh {
+            return 0;
+        }
+        self.runs.add(id, bytes, item.now);
+        REPEATS
     }
 
     fn observe(&mut self, observation: &Observation) {

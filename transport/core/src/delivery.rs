@@ -8,10 +8,11 @@ use crate::PathId;
 use crate::crypto::keys::Level;
 use crate::stream::StreamId;
 use crate::stream::id::Direction;
+use crate::wire::frame;
 use smallvec::SmallVec;
 
 /// Receipts of one packet.
-pub type Receipts = SmallVec<[Receipt; 3]>;
+pub type Receipts = SmallVec<[Receipt; 2]>;
 
 /// How far a value got on its way to the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,4 +108,11 @@ pub enum Receipt {
     NewToken(u64),
     /// A DATAGRAM frame, by the number that the sender gave it (RFC 9221 §5.2).
     Datagram(u64),
+}
+
+impl From<&frame::Stream> for Receipt {
+    fn from(stream: &frame::Stream) -> Self {
+        let length = stream.data.len() as u64;
+        Self::Stream { id: stream.id, offset: stream.offset, length, fin: stream.fin }
+    }
 }

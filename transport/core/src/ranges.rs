@@ -119,6 +119,11 @@ impl Ranges {
         self.ranges.back().map(|&(_, last)| last)
     }
 
+    /// First and last of the largest integers without a gap.
+    pub fn newest(&self) -> Option<(u64, u64)> {
+        self.ranges.back().copied()
+    }
+
     /// The smallest integer.
     pub fn smallest(&self) -> Option<u64> {
         self.ranges.front().map(|&(first, _)| first)

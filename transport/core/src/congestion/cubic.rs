@@ -254,7 +254,7 @@ impl Controller for Cubic {
     }
 
     fn window(&self) -> usize {
-        self.window.round() as usize
+        (self.window + 0.5) as usize
     }
 
     fn pacing_rate(&self) -> Option<Bandwidth> {

@@ -6,7 +6,7 @@ use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::delivery::Receipt;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
-use hvq_scheduler::{Content, Item, PathSet, Placement};
+use hvq_scheduler::{Content, History, Item, PathSet, Placement};
 use std::time::Duration;
 
 /// Streams that may be told to wait before a pass stops asking.
@@ -213,42 +213,64 @@ impl Connection {
         match self.ask(&item, pass) {
             // A policy that takes the whole item means the packet: what else fits of the message rides along.
             Choice::On(index, most) if most >= item.bytes => {
-                self.write_stream(pass, index, &item, in_message.max(1)).is_some()
-            }
-            Choice::On(index, most) => self.write_stream(pass, index, &item, most).is_some(),
-            Choice::OnEach(set) => {
-                let mut indices = set.iter();
-                let Some(first) = indices.next() else { return false };
-                let Some((frame, receipt)) = self.write_stream(pass, first, &item, item.bytes) else {
-                    return false;
-                };
-                for index in indices {
-                    self.write_copy(pass, index, &frame, Some(receipt.clone()));
+                let written = self.write_stream(pass, [index], &item, in_message.max(1));
+                if written >= item.bytes {
+                    self.repeat_stream(pass, index, &item, in_message.saturating_sub(written));
                 }
-                true
+                written > 0
             }
+            Choice::On(index, most) => self.write_stream(pass, [index], &item, most) > 0,
+            Choice::OnEach(set) => self.write_stream(pass, set.iter(), &item, item.bytes) > 0,
             Choice::Wait => false,
         }
     }
 
+    /// Writes more of the stream of `item` to path `index`, up to `left` bytes, as often as the policy lets it go unasked
+    /// and as long as nothing else is due before.
+    fn repeat_stream(&mut self, pass: &mut Pass, index: usize, item: &Item, mut left: usize) {
+        let Content::Stream { id } = item.content else { return };
+        let Some(view) = pass.views.get(index).filter(|_| item.history == History::Fresh) else { return };
+        for _ in 0..self.seat.policy.repeats(item, view) {
+            let is_next = self.streams.next_sendable(None).is_some_and(|next| next.id.0 == id);
+            if !is_next || left < item.bytes || !pass.has_budget() || !pass.can_take(index, item.bytes) {
+                return;
+            }
+            let written = self.write_stream(pass, [index], item, left);
+            if written == 0 {
+                return;
+            }
+            left = left.saturating_sub(written);
+        }
+    }
+
+    /// Writes at most `most` bytes of the stream of `item` on the first of `paths`, and copies on the others. Returns the
+    /// bytes of data and end that were written.
     fn write_stream(
         &mut self,
         pass: &mut Pass,
-        index: usize,
+        paths: impl IntoIterator<Item = usize>,
         item: &Item,
         most: usize,
-    ) -> Option<(Frame, Receipt)> {
-        let Content::Stream { id } = item.content else { return None };
+    ) -> usize {
+        let Content::Stream { id } = item.content else { return 0 };
         let id = crate::stream::StreamId(id);
+        let mut paths = paths.into_iter();
+        let Some(index) = paths.next() else { return 0 };
         let least = item.bytes.min(most).saturating_add(STREAM_HEADER).min(LEAST_ROOM);
         let room = self.prepare(pass, index, least);
-        let (frame, receipt) = self.streams.take(id, room, most)?;
-        let bytes = self.put(pass, index, &frame, Some(receipt.clone()));
+        let Some(stream) = self.streams.take(id, room, most) else { return 0 };
+        let receipt = Receipt::from(&stream);
+        let written = stream.data.len() + usize::from(stream.fin);
+        let frame = Frame::Stream(stream);
+        self.put(pass, index, &frame, Some(receipt.clone()));
         if let Some(view) = pass.views.get(index) {
             let queue = view.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(view.backlog));
             self.streams.note_arrival(id, pass.now + view.delay + queue);
         }
-        (bytes > 0).then_some((frame, receipt))
+        for index in paths {
+            self.write_copy(pass, index, &frame, Some(receipt.clone()));
+        }
+        written
     }
 
     /// An item of `content` with default priority and no history.

@@ -160,7 +160,7 @@ impl TransportConfig {
             validation_timeout: Duration::from_secs(3),
             channels: Vec::new(),
             opening_datagrams: 4,
-            segments: 10,
+            segments: 64,
             aead_limits: None,
             last_packet_number: crate::wire::varint::MAX,
             tracer: None,

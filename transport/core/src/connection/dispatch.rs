@@ -7,7 +7,7 @@ use crate::crypto::keys::Level;
 use crate::error::{ConnectionError, TransportError};
 use crate::time::Instant;
 use crate::trace::TraceEvent;
-use crate::wire::frame::{Ack, ConnectionClose, Crypto, Frame};
+use crate::wire::frame::{Ack, ConnectionClose, Crypto, Frame, types};
 
 impl Connection {
     /// Hands `frame` to its owner.
@@ -18,7 +18,7 @@ impl Connection {
         now: Instant,
     ) -> Result<(), TransportError> {
         let frame_type = frame.frame_type();
-        self.counters.count_received(origin.path, frame.kind());
+        self.counters.count_received(origin.path, types::name(frame_type));
         if let Some(tracer) = &mut self.tracer {
             tracer.record(now, &TraceEvent::FrameReceived { path: origin.path, kind: frame.kind() });
         }

@@ -43,6 +43,9 @@ impl Connection {
 
     /// Gives TLS what arrived at `level`, as far as it is contiguous.
     pub(super) fn advance_handshake(&mut self, level: Level, now: Instant) -> Result<(), TransportError> {
+        if level == Level::OneRtt && !self.handshake.post.has_incoming() {
+            return Ok(());
+        }
         while let Some(data) = self.handshake.crypto(level).and_then(|crypto| crypto.read()) {
             self.provide(level, &data)?;
             self.collect_tls(now)?;

@@ -177,6 +177,7 @@ impl Connection {
             }
             Receipt::Datagram(number) => self.datagrams.on_acknowledged(*number),
             Receipt::HandshakeDone | Receipt::NewToken(_) | Receipt::AckFrequency(_) => {}
+            Receipt::Stream { .. } => self.streams.on_acknowledged(receipt),
             receipt => {
                 if !self.paths.on_acknowledged(receipt) {
                     self.streams.on_acknowledged(receipt);

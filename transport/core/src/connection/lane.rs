@@ -11,8 +11,10 @@ use crate::wire::version::Version;
 
 /// Bytes that every AEAD of QUIC adds (RFC 9001 §5.3).
 pub const TAG: usize = 16;
-/// Datagrams of a batch of bulk data.
-const USUAL_SEGMENTS: usize = 9;
+/// Bytes of a batch at most: what fits into one IP packet before the kernel or the network card cuts it up.
+const LARGEST_BATCH: usize = 65_000;
+/// Datagrams that room is made for when a batch of bulk data begins.
+const USUAL_SEGMENTS: usize = 40;
 /// A packet number and payload of at least this many bytes leave room for the header-protection sample (RFC 9001 §5.4.2).
 const SAMPLE_GUARD: usize = 4;
 
@@ -126,8 +128,8 @@ impl Lane {
             self.ecn = packet.marking;
         }
         // A second packet means bulk: room for a whole batch at once saves growing step by step.
-        let datagrams = if self.segments == 1 { USUAL_SEGMENTS } else { 1 };
-        self.bytes.reserve(self.segment * datagrams);
+        let bulk = if self.segments == 1 { self.segment * USUAL_SEGMENTS } else { 0 };
+        self.bytes.reserve(bulk.min(LARGEST_BATCH).max(self.segment));
         let start = self.bytes.len();
         let length = packet_number::length(packet.number, packet.largest_acknowledged);
         let layout = put_header(&mut self.bytes, packet, length);
@@ -139,6 +141,11 @@ impl Lane {
             elicits: Elicits::Nothing,
             padded: false,
         });
+    }
+
+    /// Whether one more datagram may join the batch, of which `most` are allowed.
+    pub fn takes_more(&self, most: usize) -> bool {
+        self.segments < most && self.bytes.len() + self.segment <= LARGEST_BATCH
     }
 
     /// Bytes that frames may still take in the open packet, or would in a fresh one after its header.
@@ -155,6 +162,7 @@ impl Lane {
     }
 
     /// Writes `frame` into the open packet: the one place through which every 1-RTT frame passes.
+    #[inline]
     pub fn put(&mut self, frame: &Frame, receipt: Option<Receipt>) -> usize {
         let Some(open) = self.open.as_mut() else { return 0 };
         let before = self.bytes.len();
@@ -162,7 +170,9 @@ impl Lane {
         if frame.is_ack_eliciting() {
             open.elicits = Elicits::Acknowledgement;
         }
-        open.receipts.extend(receipt);
+        if let Some(receipt) = receipt {
+            open.receipts.push(receipt);
+        }
         self.bytes.len() - before
     }
 
@@ -176,19 +186,21 @@ impl Lane {
         }
     }
 
-    /// Takes the open packet for sealing, padded as far as header protection needs.
-    pub fn close(&mut self) -> Option<OpenPacket> {
-        let open = self.open.take()?;
+    /// Makes the open packet ready for sealing, padded as far as header protection needs. An empty one is dropped.
+    #[inline]
+    pub fn finish(&mut self) -> Option<&OpenPacket> {
+        let open = self.open.as_ref()?;
         if self.bytes.len() == open.layout.number_offset + open.layout.number_length {
             // Nothing found its way in, and a packet without frames is a violation (RFC 9000 §12.4).
             self.bytes.truncate(open.start);
+            self.open = None;
             return None;
         }
         let least = open.layout.number_offset + SAMPLE_GUARD;
         if self.bytes.len() < least {
             self.bytes.resize(least, 0);
         }
-        Some(open)
+        self.open.as_ref()
     }
 }
 

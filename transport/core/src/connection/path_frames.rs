@@ -139,8 +139,9 @@ impl Connection {
     fn fill_probe(&mut self, pass: &mut Pass, index: usize) {
         while let Some(key) = self.streams.next_sendable(None) {
             let room = pass.lanes.get(index).map_or(0, Lane::room);
-            let Some((frame, receipt)) = self.streams.take(key.id, room, room) else { return };
-            self.put(pass, index, &frame, Some(receipt));
+            let Some(stream) = self.streams.take(key.id, room, room) else { return };
+            let receipt = Receipt::from(&stream);
+            self.put(pass, index, &Frame::Stream(stream), Some(receipt));
         }
     }
 }

@@ -88,7 +88,9 @@ impl Counters {
 
     fn counter(&mut self, path: PathId, kind: &'static str) -> &mut FrameCounter {
         let is_it = |counter: &FrameCounter| counter.path == path && counter.kind == kind;
-        if self.frames.get(self.last).is_some_and(is_it) {
+        // The same name is nearly always at the same address, too.
+        let is_last = |last: &FrameCounter| last.path == path && std::ptr::eq(last.kind, kind);
+        if self.frames.get(self.last).is_some_and(is_last) {
             return &mut self.frames[self.last];
         }
         let index = self.frames.iter().position(is_it).unwrap_or_else(|| {

@@ -12,7 +12,7 @@ use crate::space::packet::{PacketClass, SentPacket};
 use crate::time::Instant;
 use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::Frame;
-use crate::wire::header::patch_length;
+use crate::wire::header::{HeaderLayout, patch_length};
 use hvq_scheduler::{Content, Observation};
 
 /// Datagram batches that wait for the network at most before a pass starts.
@@ -125,11 +125,12 @@ impl Connection {
         if let Some(view) = pass.views.get_mut(index)
             && let Some(path) = self.paths.get_mut(view.id)
         {
-            view.room = path.route.room(path.sent.in_flight(), now);
+            // Window, pacer and anti-amplification limit all paid for what went into flight. A packet that did not is small.
+            view.room = view.room.saturating_sub(path.sent.in_flight().saturating_sub(view.in_flight));
             view.in_flight = path.sent.in_flight();
             view.backlog = path.backlog(now);
         }
-        let full = size == lane.segment && lane.segments < self.config.segments;
+        let full = size == lane.segment && lane.takes_more(self.config.segments);
         if !full {
             self.flush(pass, index);
         }
@@ -169,30 +170,33 @@ impl Connection {
     }
 
     /// Encrypts the open packet of `lane`, which tracers see before. Returns it, and its size in bytes.
+    #[inline]
     pub(super) fn encrypt(&mut self, lane: &mut Lane, now: Instant) -> Option<(OpenPacket, usize)> {
-        let open = lane.close()?;
-        let level = if open.layout.length_offset.is_some() { Level::ZeroRtt } else { Level::OneRtt };
+        let open = lane.finish()?;
+        let (start, number, layout) = (open.start, open.number, open.layout);
+        let level = if layout.length_offset.is_some() { Level::ZeroRtt } else { Level::OneRtt };
         if !self.may_seal(level) {
             // RFC 9001 §6.6: worn-out keys seal nothing more, and nothing leaves in the clear.
-            lane.bytes.truncate(open.start);
+            lane.open = None;
+            lane.bytes.truncate(start);
             return None;
         }
-        self.grease(lane.bytes.get_mut(open.start..).unwrap_or_default());
+        self.grease(lane.bytes.get_mut(start..).unwrap_or_default());
         if let Some(tracer) = &mut self.tracer {
-            let payload = lane.bytes.get(open.layout.payload_offset()..).unwrap_or_default();
+            let payload = lane.bytes.get(layout.payload_offset()..).unwrap_or_default();
             let packet = TracedPacket {
                 level,
                 path: lane.path,
-                number: open.number,
-                bytes: lane.bytes.len() - open.start + TAG,
+                number,
+                bytes: lane.bytes.len() - start + TAG,
                 payload: Payload(payload),
             };
             tracer.record(now, &TraceEvent::PacketSent(packet));
         }
-        self.seal_packet(lane, &open);
+        self.seal_packet(lane, start, &layout, number);
         lane.segments += 1;
-        let size = lane.bytes.len() - open.start;
-        Some((open, size))
+        let size = lane.bytes.len() - start;
+        lane.open.take().map(|open| (open, size))
     }
 
     fn may_seal(&self, level: Level) -> bool {
@@ -202,16 +206,15 @@ impl Connection {
         }
     }
 
-    /// Seals `open`, which ends the bytes of `lane`.
-    fn seal_packet(&mut self, lane: &mut Lane, open: &OpenPacket) {
-        let (bytes, start, layout) = (&mut lane.bytes, open.start, &open.layout);
+    /// Seals the packet that starts at `start` and ends the bytes of `lane`.
+    fn seal_packet(&mut self, lane: &mut Lane, start: usize, layout: &HeaderLayout, number: u64) {
         if layout.length_offset.is_none() {
             if let Some(keys) = self.keys.as_mut() {
-                keys.seal(bytes, start, layout, lane.path, open.number);
+                keys.seal(&mut lane.bytes, start, layout, lane.path, number);
             }
         } else if let Some(key) = &self.early_data.seal {
-            patch_length(bytes, layout, start, TAG);
-            key.seal(bytes, start, layout, lane.path, open.number);
+            patch_length(&mut lane.bytes, layout, start, TAG);
+            key.seal(&mut lane.bytes, start, layout, lane.path, number);
         }
     }
 
@@ -256,6 +259,7 @@ impl Connection {
 }
 
 /// Tells everything that counts what the path sends.
+#[inline]
 pub(super) fn record(path: &mut Path, mut packet: SentPacket) {
     let (now, bytes) = (packet.sent_at, packet.bytes);
     path.route.ecn.on_sent(packet.ecn);

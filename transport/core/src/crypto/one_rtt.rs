@@ -6,7 +6,7 @@ use crate::crypto::protect::{HeaderKey, PacketKey, Unprotected, nonce};
 use crate::error::{Dropped, ErrorCode, PacketError};
 use crate::wire::header::{HeaderLayout, KeyPhase};
 use bytes::{Bytes, BytesMut};
-use std::collections::BTreeMap;
+use smallvec::SmallVec;
 
 /// Packets that are left for the end when a connection closes because its keys are worn out.
 const CLOSING_RESERVE: u64 = 128;
@@ -85,7 +85,8 @@ pub struct OneRttKeys {
     remote: Option<Remote>,
     previous_remote: Option<PacketKey>,
     seal_header: HeaderKey,
-    paths: BTreeMap<PathId, PathUse>,
+    /// Paths that were used in the current generation.
+    paths: SmallVec<[(PathId, PathUse); 2]>,
     usage: Usage,
     acknowledgement: Acknowledgement,
     answer: Answer,
@@ -178,7 +179,7 @@ impl OneRttKeys {
             remote: None,
             previous_remote: None,
             seal_header: HeaderKey::new(cipher, local_secret),
-            paths: BTreeMap::new(),
+            paths: SmallVec::new(),
             usage: Usage { limits: AeadLimits::of(cipher.suite), sealed: 0, failed: 0 },
             acknowledgement: Acknowledgement::Awaited,
             answer: Answer::Awaited,
@@ -238,7 +239,7 @@ impl OneRttKeys {
             "header of another phase"
         );
         self.usage.sealed += 1;
-        self.paths.entry(path).or_default().first_sealed.get_or_insert(number);
+        self.path_use(path).first_sealed.get_or_insert(number);
         let key = &self.local.key;
         key.seal(packet, start, layout, nonce(key.iv(), path, number));
         self.seal_header.protect(packet, start, layout);
@@ -288,7 +289,7 @@ impl OneRttKeys {
         }
         if generation != Generation::Previous {
             self.answer = Answer::Received;
-            let opened = &mut self.paths.entry(path).or_default().opened;
+            let opened = &mut self.path_use(path).opened;
             let (lowest, highest) = opened.unwrap_or((number, number));
             *opened = Some((lowest.min(number), highest.max(number)));
         }
@@ -300,7 +301,7 @@ impl OneRttKeys {
         if self.acknowledgement == Acknowledgement::Received {
             return;
         }
-        let first = self.paths.get(&path).and_then(|path| path.first_sealed);
+        let first = self.used(path).and_then(|path| path.first_sealed);
         if first.is_some_and(|first| number >= first) {
             self.acknowledgement = Acknowledgement::Received;
         }
@@ -346,7 +347,7 @@ impl OneRttKeys {
 
     /// Forgets a path that is gone for good; packets of its id are not opened any more.
     pub fn forget_path(&mut self, path: PathId) {
-        self.paths.remove(&path);
+        self.paths.retain(|(used, _)| *used != path);
     }
 
     /// How near the keys are to their limits.
@@ -367,13 +368,25 @@ impl OneRttKeys {
         self.usage.sealed >= self.usage.limits.confidentiality
     }
 
+    fn used(&self, path: PathId) -> Option<&PathUse> {
+        self.paths.iter().find(|(used, _)| *used == path).map(|(_, found)| found)
+    }
+
+    fn path_use(&mut self, path: PathId) -> &mut PathUse {
+        let index = self.paths.iter().position(|(used, _)| *used == path).unwrap_or_else(|| {
+            self.paths.push((path, PathUse::default()));
+            self.paths.len() - 1
+        });
+        &mut self.paths[index].1
+    }
+
     /// Which generation sealed the packet, going by its key phase and, where that leaves two, by its number: the
     /// previous one if the path has opened no earlier packet of the current one (RFC 9001 §6.5).
     fn generation(&self, phase: KeyPhase, path: PathId, number: u64) -> Generation {
         if phase == self.phase {
             return Generation::Current;
         }
-        let opened = self.paths.get(&path).and_then(|path| path.opened);
+        let opened = self.used(path).and_then(|path| path.opened);
         let is_late = opened.is_none_or(|(lowest, _)| number < lowest);
         if self.has_previous() && is_late { Generation::Previous } else { Generation::Next }
     }
@@ -381,7 +394,7 @@ impl OneRttKeys {
     /// Whether a packet that counts as late may be of the next generation as well: the path has opened none of the
     /// current one, as after a time without traffic, and a peer with a shorter PTO may have updated again meanwhile.
     fn is_ambiguous(&self, expected: Generation, path: PathId) -> bool {
-        expected == Generation::Previous && self.paths.get(&path).is_none_or(|path| path.opened.is_none())
+        expected == Generation::Previous && self.used(path).is_none_or(|path| path.opened.is_none())
     }
 
     /// Whether the peer was free to update, given that packet `number` of `path` opened with the next keys.
@@ -391,7 +404,7 @@ impl OneRttKeys {
             let reason = "keys updated twice without awaiting an acknowledgement";
             return Err(ErrorCode::KEY_UPDATE_ERROR.because(reason).into());
         }
-        let opened = self.paths.get(&path).and_then(|path| path.opened);
+        let opened = self.used(path).and_then(|path| path.opened);
         if opened.is_some_and(|(_, highest)| number < highest) {
             // RFC 9001 §6.4.
             let reason = "old keys were used for a higher packet number than new keys";

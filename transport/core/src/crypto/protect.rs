@@ -25,13 +25,10 @@ pub const fn shortest_payload(number_length: usize) -> usize {
 /// The AEAD nonce of packet `number` on `path` (RFC 10069 §2.4): the 96 bits of the path ID and the packet number,
 /// exclusive-or `iv`. On path 0 it is the nonce of RFC 9001 §5.3.
 pub fn nonce(iv: &[u8; 12], path: PathId, number: u64) -> [u8; 12] {
-    let position = u128::from(path.0) << 64 | u128::from(number);
-    let mut nonce = *iv;
-    // The 12 low-order bytes of the 16 of `position`.
-    for (byte, mask) in nonce.iter_mut().zip(position.to_be_bytes().into_iter().skip(4)) {
-        *byte ^= mask;
-    }
-    nonce
+    let [a, b, c, d, low @ ..] = *iv;
+    let [a, b, c, d] = (u32::from_be_bytes([a, b, c, d]) ^ path.0).to_be_bytes();
+    let [e, f, g, h, i, j, k, l] = (u64::from_be_bytes(low) ^ number).to_be_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l]
 }
 
 /// What header protection hid.

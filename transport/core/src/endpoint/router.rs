@@ -13,6 +13,8 @@ const RESET_CANDIDATES: usize = 16;
 #[derive(Debug, Default)]
 pub struct Router {
     by_id: KeyedMap<ConnectionId, ConnectionHandle>,
+    /// What was found last: datagrams to one connection ID come in rows.
+    latest: Option<(ConnectionId, ConnectionHandle)>,
     ids: KeyedMap<ConnectionHandle, KeyedSet<ConnectionId>>,
     by_remote: KeyedMap<SocketAddr, Vec<ConnectionHandle>>,
     remotes: KeyedMap<ConnectionHandle, Vec<SocketAddr>>,
@@ -21,8 +23,15 @@ pub struct Router {
 
 impl Router {
     /// The connection that answers to `id`.
-    pub fn find(&self, id: &ConnectionId) -> Option<ConnectionHandle> {
-        self.by_id.get(id).copied()
+    pub fn find(&mut self, id: &ConnectionId) -> Option<ConnectionHandle> {
+        match &self.latest {
+            Some((latest, found)) if latest == id => Some(*found),
+            _ => {
+                let found = *self.by_id.get(id)?;
+                self.latest = Some((*id, found));
+                Some(found)
+            }
+        }
     }
 
     /// Connections with a path to `remote`, a few at most.
@@ -40,6 +49,7 @@ impl Router {
             self.ids.entry(handle).or_default().insert(id);
         }
         for id in changes.gone {
+            self.latest = None;
             self.by_id.remove(&id);
             if let Some(ids) = self.ids.get_mut(&handle) {
                 ids.remove(&id);
@@ -70,6 +80,7 @@ impl Router {
 
     /// Drops all entries of a connection.
     pub fn forget(&mut self, handle: ConnectionHandle) {
+        self.latest = None;
         for id in self.ids.remove(&handle).unwrap_or_default() {
             self.by_id.remove(&id);
         }

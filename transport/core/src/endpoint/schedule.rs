@@ -17,7 +17,8 @@ pub struct Schedule {
 impl Schedule {
     /// The connection has something to do.
     pub fn touch(&mut self, handle: ConnectionHandle) {
-        if self.is_ready.insert(handle) {
+        // Nearly always it is the one that was touched just now.
+        if self.ready.back() != Some(&handle) && self.is_ready.insert(handle) {
             self.ready.push_back(handle);
         }
     }

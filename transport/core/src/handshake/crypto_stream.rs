@@ -121,6 +121,11 @@ impl CryptoStream {
         Ok(())
     }
 
+    /// Whether anything arrived that was not read.
+    pub fn has_incoming(&self) -> bool {
+        !self.incoming.is_empty()
+    }
+
     /// The next contiguous bytes for TLS.
     pub fn read(&mut self) -> Option<Bytes> {
         loop {

@@ -52,6 +52,11 @@ impl Amplification {
         }
     }
 
+    /// Whether nothing is limited.
+    pub fn is_validated(&self) -> bool {
+        *self == Self::Validated
+    }
+
     /// The address is the peer's; there is no way back.
     pub fn validate(&mut self) {
         *self = Self::Validated;

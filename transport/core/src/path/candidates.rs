@@ -79,6 +79,11 @@ pub struct Candidates {
 }
 
 impl Candidates {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Candidate> {
         self.all.iter()

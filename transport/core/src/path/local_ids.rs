@@ -71,6 +71,8 @@ pub struct LocalIds {
     /// Paths that were dropped: they get no connection IDs any more.
     dropped: Ranges,
     by_id: BTreeMap<ConnectionId, (PathId, u64)>,
+    /// What was looked up last: packets to one connection ID come in rows.
+    latest: Option<(ConnectionId, (PathId, u64))>,
     /// Paths that may lack connection IDs.
     short: BTreeSet<PathId>,
     /// To be sent again.
@@ -98,6 +100,7 @@ impl LocalIds {
             paths: BTreeMap::from([(PathId::ZERO, zero)]),
             dropped: Ranges::new(),
             by_id: BTreeMap::from([(initial, (PathId::ZERO, 0))]),
+            latest: None,
             short: BTreeSet::new(),
             lost: BTreeSet::new(),
             new: vec![initial],
@@ -162,8 +165,15 @@ impl LocalIds {
     }
 
     /// The path and sequence number of a connection ID of this endpoint.
-    pub fn lookup(&self, id: &ConnectionId) -> Option<(PathId, u64)> {
-        self.by_id.get(id).copied()
+    pub fn lookup(&mut self, id: &ConnectionId) -> Option<(PathId, u64)> {
+        match &self.latest {
+            Some((latest, found)) if latest == id => Some(*found),
+            _ => {
+                let found = *self.by_id.get(id)?;
+                self.latest = Some((*id, found));
+                Some(found)
+            }
+        }
     }
 
     /// Whether the peer was given a connection ID for `path` that it has not retired.
@@ -332,6 +342,7 @@ impl LocalIds {
 
     fn forget(&mut self, id: ConnectionId) {
         self.by_id.remove(&id);
+        self.latest = None;
         // The router need not hear of what it never heard of.
         match self.new.iter().position(|new| *new == id) {
             Some(at) => {

@@ -148,6 +148,10 @@ impl Paths {
 
     /// A datagram of `bytes` came over `tuple`: it widens what may be sent there before validation (RFC 9000 §8.1).
     pub fn on_datagram(&mut self, tuple: FourTuple, bytes: usize) {
+        let is_limited = |path: &Path| !path.route.amplification.is_validated() || !path.elsewhere.is_empty();
+        if !self.open.iter().any(is_limited) {
+            return;
+        }
         // One 4-tuple's bytes count once, even if several paths share it.
         let limits = self.open.iter_mut().flat_map(|path| {
             let route = (path.route.tuple == tuple).then_some(&mut path.route.amplification);

@@ -98,6 +98,10 @@ impl Pacer {
 
     fn credit_at(&self, now: Instant) -> u128 {
         let Some(rate) = self.rate() else { return self.capacity() };
+        if now <= self.at {
+            // Within a burst nothing is earned, and the credit is never above the capacity.
+            return self.credit;
+        }
         let earned = u128::from(rate.bits_per_second()) * now.since(self.at).as_nanos();
         self.credit.saturating_add(earned).min(self.capacity())
     }

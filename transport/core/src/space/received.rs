@@ -210,6 +210,9 @@ impl Received {
     fn smallest_missing(&self, settled: Option<u64>) -> Option<u64> {
         let largest = self.seen.largest()?;
         let next = settled.map_or(0, |settled| settled + 1).max(self.floor);
+        if self.seen.newest().is_some_and(|(first, _)| first <= next) {
+            return None;
+        }
         // From the newest down: only a few ranges are above what was reported.
         let lowest = self.seen.iter().rev().take_while(|range| *range.end() >= next).last();
         let missing = match lowest {

@@ -223,12 +223,13 @@ impl Sent {
         self.lost.forget(now);
         let mut outcome = Acknowledged { ack_delay: ack.delay, ..Acknowledged::default() };
         let oldest = self.lost.smallest().map_or(self.base, |lost| lost.min(self.base));
-        for range in ack.ranges.iter().take_while(|range| *range.end() >= oldest) {
-            self.lost.take(&range, &mut outcome.spurious);
-            self.resolve(&range, &mut outcome.packets);
+        // Ranges come from the largest to the smallest.
+        let ranges: SmallVec<[RangeInclusive<u64>; 8]> =
+            ack.ranges.iter().take_while(|range| *range.end() >= oldest).collect();
+        for range in ranges.iter().rev() {
+            self.lost.take(range, &mut outcome.spurious);
+            self.resolve(range, &mut outcome.packets);
         }
-        // Ranges come from the largest to the smallest, and so did the packets.
-        outcome.packets.reverse();
         let newest = outcome.packets.last().filter(|newest| newest.number == ack.largest);
         if let Some(newest) = newest
             && outcome.packets.iter().any(|packet| packet.class.is_ack_eliciting())
@@ -348,12 +349,12 @@ impl Sent {
         Ok(())
     }
 
-    /// Takes the packets of `range`, from the largest number to the smallest.
+    /// Takes the packets of `range`, from the smallest number to the largest.
     fn resolve(&mut self, range: &RangeInclusive<u64>, packets: &mut Vec<SentPacket>) {
         let first = range.start().saturating_sub(self.base) as usize;
         let Some(last) = range.end().checked_sub(self.base) else { return };
         let last = (last as usize).min(self.slots.len().saturating_sub(1));
-        for index in (first..=last).rev() {
+        for index in first..=last {
             packets.extend(self.take(index));
         }
     }

@@ -31,6 +31,13 @@ impl Chunk {
         }
     }
 
+    fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Shared(bytes) => bytes,
+            Self::Copied(bytes) => bytes.freeze(),
+        }
+    }
+
     fn split_to(&mut self, length: usize) -> Bytes {
         match self {
             Self::Shared(bytes) => bytes.split_to(length),
@@ -141,10 +148,8 @@ impl Assembler {
     /// At most `max` contiguous bytes, `None` if the next byte is not there yet.
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
         let chunk = self.ready.front_mut()?;
-        let bytes = chunk.split_to(max.min(chunk.len()));
-        if chunk.len() == 0 {
-            self.ready.pop_front();
-        }
+        let bytes =
+            if max < chunk.len() { chunk.split_to(max) } else { self.ready.pop_front()?.into_bytes() };
         self.read += bytes.len() as u64;
         Some(bytes)
     }
@@ -164,7 +169,9 @@ impl Assembler {
             Some(last) => last.join(chunk),
             None => Some(chunk),
         };
-        self.ready.extend(left);
+        if let Some(chunk) = left {
+            self.ready.push_back(chunk);
+        }
     }
 
     /// Makes those chunks readable that no gap precedes any more.

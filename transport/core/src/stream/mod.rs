@@ -16,6 +16,7 @@ pub mod send;
 pub mod send_buffer;
 pub mod send_state;
 pub mod streams;
+pub mod table;
 
 pub use id::{Direction, StreamId};
 pub use priority::AgendaKey;

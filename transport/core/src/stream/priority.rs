@@ -34,6 +34,8 @@ pub struct Agenda {
     all: BTreeSet<AgendaKey>,
     /// Those of `all` that need nothing.
     free: BTreeSet<AgendaKey>,
+    /// The first of `all`.
+    first: Option<AgendaKey>,
     turns: u64,
 }
 
@@ -60,17 +62,21 @@ impl Agenda {
             }
         }
         *listed = wanted;
+        self.first = self.all.first().copied();
     }
 
     /// The next stream behind `after`, or the first, that can send with `credit` bytes of the connection's.
     pub fn next(&self, after: Option<AgendaKey>, credit: u64) -> Option<AgendaKey> {
+        if after.is_none() && credit > 0 {
+            return self.first;
+        }
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.affordable(credit).range((start, Bound::Unbounded)).next().copied()
     }
 
     /// Whether any stream can send with `credit` bytes of the connection's.
     pub fn has_any(&self, credit: u64) -> bool {
-        !self.affordable(credit).is_empty()
+        self.first.is_some() && !self.affordable(credit).is_empty()
     }
 
     /// Whether any stream can send only with credit of the connection.

@@ -70,7 +70,7 @@ impl<T: Copy + PartialEq> RangeMap<T> {
 
     /// Takes the values of all offsets in `range` away.
     pub fn clear(&mut self, range: Range<u64>) {
-        if range.is_empty() {
+        if range.is_empty() || self.ranges.is_empty() {
             return;
         }
         let mut from = self.first_behind(range.start);

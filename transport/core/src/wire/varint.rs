@@ -4,6 +4,7 @@
 pub const MAX: u64 = (1 << 62) - 1;
 
 /// The size of `v` in bytes: 1, 2, 4 or 8.
+#[inline]
 pub fn size(v: u64) -> usize {
     match v {
         0..0x40 => 1,
@@ -26,28 +27,34 @@ pub fn encode<T>(v: u64, take: impl FnOnce(&[u8]) -> T) -> T {
 }
 
 /// Appends the shortest form of `v`, or of [`MAX`] if `v` is larger.
+#[inline]
 pub fn put(buf: &mut Vec<u8>, v: u64) {
     encode(v, |bytes| buf.extend_from_slice(bytes));
 }
 
 /// The value at the start of `bytes` and its size, `None` if the bytes end before it does. Takes every form, also one
 /// that is longer than necessary.
+#[inline]
 pub fn get(bytes: &[u8]) -> Option<(u64, usize)> {
-    let (&first, rest) = bytes.split_first()?;
-    let more = (1_usize << (first >> 6)) - 1;
-    let rest = rest.get(..more)?;
-    let value = rest.iter().fold(u64::from(first & 0x3f), |value, &byte| value << 8 | u64::from(byte));
-    Some((value, more + 1))
+    Some(match bytes.first()? >> 6 {
+        0 => (u64::from(*bytes.first()?), 1),
+        1 => (u64::from(u16::from_be_bytes(*bytes.first_chunk()?) & 0x3fff), 2),
+        2 => (u64::from(u32::from_be_bytes(*bytes.first_chunk()?) & 0x3fff_ffff), 4),
+        _ => (u64::from_be_bytes(*bytes.first_chunk()?) & MAX, 8),
+    })
 }
 
 /// The largest length `n` such that `n` as a varint and `n` bytes after it fit in `room` bytes, 0 if nothing does.
 pub fn prefixed_room(room: usize) -> usize {
     // Each form can state lengths up to its own maximum; the best of those that fit is the answer.
-    [(1, 0x3f), (2, 0x3fff), (4, 0x3fff_ffff)]
-        .into_iter()
-        .filter_map(|(form, most)| Some(room.checked_sub(form)?.min(most)))
-        .max()
-        .unwrap_or(0)
+    match room {
+        0..=0x40 => room.saturating_sub(1),
+        // One byte more of room does not pay for a longer form.
+        0x41 => 0x3f,
+        0x42..=0x4001 => room - 2,
+        0x4002..=0x4003 => 0x3fff,
+        _ => (room - 4).min(0x3fff_ffff),
+    }
 }
 
 #[cfg(test)]

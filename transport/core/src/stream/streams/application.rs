@@ -72,7 +72,7 @@ impl Streams {
     pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
         let index = self.remote.of_mut(direction).accept()?;
         let id = StreamId::new(self.role.peer(), direction, index);
-        if !self.map.contains_key(&id) {
+        if !self.map.contains(id) {
             self.create(id);
         }
         self.notify_reader(id);
@@ -126,9 +126,14 @@ impl Streams {
     ///
     /// Once the end or a reset was reported, the stream may be gone at the next call.
     pub fn read(&mut self, id: StreamId, max: usize) -> Result<ReadOutcome, ReadError> {
-        let outcome = self.reader(id)?.read(max);
+        let reader = self.reader(id)?;
+        let outcome = reader.read(max);
         match &outcome {
-            Ok(ReadOutcome::Data(data)) => self.on_consumed(id, data.len() as u64),
+            Ok(ReadOutcome::Data(data)) => {
+                let due = reader.renewable().is_some_and(|window| window.renewal_is_due());
+                self.window.consume(data.len() as u64);
+                self.renew(id, due);
+            }
             Ok(ReadOutcome::Finished) | Err(_) => self.free_if_done(id),
             Ok(ReadOutcome::Blocked) => {}
         }
@@ -156,11 +161,7 @@ impl Streams {
 
     /// The priority of what is sent on a stream, the default for streams that are gone.
     pub fn priority(&self, id: StreamId) -> Priority {
-        self.map
-            .get(&id)
-            .and_then(|stream| stream.send.as_ref())
-            .map(|send| send.priority)
-            .unwrap_or_default()
+        self.map.get(id).and_then(|stream| stream.send.as_ref()).map(|send| send.priority).unwrap_or_default()
     }
 
     fn writer(&mut self, id: StreamId) -> Result<&mut SendHalf, WriteError> {

@@ -31,7 +31,7 @@ impl Streams {
             streams: self.map.len(),
         };
         let (mut received, mut consumed) = (0, 0);
-        for (id, stream) in &self.map {
+        for (id, stream) in self.map.iter() {
             if let Some(window) = stream.receive.as_ref().map(|receive| receive.window()) {
                 if window.consumed() > window.received() || window.received() > window.limit() {
                     return Err(format!("stream {id}: {window:?}"));

@@ -1,6 +1,6 @@
 //! What became of frames that were sent (RFC 9000 §13.3).
 
-use super::{Control, StreamEvent, Streams};
+use super::{Control, Interest, StreamEvent, Streams};
 use crate::PathId;
 use crate::delivery::Receipt;
 use crate::stream::id::StreamId;
@@ -59,11 +59,17 @@ impl Streams {
 
     fn on_data_acknowledged(&mut self, id: StreamId, range: Range<u64>) {
         let Some(send) = self.send_half(id) else { return };
-        let before = send.state();
+        let (before, needed) = (send.state(), send.need());
         send.on_acknowledged(range);
         let finished = before != SendState::DataRecvd && send.state() == SendState::DataRecvd;
-        self.relist(id);
-        self.notify_writer(id);
+        let waits = send.interest == Interest::Waiting;
+        if send.need() != needed {
+            // What counted as lost had arrived.
+            self.relist(id);
+        }
+        if waits {
+            self.notify_writer(id);
+        }
         if finished {
             self.events.push(StreamEvent::Finished(id));
             self.free_if_done(id);

@@ -1,6 +1,6 @@
 //! Frames from the peer (RFC 9000 §19.4–19.14).
 
-use super::{Control, StreamEvent, Streams};
+use super::{Control, Interest, StreamEvent, Streams};
 use crate::error::{ErrorCode, TransportError};
 use crate::stream::id::{Direction, StreamId};
 use crate::stream::receive::Arrived;
@@ -29,8 +29,13 @@ impl Streams {
         let existence = self.find_or_open(id)?;
         self.check_emptiness(&frame, existence)?;
         let room = self.window.room();
-        if let Some(receive) = self.receive_half(id) {
-            let arrived = receive.on_stream(frame, room)?;
+        let Some(receive) = self.receive_half(id) else { return Ok(()) };
+        let arrived = receive.on_stream(frame, room)?;
+        let is_quiet = receive.interest == Interest::Told && !receive.state().is_terminal();
+        if is_quiet && arrived.discarded == 0 {
+            // The application knows already that there is something to read.
+            self.window.receive(arrived.received);
+        } else {
             self.on_arrived(id, arrived);
         }
         Ok(())
@@ -114,16 +119,15 @@ impl Streams {
 
     /// Finds a stream, or opens it and all below it if the peer may (RFC 9000 §3.2).
     fn find_or_open(&mut self, id: StreamId) -> Result<Existence, TransportError> {
-        let exists = self.map.contains_key(&id);
+        if self.map.contains(id) {
+            return Ok(Existence::Live);
+        }
         let direction = id.direction();
         if self.is_local(id) {
-            return match (exists, id.index() < self.local.of(direction).opened()) {
-                (true, _) => Ok(Existence::Live),
-                (false, true) => Ok(Existence::Gone),
-                (false, false) => {
-                    Err(ErrorCode::STREAM_STATE_ERROR.because("the stream was never opened here"))
-                }
-            };
+            if id.index() < self.local.of(direction).opened() {
+                return Ok(Existence::Gone);
+            }
+            return Err(ErrorCode::STREAM_STATE_ERROR.because("the stream was never opened here"));
         }
         let remote = self.remote.of_mut(direction);
         if id.index() >= remote.announced() {
@@ -136,9 +140,6 @@ impl Streams {
             self.events.push(StreamEvent::Opened { direction });
             self.create(id);
             return Ok(Existence::New);
-        }
-        if exists {
-            return Ok(Existence::Live);
         }
         if self.is_known(id) {
             return Ok(Existence::Gone);

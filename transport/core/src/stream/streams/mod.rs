@@ -23,8 +23,8 @@ use super::id::{Direction, StreamId};
 use super::priority::{Agenda, AgendaKey};
 use super::receive::ReceiveHalf;
 use super::send::SendHalf;
+use super::table::Table;
 use crate::connection::Role;
-use crate::hashing::KeyedMap;
 use crate::wire::transport_parameters::TransportParameters;
 use control::Control;
 use counters::{LocalStreams, PerDirection, RemoteStreams};
@@ -60,8 +60,7 @@ pub struct Streams {
     role: Role,
     limits: StreamLimits,
     peer: PeerLimits,
-    /// Keyed by a hash that the peer cannot predict.
-    map: KeyedMap<StreamId, Stream>,
+    map: Table<Stream>,
     local: PerDirection<LocalStreams>,
     remote: PerDirection<RemoteStreams>,
     credit: SendCredit,
@@ -81,7 +80,7 @@ impl Streams {
         Self {
             role,
             peer: PeerLimits::default(),
-            map: KeyedMap::default(),
+            map: Table::default(),
             local: PerDirection::default(),
             remote: PerDirection {
                 bidirectional: RemoteStreams::new(local.max_streams_bidi),
@@ -105,7 +104,7 @@ impl Streams {
         self.raise_connection_limit(parameters.initial_max_data);
         self.raise_stream_count(Direction::Bidirectional, parameters.initial_max_streams_bidi);
         self.raise_stream_count(Direction::Unidirectional, parameters.initial_max_streams_uni);
-        let ids: Vec<StreamId> = self.map.keys().copied().collect();
+        let ids: Vec<StreamId> = self.map.ids().collect();
         for id in ids {
             let limit = self.peer.stream_data(self.role, id);
             if let Some(send) = self.send_half(id) {
@@ -123,7 +122,7 @@ impl Streams {
         self.blocked_at = None;
         self.local.bidirectional.forget_limit();
         self.local.unidirectional.forget_limit();
-        let ids: Vec<StreamId> = self.map.keys().copied().collect();
+        let ids: Vec<StreamId> = self.map.ids().collect();
         for id in ids {
             if let Some(send) = self.send_half(id) {
                 send.restart();
@@ -160,11 +159,11 @@ impl Streams {
     }
 
     fn send_half(&mut self, id: StreamId) -> Option<&mut SendHalf> {
-        self.map.get_mut(&id)?.send.as_mut()
+        self.map.get_mut(id)?.send.as_mut()
     }
 
     fn receive_half(&mut self, id: StreamId) -> Option<&mut ReceiveHalf> {
-        self.map.get_mut(&id)?.receive.as_mut()
+        self.map.get_mut(id)?.receive.as_mut()
     }
 
     fn is_local(&self, id: StreamId) -> bool {
@@ -192,7 +191,7 @@ impl Streams {
 
     /// Enters a stream into the agenda, or takes it off, after anything about its sending half changed.
     fn relist(&mut self, id: StreamId) {
-        let Some(send) = self.map.get_mut(&id).and_then(|stream| stream.send.as_mut()) else { return };
+        let Some(send) = self.map.get_mut(id).and_then(|stream| stream.send.as_mut()) else { return };
         let need = send.need();
         let turn = if send.priority.incremental { send.turn } else { 0 };
         let key = AgendaKey { urgency: send.priority.urgency, turn, id };
@@ -213,10 +212,10 @@ impl Streams {
 
     /// Frees a stream if both halves are done, and lets the peer open another one in its place.
     fn free_if_done(&mut self, id: StreamId) {
-        if !self.is_known(id) || !self.map.get(&id).is_some_and(Stream::is_done) {
+        if !self.is_known(id) || !self.map.get(id).is_some_and(Stream::is_done) {
             return;
         }
-        self.map.remove(&id);
+        self.map.remove(id);
         for control in Control::of_stream(id) {
             self.control.remove(&control);
         }
@@ -231,14 +230,19 @@ impl Streams {
             return;
         }
         self.window.consume(bytes);
-        if self.window.renewal_is_due() {
-            self.control.insert(Control::MaxData);
-        }
         let due = self
             .receive_half(id)
             .and_then(ReceiveHalf::renewable)
             .is_some_and(|window| window.renewal_is_due());
-        if due {
+        self.renew(id, due);
+    }
+
+    /// Has larger limits announced: the connection's if it is time, and that of stream `id` if its window `is_due`.
+    fn renew(&mut self, id: StreamId, is_due: bool) {
+        if self.window.renewal_is_due() {
+            self.control.insert(Control::MaxData);
+        }
+        if is_due {
             self.control.insert(Control::MaxStreamData(id));
         }
     }

@@ -1,7 +1,6 @@
 //! Data to send: which stream is next, what it offers, and taking it.
 
 use super::Streams;
-use crate::delivery::Receipt;
 use crate::stream::id::StreamId;
 use crate::stream::priority::AgendaKey;
 use crate::stream::send::Piece;
@@ -52,7 +51,7 @@ impl Streams {
     /// What a stream would send now: what was lost first, then what is late on a silent path, in the order of offsets,
     /// then what is new. `None` if it has nothing to send within flow control.
     pub fn offer(&self, id: StreamId, now: Instant) -> Option<Offer> {
-        let send = self.map.get(&id)?.send.as_ref()?;
+        let send = self.map.get(id)?.send.as_ref()?;
         let piece = send.next_piece(self.credit.available())?;
         Some(Offer {
             id,
@@ -68,9 +67,9 @@ impl Streams {
 
     /// A STREAM frame with the start of what [`Self::offer`] returns: at most `most` bytes of data, in a frame of at
     /// most `room` bytes. `None` if nothing fits.
-    pub fn take(&mut self, id: StreamId, room: usize, most: usize) -> Option<(Frame, Receipt)> {
+    pub fn take(&mut self, id: StreamId, room: usize, most: usize) -> Option<frame::Stream> {
         let credit = self.credit.available();
-        let send = self.map.get_mut(&id)?.send.as_mut()?;
+        let send = self.map.get_mut(id)?.send.as_mut()?;
         let piece = send.next_piece(credit)?;
         let most = most.min(data_room(id, &piece, room)?);
         if most == 0 && !piece.range.is_empty() {
@@ -78,14 +77,16 @@ impl Streams {
         }
         let (data, piece) = send.take(piece, most);
         let Piece { range, fin, history } = piece;
-        let turn = self.agenda.next_turn();
-        send.turn = turn;
+        send.turn = self.agenda.next_turn();
         if history == History::Fresh {
             self.credit.consume(range.end - range.start);
         }
-        self.relist(id);
-        let receipt = Receipt::Stream { id, offset: range.start, length: range.end - range.start, fin };
-        Some((Frame::Stream(frame::Stream { id, offset: range.start, data, fin }), receipt))
+        let need = send.need();
+        let is_listed = need.is_some() && send.listed.map(|(_, listed)| listed) == need;
+        if !is_listed || send.priority.incremental || self.credit.available() == 0 {
+            self.relist(id);
+        }
+        Some(frame::Stream { id, offset: range.start, data, fin })
     }
 
     /// All that was sent on a stream so far, this included, is expected to have arrived at `arrival`.

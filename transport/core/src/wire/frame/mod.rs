@@ -201,7 +201,10 @@ impl Frame {
 
     /// Appends the frame. STREAM and DATAGRAM frames are written with their length, so that others can follow.
     pub fn put(&self, buf: &mut Vec<u8>) {
-        self.write(buf);
+        match self {
+            Self::Stream(stream) => stream.put(buf),
+            _ => self.write(buf),
+        }
     }
 
     fn write(&self, sink: &mut impl Sink) {

@@ -35,6 +35,9 @@ impl FrameReader {
     /// A run of PADDING as one frame, `None` if there is no PADDING next.
     fn padding(&mut self) -> Option<Frame> {
         let left = self.reader.as_slice();
+        if left.first() != Some(&0) {
+            return None;
+        }
         let run = left.iter().position(|&byte| byte != 0).unwrap_or(left.len());
         (run > 0)
             .then(|| self.reader.bytes(run))

@@ -40,6 +40,40 @@ impl Sink for Vec<u8> {
     }
 }
 
+/// The fields in front of a frame's data: of a few bytes each, and together at most as many as this holds.
+#[derive(Default)]
+pub(super) struct Head {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl Head {
+    pub(super) fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
+impl Sink for Head {
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) {
+        let place = self.bytes.get_mut(self.length..self.length + bytes.len());
+        debug_assert!(place.is_some(), "the head of a frame is longer than any");
+        if let Some(place) = place {
+            place.copy_from_slice(bytes);
+            self.length += bytes.len();
+        }
+    }
+
+    #[inline]
+    fn varint(&mut self, value: u64) {
+        varint::encode(value, |bytes| self.bytes(bytes));
+    }
+
+    fn zeros(&mut self, count: usize) {
+        (0..count).for_each(|_| self.bytes(&[0]));
+    }
+}
+
 /// Counts what it is given.
 #[derive(Default)]
 pub(super) struct Counter {

@@ -2,7 +2,7 @@
 
 use super::crypto::check_end;
 use super::fault::Fault;
-use super::sink::Sink;
+use super::sink::{Head, Sink};
 use super::types;
 use crate::stream::StreamId;
 use crate::wire::cursor::Reader;
@@ -57,11 +57,26 @@ impl Stream {
     }
 
     pub(super) fn write(&self, sink: &mut impl Sink) {
+        self.write_head(sink);
+        sink.bytes(&self.data);
+    }
+
+    /// Appends the frame: as [`Self::write`] behind the type, but with the small fields in one piece.
+    pub(super) fn put(&self, buf: &mut Vec<u8>) {
+        let mut head = Head::default();
+        head.varint(self.frame_type());
+        self.write_head(&mut head);
+        buf.extend_from_slice(head.as_slice());
+        buf.extend_from_slice(&self.data);
+    }
+
+    #[inline]
+    fn write_head(&self, sink: &mut impl Sink) {
         sink.varint(self.id.0);
         if self.offset != 0 {
             sink.varint(self.offset);
         }
-        sink.prefixed(&self.data);
+        sink.varint(self.data.len() as u64);
     }
 }
 

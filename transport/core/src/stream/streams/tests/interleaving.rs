@@ -112,7 +112,7 @@ impl World {
         let sent = self.ends[from].next_control(now).or_else(|| {
             let key = self.ends[from].next_sendable(None)?;
             let offer = self.ends[from].offer(key.id, now).expect("it is sendable");
-            let (frame, receipt) = self.ends[from].take(key.id, 20 + a % 200, usize::MAX)?;
+            let (frame, receipt) = taken(&mut self.ends[from], key.id, 20 + a % 200, usize::MAX)?;
             let Frame::Stream(stream) = &frame else { panic!("not data") };
             assert_eq!(stream.offset, offer.offset);
             assert!(stream.data.len() <= offer.bytes && (!stream.fin || offer.fin));
@@ -201,8 +201,8 @@ impl World {
             assert!(here.window.consumed() <= here.window.received());
             let held: u64 = here
                 .map
-                .values()
-                .filter_map(|stream| stream.receive.as_ref())
+                .iter()
+                .filter_map(|(_, stream)| stream.receive.as_ref())
                 .map(|receive| receive.window().received() - receive.window().consumed())
                 .sum();
             assert_eq!(here.window.received() - here.window.consumed(), held, "credit was lost");

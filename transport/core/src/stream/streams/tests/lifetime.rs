@@ -68,8 +68,8 @@ fn writable_is_said_when_acknowledgements_make_room() {
     let mut client = endpoint(Role::Client, limits());
     let id = client.open(UNI).expect("within the limit");
     assert_eq!(client.write(id, &[0; 700]), Ok(600));
-    let (_, first) = client.take(id, 200, 50).expect("data");
-    let (_, second) = client.take(id, 200, 50).expect("data");
+    let (_, first) = taken(&mut client, id, 200, 50).expect("data");
+    let (_, second) = taken(&mut client, id, 200, 50).expect("data");
     client.on_acknowledged(&second);
     assert_eq!(events(&mut client), []);
     client.on_acknowledged(&first);
@@ -202,7 +202,7 @@ fn a_gigabyte_through_one_stream_takes_time_in_proportion() {
         {
             written += length as u64;
         }
-        while let Some(sent) = client.take(id, 1350, usize::MAX) {
+        while let Some(sent) = taken(&mut client, id, 1350, usize::MAX) {
             under_way.push_back(sent);
         }
         for (frame, receipt) in under_way.drain(..) {

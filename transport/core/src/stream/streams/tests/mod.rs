@@ -18,6 +18,13 @@ const SLOW: PathId = PathId(1);
 const BIDI: Direction = Direction::Bidirectional;
 const UNI: Direction = Direction::Unidirectional;
 
+/// What [`Streams::take`] gives, as it goes into a packet.
+fn taken(streams: &mut Streams, id: StreamId, room: usize, most: usize) -> Option<(Frame, Receipt)> {
+    let stream = streams.take(id, room, most)?;
+    let receipt = Receipt::from(&stream);
+    Some((Frame::Stream(stream), receipt))
+}
+
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
@@ -84,7 +91,7 @@ fn deliver(to: &mut Streams, frame: Frame) {
 fn next_frame(from: &mut Streams, room: usize) -> Option<(Frame, Receipt)> {
     from.next_control(at(0)).or_else(|| {
         let key = from.next_sendable(None)?;
-        from.take(key.id, room, usize::MAX)
+        taken(from, key.id, room, usize::MAX)
     })
 }
 
