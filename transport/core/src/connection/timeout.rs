@@ -190,6 +190,8 @@ impl Connection {
             let next = at.map(|at| Deadline::new(at, reason));
             earliest = Deadline::earliest(earliest, next);
         };
+        // RFC 10069 §3.4: there is no open path then.
+        fold(self.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
         for path in self.paths.all() {
             // One that is due and found no path (RFC 9000 §8.1) waits for input, not for time.
             fold(path.received.ack_deadline().filter(|at| *at > now), TimerReason::AckDelay);
@@ -204,7 +206,6 @@ impl Connection {
             let warm = path.keep_alive_at().filter(|_| self.lifecycle.is_connected());
             fold(warm, TimerReason::KeepAlive);
             fold(path.elsewhere.deadline(now), TimerReason::PathValidation);
-            fold(self.paths.lifecycles.forsaken_at(), TimerReason::PathAbandoned);
             if self.may_probe(path.id) {
                 fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);
             }
