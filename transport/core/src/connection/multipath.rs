@@ -253,6 +253,7 @@ impl Connection {
             }
         }
         for id in self.paths.expire(now) {
+            self.counters.close_path(id);
             if let Some(keys) = self.keys.as_mut() {
                 keys.forget_path(id);
             }

@@ -6,7 +6,11 @@ use crate::path::path::PathCounters;
 use crate::path::route::FourTuple;
 use hvq_scheduler::{Bandwidth, Standing};
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 use std::time::Duration;
+
+/// Closed paths whose counters are kept.
+const MOST_CLOSED: usize = 16;
 
 /// Frames of one kind on one path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,7 +61,7 @@ pub struct PathStats {
 pub struct ConnectionStats {
     /// Open paths.
     pub paths: Vec<PathStats>,
-    /// Frames by path and kind, closed paths included.
+    /// Frames by path and kind, the latest sixteen closed paths included.
     pub frames: Vec<FrameCounter>,
     /// Packets ignored.
     pub dropped: u64,
@@ -67,6 +71,8 @@ pub struct ConnectionStats {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     frames: SmallVec<[FrameCounter; 12]>,
+    /// Closed paths with counters, the oldest first.
+    closed: VecDeque<PathId>,
     /// The counter used last: frames of one kind come in rows.
     last: usize,
     /// Packets ignored.
@@ -84,6 +90,17 @@ impl Counters {
     /// A frame arrived.
     pub(super) fn count_received(&mut self, path: PathId, kind: &'static str) {
         self.counter(path, kind).received += 1;
+    }
+
+    /// Path `id` is over. A peer that opens and abandons paths for ever leaves no more than the latest.
+    pub(super) fn close_path(&mut self, id: PathId) {
+        self.closed.push_back(id);
+        if self.closed.len() > MOST_CLOSED
+            && let Some(oldest) = self.closed.pop_front()
+        {
+            self.frames.retain(|counter| counter.path != oldest);
+            self.last = 0;
+        }
     }
 
     fn counter(&mut self, path: PathId, kind: &'static str) -> &mut FrameCounter {
