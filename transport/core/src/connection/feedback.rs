@@ -3,10 +3,12 @@
 use crate::PathId;
 use crate::congestion::coupled::Flow;
 use crate::congestion::{LossSample, LostPacket, MarkSample, Sample, SpuriousSample};
+use crate::connection::receive::violation;
 use crate::connection::{Connection, Event, PathEvent, Role, establish::HandshakeDone};
 use crate::crypto::keys::Level;
 use crate::delivery::Receipt;
 use crate::error::TransportError;
+use crate::path::lifecycle::State;
 use crate::path::path::{Liveness, Path};
 use crate::recovery::ecn::EcnOutcome;
 use crate::recovery::persistent::Persistence;
@@ -42,8 +44,14 @@ impl Connection {
     ) -> Result<(), TransportError> {
         let delay = self.scaled_delay(ack.delay);
         self.introduce_siblings(of);
-        // RFC 10069 §3.4: acknowledgements of a path that was abandoned or freed are ignored.
-        let Some(path) = self.paths.get_mut(of) else { return Ok(()) };
+        let Some(path) = self.paths.get_mut(of) else {
+            if self.paths.lifecycles.state(of) == State::Unused {
+                // RFC 9000 §13.1: nothing was ever sent there.
+                return Err(violation("an acknowledgement of packets of a path that was never used"));
+            }
+            // RFC 10069 §3.4: acknowledgements of a path that was abandoned or freed are ignored.
+            return Ok(());
+        };
         let acknowledged = path.sent.on_ack(ack, now)?;
         if acknowledged.packets.is_empty() && acknowledged.spurious.is_empty() {
             return Ok(());
