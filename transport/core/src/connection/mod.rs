@@ -15,6 +15,8 @@ mod early_data;
 mod establish;
 pub mod event;
 mod feedback;
+#[cfg(test)]
+mod forced;
 mod grease;
 mod key_update;
 mod lane;

@@ -155,6 +155,14 @@ impl Validation {
     }
 }
 
+#[cfg(test)]
+impl Validation {
+    /// The data of the challenges whose answer would be accepted.
+    pub(crate) fn unanswered(&self) -> Vec<ChallengeData> {
+        self.outstanding.iter().copied().collect()
+    }
+}
+
 /// Data that cannot be guessed (RFC 9000 §8.2.1).
 fn draw(rng: &mut impl RngCore) -> ChallengeData {
     let mut data = ChallengeData::default();

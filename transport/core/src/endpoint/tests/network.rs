@@ -133,6 +133,13 @@ impl Network {
         self.server.handle(datagram, self.now);
     }
 
+    /// Has `bytes` arrive at the server once more over link `index`.
+    pub(super) fn forge_over(&mut self, index: usize, bytes: &[u8]) {
+        let Link { client: remote, server: local, .. } = self.links[index];
+        let datagram = Datagram { local, remote, ecn: Ecn::NotEct, bytes: BytesMut::from(bytes) };
+        self.server.handle(datagram, self.now);
+    }
+
     pub(super) fn connect(&mut self, tuple: FourTuple) -> ConnectionHandle {
         self.client.connect(&self.client_config, tuple, "server.test", self.now).unwrap()
     }

@@ -1,0 +1,83 @@
+//! Hostile peers of tests: what a connection says that it never would by itself, and what it keeps.
+
+use crate::PathId;
+use crate::connection::lane::{Elicits, Lane, TAG};
+use crate::connection::{Connection, FourTuple, Transmit};
+use crate::crypto::keys::Level;
+use crate::path::dscp::Dscp;
+use crate::path::route::MINIMUM_DATAGRAM;
+use crate::recovery::ecn::Ecn;
+use crate::time::Instant;
+use crate::wire::frame::Frame;
+use crate::wire::header::{LongHeader, LongKind, patch_length};
+
+impl Connection {
+    /// Sends a 1-RTT packet with `frames`, whatever they are, on path `id`.
+    pub(crate) fn force_on(&mut self, id: PathId, frames: &[Frame], now: Instant) {
+        let mut payload = Vec::new();
+        frames.iter().for_each(|frame| frame.put(&mut payload));
+        self.force_payload(id, &payload, now);
+    }
+
+    /// Sends a 1-RTT packet with this payload, whatever it is, on path `id`.
+    pub(crate) fn force_payload(&mut self, id: PathId, payload: &[u8], now: Instant) {
+        let start = self.next_packet(id).expect("the path can be used");
+        let mut lane = Lane::new(id, MINIMUM_DATAGRAM);
+        lane.start(&start);
+        lane.bytes.extend_from_slice(payload);
+        lane.open.as_mut().expect("it was just started").elicits = Elicits::Acknowledgement;
+        self.seal_lane(&mut lane, now).expect("there is something in it");
+        self.dispatch_lane(lane);
+    }
+
+    /// Sends a packet of the handshake's `level` with this payload, in a datagram of 1200 bytes or more.
+    pub(crate) fn force_early(&mut self, level: Level, payload: &[u8]) {
+        let (version, tuple) = (self.version(), self.first_tuple);
+        let kind = if level == Level::Initial { LongKind::Initial } else { LongKind::Handshake };
+        let (destination, source) = (self.handshake_ids.remote, self.handshake_ids.local);
+        let space = self.handshake.space(level).expect("the level is in use");
+        let number = space.sent.next_number(&mut self.rng);
+        let header = LongHeader { kind, version, destination, source, token: &[] };
+        let mut bytes = Vec::new();
+        let layout = header.put(&mut bytes, number, 4);
+        bytes.extend_from_slice(payload);
+        bytes.resize(bytes.len().max(MINIMUM_DATAGRAM - TAG), 0);
+        patch_length(&mut bytes, &layout, 0, TAG);
+        let keys = space.keys.as_ref().expect("the level has keys");
+        keys.seal.seal(&mut bytes, 0, &layout, PathId::ZERO, number);
+        let (local, remote) = (tuple.local, tuple.remote);
+        let (ecn, dscp) = (Ecn::NotEct, Dscp::default());
+        self.outbox.push_back(Transmit { local, remote, ecn, dscp, bytes, segment: None });
+    }
+
+    /// A client takes the next path into use without a challenge.
+    pub(crate) fn force_open(&mut self, tuple: FourTuple, now: Instant) -> PathId {
+        let id = self.start_path(tuple, now).expect("the limits permit it");
+        let path = self.paths.get_mut(id).expect("it was just opened");
+        path.route.validation.presume();
+        path.opening_datagrams = 0;
+        id
+    }
+
+    /// What was asked on path `id` and is not answered: the data of its challenges.
+    pub(crate) fn challenges(&self, id: PathId) -> Vec<[u8; 8]> {
+        self.paths.get(id).map(|path| path.route.validation.unanswered()).unwrap_or_default()
+    }
+
+    /// The state that is kept about paths and connection IDs, in words.
+    pub(crate) fn bookkeeping(&self) -> String {
+        let paths = &self.paths;
+        let shared = (&paths.local_ids, &paths.remote_ids, &paths.limits);
+        format!("{shared:?} {:?} {:?} {:?}", paths.status, paths.lifecycles, self.path_ids())
+    }
+
+    /// How many connection IDs of this endpoint are recognized.
+    pub(crate) fn recognized_ids(&self) -> usize {
+        self.paths.local_ids.all().count()
+    }
+
+    /// Three probe timeouts of the slowest path: how long an abandoned path is kept (RFC 10069 §3.4).
+    pub(crate) fn abandonment(&self) -> std::time::Duration {
+        self.longest_probe_timeout() * 3
+    }
+}
