@@ -402,12 +402,24 @@ fn early_secret(line: &str) -> Option<Vec<u8>> {
     Some(pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect())
 }
 
+/// One of each type of frame of the multipath extension.
+fn multipath_frames() -> Vec<Vec<u8>> {
+    let acknowledgements = [vec![0x3e, 0, 0, 0, 0, 0], vec![0x3f, 0, 0, 0, 0, 0, 0, 0, 0]];
+    // PATH_NEW_CONNECTION_ID: path, sequence number, retire_prior_to, length; the connection ID and its token.
+    let new_id = [&[0x7e, 0x78, 1, 1, 0, 8][..], &[5; 24]].concat();
+    let others = [0x75, 0x76, 0x77, 0x79, 0x7a, 0x7b, 0x7c].map(|kind| vec![0x7e, kind, 1, 0]);
+    acknowledgements.into_iter().chain([new_id]).chain(others).collect()
+}
+
 #[test]
 fn frames_that_have_no_place_in_0rtt_packets_close_the_connection() {
-    // RFC 9000 §12.5; the last one is harmless.
+    // RFC 9000 §12.5, attacks A17; RFC 10069 §4, attacks G1; the last one is harmless.
     let handshake_done: &[u8] = &[0x1e];
-    let path_response = &[0x1b, 1, 2, 3, 4, 5, 6, 7, 8];
-    for frames in [handshake_done, &[2, 0, 0, 0, 0], &[6, 0, 1, 7], path_response, &[7, 1, 9], &[1]] {
+    let path_response: &[u8] = &[0x1b, 1, 2, 3, 4, 5, 6, 7, 8];
+    let plain = [handshake_done, &[2, 0, 0, 0, 0], &[6, 0, 1, 7], path_response, &[7, 1, 9]];
+    let of_paths = multipath_frames();
+    let of_paths = of_paths.iter().map(Vec::as_slice);
+    for frames in plain.into_iter().chain(of_paths).chain([&[1][..]]) {
         let (mut net, _, tickets) = network(EarlyData::On);
         let secrets: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
         let log = Arc::clone(&secrets);
