@@ -55,7 +55,8 @@ fn a_download_with_hvc_and_cubic_fills_the_channels_without_loss() {
     net.run(&mut download, Net::START + Duration::from_millis(30_100));
     let goodput = download.goodput(Duration::from_secs(30)) / 1e6;
     println!("{goodput:.2} Mbit/s");
-    assert!(goodput >= 58.0, "{goodput:.2} Mbit/s\n{}", net.describe());
+    // 95 % of both channels' rate; 97.6 % of what they carry is data.
+    assert!(goodput >= 58.9, "{goodput:.2} Mbit/s\n{}", net.describe());
 }
 
 #[test]
@@ -93,4 +94,18 @@ fn small_messages_beside_a_download_arrive_within_8_milliseconds() {
     );
     assert!(most < Duration::from_millis(8), "p50 {half:?}, p99 {most:?}\n{}", net.describe());
     assert!(goodput > 55.0, "{goodput:.2} Mbit/s beside the messages\n{}", net.describe());
+}
+
+#[test]
+fn a_message_after_a_pause_finds_at_most_a_small_piece_of_bulk_in_its_way() {
+    // A quiet second lets bulk onto URLLC: 500 bytes, 2 ms, at a time. The message itself takes about 3.8 ms.
+    let (mut net, second) = network();
+    let interval = Duration::from_millis(1307);
+    let mut download =
+        Download::new(Some((second, embb()))).with_messages(12, interval, Duration::from_secs(2));
+    let done = net.run(&mut download, Net::START + Duration::from_secs(20));
+    assert!(done, "{} messages arrived\n{}", download.delays.len(), net.describe());
+    let longest = download.delays.iter().max().expect("there are messages");
+    println!("{:?}", download.delays);
+    assert!(*longest < Duration::from_millis(6), "{:?}\n{}", download.delays, net.describe());
 }

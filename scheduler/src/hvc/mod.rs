@@ -5,6 +5,7 @@ mod contest;
 mod cost;
 mod reward;
 mod runs;
+mod spare;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use contest::{Contest, Extent, Verdict};
 use cost::{NEVER, nanos, resumes};
 use reward::{BACKGROUND, weight};
 use runs::Runs;
+use spare::Spare;
 
 use crate::{Content, History, Item, Observation, PathSet, PathView, Placement, Scheduler, proven, usable};
 
@@ -45,11 +47,13 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - a stream of unknown length that would have to wait is taken to go on for as long as it already has;
 /// - urgency and deadlines scale the reward, and background data leaves scarce channels to the foreground;
 /// - acknowledgements use the low-latency path within a budget;
+/// - of a scarce path's promised rate bulk is lent what nothing latency-critical wants, in small pieces;
 /// - lost and late data goes where it arrives first, whatever that costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hvc {
     acknowledgements: Budget,
     runs: Runs,
+    spare: Spare,
     /// When foreground data last went on a scarce path.
     foreground: Option<Duration>,
 }
@@ -92,6 +96,7 @@ impl Scheduler for Hvc {
     fn observe(&mut self, observation: &Observation) {
         if let Observation::PathGone { path } = *observation {
             self.acknowledgements.forget(path);
+            self.spare.forget(path);
         }
     }
 }
@@ -112,16 +117,38 @@ impl Hvc {
             true => None,
             false => cheapest(item, paths, scarce, extent),
         };
-        let Some(rival) = rival else { return self.send(item, &paths[bulk], item.bytes) };
-        let contest = Contest { bulk: (bulk, &paths[bulk]), scarce: (rival, &paths[rival]), extent };
-        match contest.decide(item) {
-            Verdict::Bulk { bytes } => self.send(item, &paths[bulk], bytes),
-            Verdict::Scarce => {
+        let verdict = rival.map(|rival| {
+            let contest = Contest { bulk: (bulk, &paths[bulk]), scarce: (rival, &paths[rival]), extent };
+            (rival, contest.decide(item))
+        });
+        let bytes = match verdict {
+            Some((rival, Verdict::Scarce)) => {
                 let placement = self.send(item, &paths[rival], item.bytes);
-                self.note_foreground(item, placement);
-                placement
+                self.note_foreground(item, &paths[bulk], placement);
+                return placement;
             }
+            Some((_, Verdict::Bulk { bytes })) => bytes,
+            None => item.bytes,
+        };
+        match self.lend(item, &paths[bulk], paths, scarce) {
+            Some((path, bytes)) => self.send(item, path, bytes),
+            None => self.send(item, &paths[bulk], bytes),
         }
+    }
+
+    /// The `scarce` path that has rate to spare for `item`, which the `bulk` path won, and how many bytes.
+    fn lend<'a>(
+        &mut self,
+        item: &Item,
+        bulk: &PathView,
+        paths: &'a [PathView],
+        scarce: PathSet,
+    ) -> Option<(&'a PathView, usize)> {
+        let extent = self.extent(item);
+        scarce.iter().find_map(|index| {
+            let path = &paths[index];
+            Some((path, self.spare.lend(item, extent, bulk, path)?))
+        })
     }
 
     /// What was lost or is late goes where it arrives first: what came after it already waits for it.
@@ -164,9 +191,13 @@ impl Hvc {
         recent && is_data(item) && item.priority.urgency >= BACKGROUND
     }
 
-    fn note_foreground(&mut self, item: &Item, placement: Placement) {
+    /// Takes note of foreground data on a scarce path, to which the `bulk` path was the alternative.
+    fn note_foreground(&mut self, item: &Item, bulk: &PathView, placement: Placement) {
         if is_data(item) && item.priority.urgency < BACKGROUND && matches!(placement, Placement::On { .. }) {
             self.foreground = Some(item.now);
+            if !spare::is_long(item, self.extent(item), bulk) {
+                self.spare.on_wanted(item.now);
+            }
         }
     }
 }

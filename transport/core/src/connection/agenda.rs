@@ -65,15 +65,16 @@ impl Connection {
         if self.seat.stalls >= STALL_LIMIT && !exempt {
             return self.overrule(item, pass);
         }
-        let can_take = |index: usize| exempt || pass.can_take(index, item.bytes);
+        let can_take = |index: usize, bytes: usize| exempt || pass.can_take(index, bytes);
         match self.seat.policy.place(item, &pass.views) {
-            Placement::On { path, bytes } => match pass.index(path) {
-                Some(index) if can_take(index) => Choice::On(index, bytes.clamp(1, item.bytes.max(1))),
-                _ => Choice::Wait,
-            },
+            Placement::On { path, bytes } => {
+                let bytes = bytes.clamp(1, item.bytes.max(1));
+                let able = pass.index(path).filter(|index| can_take(*index, bytes));
+                able.map_or(Choice::Wait, |index| Choice::On(index, bytes))
+            }
             Placement::OnEach(set) => {
-                let able: PathSet =
-                    set.iter().filter(|index| *index < pass.views.len() && can_take(*index)).collect();
+                let listed = set.iter().filter(|index| *index < pass.views.len());
+                let able: PathSet = listed.filter(|index| can_take(*index, item.bytes)).collect();
                 if able.is_empty() { Choice::Wait } else { Choice::OnEach(able) }
             }
             Placement::Wait => Choice::Wait,

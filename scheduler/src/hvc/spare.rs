@@ -1,0 +1,94 @@
+//! The spare rate of a scarce channel: a little of it is lent to bulk while nothing latency-critical wants it.
+
+use std::time::Duration;
+
+use super::contest::Extent;
+use super::cost::{Leg, available, nanos};
+use crate::{Bandwidth, Content, Item, PathId, PathView, Sharing};
+
+/// How long bulk stays off a scarce channel after something latency-critical used it: who sent once may send again.
+const HOLD: Duration = Duration::from_secs(1);
+
+/// How long a piece of bulk keeps the channel busy at most: what a latency-critical frame may find in its way.
+const BURST: Duration = Duration::from_millis(2);
+
+/// One over the share of the rate that is lent. The other half keeps frames and acknowledgements from meeting a burst
+/// each time.
+const SHARE: u64 = 2;
+
+/// A piece that carries less than this is mostly header.
+const LEAST: usize = 200;
+
+/// Header, connection ID, frame header and AEAD tag of a packet with one piece.
+const OVERHEAD: usize = 36;
+
+/// What was lent, and when it was last wanted for something better.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spare {
+    /// Which path this is about.
+    path: Option<PathId>,
+    /// Until when what was lent is paid out at its share of the rate, in nanoseconds.
+    lent_until: u64,
+    /// When something latency-critical was last placed on a scarce path.
+    wanted: Option<Duration>,
+}
+
+impl Spare {
+    /// Something latency-critical goes on a scarce path at `now`.
+    pub(super) fn on_wanted(&mut self, now: Duration) {
+        self.wanted = Some(now);
+    }
+
+    /// Forgets what was lent on a path that is gone.
+    pub(super) fn forget(&mut self, path: PathId) {
+        if self.path == Some(path) {
+            (self.path, self.lent_until) = (None, 0);
+        }
+    }
+
+    /// How many bytes of `item`, which the bulk path won, may go on the `scarce` path all the same.
+    ///
+    /// That path's rate is promised to this connection and costs nothing, its queue is empty, and nothing
+    /// latency-critical used it of late; the `extent` is more than the bulk path takes at once, so that it ends
+    /// earlier by the piece, and the piece is there before that.
+    pub(super) fn lend(
+        &mut self,
+        item: &Item,
+        extent: Extent,
+        bulk: &PathView,
+        scarce: &PathView,
+    ) -> Option<usize> {
+        let rate = promised(scarce, bulk)?;
+        let quiet = self.wanted.is_none_or(|last| item.now.saturating_sub(last) > HOLD);
+        if !quiet || !is_long(item, extent, bulk) || scarce.backlog > 0 {
+            return None;
+        }
+        let now = nanos(item.now);
+        if self.path == Some(scarce.id) && now < self.lent_until {
+            return None;
+        }
+        let burst = usize::try_from(rate.bytes_in(BURST)).unwrap_or(usize::MAX);
+        let bytes = burst.min(scarce.room).min(scarce.datagram_size).saturating_sub(OVERHEAD).min(item.bytes);
+        let Extent::Whole(whole) = extent else { return None };
+        let in_time = Leg::of(0, scarce, bytes).arrival <= Leg::of_whole(0, bulk, whole).arrival;
+        if bytes < LEAST || !in_time {
+            return None;
+        }
+        self.path = Some(scarce.id);
+        self.lent_until = now + nanos(rate.transmission_time(bytes + OVERHEAD)) * SHARE;
+        Some(bytes)
+    }
+}
+
+/// The rate that was promised to this connection on `scarce`, if it may be used up.
+fn promised(scarce: &PathView, bulk: &PathView) -> Option<Bandwidth> {
+    let price = |path: &PathView| path.hints.price_per_byte.unwrap_or(0);
+    let free = price(scarce) <= price(bulk) && scarce.hints.shared != Sharing::Shared;
+    scarce.hints.rate.filter(|_| free)
+}
+
+/// Whether `item` belongs to more than the bulk path takes at once.
+pub(super) fn is_long(item: &Item, extent: Extent, bulk: &PathView) -> bool {
+    let Extent::Whole(whole) = extent else { return false };
+    matches!(item.content, Content::Stream { .. }) && whole > available(bulk)
+}

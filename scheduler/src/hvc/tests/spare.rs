@@ -1,0 +1,99 @@
+//! Bulk is lent what nobody else wants of a scarce path, and no more.
+
+use super::*;
+use crate::{Hints, Sharing};
+
+/// URLLC, with the rate promised.
+fn promised() -> PathView {
+    let hints = Hints { rate: Some(Bandwidth::from_mbit(2)), shared: Sharing::Dedicated, ..Hints::NONE };
+    PathView { hints, ..urllc() }
+}
+
+/// eMBB with a window of 300 kB that is in flight.
+fn busy() -> PathView {
+    PathView { window: 300_000, ..full(embb(), 1) }
+}
+
+fn bulk_at(now: u64) -> Item {
+    Item { waits_for: milliseconds(60), now: milliseconds(now), ..part_of(4_000_000) }
+}
+
+fn message_at(now: u64) -> Item {
+    Item { now: milliseconds(now), ..part_of(200) }
+}
+
+/// Offers bulk every millisecond from `from` to `to`, over a path that drains; bytes lent, and the longest queue found.
+fn lent(policy: &mut Hvc, scarce: PathView, from: u64, to: u64) -> (usize, usize) {
+    let (mut lent, mut backlog, mut most) = (0, 0_usize, 0);
+    for now in from..to {
+        while let Placement::On { path: URLLC, bytes } =
+            policy.place(&bulk_at(now), &[busy(), queued(scarce, backlog)])
+        {
+            lent += bytes;
+            backlog += bytes + 36;
+        }
+        most = most.max(backlog);
+        backlog = backlog.saturating_sub(250);
+    }
+    (lent, most)
+}
+
+#[test]
+fn bulk_borrows_half_of_what_is_promised_in_pieces_of_two_milliseconds() {
+    let (lent, most) = lent(&mut Hvc::default(), promised(), 0, 10_000);
+    // 2 Mbit/s are 250 bytes a millisecond; the rest of the half is headers.
+    assert!((1_100_000..=1_250_000).contains(&lent), "{lent} bytes");
+    assert!(most <= 500, "{most} bytes in the way of a message");
+}
+
+#[test]
+fn bulk_borrows_only_what_is_promised_to_this_connection_and_free() {
+    let hints = promised().hints;
+    for hints in [
+        Hints { rate: None, ..hints },
+        Hints { shared: Sharing::Shared, ..hints },
+        Hints { price_per_byte: Some(1), ..hints },
+    ] {
+        assert_eq!(lent(&mut Hvc::default(), PathView { hints, ..promised() }, 0, 100).0, 0, "{hints:?}");
+    }
+}
+
+#[test]
+fn bulk_leaves_the_scarce_path_alone_while_messages_use_it() {
+    let mut policy = Hvc::default();
+    for now in (0..5000).step_by(500) {
+        let placement = policy.place(&message_at(now), &[embb(), promised()]);
+        assert_eq!(placement, on(URLLC, 200));
+        assert_eq!(lent(&mut policy, promised(), now, now + 500).0, 0, "after {now} ms");
+    }
+    // A second after the last message it borrows again.
+    assert_eq!(lent(&mut policy, promised(), 5000, 5500).0, 0);
+    assert!(lent(&mut policy, promised(), 5501, 6000).0 > 50_000);
+}
+
+#[test]
+fn what_fits_the_bulk_path_at_once_borrows_nothing() {
+    // 4 MB against a window of 1 MB, and 100 kB.
+    let paths = [embb(), promised()];
+    assert_eq!(Hvc::default().place(&bulk_at(0), &paths), on(URLLC, 464));
+    assert_eq!(
+        Hvc::default().place(&Item { waits_for: milliseconds(60), ..part_of(100_000) }, &paths),
+        on(EMBB, 1200)
+    );
+}
+
+#[test]
+fn pieces_are_not_so_small_that_they_are_mostly_header() {
+    // 2 ms at 0.5 Mbit/s are 125 bytes.
+    let rate = Some(Bandwidth::from_bits_per_second(500_000));
+    let slow = PathView { rate, hints: Hints { rate, ..promised().hints }, ..promised() };
+    assert_eq!(lent(&mut Hvc::default(), slow, 0, 1000).0, 0);
+}
+
+#[test]
+fn what_is_lent_on_a_path_that_is_gone_is_forgotten() {
+    let mut policy = Hvc::default();
+    let first = lent(&mut policy, promised(), 0, 1).0;
+    policy.observe(&Observation::PathGone { path: URLLC });
+    assert_eq!(lent(&mut policy, promised(), 0, 1).0, first);
+}
