@@ -47,8 +47,9 @@ impl SendCredit {
 
 /// How much this endpoint lets the peer send, on a stream or in sum.
 ///
-/// The window doubles, up to a maximum, whenever half of it is consumed within two round trips: then it, and not the
-/// network, might be what limits the peer.
+/// The window doubles, up to a maximum, whenever half of it is consumed within two round trips, or the peer says that it
+/// had to wait: then it, and not the network, is what limits the peer. Round trips alone do not tell: a receiver that
+/// sends little, and that over another path, knows nothing of the queue in which the data waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiveWindow {
     limit: u64,
@@ -57,6 +58,17 @@ pub struct ReceiveWindow {
     window: u64,
     max_window: u64,
     renewed_at: Option<Instant>,
+    held_up: HeldUp,
+}
+
+/// Whether the peer said that the window held it up, since the window was last renewed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum HeldUp {
+    /// It did not.
+    #[default]
+    No,
+    /// It did, although the application had read all that it could.
+    Yes,
 }
 
 impl ReceiveWindow {
@@ -69,7 +81,21 @@ impl ReceiveWindow {
             window,
             max_window: max_window.max(window),
             renewed_at: None,
+            held_up: HeldUp::No,
         }
+    }
+
+    /// The peer waits for more than `limit` (RFC 9000 §19.13), although the application has read all that it could.
+    pub fn on_blocked(&mut self, limit: u64) {
+        // One that was overtaken by a whole window says nothing of this one.
+        if limit <= self.limit && self.limit - limit <= self.window {
+            self.held_up = HeldUp::Yes;
+        }
+    }
+
+    /// A window of at least `window` bytes from the next renewal on, as far as the maximum permits.
+    pub fn ensure(&mut self, window: u64) {
+        self.window = self.window.max(window.min(self.max_window));
     }
 
     /// The limit that the peer knows or is about to be told.
@@ -117,7 +143,8 @@ impl ReceiveWindow {
     /// Renews the window if that is due; the limit to announce.
     pub fn renew(&mut self, now: Instant, rtt: Duration) -> u64 {
         if self.renewal_is_due() {
-            if self.renewed_at.is_some_and(|before| now.since(before) < rtt * 2) {
+            let quick = self.renewed_at.is_some_and(|before| now.since(before) < rtt * 2);
+            if quick || std::mem::take(&mut self.held_up) == HeldUp::Yes {
                 self.window = self.window.saturating_mul(2).min(self.max_window);
             }
             self.renewed_at = Some(now);
@@ -180,6 +207,35 @@ mod tests {
         assert_eq!(window.window(), 2000, "slow consumption needs no larger window");
         pass(&mut window, 1000);
         window.renew(at(310), RTT);
+        assert_eq!(window.window(), 3000);
+    }
+
+    #[test]
+    fn a_window_that_holds_the_peer_up_doubles_however_long_it_lasts() {
+        let mut window = ReceiveWindow::new(1000, 3000);
+        pass(&mut window, 600);
+        window.renew(at(0), RTT);
+        window.on_blocked(1600);
+        pass(&mut window, 900);
+        assert_eq!((window.renew(at(500), RTT), window.window()), (3500, 2000));
+        pass(&mut window, 1100);
+        assert_eq!((window.renew(at(1500), RTT), window.window()), (4600, 2000), "once for each report");
+        // RFC 9000 §4.1: reports are no commands; those that are overtaken or make no sense change nothing.
+        for limit in [2599, 4601, u64::MAX] {
+            window.on_blocked(limit);
+        }
+        pass(&mut window, 1100);
+        window.renew(at(2500), RTT);
+        assert_eq!(window.window(), 2000);
+    }
+
+    #[test]
+    fn a_window_is_widened_as_far_as_its_maximum_permits() {
+        let mut window = ReceiveWindow::new(1000, 3000);
+        window.ensure(2500);
+        assert_eq!((window.window(), window.limit()), (2500, 1000));
+        window.ensure(500);
+        window.ensure(9000);
         assert_eq!(window.window(), 3000);
     }
 }

@@ -74,6 +74,13 @@ impl ReceiveHalf {
         }
     }
 
+    /// The peer waits for more than `limit`. If the application has yet to read what is there, that is not the window's fault.
+    pub fn on_blocked(&mut self, limit: u64) {
+        if !self.is_readable() {
+            self.window.on_blocked(limit);
+        }
+    }
+
     /// A STREAM frame arrived. `room` is what the connection's window has left.
     pub fn on_stream(&mut self, frame: frame::Stream, room: u64) -> Result<Arrived, TransportError> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);

@@ -62,7 +62,10 @@ impl Streams {
                 Some((Frame::StopSending(StopSending { id, error }), Receipt::StopSending(id)))
             }
             Control::MaxStreamData(id) => {
-                let limit = self.receive_half(id)?.renewable()?.renew(now, rtt);
+                let window = self.receive_half(id)?.renewable()?;
+                let (limit, size) = (window.renew(now, rtt), window.window());
+                // The window of the connection leaves room for others beside the stream with the largest.
+                self.window.ensure(size.saturating_add(size / 2));
                 Some((Frame::MaxStreamData { id, limit }, Receipt::MaxStreamData(id, limit)))
             }
             Control::DataBlocked => {

@@ -99,10 +99,14 @@ impl Streams {
         Ok(())
     }
 
-    /// STREAM_DATA_BLOCKED (RFC 9000 §19.13): opens the stream, if it is not.
-    pub fn on_stream_data_blocked(&mut self, id: StreamId, _limit: u64) -> Result<(), TransportError> {
+    /// STREAM_DATA_BLOCKED (RFC 9000 §19.13): opens the stream, if it is not, and tells how large its window should be.
+    pub fn on_stream_data_blocked(&mut self, id: StreamId, limit: u64) -> Result<(), TransportError> {
         self.check_peer_sends(id)?;
-        self.find_or_open(id).map(|_| ())
+        self.find_or_open(id)?;
+        if let Some(receive) = self.receive_half(id) {
+            receive.on_blocked(limit);
+        }
+        Ok(())
     }
 
     /// STREAMS_BLOCKED (RFC 9000 §19.14): the limit rises when streams are done, not because of this.
