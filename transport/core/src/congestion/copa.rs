@@ -24,6 +24,11 @@ const DETECTION_ROUNDS: usize = 5;
 const NEARLY_EMPTY: f64 = 0.1;
 /// Round trips in one direction before the velocity doubles (§2.1).
 const STEADY_ROUNDS: u32 = 3;
+/// What a step does shows a round trip later, and later still while acknowledgements are uneven: the velocity changes no
+/// more than one over this share of the window a round trip, lest the next steps go too far. (The authors' sender,
+/// genericCC, permits a whole window.)
+const BRISK: f64 = 4.0;
+const CAREFUL: f64 = 16.0;
 /// The share of the window whose loss within a round trip counts in the default mode.
 const LOST_SHARE: f64 = 0.1;
 /// Windows do not grow beyond this.
@@ -147,13 +152,19 @@ impl Copa {
         }
     }
 
+    /// The largest velocity: changes are 1/δ times as many datagrams a round trip.
+    fn fastest(&self) -> f64 {
+        let share = if self.rounds.is_uneven(self.window) { CAREFUL } else { BRISK };
+        (self.window / self.datagram() / self.datagrams() / share).max(1.0)
+    }
+
     /// Once a round trip: velocity (§2.1) and mode (§2.2).
     fn on_round(&mut self, round: Round) {
         let heading = if self.window > self.window_before { Heading::Up } else { Heading::Down };
         if heading == self.heading {
             self.steady = self.steady.saturating_add(1);
             if self.steady >= STEADY_ROUNDS {
-                self.velocity = (self.velocity * 2.0).min(LARGEST_WINDOW);
+                self.velocity = (self.velocity * 2.0).min(self.fastest());
             }
         } else {
             (self.velocity, self.steady, self.heading) = (1.0, 0, heading);
@@ -192,12 +203,12 @@ impl Controller for Copa {
     fn on_acknowledged(&mut self, sample: &Sample) {
         let reading = self.bases.read(sample);
         if let Some(reading) = reading {
-            self.standing.offer(sample.now, reading.queueing, sample.smoothed_rtt / 4);
+            self.standing.offer(sample.now, reading.queueing, sample.smoothed_rtt / 2);
         }
         let rounded = Sample { min_rtt: reading.map_or(sample.min_rtt, |reading| reading.base), ..*sample };
         let round = self.rounds.on_sample(&rounded);
         let Some(queueing) = self.standing.get() else { return };
-        let base = reading.map_or(sample.min_rtt, |reading| reading.base);
+        let base = self.rounds.longest().unwrap_or(sample.min_rtt);
         self.rtt = Some(sample.smoothed_rtt);
         let wanted = self.wanted(base, queueing);
         if self.slow_start && wanted == Heading::Down {
@@ -251,12 +262,14 @@ impl Controller for Copa {
     }
 
     fn window(&self) -> usize {
-        self.window as usize
+        self.rounds.flight(self.window) as usize
     }
 
-    /// Two windows a round trip (§2.1), so that datagrams are spread and acknowledgements still set the pace.
+    /// Two windows a round trip (§2.1), so that datagrams are spread and acknowledgements still set the pace; one while
+    /// they cannot, because they change their path.
     fn pacing_rate(&self) -> Option<Bandwidth> {
-        super::slow_start_rate(self.window(), self.rtt)
+        let even = self.rounds.pace(self.window, self.standing.get().unwrap_or_default());
+        even.filter(|_| !self.slow_start).or_else(|| super::slow_start_rate(self.window as usize, self.rtt))
     }
 
     fn name(&self) -> &'static str {

@@ -22,7 +22,8 @@ mod sharing;
 mod simulation;
 
 use crate::recovery::persistent::Persistence;
-use crate::recovery::rate::RateSample;
+use crate::recovery::rate::{RateSample, RateSampler};
+use crate::space::packet::SentPacket;
 use crate::time::Instant;
 use crate::{Bandwidth, PathId};
 use coupled::Flow;
@@ -91,6 +92,23 @@ pub struct LostPacket {
     pub total_delivered: u64,
     /// Whether the application had too little to send when it left.
     pub app_limited: bool,
+}
+
+impl LostPacket {
+    /// What a controller hears of `packet`, lost at `now`, of which `rate` takes note.
+    pub fn of(packet: &SentPacket, rate: &mut RateSampler, now: Instant) -> Self {
+        let lost = rate.on_lost(packet);
+        Self {
+            now,
+            number: packet.number,
+            bytes: packet.bytes,
+            sent_at: packet.sent_at,
+            tx_in_flight: packet.delivery.in_flight.saturating_add(packet.bytes as u64),
+            lost,
+            total_delivered: rate.delivered(),
+            app_limited: packet.delivery.app_limited,
+        }
+    }
 }
 
 /// Packets were lost.

@@ -3,8 +3,14 @@
 //! A round-trip time is the delay of the data path, its queue and the delay of the return path. What it exceeds the
 //! smallest one over the *same* return path is queueing; of several return paths the one that shows the least is right,
 //! for the queue of the data path is in all of them. Acknowledgements that change their path change neither.
+//!
+//! A window is a rate times a round trip, and counts what was delivered but not yet acknowledged, too. It is therefore
+//! kept for the longest return path in use, and may be exceeded by what one acknowledgement covers: those of a longer
+//! path may all be overtaken by a later one of a shorter path. Otherwise the sender would run dry each time
+//! they turn to the longer one. While they are so uneven it is the pace, and not the window, that keeps the rate.
 
 use super::Sample;
+use crate::Bandwidth;
 use crate::PathId;
 use crate::time::Instant;
 use smallvec::SmallVec;
@@ -12,6 +18,13 @@ use std::time::Duration;
 
 /// Return paths remembered in one round; samples over more of them do not count.
 const MOST_RETURN_PATHS: usize = 16;
+/// Round trips after which a return path without samples is no longer in use; large acknowledgements are forgotten after
+/// that or twice that.
+const MEMORY: u32 = 8;
+/// Acknowledgements of more than one over this share of the window, and of more than this many bytes (an initial window,
+/// RFC 9002 §7.2), set no pace.
+const LARGE_SHARE: f64 = 8.0;
+const LARGE: usize = 14_720;
 
 /// The two parts of a round-trip time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,10 +51,10 @@ pub(super) struct Round {
     pub least: Duration,
     /// The largest queueing delay seen.
     pub most: Duration,
-    /// The mean of the return paths' bases, weighted by what they carried.
+    /// The base of the longest return path in use.
     pub base: Duration,
-    /// The same divided by what the mix of the round before would give: more than 1 after acknowledgements moved to slower
-    /// paths. A window is a rate times a round trip, so that it has to follow for the rate to stay.
+    /// The same divided by what it was in the round before: more than 1 after acknowledgements moved to a longer path.
+    /// The window has to follow for the rate to stay.
     pub shift: f64,
 }
 
@@ -53,14 +66,14 @@ impl Round {
     }
 }
 
-/// One return path's share of the samples.
+/// A return path in use.
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct ReturnPath {
     over: PathId,
     base: Duration,
-    /// Samples of this round and of the last.
-    now: u32,
-    before: u32,
+    /// Round trips since its first sample, and since its latest.
+    age: u32,
+    unused: u32,
 }
 
 /// Cuts a flow into round trips and measures each.
@@ -69,12 +82,14 @@ pub(super) struct Rounds {
     started: Option<Instant>,
     least: Option<Duration>,
     most: Duration,
-    shares: SmallVec<[Share; 2]>,
+    paths: SmallVec<[ReturnPath; 2]>,
+    largest: Largest,
 }
 
 impl Rounds {
     /// Takes a sample; returns the round that it ends, if it does.
     pub(super) fn on_sample(&mut self, sample: &Sample) -> Option<Round> {
+        self.largest.on_sample(sample);
         if let Some(reading) = Reading::of(sample) {
             self.least = Some(self.least.map_or(reading.queueing, |least| least.min(reading.queueing)));
             self.most = self.most.max(reading.queueing);
@@ -84,21 +99,25 @@ impl Rounds {
             self.started = Some(sample.now);
             return None;
         };
-        // The first packet that left after the round began is acknowledged.
-        if sample.sent_at <= started {
+        // The first packet that left after the round began is acknowledged, and could have been over any path.
+        let least_length = self.longest().unwrap_or_default();
+        if sample.sent_at <= started || sample.now.since(started) < least_length {
             return None;
         }
         let least = self.least.take()?;
-        let base = self.mean(|share| share.now).unwrap_or_default();
-        let shift = match self.mean(|share| share.before) {
+        let before = longest(self.paths.iter().filter(|path| path.age > 0));
+        for path in &mut self.paths {
+            path.age = path.age.saturating_add(1);
+            path.unused = path.unused.saturating_add(1);
+        }
+        self.paths.retain(|path| path.unused <= MEMORY);
+        self.largest.on_round();
+        let base = self.longest().unwrap_or_default();
+        let shift = match before {
             Some(before) if !before.is_zero() && !base.is_zero() => base.as_secs_f64() / before.as_secs_f64(),
             _ => 1.0,
         };
         let round = Round { least, most: self.most, base, shift };
-        for share in &mut self.shares {
-            share.before = std::mem::take(&mut share.now);
-        }
-        self.shares.retain(|share| share.before > 0);
         self.started = Some(sample.now);
         self.most = Duration::ZERO;
         Some(round)
@@ -111,22 +130,67 @@ impl Rounds {
         self.most = Duration::ZERO;
     }
 
+    /// The base of the longest return path in use, if there was a sample.
+    pub(super) fn longest(&self) -> Option<Duration> {
+        longest(self.paths.iter())
+    }
+
+    /// A `window` each round trip over the longest return path, on which `queueing` comes; `None` if acknowledgements are
+    /// even enough to set the pace themselves.
+    pub(super) fn pace(&self, window: f64, queueing: Duration) -> Option<Bandwidth> {
+        let seconds = self.longest()?.saturating_add(queueing).as_secs_f64().max(1e-6);
+        self.is_uneven(window).then(|| Bandwidth::from_bits_per_second((window * 8.0 / seconds) as u64))
+    }
+
+    /// What may be in flight so that a `window` is delivered each round trip: more if acknowledgements come in lumps.
+    pub(super) fn flight(&self, window: f64) -> f64 {
+        let lump = if self.is_uneven(window) { self.largest.bytes() as f64 } else { 0.0 };
+        window + lump.min(window)
+    }
+
+    /// Whether acknowledgements come over several paths, or in lumps: they set no pace then.
+    pub(super) fn is_uneven(&self, window: f64) -> bool {
+        let largest = self.largest.bytes();
+        self.paths.len() > 1 || (largest > LARGE && largest as f64 > window / LARGE_SHARE)
+    }
+
     fn count(&mut self, over: PathId, base: Duration) {
-        if let Some(share) = self.shares.iter_mut().find(|share| share.over == over) {
-            share.base = base;
-            share.now = share.now.saturating_add(1);
-        } else if self.shares.len() < MOST_RETURN_PATHS {
-            self.shares.push(Share { over, base, now: 1, before: 0 });
+        if let Some(path) = self.paths.iter_mut().find(|path| path.over == over) {
+            (path.base, path.unused) = (base, 0);
+        } else if self.paths.len() < MOST_RETURN_PATHS {
+            self.paths.push(ReturnPath { over, base, age: 0, unused: 0 });
+        }
+    }
+}
+
+/// The most bytes that one acknowledgement covered of late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Largest {
+    /// In this memory, in the one before, and how many round trips this one has lasted.
+    current: usize,
+    previous: usize,
+    rounds: u32,
+}
+
+impl Largest {
+    fn on_sample(&mut self, sample: &Sample) {
+        self.current = self.current.max(sample.bytes);
+    }
+
+    fn on_round(&mut self) {
+        self.rounds += 1;
+        if self.rounds >= MEMORY {
+            (self.previous, self.current, self.rounds) = (self.current, 0, 0);
         }
     }
 
-    fn mean(&self, weight: impl Fn(&Share) -> u32) -> Option<Duration> {
-        let total: u128 = self.shares.iter().map(|share| u128::from(weight(share))).sum();
-        let sum: u128 =
-            self.shares.iter().map(|share| share.base.as_nanos() * u128::from(weight(share))).sum();
-        let mean = sum.checked_div(total)?;
-        Some(Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
+    fn bytes(&self) -> usize {
+        self.current.max(self.previous)
     }
+}
+
+fn longest<'a>(paths: impl Iterator<Item = &'a ReturnPath>) -> Option<Duration> {
+    paths.map(|path| path.base).max()
 }
 
 #[cfg(test)]
@@ -154,7 +218,7 @@ mod tests {
         rounds.on_sample(&sample(120, 1, 28, 28));
         let round = rounds.on_sample(&sample(160, 0, 50, 50)).expect("a packet of the round came back");
         assert_eq!((round.least, round.most), (Duration::ZERO, Duration::ZERO));
-        assert_eq!(round.base, ms(128) / 3);
+        assert_eq!(round.base, ms(50));
     }
 
     #[test]
@@ -169,14 +233,44 @@ mod tests {
     }
 
     #[test]
-    fn a_window_follows_the_mix_of_return_paths_and_nothing_else() {
+    fn a_window_is_for_the_longest_return_path_in_use() {
         let mut rounds = Rounds::default();
-        rounds.on_sample(&sample(100, 0, 50, 50));
-        assert_eq!(rounds.on_sample(&sample(151, 0, 50, 50)).map(|round| round.shift), Some(1.0));
+        let mut shift =
+            |now, over, rtt| rounds.on_sample(&sample(now, over, rtt, rtt)).map(|round| round.shift);
+        assert_eq!(shift(100, 1, 20), None);
+        assert_eq!(shift(121, 1, 20), Some(1.0));
+        assert_eq!(shift(172, 0, 50), Some(2.5));
         // A smaller minimum over the same path is better knowledge, not another path.
-        assert_eq!(rounds.on_sample(&sample(202, 0, 40, 40)).map(|round| round.shift), Some(1.0));
-        assert_eq!(rounds.on_sample(&sample(260, 1, 20, 20)).map(|round| round.shift), Some(0.5));
-        let back = rounds.on_sample(&sample(310, 0, 40, 40)).map(|round| round.shift);
-        assert_eq!(back, Some(2.0), "what comes back to a path comes back to its window");
+        assert_eq!(shift(223, 0, 40), Some(1.0));
+        // Acknowledgements turn to the shorter path and back: nothing changes.
+        assert_eq!((shift(244, 1, 20), shift(265, 1, 20), shift(306, 0, 40)), (None, Some(1.0), Some(1.0)));
+        // For eight round trips without it, with that in which it was last used, the longer one is counted on.
+        let shifts: Vec<_> = (1..=9).filter_map(|round| shift(306 + 41 * round, 1, 20)).collect();
+        assert_eq!(shifts, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 1.0]);
+        assert_eq!(rounds.pace(1e4, ms(0)), None, "one return path sets the pace");
+    }
+
+    #[test]
+    fn the_pace_over_several_return_paths_is_that_of_the_longest() {
+        let mut rounds = Rounds::default();
+        assert_eq!(rounds.pace(1e4, ms(0)), None);
+        rounds.on_sample(&sample(100, 0, 50, 40));
+        rounds.on_sample(&sample(110, 1, 30, 20));
+        // 80 kbit in 40 ms, and with a queue of 10 ms.
+        assert_eq!(rounds.pace(1e4, ms(0)), Some(Bandwidth::from_mbit(2)));
+        assert_eq!(rounds.pace(1e4, ms(10)), Some(Bandwidth::from_bits_per_second(1_600_000)));
+    }
+
+    #[test]
+    fn what_one_acknowledgement_covers_may_be_in_flight_beyond_the_window() {
+        let covering = |bytes| {
+            let mut rounds = Rounds::default();
+            rounds.on_sample(&Sample { bytes, ..sample(100, 0, 40, 40) });
+            (rounds.flight(80_000.0), rounds.pace(80_000.0, ms(0)))
+        };
+        let pace = Some(Bandwidth::from_mbit(16));
+        assert_eq!(covering(9_000), (80_000.0, None));
+        assert_eq!(covering(20_000), (100_000.0, pace));
+        assert_eq!(covering(200_000), (160_000.0, pace));
     }
 }

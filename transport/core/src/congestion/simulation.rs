@@ -259,17 +259,7 @@ impl Simulation {
         let duration = self.rtts.for_timers().persistent_congestion_duration(MAX_ACK_DELAY);
         let before = self.controller.window();
         for packet in &lost.packets {
-            let lost = self.rate.on_lost(packet);
-            self.controller.on_packet_lost(&LostPacket {
-                now,
-                number: packet.number,
-                bytes: packet.bytes,
-                sent_at: packet.sent_at,
-                tx_in_flight: packet.delivery.in_flight + packet.bytes as u64,
-                lost,
-                total_delivered: self.rate.delivered(),
-                app_limited: packet.delivery.app_limited,
-            });
+            self.controller.on_packet_lost(&LostPacket::of(packet, &mut self.rate, now));
         }
         self.controller.on_lost(&LossSample {
             now,
@@ -368,6 +358,24 @@ fn acknowledgements_that_change_their_path_are_no_congestion() {
         let (share, wait) = long_run(algorithm, either);
         assert!(share >= 0.9, "{algorithm}: {share} of the capacity");
         assert!(wait < Duration::from_millis(8), "{algorithm}: {wait:?} in the queue");
+    }
+}
+
+#[test]
+fn acknowledgements_that_turn_to_and_fro_are_no_congestion() {
+    // The same paths, by turns of less, of about and of more than a round trip.
+    for turn in [20, 50, 130].map(Duration::from_millis) {
+        for algorithm in [Algorithm::Vegas, Algorithm::Copa] {
+            let controller = algorithm.build(DATAGRAM);
+            let simulation = Simulation::new(Link::new(60, 50, 800), controller);
+            let mut simulation = simulation.returning_by_turns(2, turn);
+            simulation.seconds(0, 4);
+            simulation.link.mean_wait();
+            let (share, wait) = (simulation.seconds(4, 12), simulation.link.mean_wait());
+            println!("{algorithm}, {turn:?}: {share:.3} of the capacity, {wait:?} in the queue");
+            assert!(share >= 0.95, "{algorithm}, {turn:?}: {share} of the capacity");
+            assert!(wait < Duration::from_millis(10), "{algorithm}, {turn:?}: {wait:?} in the queue");
+        }
     }
 }
 

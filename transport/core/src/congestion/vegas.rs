@@ -1,8 +1,10 @@
 //! Vegas (Brakmo, O'Malley and Peterson, SIGCOMM 1994; Brakmo and Peterson, IEEE JSAC 13(8), 1995): the window is kept
 //! where two to four datagrams of the flow wait in the queue.
 //!
-//! What the paper calls BaseRTT is the smallest round-trip time over the return path in use, and the queue is measured
-//! per return path (see [`queueing`](super::queueing)). What Vegas does not define it takes from NewReno (RFC 9002 §7).
+//! What the paper calls BaseRTT is the smallest round-trip time over the longest return path in use, and the queue is
+//! measured per return path (see [`queueing`](super::queueing)). The queue of a round trip is the least that it showed, as
+//! in Linux (net/ipv4/tcp_vegas.c), whose thresholds are these, too. What Vegas does not define it takes from NewReno
+//! (RFC 9002 §7).
 
 use super::queueing::{Round, Rounds};
 use super::{Controller, LossSample, MarkSample, Sample, initial_window, minimum_window, slow_start_rate};
@@ -42,6 +44,8 @@ pub struct Vegas {
     /// Packets sent up to here belong to the recovery period.
     recovery_started: Option<Instant>,
     smoothed_rtt: Option<Duration>,
+    /// The queueing delay of the last round trip.
+    queueing: Duration,
 }
 
 impl Vegas {
@@ -54,6 +58,7 @@ impl Vegas {
             rounds: Rounds::default(),
             recovery_started: None,
             smoothed_rtt: None,
+            queueing: Duration::ZERO,
         }
     }
 
@@ -71,6 +76,7 @@ impl Vegas {
 
     /// Once a round trip (JSAC §III-C).
     fn adjust(&mut self, round: &Round, sample: &Sample) {
+        self.queueing = round.least;
         self.set_window(self.window * round.shift);
         let (datagram, queued) = (self.datagram(), round.queued(self.window));
         match self.phase {
@@ -134,11 +140,14 @@ impl Controller for Vegas {
     }
 
     fn window(&self) -> usize {
-        self.window as usize
+        self.rounds.flight(self.window) as usize
     }
 
     fn pacing_rate(&self) -> Option<Bandwidth> {
-        if self.phase == Phase::Doubling { slow_start_rate(self.window(), self.smoothed_rtt) } else { None }
+        match self.phase {
+            Phase::Doubling => slow_start_rate(self.window as usize, self.smoothed_rtt),
+            Phase::Holding | Phase::Avoidance => self.rounds.pace(self.window, self.queueing),
+        }
     }
 
     fn name(&self) -> &'static str {

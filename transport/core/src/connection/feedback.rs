@@ -331,17 +331,8 @@ fn inform_of_loss(path: &mut Path, lost: &Lost, persistent: Persistence, now: In
     let Some(largest_sent_at) = lost.largest_sent_at() else { return };
     path.route.reordering.on_lost(now, largest_sent_at);
     for packet in lost.packets.iter().filter(|packet| packet.class.in_flight()) {
-        let lost = path.route.rate.on_lost(packet);
-        path.route.controller.on_packet_lost(&LostPacket {
-            now,
-            number: packet.number,
-            bytes: packet.bytes,
-            sent_at: packet.sent_at,
-            tx_in_flight: packet.delivery.in_flight.saturating_add(packet.bytes as u64),
-            lost,
-            total_delivered: path.route.rate.delivered(),
-            app_limited: packet.delivery.app_limited,
-        });
+        let lost = LostPacket::of(packet, &mut path.route.rate, now);
+        path.route.controller.on_packet_lost(&lost);
     }
     let in_flight = path.sent.in_flight();
     let sample = LossSample { now, bytes: lost.bytes(), largest_sent_at, persistent, in_flight };

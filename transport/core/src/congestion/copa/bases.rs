@@ -61,8 +61,9 @@ impl Bases {
     }
 }
 
-/// The smallest queueing delay of the last quarter to half of a round trip (RTTstanding − RTTmin, §2 of the paper): jitter
-/// and delayed acknowledgements only add to it.
+/// The smallest queueing delay of the last half to whole round trip (RTTstanding − RTTmin, §2 of the paper): jitter and
+/// delayed acknowledgements only add to it. The paper has half a round trip; of thinned acknowledgements that share a
+/// narrow return path with others, so few fall into it that each of them may have waited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standing {
     current: Option<Duration>,

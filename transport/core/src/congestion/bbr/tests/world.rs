@@ -230,17 +230,7 @@ impl<C: Controller> Flow<C> {
 
     fn tell_packets_lost(&mut self, lost: &Lost, now: Instant) {
         for packet in &lost.packets {
-            let lost = self.rate.on_lost(packet);
-            self.controller.on_packet_lost(&LostPacket {
-                now,
-                number: packet.number,
-                bytes: packet.bytes,
-                sent_at: packet.sent_at,
-                tx_in_flight: packet.delivery.in_flight + packet.bytes as u64,
-                lost,
-                total_delivered: self.rate.delivered(),
-                app_limited: packet.delivery.app_limited,
-            });
+            self.controller.on_packet_lost(&LostPacket::of(packet, &mut self.rate, now));
         }
     }
 }
