@@ -132,6 +132,7 @@ impl Vivace {
                 } else {
                     *before = Some(utility);
                     self.set_rate(rate * 2.0);
+                    self.monitors.discard();
                 }
             }
             (Purpose::Above, Phase::Trying { above, .. }) if utility.is_some() => *above = utility,

@@ -15,8 +15,9 @@ const EXPONENT: f64 = 0.9;
 const DELAY_WEIGHT: f64 = 900.0;
 /// Weight of losses (c; §3.1): up to a twentieth is tolerated.
 const LOSS_WEIGHT: f64 = 11.35;
-/// Slopes smaller than this are noise (§5).
-const LEAST_SLOPE: f64 = 0.01;
+/// Slopes smaller than this are noise, as in the authors' kernel module (PCC-Kernel); their sender of 2018 (PCC-Uspace,
+/// branch NSDI-2018) cuts slopes to steps of 0.02.
+const LEAST_SLOPE: f64 = 0.03;
 /// An interval in which less than this share of its rate was sent says nothing about the rate.
 const USED: f64 = 0.8;
 /// Intervals that wait for acknowledgements at most; older ones are given up.
@@ -102,7 +103,8 @@ impl Monitor {
         let moments = self.fits.iter().map(Fit::moments);
         let (product, square) = moments.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let slope = if square > 0.0 { product / square } else { 0.0 };
-        if slope.abs() < LEAST_SLOPE { 0.0 } else { slope.clamp(-1e3, 1e3) }
+        // A queue that empties is no merit of the rate: the authors' sender (PCC-Uspace) does not reward it either.
+        if slope < LEAST_SLOPE { 0.0 } else { slope.min(1e3) }
     }
 
     /// The utility x^t − b x dRTT/dT − c x L of its rate x in Mbit/s (Eq. 2), `None` if it was not used up.
