@@ -133,6 +133,19 @@ fn a_path_changes_its_connection_id_on_command_and_gets_new_ones_for_it() {
 }
 
 #[test]
+fn the_peer_shows_other_connection_ids_when_it_is_asked_to() {
+    // RFC 9000 §5.1.2.
+    let mut net = two_paths(config());
+    let seen = watch(&mut net);
+    for round in 0..10 {
+        assert_eq!(net.server.connection().retire_connection_ids(ZERO), Ok(()), "round {round}");
+        net.run_for(milliseconds(200));
+        assert!(seen.borrow().len() > round, "{} in round {round}", seen.borrow().len());
+    }
+    assert_eq!(net.server.connection().retire_connection_ids(PathId(9)), Err(PathCommandError::UnknownPath));
+}
+
+#[test]
 fn a_path_changes_its_connection_id_by_itself_as_often_as_configured() {
     for (rotation, least) in [
         (Rotation { packets: Some(100), ..Rotation::default() }, 5),

@@ -252,6 +252,15 @@ impl Connection {
         })
     }
 
+    /// Asks the peer to retire the connection IDs of this endpoint on a path, for new ones (RFC 9000 §5.1.2).
+    ///
+    /// # Errors
+    /// The path is not open, or the connection IDs of this endpoint are empty.
+    pub fn retire_connection_ids(&self, id: PathId) -> Result<(), PathCommandError> {
+        self.reference()
+            .command(|access| access.core.ok_or(PathCommandError::UnknownPath)?.retire_connection_ids(id))
+    }
+
     /// Gives a path the name under which [`paths`](Self::paths) lists it; the peer does not learn it.
     pub fn name_path(&self, id: PathId, name: impl Into<String>) {
         let name = name.into();

@@ -37,6 +37,16 @@ impl Connection {
         Ok(())
     }
 
+    /// Asks the peer to retire the connection IDs of this endpoint on path `id`, for new ones (RFC 9000 §5.1.2): from then
+    /// on what arrives shows other connection IDs. Ignored while an earlier request is not fulfilled.
+    pub fn retire_connection_ids(&mut self, id: PathId) -> Result<(), PathCommandError> {
+        self.paths.get(id).ok_or(PathCommandError::UnknownPath)?;
+        if !self.paths.local_ids.request_retirement(id) {
+            return Err(PathCommandError::NoConnectionId);
+        }
+        Ok(())
+    }
+
     fn rotate(&mut self, id: PathId, next: u64, now: Instant) -> Option<ConnectionId> {
         let reserve = match self.role {
             Role::Client => 0,

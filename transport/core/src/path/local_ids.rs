@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const IDS_PER_PATH: u64 = 4;
 /// Paths with connection IDs at most, whatever both limits allow.
 const MAX_PATHS: usize = 64;
-/// Retired connection IDs of a path that are still recognized. RETIRE_CONNECTION_ID may travel on a fast path and
+/// Retired connection IDs of a path that are still recognized: all that the peer may retire at once. RETIRE_CONNECTION_ID may travel on a fast path and
 /// overtake packets that were sent before it on a slow one.
-const LINGERING: usize = 2;
+const LINGERING: usize = IDS_PER_PATH as usize;
 /// Attempts to get a connection ID that is not in use already.
 const DRAWS: usize = 8;
 
@@ -31,6 +31,8 @@ struct Issued {
     id: ConnectionId,
     /// The token; the first connection ID of a client has none.
     token: Option<ResetToken>,
+    /// Below which sequence number the peer retires others when it learns of this one.
+    retire_prior_to: u64,
     progress: Progress,
 }
 
@@ -49,6 +51,8 @@ enum Need {
 struct PathIds {
     need: Need,
     next_sequence: u64,
+    /// The peer is asked to retire those below (RFC 9000 §5.1.2).
+    retire_prior_to: u64,
     active: BTreeMap<u64, Issued>,
     /// Retired, the oldest first.
     lingering: VecDeque<ConnectionId>,
@@ -85,10 +89,11 @@ impl LocalIds {
     /// The connection IDs of a connection whose first one, of path 0 and with sequence number 0, is `initial`. If that
     /// is empty no others are issued (RFC 9000 §5.1.1).
     pub fn new(initial: ConnectionId) -> Self {
-        let first = Issued { id: initial, token: None, progress: Progress::Acknowledged };
+        let first = Issued { id: initial, token: None, retire_prior_to: 0, progress: Progress::Acknowledged };
         let zero = PathIds {
             need: Need::Spares,
             next_sequence: 1,
+            retire_prior_to: 0,
             active: BTreeMap::from([(0, first)]),
             lingering: VecDeque::new(),
         };
@@ -125,7 +130,8 @@ impl LocalIds {
     pub fn set_preferred(&mut self, id: ConnectionId, token: ResetToken) {
         if let Some(zero) = self.paths.get_mut(&PathId::ZERO).filter(|zero| zero.next_sequence == 1) {
             zero.next_sequence = 2;
-            zero.active.insert(1, Issued { id, token: Some(token), progress: Progress::Acknowledged });
+            let (token, progress) = (Some(token), Progress::Acknowledged);
+            zero.active.insert(1, Issued { id, token, retire_prior_to: 0, progress });
             self.by_id.insert(id, (PathId::ZERO, 1));
             self.new.push(id);
         }
@@ -190,10 +196,10 @@ impl LocalIds {
     pub fn next_frame(&mut self, source: &mut dyn IdSource) -> Option<(Frame, Receipt)> {
         while let Some((path, sequence)) = self.lost.pop_first() {
             let issued = self.paths.get_mut(&path).and_then(|ids| ids.active.get_mut(&sequence));
-            if let Some(Issued { id, token: Some(token), progress }) = issued {
-                *progress = Progress::Sent;
-                let (id, token) = (*id, *token);
-                return Some(self.frame(path, sequence, id, token));
+            if let Some(issued) = issued.filter(|issued| issued.token.is_some()) {
+                issued.progress = Progress::Sent;
+                let issued = *issued;
+                return self.frame(path, sequence, &issued);
             }
         }
         let path = self.next_unserved().or_else(|| self.next_short())?;
@@ -204,16 +210,36 @@ impl LocalIds {
             PathIds {
                 need: Need::Opening,
                 next_sequence: 0,
+                retire_prior_to: 0,
                 active: BTreeMap::new(),
                 lingering: VecDeque::new(),
             }
         });
         let sequence = ids.next_sequence;
         ids.next_sequence += 1;
-        ids.active.insert(sequence, Issued { id, token: Some(token), progress: Progress::Sent });
+        let retire_prior_to = ids.retire_prior_to;
+        let issued = Issued { id, token: Some(token), retire_prior_to, progress: Progress::Sent };
+        ids.active.insert(sequence, issued);
         self.by_id.insert(id, (path, sequence));
         self.new.push(id);
-        Some(self.frame(path, sequence, id, token))
+        self.frame(path, sequence, &issued)
+    }
+
+    /// Asks the peer to retire all connection IDs of `path` that it has, for new ones (RFC 9000 §5.1.2); whether there
+    /// are any to ask for. Asking again before the peer has retired what it was asked for changes nothing.
+    pub fn request_retirement(&mut self, path: PathId) -> bool {
+        if self.by_id.contains_key(&ConnectionId::EMPTY) {
+            return false;
+        }
+        let Some(ids) = self.paths.get_mut(&path).filter(|ids| ids.need == Need::Spares) else {
+            return false;
+        };
+        // RFC 9000 §5.1.2: no more may be outstanding than the peer can retire at a time.
+        if ids.active.range(..ids.retire_prior_to).next().is_none() {
+            ids.retire_prior_to = ids.next_sequence;
+            self.short.insert(path);
+        }
+        true
     }
 
     /// Takes RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID, which came in a packet to the connection ID
@@ -320,7 +346,9 @@ impl LocalIds {
                 Some(Need::Opening) => 1,
                 Some(Need::None) | None => 0,
             };
-            if self.paths.get(&path).is_some_and(|ids| (ids.active.len() as u64) < wanted) {
+            // RFC 9000 §5.1.1: those that the peer is told to retire may exceed its limit for a time.
+            let lasting = |ids: &PathIds| ids.active.range(ids.retire_prior_to..).count() as u64;
+            if self.paths.get(&path).is_some_and(|ids| lasting(ids) < wanted) {
                 return Some(path);
             }
             self.short.pop_first();
@@ -334,10 +362,10 @@ impl LocalIds {
         draws.find(|(id, _)| !id.is_empty() && !self.by_id.contains_key(id))
     }
 
-    fn frame(&self, path: PathId, sequence: u64, id: ConnectionId, token: ResetToken) -> (Frame, Receipt) {
-        let form = self.form.field(path);
-        let frame = NewConnectionId { path: form, sequence, retire_prior_to: 0, id, token };
-        (Frame::NewConnectionId(frame), Receipt::NewConnectionId { path, sequence })
+    fn frame(&self, path: PathId, sequence: u64, issued: &Issued) -> Option<(Frame, Receipt)> {
+        let (form, Issued { id, retire_prior_to, .. }) = (self.form.field(path), *issued);
+        let frame = NewConnectionId { path: form, sequence, retire_prior_to, id, token: issued.token? };
+        Some((Frame::NewConnectionId(frame), Receipt::NewConnectionId { path, sequence }))
     }
 
     fn forget(&mut self, id: ConnectionId) {

@@ -205,6 +205,44 @@ fn a_retired_connection_id_is_recognized_a_little_longer_for_slow_paths() {
 }
 
 #[test]
+fn the_peer_is_asked_to_retire_what_it_has_for_as_many_new_ones() {
+    // RFC 9000 §5.1.2.
+    let (mut ids, mut source) = single_path(3);
+    sent(&mut ids, &mut source);
+    assert!(ids.request_retirement(PathId::ZERO));
+    let frames = sent(&mut ids, &mut source);
+    let names: Vec<_> = frames.iter().map(|frame| (frame.sequence, frame.retire_prior_to)).collect();
+    assert_eq!(names, [(3, 3), (4, 3), (5, 3)]);
+    // Those of before are recognized until the peer obeys, and a little longer.
+    for sequence in 0..3 {
+        assert_eq!(ids.lookup(&id(sequence)), Some((PathId::ZERO, sequence)));
+        ids.on_retire(PathId::ZERO, sequence, CARRIER).unwrap();
+        assert_eq!(ids.lookup(&id(sequence)), Some((PathId::ZERO, sequence)));
+    }
+    assert!(sent(&mut ids, &mut source).is_empty(), "they were replaced already");
+    // A loss is repeated unchanged (§13.3).
+    ids.on_lost(PathId::ZERO, 4);
+    assert!(ids.request_retirement(PathId::ZERO));
+    let frames = sent(&mut ids, &mut source);
+    let names: Vec<_> = frames.iter().map(|frame| (frame.sequence, frame.retire_prior_to)).collect();
+    assert_eq!(names, [(4, 3), (6, 6), (7, 6), (8, 6)]);
+}
+
+#[test]
+fn a_peer_that_does_not_retire_anything_is_not_given_more_and_more() {
+    let (mut ids, mut source) = local(4, 2);
+    sent(&mut ids, &mut source);
+    for _ in 0..100 {
+        assert!(ids.request_retirement(PathId::ZERO));
+        sent(&mut ids, &mut source);
+    }
+    assert_eq!(ids.next_sequence(PathId::ZERO), 8);
+    assert!(!ids.request_retirement(PathId(2)), "a path that is not in use has none to spare");
+    assert!(!ids.request_retirement(PathId(77)));
+    assert!(!LocalIds::new(ConnectionId::EMPTY).request_retirement(PathId::ZERO));
+}
+
+#[test]
 fn an_endless_exchange_of_connection_ids_keeps_constant_state() {
     let (mut ids, mut source) = local(4, 2);
     for sequence in 0..50_000 {
