@@ -6,6 +6,8 @@ SHELL := /bin/bash
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 NESTED := $(wildcard interop/Cargo.toml bench/Cargo.toml fuzz/Cargo.toml)
 ARGS ?=
+CONTROLLERS := --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-D --write README.md \
+	--figure data/controllers.svg
 
 .PHONY: help demo controllers test soak lint fmt interop bench rules build clean prepare-%
 
@@ -17,10 +19,10 @@ demo: prepare-demo ## load real pages over two emulated channels, compare schedu
 	@cargo build --release -p hvq-cli
 	@"$(TARGET)/release/hvq" demo $(ARGS)
 
-controllers: prepare-base ## compare congestion controllers over two unlike channels in virtual time, write a report
+controllers: prepare-base ## compare congestion controllers over two unlike channels in virtual time, put the tables into the README
 	@echo "controllers: building (a few minutes the first time), then about 15 minutes of processor time"
 	@cargo build --release -p hvq-cli
-	@"$(TARGET)/release/hvq" lab controllers --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-D $(ARGS)
+	@"$(TARGET)/release/hvq" lab controllers $(or $(ARGS),$(CONTROLLERS))
 
 test: prepare-test ## format check, lints and all tests
 	@echo "test 1/3: format"

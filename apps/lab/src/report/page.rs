@@ -2,7 +2,8 @@
 
 use crate::report::svg::escape;
 
-const BASE: &str = include_str!("base.css");
+/// The styles that all pages have.
+pub(super) const BASE: &str = include_str!("base.css");
 
 /// What a page is made of besides its sections.
 #[derive(Clone, Copy, Debug)]

@@ -100,6 +100,17 @@ impl Svg {
         )
     }
 
+    /// The drawing as a file with `style`, on the ground of a panel.
+    pub fn file(self, style: &str) -> String {
+        let Self { width, height, label, body } = self;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{label}\">\n<style>\n{style}\
+             .ground {{ fill: var(--panel); }}\n</style>\n\
+             <rect class=\"ground\" width=\"{width:.0}\" height=\"{height:.0}\"/>\n{body}</svg>\n"
+        )
+    }
+
     fn put(&mut self, arguments: std::fmt::Arguments<'_>) {
         self.body.write_fmt(arguments).expect("writing to a string does not fail");
         self.body.push('\n');

@@ -46,7 +46,16 @@ pub(crate) struct ControllersArguments {
     /// Write everything that was measured to this file too, one JSON object a line
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the drawing of the first setting to this file too, as SVG
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
+    /// Put the tables into this file too, between its lines <!-- controllers: begin --> and <!-- controllers: end -->
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
 }
+
+/// Where the tables begin in a file that shows them, and where they end.
+const MARKS: [&str; 2] = ["<!-- controllers: begin -->\n", "<!-- controllers: end -->"];
 
 impl ControllersArguments {
     fn plan(&self) -> Plan {
@@ -82,6 +91,12 @@ pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), 
         let lines: Result<Vec<String>, _> = outcomes.iter().map(serde_json::to_string).collect();
         write(path, &(lines?.join("\n") + "\n"))?;
     }
+    if let Some(path) = &arguments.figure {
+        write(path, &report::figure(&outcomes))?;
+    }
+    if let Some(path) = &arguments.write {
+        write_between_marks(path, &report::documentation(&outcomes))?;
+    }
     output::print(report::markdown(&outcomes).trim_end())?;
     voice.say(format!(
         "{} runs, {simulated:.0} s of virtual time in {took:.0} s ({:.0} × on {jobs} threads)",
@@ -116,6 +131,36 @@ fn run_all(runs: &[Run], jobs: usize, voice: Voice) -> Result<Vec<Outcome>, Fail
     outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())
 }
 
+fn write_between_marks(path: &Path, tables: &str) -> Result<(), Failure> {
+    let text =
+        std::fs::read_to_string(path).or_fail(Exit::Runtime, || format!("cannot read {}", path.display()))?;
+    let replaced = between_marks(&text, tables).ok_or_else(|| {
+        Failure::new(Exit::Usage, format!("{} has no marks for the tables", path.display()))
+    })?;
+    write(path, &replaced)
+}
+
+/// `text` with `tables` between the marks, if it has them.
+fn between_marks(text: &str, tables: &str) -> Option<String> {
+    let [begin, end] = MARKS;
+    let (before, rest) = text.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}{tables}{end}{after}"))
+}
+
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).or_fail(Exit::Runtime, || format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_take_the_place_of_those_before() {
+        let [begin, end] = MARKS;
+        let file = format!("# a\n{begin}old\n{end}\nb\n");
+        assert_eq!(between_marks(&file, "new\n"), Some(format!("# a\n{begin}new\n{end}\nb\n")));
+        assert_eq!(between_marks("nothing", "new"), None);
+    }
 }

@@ -107,7 +107,7 @@ fn verdict(multipath: &Outcome, single: Option<&Outcome>, of_cubic: Option<f64>)
     }
     let share = match multipath.controller.as_str() {
         // How much CUBIC gets of a channel that loses or varies is no matter of steering.
-        "cubic" if multipath.capacity_is_steady => multipath.throughput / multipath.capacity,
+        "cubic" if multipath.capacity_is_steady => multipath.goodput / multipath.capacity,
         "cubic" => 1.0,
         _ => of_cubic.unwrap_or(1.0),
     };

@@ -9,7 +9,7 @@ mod text;
 mod throughput;
 
 pub use compare::{Comparison, Verdict, comparisons};
-pub use text::markdown;
+pub use text::{documentation, markdown};
 
 use super::page::{Page, legend, note, section, table};
 use super::svg::escape;
@@ -34,7 +34,7 @@ pub fn html(outcomes: &[Outcome]) -> String {
             &format!(
                 "{}<div class=\"scroll wide\">{}</div>{}",
                 arrangements(),
-                throughput::draw(&drawn),
+                throughput::draw(&drawn).finish(),
                 note(THROUGHPUT)
             ),
         ),
@@ -48,6 +48,16 @@ pub fn html(outcomes: &[Outcome]) -> String {
     let lead = "A bulk download over eMBB (60 Mbit/s or a trace) and URLLC (2 Mbit/s, 5 ms) in virtual time: eMBB alone, \
                 both channels steered packet by packet below a single-path transport, and both as paths of hvq.";
     Page { title: "hvq lab: controllers", lead, style: STYLE, script: "" }.html(&sections.concat())
+}
+
+/// The goodput of each controller in the first setting, as a file of SVG.
+pub fn figure(outcomes: &[Outcome]) -> String {
+    let rows = comparisons(outcomes);
+    let base = rows.first().map(|row| row.setting.clone()).unwrap_or_default();
+    let drawn: Vec<&Comparison<'_>> = rows.iter().filter(|row| row.setting == base).collect();
+    let mut svg = throughput::draw(&drawn);
+    throughput::key(&mut svg);
+    svg.file(&format!("{}{STYLE}", super::page::BASE))
 }
 
 const THROUGHPUT: &str = "Logarithmic, as in HotNets 2023, Fig. 1a. A diamond is what the paper measured with kernel \

@@ -58,7 +58,7 @@ fn each_controller_is_held_against_cubic_and_against_itself() {
 #[test]
 fn cubic_is_held_against_the_capacity_where_it_is_steady() {
     let mut outcomes = outcomes();
-    outcomes[2].throughput = 58.0;
+    outcomes[2].goodput = 58.0;
     assert_eq!(comparisons(&outcomes)[0].verdict, Verdict::Slow);
     outcomes[2].capacity_is_steady = false;
     assert_eq!(comparisons(&outcomes)[0].verdict, Verdict::Met);
@@ -86,5 +86,27 @@ fn the_report_needs_nothing_else_and_escapes_what_it_shows() {
     }
     for part in ["http://", "https://", "src=", "NaN"] {
         assert!(!page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn what_documentation_shows_is_the_base_in_full_and_the_rest_in_one_table() {
+    let mut outcomes = outcomes();
+    let elsewhere: Vec<Outcome> =
+        outcomes.iter().cloned().map(|outcome| Outcome { setting: "20 ms".to_owned(), ..outcome }).collect();
+    outcomes.extend(elsewhere);
+    let text = documentation(&outcomes);
+    assert!(text.contains("**eMBB 50 ms**") && !text.contains("**eMBB 20 ms**"), "{text}");
+    assert!(text.contains("| controller | 20 ms |\n| --- | --- |\n| cubic | 58.0 → 60.0 |\n"), "{text}");
+    assert!(text.contains("| copa | 57.0 → 50.0, too slow, queue too long |\n"), "{text}");
+    assert!(!documentation(&outcomes[..12]).contains("→"));
+}
+
+#[test]
+fn the_figure_is_a_file_of_its_own() {
+    let figure = figure(&outcomes());
+    assert!(figure.starts_with("<svg xmlns=") && figure.ends_with("</svg>\n"), "{figure}");
+    for part in ["<style>", "class=\"paper\"", "steered below", "cubic, hvq: 60.00 Mbit/s"] {
+        assert!(figure.contains(part), "{part}");
     }
 }

@@ -1,15 +1,61 @@
 //! Tables for a terminal and for documentation, in Markdown.
 
-use super::compare::{Comparison, comparisons};
+use super::compare::{Comparison, Verdict, comparisons};
 use super::throughput::published;
 use crate::experiment::controllers::{Milliseconds, Outcome};
 
 /// A table for each setting.
 pub fn markdown(outcomes: &[Outcome]) -> String {
-    let rows = comparisons(outcomes);
+    tables(&comparisons(outcomes))
+}
+
+/// The table of the first setting, and one with the goodput in all others.
+pub fn documentation(outcomes: &[Outcome]) -> String {
+    let mut rows = comparisons(outcomes);
+    let base = rows.first().map(|row| row.setting.clone()).unwrap_or_default();
+    let others = rows.split_off(rows.iter().take_while(|row| row.setting == base).count());
+    let text = tables(&rows);
+    if others.is_empty() { text } else { format!("{text}\n{}", overview(&others)) }
+}
+
+/// A row for each controller, a column for each setting: goodput alone and with hvq, and what is missed of the goal.
+fn overview(rows: &[Comparison<'_>]) -> String {
+    let mut settings: Vec<&str> = Vec::new();
+    let mut controllers: Vec<&str> = Vec::new();
+    for row in rows {
+        for (known, name) in [(&mut settings, &row.setting), (&mut controllers, &row.controller)] {
+            if !known.contains(&name.as_str()) {
+                known.push(name);
+            }
+        }
+    }
+    let cell = |controller: &str, setting: &str| {
+        let row = rows.iter().find(|row| row.controller == controller && row.setting == setting);
+        row.map_or_else(String::new, |row| {
+            let missed = match row.verdict {
+                Verdict::Met => String::new(),
+                missed => format!(", {missed}"),
+            };
+            format!("{} → {}{missed}", goodput(row.single), goodput(row.multipath))
+        })
+    };
+    let mut text = format!(
+        "**Elsewhere** (goodput in Mbit/s, eMBB alone → hvq, and what is missed of the goal)\n\n\
+         | controller | {} |\n| --- |{}\n",
+        settings.join(" | "),
+        " --- |".repeat(settings.len())
+    );
+    for controller in controllers {
+        let cells: Vec<String> = settings.iter().map(|setting| cell(controller, setting)).collect();
+        text.push_str(&format!("| {controller} | {} |\n", cells.join(" | ")));
+    }
+    text
+}
+
+fn tables(rows: &[Comparison<'_>]) -> String {
     let mut text = String::new();
     let mut setting = None;
-    for row in &rows {
+    for row in rows {
         if setting != Some(&row.setting) {
             if setting.is_some() {
                 text.push('\n');
@@ -31,10 +77,11 @@ fn head(row: &Comparison<'_>) -> String {
     )
 }
 
+fn goodput(outcome: Option<&Outcome>) -> String {
+    outcome.map_or_else(String::new, |outcome| format!("{:.1}", outcome.goodput))
+}
+
 fn line(row: &Comparison<'_>) -> String {
-    let goodput = |outcome: Option<&Outcome>| {
-        outcome.map_or_else(String::new, |outcome| format!("{:.1}", outcome.goodput))
-    };
     let queue = |outcome: Option<&Outcome>| {
         outcome.map_or_else(String::new, |outcome| {
             let Milliseconds { p50, p95, p99, .. } = outcome.embb_queue.delay;

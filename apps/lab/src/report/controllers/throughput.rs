@@ -29,7 +29,7 @@ pub(super) fn published(row: &Comparison<'_>) -> Option<f64> {
 }
 
 /// Three bars for each controller of one setting.
-pub(super) fn draw(rows: &[&Comparison<'_>]) -> String {
+pub(super) fn draw(rows: &[&Comparison<'_>]) -> Svg {
     let group = BAR * 3.0 + GAP;
     let right = LEFT + group * rows.len() as f64;
     let mut svg =
@@ -51,7 +51,17 @@ pub(super) fn draw(rows: &[&Comparison<'_>]) -> String {
     for (index, row) in rows.iter().enumerate() {
         bars(&mut svg, LEFT + group * index as f64 + GAP / 2.0, row);
     }
-    svg.finish()
+    svg
+}
+
+/// What the bars' colours mean, in the drawing.
+pub(super) fn key(svg: &mut Svg) {
+    for (index, arrangement) in Arrangement::ALL.into_iter().enumerate() {
+        let x = LEFT + 90.0 + 110.0 * index as f64;
+        let area = Area { x, y: TOP - 18.0, width: 9.0, height: 9.0 };
+        svg.area_with_tip(&class(arrangement), area, arrangement.label());
+        svg.text("tick", (x + 13.0, TOP - 10.0), Anchor::Start, arrangement.label());
+    }
 }
 
 fn bars(svg: &mut Svg, left: f64, row: &Comparison<'_>) {
