@@ -16,17 +16,18 @@ pub(crate) struct Roles {
 impl Roles {
     /// The parts of the paths in `set`; `None` if it is empty.
     ///
-    /// The high-bandwidth channel has the greatest rate; an unknown rate counts as great, and the longer delay breaks
-    /// ties. Of the others the low-latency channel has the shortest delay; the smaller id breaks ties.
+    /// The low-latency channel has the shortest delay; the smaller id breaks ties. Of the others the high-bandwidth
+    /// channel has the greatest rate, and an unknown rate counts as great. Delay comes first because it is known after one
+    /// round trip, while the rate of a path that carried little looks small.
     pub(crate) fn of(paths: &[PathView], set: PathSet) -> Option<Self> {
-        let high_bandwidth = set.iter().max_by_key(|&index| {
+        let low_latency = set.iter().min_by_key(|&index| (paths[index].delay, paths[index].id))?;
+        let others = set.iter().filter(|&index| index != low_latency);
+        let high_bandwidth = others.max_by_key(|&index| {
             let path = &paths[index];
             let rate = path.rate.map_or(u64::MAX, crate::Bandwidth::bits_per_second);
-            (rate, path.delay, Reverse(path.id))
-        })?;
-        let others = set.iter().filter(|&index| index != high_bandwidth);
-        let low_latency = others.min_by_key(|&index| (paths[index].delay, paths[index].id));
-        Some(Self { high_bandwidth, low_latency: low_latency.unwrap_or(high_bandwidth) })
+            (rate, Reverse(path.id))
+        });
+        Some(Self { high_bandwidth: high_bandwidth.unwrap_or(low_latency), low_latency })
     }
 }
 
@@ -51,8 +52,9 @@ mod tests {
     fn bandwidth_and_delay_tell_the_channels_apart() {
         assert_eq!(parts(&[path(0, Some(60), 25), path(1, Some(2), 3)]), (0, 1));
         assert_eq!(parts(&[path(0, Some(2), 3), path(1, None, 25)]), (1, 0));
-        assert_eq!(parts(&[path(0, None, 3), path(1, None, 25)]), (1, 0));
+        assert_eq!(parts(&[path(0, Some(1), 25), path(1, Some(2), 3)]), (0, 1));
         assert_eq!(parts(&[path(0, Some(2), 9), path(1, Some(100), 25), path(2, Some(5), 3)]), (1, 2));
+        assert_eq!(parts(&[path(0, Some(2), 3), path(1, Some(100), 25), path(2, None, 30)]), (2, 0));
     }
 
     #[test]

@@ -49,8 +49,12 @@ impl CostReward {
     fn estimate(&self, item: &Item, channels: Channels<'_>) -> Estimate {
         let Channels { high_bandwidth, low_latency } = channels;
         let queue = low_latency.backlog.saturating_add(packet(item));
-        // Equation 3.
-        let cost = low_latency.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(queue));
+        // Equation 3. A steerer sees its queue grow with each packet that it adds; the transport holds a packet back
+        // instead of queueing it, and asks about the same one again: that costs for ever.
+        let cost = match (low_latency.has_room(), low_latency.rate) {
+            (false, _) => Duration::MAX,
+            (true, rate) => rate.map_or(Duration::ZERO, |rate| rate.transmission_time(queue)),
+        };
         let at = |delay: Duration| self.completion.max(item.now.saturating_add(delay));
         Estimate {
             high_bandwidth: at(high_bandwidth.delay),

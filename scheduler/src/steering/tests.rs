@@ -143,6 +143,14 @@ fn dchannel_compares_reward_and_cost() {
 }
 
 #[test]
+fn dchannel_does_not_wait_for_the_low_latency_channel() {
+    let mut full = channels();
+    full[1].room = 0;
+    let placement = Policy::DChannel.scheduler().place(&stream(0, FULL), &full);
+    assert_eq!(placement, Placement::On { path: EMBB, bytes: FULL });
+}
+
+#[test]
 fn dchannel_gains_nothing_behind_what_went_the_slow_way() {
     let mut scheduler = Policy::DChannel.scheduler();
     let mut paths = channels();

@@ -17,6 +17,7 @@ impl Connection {
                 views.push(view(path, paths.delay(path.id), now));
             }
         }
+        correct(&mut views);
         views
     }
 
@@ -69,4 +70,53 @@ fn loss(path: &Path) -> PerMille {
     let counters = &path.counters;
     let resolved = counters.packets_acknowledged + counters.packets_lost;
     PerMille::of(counters.packets_lost, resolved)
+}
+
+/// Beside a path whose rate an operator guarantees, what deliveries show of another is a lower bound only: it was idle,
+/// or its window limited it. Its rate counts as unknown then, and what queues, and radio, add to its delay of late stands
+/// for its backlog.
+fn correct(views: &mut [PathView]) {
+    if !views.iter().any(|view| view.hints.rate.is_some()) {
+        return;
+    }
+    for view in views.iter_mut().filter(|view| view.hints.rate.is_none()) {
+        view.rate = None;
+        view.delay += view.rtt.smoothed.saturating_sub(view.rtt.minimum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hvq_scheduler::{Bandwidth, Hints, PathId};
+
+    fn measured(id: u32, hinted: Option<Bandwidth>) -> PathView {
+        let millis = Duration::from_millis;
+        let rtt = Rtt { smoothed: millis(70), minimum: millis(40), ..Rtt::ZERO };
+        let hints = Hints { rate: hinted, ..Hints::NONE };
+        PathView {
+            rate: Some(Bandwidth::from_mbit(3)),
+            delay: millis(20),
+            rtt,
+            hints,
+            ..PathView::new(PathId(id))
+        }
+    }
+
+    #[test]
+    fn beside_a_guaranteed_rate_measured_ones_count_as_unknown_and_queues_as_delay() {
+        let guaranteed = measured(0, Some(Bandwidth::from_mbit(3)));
+        let mut views = [guaranteed, measured(1, None)];
+        correct(&mut views);
+        assert_eq!(views[0], guaranteed);
+        assert_eq!((views[1].rate, views[1].delay), (None, Duration::from_millis(50)));
+    }
+
+    #[test]
+    fn where_nothing_is_guaranteed_measurements_stand() {
+        let before = [measured(0, None), measured(1, None)];
+        let mut views = before;
+        correct(&mut views);
+        assert_eq!(views, before);
+    }
 }
