@@ -5,6 +5,6 @@
 set -euo pipefail
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-cd "$repository/bench"
+cd "$repository"
 echo "bench: building (a few minutes the first time)" >&2
-exec cargo run --release --quiet -- "$@"
+exec cargo run --release --quiet --locked --manifest-path bench/Cargo.toml -- "$@"

@@ -36,14 +36,23 @@ pub struct Count {
 
 /// Runs one transfer and prints the number of datagrams: what callgrind watches.
 pub fn work(contender: Contender, material: &Material, datagram: u16, bytes: u64) -> Result<()> {
-    let mut pair = pipe::pair(contender, material, datagram)?;
+    let pair = pipe::pair(contender, material, datagram)?;
+    let mut pair = pair.context("the library does not come without its sockets")?;
     pair.handshake()?;
     println!("{}", pair.transfer(bytes)?);
     Ok(())
 }
 
-/// Counts the instructions of `contender`.
-pub fn count(contender: Contender, material: &Material, datagram: u16, folder: &Path) -> Result<Count> {
+/// Counts the instructions of `contender`; `None` if it does not come without its sockets.
+pub fn count(
+    contender: Contender,
+    material: &Material,
+    datagram: u16,
+    folder: &Path,
+) -> Result<Option<Count>> {
+    if pipe::pair(contender, material, datagram)?.is_none() {
+        return Ok(None);
+    }
     let mut runs = Vec::new();
     for bytes in TRANSFERS {
         runs.push(run(contender, material, datagram, bytes, folder)?);
@@ -61,7 +70,7 @@ pub fn count(contender: Contender, material: &Material, datagram: u16, folder: &
     own.retain(|(name, _)| !is_protection_or_copy(name));
     let protocol = own.iter().map(|(_, cost)| cost).sum();
     own.truncate(40);
-    Ok(Count { contender, protocol, all, datagrams, largest: own })
+    Ok(Some(Count { contender, protocol, all, datagrams, largest: own }))
 }
 
 fn is_protection_or_copy(name: &str) -> bool {

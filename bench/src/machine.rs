@@ -34,7 +34,10 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
             load: load(),
-            versions: ["hvq", "quinn", "quiche"].iter().filter_map(|name| version(name)).collect(),
+            versions: ["hvq", "quinn", "noq", "quiche", "s2n-quic"]
+                .iter()
+                .filter_map(|name| version(name))
+                .collect(),
         }
     }
 

@@ -1,42 +1,52 @@
-//! Throughput, CPU time and scheduling cost of hvq, compared with quinn, noq and quiche in one run.
+//! Throughput, CPU time, handshakes, requests, memory and scheduling cost of hvq, compared with quinn, noq, quiche and
+//! s2n-quic in one run.
 
-mod bulk;
 mod contender;
 mod decisions;
+mod effort;
+mod figures;
 mod instructions;
 mod machine;
 mod meter;
 mod pipe;
 mod report;
+mod sockets;
 mod spread;
+mod worker;
 
 use anyhow::{Context, Result};
-use bulk::{Plan, Sample};
 use clap::{Parser, ValueEnum};
-use contender::{Contender, Material, Task};
-use decisions::{Decision, Effort};
+use contender::{Contender, Material, Side, Task};
+use effort::Effort;
+use figures::{Figure, of_count, of_pipe};
 use instructions::Count;
 use machine::Machine;
-use pipe::Cost;
-use report::{Costs, Report};
-use std::path::Path;
+use report::{Report, Row};
+use sockets::Sample;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The first argument of the processes that the benchmark starts; the second is their task.
 const WORK: &str = "work";
 
-/// UDP payload of full datagrams in bytes where there is no network.
+/// UDP payload of full datagrams in bytes where there is no network, and where little is transferred.
 const PIPE_DATAGRAM: u16 = 1350;
 
-/// Compares hvq with quinn, noq and quiche over loopback, and measures what a scheduling decision costs.
+/// The cores of the server and of the client.
+const CORES: [usize; 2] = [0, 1];
+
+/// Compares hvq with quinn, noq, quiche and s2n-quic over loopback and in memory, and measures what a scheduling
+/// decision costs.
 ///
-/// Server and client of every transfer are processes of their own, whose CPU time the system counts. Contenders take
-/// turns in every round, so that what else the machine does hits all of them. Progress goes to standard error.
+/// Over sockets, server and client are processes of their own, each kept on a core of its own, whose CPU time the system
+/// counts. In the pipe both ends are in one thread with nothing between them. Contenders take turns in every round, so
+/// that what else the machine does hits all of them. All use AES-128-GCM, CUBIC, X25519 and a certificate with a P-256 key,
+/// and one thread for each side. Progress goes to standard error.
 #[derive(Parser, Debug)]
 #[command(name = "hvq-bench", version)]
 struct Arguments {
-    /// A smoke test of less than a minute: one datagram size, 2 rounds of 64 MiB
+    /// A smoke test of about a minute: one datagram size, 2 rounds of little
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -44,7 +54,7 @@ struct Arguments {
     /// MiB of a transfer [default: 512]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     size: Option<u64>,
-    /// Transfers of each contender and datagram size [default: 5]
+    /// Rounds in which each contender has its turn [default: 5]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
     /// UDP payload of full datagrams in bytes, several times for several sizes [default: 1200 and 1452]
@@ -61,22 +71,37 @@ struct Arguments {
 /// How the result is written.
 #[derive(clap::Args, Debug)]
 struct Output {
-    /// Write JSON, with every single transfer, instead of a table
+    /// Write JSON, with every single figure, instead of a table
     #[arg(long)]
     json: bool,
+    /// Also put the table between the marks of this file, which is Markdown
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
 }
 
 /// A part of the benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Part {
-    /// Transfers.
+    /// Transfers over loopback.
     Bulk,
+    /// Transfers over one emulated channel, and over two.
+    Channels,
+    /// CPU time of transfers, both ends in one thread, without sockets.
+    Pipe,
+    /// Instructions for a datagram there, counted by callgrind.
+    Instructions,
+    /// CPU time of handshakes there.
+    PipeHandshakes,
+    /// Handshakes over loopback.
+    Handshakes,
+    /// CPU time of small requests there.
+    PipeRequests,
+    /// Small requests over loopback, 100 at a time.
+    Requests,
+    /// Memory of idle connections.
+    Memory,
     /// Scheduling decisions.
     Decisions,
-    /// CPU time of both ends in one thread, without sockets.
-    Pipe,
-    /// Instructions for a datagram, counted by callgrind.
-    Instructions,
 }
 
 impl Arguments {
@@ -87,26 +112,8 @@ impl Arguments {
         }
     }
 
-    fn plan(&self) -> Plan {
-        let or = |given: &[u16], default: &[u16]| if given.is_empty() { default } else { given }.to_vec();
-        let (size, rounds, datagrams): (_, _, &[u16]) =
-            if self.quick { (64, 2, &[1200]) } else { (512, 5, &[1200, 1452]) };
-        Plan {
-            contenders: match self.contender.as_slice() {
-                [] => Contender::ALL.to_vec(),
-                some => some.to_vec(),
-            },
-            datagrams: or(&self.datagram, datagrams),
-            bytes: self.size.unwrap_or(size) << 20,
-            rounds: usize::from(self.rounds.unwrap_or(rounds)),
-        }
-    }
-
-    fn effort(&self) -> Effort {
-        match self.quick {
-            true => Effort { batches: 5, batch: Duration::from_millis(10) },
-            false => Effort { batches: 25, batch: Duration::from_millis(40) },
-        }
+    fn contenders(&self) -> Vec<Contender> {
+        if self.contender.is_empty() { Contender::ALL.to_vec() } else { self.contender.clone() }
     }
 }
 
@@ -128,6 +135,8 @@ fn main() -> ExitCode {
 
 fn work(task: &str) -> Result<()> {
     let task: Task = serde_json::from_str(task).context("not a task of the benchmark")?;
+    let [server, client] = CORES;
+    meter::pin(if task.side == Side::Server { server } else { client });
     contender::work(&task)
 }
 
@@ -142,17 +151,32 @@ fn compare(arguments: &Arguments) -> Result<()> {
     if let Some(warning) = machine.warning() {
         eprintln!("bench: caution: {warning}");
     }
-    let plan = arguments.plan();
-    let samples = if arguments.wants(Part::Bulk) { bulk(&plan)? } else { Vec::new() };
-    let decisions = if arguments.wants(Part::Decisions) { decide(arguments)? } else { Vec::new() };
     let folder = tempfile::tempdir()?;
     let material = Material::create(folder.path())?;
-    let pipe = if arguments.wants(Part::Pipe) { pipes(&plan, arguments, &material)? } else { Vec::new() };
+    let effort = Effort::of(arguments);
+    let samples = over_sockets(&effort, &material)?;
+    let mut figures: Vec<Figure> = samples.iter().flat_map(Sample::figures).collect();
+    figures.extend(in_the_pipe(&effort, &material)?);
     let instructions = match arguments.wants(Part::Instructions) {
-        true => instructions(&plan, &material, folder.path())?,
+        true => instructions(&arguments.contenders(), &material, folder.path())?,
         false => Vec::new(),
     };
-    let report = Report::new(machine, plan, samples, Costs { decisions, pipe, instructions });
+    figures.extend(instructions.iter().map(of_count));
+    let decisions = match arguments.wants(Part::Decisions) {
+        true => {
+            eprintln!("bench: scheduling decisions");
+            decisions::measure(effort.decisions)?
+        }
+        false => Vec::new(),
+    };
+    let rows = Row::all(&figures);
+    let warning = machine.warning();
+    let report = Report { machine, warning, rows, decisions, instructions, figures, samples };
+    if let Some(path) = &arguments.output.write {
+        let name = || path.display().to_string();
+        let text = std::fs::read_to_string(path).with_context(name)?;
+        std::fs::write(path, report.insert(&text).with_context(name)?).with_context(name)?;
+    }
     if arguments.output.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -161,50 +185,47 @@ fn compare(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn bulk(plan: &Plan) -> Result<Vec<Sample>> {
-    let total = plan.contenders.len() * plan.datagrams.len() * plan.rounds;
-    let (started, mut done) = (Instant::now(), 0);
+/// Two processes for each, contenders in turn.
+fn over_sockets(effort: &Effort, material: &Material) -> Result<Vec<Sample>> {
+    let started = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(bulk::measure(plan, |sample| {
-        done += 1;
-        let left = started.elapsed().as_secs_f64() / f64::from(done) * (total as f64 - f64::from(done));
-        eprintln!(
-            "bench {done}/{total}: {} bytes, round {}, {:<20} {:>6.0} Mbit/s, {:.2} CPU s/GiB; about {left:.0} s left",
-            sample.datagram,
-            sample.round + 1,
-            sample.contender.label(),
-            sample.mbit(),
-            sample.cpu(),
-        );
-    }))
+    let mut samples = Vec::new();
+    let trials = effort.trials();
+    for (index, &trial) in trials.iter().enumerate() {
+        let sample = runtime.block_on(sockets::measure(trial, material))?;
+        let done = index + 1;
+        let left = started.elapsed().as_secs_f64() / done as f64 * (trials.len() - done) as f64;
+        eprint!("bench {done}/{}: round {}, {:<20}", trials.len(), trial.round + 1, trial.contender.label());
+        for figure in sample.figures() {
+            eprint!(" {}: {:.*};", figure.measure, figure.measure.digits(), figure.value);
+        }
+        eprintln!(" about {left:.0} s left");
+        samples.push(sample);
+    }
+    Ok(samples)
 }
 
 /// Both ends in one thread, contenders in turn.
-fn pipes(plan: &Plan, arguments: &Arguments, material: &Material) -> Result<Vec<Cost>> {
-    let effort = match arguments.quick {
-        true => pipe::Effort { bytes: 32 << 20, handshakes: 100 },
-        false => pipe::Effort { bytes: 256 << 20, handshakes: 1000 },
-    };
-    let mut costs = Vec::new();
-    for round in 0..plan.rounds {
-        for &contender in &plan.contenders {
+fn in_the_pipe(effort: &Effort, material: &Material) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    if effort.pipe.is_nothing() {
+        return Ok(figures);
+    }
+    for round in 0..effort.rounds {
+        for &contender in &effort.contenders {
             eprintln!("bench: pipe, round {}, {}", round + 1, contender.label());
-            costs.push(pipe::measure(contender, material, PIPE_DATAGRAM, effort)?);
+            let cost = pipe::measure(contender, material, PIPE_DATAGRAM, effort.pipe)?;
+            figures.extend(cost.iter().flat_map(|cost| of_pipe(cost, round)));
         }
     }
-    Ok(costs)
+    Ok(figures)
 }
 
-fn instructions(plan: &Plan, material: &Material, folder: &Path) -> Result<Vec<Count>> {
+fn instructions(contenders: &[Contender], material: &Material, folder: &Path) -> Result<Vec<Count>> {
     let mut counts = Vec::new();
-    for &contender in &plan.contenders {
+    for &contender in contenders {
         eprintln!("bench: instructions, {}", contender.label());
-        counts.push(instructions::count(contender, material, PIPE_DATAGRAM, folder)?);
+        counts.extend(instructions::count(contender, material, PIPE_DATAGRAM, folder)?);
     }
     Ok(counts)
-}
-
-fn decide(arguments: &Arguments) -> Result<Vec<Decision>> {
-    eprintln!("bench: scheduling decisions");
-    decisions::measure(arguments.effort())
 }

@@ -1,8 +1,10 @@
 //! Time and CPU time of this process.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -52,6 +54,23 @@ impl Meter {
 fn cpu_time() -> Result<(Duration, Duration)> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     Ok((duration(usage.user_time()), duration(usage.system_time())))
+}
+
+/// Bytes of memory that this process occupies (proc(5), VmRSS).
+pub fn resident() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes =
+        line.and_then(|line| line.trim().strip_suffix(" kB")).context("the system tells no VmRSS")?;
+    Ok(kibibytes.trim().parse::<u64>()? * 1024)
+}
+
+/// Keeps this process on `core`, if there is such a core; the smaller machine goes without.
+pub fn pin(core: usize) {
+    let mut cores = CpuSet::new();
+    if cores.set(core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores)).is_err() {
+        eprintln!("bench: this process cannot be kept on core {core}");
+    }
 }
 
 fn duration(time: TimeVal) -> Duration {

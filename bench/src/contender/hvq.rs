@@ -1,12 +1,13 @@
-//! hvq with its defaults: one path and policy `single`, or two loopback paths and policy `hvc`.
+//! hvq with its defaults, but for the datagram size and the key exchange: one path and policy `single`, or two loopback
+//! paths and policy `hvc`.
 
-use super::{ALPN, Account, BLOCK, Contender, Line, Material, REQUEST, Task, say};
-use crate::meter::Meter;
-use anyhow::{Context, Result, bail, ensure};
+use super::stack::{Counters, Stack};
+use super::{ALPN, Contender, Material, Task};
+use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use hvq::{
     ClientConfig, ClientTls, Connection, ConnectionError, Endpoint, Identity, LocalAddress, PathOptions,
-    Policy, ServerConfig, ServerTls, TransportConfig, Verify,
+    Policy, RecvStream, SendStream, ServerConfig, ServerTls, TransportConfig, Verify,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,58 +15,116 @@ use std::sync::Arc;
 /// The loopback addresses of the paths, the same on both sides.
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(127, 0, 0, 1), Ipv4Addr::new(127, 0, 0, 2)];
 
-/// Listens, answers one request and waits until the client has the answer.
-pub async fn serve(task: &Task) -> Result<Account> {
-    let identity = Identity::Pem { chain: task.material.certificate_pem()?, key: task.material.key_pem()? };
-    let tls = ServerTls::builder(identity).alpn([ALPN]).build()?;
-    let config = ServerConfig::new(tls, transport(task));
-    let local: Vec<_> =
-        addresses(task.contender).iter().map(|ip| LocalAddress::Socket((*ip, 0).into())).collect();
-    let endpoint = Endpoint::server(config, &local)?;
-    say(&Line::Listening(endpoint.local_addrs()))?;
-    let connection = endpoint.accept().await.context("the endpoint was closed")?;
-    let (mut send, mut receive) = connection.accept_bi().await?;
-    let request = receive.read_to_end(REQUEST).await?;
-    let meter = Meter::start()?;
-    let block = Bytes::from(vec![0x5a; BLOCK]);
-    let mut left = u64::from_be_bytes(request.as_slice().try_into().context("a request has eight bytes")?);
-    while left > 0 {
-        let part = block.slice(..BLOCK.min(usize::try_from(left).unwrap_or(BLOCK)));
-        left -= part.len() as u64;
-        send.write_chunk(part).await?;
-    }
-    send.finish()?;
-    // The client closes the connection as soon as it has everything, perhaps without an acknowledgement of the last part.
-    let end = connection.closed().await;
-    ensure!(matches!(end, ConnectionError::PeerApplication { code: 0, .. }), "{end}");
-    account(&meter, &endpoint, &connection)
+/// The library.
+pub struct Hvq;
+
+/// A server, or a client and what its connections are made from.
+#[derive(Clone)]
+pub struct Ends {
+    endpoint: Endpoint,
+    client: Option<ClientConfig>,
 }
 
-/// Connects, opens the second path if there is one, sends a request and reads the answer.
-pub async fn fetch(task: &Task, to: &[SocketAddr]) -> Result<Account> {
-    let verify = Verify::CaFile(task.material.certificate.clone());
-    let tls = ClientTls::builder().alpn([ALPN]).verify(verify).build()?;
-    let config = ClientConfig::new(tls, transport(task));
-    let [first, others @ ..] = to else { bail!("no address of a server") };
-    let endpoint = Endpoint::client(&[LocalAddress::Socket((ADDRESSES[0], 0).into())])?;
-    let connection = endpoint.connect(config, *first, Material::NAME)?.await?;
-    for (address, remote) in addresses(task.contender).iter().skip(1).zip(others) {
-        let local = LocalAddress::Ip(IpAddr::V4(*address));
-        connection.open_path(PathOptions::new("second", local).to(*remote)).await?;
+/// Which key exchange a client offers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyExchange {
+    /// X25519 only, as the others do here.
+    Classical,
+    /// What a client of hvq offers unless it is told otherwise: X25519MLKEM768 first.
+    PostQuantum,
+}
+
+impl Stack for Hvq {
+    type Endpoint = Ends;
+    type Connection = Connection;
+    type Send = SendStream;
+    type Receive = RecvStream;
+
+    fn listen(task: &Task) -> Result<(Ends, Vec<SocketAddr>)> {
+        let config = ServerConfig::new(server_tls(&task.material)?, transport(task));
+        let local: Vec<_> =
+            addresses(task.contender).iter().map(|ip| LocalAddress::Socket((*ip, 0).into())).collect();
+        let endpoint = Endpoint::server(config, &local)?;
+        let addresses = endpoint.local_addrs();
+        Ok((Ends { endpoint, client: None }, addresses))
     }
-    let (mut send, mut receive) = connection.open_bi().await?;
-    let meter = Meter::start()?;
-    send.write_all(&task.bytes.to_be_bytes()).await?;
-    send.finish()?;
-    let mut received = 0;
-    while let Some(chunk) = receive.read_chunk(BLOCK).await? {
-        received += chunk.len() as u64;
+
+    fn dial(task: &Task) -> Result<Ends> {
+        let tls = client_tls(&task.material, KeyExchange::Classical)?;
+        let client = Some(ClientConfig::new(tls, transport(task)));
+        let endpoint = Endpoint::client(&[LocalAddress::Socket((ADDRESSES[0], 0).into())])?;
+        Ok(Ends { endpoint, client })
     }
-    ensure!(received == task.bytes, "{received} bytes arrived instead of {}", task.bytes);
-    let account = account(&meter, &endpoint, &connection)?;
-    connection.close(0, b"");
-    endpoint.wait_idle().await;
-    Ok(account)
+
+    async fn accept(ends: &Ends) -> Result<Connection> {
+        ends.endpoint.accept().await.context("the endpoint was closed")
+    }
+
+    async fn connect(ends: &Ends, task: &Task, to: &[SocketAddr]) -> Result<Connection> {
+        let config = ends.client.clone().context("a server opens nothing")?;
+        let [first, others @ ..] = to else { bail!("no address of a server") };
+        let connection = ends.endpoint.connect(config, *first, Material::NAME)?.await?;
+        for (address, remote) in addresses(task.contender).iter().skip(1).zip(others) {
+            let local = LocalAddress::Ip(IpAddr::V4(*address));
+            connection.open_path(PathOptions::new("second", local).to(*remote)).await?;
+        }
+        Ok(connection)
+    }
+
+    async fn open(connection: &Connection) -> Result<(SendStream, RecvStream)> {
+        Ok(connection.open_bi().await?)
+    }
+
+    async fn accept_stream(connection: &mut Connection) -> Result<Option<(SendStream, RecvStream)>> {
+        match connection.accept_bi().await {
+            Ok(halves) => Ok(Some(halves)),
+            Err(ConnectionError::PeerApplication { code: 0, .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn write(stream: &mut SendStream, data: Bytes) -> Result<()> {
+        Ok(stream.write_chunk(data).await?)
+    }
+
+    fn finish(stream: &mut SendStream) -> Result<()> {
+        Ok(stream.finish()?)
+    }
+
+    async fn read(stream: &mut RecvStream) -> Result<Option<Bytes>> {
+        Ok(stream.read_chunk(super::BLOCK).await?)
+    }
+
+    fn close(connection: &Connection) {
+        connection.close(0, b"");
+    }
+
+    async fn drain(ends: &Ends) {
+        ends.endpoint.wait_idle().await;
+    }
+
+    fn counters(ends: &Ends, connection: &Connection) -> Counters {
+        let io = ends.endpoint.io_stats();
+        let packets_lost = connection.stats().paths.iter().map(|path| path.counters.packets_lost).sum();
+        Counters { datagrams_sent: io.datagrams_sent, send_calls: io.send_calls, packets_lost }
+    }
+}
+
+/// What a server proves itself with.
+pub fn server_tls(material: &Material) -> Result<ServerTls> {
+    let identity = Identity::Pem { chain: material.certificate_pem()?, key: material.key_pem()? };
+    Ok(ServerTls::builder(identity).alpn([ALPN]).build()?)
+}
+
+/// What a client checks the server with.
+pub fn client_tls(material: &Material, exchange: KeyExchange) -> Result<ClientTls> {
+    let verify = Verify::CaFile(material.certificate.clone());
+    let builder = ClientTls::builder().alpn([ALPN]).verify(verify);
+    let builder = match exchange {
+        KeyExchange::Classical => builder.curves("X25519"),
+        KeyExchange::PostQuantum => builder,
+    };
+    Ok(builder.build()?)
 }
 
 fn addresses(contender: Contender) -> &'static [Ipv4Addr] {
@@ -80,11 +139,4 @@ fn transport(task: &Task) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
     transport.datagram_size = usize::from(task.datagram).into();
     Arc::new(transport)
-}
-
-fn account(meter: &Meter, endpoint: &Endpoint, connection: &Connection) -> Result<Account> {
-    let usage = meter.stop()?;
-    let io = endpoint.io_stats();
-    let packets_lost = connection.stats().paths.iter().map(|path| path.counters.packets_lost).sum();
-    Ok(Account { usage, datagrams_sent: io.datagrams_sent, send_calls: io.send_calls, packets_lost })
 }

@@ -1,8 +1,8 @@
 //! The certificate of a run, which is its own authority.
 
 use anyhow::{Context, Result};
-use rustls::crypto::CryptoProvider;
-use rustls::crypto::ring::{cipher_suite::TLS13_AES_128_GCM_SHA256, default_provider};
+use rustls::client::Resumption;
+use rustls::crypto::{CryptoProvider, aws_lc_rs, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::version::TLS13;
@@ -43,11 +43,30 @@ impl Material {
         read(&self.key)
     }
 
-    /// A server of rustls that speaks `alpn`, for the contenders that use rustls.
+    /// A server of rustls with `ring` that speaks `alpn`.
     pub fn rustls_server(&self, alpn: &[u8]) -> Result<rustls::ServerConfig> {
+        self.server(alpn, with_ring())
+    }
+
+    /// A client of rustls with `ring` that speaks `alpn` and trusts only this certificate.
+    pub fn rustls_client(&self, alpn: &[u8]) -> Result<rustls::ClientConfig> {
+        self.client(alpn, with_ring())
+    }
+
+    /// The same server with AWS-LC.
+    pub fn aws_server(&self, alpn: &[u8]) -> Result<rustls::ServerConfig> {
+        self.server(alpn, with_aws_lc())
+    }
+
+    /// The same client with AWS-LC.
+    pub fn aws_client(&self, alpn: &[u8]) -> Result<rustls::ClientConfig> {
+        self.client(alpn, with_aws_lc())
+    }
+
+    fn server(&self, alpn: &[u8], provider: CryptoProvider) -> Result<rustls::ServerConfig> {
         let certificate = CertificateDer::from_pem_slice(&self.certificate_pem()?)?;
         let key = PrivateKeyDer::from_pem_slice(&self.key_pem()?)?;
-        let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+        let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(&[&TLS13])?
             .with_no_client_auth()
             .with_single_cert(vec![certificate], key)?;
@@ -55,22 +74,35 @@ impl Material {
         Ok(tls)
     }
 
-    /// A client of rustls that speaks `alpn` and trusts only this certificate.
-    pub fn rustls_client(&self, alpn: &[u8]) -> Result<rustls::ClientConfig> {
+    fn client(&self, alpn: &[u8], provider: CryptoProvider) -> Result<rustls::ClientConfig> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(&self.certificate_pem()?)?)?;
-        let mut tls = rustls::ClientConfig::builder_with_provider(provider())
+        let mut tls = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(&[&TLS13])?
             .with_root_certificates(roots)
             .with_no_client_auth();
+        tls.resumption = Resumption::disabled();
         tls.alpn_protocols = vec![alpn.to_vec()];
         Ok(tls)
     }
 }
 
-/// The only suite offered: AES-128-GCM.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(CryptoProvider { cipher_suites: vec![TLS13_AES_128_GCM_SHA256], ..default_provider() })
+/// The only suite offered is AES-128-GCM, the only key exchange X25519.
+fn with_ring() -> CryptoProvider {
+    CryptoProvider {
+        cipher_suites: vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
+        kx_groups: vec![ring::kx_group::X25519],
+        ..ring::default_provider()
+    }
+}
+
+/// The same with AWS-LC.
+fn with_aws_lc() -> CryptoProvider {
+    CryptoProvider {
+        cipher_suites: vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256],
+        kx_groups: vec![aws_lc_rs::kx_group::X25519],
+        ..aws_lc_rs::default_provider()
+    }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

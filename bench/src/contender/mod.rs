@@ -1,22 +1,28 @@
 //! What is compared, and what each of its two processes does.
 
-mod hvq;
+pub mod hvq;
 mod material;
-pub mod noq;
 pub mod quiche;
-pub mod quinn;
+mod s2n_quic;
+pub mod stack;
+mod twins;
 
 pub use material::Material;
+pub use twins::{noq, quinn};
 
 use crate::meter::Usage;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::task::LocalSet;
 
 /// The application protocol of the benchmark: a length in eight bytes, answered with that many bytes.
 pub const ALPN: &[u8] = b"hvq-bench";
 /// Bytes of a request: a length, the most significant byte first.
 const REQUEST: usize = 8;
+/// Bytes of a small request and of its answer.
+pub const SMALL: usize = 100;
 /// Bytes that a server writes at a time, and that a client asks for at most.
 const BLOCK: usize = 256 << 10;
 /// Bytes asked for as buffers of every socket; the system may give less, the same to all.
@@ -36,11 +42,14 @@ pub enum Contender {
     Noq,
     /// quiche, in a loop of its own around one socket.
     Quiche,
+    /// s2n-quic with its TLS by rustls and AWS-LC.
+    S2nQuic,
 }
 
 impl Contender {
     /// All of them, the one that ratios refer to first.
-    pub const ALL: [Self; 5] = [Self::Hvq, Self::Quinn, Self::Noq, Self::Quiche, Self::HvqTwoPaths];
+    pub const ALL: [Self; 6] =
+        [Self::Hvq, Self::Quinn, Self::Noq, Self::Quiche, Self::S2nQuic, Self::HvqTwoPaths];
 
     /// What people call it.
     pub fn label(self) -> &'static str {
@@ -50,6 +59,7 @@ impl Contender {
             Self::Quinn => "quinn",
             Self::Noq => "noq",
             Self::Quiche => "quiche",
+            Self::S2nQuic => "s2n-quic",
         }
     }
 }
@@ -63,6 +73,33 @@ pub enum Side {
     Client(Vec<SocketAddr>),
 }
 
+/// What a pair of processes does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Job {
+    /// The server sends the client so many bytes on one stream.
+    Bulk {
+        /// The bytes.
+        bytes: u64,
+    },
+    /// Full handshakes, a few at a time; each connection is closed at once.
+    Handshakes {
+        /// How many.
+        count: u32,
+    },
+    /// Small requests on streams of their own, answered with as many bytes.
+    Requests {
+        /// How many.
+        count: u32,
+        /// How many of them are under way at a time.
+        at_once: u32,
+    },
+    /// Connections on which nothing happens.
+    Idle {
+        /// How many.
+        connections: u32,
+    },
+}
+
 /// What one process has to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
@@ -70,25 +107,50 @@ pub struct Task {
     pub contender: Contender,
     /// On which side.
     pub side: Side,
-    /// Bytes to transfer.
-    pub bytes: u64,
+    /// What.
+    pub job: Job,
     /// UDP payload of full datagrams in bytes.
     pub datagram: u16,
     /// Certificate and key.
     pub material: Material,
 }
 
+/// How long requests took, in seconds.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// Half of them took at most this.
+    pub median: f64,
+    /// Of 100 requests 99 took at most this.
+    pub p99: f64,
+}
+
+impl Latency {
+    /// That of requests that took `times`.
+    pub fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let at = |percent: usize| {
+            let rank = (times.len() * percent).div_ceil(100).saturating_sub(1);
+            times.get(rank).copied().unwrap_or_default().as_secs_f64()
+        };
+        Self { median: at(50), p99: at(99) }
+    }
+}
+
 /// What one process measured.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Account {
-    /// Time and CPU time from the request to the end of the transfer.
+    /// Time and CPU time from the first request to the end of the job.
     pub usage: Usage,
-    /// Datagrams sent.
+    /// Datagrams sent, where the library tells.
     pub datagrams_sent: u64,
-    /// System calls that sent them.
+    /// System calls that sent them, where the library tells.
     pub send_calls: u64,
-    /// Packets declared lost.
+    /// Packets declared lost, where the library tells.
     pub packets_lost: u64,
+    /// How long requests took.
+    pub latency: Option<Latency>,
+    /// By how many bytes the process grew.
+    pub resident: u64,
 }
 
 /// A line that a process writes to its standard output, as JSON.
@@ -102,26 +164,43 @@ pub enum Line {
 
 /// Does `task` and says so on standard output: the whole life of a process of the benchmark.
 pub fn work(task: &Task) -> Result<()> {
-    let account = match (task.contender, &task.side) {
-        (Contender::Hvq | Contender::HvqTwoPaths, Side::Server) => on_tokio(hvq::serve(task)),
-        (Contender::Hvq | Contender::HvqTwoPaths, Side::Client(to)) => on_tokio(hvq::fetch(task, to)),
-        (Contender::Quinn, Side::Server) => on_tokio(quinn::serve(task)),
-        (Contender::Quinn, Side::Client(to)) => on_tokio(quinn::fetch(task, to)),
-        (Contender::Noq, Side::Server) => on_tokio(noq::serve(task)),
-        (Contender::Noq, Side::Client(to)) => on_tokio(noq::fetch(task, to)),
-        (Contender::Quiche, Side::Server) => quiche::serve(task),
-        (Contender::Quiche, Side::Client(to)) => quiche::fetch(task, to),
+    let account = match task.contender {
+        Contender::Hvq | Contender::HvqTwoPaths => on_tokio::<hvq::Hvq>(task),
+        Contender::Quinn => on_tokio::<quinn::Twin>(task),
+        Contender::Noq => on_tokio::<noq::Twin>(task),
+        Contender::S2nQuic => on_tokio::<s2n_quic::S2nQuic>(task),
+        Contender::Quiche => quiche::work(task),
     }?;
     say(&Line::Done(account))
 }
 
-/// Runs `future` on one thread, as all contenders do.
-fn on_tokio<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
+/// Does `task` with `S` on one thread, as all contenders do.
+fn on_tokio<S: stack::Stack>(task: &Task) -> Result<Account> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let side = async {
+        match &task.side {
+            Side::Server => stack::serve::<S>(task).await,
+            Side::Client(to) => stack::fetch::<S>(task, to).await,
+        }
+    };
+    LocalSet::new().block_on(&runtime, side)
 }
 
 /// Writes a line for the process that started this one.
 fn say(line: &Line) -> Result<()> {
     println!("{}", serde_json::to_string(line)?);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_99th_percentile_leaves_one_of_a_hundred_above() {
+        let times = (1..=200).rev().map(Duration::from_millis).collect();
+        let latency = Latency::of(times);
+        assert_eq!((latency.median, latency.p99), (0.1, 0.198));
+        assert_eq!(Latency::of(Vec::new()), Latency::default());
+    }
 }

@@ -1,17 +1,15 @@
 //! hvq without sockets, over one path or two.
 
 use super::{BLOCK, PATIENCE, STEP};
-use crate::contender::{ALPN, Material};
+use crate::contender::hvq::{KeyExchange, client_tls, server_tls};
+use crate::contender::{Material, SMALL};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use hvq::transport::connection::{Datagram, Event, FourTuple, Transmit};
+use hvq::transport::connection::{Connection, Datagram, Event, FourTuple, Transmit};
 use hvq::transport::endpoint::{ConnectionHandle, Endpoint, Output};
 use hvq::transport::stream::{ReadOutcome, WriteError};
 use hvq::transport::time::Instant;
-use hvq::{
-    ClientConfig, ClientTls, Direction, EndpointConfig, Identity, Policy, ServerConfig, ServerTls, StreamId,
-    TransportConfig, Verify,
-};
+use hvq::{ClientConfig, Direction, EndpointConfig, Policy, ServerConfig, StreamId, TransportConfig};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -38,6 +36,7 @@ pub struct Pair {
     config: ClientConfig,
     paths: Paths,
     now: Instant,
+    unanswered: Vec<StreamId>,
 }
 
 fn tuple(path: u16) -> FourTuple {
@@ -46,16 +45,13 @@ fn tuple(path: u16) -> FourTuple {
 }
 
 impl Pair {
-    pub fn new(material: &Material, datagram: u16, paths: Paths) -> Result<Self> {
+    pub fn new(material: &Material, datagram: u16, paths: Paths, exchange: KeyExchange) -> Result<Self> {
         let policy = if paths == Paths::Two { Policy::Hvc } else { Policy::Single(None) };
         let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
         transport.datagram_size = usize::from(datagram).into();
         let transport = Arc::new(transport);
-        let identity = Identity::Pem { chain: material.certificate_pem()?, key: material.key_pem()? };
-        let server = ServerTls::builder(identity).alpn([ALPN]).build()?;
-        let server = ServerConfig::new(server, transport.clone());
-        let verify = Verify::CaFile(material.certificate.clone());
-        let tls = ClientTls::builder().alpn([ALPN]).verify(verify).build()?;
+        let server = ServerConfig::new(server_tls(material)?, transport.clone());
+        let tls = client_tls(material, exchange)?;
         let end = |server, seed| End {
             endpoint: Endpoint::new(EndpointConfig::default(), server, [seed; 32]),
             connection: None,
@@ -68,6 +64,7 @@ impl Pair {
             config: ClientConfig::new(tls, transport),
             paths,
             now: Instant::from_nanos(1_000_000_000),
+            unanswered: Vec::new(),
         })
     }
 
@@ -124,6 +121,7 @@ fn carry(transmit: &Transmit, to: &mut Endpoint, now: Instant) -> u64 {
 impl super::Pair for Pair {
     fn handshake(&mut self) -> Result<()> {
         self.close();
+        self.unanswered.clear();
         self.client.endpoint.connect(&self.config, tuple(0), Material::NAME, self.now)?;
         for _ in 0..PATIENCE {
             self.exchange();
@@ -164,6 +162,54 @@ impl super::Pair for Pair {
         self.exchange();
         read(&mut self.client.endpoint, client, stream)?;
         Ok(self.server.sent - before)
+    }
+
+    fn ask(&mut self) -> Result<Option<u64>> {
+        let handle = self.client.connection.context("connected")?;
+        let connection = self.client.endpoint.connection(handle).context("the client's connection ended")?;
+        let Some(id) = connection.open(Direction::Bidirectional) else { return Ok(None) };
+        connection.write_bytes(id, Bytes::from_static(&[0xa5; SMALL]))?;
+        connection.finish(id)?;
+        Ok(Some(id.0))
+    }
+
+    fn answer(&mut self) -> Result<()> {
+        let handle = self.server.connection.context("connected")?;
+        let connection = self.server.endpoint.connection(handle).context("the server's connection ended")?;
+        while let Some(id) = connection.accept(Direction::Bidirectional) {
+            self.unanswered.push(id);
+        }
+        for id in std::mem::take(&mut self.unanswered) {
+            if read_all(connection, id)? {
+                connection.write_bytes(id, Bytes::from_static(&[0x5a; SMALL]))?;
+                connection.finish(id)?;
+            } else {
+                self.unanswered.push(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_answered(&mut self, id: u64) -> Result<bool> {
+        let handle = self.client.connection.context("connected")?;
+        let connection = self.client.endpoint.connection(handle).context("the client's connection ended")?;
+        read_all(connection, StreamId(id))
+    }
+
+    fn carry(&mut self) -> Result<()> {
+        self.exchange();
+        Ok(())
+    }
+}
+
+/// Reads a stream; whether its end was there.
+fn read_all(connection: &mut Connection, id: StreamId) -> Result<bool> {
+    loop {
+        match connection.read(id, usize::MAX)? {
+            ReadOutcome::Data(_) => {}
+            ReadOutcome::Finished => return Ok(true),
+            ReadOutcome::Blocked => return Ok(false),
+        }
     }
 }
 

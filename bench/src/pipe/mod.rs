@@ -1,13 +1,13 @@
 //! Both ends in one thread with nothing between them: what the protocol itself costs, without sockets and the kernel.
 
 mod hvq;
-mod noq;
 mod quiche;
-mod quinn;
+mod twins;
 
+use crate::contender::hvq::KeyExchange;
 use crate::contender::{Contender, Material};
 use crate::meter::Meter;
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -16,6 +16,8 @@ use std::time::Duration;
 const BLOCK: usize = 64 << 10;
 /// The time that one exchange of datagrams takes on the clock that the ends are given: half a round trip.
 const STEP: Duration = Duration::from_micros(50);
+/// Requests that are under way at a time.
+const AT_ONCE: usize = 100;
 /// Exchanges without progress after which a transfer counts as stuck.
 const PATIENCE: u32 = 100_000;
 
@@ -32,17 +34,33 @@ pub trait Pair {
 
     /// Sends `bytes` from the server to the client over one stream, and returns the number of datagrams that it took.
     fn transfer(&mut self, bytes: u64) -> Result<u64>;
+
+    /// The client sends a small request on a stream of its own, whose ID is returned; `None` while the server permits no
+    /// more streams.
+    fn ask(&mut self) -> Result<Option<u64>>;
+
+    /// The server answers all requests that have arrived.
+    fn answer(&mut self) -> Result<()>;
+
+    /// Whether the whole answer on stream `id` has arrived, which the client reads.
+    fn is_answered(&mut self, id: u64) -> Result<bool>;
+
+    /// Each end says to the other all that it has to say.
+    fn carry(&mut self) -> Result<()>;
 }
 
-/// A pair of `contender` that sends full datagrams of `datagram` bytes.
-pub fn pair(contender: Contender, material: &Material, datagram: u16) -> Result<Box<dyn Pair>> {
-    Ok(match contender {
-        Contender::Hvq => Box::new(hvq::Pair::new(material, datagram, hvq::Paths::One)?),
-        Contender::HvqTwoPaths => Box::new(hvq::Pair::new(material, datagram, hvq::Paths::Two)?),
-        Contender::Quinn => Box::new(quinn::Pair::new(material, datagram)?),
-        Contender::Noq => Box::new(noq::Pair::new(material, datagram)?),
+/// A pair of `contender` that sends full datagrams of `datagram` bytes; `None` for a library that does not come without
+/// its sockets.
+pub fn pair(contender: Contender, material: &Material, datagram: u16) -> Result<Option<Box<dyn Pair>>> {
+    let hvq = |paths| hvq::Pair::new(material, datagram, paths, KeyExchange::Classical);
+    Ok(Some(match contender {
+        Contender::Hvq => Box::new(hvq(hvq::Paths::One)?),
+        Contender::HvqTwoPaths => Box::new(hvq(hvq::Paths::Two)?),
+        Contender::Quinn => Box::new(twins::quinn::Pair::new(material, datagram)?),
+        Contender::Noq => Box::new(twins::noq::Pair::new(material, datagram)?),
         Contender::Quiche => Box::new(quiche::Pair::new(material, datagram)?),
-    })
+        Contender::S2nQuic => return Ok(None),
+    }))
 }
 
 /// What one pair cost.
@@ -51,33 +69,104 @@ pub struct Cost {
     /// Who.
     pub contender: Contender,
     /// CPU seconds of both ends for a GiB.
-    pub transfer: f64,
-    /// CPU seconds of both ends for a full handshake.
-    pub handshake: f64,
+    pub transfer: Option<f64>,
+    /// CPU seconds of both ends for a full handshake with X25519.
+    pub handshake: Option<f64>,
+    /// The same with the key exchange that hvq offers by default.
+    pub handshake_post_quantum: Option<f64>,
+    /// Small requests and their answers for a CPU second of both ends.
+    pub requests: Option<f64>,
 }
 
-/// How much is done for one [`Cost`].
+/// How much is done for one [`Cost`]; what is zero is not measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effort {
     /// Bytes of a transfer.
     pub bytes: u64,
     /// Handshakes.
     pub handshakes: u32,
+    /// Requests.
+    pub requests: u32,
 }
 
-/// Measures one pair once.
-pub fn measure(contender: Contender, material: &Material, datagram: u16, effort: Effort) -> Result<Cost> {
-    let mut pair = pair(contender, material, datagram)?;
+impl Effort {
+    /// Whether nothing is to be measured.
+    pub fn is_nothing(self) -> bool {
+        self.bytes == 0 && self.handshakes == 0 && self.requests == 0
+    }
+}
+
+/// Measures one pair once; `None` if there is no such pair.
+pub fn measure(
+    contender: Contender,
+    material: &Material,
+    datagram: u16,
+    effort: Effort,
+) -> Result<Option<Cost>> {
+    let Some(mut pair) = pair(contender, material, datagram)? else { return Ok(None) };
+    let mut cost =
+        Cost { contender, transfer: None, handshake: None, handshake_post_quantum: None, requests: None };
+    if effort.bytes > 0 {
+        pair.handshake()?;
+        // Windows grow to their full size before the clock runs.
+        pair.transfer(effort.bytes / 8)?;
+        let meter = Meter::start()?;
+        pair.transfer(effort.bytes)?;
+        cost.transfer = Some(meter.stop()?.cpu() / effort.bytes as f64 * (1u64 << 30) as f64);
+    }
+    if effort.handshakes > 0 {
+        cost.handshake = Some(handshakes(pair.as_mut(), effort.handshakes)?);
+        if contender == Contender::Hvq {
+            let mut pair = hvq::Pair::new(material, datagram, hvq::Paths::One, KeyExchange::PostQuantum)?;
+            cost.handshake_post_quantum = Some(handshakes(&mut pair, effort.handshakes)?);
+        }
+    }
+    if effort.requests > 0 {
+        pair.handshake()?;
+        requests(pair.as_mut(), effort.requests / 8)?;
+        let meter = Meter::start()?;
+        requests(pair.as_mut(), effort.requests)?;
+        cost.requests = Some(f64::from(effort.requests) / meter.stop()?.cpu());
+    }
+    Ok(Some(cost))
+}
+
+/// CPU seconds of a handshake.
+fn handshakes(pair: &mut dyn Pair, count: u32) -> Result<f64> {
     pair.handshake()?;
-    // Windows grow to their full size before the clock runs.
-    pair.transfer(effort.bytes / 8)?;
     let meter = Meter::start()?;
-    pair.transfer(effort.bytes)?;
-    let transfer = meter.stop()?.cpu() / effort.bytes as f64 * (1u64 << 30) as f64;
-    let meter = Meter::start()?;
-    for _ in 0..effort.handshakes {
+    for _ in 0..count {
         pair.handshake()?;
     }
-    let handshake = meter.stop()?.cpu() / f64::from(effort.handshakes.max(1));
-    Ok(Cost { contender, transfer, handshake })
+    Ok(meter.stop()?.cpu() / f64::from(count))
+}
+
+/// Sends `count` requests, always [`AT_ONCE`] of them if the server permits it.
+pub fn requests(pair: &mut dyn Pair, count: u32) -> Result<()> {
+    let mut under_way = Vec::with_capacity(AT_ONCE);
+    let (mut left, mut idle) = (count, 0);
+    while left > 0 || !under_way.is_empty() {
+        while left > 0
+            && under_way.len() < AT_ONCE
+            && let Some(id) = pair.ask()?
+        {
+            under_way.push(id);
+            left -= 1;
+        }
+        pair.carry()?;
+        pair.answer()?;
+        pair.carry()?;
+        let before = under_way.len();
+        let mut error = None;
+        under_way.retain(|id| {
+            pair.is_answered(*id).map(|answered| !answered).unwrap_or_else(|failure| {
+                error = Some(failure);
+                false
+            })
+        });
+        error.map_or(Ok(()), Err).context("an answer cannot be read")?;
+        idle = if under_way.len() == before { idle + 1 } else { 0 };
+        ensure!(idle < PATIENCE, "stuck with {left} of {count} requests to send");
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! quiche, which has no sockets of its own.
 
 use super::{BLOCK, PATIENCE};
-use crate::contender::{Material, quiche as contender};
+use crate::contender::{Material, SMALL, quiche as contender};
 use anyhow::{Context, Result, ensure};
 use quiche::{Config, Connection, ConnectionId, Error, RecvInfo};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,6 +24,7 @@ pub struct Pair {
     server: End,
     buffer: Vec<u8>,
     next_stream: u64,
+    next_request: u64,
 }
 
 impl Pair {
@@ -39,6 +40,7 @@ impl Pair {
             server: end(contender::server_config(material, datagram)?, 443),
             buffer: vec![0; 65_536],
             next_stream: FIRST_STREAM,
+            next_request: 0,
         })
     }
 
@@ -72,6 +74,7 @@ fn pump(from: &mut End, to: &mut End, buffer: &mut [u8]) -> Result<()> {
 impl super::Pair for Pair {
     fn handshake(&mut self) -> Result<()> {
         self.next_stream = FIRST_STREAM;
+        self.next_request = 0;
         let id = ConnectionId::from_ref(b"hvq-bench client");
         let (local, remote) = (self.client.address, self.server.address);
         let connection = quiche::connect(Some(Material::NAME), &id, local, remote, &mut self.client.config)?;
@@ -119,5 +122,48 @@ impl super::Pair for Pair {
         }
         self.exchange()?;
         Ok(self.server.sent - before)
+    }
+
+    fn ask(&mut self) -> Result<Option<u64>> {
+        let connection = self.client.connection.as_mut().context("connected")?;
+        match connection.stream_send(self.next_request, &[0xa5; SMALL], true) {
+            Ok(written) => ensure!(written == SMALL, "a request went out in part"),
+            Err(Error::Done | Error::StreamLimit) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        self.next_request += NEXT_STREAM;
+        Ok(Some(self.next_request - NEXT_STREAM))
+    }
+
+    fn answer(&mut self) -> Result<()> {
+        let connection = self.server.connection.as_mut().context("connected")?;
+        for id in connection.readable() {
+            if read_all(connection, id)? {
+                let written = connection.stream_send(id, &[0x5a; SMALL], true)?;
+                ensure!(written == SMALL, "an answer went out in part");
+            }
+        }
+        Ok(())
+    }
+
+    fn is_answered(&mut self, id: u64) -> Result<bool> {
+        read_all(self.client.connection.as_mut().context("connected")?, id)
+    }
+
+    fn carry(&mut self) -> Result<()> {
+        self.exchange()
+    }
+}
+
+/// Reads a stream; whether its end was there.
+fn read_all(connection: &mut Connection, id: u64) -> Result<bool> {
+    let mut buffer = [0; 4 * SMALL];
+    loop {
+        match connection.stream_recv(id, &mut buffer) {
+            Ok((_, true)) => return Ok(true),
+            Ok((_, false)) => {}
+            Err(Error::Done) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
     }
 }

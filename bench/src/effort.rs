@@ -1,0 +1,128 @@
+//! How much is measured.
+
+use crate::contender::{Contender, Job};
+use crate::sockets::{Trial, Way};
+use crate::{Arguments, PIPE_DATAGRAM, Part, decisions, pipe};
+use std::time::Duration;
+
+/// Small requests that are under way at a time.
+const AT_ONCE: u32 = 100;
+/// Rounds over emulated channels, which take their time and spread little.
+const CHANNEL_ROUNDS: usize = 3;
+
+/// How much of what is measured.
+#[derive(Clone, Debug)]
+pub struct Effort {
+    /// Who takes part.
+    pub contenders: Vec<Contender>,
+    /// How often each has its turn.
+    pub rounds: usize,
+    /// Pairs of processes, those of one kind together.
+    jobs: Vec<(Job, Way, u16)>,
+    /// What is done in the pipe.
+    pub pipe: pipe::Effort,
+    /// How long decisions are measured.
+    pub decisions: decisions::Effort,
+}
+
+/// The sizes of a smoke test or of the real thing.
+struct Size {
+    mebibytes: u64,
+    channel_mebibytes: u64,
+    rounds: u16,
+    datagrams: &'static [u16],
+    handshakes: u32,
+    requests: u32,
+    connections: u32,
+    pipe: pipe::Effort,
+    decisions: decisions::Effort,
+}
+
+const QUICK: Size = Size {
+    mebibytes: 64,
+    channel_mebibytes: 16,
+    rounds: 2,
+    datagrams: &[1200],
+    handshakes: 100,
+    requests: 5_000,
+    connections: 200,
+    pipe: pipe::Effort { bytes: 32 << 20, handshakes: 100, requests: 10_000 },
+    decisions: decisions::Effort { batches: 5, batch: Duration::from_millis(10) },
+};
+
+const FULL: Size = Size {
+    mebibytes: 512,
+    channel_mebibytes: 128,
+    rounds: 5,
+    datagrams: &[1200, 1452],
+    handshakes: 1_000,
+    requests: 100_000,
+    connections: 2_000,
+    pipe: pipe::Effort { bytes: 256 << 20, handshakes: 1_000, requests: 200_000 },
+    decisions: decisions::Effort { batches: 25, batch: Duration::from_millis(40) },
+};
+
+impl Effort {
+    /// As much as `arguments` ask for.
+    pub(crate) fn of(arguments: &Arguments) -> Self {
+        let size = if arguments.quick { QUICK } else { FULL };
+        let bytes = arguments.size.unwrap_or(size.mebibytes) << 20;
+        let channel_bytes = arguments.size.unwrap_or(size.channel_mebibytes) << 20;
+        let given = arguments.datagram.as_slice();
+        let datagrams = if given.is_empty() { size.datagrams } else { given };
+        let mut jobs = Vec::new();
+        if arguments.wants(Part::Bulk) {
+            jobs.extend(datagrams.iter().map(|datagram| (Job::Bulk { bytes }, Way::Loopback, *datagram)));
+        }
+        let mut add = |part, job, way| {
+            if arguments.wants(part) {
+                jobs.push((job, way, PIPE_DATAGRAM));
+            }
+        };
+        add(Part::Channels, Job::Bulk { bytes: channel_bytes }, Way::Channels);
+        add(Part::Handshakes, Job::Handshakes { count: size.handshakes }, Way::Loopback);
+        add(Part::Requests, Job::Requests { count: size.requests, at_once: AT_ONCE }, Way::Loopback);
+        add(Part::Memory, Job::Idle { connections: size.connections }, Way::Loopback);
+        let or_nothing = |part, count| if arguments.wants(part) { count } else { 0 };
+        Self {
+            contenders: arguments.contenders(),
+            rounds: usize::from(arguments.rounds.unwrap_or(size.rounds)),
+            jobs,
+            pipe: pipe::Effort {
+                bytes: if arguments.wants(Part::Pipe) { size.pipe.bytes } else { 0 },
+                handshakes: or_nothing(Part::PipeHandshakes, size.pipe.handshakes),
+                requests: or_nothing(Part::PipeRequests, size.pipe.requests),
+            },
+            decisions: size.decisions,
+        }
+    }
+
+    /// All pairs of processes, in their order.
+    pub fn trials(&self) -> Vec<Trial> {
+        let mut trials = Vec::new();
+        for &(job, way, datagram) in &self.jobs {
+            for round in 0..self.rounds_of(way) {
+                let able = self.contenders.iter().filter(|contender| is_able(**contender, job, way));
+                trials.extend(able.map(|&contender| Trial { contender, round, job, way, datagram }));
+            }
+        }
+        trials
+    }
+
+    fn rounds_of(&self, way: Way) -> usize {
+        match way {
+            Way::Loopback => self.rounds,
+            Way::Channels => self.rounds.min(CHANNEL_ROUNDS),
+        }
+    }
+}
+
+/// Whether the figure would say anything: a second path makes no difference to a handshake, and whether one path is full
+/// is a question to hvq only.
+fn is_able(contender: Contender, job: Job, way: Way) -> bool {
+    match (job, way) {
+        (_, Way::Channels) => matches!(contender, Contender::Hvq | Contender::HvqTwoPaths),
+        (Job::Bulk { .. } | Job::Idle { .. }, _) => true,
+        _ => contender != Contender::HvqTwoPaths,
+    }
+}

@@ -1,0 +1,109 @@
+//! The figures of the comparison, each of one measure, contender and round.
+
+use crate::contender::Contender;
+use crate::instructions::Count;
+use crate::pipe::Cost;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// What is measured: the rows of the table, in its order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Measure {
+    /// Throughput over loopback with datagrams of this size, in Mbit/s.
+    BulkRate(u16),
+    /// CPU seconds of the sender for a GiB.
+    BulkSender(u16),
+    /// CPU seconds of the receiver for a GiB.
+    BulkReceiver(u16),
+    /// Goodput through emulated channels, as a share of the sum of their rates.
+    Channels,
+    /// CPU seconds of both ends in the pipe for a GiB.
+    PipeTransfer,
+    /// Instructions of both ends for a datagram of data, without packet protection and copies.
+    Instructions,
+    /// CPU microseconds of both ends in the pipe for a full handshake with X25519.
+    PipeHandshake,
+    /// The same with X25519MLKEM768.
+    PipePostQuantum,
+    /// Full handshakes a second over loopback.
+    Handshakes,
+    /// Small requests for a CPU second of both ends in the pipe.
+    PipeRequests,
+    /// Small requests a second over loopback.
+    Requests,
+    /// How long 99 of 100 of them took at most, in milliseconds.
+    RequestP99,
+    /// KiB of the server for an idle connection.
+    Memory,
+}
+
+impl Measure {
+    /// Digits behind the point.
+    pub fn digits(self) -> usize {
+        match self {
+            Self::BulkSender(_) | Self::BulkReceiver(_) | Self::PipeTransfer | Self::RequestP99 => 2,
+            Self::Channels => 3,
+            Self::Memory => 1,
+            _ => 0,
+        }
+    }
+}
+
+/// What the table calls it.
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BulkRate(datagram) => write!(f, "one stream, {datagram}-byte datagrams: Mbit/s"),
+            Self::BulkSender(datagram) => write!(f, "sender, {datagram}: CPU s/GiB"),
+            Self::BulkReceiver(datagram) => write!(f, "receiver, {datagram}: CPU s/GiB"),
+            Self::Channels => write!(f, "goodput ÷ rate of equal emulated channels"),
+            Self::PipeTransfer => write!(f, "pipe: CPU s/GiB"),
+            Self::Instructions => write!(f, "pipe: instructions a datagram"),
+            Self::PipeHandshake => write!(f, "pipe: CPU µs a handshake"),
+            Self::PipePostQuantum => write!(f, "pipe: CPU µs a handshake, X25519MLKEM768"),
+            Self::Handshakes => write!(f, "handshakes/s"),
+            Self::PipeRequests => write!(f, "pipe: requests a CPU second"),
+            Self::Requests => write!(f, "requests/s"),
+            Self::RequestP99 => write!(f, "their 99th percentile: ms"),
+            Self::Memory => write!(f, "server's memory an idle connection: KiB"),
+        }
+    }
+}
+
+impl Serialize for Measure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// One figure.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Figure {
+    /// What was measured.
+    pub measure: Measure,
+    /// Of whom.
+    pub contender: Contender,
+    /// In which round, from 0.
+    pub round: usize,
+    /// The value, in the unit of the measure.
+    pub value: f64,
+}
+
+/// What round `round` in the pipe says.
+pub fn of_pipe(cost: &Cost, round: usize) -> Vec<Figure> {
+    let figures = [
+        (Measure::PipeTransfer, cost.transfer),
+        (Measure::PipeHandshake, cost.handshake.map(|seconds| seconds * 1e6)),
+        (Measure::PipePostQuantum, cost.handshake_post_quantum.map(|seconds| seconds * 1e6)),
+        (Measure::PipeRequests, cost.requests),
+    ];
+    let figure = |(measure, value): (_, Option<f64>)| {
+        Some(Figure { measure, contender: cost.contender, round, value: value? })
+    };
+    figures.into_iter().filter_map(figure).collect()
+}
+
+/// What callgrind counted.
+pub fn of_count(count: &Count) -> Figure {
+    Figure { measure: Measure::Instructions, contender: count.contender, round: 0, value: count.protocol }
+}

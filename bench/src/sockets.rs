@@ -1,0 +1,161 @@
+//! What is measured over loopback and over emulated channels: two processes for each, contenders in turn, rounds one
+//! after the other.
+
+use crate::contender::{Account, Contender, Job, Material, Side, Task};
+use crate::figures::{Figure, Measure};
+use crate::meter::Usage;
+use crate::worker;
+use anyhow::Result;
+use hvq_channel::relay::Relay;
+use hvq_channel::{Bandwidth, ChannelSpec};
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Bytes of a GiB.
+const GIB: f64 = (1u64 << 30) as f64;
+/// A transfer that is slower than this is given up, in bytes per second.
+const SLOWEST: u64 = 4_000_000;
+/// How long anything else may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The rate of each emulated channel.
+pub const CHANNEL_RATE: Bandwidth = Bandwidth::from_megabits_per_second(200);
+/// Its round-trip time.
+const CHANNEL_RTT: Duration = Duration::from_millis(10);
+
+/// Where the datagrams go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// From socket to socket.
+    Loopback,
+    /// Through an emulated channel for each path, all of them equal.
+    Channels,
+}
+
+/// One measurement of one contender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Trial {
+    /// With what.
+    pub contender: Contender,
+    /// The round, from 0.
+    pub round: usize,
+    /// What is done.
+    pub job: Job,
+    /// Where the datagrams go.
+    pub way: Way,
+    /// The size of full datagrams in bytes.
+    pub datagram: u16,
+}
+
+/// What came out.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Sample {
+    /// Of what.
+    #[serde(flatten)]
+    pub trial: Trial,
+    /// What the server measured.
+    pub server: Account,
+    /// What the client measured.
+    pub client: Account,
+}
+
+/// Does what `trial` says.
+pub async fn measure(trial: Trial, material: &Material) -> Result<Sample> {
+    let Trial { contender, job, datagram, .. } = trial;
+    let task = Task { contender, side: Side::Server, job, datagram, material: material.clone() };
+    let patience = match job {
+        Job::Bulk { bytes } => Duration::from_secs(20 + bytes / SLOWEST),
+        _ => PATIENCE,
+    };
+    let mut relays = Vec::new();
+    let pair = worker::run(task, patience, |addresses| match trial.way {
+        Way::Loopback => Ok(addresses),
+        Way::Channels => {
+            for upstream in &addresses {
+                let spec = ChannelSpec::constant(CHANNEL_RTT, CHANNEL_RATE);
+                let listen = SocketAddr::new(upstream.ip(), 0);
+                relays.push(Relay::start(listen, *upstream, spec, 1)?);
+            }
+            Ok(relays.iter().map(|relay| relay.local_addr()).collect())
+        }
+    })
+    .await?;
+    Ok(Sample { trial, server: pair.server, client: pair.client })
+}
+
+impl Sample {
+    /// What the sample says.
+    pub fn figures(&self) -> Vec<Figure> {
+        let figure = |measure, value| Figure {
+            measure,
+            contender: self.trial.contender,
+            round: self.trial.round,
+            value,
+        };
+        let seconds = self.client.usage.elapsed;
+        match (self.trial.job, self.trial.way) {
+            (Job::Bulk { bytes }, Way::Loopback) => {
+                let gibibytes = bytes as f64 / GIB;
+                let cpu = |usage: &Usage| usage.cpu() / gibibytes;
+                let datagram = self.trial.datagram;
+                vec![
+                    figure(Measure::BulkRate(datagram), bytes as f64 * 8e-6 / seconds),
+                    figure(Measure::BulkSender(datagram), cpu(&self.server.usage)),
+                    figure(Measure::BulkReceiver(datagram), cpu(&self.client.usage)),
+                ]
+            }
+            (Job::Bulk { bytes }, Way::Channels) => {
+                let channels = if self.trial.contender == Contender::HvqTwoPaths { 2.0 } else { 1.0 };
+                let most = CHANNEL_RATE.bits_per_second() as f64 * channels;
+                vec![figure(Measure::Channels, bytes as f64 * 8.0 / seconds / most)]
+            }
+            (Job::Handshakes { count }, _) => {
+                vec![figure(Measure::Handshakes, f64::from(count) / self.server.usage.elapsed)]
+            }
+            (Job::Requests { count, .. }, _) => {
+                let latency = self.client.latency.unwrap_or_default();
+                vec![
+                    figure(Measure::Requests, f64::from(count) / seconds),
+                    figure(Measure::RequestP99, latency.p99 * 1e3),
+                ]
+            }
+            (Job::Idle { connections }, _) => {
+                let each = self.server.resident as f64 / f64::from(connections) / 1024.0;
+                vec![figure(Measure::Memory, each)]
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(contender: Contender, job: Job, way: Way) -> Sample {
+        let usage = Usage { elapsed: 2.0, user: 1.0, system: 0.5 };
+        let account = Account { usage, resident: 2 << 20, ..Account::default() };
+        let trial = Trial { contender, round: 3, job, way, datagram: 1200 };
+        Sample { trial, server: account, client: account }
+    }
+
+    #[test]
+    fn figures_are_for_a_gibibyte_and_for_a_second() {
+        let bulk = sample(Contender::Hvq, Job::Bulk { bytes: 1 << 29 }, Way::Loopback).figures();
+        assert_eq!(bulk[0].measure, Measure::BulkRate(1200));
+        assert!((bulk[0].value - 2147.48).abs() < 0.01);
+        assert_eq!((bulk[1].value, bulk[2].value, bulk[2].round), (3.0, 3.0, 3));
+        let requests = Job::Requests { count: 500, at_once: 100 };
+        assert_eq!(sample(Contender::Quinn, requests, Way::Loopback).figures()[0].value, 250.0);
+        let idle = Job::Idle { connections: 2 };
+        assert_eq!(sample(Contender::Noq, idle, Way::Loopback).figures()[0].value, 1024.0);
+    }
+
+    #[test]
+    fn two_channels_have_twice_the_rate_of_one() {
+        let bytes = CHANNEL_RATE.bits_per_second() / 4;
+        let share = |contender| sample(contender, Job::Bulk { bytes }, Way::Channels).figures()[0].value;
+        assert_eq!(share(Contender::Hvq), 1.0);
+        assert_eq!(share(Contender::HvqTwoPaths), 0.5);
+    }
+}
