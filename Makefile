@@ -49,7 +49,7 @@ interop: prepare-interop ## exchange data with other implementations, put the ta
 	@scripts/interop.sh $(or $(ARGS),--write README.md)
 
 bench: prepare-bench ## compare throughput and CPU with other implementations over loopback
-	@scripts/bench.sh $(ARGS)
+	@scripts/bench.sh $(or $(ARGS),--write README.md)
 
 rules: prepare-rules ## check every quotation of a specification, count the rules that are cited and tested
 	@scripts/rules.sh --write README.md $(ARGS)
