@@ -42,6 +42,15 @@ impl Suite {
         }
     }
 
+    /// Its TLS code point (RFC 8446 §B.4).
+    pub const fn code_point(self) -> u16 {
+        match self {
+            Self::Aes128Gcm => 0x1301,
+            Self::Aes256Gcm => 0x1302,
+            Self::ChaCha20Poly1305 => 0x1303,
+        }
+    }
+
     /// Packets that may be sealed with one key (RFC 9001 §6.6), counted over all paths (RFC 10069 §2.4).
     pub const fn confidentiality_limit(self) -> u64 {
         match self {

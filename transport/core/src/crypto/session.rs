@@ -359,6 +359,21 @@ fn context_builder(keylog: Option<KeyLog>) -> Result<SslContextBuilder, TlsConfi
     Ok(builder)
 }
 
+/// Has connections offer and accept only `suites`, the preferred one first; BoringSSL's choice if there are none.
+fn restrict_suites(builder: &SslContextBuilder, suites: &[Suite]) -> Result<(), TlsConfigError> {
+    let code_points: Vec<u16> = suites.iter().map(|suite| suite.code_point()).collect();
+    // SAFETY: the context is valid, and BoringSSL copies as many code points as it is told there are; it permits flags to
+    // be absent.
+    check(unsafe {
+        ffi::SSL_CTX_set1_tls13_ciphers(
+            builder.as_ptr(),
+            code_points.as_ptr(),
+            std::ptr::null(),
+            code_points.len(),
+        )
+    })
+}
+
 /// Application protocols as TLS encodes them: each after its length in a byte (RFC 7301 §3.1).
 fn encode_alpn(protocols: &[Vec<u8>]) -> Result<Vec<u8>, TlsConfigError> {
     let mut encoded = Vec::new();

@@ -1,7 +1,10 @@
 //! TLS of clients: whom they trust and what they offer.
 
 use super::callbacks::keep_ticket;
-use super::{EarlyData, KeyLog, SessionStore, TlsConfigError, alert, context_builder, encode_alpn, read};
+use super::{
+    EarlyData, KeyLog, SessionStore, TlsConfigError, alert, context_builder, encode_alpn, read, restrict_suites,
+};
+use crate::crypto::keys::Suite;
 use boring::ssl::{Ssl, SslContext, SslContextBuilder, SslContextRef, SslSessionCacheMode, SslVerifyMode};
 use boring::x509::X509;
 use boring::x509::verify::X509CheckFlags;
@@ -116,6 +119,7 @@ pub struct ClientTlsBuilder {
     alpn: Vec<Vec<u8>>,
     verify: Verify,
     curves: Option<String>,
+    suites: Vec<Suite>,
     keylog: Option<KeyLog>,
     sessions: Option<Arc<dyn SessionStore>>,
     early_data: EarlyData,
@@ -141,6 +145,13 @@ impl ClientTlsBuilder {
         self
     }
 
+    /// Cipher suites to offer, the preferred one first, each once, instead of all three in the order that suits the
+    /// processor.
+    pub fn suites(mut self, suites: impl IntoIterator<Item = Suite>) -> Self {
+        self.suites = suites.into_iter().collect();
+        self
+    }
+
     /// Has `keylog` called with the secrets of each connection, for tools that decrypt captures.
     pub fn keylog(mut self, keylog: KeyLog) -> Self {
         self.keylog = Some(keylog);
@@ -162,6 +173,7 @@ impl ClientTlsBuilder {
     /// Reads the certificates and makes the configuration.
     pub fn build(self) -> Result<ClientTls, TlsConfigError> {
         let mut context = context_builder(self.keylog)?;
+        restrict_suites(&context, &self.suites)?;
         context.set_alpn_protos(&encode_alpn(&self.alpn)?)?;
         if let Some(list) = self.curves {
             let unknown =

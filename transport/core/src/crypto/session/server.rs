@@ -1,7 +1,8 @@
 //! TLS of servers: who they are and which protocols they speak.
 
 use super::early_data::refuse_replay;
-use super::{EarlyData, KeyLog, TlsConfigError, alert, context_builder, encode_alpn, read};
+use super::{EarlyData, KeyLog, TlsConfigError, alert, context_builder, encode_alpn, read, restrict_suites};
+use crate::crypto::keys::Suite;
 use boring::pkey::{PKey, Private};
 use boring::ssl::{AlpnError, SslContext, SslContextBuilder, SslContextRef};
 use boring::x509::X509;
@@ -52,6 +53,7 @@ impl ServerTls {
         ServerTlsBuilder {
             identity,
             alpn: Vec::new(),
+            suites: Vec::new(),
             keylog: None,
             early_data: EarlyData::Off,
             early_data_context: b"hvq".to_vec(),
@@ -83,6 +85,7 @@ impl fmt::Debug for ServerTls {
 pub struct ServerTlsBuilder {
     identity: Identity,
     alpn: Vec<Vec<u8>>,
+    suites: Vec<Suite>,
     keylog: Option<KeyLog>,
     early_data: EarlyData,
     early_data_context: Vec<u8>,
@@ -92,6 +95,13 @@ impl ServerTlsBuilder {
     /// Application protocols that the server speaks, the preferred one first (RFC 7301). At least one is needed.
     pub fn alpn<P: AsRef<[u8]>>(mut self, protocols: impl IntoIterator<Item = P>) -> Self {
         self.alpn = protocols.into_iter().map(|protocol| protocol.as_ref().to_vec()).collect();
+        self
+    }
+
+    /// Cipher suites to accept, the preferred one first, each once, instead of all three in the order that suits the
+    /// processor.
+    pub fn suites(mut self, suites: impl IntoIterator<Item = Suite>) -> Self {
+        self.suites = suites.into_iter().collect();
         self
     }
 
@@ -118,6 +128,7 @@ impl ServerTlsBuilder {
     /// Reads certificates and key and makes the configuration.
     pub fn build(self) -> Result<ServerTls, TlsConfigError> {
         let mut context = context_builder(self.keylog)?;
+        restrict_suites(&context, &self.suites)?;
         identify(&mut context, self.identity)?;
         let preference = encode_alpn(&self.alpn)?;
         context.set_alpn_select_callback(move |_, offered| {

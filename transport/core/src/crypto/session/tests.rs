@@ -151,6 +151,23 @@ fn a_handshake_gives_both_sides_parameters_protocol_and_names() {
 }
 
 #[test]
+fn only_the_suites_that_are_named_are_offered_and_accepted() {
+    let pki = pki();
+    let alpn = || ClientTls::builder().alpn(["h3"]).verify(Verify::Insecure);
+    let chacha = alpn().suites([Suite::ChaCha20Poly1305]).build().unwrap();
+    let (mut client, mut server) = sessions(&chacha, &pki.server(), "example.test");
+    shake(&mut client, &mut server, 4096).unwrap();
+    assert_eq!(server.cipher_suite(), Some(Suite::ChaCha20Poly1305));
+    let aes = alpn().suites([Suite::Aes256Gcm, Suite::Aes128Gcm]).build().unwrap();
+    let strict = ServerTls::builder(pki.identity()).alpn(["h3"]).suites([Suite::ChaCha20Poly1305]).build();
+    let (mut client, mut server) = sessions(&aes, &strict.unwrap(), "example.test");
+    let (who, error) = shake(&mut client, &mut server, 4096).unwrap_err();
+    // RFC 8446 §4.1.1: no parameters that both support are a handshake_failure.
+    assert_eq!((who, error.code), (Role::Server, ErrorCode::crypto(40)));
+    assert!(alpn().suites([Suite::Aes128Gcm, Suite::Aes128Gcm]).build().is_err());
+}
+
+#[test]
 fn each_side_reads_with_the_secrets_that_the_other_writes_with() {
     let pki = pki();
     let (mut client, mut server) = sessions(&pki.client(), &pki.server(), "example.test");
