@@ -43,6 +43,7 @@ pub use hvq_transport::connection::{
     ConnectionStats, Dscp, Greasing, Migration, Multipath, PathEvent, PathStats, Preference,
     PreferredAddresses, Rotation, SpinBit, TransportConfig,
 };
+pub use hvq_transport::crypto::keys::Suite;
 pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
 pub use hvq_transport::crypto::session::{
     ClientTls, EarlyData, Identity, ServerTls, SessionStore, SessionTicket, TlsConfigError, Verify,

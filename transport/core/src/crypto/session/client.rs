@@ -2,7 +2,8 @@
 
 use super::callbacks::keep_ticket;
 use super::{
-    EarlyData, KeyLog, SessionStore, TlsConfigError, alert, context_builder, encode_alpn, read, restrict_suites,
+    EarlyData, KeyLog, SessionStore, TlsConfigError, alert, context_builder, encode_alpn, read,
+    restrict_suites,
 };
 use crate::crypto::keys::Suite;
 use boring::ssl::{Ssl, SslContext, SslContextBuilder, SslContextRef, SslSessionCacheMode, SslVerifyMode};
