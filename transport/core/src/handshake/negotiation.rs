@@ -15,17 +15,20 @@ pub enum VersionChoice {
     OwnPreference,
 }
 
-/// The versions that an endpoint speaks, the preferred one first. A client begins with the first.
+/// The versions that an endpoint speaks, the preferred one first. A client begins with the first unless told otherwise.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Versions {
     list: VersionList,
     choice: VersionChoice,
+    /// What a client begins with, one of `list`.
+    first: Version,
 }
 
 impl Default for Versions {
     /// Version 1, then 2; a server stays with what the client began with.
     fn default() -> Self {
-        Self { list: VersionList::from_slice(&[Version::V1, Version::V2]), choice: VersionChoice::AsOffered }
+        let list = VersionList::from_slice(&[Version::V1, Version::V2]);
+        Self { list, choice: VersionChoice::AsOffered, first: Version::V1 }
     }
 }
 
@@ -37,7 +40,14 @@ impl Versions {
             .iter()
             .enumerate()
             .any(|(index, version)| list.iter().skip(index + 1).any(|other| other == version));
-        (known && !repeated && !list.is_empty()).then(|| Self { list: VersionList::from_slice(list), choice })
+        let first = *list.first()?;
+        (known && !repeated).then(|| Self { list: VersionList::from_slice(list), choice, first })
+    }
+
+    /// The same, but a client begins with `version`: one that every server answers, while the list tells a server that
+    /// chooses by it what the client likes better (RFC 9368 §2.3, §3). `None` if the version is not on the list.
+    pub fn beginning_with(self, version: Version) -> Option<Self> {
+        self.contains(version).then_some(Self { first: version, ..self })
     }
 
     /// All of them, the preferred one first.
@@ -47,7 +57,7 @@ impl Versions {
 
     /// The one that a client begins with.
     pub fn first(&self) -> Version {
-        self.list.first().copied().unwrap_or(Version::V1)
+        self.first
     }
 
     /// Whether `version` is among them.
@@ -231,6 +241,17 @@ mod tests {
             assert_eq!(Versions::new(list, VersionChoice::AsOffered), None);
         }
         assert_eq!(versions(&[V2, V1]).first(), V2);
+        assert_eq!(versions(&[V2]).beginning_with(V1), None);
+    }
+
+    #[test]
+    fn a_client_that_begins_with_another_version_still_says_which_one_it_prefers() {
+        // RFC 9368 §3: available versions come in the order of preference.
+        let list = versions(&[V2, V1]).beginning_with(V1).unwrap();
+        let client = Negotiation::new(list.clone(), list.first());
+        let said = client.information(0);
+        assert_eq!((said.chosen, &said.available[..2]), (V1, &[V2, V1][..]));
+        assert!(client.may_become(V2));
     }
 
     #[test]
