@@ -1,6 +1,7 @@
 //! What is known of a connection in the capture: the secrets of both ends, and how far their packet numbers are.
 
 use crate::keylog::{KeyLog, Label};
+use crate::messages::Messages;
 use crate::packet::Problem;
 use hvq_transport::PathId;
 use hvq_transport::connection::Role;
@@ -22,6 +23,8 @@ pub(crate) struct Tracked {
     /// What Initial keys come from (RFC 9001 §5.2).
     initial_destination: ConnectionId,
     hello: Hello,
+    /// What the server says in Handshake packets, until its transport parameters are known.
+    flight: Option<Messages>,
     client: End,
     server: End,
 }
@@ -73,6 +76,7 @@ impl Tracked {
             version,
             initial_destination: destination,
             hello: Hello { bytes: [0; HELLO], present: 0 },
+            flight: Some(Messages::default()),
             client: End::default(),
             server: End::default(),
         }
@@ -92,6 +96,16 @@ impl Tracked {
     /// Takes note of what the client said in an Initial packet.
     pub(crate) fn on_client_hello(&mut self, crypto: &Crypto) {
         self.hello.add(crypto);
+    }
+
+    /// Takes note of what the server said in a Handshake packet; its preferred address's connection ID as soon as that is
+    /// known.
+    pub(crate) fn on_server_flight(&mut self, crypto: &Crypto) -> Option<ConnectionId> {
+        let flight = self.flight.as_mut()?;
+        flight.add(crypto);
+        let parameters = flight.server_parameters()?;
+        self.flight = None;
+        Some(parameters.preferred_address?.connection_id)
     }
 
     /// Opens what `sender` sent at `level` on `path`.

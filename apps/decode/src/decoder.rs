@@ -3,18 +3,19 @@
 use crate::capture::Datagram;
 use crate::connection::Tracked;
 use crate::keylog::KeyLog;
-use crate::packet::{Contents, Kind, Packet, Problem};
+use crate::packet::{Contents, Header, Kind, Packet, Problem};
 use bytes::{Bytes, BytesMut};
 use hvq_transport::PathId;
 use hvq_transport::connection::Role;
 use hvq_transport::crypto::keys::Level;
 use hvq_transport::error::Dropped;
 use hvq_transport::wire::connection_id::ConnectionId;
-use hvq_transport::wire::frame::{Frame, FrameReader};
+use hvq_transport::wire::frame::{Crypto, Frame, FrameReader};
 use hvq_transport::wire::grease::QuicBit;
 use hvq_transport::wire::header::{
     FIXED, Incoming, LONG, MIN_SHORT_PACKET, PacketKind, ProtectedPacket, next_packet,
 };
+use hvq_transport::wire::version::Version;
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 
@@ -119,6 +120,9 @@ impl Decoder {
             sender: None,
             path: None,
             kind: Kind::Unknown,
+            header: Header::EMPTY,
+            token: Bytes::new(),
+            key_updates: 0,
             number: None,
             bytes: 0,
             contents: Contents::default(),
@@ -134,6 +138,7 @@ impl Decoder {
                 packet.contents.problem = Some(Problem::UnknownConnection);
                 return Some(packet);
             };
+            packet.header.destination = id;
             match next_packet(bytes, id.len(), QuicBit::Free) {
                 Ok(Incoming::Protected(protected)) => self.open(&mut packet, &protected, owner),
                 _ => packet.contents.problem = Some(Problem::Malformed),
@@ -142,15 +147,18 @@ impl Decoder {
         }
         match next_packet(bytes, 0, QuicBit::Free) {
             Ok(Incoming::Protected(protected)) => self.long(&mut packet, &protected),
-            Ok(Incoming::Retry { destination, source, .. }) => {
+            Ok(Incoming::Retry { version, destination, source, token, .. }) => {
                 packet.kind = Kind::Retry;
+                packet.header = Header { version: Some(version), destination, source };
+                packet.token = token;
                 if let Some(owner) = self.owner(&packet, &destination) {
                     assign(&mut packet, owner);
                     self.on_retry(owner, source);
                 }
             }
-            Ok(Incoming::VersionNegotiation { destination, .. }) => {
+            Ok(Incoming::VersionNegotiation { destination, source, .. }) => {
                 packet.kind = Kind::VersionNegotiation;
+                packet.header = Header { version: Some(Version::NEGOTIATION), destination, source };
                 if let Some(owner) = self.owner(&packet, &destination) {
                     assign(&mut packet, owner);
                 }
@@ -180,6 +188,14 @@ impl Decoder {
             PacketKind::Handshake => Kind::Handshake,
             PacketKind::OneRtt => Kind::OneRtt,
         };
+        packet.header = Header {
+            version: Some(protected.version),
+            destination: protected.destination,
+            source: protected.source,
+        };
+        if let PacketKind::Initial { token } = &protected.kind {
+            packet.token = token.clone();
+        }
         let known = self.owner(packet, &protected.destination);
         let is_initial = packet.kind == Kind::Initial;
         let Some(owner) = known.or_else(|| is_initial.then(|| self.begin(protected)).flatten()) else {
@@ -250,6 +266,7 @@ impl Decoder {
         match connection.open(protected, sender, (level, owner.path), &self.keys) {
             Ok(opened) => {
                 packet.number = Some(opened.number);
+                packet.key_updates = opened.key_updates;
                 packet.contents = self.read(opened.payload, level, owner);
             }
             Err(problem) => packet.contents.problem = Some(problem),
@@ -274,16 +291,26 @@ impl Decoder {
                     let path = new.path.unwrap_or(PathId::ZERO);
                     self.register(new.id, Owner { receiver: sender, path, ..to });
                 }
-                Frame::Crypto(crypto) if level == Level::Initial && sender == Role::Client => {
-                    if let Some(connection) = self.connections.get_mut(to.connection) {
-                        connection.on_client_hello(crypto);
-                    }
-                }
+                Frame::Crypto(crypto) => self.on_crypto(crypto, level, to),
                 _ => {}
             }
             contents.frames.push(frame);
         }
         contents
+    }
+
+    fn on_crypto(&mut self, crypto: &Crypto, level: Level, to: Owner) {
+        let Some(connection) = self.connections.get_mut(to.connection) else { return };
+        match (level, to.receiver) {
+            (Level::Initial, Role::Server) => connection.on_client_hello(crypto),
+            (Level::Handshake, Role::Client) => {
+                // RFC 9000 §9.6: the preferred address comes with a connection ID of its own.
+                if let Some(id) = connection.on_server_flight(crypto) {
+                    self.register(id, Owner { receiver: Role::Server, path: PathId::ZERO, ..to });
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -1,8 +1,11 @@
 //! What a decoder makes of a capture.
 
+use bytes::Bytes;
 use hvq_transport::PathId;
 use hvq_transport::connection::Role;
+use hvq_transport::wire::connection_id::ConnectionId;
 use hvq_transport::wire::frame::Frame;
+use hvq_transport::wire::version::Version;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -80,6 +83,23 @@ pub struct Contents {
     pub problem: Option<Problem>,
 }
 
+/// What everybody on the way can read of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// The version; a short header does not say it.
+    pub version: Option<Version>,
+    /// The connection ID that the packet goes to.
+    pub destination: ConnectionId,
+    /// The connection ID that answers go to, empty in a short header.
+    pub source: ConnectionId,
+}
+
+impl Header {
+    /// A header that says nothing.
+    pub const EMPTY: Self =
+        Self { version: None, destination: ConnectionId::EMPTY, source: ConnectionId::EMPTY };
+}
+
 /// A packet of the capture.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
@@ -97,6 +117,12 @@ pub struct Packet {
     pub path: Option<PathId>,
     /// What kind it is.
     pub kind: Kind,
+    /// The readable part of its header.
+    pub header: Header,
+    /// The token of an Initial or a Retry packet, empty if there is none.
+    pub token: Bytes,
+    /// How often the keys had been updated before it was sealed (RFC 9001 §6).
+    pub key_updates: u64,
     /// Its number.
     pub number: Option<u64>,
     /// Its size in bytes, with header and tag.
