@@ -9,7 +9,7 @@ ARGS ?=
 CONTROLLERS := --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-D --write README.md \
 	--figure data/controllers.svg
 
-.PHONY: help demo controllers test soak lint fmt interop bench rules build clean prepare-%
+.PHONY: help demo controllers test soak lint fmt interop runner aioquic bench rules build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +47,12 @@ fmt: ## format the code
 
 interop: prepare-interop ## exchange data with other implementations, put the table into the README
 	@scripts/interop.sh $(or $(ARGS),--write README.md)
+
+runner: prepare-runner ## play the cases of the QUIC interop runner over a relay, put the table into the README
+	@scripts/runner.sh $(or $(ARGS),--write README.md)
+
+aioquic: prepare-runner ## make aioquic's 13 interop checks, put the table into the README
+	@scripts/runner.sh --aioquic $(or $(ARGS),--write README.md)
 
 bench: prepare-bench ## compare throughput and CPU with other implementations over loopback
 	@scripts/bench.sh $(or $(ARGS),--write README.md)

@@ -1,5 +1,9 @@
 #!/usr/bin/env bash
+<<<<<<< HEAD
 # Makes sure that a target has its tools: scripts/deps.sh base|test|demo|interop|bench|rules ...
+=======
+# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|interop|runner|bench ...
+>>>>>>> a5d31ac (Play the interop runner's cases over a relay)
 #
 # Missing Debian packages are installed when that needs no password; otherwise one message names them all.
 set -euo pipefail
@@ -85,16 +89,26 @@ check() {
         need libc-ares-dev has_header ares.h
         need dpkg-dev has dpkg-source
         ;;
+    runner)
+        check base
+        need python3 has python3
+        need python3-venv has_venv
+        need golang-go has go
+        ;;
     bench)
         check base
         need valgrind has valgrind
         ;;
+<<<<<<< HEAD
     rules)
         check_rust
         need build-essential has_compiler
         need python3 has python3
         ;;
     *) fail "unknown target '$1'; known: base test demo interop bench rules" ;;
+=======
+    *) fail "unknown target '$1'; known: base test demo interop runner bench" ;;
+>>>>>>> a5d31ac (Play the interop runner's cases over a relay)
     esac
 }
 

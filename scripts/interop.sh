@@ -13,8 +13,6 @@ boringssl=$(readlink -f "${BORING_BSSL_PATH:-$repository/.boringssl}")
 nginx_crate=1.28.5
 nginx="$cache/nginx-$nginx_crate-$(basename "$boringssl")/nginx"
 environment="$repository/interop/.venv"
-aioquic=1.7.2
-pycurl=7.49.0
 quic_go="$cache/quic-go-peer"
 # Later versions of the plugin carry a broken h3spec.
 h3spec_plugin=0.0.5.Final
@@ -91,14 +89,6 @@ compile_nginx() (
         make -j"$(nproc)"
 )
 
-install_python() {
-    local check="import aioquic, pycurl; assert aioquic.__version__ == '$aioquic'"
-    "$environment/bin/python" -c "$check" 2> /dev/null && return
-    say "installing aioquic $aioquic and pycurl $pycurl into interop/.venv"
-    python3 -m venv --clear "$environment"
-    "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "aioquic==$aioquic" "pycurl==$pycurl" >&2
-}
-
 # quic-go's client and server, from the module in interop/quic-go.
 build_quic_go() {
     say "building quic-go"
@@ -129,7 +119,7 @@ for argument in "$@"; do
 done
 if [[ -z ${only_asks:-} ]]; then
     if wanted nginx "$@"; then build_nginx; fi
-    if wanted aioquic "$@" || wanted libcurl "$@"; then install_python; fi
+    if wanted aioquic "$@" || wanted libcurl "$@"; then environment=$("$repository/scripts/python-peers.sh"); fi
     if wanted quic-go-server "$@" || wanted quic-go-client "$@" || wanted quic-go-client-v2 "$@"; then build_quic_go; fi
     if wanted h2load "$@"; then h2load=$("$repository/scripts/h2load.sh" "$boringssl"); fi
     if wanted h3spec "$@"; then unpack_h3spec; fi

@@ -2,6 +2,8 @@
 //
 //	quic-go-peer get  [-v2] CERTIFICATE URL       one JSON object on standard output
 //	quic-go-peer serve CERTIFICATE KEY FOLDER      prints its port and version, serves until standard input ends
+//	quic-go-peer version                           prints quic-go's version
+//	quic-go-peer endpoint                          an endpoint of the QUIC interop runner, told by its environment
 package main
 
 import (
@@ -9,6 +11,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -23,6 +26,9 @@ import (
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
+		if errors.Is(err, errUnsupported) {
+			os.Exit(127)
+		}
 		fmt.Fprintln(os.Stderr, "quic-go-peer:", err)
 		os.Exit(1)
 	}
@@ -39,10 +45,17 @@ func run(arguments []string) error {
 			return get(*second, flags.Arg(0), flags.Arg(1))
 		}
 	}
+	if len(arguments) == 1 && arguments[0] == "endpoint" {
+		return endpoint()
+	}
+	if len(arguments) == 1 && arguments[0] == "version" {
+		fmt.Println(version())
+		return nil
+	}
 	if len(arguments) == 4 && arguments[0] == "serve" {
 		return serve(arguments[1], arguments[2], arguments[3])
 	}
-	return fmt.Errorf("usage: get [-v2] CERTIFICATE URL | serve CERTIFICATE KEY FOLDER")
+	return fmt.Errorf("usage: get [-v2] CERTIFICATE URL | serve CERTIFICATE KEY FOLDER | endpoint | version")
 }
 
 func get(second bool, certificate, url string) error {

@@ -5,7 +5,7 @@ use crate::tree::File;
 use toml::{Table, Value};
 
 /// The crates of the project and the crates of the project that they may use.
-const EDGES: [(&str, &[&str]); 14] = [
+const EDGES: [(&str, &[&str]); 16] = [
     ("hvq-scheduler", &[]),
     ("hvq-transport", &["hvq-scheduler"]),
     ("hvq-qlog", &["hvq-scheduler", "hvq-transport"]),
@@ -16,6 +16,8 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("hvq-pages", &[]),
     ("hvq-decode", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
     ("hvq-cli", LIBRARIES),
+    ("hvq-endpoint", LIBRARIES),
+    ("hvq-runner", LIBRARIES),
     ("hvq-lab", LIBRARIES),
     ("hvq-svc", LIBRARIES),
     (

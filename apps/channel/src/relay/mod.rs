@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 
 use engine::Engine;
 use engine::Parcel;
-use socket::RelaySocket;
+pub use quinn_udp::EcnCodepoint;
+pub use socket::{Buffers, Datagram, RelaySocket};
 use statistics::Counters;
 pub use statistics::RelayStatistics;
 

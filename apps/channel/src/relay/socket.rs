@@ -15,32 +15,43 @@ const SOCKET_BUFFER_SIZE: usize = 4 << 20;
 
 /// A datagram with what belongs to it.
 #[derive(Clone, Debug)]
-pub(super) struct Datagram {
+pub struct Datagram {
     /// Where it came from.
-    pub(super) source: SocketAddr,
+    pub source: SocketAddr,
     /// The local address it was sent to, where the system tells.
-    pub(super) destination: Option<IpAddr>,
-    pub(super) ecn: Option<EcnCodepoint>,
-    pub(super) payload: Bytes,
+    pub destination: Option<IpAddr>,
+    /// Its ECN mark.
+    pub ecn: Option<EcnCodepoint>,
+    /// What it carries.
+    pub payload: Bytes,
 }
 
 /// The memory a thread receives into.
-pub(super) struct Buffers(Vec<u8>);
+pub struct Buffers(Vec<u8>);
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Buffers {
-    pub(super) fn new() -> Self {
+    /// Memory for one system call.
+    pub fn new() -> Self {
         Self(vec![0; BUFFER_SIZE * BATCH_SIZE])
     }
 }
 
+/// A socket of a relay.
 #[derive(Debug)]
-pub(super) struct RelaySocket {
+pub struct RelaySocket {
     socket: UdpSocket,
     state: UdpSocketState,
 }
 
 impl RelaySocket {
-    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
+    /// A socket that is bound to `address`; port 0 picks one. Fails as the system does.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         // Less buffer than asked for costs packets under load, not correctness.
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_SIZE);
@@ -52,12 +63,13 @@ impl RelaySocket {
         Ok(Self { socket, state })
     }
 
-    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+    /// Where it is bound.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
     /// Receives what one system call gives, and hands each datagram to `take`. Fails with `WouldBlock` if there is none.
-    pub(super) fn receive(&self, buffers: &mut Buffers, mut take: impl FnMut(Datagram)) -> io::Result<()> {
+    pub fn receive(&self, buffers: &mut Buffers, mut take: impl FnMut(Datagram)) -> io::Result<()> {
         let mut metas = [RecvMeta::default(); BATCH_SIZE];
         let mut chunks: Vec<IoSliceMut<'_>> =
             buffers.0.chunks_exact_mut(BUFFER_SIZE).map(IoSliceMut::new).collect();
@@ -83,8 +95,8 @@ impl RelaySocket {
         Ok(())
     }
 
-    /// Sends `payload` to `destination`, from the local address `source` if one is given.
-    pub(super) fn send(
+    /// Sends `payload` to `destination`, from the local address `source` if one is given; fails as the system does.
+    pub fn send(
         &self,
         destination: SocketAddr,
         source: Option<IpAddr>,

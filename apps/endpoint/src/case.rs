@@ -1,0 +1,136 @@
+//! The runner's test cases, and what each asks of an endpoint.
+
+use crate::settings::Settings;
+use hvq::transport::handshake::negotiation::{VersionChoice, Versions};
+use hvq::transport::stream::StreamLimits;
+use hvq::transport::wire::version::Version;
+use hvq::{EarlyData, Multipath, Policy, PreferredAddresses, RetryPolicy, Suite, TransportConfig};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What HTTP/0.9 over QUIC is called in the handshake.
+pub(crate) const HQ: &[u8] = b"hq-interop";
+
+/// How long a handshake may take: with a third of all packets lost it takes long.
+const HANDSHAKE: Duration = Duration::from_secs(60);
+/// The longest silence; and that after which a client asks whether the server is there, so that a server whose answer was
+/// lost learns of it from the acknowledgement that comes along.
+const IDLE: Duration = Duration::from_secs(60);
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+/// The first flow control windows, of a stream and of a connection: files are larger, so that windows have to grow.
+const STREAM_WINDOW: u64 = 128 << 10;
+const CONNECTION_WINDOW: u64 = 256 << 10;
+
+/// A test case as `TESTCASE` names it. Several of the runner's cases share one, as only the network differs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Case {
+    /// A small file.
+    Handshake,
+    /// Files over one connection.
+    Transfer,
+    /// The same, with ChaCha20-Poly1305 as the only suite.
+    ChaCha20,
+    /// The same, and the client updates the keys early.
+    KeyUpdate,
+    /// The server sends a Retry.
+    Retry,
+    /// The second connection resumes the session of the first.
+    Resumption,
+    /// The second connection asks in 0-RTT packets.
+    ZeroRtt,
+    /// HTTP/3 instead of HTTP/0.9.
+    Http3,
+    /// A connection for each file.
+    Multiconnect,
+    /// Packets are marked as ECN-capable.
+    Ecn,
+    /// The server moves the connection to QUIC version 2.
+    Version2,
+    /// The server prefers another address.
+    ConnectionMigration,
+}
+
+impl Case {
+    /// The case of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "handshake" => Self::Handshake,
+            "transfer" => Self::Transfer,
+            "chacha20" => Self::ChaCha20,
+            "keyupdate" => Self::KeyUpdate,
+            "retry" => Self::Retry,
+            "resumption" => Self::Resumption,
+            "zerortt" => Self::ZeroRtt,
+            "http3" => Self::Http3,
+            "multiconnect" => Self::Multiconnect,
+            "ecn" => Self::Ecn,
+            "v2" => Self::Version2,
+            "connectionmigration" => Self::ConnectionMigration,
+            _ => return None,
+        })
+    }
+
+    /// The application protocols that a client offers.
+    pub(crate) fn protocol(self) -> &'static [u8] {
+        if self == Self::Http3 { hvq_h3::ALPN } else { HQ }
+    }
+
+    /// The only cipher suites that may be used; none means all.
+    pub(crate) fn suites(self) -> &'static [Suite] {
+        if self == Self::ChaCha20 { &[Suite::ChaCha20Poly1305] } else { &[] }
+    }
+
+    /// Whether data goes before the handshake is complete.
+    pub(crate) fn early_data(self) -> EarlyData {
+        if self == Self::ZeroRtt { EarlyData::On } else { EarlyData::Off }
+    }
+
+    /// When clients have to prove their address. All but one case are to go without.
+    pub(crate) fn retry(self) -> RetryPolicy {
+        if self == Self::Retry { RetryPolicy::Always } else { RetryPolicy::Never }
+    }
+
+    /// What the transport does in this case.
+    pub(crate) fn transport(self, settings: &Settings) -> TransportConfig {
+        let defaults = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
+        let streams = StreamLimits {
+            max_data: CONNECTION_WINDOW,
+            stream_data_bidi_local: STREAM_WINDOW,
+            stream_data_bidi_remote: STREAM_WINDOW,
+            ..StreamLimits::default()
+        };
+        TransportConfig {
+            // The runner reads captures with a program that knows no frames of multipath.
+            multipath: if settings.multipath { defaults.multipath } else { Multipath::Off },
+            versions: self.versions(),
+            handshake_timeout: HANDSHAKE,
+            idle_timeout: IDLE,
+            keep_alive: (!settings.is_server()).then_some(KEEP_ALIVE),
+            streams,
+            preferred_addresses: preferred(&settings.preferred_address),
+            ..defaults
+        }
+    }
+
+    /// A client always begins with version 1 and could speak version 2. In one case both sides like that better.
+    fn versions(self) -> Versions {
+        if self != Self::Version2 {
+            return Versions::default();
+        }
+        let liked = Versions::new(&[Version::V2, Version::V1], VersionChoice::OwnPreference);
+        liked.and_then(|versions| versions.beginning_with(Version::V1)).unwrap_or_default()
+    }
+}
+
+/// The last address of each IP version.
+fn preferred(addresses: &[SocketAddr]) -> PreferredAddresses {
+    let mut preferred = PreferredAddresses::default();
+    for address in addresses {
+        match address {
+            SocketAddr::V4(v4) => preferred.ipv4 = Some(*v4),
+            SocketAddr::V6(v6) => preferred.ipv6 = Some(*v6),
+        }
+    }
+    preferred
+}
