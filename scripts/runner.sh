@@ -2,8 +2,8 @@
 # Plays the cases of the QUIC interop runner over a relay: scripts/runner.sh [--only CASE]... [--pair CLIENT:SERVER]...
 # [--json] [--write FILE] [--keep FOLDER]; with --aioquic first, makes aioquic's 13 checks instead.
 #
-# hvq plays against itself, quic-go and aioquic, both ways. quic-go is a Go module below interop/, aioquic lives in a
-# Python environment of its own there.
+# hvq plays against itself, quic-go, aioquic and quinn, both ways. quic-go is a Go module below interop/, aioquic lives in
+# a Python environment of its own there, and quinn is built with the peers of make interop.
 set -euo pipefail
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -28,4 +28,8 @@ mkdir -p "$cache"
 (cd interop/quic-go && go build -o "$quic_go" .)
 programs+=(--program "quic-go=$quic_go,endpoint")
 programs+=(--program "aioquic=$environment/bin/python,$repository/apps/runner/peers/aioquic_endpoint.py")
+say "building quinn"
+own_target=${CARGO_TARGET_DIR:-$repository/interop/target}
+cargo build --quiet --release --locked --manifest-path interop/Cargo.toml --bin quinn-endpoint
+programs+=(--program "quinn=$own_target/release/quinn-endpoint" --one-socket quinn)
 exec "$target/release/hvq-runner" "${programs[@]}" "$@"

@@ -113,13 +113,22 @@ impl Case {
         }
     }
 
-    /// A client always begins with version 1 and could speak version 2. In one case both sides like that better.
+    /// A client always begins with version 1 and could speak version 2. In one case both sides like that better; where
+    /// packets are damaged there is no other, so that damage never looks like a server that speaks only that.
     fn versions(self) -> Versions {
-        if self != Self::Version2 {
-            return Versions::default();
-        }
-        let liked = Versions::new(&[Version::V2, Version::V1], VersionChoice::OwnPreference);
-        liked.and_then(|versions| versions.beginning_with(Version::V1)).unwrap_or_default()
+        let versions = match self {
+            Self::Version2 => Versions::new(&[Version::V2, Version::V1], VersionChoice::OwnPreference)
+                .and_then(|versions| versions.beginning_with(Version::V1)),
+            Self::Multiconnect => Versions::new(&[Version::V1], VersionChoice::AsOffered),
+            _ => None,
+        };
+        versions.unwrap_or_default()
+    }
+
+    /// How often a client tries each address. Damage to a version makes the server answer with Version Negotiation, and
+    /// damage to that ends the attempt (RFC 9000 §6.2).
+    pub(crate) fn attempts(self) -> usize {
+        if self == Self::Multiconnect { 3 } else { 1 }
     }
 }
 

@@ -127,7 +127,9 @@ impl Client {
     async fn connect(&self, url: &Url) -> Result<Connection> {
         let name = url.host().context("a URL without a host")?.to_string();
         let mut last = None;
-        for address in addresses(url).await? {
+        let addresses = addresses(url).await?;
+        let attempts = addresses.len() * self.case.attempts();
+        for address in addresses.into_iter().cycle().take(attempts) {
             let connecting = self.endpoint.connect(self.config.clone(), address, &name)?;
             let connecting = match connecting.into_0rtt() {
                 Ok((connection, _accepted)) => return Ok(connection),

@@ -3,7 +3,7 @@
 use crate::network::Network;
 use crate::network::condition::{Condition, Trouble};
 use crate::play::free_addresses;
-use crate::program::{Ending, Program, Running};
+use crate::program::{Ending, Program, Running, Sockets};
 use crate::stage::Stage;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -94,7 +94,8 @@ fn http3(cast: &Cast, stage: &Stage, address: SocketAddr) -> Result<Running> {
     for (option, path) in [("--cert", "certs/cert.pem"), ("--key", "certs/priv.key"), ("--root", "www")] {
         command.extend([option.into(), stage.path(path).into_os_string()]);
     }
-    Program { name: "hvq serve".to_owned(), command }.start(&[], &stage.path("client"))
+    let program = Program { name: "hvq serve".to_owned(), command, sockets: Sockets::Each };
+    program.start(&[], &stage.path("client"))
 }
 
 fn endpoint(cast: &Cast, stage: &Stage, testcase: &str, address: SocketAddr) -> Result<Running> {
@@ -105,7 +106,8 @@ fn endpoint(cast: &Cast, stage: &Stage, testcase: &str, address: SocketAddr) -> 
         ("CERTS", stage.path("certs").into()),
         ("LISTEN", OsString::from(address.to_string())),
     ];
-    let program = Program { name: "the endpoint".to_owned(), command: vec![cast.endpoint.clone()] };
+    let command = vec![cast.endpoint.clone()];
+    let program = Program { name: "the endpoint".to_owned(), command, sockets: Sockets::Each };
     program.start(&variables, &stage.path("server"))
 }
 

@@ -19,7 +19,7 @@ use aioquic::Cast;
 use anyhow::{Context, Result, bail};
 use case::{CASES, Case};
 use clap::Parser;
-use program::Program;
+use program::{Program, Sockets};
 use report::Entry;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -34,6 +34,9 @@ struct Arguments {
     /// An implementation: its name, and the words of the command that starts it, with commas between; may be repeated
     #[arg(long, value_name = "NAME=PROGRAM[,ARGUMENT]…", required = true)]
     program: Vec<String>,
+    /// A program whose server has one socket for all of its addresses; may be repeated
+    #[arg(long, value_name = "NAME")]
+    one_socket: Vec<String>,
     /// Play between this client and this server; may be repeated (by default every program with the first, both ways)
     #[arg(long, value_name = "CLIENT:SERVER")]
     pair: Vec<String>,
@@ -79,7 +82,8 @@ struct Output {
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
-    let programs = arguments.program.iter().map(|text| program(text)).collect::<Result<Vec<_>>>()?;
+    let programs = arguments.program.iter().map(|text| program(text, &arguments.one_socket));
+    let programs = programs.collect::<Result<Vec<_>>>()?;
     if let Some(cast) = cast(&arguments.checks, &programs) {
         return check(&cast, &arguments.output);
     }
@@ -165,9 +169,11 @@ fn play_all(work: Vec<(usize, &'static Case, [&Program; 2])>, arguments: &Argume
 }
 
 /// A program from `NAME=PROGRAM,ARGUMENT`.
-fn program(text: &str) -> Result<Program> {
+fn program(text: &str, one_socket: &[String]) -> Result<Program> {
     let (name, command) = text.split_once('=').with_context(|| format!("--program {text}: NAME=PROGRAM"))?;
-    Ok(Program { name: name.to_owned(), command: command.split(',').map(OsString::from).collect() })
+    let sockets = if one_socket.iter().any(|one| one == name) { Sockets::One } else { Sockets::Each };
+    let command = command.split(',').map(OsString::from).collect();
+    Ok(Program { name: name.to_owned(), command, sockets })
 }
 
 /// The pairs that are named, or the first program with itself and with each other one, both ways.

@@ -4,7 +4,7 @@ use crate::case::{Arrangement, Case};
 use crate::check::Evidence;
 use crate::network::Network;
 use crate::network::record::{Recording, write_capture};
-use crate::program::{Ending, Program};
+use crate::program::{Ending, Program, Sockets};
 use crate::stage::Stage;
 use crate::trace::Trace;
 use anyhow::{Context, Result, ensure};
@@ -60,8 +60,11 @@ pub(crate) fn play(case: &Case, [client, server]: [&Program; 2], seed: u64, keep
 }
 
 fn on(stage: &Stage, case: &Case, [client, server]: [&Program; 2], seed: u64) -> Result<Ending> {
-    let addresses = addresses(case.arrangement)?;
-    let network = Network::start(&case.condition, &addresses, seed).context("the network")?;
+    let wanted = if case.arrangement == Arrangement::TwoAddresses { 2 } else { 1 };
+    let sockets = if server.sockets == Sockets::One { 1 } else { wanted };
+    let addresses = free_addresses(home(case.arrangement), sockets)?;
+    let behind: Vec<_> = addresses.iter().copied().cycle().take(wanted).collect();
+    let network = Network::start(&case.condition, &behind, seed).context("the network")?;
     let join = |addresses: &[SocketAddr]| {
         let texts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         OsString::from(texts.join(","))
@@ -73,7 +76,7 @@ fn on(stage: &Stage, case: &Case, [client, server]: [&Program; 2], seed: u64) ->
         ("CERTS", stage.path("certs").into()),
         ("LISTEN", join(&addresses)),
     ];
-    if addresses.len() > 1 {
+    if wanted > 1 {
         variables.push(("PREFERRED_ADDRESS", join(&network.fronts[1..])));
     }
     let mut serving = server.start(&variables, &stage.path("server"))?;
@@ -117,13 +120,12 @@ pub(crate) fn free_addresses(home: IpAddr, count: usize) -> Result<Vec<SocketAdd
     Ok(addresses)
 }
 
-/// Where the server of a case listens.
-fn addresses(arrangement: Arrangement) -> Result<Vec<SocketAddr>> {
-    let home: IpAddr = match arrangement {
+/// The address of both ends.
+fn home(arrangement: Arrangement) -> IpAddr {
+    match arrangement {
         Arrangement::Ipv6 => Ipv6Addr::LOCALHOST.into(),
         _ => Ipv4Addr::LOCALHOST.into(),
-    };
-    free_addresses(home, if arrangement == Arrangement::TwoAddresses { 2 } else { 1 })
+    }
 }
 
 fn evidence(stage: &Stage, recording: &Recording) -> Evidence {

@@ -22,6 +22,17 @@ pub(crate) struct Program {
     pub(crate) name: String,
     /// What starts it, arguments included.
     pub(crate) command: Vec<OsString>,
+    /// Where its server listens.
+    pub(crate) sockets: Sockets,
+}
+
+/// Where a server with two addresses listens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sockets {
+    /// At both, which it is told.
+    Each,
+    /// At one, to which the network brings what is sent to either.
+    One,
 }
 
 /// A process that is ended when this is dropped.
