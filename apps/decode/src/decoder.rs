@@ -112,21 +112,7 @@ impl Decoder {
     /// The first packet of `bytes`; `None` if it is no QUIC.
     fn packet(&mut self, datagram: &Datagram, bytes: &mut BytesMut) -> Option<Packet> {
         let first = *bytes.first()?;
-        let mut packet = Packet {
-            at: datagram.at,
-            source: datagram.source,
-            destination: datagram.destination,
-            connection: None,
-            sender: None,
-            path: None,
-            kind: Kind::Unknown,
-            header: Header::EMPTY,
-            token: Bytes::new(),
-            key_updates: 0,
-            number: None,
-            bytes: 0,
-            contents: Contents::default(),
-        };
+        let mut packet = unread(datagram);
         if first & LONG == 0 {
             packet.kind = Kind::OneRtt;
             let Some((id, owner)) = self.short_owner(datagram, bytes) else {
@@ -311,6 +297,25 @@ impl Decoder {
             }
             _ => {}
         }
+    }
+}
+
+/// A packet of `datagram` of which nothing is known yet.
+fn unread(datagram: &Datagram) -> Packet {
+    Packet {
+        at: datagram.at,
+        source: datagram.source,
+        destination: datagram.destination,
+        connection: None,
+        sender: None,
+        path: None,
+        kind: Kind::Unknown,
+        header: Header::EMPTY,
+        token: Bytes::new(),
+        key_updates: 0,
+        number: None,
+        bytes: 0,
+        contents: Contents::default(),
     }
 }
 

@@ -13,11 +13,12 @@ use std::net::SocketAddr;
 type Tuple = (SocketAddr, SocketAddr);
 
 /// The server validates each address that the client has after a rebinding, with its first packet there (RFC 9000 §9.3),
-/// and the client answers.
+/// and the client answers. Unlike the runner, this lets a server answer a probe first: it need not validate an address
+/// that only probes came from.
 pub(crate) fn port_rebinding(evidence: &Evidence) -> Result<()> {
     transfer(evidence)?;
     let mut challenges: BTreeSet<[u8; 8]> = BTreeSet::new();
-    let moves = arrivals(evidence.right.from(Sender::Server));
+    let moves = arrivals(evidence.right.from(Sender::Server).filter(|seen| !only_responds(seen)));
     ensure!(moves.len() >= 2, "the server used one address pair only");
     for seen in &moves[1..] {
         let challenge = seen.frames().iter().find_map(|frame| match frame {
@@ -75,6 +76,12 @@ pub(crate) fn ipv6(evidence: &Evidence) -> Result<()> {
     let narrow = packets.filter(|seen| seen.tuple.0.is_ipv4() || seen.tuple.1.is_ipv4()).count();
     ensure!(narrow == 0, "{narrow} packets over IPv4");
     Ok(())
+}
+
+/// Whether a packet answers a challenge and does nothing else.
+fn only_responds(seen: &Seen) -> bool {
+    let responds = |frame: &Frame| matches!(frame, Frame::PathResponse(_) | Frame::Padding(_));
+    !seen.frames().is_empty() && seen.frames().iter().all(responds)
 }
 
 /// The first packet between each pair of addresses.
