@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure, OrFail};
 use crate::sessions::FileSessions;
 use hvq::transport::crypto::session::KeyLog;
-use hvq::{ClientTls, EarlyData, Identity, ServerTls, TlsConfigError, Verify};
+use hvq::{ClientTls, EarlyData, Identity, ServerTls, Suite, TlsConfigError, Verify};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,15 @@ impl SelfSigned {
     }
 }
 
+/// How packets are encrypted, and who may read them all the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Secrecy {
+    /// The only cipher suites, the preferred one first; none means all.
+    pub(crate) suites: Vec<Suite>,
+    /// The file that TLS secrets are appended to.
+    pub(crate) keylog: Option<PathBuf>,
+}
+
 /// What a client does with session tickets.
 #[derive(Debug, Default)]
 pub(crate) struct Resumption {
@@ -45,11 +54,12 @@ pub(crate) struct Resumption {
 /// TLS of an HTTP/3 server.
 pub(crate) fn server(
     identity: Identity,
-    keylog: Option<&Path>,
+    secrecy: &Secrecy,
     early_data: EarlyData,
 ) -> Result<ServerTls, Failure> {
-    let mut builder = ServerTls::builder(identity).alpn([hvq_h3::ALPN]).early_data(early_data);
-    if let Some(path) = keylog {
+    let suites = secrecy.suites.iter().copied();
+    let mut builder = ServerTls::builder(identity).alpn([hvq_h3::ALPN]).early_data(early_data).suites(suites);
+    if let Some(path) = &secrecy.keylog {
         builder = builder.keylog(open_keylog(path)?);
     }
     builder.build().map_err(refused)
@@ -58,15 +68,16 @@ pub(crate) fn server(
 /// TLS of an HTTP/3 client.
 pub(crate) fn client(
     verify: Verify,
-    keylog: Option<&Path>,
+    secrecy: &Secrecy,
     resumption: &Resumption,
 ) -> Result<ClientTls, Failure> {
-    let mut builder = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(verify);
+    let suites = secrecy.suites.iter().copied();
+    let mut builder = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(verify).suites(suites);
     if let Some(file) = &resumption.file {
         let sessions = Arc::new(FileSessions::open(file)?);
         builder = builder.sessions(sessions).early_data(resumption.early_data);
     }
-    if let Some(path) = keylog {
+    if let Some(path) = &secrecy.keylog {
         builder = builder.keylog(open_keylog(path)?);
     }
     builder.build().map_err(refused)
@@ -100,17 +111,20 @@ mod tests {
     #[test]
     fn a_self_signed_certificate_is_accepted_as_a_servers_and_as_an_authority() {
         let made = SelfSigned::new(&["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
-        server(made.identity(), None, EarlyData::Off).unwrap();
-        client(Verify::CaPem(made.certificate.into_bytes()), None, &Resumption::default()).unwrap();
+        server(made.identity(), &Secrecy::default(), EarlyData::Off).unwrap();
+        let authority = Verify::CaPem(made.certificate.into_bytes());
+        client(authority, &Secrecy::default(), &Resumption::default()).unwrap();
     }
 
     #[test]
     fn files_that_are_missing_are_faults_of_the_arguments() {
-        let missing = Path::new("/nonexistent/file.pem");
-        let failure = client(Verify::CaFile(missing.to_owned()), None, &Resumption::default()).unwrap_err();
+        let missing = Path::new("/nonexistent/file.pem").to_owned();
+        let authority = Verify::CaFile(missing.clone());
+        let failure = client(authority, &Secrecy::default(), &Resumption::default()).unwrap_err();
         assert_eq!(failure.exit(), Exit::Usage);
         assert!(failure.line().contains("/nonexistent/file.pem"), "{}", failure.line());
-        let failure = client(Verify::Insecure, Some(missing), &Resumption::default()).unwrap_err();
+        let secrecy = Secrecy { keylog: Some(missing), ..Secrecy::default() };
+        let failure = client(Verify::Insecure, &secrecy, &Resumption::default()).unwrap_err();
         assert!(failure.line().starts_with("cannot open the key log /nonexistent"));
     }
 }

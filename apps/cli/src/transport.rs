@@ -2,12 +2,13 @@
 
 use crate::failure::Failure;
 use crate::qlog::Logs;
+use crate::tls::Secrecy;
 use clap::Args;
-use hvq::TransportConfig;
 use hvq::transport::congestion::Algorithm;
 use hvq::transport::connection::{DatagramSizing, EcnMarking};
 use hvq::transport::handshake::negotiation::{VersionChoice, Versions};
 use hvq::transport::wire::version::Version;
+use hvq::{Suite, TransportConfig};
 use hvq_scheduler::Policy;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +36,9 @@ pub(crate) struct TransportArguments {
     /// Versions of QUIC, the preferred one first: v1, v2
     #[arg(long, value_name = "VERSION,…", value_delimiter = ',', value_parser = version)]
     versions: Vec<Version>,
+    /// Cipher suites, the preferred one first, and no others: aes128, aes256, chacha20
+    #[arg(long, value_name = "SUITE,…", value_delimiter = ',', value_parser = suite)]
+    ciphers: Vec<Suite>,
     /// Append TLS secrets to this file, for tools that decrypt captures (by default what SSLKEYLOGFILE says)
     #[arg(long, value_name = "FILE")]
     keylog: Option<PathBuf>,
@@ -67,14 +71,24 @@ impl TransportArguments {
         config
     }
 
-    /// Where TLS secrets go, if anywhere.
-    pub(crate) fn keylog(&self) -> Option<PathBuf> {
-        self.keylog.clone().or_else(|| from_environment("SSLKEYLOGFILE"))
+    /// How packets are encrypted, and where TLS secrets go, if anywhere.
+    pub(crate) fn secrecy(&self) -> Secrecy {
+        let keylog = self.keylog.clone().or_else(|| from_environment("SSLKEYLOGFILE"));
+        Secrecy { suites: self.ciphers.clone(), keylog }
     }
 
     /// The logs of connections that they ask for.
     pub(crate) fn logs(&self) -> Result<Logs, Failure> {
         Logs::open(self.qlog.clone().or_else(|| from_environment("QLOGDIR")).as_deref())
+    }
+}
+
+fn suite(name: &str) -> Result<Suite, String> {
+    match name {
+        "aes128" => Ok(Suite::Aes128Gcm),
+        "aes256" => Ok(Suite::Aes256Gcm),
+        "chacha20" => Ok(Suite::ChaCha20Poly1305),
+        _ => Err("cipher suites are aes128, aes256 and chacha20".to_owned()),
     }
 }
 

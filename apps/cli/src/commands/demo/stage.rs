@@ -7,7 +7,7 @@ use super::scheme::{ChannelName, Scheme};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::server::serving::Service;
 use crate::server::{Pages, Site};
-use crate::tls::{self, Resumption};
+use crate::tls::{self, Resumption, Secrecy};
 use crate::transport;
 use hvq::transport::connection::ChannelHint;
 use hvq::{
@@ -47,7 +47,7 @@ pub(super) struct Server {
 impl Server {
     /// Binds an address for each channel, in the order of [`ChannelName::ALL`].
     pub(super) fn bind(plan: &Plan, page: &Page, scheme: Scheme) -> Result<Self, Failure> {
-        let tls = tls::server(plan.certificate.identity(), None, EarlyData::Off)?;
+        let tls = tls::server(plan.certificate.identity(), &Secrecy::default(), EarlyData::Off)?;
         let config = |channels| {
             let transport =
                 TransportConfig { channels, ..transport::config(scheme.policy(), plan.congestion) };
@@ -162,7 +162,7 @@ impl Client {
         recording: Recording,
     ) -> Result<Self, Failure> {
         let verify = Verify::CaPem(plan.certificate.certificate.clone().into_bytes());
-        let tls = tls::client(verify, None, &Resumption::default())?;
+        let tls = tls::client(verify, &Secrecy::default(), &Resumption::default())?;
         let transport = Arc::new(transport::config(scheme.policy(), plan.congestion));
         let path = |(channel, relay): &(ChannelName, RelayHandle)| {
             PathOptions::new(channel.key(), LOOPBACK).to(relay.local_addr()).with_hints(hints(

@@ -106,7 +106,7 @@ fn client_config(arguments: &GetArguments, logs: &Logs) -> Result<ClientConfig, 
         (None, true) => Verify::Insecure,
         (None, false) => Verify::SystemRoots,
     };
-    let tls = tls::client(verify, network.transport.keylog().as_deref(), &resumption(arguments))?;
+    let tls = tls::client(verify, &network.transport.secrecy(), &resumption(arguments))?;
     let transport =
         TransportConfig { handshake_timeout: network.connect_timeout, ..network.transport.config() };
     Ok(ClientConfig::new(tls, Arc::new(logs.watch(transport))))

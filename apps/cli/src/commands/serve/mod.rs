@@ -107,7 +107,7 @@ struct ContentArguments {
 pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<(), Failure> {
     let site = site(&arguments.content)?;
     let identity = identity(&arguments.identity)?;
-    let tls = tls::server(identity, arguments.transport.keylog().as_deref(), arguments.early_data())?;
+    let tls = tls::server(identity, &arguments.transport.secrecy(), arguments.early_data())?;
     let logs = arguments.transport.logs()?;
     let endpoint = listen::bind(&arguments, tls, &logs)?;
     announce(&arguments, &endpoint, &site, voice)?;
