@@ -16,7 +16,7 @@ use contest::{Contest, Extent, Verdict};
 use cost::{NEVER, nanos, resumes};
 use reward::{BACKGROUND, weight};
 use runs::Runs;
-use spare::Spare;
+use spare::{Loan, Spare};
 
 use crate::{Content, History, Item, Observation, PathSet, PathView, Placement, Scheduler, proven, usable};
 
@@ -105,7 +105,7 @@ impl Hvc {
     /// What was never sent goes where completion and price are least.
     fn fresh(&mut self, item: &Item, paths: &[PathView], candidates: PathSet) -> Placement {
         let scarce = cost::scarce(paths, candidates);
-        let Some(bulk) = soonest(item, paths, candidates.without(scarce)) else {
+        let Some(bulk) = self.soonest_of_bulk(item, paths, candidates.without(scarce)) else {
             return match cheapest(item, paths, scarce, Extent::Item) {
                 Some(index) => self.send(item, &paths[index], item.bytes),
                 None => Placement::Wait,
@@ -130,38 +130,48 @@ impl Hvc {
             Some((_, Verdict::Bulk { bytes })) => bytes,
             None => item.bytes,
         };
-        match self.lend(item, &paths[bulk], paths, scarce) {
-            Some((path, bytes)) => self.send(item, path, bytes),
-            None => self.send(item, &paths[bulk], bytes),
+        let extent = self.extent(item);
+        let mut again = None;
+        for index in scarce.iter() {
+            match self.spare.lend(item, extent, &paths[bulk], &paths[index]) {
+                Loan::Now(bytes) => return self.send(item, &paths[index], bytes),
+                Loan::In(time) => again = Some(again.map_or(time, |sooner: Duration| sooner.min(time))),
+                Loan::None => {}
+            }
+        }
+        match (self.send(item, &paths[bulk], bytes), again) {
+            (Placement::WaitAtMost(longest), Some(again)) => Placement::WaitAtMost(longest.min(again)),
+            (placement, _) => placement,
         }
     }
 
-    /// The `scarce` path that has rate to spare for `item`, which the `bulk` path won, and how many bytes.
-    fn lend<'a>(
-        &mut self,
-        item: &Item,
-        bulk: &PathView,
-        paths: &'a [PathView],
-        scarce: PathSet,
-    ) -> Option<(&'a PathView, usize)> {
-        let extent = self.extent(item);
-        scarce.iter().find_map(|index| {
-            let path = &paths[index];
-            Some((path, self.spare.lend(item, extent, bulk, path)?))
-        })
+    /// The path of `set` on which the item completes first. It is not waited for while another has room, unless all that
+    /// stands or falls with the item would cross it before the item is there on the other.
+    fn soonest_of_bulk(&self, item: &Item, paths: &[PathView], set: PathSet) -> Option<usize> {
+        let first = soonest(item, paths, set)?;
+        let with_room: PathSet = set.iter().filter(|&index| paths[index].has_room()).collect();
+        let (Extent::Whole(whole), Some(open)) = (self.extent(item), soonest(item, paths, with_room)) else {
+            return Some(first);
+        };
+        let arrival = |index: usize, bytes| Extent::Item.leg(index, &paths[index], bytes).arrival;
+        let crosses = arrival(first, whole.max(item.bytes)) <= arrival(open, item.bytes);
+        Some(if crosses { first } else { open })
     }
 
-    /// What was lost or is late goes where it arrives first: what came after it already waits for it.
+    /// What was lost or is late goes where it arrives first: what came after it already waits for it. If much more is to
+    /// follow, that is a path with room, lest everything waits for one that has none.
     fn again(&mut self, item: &Item, paths: &[PathView], candidates: PathSet) -> Placement {
         let scarce = cost::scarce(paths, candidates);
         let bulk = candidates.without(scarce);
         let spared = self.yields_to_foreground(item) && !bulk.is_empty();
-        let open = if spared { bulk } else { candidates };
+        let usable = if spared { bulk } else { candidates };
         let first = Item { waits_for: Duration::ZERO, ..*item };
-        match soonest(&first, paths, open) {
-            Some(index) => self.send(item, &paths[index], item.bytes),
-            None => Placement::Wait,
-        }
+        let Some(index) = soonest(&first, paths, usable) else { return Placement::Wait };
+        let open: PathSet = usable.iter().filter(|&index| paths[index].has_room()).collect();
+        let open = soonest(&first, paths, open).filter(|&open| {
+            !paths[index].has_room() && spare::is_long(item, self.extent(item), &paths[open])
+        });
+        self.send(item, &paths[open.unwrap_or(index)], item.bytes)
     }
 
     /// The first `bytes` on `path`, or the wait for it.

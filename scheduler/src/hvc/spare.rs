@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::contest::Extent;
-use super::cost::{Leg, available, nanos};
+use super::cost::{Leg, available, nanos, transmission};
 use crate::{Bandwidth, Content, Item, PathId, PathView, Sharing};
 
 /// How long bulk stays off a scarce channel after something latency-critical used it: who sent once may send again.
@@ -46,38 +46,42 @@ impl Spare {
         }
     }
 
-    /// How many bytes of `item`, which the bulk path won, may go on the `scarce` path all the same.
+    /// What of `item`, which the bulk path won, may go on the `scarce` path all the same.
     ///
     /// That path's rate is promised to this connection and costs nothing, its queue is empty, and nothing
     /// latency-critical used it of late; the `extent` is more than the bulk path takes at once, so that it ends
     /// earlier by the piece, and the piece is there before that.
-    pub(super) fn lend(
-        &mut self,
-        item: &Item,
-        extent: Extent,
-        bulk: &PathView,
-        scarce: &PathView,
-    ) -> Option<usize> {
-        let rate = promised(scarce, bulk)?;
+    pub(super) fn lend(&mut self, item: &Item, extent: Extent, bulk: &PathView, scarce: &PathView) -> Loan {
+        let (Some(rate), Extent::Whole(whole)) = (promised(scarce, bulk), extent) else { return Loan::None };
         let quiet = self.wanted.is_none_or(|last| item.now.saturating_sub(last) > HOLD);
-        if !quiet || !is_long(item, extent, bulk) || scarce.backlog > 0 {
-            return None;
+        let burst = usize::try_from(rate.bytes_in(BURST)).unwrap_or(usize::MAX);
+        let bytes = burst.min(scarce.datagram_size).saturating_sub(OVERHEAD).min(item.bytes);
+        let in_time = Leg::of(0, scarce, bytes).arrival <= Leg::of_whole(0, bulk, whole).arrival;
+        if !quiet || !is_long(item, extent, bulk) || bytes < LEAST || !in_time {
+            return Loan::None;
         }
         let now = nanos(item.now);
-        if self.path == Some(scarce.id) && now < self.lent_until {
-            return None;
-        }
-        let burst = usize::try_from(rate.bytes_in(BURST)).unwrap_or(usize::MAX);
-        let bytes = burst.min(scarce.room).min(scarce.datagram_size).saturating_sub(OVERHEAD).min(item.bytes);
-        let Extent::Whole(whole) = extent else { return None };
-        let in_time = Leg::of(0, scarce, bytes).arrival <= Leg::of_whole(0, bulk, whole).arrival;
-        if bytes < LEAST || !in_time {
-            return None;
+        let paid = if self.path == Some(scarce.id) { self.lent_until.saturating_sub(now) } else { 0 };
+        let wait = paid.max(transmission(scarce.backlog, Some(rate)));
+        if wait > 0 || scarce.room < bytes + OVERHEAD {
+            // Without room the pacer is some datagrams ahead of the empty queue: asked again soon, it will not be.
+            return Loan::In(Duration::from_nanos(wait).max(BURST / 4));
         }
         self.path = Some(scarce.id);
         self.lent_until = now + nanos(rate.transmission_time(bytes + OVERHEAD)) * SHARE;
-        Some(bytes)
+        Loan::Now(bytes)
     }
+}
+
+/// What bulk may have of a scarce path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Loan {
+    /// Nothing.
+    None,
+    /// Nothing yet: it may ask again after this time.
+    In(Duration),
+    /// So many bytes.
+    Now(usize),
 }
 
 /// The rate that was promised to this connection on `scarce`, if it may be used up.

@@ -90,3 +90,12 @@ fn a_stream_does_not_wait_for_what_another_stream_waits_for() {
     assert_eq!(place(&behind, &paths), on(EMBB, 400));
     assert_eq!(place(&Item { content: Content::Stream { id: 4 }, ..data(400) }, &paths), on(URLLC, 400));
 }
+
+#[test]
+fn a_long_stream_uses_both_of_two_slow_paths_and_a_short_one_waits_for_the_better() {
+    // 3 Mbit/s with 20 ms and 2 Mbit/s with 2.5 ms: neither is scarce. The near one is paced: room comes in 4 ms.
+    let far = PathView { rate: Some(Bandwidth::from_mbit(3)), ..embb() };
+    assert_eq!(place(&part_of(100_000), &[far, full(urllc(), 4)]), on(EMBB, 1200));
+    assert_eq!(place(&part_of(1200), &[far, full(urllc(), 4)]), Placement::WaitAtMost(milliseconds(4)));
+    assert_eq!(place(&part_of(100_000), &[far, urllc()]), on(URLLC, 1200));
+}

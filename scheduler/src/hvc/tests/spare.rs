@@ -47,6 +47,19 @@ fn bulk_borrows_half_of_what_is_promised_in_pieces_of_two_milliseconds() {
 }
 
 #[test]
+fn bulk_that_waits_asks_again_when_it_may_borrow() {
+    let mut policy = Hvc::default();
+    let paths = [PathView { window: 300_000, ..full(embb(), 40) }, promised()];
+    assert_eq!(policy.place(&bulk_at(0), &paths), on(URLLC, 464));
+    // 500 bytes take 2 ms, and as long again is kept free.
+    let paths = [paths[0], queued(promised(), 500)];
+    assert_eq!(policy.place(&bulk_at(0), &paths), Placement::WaitAtMost(milliseconds(4)));
+    let paths = [paths[0], promised()];
+    assert_eq!(policy.place(&bulk_at(3), &paths), Placement::WaitAtMost(milliseconds(1)));
+    assert_eq!(policy.place(&bulk_at(4), &paths), on(URLLC, 464));
+}
+
+#[test]
 fn bulk_borrows_only_what_is_promised_to_this_connection_and_free() {
     let hints = promised().hints;
     for hints in [

@@ -49,6 +49,14 @@ fn lost_data_goes_where_it_arrives_first_at_any_price() {
 }
 
 #[test]
+fn lost_data_of_a_long_stream_does_not_hold_everything_up() {
+    let lost = Item { history: History::Lost { on: EMBB }, ..part_of(4_000_000) };
+    assert_eq!(place(&lost, &[embb(), urllc()]), on(URLLC, 1200));
+    assert_eq!(place(&lost, &[embb(), full(urllc(), 3)]), on(EMBB, 1200));
+    assert_eq!(place(&lost, &[full(embb(), 40), full(urllc(), 3)]), Placement::WaitAtMost(milliseconds(3)));
+}
+
+#[test]
 fn a_copy_of_late_data_takes_another_path_than_the_original() {
     let late = |on| Item { history: History::Unacknowledged { on, age: milliseconds(90) }, ..data(1200) };
     assert_eq!(place(&late(URLLC), &[embb(), urllc()]), on(EMBB, 1200));
