@@ -55,16 +55,17 @@ impl Spare {
         let (Some(rate), Extent::Whole(whole)) = (promised(scarce, bulk), extent) else { return Loan::None };
         let quiet = self.wanted.is_none_or(|last| item.now.saturating_sub(last) > HOLD);
         let burst = usize::try_from(rate.bytes_in(BURST)).unwrap_or(usize::MAX);
-        let bytes = burst.min(scarce.datagram_size).saturating_sub(OVERHEAD).min(item.bytes);
-        let in_time = Leg::of(0, scarce, bytes).arrival <= Leg::of_whole(0, bulk, whole).arrival;
-        if !quiet || !is_long(item, extent, bulk) || bytes < LEAST || !in_time {
+        let most = burst.min(scarce.datagram_size).saturating_sub(OVERHEAD).min(item.bytes);
+        let in_time = Leg::of(0, scarce, most).arrival <= Leg::of_whole(0, bulk, whole).arrival;
+        if !quiet || !is_long(item, extent, bulk) || most < LEAST || !in_time {
             return Loan::None;
         }
+        let bytes = scarce.room.saturating_sub(OVERHEAD).min(most);
         let now = nanos(item.now);
         let paid = if self.path == Some(scarce.id) { self.lent_until.saturating_sub(now) } else { 0 };
         let wait = paid.max(transmission(scarce.backlog, Some(rate)));
-        if wait > 0 || scarce.room < bytes + OVERHEAD {
-            // Without room the pacer is some datagrams ahead of the empty queue: asked again soon, it will not be.
+        if wait > 0 || bytes < LEAST {
+            // Without room the window waits for acknowledgements, or the pacer is ahead of the empty queue: not for long.
             return Loan::In(Duration::from_nanos(wait).max(BURST / 4));
         }
         self.path = Some(scarce.id);
