@@ -6,6 +6,10 @@ use crate::connection::lane::{Lane, Purpose};
 use crate::path::path::Liveness;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
+use std::time::Duration;
+
+/// The shortest time after which a probe is lost (RFC 8899 §5.1.1).
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Sends the probe of every path that wants one and has room for it.
@@ -43,9 +47,20 @@ impl Connection {
         if self.seal_lane(&mut lane, now).is_none() {
             return;
         }
+        let overdue_at = now + (self.longest_probe_timeout() * 3).max(LEAST_PATIENCE);
         if let Some(path) = self.paths.get_mut(id) {
-            path.route.mtu.on_probe_sent(start.number, size);
+            path.route.mtu.on_probe_sent(start.number, size, overdue_at);
         }
         self.dispatch_lane(lane);
+    }
+
+    /// Gives up the probe of path `id` if it was not heard of in time.
+    pub(super) fn expire_size_probe(&mut self, id: PathId, now: Instant) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if let Some(number) = path.route.mtu.take_overdue(now) {
+            // What was probed is a size: its loss is no sign of congestion (RFC 9000 §14.4). It is not there any more if
+            // the path was elsewhere meanwhile.
+            let _nothing_to_tell = path.sent.drain(number..number + 1);
+        }
     }
 }

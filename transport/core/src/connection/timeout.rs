@@ -56,6 +56,7 @@ impl Connection {
             if self.may_probe(id) && due.is_some_and(|at| at <= now) {
                 self.probe_path(id, now);
             }
+            self.expire_size_probe(id, now);
             self.watch(id, now);
         }
     }
@@ -198,6 +199,7 @@ impl Connection {
         }
         for path in self.paths.open() {
             fold(path.sent.loss_time(), TimerReason::LossTime);
+            fold(path.route.mtu.overdue_at(), TimerReason::LossTime);
             fold(
                 path.route.validation.deadline(now).map(|deadline| deadline.at),
                 TimerReason::PathValidation,

@@ -63,6 +63,7 @@ impl DatagramSizing {
 struct Probe {
     number: u64,
     size: usize,
+    overdue_at: Instant,
 }
 
 /// The search for the datagram size of one route.
@@ -139,9 +140,15 @@ impl Discovery {
         next
     }
 
-    /// Packet `number` is the probe that was wanted, of `size` bytes.
-    pub fn on_probe_sent(&mut self, number: u64, size: usize) {
-        self.probe = Some(Probe { number, size });
+    /// Packet `number` is the probe that was wanted, of `size` bytes. It is lost if nothing is known of it at `overdue_at`
+    /// (RFC 8899 §5.1.1, PROBE_TIMER): no probe timeout watches over it, and nothing need follow it.
+    pub fn on_probe_sent(&mut self, number: u64, size: usize, overdue_at: Instant) {
+        self.probe = Some(Probe { number, size, overdue_at });
+    }
+
+    /// When the probe under way counts as lost.
+    pub fn overdue_at(&self) -> Option<Instant> {
+        self.probe.map(|probe| probe.overdue_at)
     }
 
     /// A packet that is no probe was sent.
@@ -176,6 +183,17 @@ impl Discovery {
         let Some(probe) = self.probe else { return };
         let Some(index) = lost.iter().position(|packet| packet.number == probe.number) else { return };
         lost.remove(index);
+        self.give_up(probe);
+    }
+
+    /// Gives up the probe under way if it is overdue at `now`, and returns its number.
+    pub fn take_overdue(&mut self, now: Instant) -> Option<u64> {
+        let probe = self.probe.filter(|probe| probe.overdue_at <= now)?;
+        self.give_up(probe);
+        Some(probe.number)
+    }
+
+    fn give_up(&mut self, probe: Probe) {
         self.probe = None;
         self.lost_probes += 1;
         if self.lost_probes >= MOST_PROBES {
@@ -247,7 +265,7 @@ mod tests {
         while let Some(size) = discovery.wanted(now) {
             number += 1;
             assert!(number < 1100, "the search does not end");
-            discovery.on_probe_sent(number, size);
+            discovery.on_probe_sent(number, size, NOW + Duration::from_secs(1));
             assert_eq!(discovery.wanted(now), None, "one probe at a time");
             if size <= mtu {
                 assert!(discovery.on_acknowledged(&packet(number, size)));
@@ -319,5 +337,16 @@ mod tests {
             assert!(!discovery.on_lost(&[packet(number, 1200)], NOW));
         }
         assert_eq!(discovery.size(), 1452);
+    }
+
+    #[test]
+    fn a_probe_of_which_nothing_is_heard_is_overdue() {
+        // RFC 8899 §5.1.1: nothing that follows it need be acknowledged.
+        let mut discovery = Discovery::new(DatagramSizing::default());
+        discovery.on_probe_sent(7, 1452, NOW + Duration::from_secs(1));
+        assert_eq!(discovery.take_overdue(NOW), None);
+        let at = discovery.overdue_at().unwrap();
+        assert_eq!((at, discovery.take_overdue(at)), (NOW + Duration::from_secs(1), Some(7)));
+        assert_eq!((discovery.overdue_at(), discovery.take_overdue(at)), (None, None));
     }
 }
