@@ -211,16 +211,25 @@ impl Lifecycles {
 
     /// When the next abandoned path is to be freed.
     pub fn deadline(&self) -> Option<Deadline> {
-        let at = self.states.values().filter_map(|state| state.until()).min()?;
+        let at = self.states.iter().filter_map(|(path, state)| self.until(*path, *state)).min()?;
         Some(Deadline::new(at, TimerReason::PathAbandoned))
+    }
+
+    /// When `path` is to be freed. A peer that does not know that the path was given up goes on to use it: its packets
+    /// must not meet with a stateless reset, however long it takes to tell it (RFC 10069 §3.4.1).
+    fn until(&self, path: PathId, state: State) -> Option<Instant> {
+        match state {
+            State::Abandoning { .. } if self.announcements.contains_key(&path) => None,
+            state => state.until(),
+        }
     }
 
     /// Frees the paths whose time is over by `now` and returns them: all their state goes, what they have in flight is
     /// lost, and this endpoint's connection IDs for them are unknown from now on (RFC 10069 §3.4).
     pub fn expire(&mut self, now: Instant) -> Vec<PathId> {
-        let over = |state: &State| state.until().is_some_and(|until| until <= now);
+        let over = |path: PathId, state: State| self.until(path, state).is_some_and(|until| until <= now);
         let paths: Vec<_> =
-            self.states.iter().filter(|(_, state)| over(state)).map(|(path, _)| *path).collect();
+            self.states.iter().filter(|(path, state)| over(**path, **state)).map(|(path, _)| *path).collect();
         for path in &paths {
             self.apply(*path, Event::Expired, now);
         }

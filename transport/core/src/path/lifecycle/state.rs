@@ -42,7 +42,7 @@ pub enum State {
     Validating,
     /// The address is validated.
     Open,
-    /// This endpoint sent PATH_ABANDON and waits for the answer, until the instant.
+    /// This endpoint sent PATH_ABANDON and waits for the answer, until the instant if the peer has got it by then.
     Abandoning {
         /// When the path is freed without an answer.
         until: Instant,

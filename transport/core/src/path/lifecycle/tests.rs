@@ -161,8 +161,24 @@ fn state_is_kept_three_probe_timeouts_after_the_peers_abandonment() {
 fn a_peer_that_never_answers_does_not_keep_the_path() {
     let mut paths = with_open(ONE);
     paths.apply(ONE, ABANDON, at(0));
+    assert_eq!(abandons_sent(&mut paths).len(), 1);
+    paths.on_acknowledged(ONE);
+    assert_eq!(paths.deadline(), Some(Deadline::new(at(300), TimerReason::PathAbandoned)));
     assert_eq!(paths.expire(at(300)), [ONE]);
     assert_eq!(paths.state(ONE), State::Freed);
+}
+
+#[test]
+fn a_path_is_known_for_as_long_as_the_peer_may_use_it_in_ignorance() {
+    // RFC 10069 §3.4.1: its packets would meet with a stateless reset.
+    let mut paths = with_open(ONE);
+    paths.apply(ONE, ABANDON, at(0));
+    assert_eq!(abandons_sent(&mut paths).len(), 1);
+    assert_eq!((paths.deadline(), paths.expire(at(10_000))), (None, vec![]));
+    paths.on_lost(ONE);
+    assert_eq!(abandons_sent(&mut paths).len(), 1);
+    paths.on_acknowledged(ONE);
+    assert_eq!(paths.expire(at(10_001)), [ONE]);
 }
 
 //= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
@@ -173,6 +189,7 @@ fn a_peer_that_never_answers_does_not_keep_the_path() {
 fn a_freed_path_is_not_opened_again() {
     let mut paths = with_open(ONE);
     paths.apply(ONE, ABANDON, at(0));
+    paths.on_acknowledged(ONE);
     paths.expire(at(300));
     for event in [Event::Opened, Event::Heard, Event::Validated, ABANDON, PEER_ABANDON, Event::Expired] {
         assert_eq!(paths.apply(ONE, event, at(400)), Transition { from: State::Freed, to: State::Freed });
