@@ -75,7 +75,7 @@ pub enum MigrateError {
 
 impl Connection {
     /// A client moves path `id` to `tuple` (RFC 9000 §9.2). [`PathEvent::Migrated`] tells of success,
-    /// [`PathEvent::MigrationFailed`] that the path is where it was.
+    /// [`PathEvent::MigrationFailed`] that the path is where it was. It replaces a move that is not validated yet.
     pub fn migrate(
         &mut self,
         id: PathId,
@@ -90,6 +90,9 @@ impl Connection {
             return Err(MigrateError::NoConnectionId);
         };
         let mut candidate = Candidate::new(tuple, Purpose::Intended, now + self.candidate_lifetime());
+        // Who moves elsewhere does not move where it meant to before: each address costs the server a connection ID.
+        let before = self.paths.get_mut(id).and_then(|path| path.elsewhere.take_intended());
+        self.paths.forget_candidates(id, before);
         // A server's address needs no protection from its client (RFC 9000 §8.1), and only challenges go there first.
         candidate.amplification = Amplification::Validated;
         candidate.destination = Some(sequence);
@@ -263,7 +266,7 @@ impl Connection {
         let Some(path) = self.paths.get_mut(id) else { return };
         // What is known about the channel holds for another address too: the application would say otherwise.
         path.set_hints(path.hints);
-        path.destination = Destination { since: next, at: now };
+        path.destination = Destination { since: next, at: now, carried: false };
         path.spin.reset();
         path.pto.reset();
         path.probes_due = 0;

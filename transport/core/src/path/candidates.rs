@@ -125,8 +125,15 @@ impl Candidates {
         Some(self.all.remove(index))
     }
 
+    /// Takes the one out that this endpoint moves to.
+    pub fn take_intended(&mut self) -> Option<Candidate> {
+        let tuple = self.all.iter().find(|one| one.purpose == Purpose::Intended)?.tuple;
+        self.take(tuple)
+    }
+
     /// Adds one. Returns those that give way: the one with the same addresses, a former [`Purpose::Left`], or the
-    /// oldest that the peer only probes.
+    /// oldest that the peer only probes. Those with a connection ID of their own stay if they can: a forger has none to
+    /// show, and the peer's supply is small.
     pub fn add(&mut self, candidate: Candidate) -> SmallVec<[Candidate; 2]> {
         let mut gone: SmallVec<[Candidate; 2]> = self.take(candidate.tuple).into_iter().collect();
         if candidate.purpose == Purpose::Left
@@ -135,7 +142,8 @@ impl Candidates {
             gone.extend(self.take(before));
         }
         if self.all.len() >= MOST {
-            let oldest = self.all.iter().find(|known| known.purpose == Purpose::Probed);
+            let probed = || self.all.iter().filter(|known| known.purpose == Purpose::Probed);
+            let oldest = probed().find(|known| known.destination.is_none()).or(probed().next());
             let oldest = oldest.or(self.all.first()).map(|known| known.tuple);
             gone.extend(oldest.and_then(|tuple| self.take(tuple)));
         }
@@ -240,6 +248,18 @@ mod tests {
         let gone = candidates.add(candidate(2, Purpose::Left));
         assert_eq!(gone.iter().map(|one| one.tuple).collect::<Vec<_>>(), [tuple(1)]);
         assert_eq!(candidates.left().map(|left| left.tuple), Some(tuple(2)));
+    }
+
+    #[test]
+    fn an_address_with_a_connection_id_of_its_own_outlives_those_without() {
+        let mut candidates = Candidates::default();
+        let mut own = candidate(1, Purpose::Probed);
+        own.destination = Some(1);
+        candidates.add(own);
+        for port in 2..100 {
+            candidates.add(candidate(port, Purpose::Probed));
+        }
+        assert_eq!(candidates.tuples().as_slice(), [tuple(1), tuple(98), tuple(99)]);
     }
 
     #[test]
