@@ -161,6 +161,24 @@ fn a_path_changes_its_connection_id_by_itself_as_often_as_configured() {
     }
 }
 
+#[test]
+fn changes_of_connection_ids_end_with_the_data_that_they_are_for() {
+    // Attack C10: what a change costs must not bring about the next, between two ends that both change often.
+    let rotation = Rotation { packets: Some(5), time: Some(milliseconds(50)), ..Rotation::default() };
+    let config =
+        || TransportConfig { rotation, ..TransportConfig::new(Arc::new(|| Policy::Redundant.scheduler())) };
+    let mut net = two_wires(config(), config());
+    net.run_for(milliseconds(100));
+    let (tuple, now) = (net.wires[1].tuple(), net.now);
+    net.client.connection().open_path(tuple, now).expect("a second path is permitted");
+    transfer(&mut net, 100_000);
+    net.run_for(milliseconds(2_000));
+    let sent = |net: &Net| net.wires.iter().map(|wire| wire.up.sent + wire.down.sent).sum::<u64>();
+    let before = sent(&net);
+    net.run_for(milliseconds(10_000));
+    assert_eq!(sent(&net), before, "{}", net.describe());
+}
+
 /// A server that prefers to be reached over a third wire, from the same address of the client.
 fn preferring(preference: Preference) -> Net {
     let preferred = SocketAddr::from(([10, 0, 7, 7], 4433));

@@ -2,6 +2,7 @@
 
 use crate::PathId;
 use crate::connection::{Connection, Dscp, PathCommandError, Role};
+use crate::path::rotation::Destination;
 use crate::time::Instant;
 use crate::wire::connection_id::ConnectionId;
 use std::time::Duration;
@@ -56,8 +57,7 @@ impl Connection {
         let destination = self.paths.remote_ids.rotate(id, reserve);
         let path = self.paths.get_mut(id)?;
         // Without a spare it is tried again as if there had been one: not with every packet.
-        path.destination.since = next;
-        path.destination.at = now;
+        path.destination = Destination { since: next, at: now, carried: false };
         if destination.is_some() {
             // RFC 9000 §17.4: the spin bit starts anew with another connection ID.
             path.spin.reset();
@@ -71,7 +71,7 @@ impl Connection {
     /// Changes connection IDs that were used for as long as the configuration permits, before anything is sent.
     pub(super) fn rotate_due(&mut self, now: Instant) {
         let rotation = self.config.rotation;
-        if rotation == crate::connection::Rotation::default() || !self.is_confirmed() {
+        if !rotation.is_set() || !self.is_confirmed() {
             return;
         }
         for id in self.paths.ids() {
@@ -80,6 +80,15 @@ impl Connection {
             if path.destination.is_due(&rotation, next, path.active_at, now) {
                 let _unchanged_without_a_spare = self.rotate(id, next, now);
             }
+        }
+    }
+
+    /// Path `id` carries data of the application, one way or the other.
+    pub(super) fn note_carried(&mut self, id: PathId) {
+        if self.config.rotation.is_set()
+            && let Some(path) = self.paths.get_mut(id)
+        {
+            path.destination.carried = true;
         }
     }
 

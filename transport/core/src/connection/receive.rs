@@ -298,7 +298,7 @@ impl Connection {
         }
         let newest = received.largest().is_none_or(|largest| origin.number > largest);
         self.hear(origin, now);
-        let (mut eliciting, mut probing, mut urgent) = (false, true, false);
+        let (mut eliciting, mut probing, mut urgent, mut carries) = (false, true, false, false);
         for frame in FrameReader::new(payload) {
             let frame = frame?;
             if !frame.permitted_in(origin.level) {
@@ -309,6 +309,7 @@ impl Connection {
             eliciting |= frame.is_ack_eliciting();
             probing &= frame.is_probing();
             urgent |= frame == Frame::ImmediateAck;
+            carries |= matches!(frame, Frame::Stream(_) | Frame::Datagram(_));
             self.on_frame(origin, frame, now)?;
             if !self.lifecycle.is_open() {
                 return Ok(());
@@ -326,6 +327,9 @@ impl Connection {
         }
         if urgent {
             self.acknowledge_at_once(origin, now);
+        }
+        if carries {
+            self.note_carried(origin.path);
         }
         if eliciting && origin.level == Level::Initial {
             self.answer_again(now);

@@ -106,6 +106,9 @@ impl Connection {
         view.backlog += bytes;
         self.counters.count_sent(view.id, frame.kind(), bytes);
         self.seat.policy.observe(&Observation::Placed { path: view.id, content, bytes });
+        if matches!(content, Content::Stream { .. } | Content::Datagram) {
+            self.note_carried(view.id);
+        }
         if let Some(tracer) = &mut self.tracer {
             tracer.record(pass.now, &TraceEvent::FrameSent { path: view.id, kind: frame.kind(), bytes });
         }

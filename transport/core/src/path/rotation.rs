@@ -5,7 +5,8 @@ use crate::time::Instant;
 use std::time::Duration;
 
 /// When paths change the peer's connection ID that they use. Each limit that is set counts from the last change; none is
-/// a path that keeps its connection ID unless it moves.
+/// a path that keeps its connection ID unless it moves. Without data of the application nothing changes: a change costs
+/// packets of its own, which must not bring about the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rotation {
     /// After this many packets.
@@ -23,14 +24,23 @@ pub struct Destination {
     pub since: u64,
     /// When it was taken into use.
     pub at: Instant,
+    /// Whether data of the application was sent or received on the path since then.
+    pub carried: bool,
+}
+
+impl Rotation {
+    /// Whether anything is limited.
+    pub fn is_set(&self) -> bool {
+        *self != Self::default()
+    }
 }
 
 impl Destination {
     /// Whether `rotation` asks for another one before packet number `next` leaves at `now`, on a path that was last
-    /// active at `active_at`. One that was not used yet stays.
+    /// active at `active_at`. One that was not used for the application's data yet stays.
     pub fn is_due(&self, rotation: &Rotation, next: u64, active_at: Instant, now: Instant) -> bool {
         let packets = next.saturating_sub(self.since);
-        packets > 0
+        self.carried
             && (rotation.packets.is_some_and(|most| packets >= most)
                 || rotation.time.is_some_and(|longest| now.since(self.at) >= longest)
                 || rotation.idle.is_some_and(|silence| now.since(active_at) >= silence))
@@ -45,7 +55,7 @@ mod tests {
     fn each_limit_counts_for_itself_and_no_limit_is_never() {
         let start = Instant::from_nanos(1_000);
         let second = Duration::from_secs(1);
-        let destination = Destination { since: 10, at: start };
+        let destination = Destination { since: 10, at: start, carried: true };
         let due =
             |rotation: Rotation, next, active_at, now| destination.is_due(&rotation, next, active_at, now);
         let packets = Rotation { packets: Some(5), ..Rotation::default() };
@@ -54,7 +64,8 @@ mod tests {
         let time = Rotation { time: Some(second), ..Rotation::default() };
         assert!(!due(time, 11, start, start));
         assert!(due(time, 11, start, start + second));
-        assert!(!due(time, 10, start, start + second), "it was not used yet");
+        let unused = Destination { carried: false, ..destination };
+        assert!(!unused.is_due(&time, 11, start, start + second), "it was not used yet");
         let idle = Rotation { idle: Some(second), ..Rotation::default() };
         assert!(!due(idle, 11, start + second, start + second));
         assert!(due(idle, 11, start, start + second));
