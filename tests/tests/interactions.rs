@@ -1,6 +1,6 @@
 //! Random interactions by seed (see `hvq_tests::interactions`): many small worlds, each with its own operations.
 
-use hvq_tests::interactions::{Played, examine};
+use hvq_tests::interactions::{Played, Rarities, examine};
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,11 +24,12 @@ enum Report {
 }
 
 /// What all worlds together came to.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Sum {
     worlds: u64,
     datagrams: u64,
     several_paths: u64,
+    rarities: Rarities,
     findings: Vec<String>,
 }
 
@@ -36,7 +37,24 @@ impl Sum {
     fn add(&mut self, played: Played) {
         self.worlds += 1;
         self.datagrams += played.datagrams;
-        self.several_paths += u64::from(played.paths > 1);
+        self.several_paths += u64::from(played.last_paths > 1);
+        self.rarities.key_updates += played.rarities.key_updates;
+        self.rarities.early += played.rarities.early;
+        self.rarities.preferred += played.rarities.preferred;
+        self.rarities.worn_out += played.rarities.worn_out;
+    }
+
+    /// The worlds are worth their time: they talk, half of them over several paths when they end, and what is rare
+    /// happens in some.
+    fn check(&self) {
+        if self.worlds < 100 {
+            return;
+        }
+        assert!(self.datagrams > 20 * self.worlds, "{self:?}");
+        assert!(self.several_paths > self.worlds / 2, "{self:?}");
+        let Rarities { key_updates, early, preferred, worn_out } = self.rarities;
+        assert!(key_updates > self.worlds / 10 && worn_out < self.worlds / 100, "{self:?}");
+        assert!(early > self.worlds / 25 && preferred > self.worlds / 50, "{self:?}");
     }
 }
 
@@ -82,14 +100,8 @@ fn random_interactions_break_no_rule_and_everything_arrives() {
     let count = number("HVQ_SEEDS").unwrap_or(SEEDS);
     let sum = play(0, count, 1, Report::None);
     assert!(sum.findings.is_empty(), "{}", sum.findings.join("\n"));
-    // The worlds are worth their time: they talk, and one in ten at least over several paths when it ends.
     assert_eq!(sum.worlds, count);
-    assert!(
-        count < 100 || sum.datagrams > 20 * count && sum.several_paths > count / 10,
-        "{} {}",
-        sum.datagrams,
-        sum.several_paths
-    );
+    sum.check();
 }
 
 #[test]
@@ -105,5 +117,5 @@ fn soak() {
         ),
     };
     assert!(sum.findings.is_empty(), "{} seeds went wrong", sum.findings.len());
-    println!("{} seeds played, nothing went wrong", sum.worlds);
+    println!("{sum:?}, nothing went wrong");
 }

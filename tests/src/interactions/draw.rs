@@ -3,7 +3,7 @@
 use hvq_channel::Direction as Way;
 use hvq_scheduler::Policy;
 use hvq_transport::congestion::Algorithm;
-use hvq_transport::connection::Moving;
+use hvq_transport::connection::{Greasing, Moving};
 use hvq_transport::stream::Direction;
 use hvq_transport::wire::frame::Status;
 use rand::rngs::StdRng;
@@ -64,8 +64,32 @@ pub(super) enum Op {
     Forge { wire: u8, host: u8, count: u8 },
     /// Time passes.
     Wait { milliseconds: u16 },
+    /// Time passes until the handshake is confirmed.
+    AwaitHandshake,
     /// A side closes the connection.
     Close { side: u8, code: u8 },
+}
+
+/// How the server receives clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Door {
+    /// It begins with the handshake.
+    Open,
+    /// It has clients prove their address first.
+    Retry,
+    /// It ignores so many datagrams, then has the client prove its address.
+    Reluctant(u32),
+}
+
+/// Whether the connection resumes an earlier one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Resumption {
+    /// There was none.
+    None,
+    /// It does, and the server accepts what comes early.
+    Accepted,
+    /// The server has other keys now, and rejects what comes early.
+    Rejected,
 }
 
 /// The world that operations are played in.
@@ -85,8 +109,16 @@ pub(super) struct Setting {
     pub narrow: [bool; 2],
     /// Packets after which connection IDs change.
     pub rotation: Option<u64>,
-    /// Whether the server has clients prove their address first.
-    pub retry: bool,
+    /// How the server receives clients.
+    pub door: Door,
+    /// Whether the connection resumes an earlier one.
+    pub resumption: Resumption,
+    /// Whether the server prefers another address to be reached at.
+    pub preferring: bool,
+    /// Packets that each end may seal with one key, if not as many as the cipher suite permits.
+    pub wear: [Option<u64>; 2],
+    /// Whether each end varies what means nothing.
+    pub greasing: [Greasing; 2],
 }
 
 /// A world and what happens in it.
@@ -102,18 +134,33 @@ pub(super) struct Plan {
 pub(super) fn plan(seed: u64) -> Plan {
     let mut dice = StdRng::seed_from_u64(seed);
     let setting = setting(seed, &mut dice);
+    let mut ops = beginning(&setting, &mut dice);
     let count = dice.random_range(5..=40);
-    let mut ops: Vec<Op> = (0..count).map(|_| op(&mut dice)).collect();
+    ops.extend((0..count).map(|_| op(&mut dice)));
     if dice.random_bool(0.1) {
         ops.push(Op::Close { side: dice.random(), code: dice.random() });
     }
     Plan { setting, ops }
 }
 
+/// Most worlds have several paths before anything else happens; some begin with what is sent early.
+fn beginning(setting: &Setting, dice: &mut StdRng) -> Vec<Op> {
+    let mut ops = Vec::new();
+    if setting.resumption != Resumption::None {
+        ops.extend((0..dice.random_range(0..=4)).map(|_| op_on_streams(dice)));
+    }
+    if dice.random_bool(0.9) {
+        ops.push(Op::AwaitHandshake);
+        let first = dice.random_range(0..8);
+        ops.extend((0..dice.random_range(1..=4)).map(|further| Op::OpenPath { wire: first + further }));
+    }
+    ops
+}
+
 fn setting(seed: u64, dice: &mut StdRng) -> Setting {
     let wires = dice.random_range(2..=4);
     let policies = [Policy::Hvc, Policy::MinRtt, Policy::RoundRobin, Policy::Redundant, Policy::Single(None)];
-    let mut paths = || dice.random_bool(0.9).then(|| dice.random_range(0..=4));
+    let mut paths = || dice.random_bool(0.95).then(|| dice.random_range(0_u32..=12).min(4));
     let paths = [paths(), paths()];
     Setting {
         seed,
@@ -123,7 +170,19 @@ fn setting(seed: u64, dice: &mut StdRng) -> Setting {
         paths,
         narrow: [0, 1].map(|_| dice.random_bool(0.4)),
         rotation: dice.random_bool(0.1).then(|| dice.random_range(5..50)),
-        retry: dice.random_bool(0.1),
+        door: match dice.random_range(0..20) {
+            0..2 => Door::Retry,
+            2 => Door::Reluctant(dice.random_range(1..4)),
+            _ => Door::Open,
+        },
+        resumption: match dice.random_range(0..20) {
+            0..3 => Resumption::Accepted,
+            3 => Resumption::Rejected,
+            _ => Resumption::None,
+        },
+        preferring: dice.random_bool(0.1),
+        wear: [0, 1].map(|_| dice.random_bool(0.1).then(|| dice.random_range(200..1_000))),
+        greasing: [0, 1].map(|_| if dice.random() { Greasing::On } else { Greasing::Off }),
     }
 }
 
@@ -199,8 +258,8 @@ fn op_on_streams(dice: &mut StdRng) -> Op {
 fn op_on_paths(dice: &mut StdRng) -> Op {
     let (side, path) = (dice.random_range(0..2), dice.random_range(0..4));
     match dice.random_range(0..100) {
-        0..30 => Op::OpenPath { wire: dice.random_range(0..8) },
-        30..42 => Op::Abandon { side, path },
+        0..36 => Op::OpenPath { wire: dice.random_range(0..8) },
+        36..42 => Op::Abandon { side, path },
         42..50 => {
             let status = if dice.random() { Status::Backup } else { Status::Available };
             Op::Advise { side, path, status }

@@ -5,11 +5,12 @@
 //! for as long as it still does. [`examine`] does all that. A seed always plays the same.
 
 mod draw;
+mod earlier;
 mod oracle;
 mod play;
 mod player;
 mod scene;
 mod shrink;
 
-pub use play::Played;
+pub use play::{Played, Rarities};
 pub use shrink::{Finding, examine};

@@ -8,10 +8,13 @@ use super::player::{Player, Reading, index};
 use super::scene::Scene;
 use hvq_lab::world::Side;
 use hvq_scheduler::Policy;
+use hvq_transport::connection::EarlyDataState;
 use hvq_transport::connection::lifecycle::Lifecycle;
 use hvq_transport::error::{ConnectionError, ErrorCode};
 use std::time::Duration;
 
+/// The longest that an operation waits for the end of a handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
 /// In a calm network everything is delivered within this time; probe timeouts have backed off before.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A closed connection is forgotten within this time, if need be by the idle timeout and three backed-off probe timeouts.
@@ -28,6 +31,23 @@ pub struct Played {
     pub datagrams: u64,
     /// The largest number of paths that were open at a time.
     pub paths: usize,
+    /// Paths that were open when everything had arrived and the connection was about to be closed.
+    pub last_paths: usize,
+    /// What was rare and happened.
+    pub rarities: Rarities,
+}
+
+/// What does not happen in every world.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rarities {
+    /// Key updates.
+    pub key_updates: u64,
+    /// Connections of which something was accepted that came early.
+    pub early: u64,
+    /// Connections whose path 0 was at the server's preferred address.
+    pub preferred: u64,
+    /// Connections that ended because keys were worn out before they could be updated.
+    pub worn_out: u64,
 }
 
 /// Plays `plan`; what went wrong first, if anything did.
@@ -44,6 +64,7 @@ struct Stage {
     played: Played,
     closer: Side,
     closing: bool,
+    wear: [Option<u64>; 2],
 }
 
 impl Stage {
@@ -58,6 +79,7 @@ impl Stage {
             played: Played::default(),
             closer: Side::BOTH[(setting.seed % 2) as usize],
             closing: false,
+            wear: setting.wear,
         }
     }
 
@@ -65,11 +87,11 @@ impl Stage {
         for (number, op) in ops.iter().enumerate() {
             self.scene.deliver_forged();
             self.apply(op);
-            let time = match op {
-                Op::Wait { milliseconds } => Duration::from_millis(u64::from(*milliseconds)),
-                _ => Duration::from_millis(number as u64 % 4),
-            };
-            self.step(time)?;
+            match op {
+                Op::Wait { milliseconds } => self.step(Duration::from_millis(u64::from(*milliseconds)))?,
+                Op::AwaitHandshake => self.await_handshake()?,
+                _ => self.step(Duration::from_millis(number as u64 % 4))?,
+            }
             if self.is_over() {
                 break;
             }
@@ -79,11 +101,17 @@ impl Stage {
         if !self.is_over() {
             self.deliver_everything()?;
             self.settle()?;
+            // A NAT that has moved since the client last spoke: the server cannot know where to close.
+            self.step(WARM * 2)?;
+            self.look_around();
             self.close();
             self.step(Duration::from_millis(500))?;
             self.check_clean_end()?;
         }
         self.forget()?;
+        let ends = Side::BOTH.map(|side| self.player.closed(side));
+        let worn_out = ends.iter().flatten().any(|end| self.is_worn_out(end));
+        self.played.rarities.worn_out = u64::from(worn_out);
         self.played.time = self.scene.net.elapsed();
         Ok(self.played)
     }
@@ -99,6 +127,27 @@ impl Stage {
 
     fn is_over(&self) -> bool {
         self.closing || Side::BOTH.iter().any(|side| self.player.closed(*side).is_some())
+    }
+
+    fn await_handshake(&mut self) -> Result<(), String> {
+        let end = self.scene.net.now + HANDSHAKE;
+        while self.scene.net.now < end && !self.is_confirmed() && !self.is_over() {
+            self.step(Duration::from_millis(10))?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of what there is at the end.
+    fn look_around(&mut self) {
+        let ids = Side::BOTH.map(|side| self.scene.connection(side).map_or(0, |it| it.path_ids().len()));
+        self.played.last_paths = ids[0].min(ids[1]);
+        let is_preferred = self.scene.is_at_preferred_address();
+        let rarities = &mut self.played.rarities;
+        rarities.preferred = u64::from(is_preferred);
+        if let Some(server) = self.scene.connection(Side::Server) {
+            rarities.key_updates = server.key_updates();
+            rarities.early = u64::from(server.early_data() == EarlyDataState::Accepted);
+        }
     }
 
     /// Lets `time` pass, and checks everything after it.
@@ -174,6 +223,10 @@ impl Stage {
     fn close(&mut self) {
         let (closer, now) = (self.closer, self.scene.net.now);
         if let Some(connection) = self.scene.connection(closer) {
+            if connection.path_ids().is_empty() {
+                // All were abandoned a moment ago: nothing can be said any more.
+                self.closing = true;
+            }
             connection.close(7, b"bye", now);
         }
     }
@@ -183,11 +236,12 @@ impl Stage {
         let ends = Side::BOTH.map(|side| self.player.closed(side));
         let (closer, other) = (ends[index(self.closer)], ends[1 - index(self.closer)]);
         match (closer, other) {
+            _ if self.closing => Ok(()),
             (
                 Some(ConnectionError::LocallyClosed { code: 7 }),
                 Some(ConnectionError::PeerApplication { code: 7, .. }),
             ) => Ok(()),
-            _ if ends.iter().flatten().any(|end| is_without_path(end)) => Ok(()),
+            _ if ends.iter().flatten().any(|end| is_without_path(end) || self.is_worn_out(end)) => Ok(()),
             ends => Err(format!("both ends disagree about a close: {ends:?}")),
         }
     }
@@ -203,7 +257,18 @@ impl Stage {
         if told && agree { Ok(()) } else { Err(format!("the connection ended with {ends:?}")) }
     }
 
+    /// Whether the connection ended because keys that wear out early could not be updated in time.
+    fn is_worn_out(&self, end: &ConnectionError) -> bool {
+        let (ConnectionError::Transport(error) | ConnectionError::PeerTransport(error)) = end else {
+            return false;
+        };
+        error.code == ErrorCode::AEAD_LIMIT_REACHED && self.wear != [None; 2]
+    }
+
     fn is_expected(&self, end: &ConnectionError) -> bool {
+        if self.is_worn_out(end) {
+            return true;
+        }
         match end {
             ConnectionError::LocallyClosed { .. } | ConnectionError::PeerApplication { .. } => true,
             ConnectionError::Transport(error) => error.code == ErrorCode::NO_VIABLE_PATH,

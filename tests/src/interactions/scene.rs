@@ -1,6 +1,7 @@
 //! The world in which operations are played, and what meddles with its datagrams.
 
-use super::draw::{Setting, channel};
+use super::draw::{Door, Resumption, Setting, channel};
+use super::earlier;
 use hvq_channel::{Channel, ChannelSpec, Direction};
 use hvq_lab::world::identity;
 use hvq_lab::world::ledger::Ledger;
@@ -8,19 +9,27 @@ use hvq_lab::world::medium::Medium;
 use hvq_lab::world::wire::Marks;
 use hvq_lab::world::{Fate, Net, Side};
 use hvq_scheduler::PathId;
-use hvq_transport::connection::{Connection, FourTuple, Multipath, Rotation, TransportConfig};
-use hvq_transport::endpoint::{RetryPolicy, ServerConfig};
+use hvq_transport::connection::{
+    Connection, FourTuple, Multipath, PreferredAddresses, Rotation, TransportConfig,
+};
+use hvq_transport::crypto::keys::Suite;
+use hvq_transport::crypto::one_rtt::AeadLimits;
+use hvq_transport::crypto::session::ServerTls;
+use hvq_transport::endpoint::{Admission, ClientConfig, Decision, RetryPolicy, ServerConfig};
 use hvq_transport::stream::StreamLimits;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Wires from further addresses of the client to addresses of the server that others lead to as well.
 const FURTHER: usize = 2;
+/// Where a server prefers to be reached, if it prefers anything.
+const PREFERRED: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 7, 7), 4_433);
 /// A channel that loses nothing.
 const CALM: &str = "rtt=20ms,rate=20mbit";
 /// Longer than all that can be cut.
@@ -66,25 +75,22 @@ impl Scene {
     /// The world of `setting`, with a connection that is about to start over its first wire.
     pub(super) fn new(setting: &Setting) -> Self {
         let client = config(setting, 0);
-        let server = config(setting, 1);
-        let mut net = Net::new(client, server.clone(), setting.seed);
-        if setting.retry {
-            let mut config = ServerConfig::new(identity::server(), Arc::new(server));
-            config.retry = RetryPolicy::Always;
-            net.server.endpoint.set_server(Some(config));
+        let server = Arc::new(config(setting, 1));
+        let mut net = Net::new(client.clone(), (*server).clone(), setting.seed);
+        lay_wires(&mut net, setting);
+        net.ledger = Some(Ledger::default());
+        let mut tls = identity::server();
+        if setting.resumption != Resumption::None {
+            net.client_config = ClientConfig::new(earlier::client(), Arc::new(client));
+            tls = earlier::server();
+            net.server.endpoint.set_server(Some(ServerConfig::new(tls.clone(), Arc::clone(&server))));
+            earlier::connection(&mut net);
         }
+        if setting.resumption == Resumption::Rejected {
+            tls = earlier::other_server();
+        }
+        net.server.endpoint.set_server(Some(receive(setting, tls, server)));
         let mut dice = StdRng::seed_from_u64(!setting.seed);
-        for text in &setting.wires {
-            net.wire(text);
-        }
-        for further in 0..FURTHER {
-            net.wire(&setting.wires[further % setting.wires.len()]);
-            let server = net.wires[further].server;
-            let wire = net.wires.last_mut().expect("just added");
-            wire.server = server;
-            wire.client = SocketAddr::from(([10, 0, 9, 1 + further as u8], 9_000));
-            wire.outside = wire.client;
-        }
         for wire in &mut net.wires {
             wire.marks = match dice.random_range(0..20) {
                 0 => Marks::Dropped,
@@ -96,10 +102,13 @@ impl Scene {
         let shared = Rc::clone(&meddling);
         net.tap =
             Some(Box::new(move |wire, direction, bytes| shared.borrow_mut().fate(wire, direction, bytes)));
-        net.ledger = Some(Ledger::default());
-        let first = net.wires[0].tuple();
-        net.connect(first);
-        Self { net, meddling }
+        let mut scene = Self { net, meddling };
+        for (index, text) in setting.wires.iter().enumerate() {
+            scene.replace(index, text);
+        }
+        let first = scene.net.wires[0].tuple();
+        scene.net.connect(first);
+        scene
     }
 
     /// The connection of `side`, if there is one.
@@ -112,6 +121,12 @@ impl Scene {
     pub(super) fn path(&mut self, side: Side, number: u8) -> PathId {
         let ids = self.connection(side).map(|connection| connection.path_ids()).unwrap_or_default();
         ids.get(usize::from(number) % ids.len().max(1)).copied().unwrap_or(PathId::ZERO)
+    }
+
+    /// Whether the client's path 0 leads to the address that the server prefers.
+    pub(super) fn is_at_preferred_address(&mut self) -> bool {
+        let path = self.connection(Side::Client).and_then(|connection| connection.path_stats(PathId::ZERO));
+        path.is_some_and(|path| path.tuple.remote == SocketAddr::V4(PREFERRED))
     }
 
     /// The wire that `number` stands for.
@@ -193,6 +208,46 @@ impl Scene {
     }
 }
 
+/// All wires of a world, which lose nothing yet.
+fn lay_wires(net: &mut Net, setting: &Setting) {
+    for _ in &setting.wires {
+        net.wire(CALM);
+    }
+    for further in 0..FURTHER {
+        net.wire(&setting.wires[further % setting.wires.len()]);
+        let server = net.wires[further].server;
+        let wire = net.wires.last_mut().expect("just added");
+        wire.server = server;
+        wire.client = SocketAddr::from(([10, 0, 9, 1 + further as u8], 9_000));
+        wire.outside = wire.client;
+    }
+    if setting.preferring {
+        net.wire(CALM);
+        let client = net.wires[0].client;
+        let wire = net.wires.last_mut().expect("just added");
+        (wire.client, wire.outside, wire.server) = (client, client, PREFERRED.into());
+    }
+}
+
+/// A server that receives clients as it is drawn.
+fn receive(setting: &Setting, tls: ServerTls, transport: Arc<TransportConfig>) -> ServerConfig {
+    let mut config = ServerConfig::new(tls, transport);
+    match setting.door {
+        Door::Open => {}
+        Door::Retry => config.retry = RetryPolicy::Always,
+        Door::Reluctant(datagrams) => {
+            let left = AtomicU32::new(datagrams);
+            config.retry = RetryPolicy::Always;
+            config.admission = Some(Admission::new(move |candidate| {
+                let ignored =
+                    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+                if ignored.is_ok() { Decision::Ignore } else { candidate.proposal }
+            }));
+        }
+    }
+    config
+}
+
 fn config(setting: &Setting, end: usize) -> TransportConfig {
     let policy = setting.policies[end];
     let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
@@ -201,6 +256,13 @@ fn config(setting: &Setting, end: usize) -> TransportConfig {
     config.idle_timeout = IDLE;
     config.handshake_timeout = IDLE;
     config.rotation = Rotation { packets: setting.rotation, ..Rotation::default() };
+    config.greasing = setting.greasing[end];
+    // The suite with the lowest limits: none is raised.
+    let suite = AeadLimits::of(Suite::Aes128Gcm);
+    config.aead_limits = setting.wear[end].map(|packets| AeadLimits { confidentiality: packets, ..suite });
+    if setting.preferring && end == 1 {
+        config.preferred_addresses = PreferredAddresses { ipv4: Some(PREFERRED), ipv6: None };
+    }
     if setting.narrow[end] {
         config.streams = StreamLimits {
             max_data: 6_000,

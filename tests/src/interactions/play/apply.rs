@@ -36,7 +36,7 @@ impl Stage {
             Op::Change { wire, seed } => self.scene.change(wire, seed),
             Op::Lose { wire, way, count } => self.scene.lose(wire, way, count),
             Op::Forge { wire, host, count } => self.scene.forge(wire, host, count),
-            Op::Wait { .. } => {}
+            Op::Wait { .. } | Op::AwaitHandshake => {}
             Op::Close { side: by, code } => self.apply_close(side(by), code),
             _ => self.apply_to_paths(op),
         }
