@@ -1,5 +1,6 @@
 //! Architecture tests: the rules of CONTRIBUTING.md that a compiler does not check, each tried on a bad sample first.
 
+mod attacks;
 mod edges;
 mod layers;
 mod lexer;
@@ -94,4 +95,9 @@ fn every_exception_to_the_layers_is_in_use() {
 #[test]
 fn crates_depend_on_the_crates_below_them_only() {
     report(edges::check(&edges::manifests(&tree::files())));
+}
+
+#[test]
+fn every_attack_has_a_test_that_exists_or_a_reason() {
+    report(attacks::check(&tree::files()));
 }

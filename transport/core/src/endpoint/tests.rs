@@ -8,6 +8,7 @@ mod grease;
 mod hostile_ends;
 mod hostile_paths;
 mod hostile_streams;
+mod insiders;
 mod network;
 mod openings;
 mod paths;

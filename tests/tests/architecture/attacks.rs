@@ -1,0 +1,91 @@
+//! The table of attacks names tests that exist.
+
+use super::Finding;
+use super::tree::File;
+
+/// The table.
+const TABLE: &str = "tests/ATTACKS.md";
+/// How many attacks each section has.
+const SECTIONS: [(char, usize); 7] =
+    [('A', 20), ('B', 21), ('C', 15), ('D', 16), ('E', 16), ('F', 14), ('G', 40)];
+/// Where the sources of crates are that tests are named in; other names are of files in `tests/tests`.
+const CRATES: [(&str, &str); 4] = [
+    ("hvq_transport", "transport/core/src/"),
+    ("hvq_qlog", "transport/qlog/src/"),
+    ("hvq_scheduler", "scheduler/src/"),
+    ("hvq", "transport/net/src/"),
+];
+
+/// Rows without a test or a reason, tests that do not exist, and attacks without a row.
+pub(crate) fn check(files: &[File]) -> Vec<Finding> {
+    let Some(table) = files.iter().find(|file| file.path == TABLE) else {
+        return vec![Finding::new(&File::sample(TABLE, ""), 0, "there is no table of attacks")];
+    };
+    let mut findings = Vec::new();
+    let mut ids = Vec::new();
+    for (index, line) in table.text.lines().enumerate() {
+        let Some(id) = attack(line) else { continue };
+        ids.push(id);
+        let tests: Vec<&str> =
+            line.split('`').skip(1).step_by(2).filter(|text| text.contains("::")).collect();
+        if tests.is_empty() && !line.contains("Left out: ") {
+            findings.push(Finding::new(table, index + 1, format!("{id} has neither a test nor a reason")));
+        }
+        for test in tests.iter().filter(|test| !exists(test, files)) {
+            findings.push(Finding::new(table, index + 1, format!("{id}: there is no test {test}")));
+        }
+    }
+    for (section, count) in SECTIONS {
+        for attack in (1..=count).map(|number| format!("{section}{number}")) {
+            let rows = ids.iter().filter(|id| **id == attack).count();
+            if rows != 1 {
+                findings.push(Finding::new(table, 0, format!("{attack} has {rows} rows")));
+            }
+        }
+    }
+    findings
+}
+
+/// The number of the attack that a line of the table is about.
+fn attack(line: &str) -> Option<&str> {
+    let id = line.strip_prefix("| ")?.split(' ').next()?;
+    id.ends_with(|last: char| last.is_ascii_digit()).then_some(id)
+}
+
+/// Whether `test`, `crate::module::function` or `file::function`, is a function in a file that its path leads to.
+fn exists(test: &str, files: &[File]) -> bool {
+    let Some((module, name)) = test.rsplit_once("::") else { return false };
+    let function = format!("fn {name}(");
+    files.iter().any(|file| leads_to(module, &file.path) && file.text.contains(&function))
+}
+
+/// Whether the module `module` is in the file at `path`, or inside of a module there.
+fn leads_to(module: &str, path: &str) -> bool {
+    let inside = |root: &str, rest: &str| {
+        let Some(file) = path.strip_prefix(root).and_then(|file| file.strip_suffix(".rs")) else {
+            return false;
+        };
+        let file = file.trim_end_matches("/mod").replace('/', "::");
+        rest == file || rest.strip_prefix(&file).is_some_and(|inner| inner.starts_with("::"))
+    };
+    let (first, rest) = module.split_once("::").unwrap_or((module, ""));
+    match CRATES.iter().find(|(name, _)| *name == first) {
+        Some((_, root)) => inside(root, rest),
+        None => inside("tests/tests/", module),
+    }
+}
+
+#[test]
+fn missing_tests_reasons_and_rows_are_found() {
+    let table = "| A1 | one | `hvq_transport::a::b::tests::it_is`, `scenarios_x::it_is` |\n\
+                 | A2 | two | `hvq_transport::a::c::it_is` |\n| A3 | three | none |\n| A4 | four | Left out: so. |\n";
+    let files = [
+        File::sample(TABLE, table),
+        File::sample("transport/core/src/a/b.rs", "fn it_is() {}"),
+        File::sample("tests/tests/scenarios_x.rs", "fn it_is() {}"),
+    ];
+    let problems: Vec<String> = check(&files).into_iter().map(|finding| finding.problem).collect();
+    assert_eq!(problems[0], "A2: there is no test hvq_transport::a::c::it_is");
+    assert_eq!(problems[1], "A3 has neither a test nor a reason");
+    assert_eq!(problems[2], "A5 has 0 rows");
+}
