@@ -7,7 +7,7 @@ use crate::crypto::keys::Level;
 use crate::path::dscp::Dscp;
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::recovery::ecn::Ecn;
-use crate::time::Instant;
+use crate::time::{Deadline, Instant};
 use crate::wire::frame::Frame;
 use crate::wire::header::{LongHeader, LongKind, patch_length};
 
@@ -74,6 +74,11 @@ impl Connection {
     /// How many connection IDs of this endpoint are recognized.
     pub(crate) fn recognized_ids(&self) -> usize {
         self.paths.local_ids.all().count()
+    }
+
+    /// When the connection wants to be polled next.
+    pub(crate) fn next_deadline(&self, now: Instant) -> Option<Deadline> {
+        self.deadline(now)
     }
 
     /// Three probe timeouts of the slowest path: how long an abandoned path is kept (RFC 10069 §3.4).

@@ -7,6 +7,7 @@ mod gate;
 mod grease;
 mod hostile_ends;
 mod hostile_paths;
+mod hostile_random;
 mod hostile_streams;
 mod insiders;
 mod network;

@@ -1,5 +1,6 @@
 //! Clients that break the rules of streams, and what both ends learn of it: attacks.md, section E.
 
+use super::basics::read_all;
 use super::hostile_ends::connected;
 use crate::PathId;
 use crate::connection::Event;
@@ -118,4 +119,21 @@ fn a_flood_of_tokens_tells_the_application_of_a_few() {
     let told = network.client_events.iter().filter(|(_, event)| tokens(event)).count();
     assert!(told <= 16, "{told} tokens");
     assert!(network.client(client).lifecycle().is_open());
+}
+
+#[test]
+fn a_violation_ends_its_own_connection_and_no_other() {
+    // attacks.md: what every line asks for beside its own.
+    let (mut network, guilty) = connected();
+    let tuple = network.link(RTT / 2);
+    let innocent = network.connect(tuple);
+    network.run_for(RTT * 4);
+    let now = network.now;
+    network.client(guilty).force_on(PathId::ZERO, &[Frame::HandshakeDone], now);
+    let id = network.client(innocent).open(UNI).expect("within limits");
+    assert_eq!(network.client(innocent).write(id, &[5; 10_000]), Ok(10_000));
+    network.client(innocent).finish(id).expect("it is open");
+    network.run_for(RTT * 20);
+    assert_eq!(network.server.handles().count(), 1, "the guilty one is forgotten");
+    assert_eq!(read_all(&mut network, id), vec![5; 10_000]);
 }
