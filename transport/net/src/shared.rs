@@ -101,7 +101,7 @@ impl Shared {
 pub(crate) struct State {
     pub(crate) core: Core,
     pub(crate) sockets: Sockets,
-    pub(crate) slots: HashMap<ConnectionHandle, Slot>,
+    pub(crate) slots: HashMap<ConnectionHandle, Box<Slot>>,
     pub(crate) accept_wakers: Wakers,
     pub(crate) idle_wakers: Wakers,
     pub(crate) io: IoStats,
@@ -140,7 +140,7 @@ impl State {
         if let Some(name) = &options.name {
             slot.names.insert(PathId::ZERO, name.clone());
         }
-        self.slots.insert(handle, slot);
+        self.slots.insert(handle, Box::new(slot));
         let Some(connection) = self.core.connection(handle) else { return };
         if connection.set_dscp(PathId::ZERO, options.dscp).is_err() {
             tracing::debug!("path 0 of a connection that was just started takes no codepoint");
@@ -272,7 +272,7 @@ impl State {
             connection.close(0, b"", now);
             slot.usage = Usage::Protocol;
         }
-        self.slots.insert(handle, slot);
+        self.slots.insert(handle, Box::new(slot));
     }
 
     fn on_forgotten(&mut self, handle: ConnectionHandle) {

@@ -159,6 +159,7 @@ pub(crate) struct Slot {
     open_wakers: [Wakers; 2],
     accept_wakers: [Wakers; 2],
     senders: HashMap<StreamId, Sender>,
+    /// There once somebody asked for them.
     path_events: Option<broadcast::Sender<PathEvent>>,
     last_stats: ConnectionStats,
 }
@@ -184,7 +185,7 @@ impl Slot {
             open_wakers: <[Wakers; 2]>::default(),
             accept_wakers: <[Wakers; 2]>::default(),
             senders: HashMap::new(),
-            path_events: Some(broadcast::Sender::new(PATH_EVENT_BACKLOG)),
+            path_events: None,
             last_stats: ConnectionStats { paths: Vec::new(), frames: Vec::new(), dropped: 0 },
         }
     }
@@ -241,8 +242,12 @@ impl Slot {
     }
 
     /// Path events from here on, `None` once the connection ended.
-    pub(crate) fn subscribe(&self) -> Option<broadcast::Receiver<PathEvent>> {
-        self.path_events.as_ref().map(broadcast::Sender::subscribe)
+    pub(crate) fn subscribe(&mut self) -> Option<broadcast::Receiver<PathEvent>> {
+        if matches!(self.phase, Phase::Closed(_)) {
+            return None;
+        }
+        let events = self.path_events.get_or_insert_with(|| broadcast::Sender::new(PATH_EVENT_BACKLOG));
+        Some(events.subscribe())
     }
 
     /// Takes note of an event, and wakes those who waited for it. `core` is the connection that it is of.

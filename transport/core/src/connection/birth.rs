@@ -282,12 +282,12 @@ pub(super) fn first_handshake(
     negotiation: Negotiation,
 ) -> Handshake {
     let (seal, open) = initial_keys(negotiation.current(), &ids.destination, role);
-    let mut initial = EarlySpace::new(Level::Initial);
+    let mut initial = Box::new(EarlySpace::new(Level::Initial));
     initial.keys = Some(LevelKeys { seal, open });
     Handshake {
         session,
         initial: Some(initial),
-        handshake: Some(EarlySpace::new(Level::Handshake)),
+        handshake: Some(Box::new(EarlySpace::new(Level::Handshake))),
         post: CryptoStream::new(Level::OneRtt),
         secrets: PendingSecrets::default(),
         seen: SeenIds {

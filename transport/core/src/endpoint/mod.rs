@@ -84,7 +84,8 @@ struct Budgets {
 pub struct Endpoint {
     config: EndpointConfig,
     server: Option<ServerConfig>,
-    connections: KeyedMap<ConnectionHandle, Connection>,
+    /// Each in a place of its own: a table keeps up to twice as many places as it has entries.
+    connections: KeyedMap<ConnectionHandle, Box<Connection>>,
     router: Router,
     schedule: Schedule,
     outbox: VecDeque<Transmit>,
@@ -176,12 +177,12 @@ impl Endpoint {
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(&handle)?;
         self.schedule.touch(handle);
-        Some(connection)
+        Some(connection.as_mut())
     }
 
     /// A connection, to look at.
     pub fn get(&self, handle: ConnectionHandle) -> Option<&Connection> {
-        self.connections.get(&handle)
+        self.connections.get(&handle).map(Box::as_ref)
     }
 
     /// Handles of all connections, in no order.
@@ -231,7 +232,7 @@ impl Endpoint {
                 self.schedule.forget(handle);
             }
             Event::NewToken(token) => {
-                let version = self.connections.get(&handle).map(Connection::version);
+                let version = self.connections.get(&handle).map(|connection| connection.version());
                 if let Some(version) = version {
                     self.tokens.put(handle, version, token.clone());
                 }
@@ -243,7 +244,7 @@ impl Endpoint {
     fn insert(&mut self, connection: Connection) -> ConnectionHandle {
         let handle = ConnectionHandle(self.next_handle);
         self.next_handle += 1;
-        self.connections.insert(handle, connection);
+        self.connections.insert(handle, Box::new(connection));
         self.schedule.touch(handle);
         if let Some(connection) = self.connections.get_mut(&handle) {
             self.router.synchronise(handle, connection.take_id_changes());

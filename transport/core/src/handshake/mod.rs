@@ -126,9 +126,9 @@ pub struct Handshake {
     /// TLS.
     pub session: Session,
     /// The Initial space, until its keys are discarded (RFC 9001 §4.9.1).
-    pub initial: Option<EarlySpace>,
+    pub initial: Option<Box<EarlySpace>>,
     /// The Handshake space, until its keys are discarded (RFC 9001 §4.9.2).
-    pub handshake: Option<EarlySpace>,
+    pub handshake: Option<Box<EarlySpace>>,
     /// CRYPTO data in 1-RTT packets: session tickets.
     pub post: CryptoStream,
     /// Secrets until both of a level are there.
@@ -153,8 +153,8 @@ impl Handshake {
     /// The space of `level`, unless it is gone or has none of its own.
     pub fn space(&mut self, level: Level) -> Option<&mut EarlySpace> {
         match level {
-            Level::Initial => self.initial.as_mut(),
-            Level::Handshake => self.handshake.as_mut(),
+            Level::Initial => self.initial.as_deref_mut(),
+            Level::Handshake => self.handshake.as_deref_mut(),
             Level::ZeroRtt | Level::OneRtt => None,
         }
     }
@@ -169,8 +169,8 @@ impl Handshake {
 
     /// Both spaces that still exist, earlier first.
     pub fn spaces(&mut self) -> impl Iterator<Item = (Level, &mut EarlySpace)> {
-        let initial = self.initial.as_mut().map(|space| (Level::Initial, space));
-        let handshake = self.handshake.as_mut().map(|space| (Level::Handshake, space));
+        let initial = self.initial.as_deref_mut().map(|space| (Level::Initial, space));
+        let handshake = self.handshake.as_deref_mut().map(|space| (Level::Handshake, space));
         initial.into_iter().chain(handshake)
     }
 }

@@ -71,7 +71,8 @@ pub struct LocalIds {
     highest: PathId,
     /// The smallest path ID that was never given a connection ID.
     next_path: u64,
-    paths: BTreeMap<PathId, PathIds>,
+    /// Each in a place of its own: a node of the tree has room for eleven, and most connections have one or two.
+    paths: BTreeMap<PathId, Box<PathIds>>,
     /// Paths that were dropped: they get no connection IDs any more.
     dropped: Ranges,
     by_id: BTreeMap<ConnectionId, (PathId, u64)>,
@@ -102,7 +103,7 @@ impl LocalIds {
             per_path: 1,
             highest: PathId::ZERO,
             next_path: 1,
-            paths: BTreeMap::from([(PathId::ZERO, zero)]),
+            paths: BTreeMap::from([(PathId::ZERO, Box::new(zero))]),
             dropped: Ranges::new(),
             by_id: BTreeMap::from([(initial, (PathId::ZERO, 0))]),
             latest: None,
@@ -207,13 +208,13 @@ impl LocalIds {
         let next_path = &mut self.next_path;
         let ids = self.paths.entry(path).or_insert_with(|| {
             *next_path = u64::from(path.0) + 1;
-            PathIds {
+            Box::new(PathIds {
                 need: Need::Opening,
                 next_sequence: 0,
                 retire_prior_to: 0,
                 active: BTreeMap::new(),
                 lingering: VecDeque::new(),
-            }
+            })
         });
         let sequence = ids.next_sequence;
         ids.next_sequence += 1;

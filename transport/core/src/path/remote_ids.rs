@@ -28,7 +28,8 @@ pub struct RemoteIds {
     form: Form,
     /// The `active_connection_id_limit` announced here; per path with multipath.
     limit: usize,
-    paths: BTreeMap<PathId, PathIds>,
+    /// Each in a place of its own: a node of the tree has room for eleven, and most connections have one or two.
+    paths: BTreeMap<PathId, Box<PathIds>>,
     /// Path and sequence number of every connection ID that is active or whose retirement is not acknowledged.
     by_id: BTreeMap<ConnectionId, (PathId, u64)>,
     /// Abandoned paths, whose frames are ignored.
@@ -148,7 +149,7 @@ impl RemoteIds {
 
     /// Whether there is a connection ID for `path` that was never used: to open it, or to change to.
     pub fn has_unused(&self, path: PathId) -> bool {
-        self.paths.get(&path).is_some_and(PathIds::has_unused)
+        self.paths.get(&path).is_some_and(|ids| ids.has_unused())
     }
 
     /// Changes to another connection ID of the same path (RFC 10069 §3.2) and retires the one in use. `None`, and no
@@ -189,7 +190,7 @@ impl RemoteIds {
 
     /// The sequence number of the next connection ID that the peer is expected to issue for `path`.
     pub fn next_expected_sequence(&self, path: PathId) -> u64 {
-        self.paths.get(&path).map_or(0, PathIds::next_sequence)
+        self.paths.get(&path).map_or(0, |ids| ids.next_sequence())
     }
 
     /// The next RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID to send.
@@ -224,7 +225,7 @@ impl RemoteIds {
     /// Whether `token` is the stateless reset token of a connection ID in use. Those never used and those retired do
     /// not count (RFC 9000 §10.3.1). Takes the same time wherever and whether it matches.
     pub fn is_reset_token(&self, token: &[u8; 16]) -> bool {
-        let tokens = self.paths.values().flat_map(PathIds::tokens_in_use);
+        let tokens = self.paths.values().flat_map(|ids| ids.tokens_in_use());
         tokens.fold(Choice::from(0), |found, known| found | known.0.ct_eq(token)).into()
     }
 }
