@@ -15,6 +15,8 @@ use tokio::sync::broadcast;
 
 /// Path events that a subscriber may be behind.
 const PATH_EVENT_BACKLOG: usize = 64;
+/// Paths that are over and whose end is still known to who asks for it.
+const MOST_OVER: usize = 64;
 
 /// Tasks that wait for the same thing.
 #[derive(Debug, Default)]
@@ -335,6 +337,21 @@ impl Slot {
         }
     }
 
+    /// Forgets the oldest path that is over, if there are many: a peer may open and abandon paths for ever.
+    fn forget_old_paths(&mut self) {
+        let is_over = |fate: &PathFate| matches!(fate, PathFate::Unreachable | PathFate::Abandoned { .. });
+        let over: Vec<PathId> =
+            self.fates.iter().filter(|(_, fate)| is_over(fate)).map(|(id, _)| *id).collect();
+        if over.len() <= MOST_OVER {
+            return;
+        }
+        if let Some(oldest) = over.into_iter().min() {
+            self.fates.remove(&oldest);
+            self.moves.remove(&oldest);
+            self.names.remove(&oldest);
+        }
+    }
+
     fn on_path(&mut self, event: PathEvent) {
         let news = match event {
             PathEvent::Opened(id) => Some((id, PathFate::Validating)),
@@ -362,6 +379,7 @@ impl Slot {
             if self.fates.get(&id) != Some(&PathFate::Unreachable) {
                 self.fates.insert(id, fate);
             }
+            self.forget_old_paths();
         }
         if let Some(events) = &self.path_events {
             // It is no error that nobody listens.
@@ -375,5 +393,25 @@ fn index(direction: Direction) -> usize {
     match direction {
         Direction::Bidirectional => 0,
         Direction::Unidirectional => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_paths_that_come_and_go_without_end_the_latest_are_remembered() {
+        // attacks.md G14.
+        let address = SocketAddr::from(([127, 0, 0, 1], 443));
+        let mut slot = Slot::new(Role::Server, FourTuple { local: address, remote: address });
+        slot.on_path(PathEvent::Validated(PathId::ZERO));
+        for id in (1..1000).map(PathId) {
+            slot.on_path(PathEvent::Opened(id));
+            slot.on_path(PathEvent::Abandoned { path: id, code: 7 });
+        }
+        assert_eq!(slot.fates.len(), 1 + MOST_OVER);
+        assert_eq!(slot.fates.get(&PathId::ZERO), Some(&PathFate::Validated));
+        assert_eq!(slot.fates.get(&PathId(999)), Some(&PathFate::Abandoned { code: 7 }));
     }
 }
