@@ -1,7 +1,7 @@
 //! The task that moves an endpoint: datagrams in, events and datagrams out, deadlines met.
 
 use crate::shared::{IoStats, Progress, Shared};
-use crate::socket::{Buffers, Socket};
+use crate::socket::{Buffers, Refusal, Socket};
 use crate::timer::Timer;
 use hvq_transport::connection::{Datagram, Transmit};
 use hvq_transport::time::Deadline;
@@ -30,6 +30,8 @@ pub(crate) struct Driver {
     incoming: Vec<Datagram>,
     outgoing: Vec<Transmit>,
     stats: IoStats,
+    /// Of those, the errors of sending that were looked into.
+    errors: u64,
 }
 
 /// A socket, and what waits until it takes more.
@@ -52,6 +54,7 @@ impl Driver {
             incoming: Vec::new(),
             outgoing: Vec::new(),
             stats: IoStats::default(),
+            errors: 0,
         }
     }
 
@@ -62,12 +65,16 @@ impl Driver {
         }
         self.receive(context);
         let received = !self.incoming.is_empty();
+        let refused = self.take_refused();
         let now = self.shared.now();
         let progress = {
             let mut state = self.shared.lock();
             state.register_driver(context.waker());
             for datagram in self.incoming.drain(..) {
                 state.core.handle(datagram, now);
+            }
+            for Refusal { tuple, size } in refused {
+                state.core.on_refused(tuple, size, now);
             }
             let progress = state.drive(now, OUTPUTS, &mut self.outgoing);
             if self.version != Some(state.sockets.version()) {
@@ -97,6 +104,14 @@ impl Driver {
                 self.stats.bytes_received += datagram.bytes.len() as u64;
             }
         }
+    }
+
+    /// What sockets refused to send since the last call because it was too large.
+    fn take_refused(&mut self) -> Vec<Refusal> {
+        if std::mem::replace(&mut self.errors, self.stats.send_errors) == self.stats.send_errors {
+            return Vec::new();
+        }
+        self.ports.iter().flat_map(|port| port.socket.take_refused()).collect()
     }
 
     fn send(&mut self, context: &mut Context<'_>) {

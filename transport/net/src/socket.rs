@@ -3,12 +3,14 @@
 use crate::shared::IoStats;
 use crate::sockets::Source;
 use bytes::BytesMut;
-use hvq_transport::connection::{Datagram, Dscp, Ecn, Transmit};
+use hvq_transport::connection::{Datagram, Dscp, Ecn, FourTuple, Transmit};
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, Type};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::Interest;
 
@@ -27,7 +29,21 @@ pub(crate) struct Socket {
     source: Source,
     /// The traffic class that the kernel gives to datagrams sent without one.
     class: AtomicU8,
+    /// What the interface takes no datagrams for, as they are too large, until the driver asks.
+    refused: Mutex<Vec<Refusal>>,
 }
+
+/// Datagrams of `size` bytes over `tuple` are larger than what the interface takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Refusal {
+    /// The addresses.
+    pub(crate) tuple: FourTuple,
+    /// The size in bytes of UDP payload.
+    pub(crate) size: usize,
+}
+
+/// Refusals that are remembered until the driver asks.
+const REFUSALS: usize = 64;
 
 impl Socket {
     /// A socket bound to `address`, and to the interface `device`. To be called within a tokio runtime.
@@ -47,7 +63,8 @@ impl Socket {
         let local = socket.local_addr()?;
         let features = UdpSocketState::new((&socket).into())?;
         let io = tokio::net::UdpSocket::from_std(socket)?;
-        Ok(Self { io, features, local, device: device.map(str::to_owned), source, class: AtomicU8::new(0) })
+        let device = device.map(str::to_owned);
+        Ok(Self { io, features, local, device, source, class: AtomicU8::new(0), refused: Mutex::default() })
     }
 
     /// The address that it is bound to.
@@ -86,7 +103,7 @@ impl Socket {
     }
 
     /// Sends `transmit` from byte `offset` on; returns how far it came if the socket takes no more now. What the system
-    /// refuses otherwise is dropped and counted: to the protocol it is lost by the network.
+    /// refuses otherwise is dropped and counted: to the protocol it is lost by the network, unless it was too large.
     pub(crate) fn send(
         &self,
         transmit: &Transmit,
@@ -109,12 +126,28 @@ impl Socket {
                 Err(_) if segments > 1 && self.features.max_gso_segments() <= 1 => continue,
                 Err(error) => {
                     stats.send_errors += 1;
+                    if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {
+                        self.note_refusal(transmit, segment);
+                    }
                     tracing::debug!(local = %transmit.local, remote = %transmit.remote, %error, "not sent");
                 }
             }
             offset += batch.len();
         }
         Ok(())
+    }
+
+    fn note_refusal(&self, transmit: &Transmit, size: usize) {
+        let tuple = FourTuple { local: transmit.local, remote: transmit.remote };
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() < REFUSALS && !refused.contains(&Refusal { tuple, size }) {
+            refused.push(Refusal { tuple, size });
+        }
+    }
+
+    /// What was refused for its size since the last call.
+    pub(crate) fn take_refused(&self) -> Vec<Refusal> {
+        std::mem::take(&mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether datagrams get a Differentiated Services codepoint. The one that pins source addresses sends the ECN bits

@@ -134,9 +134,11 @@ impl Connection {
         let Some(path) = self.paths.get_mut(of) else { return };
         let mut lost = path.sent.detect_lost(now, path.thresholds());
         path.route.mtu.take_lost_probe(&mut lost.packets);
-        if lost.packets.is_empty() {
-            return;
+        let refused = path.route.mtu.take_refused(&mut lost.packets);
+        for packet in &refused {
+            self.settle(of, packet, Fate::Lost, now);
         }
+        let Some(path) = self.paths.get_mut(of).filter(|_| !lost.packets.is_empty()) else { return };
         if path.route.mtu.on_lost(&lost.packets, now) {
             path.route.follow_mtu(now);
         }

@@ -1,8 +1,8 @@
 //! Probes of the datagram size: one datagram at a time, larger than the others (RFC 8899, RFC 9000 §14.3).
 
 use crate::PathId;
-use crate::connection::Connection;
 use crate::connection::lane::{Lane, Purpose};
+use crate::connection::{Connection, FourTuple};
 use crate::path::path::Liveness;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
@@ -23,6 +23,22 @@ impl Connection {
                 self.send_size_probe(id, size, now);
             }
         }
+    }
+
+    /// The system refuses to send datagrams of `size` bytes over `tuple`: its routes use smaller ones from now on. Whether
+    /// there is one.
+    pub fn on_refused(&mut self, tuple: FourTuple, size: usize, now: Instant) -> bool {
+        let mut concerned = false;
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get_mut(id).filter(|path| path.route.tuple == tuple) else {
+                continue;
+            };
+            concerned = true;
+            if path.route.mtu.on_refused(size, now) {
+                path.route.follow_mtu(now);
+            }
+        }
+        concerned
     }
 
     fn wanted_size(&mut self, id: PathId, now: Instant) -> Option<usize> {

@@ -152,6 +152,16 @@ impl Endpoint {
         }
     }
 
+    /// The system refuses to send datagrams of `size` bytes over `tuple`, as seen from here, because the interface takes no
+    /// such (EMSGSIZE). What was refused is sent in smaller ones, and is no sign of congestion.
+    pub fn on_refused(&mut self, tuple: FourTuple, size: usize, now: Instant) {
+        for (handle, connection) in &mut self.connections {
+            if connection.on_refused(tuple, size, now) {
+                self.schedule.touch(*handle);
+            }
+        }
+    }
+
     /// Starts a connection to `server_name` over `tuple`. An error leaves the endpoint as it was.
     pub fn connect(
         &mut self,

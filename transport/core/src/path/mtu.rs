@@ -88,6 +88,8 @@ pub struct Discovery {
     large_arrived: Option<u64>,
     /// Loss events since then in which large packets vanished.
     vanished: u32,
+    /// The smallest size that the system refused to send, until one as large arrived.
+    refused: Option<usize>,
 }
 
 impl Discovery {
@@ -109,6 +111,7 @@ impl Discovery {
             repeat_at: None,
             large_arrived: None,
             vanished: 0,
+            refused: None,
         }
     }
 
@@ -160,6 +163,9 @@ impl Discovery {
 
     /// A packet arrived; true if datagrams have another size from now on.
     pub fn on_acknowledged(&mut self, packet: &SentPacket) -> bool {
+        if self.refused.is_some_and(|refused| packet.bytes >= refused) {
+            self.refused = None;
+        }
         if let Some(probe) = self.probe.filter(|probe| probe.number == packet.number) {
             self.probe = None;
             self.lost_probes = 0;
@@ -200,6 +206,34 @@ impl Discovery {
             self.lost_probes = 0;
             self.too_large = self.too_large.min(probe.size);
         }
+    }
+
+    /// The system refuses to send datagrams of `size` bytes (EMSGSIZE) at `now`, as they exceed what the interface takes;
+    /// true if datagrams have another size from now on. A fixed size stays, as it was asked for.
+    pub fn on_refused(&mut self, size: usize, now: Instant) -> bool {
+        if self.fixed || size <= MINIMUM_DATAGRAM || size > self.most {
+            return false;
+        }
+        self.refused = Some(self.refused.map_or(size, |refused| refused.min(size)));
+        self.too_large = self.too_large.min(size);
+        if let Some(probe) = self.probe.as_mut().filter(|probe| probe.size >= size) {
+            // It need not be waited for, nor repeated.
+            (probe.overdue_at, self.lost_probes) = (now, MOST_PROBES - 1);
+        }
+        if self.size < size {
+            return false;
+        }
+        (self.size, self.repeat_at) = (MINIMUM_DATAGRAM, Some(now + RAISE_AFTER));
+        true
+    }
+
+    /// Takes those out of `lost`, newly declared lost, that the system may have refused: no network lost them.
+    pub fn take_refused(&mut self, lost: &mut Vec<SentPacket>) -> Vec<SentPacket> {
+        let Some(refused) = self.refused else { return Vec::new() };
+        let arrived = self.large_arrived;
+        let never_left =
+            |packet: &mut SentPacket| packet.bytes >= refused && arrived.is_none_or(|it| packet.number > it);
+        lost.extract_if(.., never_left).collect()
     }
 
     /// Packets were lost at `now`; true if datagrams have another size from now on, because large ones vanish while small
@@ -327,6 +361,39 @@ mod tests {
         assert!(!discovery.on_lost(&[packet(3004, 1452)], NOW), "it gets no smaller");
         search(&mut discovery, 1400, NOW);
         assert!((1384..=1400).contains(&discovery.size()), "{}", discovery.size());
+    }
+
+    #[test]
+    fn what_the_system_refuses_to_send_is_not_lost_and_not_tried_again_soon() {
+        // RFC 8899 §3: a local limit is known at once. The interface takes 1400 bytes.
+        let mut discovery = busy(DatagramSizing::default());
+        discovery.on_probe_sent(1001, 1452, NOW + Duration::from_secs(1));
+        assert!(!discovery.on_refused(1452, NOW), "datagrams are smaller still");
+        assert_eq!((discovery.take_overdue(NOW), discovery.lost_probes), (Some(1001), 0));
+        let mut lost = vec![packet(1000, 1200), packet(1002, 1452)];
+        assert_eq!(discovery.take_refused(&mut lost).len(), 1);
+        assert_eq!(lost.len(), 1);
+        search(&mut discovery, 1400, NOW);
+        assert!((1384..=1400).contains(&discovery.size()), "{}", discovery.size());
+        // The interface changes: 1300 bytes. What is smaller, or older than what arrived, was lost on the way.
+        let size = discovery.size();
+        assert!(!discovery.on_acknowledged(&packet(2000, size)));
+        assert!(discovery.on_refused(size, NOW));
+        assert_eq!(discovery.size(), MINIMUM_DATAGRAM);
+        let mut lost = vec![packet(1999, size), packet(2001, 900), packet(2002, size)];
+        let refused: Vec<_> = discovery.take_refused(&mut lost).iter().map(|packet| packet.number).collect();
+        assert_eq!((refused, lost.len()), (vec![2002], 2));
+        assert_eq!(discovery.wanted(NOW).map(|wanted| wanted < size), Some(true));
+    }
+
+    #[test]
+    fn a_refusal_changes_neither_a_fixed_size_nor_the_smallest() {
+        let mut fixed = Discovery::new(DatagramSizing::Fixed(1452));
+        assert!(!fixed.on_refused(1452, NOW));
+        assert_eq!(fixed.size(), 1452);
+        let mut discovery = busy(DatagramSizing::default());
+        assert!(!discovery.on_refused(MINIMUM_DATAGRAM, NOW) && !discovery.on_refused(65_000, NOW));
+        assert_eq!(discovery.wanted(NOW), Some(1452));
     }
 
     #[test]
