@@ -15,6 +15,7 @@
 mod arguments;
 mod commands;
 mod duration;
+mod exposure;
 mod failure;
 mod output;
 mod paths;

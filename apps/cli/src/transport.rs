@@ -1,11 +1,12 @@
 //! Arguments about the transport that several commands share.
 
+use crate::exposure::{ExposureArguments, Switch};
 use crate::failure::Failure;
 use crate::qlog::Logs;
 use crate::tls::Secrecy;
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
-use hvq::transport::connection::{DatagramSizing, EcnMarking};
+use hvq::transport::connection::{AckRequests, DatagramSizing, EcnMarking};
 use hvq::transport::handshake::negotiation::{VersionChoice, Versions};
 use hvq::transport::wire::version::Version;
 use hvq::{Suite, TransportConfig};
@@ -33,6 +34,11 @@ pub(crate) struct TransportArguments {
     /// Keep each path warm with a PING after so much silence of the path
     #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
     path_keep_alive: Option<Duration>,
+    /// Ask for fewer acknowledgements while windows are large, and do as the peer asks, if it takes part: on or off
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = Switch::parse, hide_default_value = true)]
+    ack_frequency: Switch,
+    #[command(flatten)]
+    exposure: ExposureArguments,
     /// Versions of QUIC, the preferred one first: v1, v2
     #[arg(long, value_name = "VERSION,…", value_delimiter = ',', value_parser = version)]
     versions: Vec<Version>,
@@ -50,12 +56,15 @@ pub(crate) struct TransportArguments {
 impl TransportArguments {
     /// The transport configuration that they ask for.
     pub(crate) fn config(&self) -> TransportConfig {
-        let mut config = config(self.scheduler, self.congestion);
+        let mut config = self.exposure.apply(config(self.scheduler, self.congestion));
         if let Some(size) = self.datagram_size {
             config.datagram_size = DatagramSizing::Fixed(size.into());
         }
         if self.no_ecn {
             config.ecn = EcnMarking::Off;
+        }
+        if self.ack_frequency == Switch::Off {
+            config.ack_requests = AckRequests::Off;
         }
         config.path_keep_alive = self.path_keep_alive;
         // Whoever names versions prefers them in that order, also as a server.

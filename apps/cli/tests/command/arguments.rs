@@ -10,8 +10,11 @@ fn wrong_arguments_exit_with_2_and_one_line() {
         &["get"],
         &["get", "--colour", "https://localhost/"],
         &["get", "http://localhost/"],
-        &["get", "--scheduler", "blest", "https://localhost/"],
+        &["get", "--scheduler", "fastest", "https://localhost/"],
         &["get", "--cc", "tahoe", "https://localhost/"],
+        &["get", "--spin-bit", "maybe", "https://localhost/"],
+        &["get", "--rotate-packets", "0", "https://localhost/"],
+        &["get", "--rotate-every", "often", "https://localhost/"],
         &["get", "--path", "urllc=127.0.0.1,rate=2", "https://localhost/"],
         &["get", "--cacert", "/nonexistent.pem", "https://127.0.0.1:1/"],
         &["get", "-k", "-H", "no header", "https://localhost/"],
@@ -19,6 +22,8 @@ fn wrong_arguments_exit_with_2_and_one_line() {
         &["serve"],
         &["serve", "--self-signed", "localhost", "--root", "/nonexistent"],
         &["serve", "--self-signed", "localhost", "--page", "nowhere"],
+        &["serve", "--self-signed", "localhost", "--migration", "perhaps"],
+        &["serve", "--self-signed", "localhost", "--greasing", "yes"],
         &["serve", "--self-signed", "localhost", "--listen", "203.0.113.1:1"],
         &["serve", "--cert", "/nonexistent.pem", "--key", "/nonexistent.pem"],
         &["serve", "--self-signed", "localhost", "--channel", "wifi=wlan0"],
@@ -46,5 +51,23 @@ fn help_names_the_exit_codes() {
     assert_eq!(code(&output), 0);
     for part in ["serve", "get", "emulate", "demo", "Exit codes", "22 HTTP error status"] {
         assert!(text.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn the_help_of_both_ends_names_what_observers_see() {
+    for (command, more) in [("get", "--migrate-after"), ("serve", "--migration")] {
+        let text = String::from_utf8(run([command, "--help"]).stdout).unwrap();
+        for option in [
+            "--spin-bit",
+            "--greasing",
+            "--ack-frequency",
+            "--rotate-packets",
+            "--rotate-every",
+            "--rotate-idle",
+            more,
+        ] {
+            assert!(text.contains(option), "{command} {option}");
+        }
     }
 }

@@ -294,3 +294,34 @@ fn secrets_are_logged_only_when_asked() {
         assert_eq!(logged.lines().filter(|line| line.starts_with(label)).count(), 1, "{label}");
     }
 }
+
+#[test]
+fn a_path_moves_to_another_port_while_files_arrive_and_shows_what_it_was_told() {
+    let place = Place::new();
+    let options =
+        ["--rotate-packets", "50", "--spin-bit", "off", "--greasing", "off", "--ack-frequency", "off"];
+    let server = place.serve(&options);
+    let url = server.url("/large");
+    let mut arguments: Vec<String> = ["get", "-v", "-k", "--migrate-after", "5ms"].map(String::from).into();
+    arguments.extend(options.map(String::from));
+    for number in 0..8 {
+        arguments.extend([
+            "-o".to_owned(),
+            text(&place.file(&format!("copy{number}"))).to_owned(),
+            url.clone(),
+        ]);
+    }
+    let output = run(&arguments);
+    assert_eq!(code(&output), 0, "{}", said(&output));
+    assert!(said(&output).contains("* path 0 has moved from "), "{}", said(&output));
+    let large = fs::read(place.site().join("large")).unwrap();
+    for number in 0..8 {
+        assert_eq!(fs::read(place.file(&format!("copy{number}"))).unwrap(), large);
+    }
+    let refusing = place.serve(&["--migration", "refuse"]);
+    let target = place.file("refused");
+    let output =
+        run(["get", "-v", "-k", "--migrate-after", "1ms", "-o", text(&target), &refusing.url("/large")]);
+    assert_eq!((code(&output), fs::read(target).unwrap()), (0, large), "{}", said(&output));
+    assert!(!said(&output).contains("has moved"), "{}", said(&output));
+}

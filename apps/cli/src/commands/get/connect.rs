@@ -11,7 +11,8 @@ use futures::future::poll_fn;
 use h3::client::SendRequest;
 use http::Method;
 use hvq::{
-    ClientConfig, ConnectOptions, Connection, EarlyData, Endpoint, PathOptions, TransportConfig, Verify,
+    ClientConfig, ConnectOptions, Connection, EarlyData, Endpoint, PathId, PathOptions, TransportConfig,
+    Verify,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -59,6 +60,9 @@ impl Session {
                     let connect_time = start.elapsed();
                     voice.detail(|| describe(&connection, connect_time));
                     open_paths(&connection, paths.get(1..).unwrap_or_default(), voice);
+                    if let Some(time) = arguments.network.migrate_after {
+                        migrate(&connection, time, voice);
+                    }
                     return Self::start(target, endpoint, connection, connect_time).await;
                 }
                 // Another address has the same certificate, so that trying it tells nothing new.
@@ -178,4 +182,22 @@ fn open_paths(connection: &Connection, paths: &[PathOptions], voice: Voice) {
             }
         });
     }
+}
+
+/// Moves the first path to another port after `time`, if the connection lasts so long.
+fn migrate(connection: &Connection, time: Duration, voice: Voice) {
+    let connection = connection.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(time).await;
+        let first = connection.paths().into_iter().find(|path| path.id == PathId::ZERO);
+        let Some(first) = first.filter(|_| connection.close_reason().is_none()) else { return };
+        let local = SocketAddr::new(first.stats.tuple.local.ip(), 0);
+        match connection.migrate_path(PathId::ZERO, local).await {
+            Ok(()) => {
+                voice.detail(|| format!("* path {} has moved from {}", first.id, first.stats.tuple.local))
+            }
+            Err(_) if connection.close_reason().is_some() => {}
+            Err(error) => voice.say(format!("hvq: warning: path {} stays where it is: {error}", first.id)),
+        }
+    });
 }

@@ -108,6 +108,9 @@ struct NetworkArguments {
     /// Give up when a handshake has taken so long (exit code 3)
     #[arg(long, value_name = "TIME", value_parser = duration::parse, default_value = "10s")]
     connect_timeout: Duration,
+    /// Move the first path to another port of its address after this time, as if the network changed
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    migrate_after: Option<Duration>,
     #[command(flatten)]
     transport: TransportArguments,
 }

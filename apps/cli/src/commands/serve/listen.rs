@@ -21,6 +21,7 @@ pub(super) fn bind(arguments: &ServeArguments, tls: ServerTls, logs: &Logs) -> R
         let transport = logs.watch(TransportConfig {
             channels,
             codepoints,
+            migration: arguments.migration,
             preferred_addresses: preferred(&arguments.preferred_address),
             ..arguments.transport.config()
         });

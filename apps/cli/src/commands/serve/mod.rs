@@ -10,7 +10,7 @@ use crate::server::{Files, Pages, Site};
 use crate::tls::{self, SelfSigned};
 use crate::transport::TransportArguments;
 use clap::Args;
-use hvq::{ChannelOptions, EarlyData, Identity, RetryPolicy};
+use hvq::{ChannelOptions, EarlyData, Identity, Migration, RetryPolicy};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,6 +33,9 @@ pub(crate) struct ServeArguments {
     /// Where clients shall move to after the handshake; once for each IP version
     #[arg(long, value_name = "ADDRESS:PORT")]
     preferred_address: Vec<SocketAddr>,
+    /// Whether clients may move to other addresses: allow or refuse; another port is always followed
+    #[arg(long, value_name = "WHETHER", default_value = "allow", value_parser = migration)]
+    migration: Migration,
     #[command(flatten)]
     identity: IdentityArguments,
     #[command(flatten)]
@@ -66,6 +69,15 @@ fn retry(text: &str) -> Result<RetryPolicy, String> {
         "busy" => Ok(RetryPolicy::default()),
         "never" => Ok(RetryPolicy::Never),
         _ => Err("choose from always, busy, never".to_owned()),
+    }
+}
+
+/// Reads whether clients may move.
+fn migration(text: &str) -> Result<Migration, String> {
+    match text {
+        "allow" => Ok(Migration::Allowed),
+        "refuse" => Ok(Migration::Refused),
+        _ => Err("choose from allow, refuse".to_owned()),
     }
 }
 

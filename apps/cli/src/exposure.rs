@@ -1,0 +1,67 @@
+//! Arguments about what observers of the network see of a connection.
+
+use clap::Args;
+use hvq::{Greasing, Rotation, SpinBit, TransportConfig};
+use std::time::Duration;
+
+/// Whether something is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Switch {
+    /// It is.
+    On,
+    /// It is not.
+    Off,
+}
+
+impl Switch {
+    /// Reads `on` or `off`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "on" => Ok(Self::On),
+            "off" => Ok(Self::Off),
+            _ => Err("choose from on, off".to_owned()),
+        }
+    }
+}
+
+/// What observers of the network see.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExposureArguments {
+    /// Let observers measure round-trip times, on all paths but one in sixteen: on or off
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = Switch::parse, hide_default_value = true)]
+    spin_bit: Switch,
+    /// Vary what means nothing, reserved versions and parameters and the QUIC bit, so that nobody relies on it: on or off
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = Switch::parse, hide_default_value = true)]
+    greasing: Switch,
+    /// Change the connection ID of a path after so many packets
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
+    rotate_packets: Option<u64>,
+    /// Change the connection ID of a path that carries data after this time
+    #[arg(long, value_name = "TIME", value_parser = crate::duration::parse)]
+    rotate_every: Option<Duration>,
+    /// Change the connection ID of a path with the first packet after so long a silence
+    #[arg(long, value_name = "TIME", value_parser = crate::duration::parse)]
+    rotate_idle: Option<Duration>,
+}
+
+impl ExposureArguments {
+    /// `config`, with what these arguments ask for.
+    pub(crate) fn apply(&self, config: TransportConfig) -> TransportConfig {
+        TransportConfig {
+            spin_bit: match self.spin_bit {
+                Switch::On => SpinBit::Mostly,
+                Switch::Off => SpinBit::Never,
+            },
+            greasing: match self.greasing {
+                Switch::On => Greasing::On,
+                Switch::Off => Greasing::Off,
+            },
+            rotation: Rotation {
+                packets: self.rotate_packets,
+                time: self.rotate_every,
+                idle: self.rotate_idle,
+            },
+            ..config
+        }
+    }
+}
