@@ -8,6 +8,7 @@ use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::Voice;
 use bytes::{Buf, Bytes};
 use h3::client::RequestStream;
+use h3::error::{Code, StreamError};
 use http::header::{CONTENT_LENGTH, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -68,10 +69,11 @@ pub(super) async fn fetch(
     let start = Instant::now();
     let explain = |error| explain(session, target, error);
     let mut stream = session.requests.clone().send_request(request).await.map_err(explain)?;
-    if let Some(body) = body {
-        stream.send_data(body).await.map_err(explain)?;
+    match send_rest(&mut stream, body).await {
+        // RFC 9114 §4.1: a server that has answered may want no more of the request, and its answer counts.
+        Err(StreamError::RemoteTerminate { code, .. }) if code == Code::H3_NO_ERROR => {}
+        sent => sent.map_err(explain)?,
     }
-    stream.finish().await.map_err(explain)?;
     let response = stream.recv_response().await.map_err(explain)?;
     let first_byte = start.elapsed();
     say_response(&response, voice);
@@ -94,6 +96,13 @@ pub(super) async fn fetch(
         check_length(&mut stream, response.headers(), bytes, target)?;
     }
     Ok(Fetched { status: response.status(), bytes, first_byte, total: start.elapsed() })
+}
+
+async fn send_rest(stream: &mut Stream, body: Option<Bytes>) -> Result<(), StreamError> {
+    if let Some(body) = body {
+        stream.send_data(body).await?;
+    }
+    stream.finish().await
 }
 
 /// A response that is shorter or longer than it said is malformed (RFC 9114 §4.1.2).
