@@ -377,7 +377,7 @@ impl OneRttKeys {
             self.paths.push((path, PathUse::default()));
             self.paths.len() - 1
         });
-        &mut self.paths[index].1
+        &mut self.paths.get_mut(index).expect("an entry was found or added there").1
     }
 
     /// Which generation sealed the packet, going by its key phase and, where that leaves two, by its number: the
