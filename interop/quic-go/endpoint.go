@@ -81,7 +81,7 @@ func endpointServer(testcase string, keys io.Writer) error {
 		return err
 	}
 	configuration := &tls.Config{Certificates: []tls.Certificate{pair}, KeyLogWriter: keys, NextProtos: []string{hq}}
-	limits := &quic.Config{Allow0RTT: testcase == "zerortt"}
+	limits := &quic.Config{Allow0RTT: testcase == "zerortt", HandshakeIdleTimeout: time.Minute}
 	if testcase == "http3" {
 		server := &http3.Server{
 			Handler:    http.FileServer(http.Dir(os.Getenv("WWW"))),

@@ -209,7 +209,7 @@ class Checks:
             made = self.configuration()
             async with connect(HOST, self.slow, configuration=made, create_protocol=Client) as client:
                 status, length = await client.get(f"/{size}")
-            quic = time.monotonic() - started
+                quic = time.monotonic() - started
             if status != 200 or length != size or quic > 1.1 * tcp:
                 raise RuntimeError(f"{size} bytes: {quic:.2f} s over QUIC, {tcp:.2f} s over TCP")
         return "T"
