@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 
 /// Frames kept at most. Owners keep the rest to themselves, in constant space.
 const LIMIT: usize = 64;
+/// Frames that there stays room for when none waits.
+const KEPT: usize = 4;
 
 /// A control frame that its owner handed over.
 #[derive(Debug)]
@@ -43,7 +45,12 @@ impl ControlQueue {
 
     /// Takes the first frame.
     pub fn pop(&mut self) -> Option<Control> {
-        self.waiting.pop_front()
+        let first = self.waiting.pop_front();
+        if self.waiting.is_empty() && self.waiting.capacity() > KEPT {
+            // Bursts are rare: one opens the connection, and then each path.
+            self.waiting = VecDeque::new();
+        }
+        first
     }
 
     /// Puts back frames that found no path, in front and in their order.

@@ -7,8 +7,8 @@ use crate::crypto::one_rtt::OneRttKeys;
 use crate::crypto::protect::{OpenKey, SealKey};
 use crate::crypto::session::SessionOutput;
 use crate::error::{ErrorCode, TransportError};
-use crate::handshake::LevelKeys;
 use crate::handshake::parameters::authenticate;
+use crate::handshake::{LevelKeys, PendingSecrets};
 use crate::time::Instant;
 use crate::trace::{Side, TraceEvent};
 use crate::wire::transport_parameters::TransportParameters;
@@ -187,7 +187,17 @@ impl Connection {
         self.lifecycle = self.lifecycle.after(Milestone::HandshakeConfirmed);
         self.discard_space(Level::Initial);
         self.discard_space(Level::Handshake);
+        self.free_handshake_room();
         self.events.push_back(Event::Confirmed);
+    }
+
+    /// Frees what grew during the handshake and stays empty from now on: most connections idle most of the time.
+    fn free_handshake_room(&mut self) {
+        self.handshake.session.settle();
+        self.handshake.secrets = PendingSecrets::default();
+        self.early_packets.shrink_to_fit();
+        self.outbox.shrink_to_fit();
+        self.events.shrink_to_fit();
     }
 
     /// Drops the keys and the space of `level`; what was in flight in it is forgotten (RFC 9002 §6.4).

@@ -83,7 +83,7 @@ pub struct OneRttKeys {
     local: Generated,
     /// Missing on a server that answers 0-RTT before the client has finished the handshake.
     remote: Option<Remote>,
-    previous_remote: Option<PacketKey>,
+    previous_remote: Option<Box<PacketKey>>,
     seal_header: HeaderKey,
     /// Paths that were used in the current generation.
     paths: SmallVec<[(PathId, PathUse); 2]>,
@@ -267,7 +267,7 @@ impl OneRttKeys {
         let expected = self.generation(phase, path, number);
         let remote = self.remote.as_ref().ok_or(Dropped::NoKeys)?;
         let key = match (expected, &self.previous_remote) {
-            (Generation::Previous, Some(previous)) => previous,
+            (Generation::Previous, Some(previous)) => previous.as_ref(),
             (Generation::Previous | Generation::Next, _) => &remote.next.key,
             (Generation::Current, _) => &remote.current.key,
         };
@@ -417,7 +417,7 @@ impl OneRttKeys {
         if let Some(remote) = self.remote.as_mut() {
             let after = remote.next.next(self.cipher);
             let next = std::mem::replace(&mut remote.next, after);
-            self.previous_remote = Some(std::mem::replace(&mut remote.current, next).key);
+            self.previous_remote = Some(Box::new(std::mem::replace(&mut remote.current, next).key));
         }
         self.local = self.local.next(self.cipher);
         self.phase = self.phase.next();

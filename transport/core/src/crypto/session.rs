@@ -173,6 +173,8 @@ impl Session {
                 Role::Client => ffi::SSL_set_connect_state(pointer),
                 Role::Server => ffi::SSL_set_accept_state(pointer),
             }
+            // What only the handshake needs is freed at its end.
+            ffi::SSL_set_shed_handshake_config(pointer, 1);
             ffi::SSL_set_quic_method(pointer, &METHOD)
                 & ffi::SSL_set_quic_transport_params(pointer, parameters.as_ptr(), parameters.len())
         };
@@ -236,6 +238,11 @@ impl Session {
     /// The next thing that TLS wants done.
     pub fn poll(&mut self) -> Option<SessionOutput> {
         self.state().outputs.pop_front()
+    }
+
+    /// Frees room that only the handshake needed.
+    pub fn settle(&mut self) {
+        self.state().outputs.shrink_to_fit();
     }
 
     /// Whether the handshake is not complete yet (RFC 9001 §4.1.1).
