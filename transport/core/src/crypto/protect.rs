@@ -1,12 +1,12 @@
 //! Packet protection: the AEAD over header and payload, and the mask over the header (RFC 9001 §5).
 
 use crate::PathId;
+use crate::crypto::aead::AeadKey;
 use crate::crypto::keys::{Cipher, expand_label};
 use crate::error::Dropped;
 use crate::wire::header::HeaderLayout;
 use bytes::{Buf, Bytes, BytesMut};
 use ring::aead::quic::HeaderProtectionKey;
-use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey};
 use std::fmt;
 
 /// Bytes from the start of the packet number to the sample of header protection (RFC 9001 §5.4.2).
@@ -103,7 +103,7 @@ impl OpenKey {
 
 /// An AEAD key with its IV.
 pub(super) struct PacketKey {
-    aead: LessSafeKey,
+    aead: AeadKey,
     iv: [u8; 12],
 }
 
@@ -115,8 +115,7 @@ impl PacketKey {
         expand_label(suite.hkdf(), secret, cipher.key_label(), key);
         let mut iv = [0; 12];
         expand_label(suite.hkdf(), secret, cipher.iv_label(), &mut iv);
-        let aead = UnboundKey::new(suite.aead(), key).expect("the key has the length of the algorithm");
-        Self { aead: LessSafeKey::new(aead), iv }
+        Self { aead: AeadKey::new(suite, key), iv }
     }
 
     pub(super) fn iv(&self) -> &[u8; 12] {
@@ -129,12 +128,8 @@ impl PacketKey {
             .get_mut(start..)
             .and_then(|packet| packet.split_at_mut_checked(header_length))
             .expect("the layout describes a header that was written at `start`");
-        let nonce = Nonce::assume_unique_for_key(nonce);
-        let tag = self
-            .aead
-            .seal_in_place_separate_tag(nonce, Aad::from(header), payload)
-            .expect("a packet is far shorter than what the AEAD can seal");
-        packet.extend_from_slice(tag.as_ref());
+        let tag = self.aead.seal(nonce, header, payload);
+        packet.extend_from_slice(&tag);
     }
 
     pub(super) fn open(
@@ -145,12 +140,8 @@ impl PacketKey {
         number: u64,
     ) -> Result<Bytes, Dropped> {
         let (header, payload) = packet.split_at_mut_checked(payload_offset).ok_or(Dropped::Malformed)?;
-        let nonce = Nonce::assume_unique_for_key(nonce(&self.iv, path, number));
-        let length = self
-            .aead
-            .open_in_place(nonce, Aad::from(header), payload)
-            .map_err(|_| Dropped::Undecryptable)?
-            .len();
+        let nonce = nonce(&self.iv, path, number);
+        let length = self.aead.open(nonce, header, payload).ok_or(Dropped::Undecryptable)?;
         packet.truncate(payload_offset + length);
         packet.advance(payload_offset);
         Ok(packet.freeze())
