@@ -175,7 +175,9 @@ fn compare(arguments: &Arguments) -> Result<()> {
     if let Some(path) = &arguments.output.write {
         let name = || path.display().to_string();
         let text = std::fs::read_to_string(path).with_context(name)?;
-        std::fs::write(path, report.insert(&text).with_context(name)?).with_context(name)?;
+        // Decisions are a row for each policy, more than a reader of that file wants to see.
+        let short = Report { decisions: Vec::new(), ..report.clone() };
+        std::fs::write(path, short.insert(&text).with_context(name)?).with_context(name)?;
     }
     if arguments.output.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
