@@ -2,7 +2,7 @@
 
 mod apply;
 
-use super::draw::{Op, Plan};
+use super::draw::{Door, Op, Plan};
 use super::oracle::{Oracle, unsettled};
 use super::player::{Player, Reading, index};
 use super::scene::Scene;
@@ -65,6 +65,7 @@ struct Stage {
     closer: Side,
     closing: bool,
     wear: [Option<u64>; 2],
+    door: Door,
 }
 
 impl Stage {
@@ -80,6 +81,7 @@ impl Stage {
             closer: Side::BOTH[(setting.seed % 2) as usize],
             closing: false,
             wear: setting.wear,
+            door: setting.door,
         }
     }
 
@@ -241,7 +243,7 @@ impl Stage {
                 Some(ConnectionError::LocallyClosed { code: 7 }),
                 Some(ConnectionError::PeerApplication { code: 7, .. }),
             ) => Ok(()),
-            _ if ends.iter().flatten().any(|end| is_without_path(end) || self.is_worn_out(end)) => Ok(()),
+            _ if ends.iter().flatten().any(|end| is_without_path(end) || self.is_permitted(end)) => Ok(()),
             ends => Err(format!("both ends disagree about a close: {ends:?}")),
         }
     }
@@ -265,8 +267,16 @@ impl Stage {
         error.code == ErrorCode::AEAD_LIMIT_REACHED && self.wear != [None; 2]
     }
 
+    /// Whether the server may end the connection so in this world.
+    fn is_permitted(&self, end: &ConnectionError) -> bool {
+        // RFC 9000 §8.1.2: the answer to a Retry came when its token had expired.
+        let expired =
+            matches!(end, ConnectionError::PeerTransport(error) if error.code == ErrorCode::INVALID_TOKEN);
+        self.is_worn_out(end) || expired && self.door != Door::Open
+    }
+
     fn is_expected(&self, end: &ConnectionError) -> bool {
-        if self.is_worn_out(end) {
+        if self.is_permitted(end) {
             return true;
         }
         match end {
