@@ -122,6 +122,14 @@ impl Hvc {
             (rival, contest.decide(item))
         });
         let bytes = match verdict {
+            // A bulk path that looks slow, after an outage for instance, shows what it carries only if it is used.
+            Some((rival, Verdict::Scarce))
+                if !paths[rival].has_room()
+                    && paths[bulk].has_room()
+                    && spare::is_long(item, self.extent(item), &paths[bulk]) =>
+            {
+                item.bytes
+            }
             Some((rival, Verdict::Scarce)) => {
                 let placement = self.send(item, &paths[rival], item.bytes);
                 self.note_foreground(item, &paths[bulk], placement);
@@ -179,7 +187,9 @@ impl Hvc {
         if !path.has_room() {
             return Placement::WaitAtMost(Duration::from_nanos(resumes(path).min(LONGEST_WAIT)));
         }
-        if let (Content::Stream { id }, History::Fresh) = (item.content, item.history) {
+        // What is repeated tells of a long stream, too: else all that an outage lost would go over the scarce path.
+        if let (Content::Stream { id }, History::Fresh | History::Lost { .. }) = (item.content, item.history)
+        {
             self.runs.add(id, bytes, item.now);
         }
         Placement::On { path: path.id, bytes }

@@ -99,3 +99,12 @@ fn a_long_stream_uses_both_of_two_slow_paths_and_a_short_one_waits_for_the_bette
     assert_eq!(place(&part_of(1200), &[far, full(urllc(), 4)]), Placement::WaitAtMost(milliseconds(4)));
     assert_eq!(place(&part_of(100_000), &[far, urllc()]), on(URLLC, 1200));
 }
+
+#[test]
+fn a_bulk_path_that_looks_slow_is_used_while_the_scarce_one_has_no_room() {
+    // After an outage: two datagrams each two seconds, as far as is known.
+    let rtt = Rtt { smoothed: milliseconds(2000), ..Rtt::ZERO };
+    let slow = PathView { room: 2400, window: 2400, rate: None, rtt, ..embb() };
+    assert_eq!(place(&part_of(1_000_000), &[slow, full(urllc(), 4)]), on(EMBB, 1200));
+    assert_eq!(place(&part_of(1000), &[slow, full(urllc(), 4)]), Placement::WaitAtMost(milliseconds(4)));
+}

@@ -57,6 +57,23 @@ fn lost_data_of_a_long_stream_does_not_hold_everything_up() {
 }
 
 #[test]
+fn what_an_outage_lost_does_not_all_wait_for_the_scarce_path() {
+    // Nothing is known of the stream any more; the bulk path begins again with two datagrams.
+    let mut policy = Hvc::default();
+    let mut sent = [0; 2];
+    for now in 0..600 {
+        let lost = Item { history: History::Lost { on: EMBB }, now: milliseconds(now), ..data(1200) };
+        let scarce = if now % 6 == 0 { urllc() } else { full(urllc(), 6 - now % 6) };
+        let bulk = PathView { room: 2400, window: 2400, ..embb() };
+        match policy.place(&lost, &[bulk, scarce]) {
+            Placement::On { path, bytes } => sent[path.0 as usize] += bytes,
+            _ => {}
+        }
+    }
+    assert!(sent[0] > 2 * sent[1], "{sent:?}");
+}
+
+#[test]
 fn a_copy_of_late_data_takes_another_path_than_the_original() {
     let late = |on| Item { history: History::Unacknowledged { on, age: milliseconds(90) }, ..data(1200) };
     assert_eq!(place(&late(URLLC), &[embb(), urllc()]), on(EMBB, 1200));

@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::path::path::Path;
 use crate::time::Instant;
-use hvq_scheduler::{PathView, PerMille, Rtt};
+use hvq_scheduler::{PathId, PathView, PerMille, Rtt};
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Connection {
                 views.push(view(path, paths.delay(path.id), now));
             }
         }
-        correct(&mut views);
+        correct(&mut views, |id| paths.get(id).map_or(Duration::ZERO, |path| now.since(path.active_at)));
         views
     }
 
@@ -72,23 +72,30 @@ fn loss(path: &Path) -> PerMille {
     PerMille::of(counters.packets_lost, resolved)
 }
 
+/// What radio may add to a delay, which stays however long the path is idle.
+const RADIO: Duration = Duration::from_millis(50);
+
 /// Beside a path whose rate an operator guarantees, what deliveries show of another is a lower bound only: it was idle,
 /// or its window limited it. Its rate counts as unknown then, and what queues, and radio, add to its delay of late stands
-/// for its backlog.
-fn correct(views: &mut [PathView]) {
+/// for its backlog. While the path is `idle` its queue drains as the time passes: were it not for that, one that was
+/// avoided for a long queue would be avoided for ever, for nothing would show that the queue is gone.
+fn correct(views: &mut [PathView], idle: impl Fn(PathId) -> Duration) {
     if !views.iter().any(|view| view.hints.rate.is_some()) {
         return;
     }
     for view in views.iter_mut().filter(|view| view.hints.rate.is_none()) {
         view.rate = None;
-        view.delay += view.rtt.smoothed.saturating_sub(view.rtt.minimum);
+        let added = view.rtt.smoothed.saturating_sub(view.rtt.minimum);
+        let left = added.saturating_sub(idle(view.id)).max(added.min(RADIO));
+        view.delay += left;
+        view.rtt.smoothed = view.rtt.minimum + left;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hvq_scheduler::{Bandwidth, Hints, PathId};
+    use hvq_scheduler::{Bandwidth, Hints};
 
     fn measured(id: u32, hinted: Option<Bandwidth>) -> PathView {
         let millis = Duration::from_millis;
@@ -107,16 +114,29 @@ mod tests {
     fn beside_a_guaranteed_rate_measured_ones_count_as_unknown_and_queues_as_delay() {
         let guaranteed = measured(0, Some(Bandwidth::from_mbit(3)));
         let mut views = [guaranteed, measured(1, None)];
-        correct(&mut views);
+        correct(&mut views, |_| Duration::ZERO);
         assert_eq!(views[0], guaranteed);
         assert_eq!((views[1].rate, views[1].delay), (None, Duration::from_millis(50)));
+    }
+
+    #[test]
+    fn a_queue_that_nobody_adds_to_is_forgotten_as_it_drains() {
+        let stuck = PathView {
+            rtt: Rtt { smoothed: Duration::from_millis(2240), ..measured(1, None).rtt },
+            ..measured(1, None)
+        };
+        for (idle, delay) in [(0, 2220), (1000, 1220), (2190, 70), (60_000, 70)] {
+            let mut views = [measured(0, Some(Bandwidth::from_mbit(2))), stuck];
+            correct(&mut views, |_| Duration::from_millis(idle));
+            assert_eq!(views[1].delay, Duration::from_millis(delay), "after {idle} ms");
+        }
     }
 
     #[test]
     fn where_nothing_is_guaranteed_measurements_stand() {
         let before = [measured(0, None), measured(1, None)];
         let mut views = before;
-        correct(&mut views);
+        correct(&mut views, |_| Duration::ZERO);
         assert_eq!(views, before);
     }
 }
