@@ -19,8 +19,10 @@ use std::time::Duration;
 pub(super) const MIN_ACK_DELAY: Duration = Duration::from_millis(1);
 /// Acknowledgements of a full window that congestion control is content with.
 const PER_WINDOW: u64 = 16;
-/// More packets than this are never left without an acknowledgement on purpose.
+/// More packets than this are not left without an acknowledgement on purpose …
 const MOST_UNACKNOWLEDGED: u64 = 10;
+/// … unless the window has at least so many: then several batches of segmentation offload come at a time.
+const LARGE_WINDOW: u64 = 2048;
 /// Gaps are reported when a packet may be declared lost for them (RFC 9002 §6.1.1; draft §9).
 const REORDERING: u64 = 3;
 
@@ -166,7 +168,8 @@ impl Connection {
         let datagrams =
             |path: &crate::path::path::Path| path.route.controller.window() / path.route.datagram_size.max(1);
         let window = answering().map(datagrams).max().unwrap_or(0) as u64;
-        let packets = (window / PER_WINDOW).clamp(2, MOST_UNACKNOWLEDGED);
+        let most = if window < LARGE_WINDOW { MOST_UNACKNOWLEDGED } else { LARGE_WINDOW / PER_WINDOW };
+        let packets = (window / PER_WINDOW).clamp(2, most);
         // A quarter of a round trip, as the draft's §9 weighs it; below min_ack_delay would be a violation.
         let delay = (rtt / 4).min(self.peer.parameters.max_ack_delay).max(least);
         self.ack_frequencies.wish(packets, Duration::from_micros(delay.as_micros() as u64).max(least));

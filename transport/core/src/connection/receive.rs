@@ -9,7 +9,9 @@ use crate::space::received::Received;
 use crate::time::Instant;
 use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::{Frame, FrameReader};
-use crate::wire::header::{Incoming, KeyPhase, PacketKind, ProtectedPacket, next_packet};
+use crate::wire::header::{
+    Incoming, KeyPhase, PacketKind, ProtectedPacket, ShortPacket, next_packet, short_packet,
+};
 use crate::wire::packet_number;
 use bytes::{Bytes, BytesMut};
 
@@ -84,7 +86,11 @@ impl Connection {
         ecn: Ecn,
         now: Instant,
     ) -> Result<(), PacketError> {
-        match next_packet(bytes, self.handshake_ids.local.len(), self.config.greasing.quic_bit())? {
+        let (id_length, quic_bit) = (self.handshake_ids.local.len(), self.config.greasing.quic_bit());
+        if let Some(packet) = short_packet(bytes, id_length, quic_bit) {
+            return self.receive_short(packet?, tuple, ecn, now);
+        }
+        match next_packet(bytes, id_length, quic_bit)? {
             Incoming::Protected(packet) => self.receive_protected(packet, tuple, ecn, now),
             Incoming::VersionNegotiation { source, versions, .. } => {
                 self.on_version_negotiation(source, &versions, now)
@@ -105,29 +111,39 @@ impl Connection {
         ecn: Ecn,
         now: Instant,
     ) -> Result<(), PacketError> {
-        let size = packet.bytes.len();
-        let (origin, payload) = match packet.kind {
-            PacketKind::ZeroRtt => match self.open_zero_rtt(packet, tuple, ecn, now)? {
-                Some(opened) => opened,
-                None => return Ok(()),
-            },
-            PacketKind::OneRtt => {
-                if self.keys.is_none() || !self.lifecycle.is_connected() && self.lifecycle.is_open() {
-                    return self.keep_for_later(packet, tuple, ecn);
-                }
-                self.open_short(packet, tuple, ecn, now)?
-            }
-            _ => match self.open_long(packet, tuple, ecn)? {
-                Some(opened) => opened,
-                None => return Ok(()),
-            },
+        let opened = match packet.kind {
+            PacketKind::OneRtt => return self.receive_short(packet.into(), tuple, ecn, now),
+            PacketKind::ZeroRtt => self.open_zero_rtt(packet, tuple, ecn, now)?,
+            _ => self.open_long(packet, tuple, ecn)?,
         };
+        match opened {
+            Some((origin, payload)) => self.receive_opened(&origin, payload, now),
+            None => Ok(()),
+        }
+    }
+
+    fn receive_short(
+        &mut self,
+        packet: ShortPacket,
+        tuple: FourTuple,
+        ecn: Ecn,
+        now: Instant,
+    ) -> Result<(), PacketError> {
+        if self.keys.is_none() || !self.lifecycle.is_connected() && self.lifecycle.is_open() {
+            return self.keep_for_later(packet.into(), tuple, ecn);
+        }
+        let (origin, payload) = self.open_short(packet, tuple, ecn, now)?;
+        self.receive_opened(&origin, payload, now)
+    }
+
+    /// Takes in what an authentic packet contains.
+    fn receive_opened(&mut self, origin: &Origin, payload: Bytes, now: Instant) -> Result<(), PacketError> {
         if let Some(tracer) = &mut self.tracer {
             let packet = TracedPacket {
                 level: origin.level,
                 path: origin.path,
                 number: origin.number,
-                bytes: size,
+                bytes: origin.bytes,
                 payload: Payload(&payload),
             };
             tracer.record(now, &TraceEvent::PacketReceived(packet));
@@ -135,9 +151,9 @@ impl Connection {
         self.activity.last = now;
         self.activity.sent_since = false;
         if !self.lifecycle.is_open() {
-            return self.receive_while_closing(&origin, payload, now);
+            return self.receive_while_closing(origin, payload, now);
         }
-        self.receive_frames(&origin, payload, now)
+        self.receive_frames(origin, payload, now)
     }
 
     pub(super) fn keep_for_later(
@@ -242,7 +258,7 @@ impl Connection {
 
     fn open_short(
         &mut self,
-        mut packet: ProtectedPacket,
+        mut packet: ShortPacket,
         tuple: FourTuple,
         ecn: Ecn,
         now: Instant,
@@ -273,14 +289,13 @@ impl Connection {
 
     /// Finds the path of an authentic 1-RTT packet, or opens it (RFC 10069 §3.1).
     pub(super) fn arrive(&mut self, origin: &Origin, now: Instant) -> Result<(), PacketError> {
+        if let Some(path) = self.paths.any_mut(origin.path).filter(|path| path.route.tuple == origin.tuple) {
+            path.counters.packets_received += 1;
+            path.counters.bytes_received += origin.bytes as u64;
+            return Ok(());
+        }
         match self.paths.arrival(origin.path, origin.tuple) {
-            Arrival::Known => {
-                if let Some(path) = self.paths.any_mut(origin.path) {
-                    path.counters.packets_received += 1;
-                    path.counters.bytes_received += origin.bytes as u64;
-                }
-                Ok(())
-            }
+            Arrival::Known => Ok(()),
             Arrival::OtherAddress => self.arrive_elsewhere(origin),
             Arrival::Gone => Err(Dropped::PathGone.into()),
             Arrival::Fresh if self.role == Role::Client => Err(Dropped::Unexpected.into()),

@@ -5,7 +5,6 @@ use crate::connection::Connection;
 use crate::path::path::PathCounters;
 use crate::path::route::FourTuple;
 use hvq_scheduler::{Bandwidth, Standing};
-use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -70,7 +69,7 @@ pub struct ConnectionStats {
 /// What the connection counts beside the paths' own counters.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    frames: SmallVec<[FrameCounter; 12]>,
+    frames: Vec<FrameCounter>,
     /// Closed paths with counters, the oldest first.
     closed: VecDeque<PathId>,
     /// The counter used last: frames of one kind come in rows.
@@ -103,19 +102,22 @@ impl Counters {
         }
     }
 
+    #[inline]
     fn counter(&mut self, path: PathId, kind: &'static str) -> &mut FrameCounter {
-        let is_it = |counter: &FrameCounter| counter.path == path && counter.kind == kind;
         // The same name is nearly always at the same address, too.
         let is_last = |last: &FrameCounter| last.path == path && std::ptr::eq(last.kind, kind);
-        if self.frames.get(self.last).is_some_and(is_last) {
-            return &mut self.frames[self.last];
+        if !self.frames.get(self.last).is_some_and(is_last) {
+            self.last = self.position(path, kind);
         }
-        let index = self.frames.iter().position(is_it).unwrap_or_else(|| {
+        &mut self.frames[self.last]
+    }
+
+    fn position(&mut self, path: PathId, kind: &'static str) -> usize {
+        let is_it = |counter: &FrameCounter| counter.path == path && counter.kind == kind;
+        self.frames.iter().position(is_it).unwrap_or_else(|| {
             self.frames.push(FrameCounter { path, kind, sent: 0, sent_bytes: 0, received: 0 });
             self.frames.len() - 1
-        });
-        self.last = index;
-        &mut self.frames[index]
+        })
     }
 }
 
@@ -123,7 +125,7 @@ impl Connection {
     /// A snapshot of all counters and estimates.
     pub fn stats(&self) -> ConnectionStats {
         let paths = self.paths.open().map(|path| self.path_stats_of(path)).collect();
-        ConnectionStats { paths, frames: self.counters.frames.to_vec(), dropped: self.counters.dropped }
+        ConnectionStats { paths, frames: self.counters.frames.clone(), dropped: self.counters.dropped }
     }
 
     /// A snapshot of path `id`, if it is open.

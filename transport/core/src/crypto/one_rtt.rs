@@ -372,11 +372,17 @@ impl OneRttKeys {
         self.paths.iter().find(|(used, _)| *used == path).map(|(_, found)| found)
     }
 
-    fn path_use(&mut self, path: PathId) -> &mut PathUse {
-        let index = self.paths.iter().position(|(used, _)| *used == path).unwrap_or_else(|| {
+    fn position(&mut self, path: PathId) -> usize {
+        self.paths.iter().position(|(used, _)| *used == path).unwrap_or_else(|| {
             self.paths.push((path, PathUse::default()));
             self.paths.len() - 1
-        });
+        })
+    }
+
+    #[inline]
+    fn path_use(&mut self, path: PathId) -> &mut PathUse {
+        let is_first = self.paths.first().is_some_and(|(used, _)| *used == path);
+        let index = if is_first { 0 } else { self.position(path) };
         &mut self.paths.get_mut(index).expect("an entry was found or added there").1
     }
 

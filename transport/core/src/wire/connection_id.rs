@@ -42,6 +42,11 @@ impl ConnectionId {
         self.bytes.get(..self.len()).unwrap_or_default()
     }
 
+    /// Its bytes, and zeros behind them.
+    pub(crate) fn padded(&self) -> &[u8; MAX_LENGTH] {
+        &self.bytes
+    }
+
     /// How many bytes it has.
     pub fn len(&self) -> usize {
         usize::from(self.length)

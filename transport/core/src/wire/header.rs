@@ -5,7 +5,7 @@ mod encode;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{destination_of, next_packet};
+pub use decode::{destination_of, next_packet, short_packet};
 pub use encode::{patch_length, put_retry_without_tag, put_version_negotiation};
 
 use super::connection_id::ConnectionId;
@@ -61,6 +61,33 @@ pub struct ProtectedPacket {
     pub bytes: BytesMut,
     /// Where the packet number starts in `bytes`.
     pub number_offset: usize,
+}
+
+/// A packet with a short header whose protection is still on: all of its datagram (RFC 9000 §12.2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShortPacket {
+    /// The destination connection ID.
+    pub destination: ConnectionId,
+    /// The packet with its header; it may be a stateless reset and only has [`MIN_SHORT_PACKET`] bytes.
+    pub bytes: BytesMut,
+    /// Where the packet number starts in `bytes`.
+    pub number_offset: usize,
+}
+
+impl From<ShortPacket> for ProtectedPacket {
+    fn from(short: ShortPacket) -> Self {
+        let ShortPacket { destination, bytes, number_offset } = short;
+        let source = ConnectionId::EMPTY;
+        Self { kind: PacketKind::OneRtt, version: Version::V1, destination, source, bytes, number_offset }
+    }
+}
+
+impl From<ProtectedPacket> for ShortPacket {
+    /// What is left of a packet of kind [`PacketKind::OneRtt`].
+    fn from(packet: ProtectedPacket) -> Self {
+        let ProtectedPacket { destination, bytes, number_offset, .. } = packet;
+        Self { destination, bytes, number_offset }
+    }
 }
 
 /// The first packet of a datagram.

@@ -158,10 +158,12 @@ impl Streams {
         self.map.is_empty()
     }
 
+    #[inline]
     fn send_half(&mut self, id: StreamId) -> Option<&mut SendHalf> {
         self.map.get_mut(id)?.send.as_mut()
     }
 
+    #[inline]
     fn receive_half(&mut self, id: StreamId) -> Option<&mut ReceiveHalf> {
         self.map.get_mut(id)?.receive.as_mut()
     }

@@ -112,6 +112,13 @@ impl Iterator for FrameReader {
             Ok(frame_type) => frame_type,
             Err(fault) => return Some(Err(self.fail(fault, 0))),
         };
+        if let types::STREAM..=types::STREAM_LAST = frame_type {
+            // Most frames of a transfer: straight to where the caller wants it.
+            return Some(match Stream::read(frame_type, &mut self.reader) {
+                Ok(stream) => Ok(Frame::Stream(stream)),
+                Err(fault) => Err(self.fail(fault, frame_type)),
+            });
+        }
         Some(self.frame(frame_type).map_err(|fault| self.fail(fault, frame_type)))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     Incoming, LONG, LongType, MAX_VERSIONS, MIN_SHORT_PACKET, PROTECTED_PART, PacketKind, ProtectedPacket,
+    ShortPacket,
 };
 use crate::error::Dropped;
 use crate::wire::connection_id::ConnectionId;
@@ -58,11 +59,8 @@ fn split_packet(
     let mut reader = SliceReader::new(datagram);
     let first = reader.u8()?;
     if first & LONG == 0 {
-        return if quic_bit.permits(first) {
-            split_short(datagram, short_id_length)
-        } else {
-            Err(Dropped::Malformed)
-        };
+        let short = split_short(datagram, short_id_length, quic_bit)?;
+        return Ok(Incoming::Protected(short.into()));
     }
     let version = Version(reader.u32()?);
     if version == Version::NEGOTIATION {
@@ -80,22 +78,39 @@ fn split_packet(
     }
 }
 
-fn split_short(datagram: &mut BytesMut, short_id_length: usize) -> Result<Incoming, Dropped> {
+/// Takes a datagram whose packet has a short header, `None` if the first packet has a long one. As [`next_packet`], but
+/// without the way through everything that a packet could be.
+#[inline]
+pub fn short_packet(
+    datagram: &mut BytesMut,
+    short_id_length: usize,
+    quic_bit: QuicBit,
+) -> Option<Result<ShortPacket, Dropped>> {
+    if datagram.first()? & LONG != 0 {
+        return None;
+    }
+    let packet = split_short(datagram, short_id_length, quic_bit);
+    if packet.is_err() {
+        datagram.clear();
+    }
+    Some(packet)
+}
+
+#[inline]
+fn split_short(
+    datagram: &mut BytesMut,
+    short_id_length: usize,
+    quic_bit: QuicBit,
+) -> Result<ShortPacket, Dropped> {
     let mut reader = SliceReader::new(datagram);
-    reader.u8()?;
+    let first = reader.u8()?;
     let destination = connection_id(reader.bytes(short_id_length)?)?;
-    if datagram.len() < MIN_SHORT_PACKET {
+    if !quic_bit.permits(first) || datagram.len() < MIN_SHORT_PACKET {
         return Err(Dropped::Malformed);
     }
-    Ok(Incoming::Protected(ProtectedPacket {
-        kind: PacketKind::OneRtt,
-        version: Version::V1,
-        destination,
-        source: ConnectionId::EMPTY,
-        number_offset: 1 + destination.len(),
-        // All of it, without making it shared.
-        bytes: std::mem::take(datagram),
-    }))
+    let number_offset = 1 + destination.len();
+    // All of it, without making it shared.
+    Ok(ShortPacket { destination, number_offset, bytes: std::mem::take(datagram) })
 }
 
 /// Splits off an Initial, 0-RTT or Handshake packet of version 1 or 2 whose QUIC bit was checked.

@@ -1,7 +1,7 @@
 //! Writing headers.
 
 use super::{FIXED, HeaderLayout, KeyPhase, LONG, LongHeader, LongKind, LongType, ShortHeader};
-use crate::wire::connection_id::ConnectionId;
+use crate::wire::connection_id::{self, ConnectionId};
 use crate::wire::version::Version;
 use crate::wire::{packet_number, varint};
 
@@ -52,10 +52,19 @@ impl ShortHeader {
             KeyPhase::Zero => 0,
             KeyPhase::One => KeyPhase::BIT,
         };
-        buf.push(FIXED | spin | key_phase | (number_length - 1) as u8);
-        buf.extend_from_slice(self.destination.as_slice());
-        let number_offset = buf.len();
-        packet_number::put(buf, number, number_length);
+        // Put together first and appended in one piece: every packet of a transfer has one of these.
+        let mut header = [0; 1 + connection_id::MAX_LENGTH + 4];
+        let [first, rest @ ..] = &mut header;
+        *first = FIXED | spin | key_phase | (number_length - 1) as u8;
+        if let Some(place) = rest.first_chunk_mut() {
+            *place = *self.destination.padded();
+        }
+        let length = self.destination.len();
+        if let Some(place) = rest.get_mut(length..).and_then(<[u8]>::first_chunk_mut) {
+            *place = ((number as u32) << (8 * (4 - number_length))).to_be_bytes();
+        }
+        let number_offset = buf.len() + 1 + length;
+        buf.extend_from_slice(header.get(..1 + length + number_length).unwrap_or_default());
         HeaderLayout { length_offset: None, number_offset, number_length }
     }
 
