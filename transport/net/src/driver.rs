@@ -40,6 +40,8 @@ struct Port {
     /// Batches, the first of them sent up to an offset.
     backlog: VecDeque<Transmit>,
     offset: usize,
+    /// Memory of batches that were sent.
+    spent: Vec<Vec<u8>>,
 }
 
 impl Driver {
@@ -70,6 +72,9 @@ impl Driver {
         let progress = {
             let mut state = self.shared.lock();
             state.register_driver(context.waker());
+            for bytes in self.ports.iter_mut().flat_map(|port| port.spent.drain(..)) {
+                state.core.recycle(bytes);
+            }
             for datagram in self.incoming.drain(..) {
                 state.core.handle(datagram, now);
             }
@@ -186,7 +191,7 @@ impl Port {
                 return;
             }
             self.offset = 0;
-            self.backlog.pop_front();
+            self.spent.extend(self.backlog.pop_front().map(|sent| sent.bytes));
         }
     }
 }
@@ -197,7 +202,8 @@ fn follow<'a>(ports: &mut Vec<Port>, sockets: impl Iterator<Item = &'a Arc<Socke
     for socket in sockets {
         let known = old.iter().position(|port| Arc::ptr_eq(&port.socket, socket));
         let port = known.map(|index| old.swap_remove(index));
-        let fresh = || Port { socket: socket.clone(), backlog: VecDeque::new(), offset: 0 };
+        let fresh =
+            || Port { socket: socket.clone(), backlog: VecDeque::new(), offset: 0, spent: Vec::new() };
         ports.push(port.unwrap_or_else(fresh));
     }
 }

@@ -3,7 +3,9 @@
 use crate::connection::Connection;
 use crate::{ReadError, ReadToEndError, StreamId};
 use bytes::{Bytes, BytesMut};
+use hvq_transport::connection::Connection as Core;
 use hvq_transport::stream::{ReadError as Refusal, ReadOutcome};
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -12,6 +14,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 /// Bytes that [`RecvStream::read_to_end`] asks for at a time.
 const CHUNK: usize = 64 * 1024;
+/// Bytes taken from the transport under one lock at most, if the caller wants as many.
+const AHEAD: usize = 64 * 1024;
 
 /// The receiving half of a stream. Dropping it before its end asks the peer to stop sending, with code 0
 /// (RFC 9000 §3.5).
@@ -20,6 +24,8 @@ pub struct RecvStream {
     connection: Connection,
     id: StreamId,
     end: Option<ReceiveEnd>,
+    /// Taken from the transport for a caller that asked for more than one chunk has, and what came behind it.
+    taken: VecDeque<Result<ReadOutcome, Refusal>>,
 }
 
 /// How a stream ended, remembered because the transport forgets it with the stream.
@@ -32,7 +38,7 @@ enum ReceiveEnd {
 
 impl RecvStream {
     pub(crate) fn new(connection: Connection, id: StreamId) -> Self {
-        Self { connection, id, end: None }
+        Self { connection, id, end: None, taken: VecDeque::new() }
     }
 
     /// The stream's ID.
@@ -97,12 +103,20 @@ impl RecvStream {
             Some(ReceiveEnd::Stopped) => return Poll::Ready(Err(ReadError::Stopped)),
             None => {}
         }
-        let id = self.id;
+        if let Some(outcome) = self.take(most) {
+            return Poll::Ready(self.interpret(outcome));
+        }
+        let (id, taken) = (self.id, &mut self.taken);
         let outcome = self.connection.reference().command(|mut access| {
             // What arrived before the connection ended can still be read.
             match access.core.as_deref_mut().map(|core| core.read(id, most)) {
                 Some(Ok(ReadOutcome::Blocked)) | None => {}
-                Some(outcome) => return Poll::Ready(Ok(outcome)),
+                Some(outcome) => {
+                    if let (Ok(ReadOutcome::Data(first)), Some(core)) = (&outcome, access.core) {
+                        read_on(core, id, most.min(AHEAD).saturating_sub(first.len()), taken);
+                    }
+                    return Poll::Ready(Ok(outcome));
+                }
             }
             access.open()?;
             access.slot.receivers.insert(id, context.waker().clone());
@@ -112,6 +126,16 @@ impl RecvStream {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(lost)) => Poll::Ready(Err(ReadError::ConnectionLost(lost))),
             Poll::Ready(Ok(outcome)) => Poll::Ready(self.interpret(outcome)),
+        }
+    }
+
+    /// At most `most` bytes of what was taken before.
+    fn take(&mut self, most: usize) -> Option<Result<ReadOutcome, Refusal>> {
+        match self.taken.front_mut() {
+            Some(Ok(ReadOutcome::Data(data))) if data.len() > most => {
+                Some(Ok(ReadOutcome::Data(data.split_to(most))))
+            }
+            _ => self.taken.pop_front(),
         }
     }
 
@@ -166,6 +190,24 @@ impl RecvStream {
                 Ok(None) | Err(ReadError::Stopped) => return Ok(None),
                 Err(ReadError::Reset(code)) => return Ok(Some(code)),
                 Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Takes up to `most` further bytes of stream `id` that are there, and how it ends if that comes next.
+fn read_on(core: &mut Core, id: StreamId, most: usize, taken: &mut VecDeque<Result<ReadOutcome, Refusal>>) {
+    let mut left = most;
+    while left > 0 {
+        match core.read(id, left) {
+            Ok(ReadOutcome::Blocked) => return,
+            Ok(ReadOutcome::Data(data)) => {
+                left = left.saturating_sub(data.len());
+                taken.push_back(Ok(ReadOutcome::Data(data)));
+            }
+            end => {
+                taken.push_back(end);
+                return;
             }
         }
     }

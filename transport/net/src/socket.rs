@@ -18,6 +18,10 @@ use tokio::io::Interest;
 const BUFFER: usize = 4 << 20;
 /// Bytes of the largest datagram, or batch of equal ones, that the kernel hands over.
 const LARGEST: usize = 1 << 16;
+/// Batches of at least so many bytes are copied into memory that is used again.
+const POOLED: usize = 1 << 14;
+/// Buffers of [`LARGEST`] bytes that are kept for that: as many batches as one call receives, and as many that are read.
+const MOST_POOLED: usize = 2 * quinn_udp::BATCH_SIZE;
 
 /// A UDP socket.
 #[derive(Debug)]
@@ -233,13 +237,49 @@ impl Socket {
 pub(crate) struct Buffers {
     bytes: Box<[u8]>,
     metas: [RecvMeta; quinn_udp::BATCH_SIZE],
+    pool: Pool,
+}
+
+/// Memory for large batches that is used again once nobody holds a part of them: fresh memory of that size would come from
+/// the system, and go back to it, page by page.
+#[derive(Default)]
+struct Pool {
+    buffers: Vec<BytesMut>,
+    /// The buffer to try next.
+    next: usize,
+}
+
+impl Pool {
+    /// A copy of `batch`.
+    fn copy(&mut self, batch: &[u8]) -> BytesMut {
+        if batch.len() < POOLED {
+            // A datagram that is kept for long must not hold much more than itself.
+            return BytesMut::from(batch);
+        }
+        let count = self.buffers.len();
+        let free = (0..count)
+            .map(|step| (self.next + step) % count)
+            .find(|index| self.buffers.get_mut(*index).is_some_and(|buffer| buffer.try_reclaim(LARGEST)));
+        let index = match free {
+            Some(index) => index,
+            None if count < MOST_POOLED => {
+                self.buffers.push(BytesMut::with_capacity(LARGEST));
+                count
+            }
+            None => return BytesMut::from(batch),
+        };
+        self.next = index + 1;
+        let Some(buffer) = self.buffers.get_mut(index) else { return BytesMut::from(batch) };
+        buffer.extend_from_slice(batch);
+        buffer.split()
+    }
 }
 
 impl Buffers {
     /// Room for one batch.
     pub(crate) fn new() -> Self {
         let bytes = vec![0; LARGEST * quinn_udp::BATCH_SIZE].into_boxed_slice();
-        Self { bytes, metas: [RecvMeta::default(); quinn_udp::BATCH_SIZE] }
+        Self { bytes, metas: [RecvMeta::default(); quinn_udp::BATCH_SIZE], pool: Pool::default() }
     }
 
     fn slices(&mut self) -> (Vec<IoSliceMut<'_>>, &mut [RecvMeta]) {
@@ -247,9 +287,14 @@ impl Buffers {
     }
 
     /// Cuts the first `count` buffers into datagrams.
-    fn split(&self, count: usize, local: impl Fn(&RecvMeta) -> SocketAddr, datagrams: &mut Vec<Datagram>) {
+    fn split(
+        &mut self,
+        count: usize,
+        local: impl Fn(&RecvMeta) -> SocketAddr,
+        datagrams: &mut Vec<Datagram>,
+    ) {
         for (meta, buffer) in self.metas.iter().zip(self.bytes.chunks(LARGEST)).take(count) {
-            let mut bytes = BytesMut::from(buffer.get(..meta.len).unwrap_or(buffer));
+            let mut bytes = self.pool.copy(buffer.get(..meta.len).unwrap_or(buffer));
             let stride = meta.stride.max(1);
             let ecn = Ecn::from_bits(meta.ecn.map_or(0, |ecn| ecn as u8));
             while !bytes.is_empty() {

@@ -207,6 +207,7 @@ impl Connection {
             activity: Activity { last: birth.now, sent_since: false },
             events: VecDeque::new(),
             outbox: VecDeque::new(),
+            spare: None,
             counters: Counters::default(),
             tracer: None,
             rng: birth.rng,

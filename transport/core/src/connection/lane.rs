@@ -143,6 +143,13 @@ impl Lane {
         });
     }
 
+    /// Goes on in `spare`, which may have memory for the whole batch.
+    pub fn move_to(&mut self, mut spare: Vec<u8>) {
+        spare.clear();
+        spare.extend_from_slice(&self.bytes);
+        self.bytes = spare;
+    }
+
     /// Whether one more datagram may join the batch, of which `most` are allowed.
     pub fn takes_more(&self, most: usize) -> bool {
         self.segments < most && self.bytes.len() + self.segment <= LARGEST_BATCH

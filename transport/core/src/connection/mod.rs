@@ -181,6 +181,8 @@ pub struct Connection {
     activity: Activity,
     events: VecDeque<Event>,
     outbox: VecDeque<Transmit>,
+    /// Memory for the next batch, if the endpoint has some.
+    spare: Option<Vec<u8>>,
     counters: Counters,
     tracer: Option<Box<dyn Tracer>>,
     rng: StdRng,
@@ -226,6 +228,11 @@ impl Connection {
             return Step::Event(event);
         }
         Step::Idle(self.deadline(now))
+    }
+
+    /// Memory for the next batch, in place of what there is; see [`Endpoint::recycle`](crate::endpoint::Endpoint::recycle).
+    pub(crate) fn exchange_spare(&mut self, spare: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        std::mem::replace(&mut self.spare, spare)
     }
 
     fn next_event(&mut self, now: Instant) -> Option<Event> {

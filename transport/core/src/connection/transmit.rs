@@ -67,6 +67,11 @@ impl Connection {
         }
         if lane.open.is_none() {
             let Some(start) = self.next_packet(lane.path) else { return 0 };
+            if lane.segments == 1
+                && let Some(spare) = self.spare.take()
+            {
+                lane.move_to(spare);
+            }
             lane.start(&start);
         }
         lane.room()

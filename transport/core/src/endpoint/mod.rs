@@ -61,6 +61,11 @@ pub enum ConnectError {
     TooManyConnections,
 }
 
+/// Batches whose memory is kept for others.
+const MOST_SPARES: usize = 32;
+/// Memory of fewer bytes is not worth keeping.
+const LEAST_SPARE: usize = 1 << 14;
+
 /// What an endpoint has to say when it is polled.
 #[derive(Debug)]
 pub enum Output {
@@ -89,6 +94,8 @@ pub struct Endpoint {
     router: Router,
     schedule: Schedule,
     outbox: VecDeque<Transmit>,
+    /// Memory of batches that were sent.
+    spares: Vec<Vec<u8>>,
     next_handle: u64,
     handshaking: usize,
     /// Which tickets opened 0-RTT lately, once a server accepts it.
@@ -129,6 +136,7 @@ impl Endpoint {
             router: Router::default(),
             schedule: Schedule::default(),
             outbox: VecDeque::new(),
+            spares: Vec::new(),
             next_handle: 0,
             handshaking: 0,
             replay,
@@ -205,6 +213,14 @@ impl Endpoint {
         &self.stats
     }
 
+    /// Takes the memory of a batch that was sent, for one to come. Nobody has to give any back; who does saves going to the
+    /// system for it.
+    pub fn recycle(&mut self, bytes: Vec<u8>) {
+        if bytes.capacity() >= LEAST_SPARE && self.spares.len() < MOST_SPARES {
+            self.spares.push(bytes);
+        }
+    }
+
     /// The next thing to do at `now`.
     pub fn poll(&mut self, now: Instant) -> Output {
         if let Some(transmit) = self.outbox.pop_front() {
@@ -213,7 +229,9 @@ impl Endpoint {
         self.schedule.wake(now);
         while let Some(handle) = self.schedule.next() {
             let Some(connection) = self.connections.get_mut(&handle) else { continue };
+            connection.exchange_spare(self.spares.pop());
             let step = connection.poll(now);
+            self.spares.extend(connection.exchange_spare(None));
             self.router.synchronise(handle, connection.take_id_changes());
             match step {
                 Step::Transmit(transmit) => {

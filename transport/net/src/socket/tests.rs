@@ -99,3 +99,19 @@ async fn a_codepoint_shares_the_traffic_class_with_the_ecn_mark() {
     send(&a, &transmit(&a, &b, b"plain".to_vec(), None)).await;
     assert_eq!(receive(&b, 1).await[0].ecn, Ecn::Ect0);
 }
+
+#[test]
+fn memory_of_large_batches_is_used_again_once_nobody_holds_a_part_of_it() {
+    let mut pool = Pool::default();
+    let (first, second) = (pool.copy(&[1; 30_000]), pool.copy(&[2; 60_000]));
+    let place = first.as_ptr();
+    assert_ne!(second.as_ptr(), place);
+    let (kept, rest) = (first.clone().split_to(10), first);
+    drop(rest);
+    assert_eq!(kept, [1; 10][..]);
+    drop(kept);
+    let third = pool.copy(&[3; 40_000]);
+    assert_eq!((third.as_ptr(), &third[..], &second[..]), (place, &[3; 40_000][..], &[2; 60_000][..]));
+    assert_eq!(pool.copy(&[4; 100]), [4; 100][..]);
+    assert_eq!(pool.buffers.len(), 2, "a single datagram has memory of its own");
+}
