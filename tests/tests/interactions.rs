@@ -95,6 +95,12 @@ fn play(first: u64, count: u64, most: usize, report: Report) -> Sum {
     sum.into_inner().expect("nobody panics with it")
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+//= type=test
+//# A QUIC endpoint MUST NOT reuse a packet number within the same packet number space in one connection
+//= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+//= type=test
+//# The PTO timer MUST NOT be set if a timer is set for time threshold loss detection; see Section 6.1.2
 #[test]
 fn random_interactions_break_no_rule_and_everything_arrives() {
     let count = number("HVQ_SEEDS").unwrap_or(SEEDS);

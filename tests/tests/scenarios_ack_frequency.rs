@@ -46,6 +46,10 @@ fn a_slow_download_is_acknowledged_as_ever() {
     assert!(goodput > 0.98 * usual, "{goodput:.2} instead of {usual:.2} Mbit/s");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
+//= type=test
+//# An extension to QUIC that wishes to use a new type of frame MUST first ensure that a peer is able to
+//# understand the frame
 #[test]
 fn one_end_alone_changes_nothing() {
     for (client, server) in

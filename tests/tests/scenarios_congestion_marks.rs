@@ -55,6 +55,9 @@ fn marks_work_in_every_packet_number_space_of_the_handshake() {
     assert_eq!(client.counters.packets_lost, 0);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.4.2.2
+//= type=test
+//# If validation fails, then the endpoint MUST disable ECN
 #[test]
 fn a_network_that_drops_or_clears_marks_is_used_without_them() {
     // RFC 9000 §13.4.2.

@@ -172,6 +172,23 @@ fn ask(net: &mut Net, exchange: &mut Exchange) -> Duration {
     exchange.answered_at.unwrap().since(start)
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+//= type=test
+//# When sending frames in 0-RTT packets, a client MUST only use remembered transport parameters; importantly
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.6
+//= type=test
+//# Packets that a client sends with 0-RTT packet protection MUST be acknowledged by the server in packets
+//# protected by 1-RTT keys
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.3
+//= type=test
+//# A client MUST NOT send 0-RTT packets once it starts processing 1-RTT packets from the server
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.3
+//= type=test
+//# After receiving a 1-RTT packet, servers MUST discard 0-RTT keys within a short time; the RECOMMENDED time
+//# period is three times the Probe Timeout (PTO, see [QUIC-RECOVERY])
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
+//= type=test
+//# Once a client has installed 1-RTT keys, it MUST NOT send any more 0-RTT packets.
 #[test]
 fn a_request_in_0rtt_is_answered_within_the_first_round_trip() {
     let (mut net, _, tickets) = network(EarlyData::On);
@@ -192,6 +209,10 @@ fn a_request_in_0rtt_is_answered_within_the_first_round_trip() {
     assert!(server.is_resumed() && server.stats().dropped == 0, "{}", net.describe());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
+//= type=test
+//# A client therefore MUST NOT use 0-RTT for application data unless specifically requested by the
+//# application that is in use.
 #[test]
 fn without_the_clients_will_a_session_is_resumed_but_no_data_comes_early() {
     let (mut net, _, _) = network(EarlyData::Off);
@@ -203,6 +224,36 @@ fn without_the_clients_will_a_session_is_resumed_but_no_data_comes_early() {
     assert_eq!((exchange.early, net.client.connection().early_data()), (0, EarlyDataState::Unused));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+//= type=test
+//# The client MUST use the server's new values in the handshake instead; if the server does not provide new
+//# values, the default values are used.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+//= type=test
+//# If 0-RTT data is accepted by the server, the server MUST NOT reduce any limits or alter any values that
+//# might be violated by the client with its 0-RTT data
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+//= type=test
+//# In particular, a server that accepts 0-RTT data MUST NOT set values for the following parameters (Section
+//# 18.2) that are smaller than the remembered values of the parameters.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+//= type=test
+//# A server MUST reject 0-RTT data if the restored values for transport parameters cannot be supported.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.3
+//= type=test
+//# New packet numbers MUST be used for any new packets that are sent; as described in Section 17.2.5.3,
+//# reusing packet numbers could compromise packet protection.
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.2
+//= type=test
+//# When rejecting 0-RTT, a server MUST NOT process any 0-RTT packets, even if it could
+//= https://www.rfc-editor.org/rfc/rfc9002#section-6.4
+//= type=test
+//# The sender MUST discard all recovery state associated with those packets and MUST remove them from the
+//# count of bytes in flight.
+//= https://www.rfc-editor.org/rfc/rfc9221#section-3
+//= type=test
+//# When servers decide to accept 0-RTT data, they MUST send a max_datagram_frame_size transport parameter
+//# greater than or equal to the value they sent to the client in the connection where they sent
 #[test]
 fn rejected_early_data_arrives_whole_after_the_handshake_within_the_new_limits() {
     // RFC 9001 §4.6.2, RFC 9000 §7.4.1.
@@ -238,6 +289,10 @@ fn settings_of_the_application_that_changed_reject_early_data() {
     assert_eq!(net.client.connection().early_data(), EarlyDataState::Rejected);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-9.2
+//= type=test
+//# Endpoints MUST implement and use the replay protections described in [TLS13], however it is recognized
+//# that these protections are imperfect
 #[test]
 fn a_replayed_first_flight_is_served_once() {
     // RFC 8446 §8, RFC 9001 §9.2, attacks F12.
@@ -273,6 +328,16 @@ fn a_replayed_first_flight_is_served_once() {
     assert_eq!(accepted, 1);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.7
+//= type=test
+//# Endpoints in either role MUST NOT decrypt 1-RTT packets from their peer prior to completing the handshake.
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.7
+//= type=test
+//# A server MUST NOT process incoming 1-RTT protected packets before the TLS handshake is complete
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.7
+//= type=test
+//# Even if it has 1-RTT secrets, a client MUST NOT process incoming 1-RTT protected packets before the TLS
+//# handshake is complete.
 #[test]
 fn early_data_that_overtakes_the_client_hello_is_kept_and_lost_flights_are_repeated() {
     // RFC 9001 §5.7, attacks B15.
@@ -411,6 +476,22 @@ fn multipath_frames() -> Vec<Vec<u8>> {
     acknowledgements.into_iter().chain([new_id]).chain(others).collect()
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.3
+//= type=test
+//# An endpoint that wishes to communicate a fatal connection error MUST use a CONNECTION_CLOSE frame if it is
+//# able.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-11.1
+//= type=test
+//# such as an obvious violation of protocol semantics or corruption of state that affects an entire
+//# connection, MUST be signaled using a CONNECTION_CLOSE frame (Section 19.19).
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
+//= type=test
+//# An endpoint MUST treat receipt of a frame in a packet type that is not permitted as a connection error of
+//# type PROTOCOL_VIOLATION.
+//= https://www.rfc-editor.org/rfc/rfc9001#section-8.3
+//= type=test
+//# A server MUST treat receipt of a CRYPTO frame in a 0-RTT packet as a connection error of type
+//# PROTOCOL_VIOLATION.
 #[test]
 fn frames_that_have_no_place_in_0rtt_packets_close_the_connection() {
     // RFC 9000 §12.5, attacks A17; RFC 10069 §4, attacks G1; the last one is harmless.

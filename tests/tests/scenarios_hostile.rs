@@ -88,6 +88,10 @@ fn a_transfer_survives_random_datagrams_from_the_addresses_of_both_peers() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+//= type=test
+//# Duplicate suppression MUST happen after removing packet protection for the reasons described in Section
+//# 9.5 of [QUIC-TLS].
 #[test]
 fn a_transfer_survives_truncated_extended_flipped_and_repeated_copies_of_its_own_datagrams() {
     for seed in 0..40 {
@@ -123,6 +127,17 @@ fn a_transfer_survives_truncated_extended_flipped_and_repeated_copies_of_its_own
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
+//= type=test
+//# the receiver MAY either discard or buffer the packet for later processing and MUST attempt to process the
+//# remaining packets.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
+//= type=test
+//# The HANDSHAKE_DONE frame MUST be retransmitted until it is acknowledged.
+//= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+//= type=test
+//# An endpoint MUST NOT set its PTO timer for the Application Data packet number space until the handshake is
+//# confirmed
 #[test]
 fn a_handshake_survives_damage_to_a_fifth_of_its_datagrams() {
     for seed in 0..60 {
@@ -144,6 +159,17 @@ fn a_handshake_survives_damage_to_a_fifth_of_its_datagrams() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.2.2
+//= type=test
+//# Servers MUST drop smaller packets that specify unsupported versions.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.1
+//= type=test
+//# The server MUST include the value from the Source Connection ID field of the packet it receives in the
+//# Destination Connection ID field
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.1
+//= type=test
+//# The value for Source Connection ID MUST be copied from the Destination Connection ID of the received
+//# packet, which is initially randomly selected by a client
 #[test]
 fn an_unknown_version_is_answered_with_version_negotiation_if_the_datagram_is_large_enough() {
     // RFC 9000 §6.1, §5.2.2.
@@ -165,6 +191,10 @@ fn an_unknown_version_is_answered_with_version_negotiation_if_the_datagram_is_la
     assert!(answer.len() < 1200, "no amplification");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-6.1
+//= type=test
+//# An endpoint MUST NOT send a Version Negotiation packet in response to receiving a Version Negotiation
+//# packet.
 #[test]
 fn version_negotiation_is_never_answered() {
     // RFC 9000 §6.1.
@@ -198,12 +228,19 @@ fn negotiate(versions: &[[u8; 4]]) -> Net {
     net
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
+//= type=test
+//# A client that supports only this version of QUIC MUST abandon the current connection attempt if it
+//# receives a Version Negotiation packet, with the following two exceptions
 #[test]
 fn a_client_gives_up_if_the_server_offers_no_version_that_it_speaks() {
     let net = negotiate(&[UNKNOWN_VERSION]);
     assert!(net.client.saw(&Event::Closed(ConnectionError::VersionMismatch)), "{}", net.describe());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
+//= type=test
+//# A client MUST discard a Version Negotiation packet that lists the QUIC version selected by the client.
 #[test]
 fn version_negotiation_that_lists_the_version_in_use_is_ignored() {
     // RFC 9000 §6.2: it is an attack.
@@ -211,6 +248,21 @@ fn version_negotiation_that_lists_the_version_in_use_is_ignored() {
     assert!(net.client.get().is_some() && net.client.events.is_empty(), "{}", net.describe());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
+//= type=test
+//# Clients MUST ensure that UDP datagrams containing Initial packets have UDP payloads of at least 1200
+//# bytes, adding PADDING frames as necessary
+//= https://www.rfc-editor.org/rfc/rfc9000#section-14
+//= type=test
+//# Therefore, an endpoint MUST NOT close a connection when it receives a datagram that does not meet size
+//# constraints; the endpoint MAY discard such datagrams.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-14.1
+//= type=test
+//# A server MUST discard an Initial packet that is carried in a UDP datagram with a payload that is smaller
+//# than the smallest allowed maximum datagram size of 1200 bytes
+//= https://www.rfc-editor.org/rfc/rfc9001#section-9.3
+//= type=test
+//# First, the packet containing a ClientHello MUST be padded to a minimum size
 #[test]
 fn an_initial_in_a_small_datagram_leaves_no_state() {
     // RFC 9000 §14.1.
@@ -249,6 +301,10 @@ fn forged_initials_leave_no_state() {
     assert_eq!(net.wires[0].down.sent, 0, "forged packets get no answer");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-11
+//= type=test
+//# A stateless reset MUST NOT be used by an endpoint that has the state necessary to send a frame on the
+//# connection.
 #[test]
 fn datagrams_that_look_like_stateless_resets_close_nothing_and_are_answered_rarely() {
     // attacks.md F4, F6.

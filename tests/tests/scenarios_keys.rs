@@ -79,6 +79,9 @@ fn key_updates_lose_no_packet_though_one_path_is_ten_times_slower() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.1
+//= type=test
+//# An endpoint MUST NOT initiate a key update prior to having confirmed the handshake (Section 4.1.2)
 #[test]
 fn an_update_waits_for_the_handshake_and_for_the_one_before() {
     // RFC 9001 §6.1, §6.5; attacks F1.
@@ -95,6 +98,14 @@ fn an_update_waits_for_the_handshake_and_for_the_one_before() {
     assert_eq!(net.server.connection().key_updates(), 1);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.3
+//= type=test
+//# An endpoint MUST initiate a key update (Section 6) prior to exceeding any limit set for the AEAD that is
+//# in use.
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+//= type=test
+//# Endpoints MUST initiate a key update before sending more protected packets than the confidentiality limit
+//# for the selected AEAD permits
 #[test]
 fn keys_are_updated_before_the_packets_of_all_paths_together_reach_the_limit() {
     // RFC 9001 §6.6, attacks F3, G33.
@@ -108,6 +119,14 @@ fn keys_are_updated_before_the_packets_of_all_paths_together_reach_the_limit() {
     assert!(sent > 2000 && end.key_updates() >= 2, "{sent} packets, {} updates", end.key_updates());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+//= type=test
+//# If the total number of encrypted packets with the same key exceeds the confidentiality limit for the
+//# selected AEAD, the endpoint MUST stop using those keys
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+//= type=test
+//# If a key update is not possible or integrity limits are reached, the endpoint MUST stop using the
+//# connection and only send stateless resets in response to receiving packets
 #[test]
 fn a_connection_whose_keys_wear_out_faster_than_they_may_be_updated_closes() {
     // RFC 9001 §6.6.
@@ -147,6 +166,10 @@ fn forge(net: &mut Net, transfer: &mut Transfer, copies: usize) {
     net.run_for(Duration::from_millis(200));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+//= type=test
+//# across all keys, exceeds the integrity limit for the selected AEAD, the endpoint MUST immediately close
+//# the connection with a connection error of type AEAD_LIMIT_REACHED and not process any more
 #[test]
 fn forged_packets_of_all_paths_together_end_the_connection_at_the_limit_and_not_before() {
     // RFC 9001 §6.6, attacks F3, G33.
@@ -158,6 +181,10 @@ fn forged_packets_of_all_paths_together_end_the_connection_at_the_limit_and_not_
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+//= type=test
+//# If the packet number for sending reaches 2^62-1, the sender MUST close the connection without sending a
+//# CONNECTION_CLOSE frame or any further packets; an endpoint MAY send a Stateless Reset
 #[test]
 fn a_path_that_runs_out_of_packet_numbers_ends_the_connection_without_a_word() {
     // RFC 9000 §12.3, attacks F10.

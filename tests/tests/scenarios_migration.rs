@@ -88,6 +88,14 @@ fn migrations(net: &Net, path: PathId) -> usize {
     net.server.events.iter().filter(|(_, event)| *event == migrated).count()
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9
+//= type=test
+//# An endpoint MUST perform path validation (Section 8.2) if it detects any change to a peer's address,
+//# unless it has previously validated that address.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.3
+//= type=test
+//# If the recipient permits the migration, it MUST send subsequent packets to the new peer address and MUST
+//# initiate path validation
 #[test]
 fn a_transfer_outlives_a_nat_that_changes_the_port_or_the_address_on_a_single_path() {
     for address in [outside(7, 1000), SocketAddr::from(([10, 0, 0, 1], 7777))] {
@@ -150,6 +158,13 @@ fn two_paths_behind_one_address_stay_two() {
     assert_eq!(net.server.connection().path_ids(), [ZERO, ONE]);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.4
+//= type=test
+//# Packets sent on the old path MUST NOT contribute to congestion control or RTT estimation for the new path.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.4
+//= type=test
+//# On confirming a peer's ownership of its new address, an endpoint MUST immediately reset the congestion
+//# controller and round-trip time estimator for the new path to initial values
 #[test]
 fn a_change_of_the_address_forgets_what_was_measured_and_a_change_of_the_port_does_not() {
     for (address, forgets) in [(outside(7, 1000), true), (SocketAddr::from(([10, 0, 0, 1], 7777)), false)] {
@@ -183,6 +198,32 @@ fn forge(net: &mut Net, victim: SocketAddr, drop: Fate) -> Rc<RefCell<Vec<Vec<u8
     caught
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8
+//= type=test
+//# Therefore, after receiving packets from an address that is not yet validated, an endpoint MUST limit the
+//# amount of data it sends to the unvalidated address to three times the amount of data received
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+//= type=test
+//# A PATH_RESPONSE frame MUST be sent on the network path where the PATH_CHALLENGE frame was received
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+//= type=test
+//# However, an endpoint MUST NOT expand the datagram containing the PATH_RESPONSE if the resulting data
+//# exceeds the anti-amplification limit
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.3
+//= type=test
+//# An endpoint MAY send data to an unvalidated peer address, but it MUST protect against potential attacks as
+//# described in Sections 9.3.1 and 9.3.2
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.3.2
+//= type=test
+//# To protect the connection from failing due to such a spurious migration, an endpoint MUST revert to using
+//# the last validated peer address when validation of a new peer address fails
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.3.3
+//= type=test
+//# In response to an apparent migration, endpoints MUST validate the previously active path using a
+//# PATH_CHALLENGE frame
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.3
+//= type=test
+//# the server MUST protect against potential attacks as described in Sections 9.3.1 and 9.3.2
 #[test]
 fn a_forged_address_is_sent_three_times_what_came_from_it_and_the_path_returns() {
     // Once the forged copies are all that the server gets, once they are only faster (RFC 9000 §9.3.2, §9.3.3).
@@ -210,6 +251,10 @@ fn a_forged_address_is_sent_three_times_what_came_from_it_and_the_path_returns()
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.1
+//= type=test
+//# An endpoint in the closing state MUST either discard packets received from an unvalidated address or limit
+//# the cumulative size of packets it sends to an unvalidated address to three times the size of
 #[test]
 fn a_close_to_a_forged_address_stays_below_three_times_what_came_from_it() {
     // RFC 9000 §8.1, §10.2.1: the path is at the forged address when the server closes, and is asked again and again.
@@ -264,6 +309,13 @@ fn other_address(net: &mut Net) -> FourTuple {
     wire.tuple()
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.5
+//= type=test
+//# An endpoint MUST NOT reuse a connection ID when sending from more than one local address -- for example,
+//# when initiating connection migration as described in Section 9.2 or
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.5
+//= type=test
+//# Similarly, an endpoint MUST NOT reuse a connection ID when sending to more than one destination address
 #[test]
 fn a_client_moves_each_path_on_purpose_and_both_ends_show_new_connection_ids_there() {
     for config in [single, config] {
@@ -328,6 +380,18 @@ fn a_path_stays_where_it_is_if_nothing_comes_back_from_the_new_address() {
     transfer_while(&mut net, 100_000, |_, _| {});
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9
+//= type=test
+//# If the peer sent the disable_active_migration transport parameter, an endpoint also MUST NOT send packets
+//# (including probing packets
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9
+//= type=test
+//# If the peer violates this requirement, the endpoint MUST either drop the incoming packets on that path
+//# without generating a Stateless Reset or proceed with path validation and allow the peer to
+//= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+//= type=test
+//# An endpoint that receives this transport parameter MUST NOT use a new local address when sending to the
+//# address that the peer used during the handshake
 #[test]
 fn a_server_that_refuses_migration_is_obeyed_and_ignores_who_does_not() {
     let server = TransportConfig { migration: Migration::Refused, ..single() };
@@ -347,6 +411,10 @@ fn a_server_that_refuses_migration_is_obeyed_and_ignores_who_does_not() {
     assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote.ip(), old.ip());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.5
+//= type=test
+//# An endpoint MUST NOT reuse a connection ID when sending from more than one local address -- for example,
+//# when initiating connection migration as described in Section 9.2 or
 #[test]
 fn a_client_without_spare_connection_ids_does_not_move() {
     let mut net = connected(config(), config());

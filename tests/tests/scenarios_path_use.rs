@@ -196,6 +196,21 @@ fn remote(net: &mut Net) -> SocketAddr {
     net.client.connection().path_stats(ZERO).expect("the path is open").tuple.remote
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.2
+//= type=test
+//# A client that migrates to a preferred address MUST validate the address it chooses before migrating; see
+//# Section 21.5.3.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.2
+//= type=test
+//# The server MUST send non- probing packets from its original address until it receives a non- probing
+//# packet from the client at its preferred address and until the server has validated the new path.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.2
+//= type=test
+//# The server MUST probe on the path toward the client from its preferred address
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.3
+//= type=test
+//# If path validation of the server's preferred address succeeds, the client MUST abandon validation of the
+//# original address and migrate to using the server's preferred address
 #[test]
 fn a_client_moves_to_the_preferred_address_of_the_server() {
     let mut net = preferring(Preference::Followed);
@@ -207,6 +222,18 @@ fn a_client_moves_to_the_preferred_address_of_the_server() {
     assert!(net.wires[2].down.sent > 300_000);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.1
+//= type=test
+//# If path validation fails, the client MUST continue sending all future packets to the server's original IP
+//# address.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.2
+//= type=test
+//# A client that migrates to a preferred address MUST validate the address it chooses before migrating; see
+//# Section 21.5.3.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-21.5.3
+//= type=test
+//# A client MUST NOT send non-probing frames to a preferred address prior to validating that address; see
+//# Section 8
 #[test]
 fn a_client_stays_if_the_preferred_address_does_not_answer_or_it_does_not_care() {
     let mut net = preferring(Preference::Followed);

@@ -210,6 +210,10 @@ fn keep_alive_keeps_a_connection() {
     assert!(net.client.get().is_some() && net.server.get().is_some(), "{}", net.describe());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.1
+//= type=test
+//# To avoid being used for an amplification attack, such endpoints MUST limit the cumulative size of packets
+//# it sends to three times the cumulative size of the packets that are received and attributed
 #[test]
 fn a_close_is_repeated_until_the_peer_has_it_and_all_state_goes() {
     // RFC 9000 §10.2.
@@ -224,6 +228,22 @@ fn a_close_is_repeated_until_the_peer_has_it_and_all_state_goes() {
     assert!(net.client.saw(&Event::Forgotten) && net.server.saw(&Event::Forgotten));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
+//= type=test
+//# Prior to validating the client address, servers MUST NOT send more than three times as many bytes as the
+//# number of bytes they have received
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
+//= type=test
+//# For the purposes of avoiding amplification prior to address validation, servers MUST count all of the
+//# payload bytes received in datagrams that are uniquely attributed to a single connection
+//= https://www.rfc-editor.org/rfc/rfc9000#section-14.1
+//= type=test
+//# The server MUST also limit the number of bytes it sends before validating the address of the client; see
+//# Section 8.
+//= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
+//= type=test
+//# If no additional data can be sent, the server's PTO timer MUST NOT be armed until datagrams have been
+//# received from the client because packets sent on PTO count against the anti-amplification limit.
 #[test]
 fn a_server_sends_at_most_three_times_what_it_received_until_the_address_is_validated() {
     // RFC 9000 §8.1: the client falls silent after its first flight.

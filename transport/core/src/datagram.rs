@@ -144,7 +144,13 @@ impl Datagrams {
         priority: Priority,
         deadline: Option<Instant>,
     ) -> Result<u64, DatagramError> {
+        //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+        //# An endpoint MUST NOT send DATAGRAM frames until it has received the max_datagram_frame_size
+        //# transport parameter with a non-zero value during the handshake (or during a previous handshake
         let max = self.max_size(usize::MAX).ok_or(DatagramError::Unsupported)?;
+        //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+        //# An endpoint MUST NOT send DATAGRAM frames that are larger than the max_datagram_frame_size value
+        //# it has received from its peer
         if data.len() > max {
             return Err(DatagramError::TooLarge { max });
         }
@@ -199,6 +205,12 @@ impl Datagrams {
 
     /// A DATAGRAM frame arrived. If the queue is full, the oldest datagrams give way.
     pub fn on_datagram(&mut self, data: Bytes) -> Result<(), TransportError> {
+        //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+        //# An endpoint that receives a DATAGRAM frame when it has not indicated support via the transport
+        //# parameter MUST terminate the connection with an error of type PROTOCOL_VIOLATION
+        //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+        //# value it sent in its max_datagram_frame_size transport parameter MUST terminate the connection
+        //# with an error of type PROTOCOL_VIOLATION.
         // RFC 9221 §3. The frame has a type of one byte and perhaps a length, which is not known any more.
         if data.len() as u64 >= self.local_max_frame {
             return Err(ErrorCode::PROTOCOL_VIOLATION.because("a DATAGRAM frame above the limit"));
@@ -281,6 +293,10 @@ mod tests {
             .collect()
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+    //= type=test
+    //# An endpoint MUST NOT send DATAGRAM frames until it has received the max_datagram_frame_size transport
+    //# parameter with a non-zero value during the handshake (or during a previous handshake
     #[test]
     fn a_peer_without_support_gets_nothing() {
         let mut datagrams = Datagrams::new(1200, 1000);
@@ -288,6 +304,10 @@ mod tests {
         assert_eq!(datagrams.max_size(1200), None);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+    //= type=test
+    //# An endpoint MUST NOT send DATAGRAM frames that are larger than the max_datagram_frame_size value it
+    //# has received from its peer
     #[test]
     fn the_largest_datagram_fills_the_frame_that_the_peer_accepts() {
         // RFC 9221 §3: type and length count.
@@ -320,6 +340,10 @@ mod tests {
         assert_eq!((datagrams.stats().displaced, datagrams.stats().sent), (1, 3));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9221#section-5.4
+    //= type=test
+    //# The sender MUST either delay sending the frame until the controller allows it or drop the frame
+    //# without sending it (at which point it MAY notify the application)
     #[test]
     fn a_datagram_past_its_deadline_is_not_sent() {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
@@ -333,6 +357,14 @@ mod tests {
         assert!(!datagrams.has_waiting());
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+    //= type=test
+    //# An endpoint that receives a DATAGRAM frame when it has not indicated support via the transport
+    //# parameter MUST terminate the connection with an error of type PROTOCOL_VIOLATION
+    //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+    //= type=test
+    //# value it sent in its max_datagram_frame_size transport parameter MUST terminate the connection with an
+    //# error of type PROTOCOL_VIOLATION.
     #[test]
     fn a_frame_above_the_announced_limit_is_a_violation() {
         // RFC 9221 §3, attacks E15.

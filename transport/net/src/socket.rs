@@ -65,6 +65,15 @@ impl Socket {
         }
         let socket = UdpSocket::from(socket);
         let local = socket.local_addr()?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-14
+        //= type=implication
+        //= reason=The socket is set to refuse fragmentation where the system permits that.
+        //# UDP datagrams MUST NOT be fragmented at the IP layer
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-14
+        //= type=implication
+        //= reason=The socket is set to refuse fragmentation where the system permits that.
+        //# In IPv4 [IPv4], the Don't Fragment (DF) bit MUST be set if possible, to prevent fragmentation on
+        //# the path.
         let features = UdpSocketState::new((&socket).into())?;
         let io = tokio::net::UdpSocket::from_std(socket)?;
         let device = device.map(str::to_owned);

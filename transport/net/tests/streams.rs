@@ -51,6 +51,12 @@ async fn fifty_streams_of_several_tasks_do_not_mix() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+//= type=test
+//# Endpoints MUST NOT exceed the limit set by their peer
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.11
+//= type=test
+//# An endpoint MUST NOT open more streams than permitted by the current stream limit set by its peer
 #[tokio::test]
 async fn opening_waits_while_the_peer_permits_no_more_streams() {
     let mut limited = transport();
@@ -135,6 +141,10 @@ async fn dropped_halves_finish_and_stop() {
     assert_eq!(within(far_send.stopped()).await, Ok(Some(0)));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.3
+//= type=test
+//# An endpoint that wishes to communicate a fatal connection error MUST use a CONNECTION_CLOSE frame if it is
+//# able.
 #[tokio::test]
 async fn a_stream_beyond_the_limit_of_the_reader_is_an_error() {
     let pair = Pair::new().await;

@@ -159,6 +159,11 @@ pub trait Controller: Send + fmt::Debug {
     /// One packet was lost; called for each, and then [`on_lost`](Self::on_lost) for all.
     fn on_packet_lost(&mut self, _packet: &LostPacket) {}
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-7
+    //= type=implication
+    //= reason=Every controller reduces its rate for congestion and none exceeds its window.
+    //# If a sender uses a different controller than that specified in this document, the chosen controller
+    //# MUST conform to the congestion control guidelines specified in Section 3.1 of [RFC8085].
     /// Packets were lost; losses of one round trip reduce the window once.
     fn on_lost(&mut self, sample: &LossSample);
 

@@ -60,8 +60,17 @@ impl NewReno {
         if self.in_recovery(sent_at) {
             return;
         }
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-7.3.1
+        //# The sender MUST exit slow start and enter a recovery period when a packet is lost or when the
+        //# ECN-CE count reported by its peer increases.
         self.recovery_started = Some(now);
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-7.3.2
+        //# On entering a recovery period, a sender MUST set the slow start threshold to half the value of the
+        //# congestion window when loss is detected
         self.slow_start_threshold = (self.window / 2).max(minimum_window(self.datagram_size));
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-7.3.2
+        //# The congestion window MUST be set to the reduced value of the slow start threshold before exiting
+        //# the recovery period.
         self.window = self.slow_start_threshold;
         self.acknowledged = 0;
     }
@@ -82,6 +91,10 @@ impl Controller for NewReno {
         self.acknowledged = self.acknowledged.saturating_add(sample.bytes);
         if self.acknowledged >= self.window {
             self.acknowledged = (self.acknowledged - self.window).min(self.window);
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-7.3.3
+            //# A sender in congestion avoidance uses an Additive Increase Multiplicative Decrease (AIMD)
+            //# approach that MUST limit the increase to the congestion window to at most one maximum datagram
+            //# size for each
             self.window = self.window.saturating_add(self.datagram_size).min(LARGEST_WINDOW);
         }
     }
@@ -103,6 +116,10 @@ impl Controller for NewReno {
                 undo.lost = undo.lost.saturating_add(sample.bytes);
             }
         }
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-7.6.2
+        //# When persistent congestion is declared, the sender's congestion window MUST be reduced to the
+        //# minimum congestion window (kMinimumWindow), similar to a TCP sender's response on an RTO
+        //# [RFC5681].
         if sample.persistent == Persistence::Persistent {
             // RFC 9002 §7.6.2 and §B.8.
             self.window = minimum_window(self.datagram_size);
@@ -189,6 +206,10 @@ mod tests {
         controller.on_lost(&LossSample { now, bytes: 1200, largest_sent_at, persistent, in_flight: 0 });
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-7.3.3
+    //= type=test
+    //# A sender in congestion avoidance uses an Additive Increase Multiplicative Decrease (AIMD) approach
+    //# that MUST limit the increase to the congestion window to at most one maximum datagram size for each
     #[test]
     fn slow_start_doubles_and_avoidance_adds_a_datagram_per_window() {
         let mut controller = NewReno::new(1200);
@@ -202,6 +223,21 @@ mod tests {
         assert_eq!(controller.window(), 13_200);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
+    //= type=test
+    //# Upon detecting losses, a sender MUST take appropriate congestion control action
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-7.3.1
+    //= type=test
+    //# The sender MUST exit slow start and enter a recovery period when a packet is lost or when the ECN-CE
+    //# count reported by its peer increases.
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-7.3.2
+    //= type=test
+    //# On entering a recovery period, a sender MUST set the slow start threshold to half the value of the
+    //# congestion window when loss is detected
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-7.3.2
+    //= type=test
+    //# The congestion window MUST be set to the reduced value of the slow start threshold before exiting the
+    //# recovery period.
     #[test]
     fn losses_of_one_round_trip_halve_the_window_once() {
         let mut controller = NewReno::new(1200);
@@ -231,6 +267,10 @@ mod tests {
         assert_eq!(controller.window(), 24_000);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-7.6.2
+    //= type=test
+    //# When persistent congestion is declared, the sender's congestion window MUST be reduced to the minimum
+    //# congestion window (kMinimumWindow), similar to a TCP sender's response on an RTO [RFC5681].
     #[test]
     fn persistent_congestion_collapses_the_window_and_it_recovers() {
         // attacks.md C15.

@@ -149,6 +149,9 @@ impl Connection {
 
     /// Whether the peer obeys requests (draft §3).
     pub(super) fn may_request_acks(&self) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
+        //# An extension to QUIC that wishes to use a new type of frame MUST first ensure that a peer is able
+        //# to understand the frame
         self.config.ack_requests == AckRequests::Exchanged && self.peer.parameters.min_ack_delay.is_some()
     }
 

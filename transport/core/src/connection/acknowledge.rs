@@ -84,6 +84,9 @@ impl Connection {
         let Some(carrier) = pass.views.get(index).map(|view| view.id).filter(|id| *id != of) else { return };
         let Some(path) = self.paths.get_mut(carrier) else { return };
         path.steered_acknowledgements = path.steered_acknowledgements.saturating_add(1);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+        //# In that case, an endpoint MUST NOT send an ack-eliciting frame in all packets that would otherwise
+        //# be non-ack-eliciting, to avoid an infinite feedback loop of acknowledgments.
         if path.steered_acknowledgements >= STEERED_UNPROBED && !path.sent.has_ack_eliciting_in_flight() {
             path.steered_acknowledgements = 0;
             self.put(pass, index, &Frame::Ping, None);
@@ -97,6 +100,15 @@ impl Connection {
         room: usize,
         now: crate::time::Instant,
     ) -> Option<(Frame, Receipt)> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.6
+        //= type=implication
+        //= reason=What came in 1-RTT packets is reported by the agenda alone, which fills 1-RTT packets.
+        //# For instance, packets that are protected with 1-RTT keys MUST be acknowledged in packets that are
+        //# also protected with 1-RTT keys.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.3
+        //= type=implication
+        //= reason=What came in 1-RTT packets is reported by the agenda alone, which fills 1-RTT packets.
+        //# An acknowledgment for a 1-RTT packet MUST be carried in a 1-RTT packet.
         let form = self.is_multipath().then_some(of);
         let path = self.paths.any_mut(of)?;
         let frame = path.received.build(now, ACK_DELAY_EXPONENT, room, form)?;

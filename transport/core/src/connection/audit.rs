@@ -36,7 +36,10 @@ impl Connection {
         }
         let max_ack_delay = self.peer_max_ack_delay();
         for path in self.paths.open().filter(|path| path.sent.has_ack_eliciting_in_flight()) {
-            let probe = path.probe_at(max_ack_delay).ok_or(format!("no probe for path {}", path.id))?;
+            let probe = path
+                .probe_at(max_ack_delay)
+                .or(path.sent.loss_time())
+                .ok_or(format!("no probe for path {}", path.id))?;
             if probe <= now || deadline.at > probe {
                 return Err(format!("path {} is probed at {probe:?}, but {deadline:?} at {now:?}", path.id));
             }

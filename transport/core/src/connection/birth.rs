@@ -28,6 +28,7 @@ use crate::path::route::FourTuple;
 use crate::stream::Streams;
 use crate::time::Instant;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
+use crate::wire::transport_parameters::TransportParameters;
 use crate::wire::version::Version;
 use bytes::Bytes;
 use rand::rngs::StdRng;
@@ -96,6 +97,8 @@ impl Connection {
         mut birth: Birth,
         server_name: &str,
     ) -> Result<Self, TlsConfigError> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# This Destination Connection ID MUST be at least 8 bytes in length
         let destination = ConnectionId::random(&mut birth.rng, INITIAL_DESTINATION);
         let negotiation = Negotiation::new(config.versions.clone(), config.versions.first());
         let encoded = client_parameters(&config, birth.first_id, &negotiation, &mut birth.rng);
@@ -117,6 +120,9 @@ impl Connection {
     /// Has a client's Initial packets carry `token`, from an earlier connection to the same server, none if it is empty
     /// (RFC 9000 §8.1.3). To be called before the first poll; a Retry replaces it.
     pub fn present_token(&mut self, token: Bytes) {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //# The client MUST include the token in all Initial packets it sends, unless a Retry replaces the
+        //# token with a newer one
         self.handshake.token = token;
     }
 
@@ -127,8 +133,10 @@ impl Connection {
         mut birth: Birth,
         opening: Opening,
     ) -> Result<Self, TlsConfigError> {
-        let mut parameters = config.parameters();
-        parameters.initial_source_connection_id = Some(birth.first_id);
+        let mut parameters = own_parameters(&config, birth.first_id);
+        if opening.ids.source.is_empty() {
+            parameters.initial_max_path_id = None;
+        }
         // RFC 9000 §7.3: after a Retry both of the client's destinations are authenticated.
         let destination = opening.ids.destination;
         parameters.original_destination_connection_id = Some(opening.retried_from.unwrap_or(destination));
@@ -142,6 +150,19 @@ impl Connection {
         let mut session = Session::server(tls, &encoded)?;
         session.bind_tickets(opening.version)?;
         if let Some(replay) = birth.replay.as_ref().filter(|_| tls.early_data() == Choice::On) {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+            //# If 0-RTT data is accepted by the server, the server MUST NOT reduce any limits or alter any
+            //# values that might be violated by the client with its 0-RTT data
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+            //# In particular, a server that accepts 0-RTT data MUST NOT set values for the following
+            //# parameters (Section 18.2) that are smaller than the remembered values of the parameters.
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+            //# A server MUST reject 0-RTT data if the restored values for transport parameters cannot be
+            //# supported.
+            //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+            //# When servers decide to accept 0-RTT data, they MUST send a max_datagram_frame_size transport
+            //# parameter greater than or equal to the value they sent to the client in the connection where
+            //# they sent
             // RFC 9001 §4.6.1: 0-RTT is accepted under the limits that the ticket was issued under, and no others.
             let context = [tls.early_data_context(), &parameters.encode_remembered()].concat();
             session.accept_early_data(&context, replay, birth.now)?;
@@ -175,7 +196,12 @@ impl Connection {
         handshake: Handshake,
     ) -> Self {
         let paths = first_paths(role, &config, &mut birth);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
+        //# Clients MUST NOT send NEW_TOKEN frames
         let tokens = Some(birth.tokens).filter(|_| role == Role::Server);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# Until a packet is received from the server, the client MUST use the same Destination Connection ID
+        //# value on all packets in this connection.
         let remote = if role == Role::Client { ids.destination } else { ids.source };
         // The client's own choice of a destination leads here too (RFC 9000 §7.2).
         let chosen_by_peer = if role == Role::Server { vec![ids.destination] } else { Vec::new() };
@@ -238,27 +264,75 @@ impl Connection {
         now: Instant,
     ) -> Result<(), PacketError> {
         let unexpected = self.role == Role::Server
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+            //# After the client has received and processed an Initial or Retry packet from the server, it
+            //# MUST discard any subsequent Retry packets that it receives.
             || self.handshake_ids.remote_is_final
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+            //# A client MUST accept and process at most one Retry packet for each connection attempt
             || self.handshake.seen.retry_source.is_some()
             || token.is_empty()
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
+            //# A client MUST discard a Retry packet that contains a Source Connection ID field that is
+            //# identical to the Destination Connection ID field of its Initial packet
             || source == self.handshake_ids.remote;
         if unexpected {
             return Err(Dropped::Unexpected.into());
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+        //# Clients MUST discard Retry packets that have a Retry Integrity Tag that cannot be validated; see
+        //# Section 5.8 of [QUIC-TLS]
         crate::crypto::retry::verify(self.version(), &self.handshake.seen.original_destination, packet)?;
         self.handshake.seen.retry_source = Some(source);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.2
+        //# This token MUST be repeated by the client in all Initial packets it sends for that connection
+        //# after it receives the Retry packet.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //= type=implication
+        //= reason=The token of a Retry stays in the handshake; only those of NEW_TOKEN frames are told to the
+        //= reason=endpoint, which keeps them.
+        //# The client MUST NOT use the token provided in a Retry for future connections
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //# In comparison, a token obtained in a Retry packet MUST be used immediately during the connection
+        //# attempt and cannot be used in subsequent connection attempts.
         self.handshake.token = token;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# A client MUST change the Destination Connection ID it uses for sending packets in response to only
+        //# the first received Initial or Retry packet
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
+        //# The client MUST use the value from the Source Connection ID field of the Retry packet in the
+        //# Destination Connection ID field of subsequent packets that it sends.
         self.handshake_ids.remote = source;
         let (seal, open) = initial_keys(self.version(), &source, self.role);
         if let Some(space) = self.handshake.initial.as_mut() {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
+            //# A client MUST NOT reset the packet number for any packet number space after processing a Retry
+            //# packet
             // Packet numbers go on; what was in flight is neither lost nor acknowledged (RFC 9002 §6.3).
             let _unresolved = space.sent.drain_all();
             space.keys = Some(LevelKeys { seal, open });
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+            //= type=implication
+            //= reason=The connection ID of this endpoint is set once, when the connection begins.
+            //# The client MUST NOT change the Source Connection ID because the server could include the
+            //# connection ID as part of its token validation logic; see Section 8.1.4.
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
+            //# A client MUST use the same cryptographic handshake message it included in this packet
             space.crypto.repeat();
         }
         self.repeat_early_data(now);
         Ok(())
     }
+}
+
+/// What `config` says, for an endpoint whose first connection ID is `local`.
+fn own_parameters(config: &TransportConfig, local: ConnectionId) -> TransportParameters {
+    let parameters = config.parameters();
+    //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
+    //# When advertising the initial_max_path_id transport parameter, endpoints MUST use Source and
+    //# Destination Connection IDs with non-zero lengths
+    let initial_max_path_id = parameters.initial_max_path_id.filter(|_| !local.is_empty());
+    TransportParameters { initial_source_connection_id: Some(local), initial_max_path_id, ..parameters }
 }
 
 /// What a client of the connection ID `local` says of itself.
@@ -268,8 +342,7 @@ pub(super) fn client_parameters(
     negotiation: &Negotiation,
     rng: &mut StdRng,
 ) -> Vec<u8> {
-    let mut parameters = config.parameters();
-    parameters.initial_source_connection_id = Some(local);
+    let mut parameters = own_parameters(config, local);
     parameters.version_information = Some(negotiation.information(config.greasing.draw(rng)));
     parameters.encode(Role::Client, config.greasing, rng)
 }
@@ -318,7 +391,7 @@ fn first_paths(role: Role, config: &TransportConfig, birth: &mut Birth) -> Paths
     let mut path = Path::new(crate::PathId::ZERO, route, config.acknowledge);
     path.set_hints(config.hints_for(birth.tuple.local));
     config.configure(&mut path, &mut birth.rng, birth.now);
-    let parameters = config.parameters();
+    let parameters = own_parameters(config, birth.first_id);
     let limit = usize::try_from(parameters.active_connection_id_limit).unwrap_or(usize::MAX);
     let (local_ids, remote_ids) = (LocalIds::new(birth.first_id), RemoteIds::new(limit));
     Paths::new(path, local_ids, remote_ids, parameters.initial_max_path_id)

@@ -38,6 +38,10 @@ impl Closing {
         self.arrived += 1;
         if self.arrived >= self.threshold {
             self.arrived = 0;
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.1
+            //# To avoid being used for an amplification attack, such endpoints MUST limit the cumulative size
+            //# of packets it sends to three times the cumulative size of the packets that are received and
+            //# attributed
             self.threshold = self.threshold.saturating_mul(2);
             self.due = true;
         }
@@ -91,10 +95,16 @@ impl Connection {
         let Some(closing) = self.closing.as_mut().filter(|closing| closing.due) else { return };
         closing.due = false;
         let frame = closing.frame.clone();
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.3
+        //# After the handshake is confirmed (see Section 4.1.2 of [QUIC-TLS]), an endpoint MUST send any
+        //# CONNECTION_CLOSE frames in a 1-RTT packet
         if self.keys.is_some() && self.handshake.handshake.is_none() {
             return self.send_short_close(frame, now);
         }
         for level in [Level::Initial, Level::Handshake] {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-12.5
+            //# CONNECTION_CLOSE frames signaling application errors (type 0x1d) MUST only appear in the
+            //# application data packet number space.
             self.send_long_close(level, hidden(&frame), now);
         }
         if self.keys.is_some() {
@@ -118,6 +128,10 @@ impl Connection {
         let mut lane = Lane::new(id, path.route.datagram_size);
         lane.start(&start);
         lane.put(&Frame::ConnectionClose(frame), None);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.1
+        //# An endpoint in the closing state MUST either discard packets received from an unvalidated address
+        //# or limit the cumulative size of packets it sends to an unvalidated address to three times the size
+        //# of
         // RFC 9000 §8.1, §10.2.1: a close goes to an unproven address within the limit only.
         if lane.bytes.len() + TAG > allowance {
             return;
@@ -172,9 +186,15 @@ impl Connection {
 /// An application's close says nothing about the application before the handshake is done (RFC 9000 §10.2.3).
 fn hidden(frame: &ConnectionClose) -> ConnectionClose {
     match frame {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.3
+        //# A CONNECTION_CLOSE of type 0x1d MUST be replaced by a CONNECTION_CLOSE of type 0x1c when sending
+        //# the frame in Initial or Handshake packets
         ConnectionClose::Application { .. } => ConnectionClose::Transport {
             code: ErrorCode::APPLICATION_ERROR,
             frame_type: 0,
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.3
+            //# Endpoints MUST clear the value of the Reason Phrase field and SHOULD use the APPLICATION_ERROR
+            //# code when converting to a CONNECTION_CLOSE of type 0x1c.
             reason: Bytes::new(),
         },
         transport => transport.clone(),

@@ -220,6 +220,8 @@ impl TransportConfig {
             min_ack_delay: (self.ack_requests == AckRequests::Exchanged
                 && self.acknowledge.max_delay >= MIN_ACK_DELAY)
                 .then_some(MIN_ACK_DELAY),
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+            //# The value of the active_connection_id_limit parameter MUST be at least 2
             active_connection_id_limit: 4,
             max_datagram_frame_size: self.max_datagram_frame,
             initial_max_path_id: match self.multipath {

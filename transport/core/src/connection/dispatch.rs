@@ -83,6 +83,8 @@ impl Connection {
         if let Some(of) = ack.path {
             self.check_multipath(of)?;
         }
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-2.3
+        //# Endpoints MUST still process ACK frames that acknowledge 0-RTT packets or 1-RTT packets
         let of = ack.path.unwrap_or(PathId::ZERO);
         let one_rtt = of != PathId::ZERO || ack.largest >= self.early_data.first_one_rtt;
         if self.role == Role::Client && !self.is_confirmed() && one_rtt {
@@ -104,6 +106,9 @@ impl Connection {
 
     fn on_handshake_done(&mut self) -> Result<(), TransportError> {
         if self.role == Role::Server {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.20
+            //# A server MUST treat receipt of a HANDSHAKE_DONE frame as a connection error of type
+            //# PROTOCOL_VIOLATION.
             return Err(violation("a client sent HANDSHAKE_DONE"));
         }
         self.confirm();

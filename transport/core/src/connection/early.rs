@@ -15,6 +15,9 @@ use crate::wire::frame::Frame;
 use crate::wire::header::{HeaderLayout, LongHeader, LongKind, patch_length};
 use crate::wire::packet_number;
 
+/// Less is not worth a datagram before the client's address is validated.
+pub(super) const LEAST_EARLY: usize = 64;
+
 /// A long-header packet that still takes frames.
 struct EarlyPacket {
     level: Level,
@@ -41,12 +44,16 @@ impl Connection {
     /// Queues one datagram of Initial and Handshake packets; false if nothing wants to be sent or may be.
     pub(super) fn send_early(&mut self, now: Instant) -> bool {
         let allowance = self.early_allowance();
-        if allowance < 64 {
+        if allowance < LEAST_EARLY {
             return false;
         }
         let size = MINIMUM_DATAGRAM.min(allowance);
         let mut bytes = Vec::with_capacity(MINIMUM_DATAGRAM);
         let mut packets = Vec::new();
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
+        //= type=implication
+        //= reason=The packets of one datagram are written with one pair of connection IDs.
+        //# Senders MUST NOT coalesce QUIC packets with different connection IDs into a single UDP datagram
         for level in [Level::Initial, Level::Handshake] {
             if let Some(packet) = self.write_early(level, &mut bytes, size, now) {
                 packets.push(packet);
@@ -59,6 +66,12 @@ impl Connection {
     fn early_allowance(&mut self) -> usize {
         let role = self.role;
         match self.paths.get_mut(PathId::ZERO) {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
+            //# Prior to validating the client address, servers MUST NOT send more than three times as many
+            //# bytes as the number of bytes they have received
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-14.1
+            //# The server MUST also limit the number of bytes it sends before validating the address of the
+            //# client; see Section 8.
             Some(path) if role == Role::Server => path.route.amplification.allowance(),
             Some(_) => MINIMUM_DATAGRAM,
             None => 0,
@@ -91,6 +104,10 @@ impl Connection {
         let number = space.sent.next_number(rng);
         let length = packet_number::length(number, space.sent.largest_acknowledged());
         let (kind, token) = match level {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.2
+            //# Initial packets sent by the server MUST set the Token Length field to 0; clients that receive
+            //# an Initial packet with a non-zero Token Length field MUST either discard the packet or
+            //# generate a
             Level::Initial => (LongKind::Initial, token.as_ref()),
             _ => (LongKind::Handshake, &[] as &[u8]),
         };
@@ -124,6 +141,18 @@ impl Connection {
         if packets.is_empty() {
             return false;
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
+        //# Clients MUST ensure that UDP datagrams containing Initial packets have UDP payloads of at least
+        //# 1200 bytes, adding PADDING frames as necessary
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-14.1
+        //# A client MUST expand the payload of all UDP datagrams carrying Initial packets to at least the
+        //# smallest allowed maximum datagram size of 1200 bytes by adding PADDING frames to the Initial
+        //# packet or
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-14.1
+        //# Similarly, a server MUST expand the payload of all UDP datagrams carrying ack-eliciting Initial
+        //# packets to at least the smallest allowed maximum datagram size of 1200 bytes.
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-9.3
+        //# First, the packet containing a ClientHello MUST be padded to a minimum size
         // The tags were only reserved: each packet is sealed from its own slice, and all are put together again.
         // RFC 9000 §14.1: a client pads every datagram with an Initial, a server those whose Initial elicits an ACK.
         let pads = packets
@@ -197,6 +226,9 @@ impl Connection {
         }
         datagram.extend_from_slice(&body);
         if packet.level == Level::Handshake && self.role == Role::Client {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.1
+            //# Thus, a client MUST discard Initial keys when it first sends a Handshake packet and a server
+            //# MUST discard Initial keys when it first successfully processes a Handshake packet
             // RFC 9001 §4.9.1: a client is done with Initial keys once it sends a Handshake packet.
             self.discard_space(Level::Initial);
         }
@@ -226,6 +258,11 @@ fn write_early_frames(
     size: usize,
     now: Instant,
 ) {
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-12.5
+    //= type=implication
+    //= reason=Initial and Handshake packets are filled here with PING, ACK and CRYPTO frames, and in close.rs
+    //= reason=with CONNECTION_CLOSE.
+    //# All other frame types MUST only be sent in the application data packet number space.
     let room = |bytes: &Vec<u8>| size.saturating_sub(bytes.len() + TAG);
     if space.received.pending() || space.received.ack_due(now) {
         let exponent = crate::connection::acknowledge::ACK_DELAY_EXPONENT;

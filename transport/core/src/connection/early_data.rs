@@ -64,6 +64,9 @@ impl EarlyData {
         let Some(ticket) = ticket.filter(|ticket| ticket.version == version) else { return early };
         // A ticket that cannot be read is as good as none: the handshake is a full one.
         let resumed = session.resume(&ticket.tls).is_ok();
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
+        //# A client therefore MUST NOT use 0-RTT for application data unless specifically requested by the
+        //# application that is in use.
         if resumed && tls.early_data() == Choice::On {
             // The sender of remembered parameters was a server.
             if let Ok(parameters) = TransportParameters::decode(Role::Server, &ticket.parameters) {
@@ -128,6 +131,9 @@ impl Connection {
         self.early_data.state = EarlyDataState::Accepted;
         if let Some((suite, secret)) = self.handshake.secrets.take_write(Level::OneRtt) {
             let cipher = Cipher { suite, version: self.version() };
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
+            //# A server MUST NOT use 0-RTT keys to protect packets; it uses 1-RTT keys to protect
+            //# acknowledgments of 0-RTT packets
             self.install_one_rtt(OneRttKeys::sending(cipher, secret.as_slice()));
         }
         self.events.push_back(Event::EarlyData);
@@ -139,6 +145,9 @@ impl Connection {
         self.early_data.seal = None;
         self.early_data.state = EarlyDataState::Rejected;
         self.repeat_early_data(now);
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.2
+        //# The client therefore MUST reset the state of all streams, including application state bound to
+        //# those streams.
         self.streams.restart();
         self.datagrams.set_peer_limit(0);
     }
@@ -154,6 +163,9 @@ impl Connection {
     /// of them (RFC 9000 §17.2.5.3).
     pub(super) fn repeat_early_data(&mut self, now: Instant) {
         let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.4
+        //# The sender MUST discard all recovery state associated with those packets and MUST remove them from
+        //# the count of bytes in flight.
         for packet in path.sent.drain_all() {
             self.settle(PathId::ZERO, &packet, super::feedback::Fate::Lost, now);
         }
@@ -163,9 +175,16 @@ impl Connection {
     pub(super) fn end_early_data(&mut self, now: Instant) -> Result<(), TransportError> {
         self.early_data.first_one_rtt =
             self.paths.get(PathId::ZERO).map_or(0, |path| path.sent.next_unused());
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.3
+        //# A client MUST NOT send 0-RTT packets once it starts processing 1-RTT packets from the server
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
+        //# Once a client has installed 1-RTT keys, it MUST NOT send any more 0-RTT packets.
         // RFC 9001 §4.9.3: a client drops its key with the first 1-RTT keys, a server a short time later.
         self.early_data.seal = None;
         if self.early_data.open.is_some() {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.3
+            //# After receiving a 1-RTT packet, servers MUST discard 0-RTT keys within a short time; the
+            //# RECOMMENDED time period is three times the Probe Timeout (PTO, see [QUIC-RECOVERY])
             self.early_data.discard_at = Some(now + self.longest_probe_timeout() * 3);
         }
         if self.role == Role::Server {
@@ -175,6 +194,10 @@ impl Connection {
         match (self.early_data.state, remembered) {
             (EarlyDataState::Offered, Some(remembered)) => {
                 self.early_data.state = EarlyDataState::Accepted;
+                //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+                //# If a client stores the value of the max_datagram_frame_size transport parameter with their
+                //# 0-RTT state, they MUST validate that the new value of the max_datagram_frame_size
+                //# transport parameter sent
                 if self.peer.parameters.lowers(&remembered) {
                     // RFC 9000 §7.4.1.
                     let reason = "the server accepted 0-RTT and lowered a limit that it was sent under";
@@ -207,7 +230,15 @@ impl Connection {
         let Some((store, server_name)) = &self.early_data.store else { return };
         for tls in tickets {
             let alpn = self.handshake.session.alpn().unwrap_or_default();
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+            //# A client that attempts to send 0-RTT data MUST remember all other transport parameters used by
+            //# the server that it is able to process
             let parameters = self.peer.parameters.encode_remembered();
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-9.2
+            //= type=implication
+            //= reason=Tickets are kept and given back as they came.
+            //# These MUST NOT be used to communicate application semantics between endpoints; clients MUST
+            //# treat them as opaque values
             store.put(server_name, SessionTicket { tls, version: self.version(), alpn, parameters });
         }
     }
@@ -223,6 +254,9 @@ impl Connection {
     /// Whether application data may leave before the handshake is complete: a client's in 0-RTT packets, a server's in
     /// answer to them in 1-RTT packets.
     fn may_send_early(&self) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+        //# When sending frames in 0-RTT packets, a client MUST only use remembered transport parameters;
+        //# importantly
         let client = self.early_data.seal.is_some() && !self.peer.known;
         let server = self.role == Role::Server && self.keys.is_some() && self.is_early_data();
         client || server
@@ -261,12 +295,16 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<(Origin, Bytes)>, PacketError> {
         if self.role == Role::Client {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
+            //# A client MUST NOT attempt to decrypt 0-RTT packets it receives and instead MUST discard them.
             // RFC 9001 §5.7: a server does not send 0-RTT packets.
             return Err(Dropped::Unexpected.into());
         }
         if packet.version != self.handshake.negotiation.original() {
             return Err(Dropped::UnsupportedVersion.into());
         }
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.2
+        //# When rejecting 0-RTT, a server MUST NOT process any 0-RTT packets, even if it could
         let Some(key) = &self.early_data.open else {
             // Without the client's parameters TLS has not seen the ClientHello.
             if self.peer.known || !self.lifecycle.is_open() {

@@ -58,6 +58,9 @@ impl Connection {
         while let Some(output) = self.handshake.session.poll() {
             match output {
                 SessionOutput::Send { level, data } => {
+                    //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9
+                    //# Though an endpoint might retain older keys, new data MUST be sent at the highest
+                    //# currently available encryption level
                     if let Some(crypto) = self.handshake.crypto(level) {
                         crypto.write(&data);
                     }
@@ -134,10 +137,17 @@ impl Connection {
         if self.peer.known {
             return Ok(());
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7
+        //# The cryptographic handshake MUST provide the following properties:
         let Some(bytes) = self.handshake.session.peer_transport_parameters() else { return Ok(()) };
         let parameters = TransportParameters::decode(self.role.peer(), &bytes)?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
+        //# Endpoints MUST validate that received transport parameters match received connection ID values
         authenticate(&parameters, self.role, &self.handshake.seen, self.handshake_ids.local.is_empty())?;
         self.handshake.negotiation.verify(self.role, parameters.version_information.as_ref())?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+        //# The client MUST use the server's new values in the handshake instead; if the server does not
+        //# provide new values, the default values are used.
         self.streams.set_peer_limits(&parameters);
         self.datagrams.set_peer_limit(parameters.max_datagram_frame_size);
         self.paths.on_peer_parameters(&parameters);
@@ -162,15 +172,26 @@ impl Connection {
 
     fn complete(&mut self, now: Instant) -> Result<(), TransportError> {
         if !self.peer.known {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-8.2
+            //# Endpoints MUST send the quic_transport_parameters extension; endpoints that receive
+            //# ClientHello or EncryptedExtensions messages without the quic_transport_parameters extension
+            //# MUST close the
             // RFC 9001 §8.2: endpoints that receive no transport parameters close with missing_extension (109).
             return Err(ErrorCode::crypto(109).because("the peer sent no QUIC transport parameters"));
         }
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+        //# While [ALPN] only specifies that servers use this alert, QUIC clients MUST use error 0x0178 to
+        //# terminate a connection when ALPN negotiation fails.
         self.end_early_data(now)?;
         self.lifecycle = self.lifecycle.after(Milestone::HandshakeComplete);
         // RFC 10069 §2: the extension is in use once the handshake is complete.
         self.paths.follow_limits();
         self.events.push_back(Event::Connected);
         if self.role == Role::Server {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.20
+            //# Servers MUST NOT send a HANDSHAKE_DONE frame before completing the handshake
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.1.2
+            //# The server MUST send a HANDSHAKE_DONE frame as soon as the handshake is complete
             // RFC 9001 §4.1.2: for a server the handshake is confirmed when it is complete.
             self.handshake_done = HandshakeDone::Wanted;
             self.confirm();
@@ -186,6 +207,8 @@ impl Connection {
         }
         self.lifecycle = self.lifecycle.after(Milestone::HandshakeConfirmed);
         self.discard_space(Level::Initial);
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.2
+        //# An endpoint MUST discard its Handshake keys when the TLS handshake is confirmed (Section 4.1.2).
         self.discard_space(Level::Handshake);
         self.free_handshake_room();
         self.events.push_back(Event::Confirmed);
@@ -203,6 +226,9 @@ impl Connection {
     /// Drops the keys and the space of `level`; what was in flight in it is forgotten (RFC 9002 §6.4).
     pub(super) fn discard_space(&mut self, level: Level) {
         let space = match level {
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.4
+            //# The sender MUST discard all recovery state associated with those packets and MUST remove them
+            //# from the count of bytes in flight.
             Level::Initial => self.handshake.initial.take(),
             Level::Handshake => self.handshake.handshake.take(),
             Level::ZeroRtt | Level::OneRtt => None,
@@ -211,6 +237,10 @@ impl Connection {
             return;
         }
         if let Some(path) = self.paths.get_mut(crate::PathId::ZERO) {
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2
+            //# When Initial or Handshake keys are discarded, the PTO and loss detection timers MUST be reset,
+            //# because discarding keys indicates forward progress and the loss detection timer might have
+            //# been set for
             path.pto.reset();
         }
     }

@@ -56,6 +56,9 @@ impl Connection {
         if acknowledged.packets.is_empty() && acknowledged.spurious.is_empty() {
             return Ok(());
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9.4
+        //# Packets sent on the old path MUST NOT contribute to congestion control or RTT estimation for the
+        //# new path.
         // RFC 9000 §9.4: what was sent to another address says nothing about this one.
         let sent_here = acknowledged.packets.last().is_none_or(|newest| newest.number >= path.route.since);
         if let Some(rtt) = acknowledged.rtt_sample.filter(|_| sent_here) {
@@ -145,6 +148,8 @@ impl Connection {
         let period = path.rtts.for_timers().persistent_congestion_duration(delay);
         let persistence = path.persistent.on_lost(&lost, period);
         if lost.packets.last().is_some_and(|newest| newest.number >= path.route.since) {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
+            //# Upon detecting losses, a sender MUST take appropriate congestion control action
             inform_of_loss(path, &lost, persistence, now);
         }
         for packet in &lost.packets {
@@ -206,6 +211,8 @@ impl Connection {
             Receipt::Ack { .. } => {}
             Receipt::NewToken(number) => self.tokens.on_lost(*number),
             Receipt::Datagram(number) => self.datagrams.on_lost(*number),
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
+            //# The HANDSHAKE_DONE frame MUST be retransmitted until it is acknowledged.
             Receipt::HandshakeDone => self.handshake_done = HandshakeDone::Wanted,
             Receipt::AckFrequency(sequence) => self.ack_frequencies.on_lost(*sequence),
             receipt => {
@@ -258,6 +265,9 @@ impl Connection {
             return;
         }
         if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-7.4
+            //# Endpoints MUST NOT ignore the loss of packets that were sent after the earliest acknowledged
+            //# packet in a given packet number space.
             inform_of_loss(path, &lost, Persistence::Passing, now);
         }
         for packet in &lost.packets {

@@ -31,6 +31,8 @@ impl Connection {
     /// Not before the handshake is confirmed, and not before three times the largest PTO of all paths has passed since
     /// the previous update was acknowledged (RFC 9001 §6.5, RFC 10069 §2.5).
     pub fn update_keys(&mut self, now: Instant) -> Result<(), UpdateNotPermitted> {
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.1
+        //# An endpoint MUST NOT initiate a key update prior to having confirmed the handshake (Section 4.1.2)
         if !self.is_confirmed() {
             return Err(UpdateNotPermitted::Unconfirmed);
         }
@@ -38,6 +40,10 @@ impl Connection {
         match self.key_update.permitted_at {
             None => return Err(UpdateNotPermitted::Unacknowledged),
             Some(at) if at > now => return Err(UpdateNotPermitted::TooSoon),
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-6
+            //= type=implication
+            //= reason=Keys are updated here, without a message of TLS.
+            //# Endpoints MUST NOT send a TLS KeyUpdate message
             Some(_) => keys.initiate_update()?,
         }
         self.key_update.on_updated();
@@ -108,15 +114,27 @@ impl Connection {
         let Some(keys) = &self.keys else { return };
         match keys.limits() {
             LimitState::Fine => {}
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-5.3
+            //# An endpoint MUST initiate a key update (Section 6) prior to exceeding any limit set for the
+            //# AEAD that is in use.
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+            //# Endpoints MUST initiate a key update before sending more protected packets than the
+            //# confidentiality limit for the selected AEAD permits
             LimitState::UpdateSoon => {
                 // Tried again with every packet until it is permitted.
                 let _too_early = self.update_keys(now);
             }
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+            //# If a key update is not possible or integrity limits are reached, the endpoint MUST stop using
+            //# the connection and only send stateless resets in response to receiving packets
             LimitState::Reached => {
                 self.fail(ErrorCode::AEAD_LIMIT_REACHED.because("the keys are worn out"), now);
             }
         }
         let last = self.config.last_packet_number.saturating_sub(NUMBER_RESERVE);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+        //# If the packet number for sending reaches 2^62-1, the sender MUST close the connection without
+        //# sending a CONNECTION_CLOSE frame or any further packets; an endpoint MAY send a Stateless Reset
         if self.lifecycle.is_open() && self.paths.all().any(|path| path.sent.next_unused() >= last) {
             // RFC 9000 §12.3: close without a CONNECTION_CLOSE frame or any further packets.
             let error = ErrorCode::AEAD_LIMIT_REACHED.because("a path is out of packet numbers");

@@ -197,6 +197,9 @@ impl Lane {
     #[inline]
     pub fn finish(&mut self) -> Option<&OpenPacket> {
         let open = self.open.as_ref()?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
+        //# The payload of a packet that contains frames MUST contain at least one frame, and MAY contain
+        //# multiple frames and multiple frame types
         if self.bytes.len() == open.layout.number_offset + open.layout.number_length {
             // Nothing found its way in, and a packet without frames is a violation (RFC 9000 §12.4).
             self.bytes.truncate(open.start);

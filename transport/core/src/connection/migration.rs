@@ -84,6 +84,9 @@ impl Connection {
         now: Instant,
     ) -> Result<(), MigrateError> {
         self.may_migrate(id, tuple)?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9.5
+        //# An endpoint MUST NOT reuse a connection ID when sending from more than one local address -- for
+        //# example, when initiating connection migration as described in Section 9.2 or
         let Some(sequence) = self.paths.remote_ids.lend(id) else {
             let next = self.paths.remote_ids.next_expected_sequence(id);
             self.paths.limits.on_ids_exhausted(id, next);
@@ -96,6 +99,9 @@ impl Connection {
         // A server's address needs no protection from its client (RFC 9000 §8.1), and only challenges go there first.
         candidate.amplification = Amplification::Validated;
         candidate.destination = Some(sequence);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-21.5.3
+        //# A client MUST NOT send non-probing frames to a preferred address prior to validating that address;
+        //# see Section 8
         candidate.validation.start_within(now, &mut self.rng, INITIAL_RTT, self.config.validation_timeout);
         self.paths.add_candidate(id, candidate);
         if moving == Moving::AtOnce {
@@ -115,6 +121,9 @@ impl Connection {
         if self.role != Role::Client {
             return Err(MigrateError::NotClient);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9
+        //# An endpoint MUST NOT initiate connection migration before the handshake is confirmed, as defined
+        //# in Section 4.1.2 of [QUIC-TLS].
         if self.lifecycle != Lifecycle::Confirmed {
             return Err(MigrateError::NotConfirmed);
         }
@@ -131,6 +140,12 @@ impl Connection {
     /// Whether the server forbids to use `tuple`: another local address towards the address of the handshake (RFC 9000
     /// §18.2).
     pub(super) fn is_bound_to(&self, tuple: FourTuple) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9
+        //# If the peer sent the disable_active_migration transport parameter, an endpoint also MUST NOT send
+        //# packets (including probing packets
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+        //# An endpoint that receives this transport parameter MUST NOT use a new local address when sending
+        //# to the address that the peer used during the handshake
         self.peer.parameters.disable_active_migration
             && tuple.remote == self.first_tuple.remote
             && tuple.local != self.first_tuple.local
@@ -149,9 +164,16 @@ impl Connection {
         let Some(path) = self.paths.any_mut(origin.path) else { return Ok(()) };
         let known = path.elsewhere.get(origin.tuple).is_some();
         let refused = match role {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-9
+            //# If a client receives packets from an unknown server address, the client MUST discard these
+            //# packets.
             Role::Client => !known,
             // RFC 9000 §18.2: who was sent to the preferred address may come from anywhere.
             Role::Server => {
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-9
+                //# If the peer violates this requirement, the endpoint MUST either drop the incoming packets
+                //# on that path without generating a Stateless Reset or proceed with path validation and
+                //# allow the peer to
                 migration == Migration::Refused
                     && !path.route.tuple.has_addresses_of(&origin.tuple)
                     && !preferred.contains(origin.tuple.local)
@@ -202,6 +224,9 @@ impl Connection {
             //# This MUST be treated as path migration, as specified in Section 9.3 of [QUIC-TRANSPORT], with
             //# the constraint that all connection IDs used during path migration MUST be associated with the
             //# current
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-9.5
+            //# Similarly, an endpoint MUST NOT reuse a connection ID when sending to more than one
+            //# destination address
             // RFC 9000 §9.5: the peer shows another connection ID, so it shall see another one too. Without one nothing
             // can be sent there, and the path stays where it is.
             let Some(sequence) = self.paths.remote_ids.lend(origin.path) else {
@@ -210,13 +235,26 @@ impl Connection {
             };
             candidate.destination = Some(sequence);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9
+        //# An endpoint MUST perform path validation (Section 8.2) if it detects any change to a peer's
+        //# address, unless it has previously validated that address.
         if self.paths.is_validated(origin.tuple) {
             candidate.amplification = Amplification::Validated;
             candidate.validation.presume();
         } else {
             if !self.paths.counts(origin.tuple) {
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3
+                //# An endpoint MAY send data to an unvalidated peer address, but it MUST protect against
+                //# potential attacks as described in Sections 9.3.1 and 9.3.2
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.3
+                //# the server MUST protect against potential attacks as described in Sections 9.3.1 and 9.3.2
                 candidate.amplification.on_received(origin.bytes);
             }
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-9.4
+            //# This timer SHOULD be set as described in Section 6.2.1 of [QUIC-RECOVERY] and MUST NOT be more
+            //# aggressive.
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.2
+            //# The server MUST probe on the path toward the client from its preferred address
             candidate.validation.start_within(
                 now,
                 &mut self.rng,
@@ -244,6 +282,13 @@ impl Connection {
         if path.elsewhere.get(origin.tuple).is_none() {
             return;
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3
+        //# If the recipient permits the migration, it MUST send subsequent packets to the new peer address
+        //# and MUST initiate path validation
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.2
+        //# The server MUST send non- probing packets from its original address until it receives a non-
+        //# probing packet from the client at its preferred address and until the server has validated the new
+        //# path.
         self.relocate(origin.path, origin.tuple, now);
     }
 
@@ -256,6 +301,9 @@ impl Connection {
         let same_network = path.route.tuple.has_addresses_of(&tuple);
         let (since, next) = (path.route.since, path.sent.next_unused());
         let algorithm = path.route.controller.name().parse().ok();
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9.4
+        //# On confirming a peer's ownership of its new address, an endpoint MUST immediately reset the
+        //# congestion controller and round-trip time estimator for the new path to initial values
         let fresh = (!returns && !same_network).then(|| self.fresh_measurements(tuple, algorithm, next, now));
         self.paths.relocate(id, tuple, fresh);
         if returns {
@@ -303,6 +351,9 @@ impl Connection {
         let Some(path) = self.paths.get_mut(id) else { return };
         if let Some(left) = path.elsewhere.left_mut() {
             left.until = now + lifetime;
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3.3
+            //# In response to an apparent migration, endpoints MUST validate the previously active path using
+            //# a PATH_CHALLENGE frame
             if self.role == Role::Server && !left.validation.is_pending() {
                 left.validation.start_within(now, &mut self.rng, INITIAL_RTT, patience);
             }
@@ -340,6 +391,9 @@ impl Connection {
     /// 9000 §9.3.2). False if there is none.
     pub(super) fn turn_back(&mut self, id: PathId, now: Instant) -> bool {
         let left = self.paths.get(id).and_then(|path| path.elsewhere.left()).map(|left| left.tuple);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3.2
+        //# To protect the connection from failing due to such a spurious migration, an endpoint MUST revert
+        //# to using the last validated peer address when validation of a new peer address fails
         let Some(tuple) = left else { return false };
         self.relocate(id, tuple, now);
         self.events.push_back(Event::Path(PathEvent::MigrationFailed(id)));
@@ -349,6 +403,9 @@ impl Connection {
     /// Forgets addresses of path `id` whose time is over.
     pub(super) fn expire_candidates(&mut self, id: PathId, now: Instant) {
         let Some(path) = self.paths.get_mut(id) else { return };
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.1
+        //# If path validation fails, the client MUST continue sending all future packets to the server's
+        //# original IP address.
         let gone = path.elsewhere.expire(now);
         if gone.iter().any(|candidate| candidate.purpose == Purpose::Intended) {
             self.events.push_back(Event::Path(PathEvent::MigrationFailed(id)));
@@ -359,7 +416,15 @@ impl Connection {
     /// PATH_CHALLENGE: the answer goes out where the challenge came in (RFC 9000 §8.2.2).
     pub(super) fn on_challenge(&mut self, origin: &Origin, data: [u8; 8]) {
         let Some(path) = self.paths.get_mut(origin.path) else { return };
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.1
+        //# Unlike other cases where datagrams are expanded, endpoints MUST NOT discard datagrams that appear
+        //# to be too small when they contain PATH_CHALLENGE or PATH_RESPONSE.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+        //# A PATH_RESPONSE frame MUST be sent on the network path where the PATH_CHALLENGE frame was received
         if path.route.tuple == origin.tuple {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.17
+            //# The recipient of this frame MUST generate a PATH_RESPONSE frame (Section 19.18) containing the
+            //# same Data value.
             path.route.validation.on_challenge(data);
         } else if let Some(candidate) = path.elsewhere.get_mut(origin.tuple) {
             candidate.validation.on_challenge(data);
@@ -385,6 +450,9 @@ impl Connection {
             return;
         }
         let Some(tuple) = path.elsewhere.on_response(data) else { return };
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.3
+        //# If path validation of the server's preferred address succeeds, the client MUST abandon validation
+        //# of the original address and migrate to using the server's preferred address
         if path.elsewhere.get(tuple).is_some_and(|one| one.purpose == Purpose::Intended) {
             self.relocate(origin.path, tuple, now);
             self.show(origin.path);
@@ -409,6 +477,9 @@ impl Connection {
         }
         let response = candidate.validation.next_response().map(Frame::PathResponse);
         let challenge = candidate.validation.next_challenge(now, &mut self.rng).map(Frame::PathChallenge);
+        if challenge.is_some() && allowance < MINIMUM_DATAGRAM {
+            candidate.validation.on_cut();
+        }
         if response.is_none() && challenge.is_none() {
             return false;
         }
@@ -419,6 +490,9 @@ impl Connection {
             let bytes = lane.put(frame, None);
             self.counters.count_sent(id, frame.kind(), bytes);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+        //# However, an endpoint MUST NOT expand the datagram containing the PATH_RESPONSE if the resulting
+        //# data exceeds the anti-amplification limit
         // RFC 9000 §8.2.1, §8.2.2: expanded, as far as the address may be sent that much.
         lane.pad_to(MINIMUM_DATAGRAM.min(allowance));
         self.send_probe(lane, tuple, now)

@@ -18,6 +18,8 @@ mod feedback;
 #[cfg(test)]
 mod forced;
 mod grease;
+#[cfg(test)]
+mod inject;
 mod key_update;
 mod lane;
 pub mod lifecycle;

@@ -245,6 +245,12 @@ impl Connection {
             //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
             //# As the used path ID is consumed either way, the endpoint MUST explicitly close the path, as
             //# specified in Section 3.4.
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3.2
+            //= type=implication
+            //= reason=The address of the handshake is validated before anything can move, so that a path
+            //= reason=always remembers one that was.
+            //# If an endpoint has no state about the last validated peer address, it MUST close the
+            //# connection silently by discarding all connection state
             if failed && !self.turn_back(id, now) && id != PathId::ZERO {
                 // RFC 10069 §3.1: the ID is spent; PATH_ABANDON says so.
                 let keep = self.longest_probe_timeout() * 3;

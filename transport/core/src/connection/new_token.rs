@@ -94,6 +94,9 @@ impl Connection {
     /// The server gave a token. Whoever started the connection decides what becomes of it.
     pub(super) fn on_new_token(&mut self, token: Bytes) -> Result<(), TransportError> {
         if self.role == Role::Server {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
+            //# A server MUST treat receipt of a NEW_TOKEN frame as a connection error of type
+            //# PROTOCOL_VIOLATION.
             // RFC 9000 §19.7.
             return Err(ErrorCode::PROTOCOL_VIOLATION.because("a client sent NEW_TOKEN"));
         }

@@ -49,6 +49,9 @@ impl Pass {
 
     /// Whether path `index` can take `bytes` of congestion-controlled content, in its open packet or a new one.
     pub fn can_take(&self, index: usize, bytes: usize) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9221#section-5.4
+        //# The sender MUST either delay sending the frame until the controller allows it or drop the frame
+        //# without sending it (at which point it MAY notify the application)
         let (Some(view), Some(lane)) = (self.views.get(index), self.lanes.get(index)) else { return false };
         let overhead = TAG + 25;
         let used = lane.used();

@@ -37,12 +37,24 @@ impl Connection {
         if allowance < LEAST_PROBE {
             return false;
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.1
+        //# An endpoint MUST expand datagrams that contain a PATH_CHALLENGE frame to at least the smallest
+        //# allowed maximum datagram size of 1200 bytes
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+        //# Each endpoint MUST also validate that a minimum QUIC packet MTU of 1200 bytes is supported on the
+        //# path
         let size = MINIMUM_DATAGRAM.min(allowance);
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
         //# If an endpoint sends a PATH_RESPONSE (Section 19.18 of [QUIC-TRANSPORT]), it MUST be sent on the
         //# same path as used by the packet that contained the PATH_CHALLENGE frame
         let response = path.route.validation.next_response();
         let challenge = path.route.validation.next_challenge(now, &mut self.rng);
+        if challenge.is_some() && size < MINIMUM_DATAGRAM {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.1
+            //# To ensure that the path MTU is large enough, the endpoint MUST perform a second path
+            //# validation by sending a PATH_CHALLENGE frame in a datagram of at least 1200 bytes
+            path.route.validation.on_cut();
+        }
         let widen = response.is_none() && challenge.is_none() && path.opening_datagrams > 0;
         if widen {
             path.opening_datagrams -= 1;
@@ -72,6 +84,9 @@ impl Connection {
             let bytes = lane.put(frame, None);
             self.counters.count_sent(id, frame.kind(), bytes);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+        //# An endpoint MUST expand datagrams that contain a PATH_RESPONSE frame to at least the smallest
+        //# allowed maximum datagram size of 1200 bytes
         lane.pad_to(size);
         if self.seal_lane(&mut lane, now).is_none() {
             return false;
@@ -98,6 +113,8 @@ impl Connection {
         if self.prepare(pass, index, 1) == 0 {
             return;
         }
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.4
+        //# All probe packets sent on a PTO MUST be ack-eliciting.
         // An answer to a probe is wanted at once, whatever was asked for (draft-ietf-quic-ack-frequency-14 §5).
         let frame = if self.may_request_acks() { Frame::ImmediateAck } else { Frame::Ping };
         self.put(pass, index, &frame, None);

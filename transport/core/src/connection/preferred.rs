@@ -51,6 +51,10 @@ pub(super) enum Consideration {
 /// The transport parameter of a server, with a connection ID of its own, if it prefers an address.
 pub(super) fn preferred_address(config: &TransportConfig, birth: &mut Birth) -> Option<PreferredAddress> {
     let addresses = config.preferred_addresses;
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+    //# A server that chooses a zero-length connection ID MUST NOT provide a preferred address
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+    //# Similarly, a server MUST NOT include a zero- length connection ID in this transport parameter
     // RFC 9000 §18.2: a server whose connection IDs are empty offers none.
     if addresses.is_empty() || birth.first_id.is_empty() {
         return None;
@@ -72,6 +76,11 @@ impl Connection {
         if !due || self.role == Role::Server {
             return;
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.2
+        //= type=implication
+        //= reason=A preferred address is part of the parameters of one connection, which are not kept.
+        //# A client MUST NOT use these for other connections, including connections that are resumed from the
+        //# current connection.
         self.preferred = Consideration::Done;
         let Some(preferred) = &self.peer.parameters.preferred_address else { return };
         let Some(path) = self.paths.get(PathId::ZERO) else { return };
@@ -83,6 +92,9 @@ impl Connection {
         let acceptable = |remote: &SocketAddr| is_acceptable(*remote, current.remote.ip());
         let Some(remote) = remote.filter(acceptable) else { return };
         if self.config.preference == Preference::Followed {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.2
+            //# A client that migrates to a preferred address MUST validate the address it chooses before
+            //# migrating; see Section 21.5.3.
             // What keeps it from moving is no reason to end anything: the first address serves as well.
             let _stays = self.migrate(
                 PathId::ZERO,

@@ -24,6 +24,8 @@ pub(super) const LONG_RESERVED: u8 = 0x0c;
 const SHORT_RESERVED: u8 = 0x18;
 /// The spin bit of the first byte (RFC 9000 §17.3.1).
 const SPIN: u8 = 0x20;
+/// Bytes of a stateless reset at least: five before the token (RFC 9000 §10.3).
+const SHORTEST_RESET: usize = 21;
 
 /// An opened packet.
 #[derive(Clone, Copy, Debug)]
@@ -53,27 +55,48 @@ impl Connection {
         let ecn = datagram.ecn;
         let mut bytes = datagram.bytes;
         let tail = stateless_reset_tail(&bytes);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
+        //# For the purposes of avoiding amplification prior to address validation, servers MUST count all of
+        //# the payload bytes received in datagrams that are uniquely attributed to a single connection
         self.paths.on_datagram(tuple, bytes.len());
         if let Some(closing) = &mut self.closing {
             closing.on_datagram();
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
+        //# Receivers MUST be able to process coalesced packets.
         for _ in 0..COALESCED_LIMIT {
             if bytes.is_empty() {
                 return;
             }
             let before = bytes.len();
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
+            //# The receiver of coalesced QUIC packets MUST individually process each QUIC packet and
+            //# separately acknowledge them, as if they were received as the payload of different UDP
+            //# datagrams
             match self.receive_packet(&mut bytes, tuple, ecn, now) {
                 Ok(()) => {}
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
+                //# the receiver MAY either discard or buffer the packet for later processing and MUST attempt
+                //# to process the remaining packets.
                 Err(PacketError::Dropped(reason)) => {
                     self.counters.dropped += 1;
                     if let Some(tracer) = &mut self.tracer {
                         let event = TraceEvent::PacketDropped { reason, bytes: before - bytes.len() };
                         tracer.record(now, &event);
                     }
-                    if reason == Dropped::Undecryptable || reason == Dropped::Malformed {
+                    //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.1
+                    //# However, the comparison MUST be performed when the first packet in an incoming
+                    //# datagram either cannot be associated with a connection or cannot be decrypted.
+                    if is_unreadable(reason) {
                         self.check_stateless_reset(tail);
                     }
                 }
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3
+                //# An endpoint that wishes to communicate a fatal connection error MUST use a
+                //# CONNECTION_CLOSE frame if it is able.
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-11.1
+                //# such as an obvious violation of protocol semantics or corruption of state that affects an
+                //# entire connection, MUST be signaled using a CONNECTION_CLOSE frame (Section 19.19).
                 Err(PacketError::Close(error)) => return self.fail(error, now),
             }
         }
@@ -98,6 +121,9 @@ impl Connection {
             Incoming::Retry { version, source, token, bytes, .. } if version == self.version() => {
                 self.on_retry(source, token, &bytes, now)
             }
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-5.2.1
+            //# If a client receives a packet that uses a different version than it initially selected, it
+            //# MUST discard that packet.
             Incoming::Retry { .. } => Err(Dropped::UnsupportedVersion.into()),
             Incoming::UnsupportedVersion { .. } => Err(Dropped::UnsupportedVersion.into()),
         }
@@ -195,10 +221,19 @@ impl Connection {
             // RFC 9369 §4.1: Handshake packets are of the version in use only.
             return Err(Dropped::UnsupportedVersion.into());
         }
-        if self.role == Role::Client
-            && self.handshake_ids.remote_is_final
-            && packet.source != self.handshake_ids.remote
-        {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# Once a client has received a valid Initial packet from the server, it MUST discard any subsequent
+        //# packet it receives on that connection with a different Source Connection ID.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# if subsequent Initial packets include a different Source Connection ID, they MUST be discarded
+        if self.handshake_ids.remote_is_final && packet.source != self.handshake_ids.remote {
+            return Err(Dropped::Unexpected.into());
+        }
+        let has_token = matches!(&packet.kind, PacketKind::Initial { token } if !token.is_empty());
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.2
+        //# clients that receive an Initial packet with a non-zero Token Length field MUST either discard the
+        //# packet or generate a connection error of type PROTOCOL_VIOLATION.
+        if self.role == Role::Client && has_token {
             return Err(Dropped::Unexpected.into());
         }
         let has_keys = self.handshake.space(level).map(|space| space.keys.is_some());
@@ -219,6 +254,9 @@ impl Connection {
             self.follow_version(version, keys);
         }
         self.on_long_packet(level, packet.source);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2
+        //# An endpoint MUST treat receipt of a packet that has a non-zero value for these bits after removing
+        //# both packet and header protection as a connection error of type PROTOCOL_VIOLATION
         if header.first & LONG_RESERVED != 0 {
             return Err(ErrorCode::PROTOCOL_VIOLATION
                 .because("reserved bits of a long header are set")
@@ -239,7 +277,13 @@ impl Connection {
 
     /// Consequences of an authentic long-header packet, whatever is in it.
     fn on_long_packet(&mut self, level: Level, source: crate::wire::connection_id::ConnectionId) {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# A server MUST set the Destination Connection ID it uses for sending packets based on the first
+        //# received Initial packet
         if !self.handshake_ids.remote_is_final {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+            //# A client MUST change the Destination Connection ID it uses for sending packets in response to
+            //# only the first received Initial or Retry packet
             // RFC 9000 §7.2: the first packet of the peer fixes its connection ID.
             self.handshake_ids.remote = source;
             self.handshake_ids.remote_is_final = true;
@@ -252,6 +296,9 @@ impl Connection {
                 path.route.amplification.validate();
                 path.route.validation.presume();
             }
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.1
+            //# Thus, a client MUST discard Initial keys when it first sends a Handshake packet and a server
+            //# MUST discard Initial keys when it first successfully processes a Handshake packet
             self.discard_space(Level::Initial);
         }
     }
@@ -275,6 +322,9 @@ impl Connection {
         let payload_offset = offset + header.number_length;
         let (payload, generation) = keys.open(packet.bytes, payload_offset, phase, path, number)?;
         self.on_generation(generation, now);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.3.1
+        //# An endpoint MUST treat receipt of a packet that has a non-zero value for these bits, after
+        //# removing both packet and header protection, as a connection error of type PROTOCOL_VIOLATION
         if header.first & SHORT_RESERVED != 0 {
             return Err(ErrorCode::PROTOCOL_VIOLATION
                 .because("reserved bits of a short header are set")
@@ -303,11 +353,25 @@ impl Connection {
         }
     }
 
-    fn receive_frames(&mut self, origin: &Origin, payload: Bytes, now: Instant) -> Result<(), PacketError> {
+    pub(super) fn receive_frames(
+        &mut self,
+        origin: &Origin,
+        payload: Bytes,
+        now: Instant,
+    ) -> Result<(), PacketError> {
         let received = self.received(origin).ok_or(Dropped::PathGone)?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+        //# A receiver MUST discard a newly unprotected packet unless it is certain that it has not processed
+        //# another packet with the same packet number from the same packet number space
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+        //# Duplicate suppression MUST happen after removing packet protection for the reasons described in
+        //# Section 9.5 of [QUIC-TLS].
         if received.contains(origin.number) {
             return Err(Dropped::Duplicate.into());
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
+        //# An endpoint MUST treat receipt of a packet containing no frames as a connection error of type
+        //# PROTOCOL_VIOLATION
         if payload.is_empty() {
             return Err(ErrorCode::PROTOCOL_VIOLATION.because("a packet without frames").into());
         }
@@ -316,6 +380,12 @@ impl Connection {
         let (mut eliciting, mut probing, mut urgent, mut carries) = (false, true, false, false);
         for frame in FrameReader::new(payload) {
             let frame = frame?;
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
+            //# An endpoint MUST treat receipt of a frame in a packet type that is not permitted as a
+            //# connection error of type PROTOCOL_VIOLATION.
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.4
+            //# Endpoints MUST treat receipt of Handshake packets with other frames as a connection error of
+            //# type PROTOCOL_VIOLATION.
             if !frame.permitted_in(origin.level) {
                 let kind = frame.kind();
                 let error = ErrorCode::PROTOCOL_VIOLATION.because(format!("{kind} in this type of packet"));
@@ -332,6 +402,9 @@ impl Connection {
         }
         // A frame may have closed the space (HANDSHAKE_DONE, PATH_ABANDON).
         if let Some(received) = self.received(origin) {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.1
+            //# A packet MUST NOT be acknowledged until packet protection has been successfully removed and
+            //# all frames contained in the packet have been processed
             received.on_packet(origin.number, eliciting.into(), origin.ecn, now)?;
         }
         if newest {
@@ -355,6 +428,10 @@ impl Connection {
 
     fn received(&mut self, origin: &Origin) -> Option<&mut Received> {
         match origin.level {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.6
+            //= reason=Level::OneRtt => self.paths.any_mut(origin.path).map(
+            //# Packets that a client sends with 0-RTT packet protection MUST be acknowledged by the server in
+            //# packets protected by 1-RTT keys
             // RFC 9000 §12.3: 0-RTT and 1-RTT packets share their numbers.
             Level::ZeroRtt | Level::OneRtt => self.paths.any_mut(origin.path).map(|path| &mut path.received),
             level => self.handshake.space(level).map(|space| &mut space.received),
@@ -378,6 +455,9 @@ impl Connection {
 
     fn check_stateless_reset(&mut self, tail: Option<[u8; 16]>) {
         if let Some(tail) = tail
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.1
+            //# If the last 16 bytes of the datagram are identical in value to a stateless reset token, the
+            //# endpoint MUST enter the draining period and not send any further packets on this connection.
             && self.paths.remote_ids.is_reset_token(&tail)
         {
             self.end_silently(ConnectionError::StatelessReset);
@@ -392,13 +472,18 @@ impl Connection {
     }
 }
 
-/// The last 16 bytes, of a datagram that is long enough to be a stateless reset (RFC 9000 §10.3).
+/// The last 16 bytes of a datagram that is long enough for a stateless reset, whatever it begins like.
 fn stateless_reset_tail(datagram: &[u8]) -> Option<[u8; 16]> {
-    let looks_short = datagram.first().is_some_and(|first| first & 0x80 == 0);
-    if !looks_short || datagram.len() < 21 {
-        return None;
-    }
-    datagram.last_chunk::<16>().copied()
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3
+    //# However, endpoints MUST treat any packet ending in a valid stateless reset token as a Stateless
+    //# Reset, as other QUIC versions might allow the use of a long header.
+    datagram.last_chunk::<16>().filter(|_| datagram.len() >= SHORTEST_RESET).copied()
+}
+
+/// Whether a packet that was dropped for `reason` could have been a stateless reset.
+fn is_unreadable(reason: Dropped) -> bool {
+    use Dropped::{Malformed, NoKeys, Undecryptable, UnsupportedVersion};
+    matches!(reason, Undecryptable | Malformed | NoKeys | UnsupportedVersion)
 }
 
 /// PROTOCOL_VIOLATION, with what the peer did wrong.

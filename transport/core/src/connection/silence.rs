@@ -31,14 +31,20 @@ impl Connection {
     pub(super) fn is_watched(&self, id: PathId) -> bool {
         let takes_over =
             |path: &Path| path.liveness == Liveness::Answering && path.route.validation.is_validated();
-        self.may_probe(id) && self.paths.open().any(|path| path.id != id && takes_over(path))
+        self.may_probe() && self.paths.open().any(|path| path.id != id && takes_over(path))
     }
 
     /// The probe timeout of path `id` fired.
     pub(super) fn probe_path(&mut self, id: PathId, now: Instant) {
         let Some(path) = self.paths.get_mut(id) else { return };
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2
+        //# A PTO timer expiration event does not indicate packet loss and MUST NOT cause prior unacknowledged
+        //# packets to be marked as lost
         path.pto.on_timeout();
         path.route.ecn.on_probe_timeout();
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.4
+        //# When a PTO timer expires, a sender MUST send at least one ack- eliciting packet in the packet
+        //# number space as a probe
         path.probes_due = PROBES;
         path.counters.probe_timeouts += 1;
         self.demote(id, now);

@@ -1,6 +1,7 @@
 //! Time passes: each component's deadline, folded into one, and what happens when it is reached.
 
 use crate::PathId;
+use crate::connection::early::LEAST_EARLY;
 use crate::connection::lifecycle::{Lifecycle, Milestone};
 use crate::connection::{Connection, Event, Role};
 use crate::crypto::keys::Level;
@@ -53,7 +54,7 @@ impl Connection {
             }
             let delay = self.peer_max_ack_delay();
             let due = self.paths.get(id).and_then(|path| path.probe_at(delay));
-            if self.may_probe(id) && due.is_some_and(|at| at <= now) {
+            if self.may_probe() && due.is_some_and(|at| at <= now) {
                 self.probe_path(id, now);
             }
             self.expire_size_probe(id, now);
@@ -63,12 +64,11 @@ impl Connection {
 
     /// Whether the probe timeout of path `id` runs: on the path of the handshake not before that is confirmed, so that
     /// the backoff is the handshake's (RFC 9002 §6.2.1).
-    pub(super) fn may_probe(&self, id: PathId) -> bool {
-        match self.lifecycle {
-            Lifecycle::Confirmed => true,
-            Lifecycle::Connected => id != PathId::ZERO,
-            _ => false,
-        }
+    pub(super) fn may_probe(&self) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+        //# An endpoint MUST NOT set its PTO timer for the Application Data packet number space until the
+        //# handshake is confirmed
+        self.lifecycle == Lifecycle::Confirmed
     }
 
     /// When Initial or Handshake packets are probed. A client that may be waiting for a server that is not allowed to
@@ -77,12 +77,28 @@ impl Connection {
         let path = self.paths.get(PathId::ZERO)?;
         let mut base = None;
         let spaces = [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()];
+        let by_time = spaces.into_iter().flatten().any(|space| space.sent.loss_time().is_some());
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
+        //# If no additional data can be sent, the server's PTO timer MUST NOT be armed until datagrams have been
+        //# received from the client
+        if by_time || path.route.amplification.allowance() < LEAST_EARLY {
+            return None;
+        }
         for space in spaces.into_iter().flatten() {
             if space.sent.has_ack_eliciting_in_flight() {
-                base = base.max(space.last_eliciting);
+                //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+                //# When ack-eliciting packets in multiple packet number spaces are in flight, the timer MUST be
+                //# set to the earlier value of the Initial and Handshake packet number spaces.
+                base = base.into_iter().chain(space.last_eliciting).min();
             }
         }
         let exists = spaces.iter().any(|space| space.is_some_and(|space| space.keys.is_some()));
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
+        //# To prevent this deadlock, clients MUST send a packet on a Probe Timeout (PTO); see Section 6.2 of
+        //# [QUIC-RECOVERY]
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
+        //# That is, the client MUST set the PTO timer if the client has not received an acknowledgment for
+        //# any of its Handshake packets and the handshake is not confirmed (see Section 4.1.2 of [QUIC-TLS])
         if base.is_none() && self.role == Role::Client && exists {
             base = spaces.into_iter().flatten().filter_map(|space| space.last_eliciting).max();
         }
@@ -101,6 +117,13 @@ impl Connection {
                 continue;
             }
             let in_flight = space.sent.has_ack_eliciting_in_flight();
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
+            //# Specifically, the client MUST send an Initial packet in a UDP datagram that contains at least
+            //# 1200 bytes if it does not have Handshake keys, and otherwise send a Handshake packet.
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
+            //# When the PTO fires, the client MUST send a Handshake packet if it has Handshake keys,
+            //# otherwise it MUST send an Initial packet in a UDP datagram with a payload of at least 1200
+            //# bytes.
             let anti_deadlock = role == Role::Client && (level == Level::Handshake) == handshake_has_keys;
             if in_flight || anti_deadlock {
                 space.crypto.repeat();
@@ -120,6 +143,9 @@ impl Connection {
             (false, true) => ours,
             (false, false) => ours.min(theirs),
         };
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-10.1
+        //# To avoid excessively small idle timeout periods, endpoints MUST increase the idle timeout period
+        //# to be at least three times the current Probe Timeout (PTO)
         Some(self.activity.last + effective.max(self.longest_probe_timeout() * 3))
     }
 
@@ -208,7 +234,7 @@ impl Connection {
             let warm = path.keep_alive_at().filter(|_| self.lifecycle.is_connected());
             fold(warm, TimerReason::KeepAlive);
             fold(path.elsewhere.deadline(now), TimerReason::PathValidation);
-            if self.may_probe(path.id) {
+            if self.may_probe() {
                 fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);
             }
             if self.is_watched(path.id) {

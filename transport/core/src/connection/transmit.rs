@@ -32,6 +32,13 @@ impl Connection {
         match self.lifecycle {
             Lifecycle::Handshaking | Lifecycle::Connected | Lifecycle::Confirmed => {}
             Lifecycle::Closing(_) => return self.send_close(now),
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.2
+            //= reason=Lifecycle::Closed => return,
+            //# While otherwise identical to the closing state, an endpoint in the draining state MUST NOT
+            //# send any packets
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.2
+            //= reason=Lifecycle::Closed => return,
+            //# An endpoint MUST NOT send further packets
             Lifecycle::Draining(_) | Lifecycle::Closed => return,
         }
         while self.send_early(now) {
@@ -43,10 +50,15 @@ impl Connection {
             return self.send_early_data(now);
         }
         self.rotate_due(now);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+        //# An endpoint MUST NOT delay transmission of a packet containing a PATH_RESPONSE frame unless
+        //# constrained by congestion control.
         self.send_path_frames(now);
         self.offer_late_data(now);
         self.probe_datagram_sizes(now);
         let mut pass = Pass::new(self.views(now), now);
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-7.5
+        //# Probe packets MUST NOT be blocked by the congestion controller
         self.send_probes(&mut pass);
         self.run_agenda(&mut pass);
         self.complete_pass(pass);

@@ -92,6 +92,9 @@ impl Connection {
         now: Instant,
     ) -> Result<(), PacketError> {
         let unexpected = self.role == Role::Server
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
+            //# A client MUST discard any Version Negotiation packet if it has received and successfully
+            //# processed any other packet, including an earlier Version Negotiation packet
             || self.handshake_ids.remote_is_final
             || self.handshake.seen.retry_source.is_some()
             || source != self.handshake_ids.remote;
@@ -101,6 +104,9 @@ impl Connection {
         match self.handshake.negotiation.retried_with(versions) {
             Ok(negotiation) => self.begin_again(negotiation, now),
             Err(Refusal::Ignored) => Err(Dropped::Unexpected.into()),
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
+            //# A client that supports only this version of QUIC MUST abandon the current connection attempt
+            //# if it receives a Version Negotiation packet, with the following two exceptions
             Err(Refusal::NothingShared) => {
                 self.end_silently(ConnectionError::VersionMismatch);
                 Ok(())

@@ -1,6 +1,7 @@
 //! Snapshots of the paths for the scheduler.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Role};
+use crate::path::lifecycle::State;
 use crate::path::path::Path;
 use crate::time::Instant;
 use hvq_scheduler::{PathId, PathView, PerMille, Rtt};
@@ -13,12 +14,23 @@ impl Connection {
         let paths = &self.paths;
         let mut views = SmallVec::new();
         for path in paths.open() {
-            if paths.remote_ids.current(path.id).is_some() {
+            if paths.remote_ids.current(path.id).is_some() && !self.awaits_proof(path) {
                 views.push(view(path, paths.delay(path.id), now));
             }
         }
         correct(&mut views, |id| paths.get(id).map_or(Duration::ZERO, |path| now.since(path.active_at)));
         views
+    }
+
+    /// Whether a server still validates a path that its client has opened, while another can carry everything.
+    fn awaits_proof(&self, path: &Path) -> bool {
+        let proven = |other: &Path| other.id != path.id && other.route.validation.is_validated();
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+        //# After receiving packets from the client on a new path, if the server decides to use the new path,
+        //# the server MUST validate the peer's address before sending any data
+        self.role == Role::Server
+            && self.paths.lifecycles.state(path.id) == State::Validating
+            && self.paths.open().any(proven)
     }
 
     /// Path 0, for data before the handshake is complete.

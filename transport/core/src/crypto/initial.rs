@@ -37,6 +37,9 @@ fn initial_secrets(version: Version, client_destination: &ConnectionId) -> ([u8;
     let salt = if version == Version::V2 { &SALT_V2 } else { &SALT_V1 };
     let secret = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(client_destination.as_slice());
     let (mut client, mut server) = ([0; 32], [0; 32]);
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-5.2
+    //# The HKDF-Expand-Label function defined in TLS 1.3 MUST be used for Initial packets even where the TLS
+    //# versions offered do not include TLS 1.3.
     expand_label_from(&secret, b"client in", &mut client);
     expand_label_from(&secret, b"server in", &mut server);
     (client, server)

@@ -96,6 +96,12 @@ impl Suite {
         }
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-5.3
+    //# A cipher suite MUST NOT be negotiated unless a header protection scheme is defined for the cipher
+    //# suite
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-5.4.1
+    //# Before a TLS cipher suite can be used with QUIC, a header protection algorithm MUST be specified for
+    //# the AEAD used with that cipher suite
     pub(super) fn header_protection(self) -> &'static aead::quic::Algorithm {
         match self {
             Self::Aes128Gcm => &aead::quic::AES_128,
@@ -243,6 +249,10 @@ mod tests {
         assert!(Suite::ChaCha20Poly1305.confidentiality_limit() >= 1 << 62);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-5.3
+    //= type=test
+    //# A cipher suite MUST NOT be negotiated unless a header protection scheme is defined for the cipher
+    //# suite
     #[test]
     fn only_the_suites_of_quic_have_code_points() {
         let suites: Vec<_> = (0x1300..0x1306).filter_map(Suite::from_code_point).collect();

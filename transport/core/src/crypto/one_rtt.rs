@@ -122,6 +122,12 @@ struct Remote {
 impl Remote {
     fn new(cipher: Cipher, secret: &[u8]) -> Self {
         let current = Generated::new(cipher, short(secret));
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.3
+        //# Endpoints responding to an apparent key update MUST NOT generate a timing side-channel signal that
+        //# might indicate that the Key Phase bit was invalid (see Section 9.5)
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.3
+        //# For this reason, endpoints MUST be able to retain two sets of packet protection keys for receiving
+        //# packets: the current and the next
         Self { next: current.next(cipher), current, header: HeaderKey::new(cipher, secret) }
     }
 }
@@ -238,6 +244,8 @@ impl OneRttKeys {
             Some(self.phase),
             "header of another phase"
         );
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+        //# Endpoints MUST count the number of encrypted packets for each set of keys
         self.usage.sealed += 1;
         self.path_use(path).first_sealed.get_or_insert(number);
         let key = &self.local.key;
@@ -264,6 +272,9 @@ impl OneRttKeys {
         path: PathId,
         number: u64,
     ) -> Result<(Bytes, Generation), PacketError> {
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-5.5
+        //# Once an endpoint successfully receives a packet with a given packet number, it MUST discard all
+        //# packets in the same packet number space with higher packet numbers
         let expected = self.generation(phase, path, number);
         let remote = self.remote.as_ref().ok_or(Dropped::NoKeys)?;
         let key = match (expected, &self.previous_remote) {
@@ -280,7 +291,13 @@ impl OneRttKeys {
             }
             (opened, _) => opened.map(|payload| (payload, expected)),
         };
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-5.5
+        //# Similarly, a packet that appears to trigger a key update but cannot be unprotected successfully
+        //# MUST be discarded.
         let (payload, generation) = opened.map_err(|dropped| self.failed(dropped))?;
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.2
+        //# Sending keys MUST be updated before sending an acknowledgment for the packet that was received
+        //# with updated keys
         if generation == Generation::Next {
             self.check_update(path, number)?;
             // The peer's PTO may be shorter than this endpoint's, so that it may update while late packets of the
@@ -327,6 +344,9 @@ impl OneRttKeys {
     /// Drops the keys of the generation before, unless the peer still uses them for all that is known. Due three times
     /// the largest PTO after [`OneRttKeys::is_answered`] became true (RFC 9001 §6.5, RFC 10069 §2.5).
     pub fn discard_previous(&mut self) {
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.1
+        //# An endpoint MUST retain old keys until it has successfully unprotected a packet sent using the new
+        //# keys
         if self.is_answered() {
             self.previous_remote = None;
         }
@@ -335,6 +355,9 @@ impl OneRttKeys {
     /// Moves to the next generation, so that the packets sealed from here on ask the peer to follow. The caller has
     /// seen the handshake confirmed (RFC 9001 §6.1).
     pub fn initiate_update(&mut self) -> Result<(), UpdateNotPermitted> {
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.1
+        //# An endpoint MUST NOT initiate a subsequent key update unless it has received an acknowledgment for
+        //# a packet that was sent protected with keys from the current key phase
         if !self.is_acknowledged() {
             return Err(UpdateNotPermitted::Unacknowledged);
         }
@@ -365,6 +388,9 @@ impl OneRttKeys {
 
     /// Whether not one more packet may be sealed with the current keys (RFC 9001 §6.6).
     pub fn is_spent(&self) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+        //# If the total number of encrypted packets with the same key exceeds the confidentiality limit for
+        //# the selected AEAD, the endpoint MUST stop using those keys
         self.usage.sealed >= self.usage.limits.confidentiality
     }
 
@@ -411,6 +437,9 @@ impl OneRttKeys {
             return Err(ErrorCode::KEY_UPDATE_ERROR.because(reason).into());
         }
         let opened = self.used(path).and_then(|path| path.opened);
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.4
+        //# An endpoint that successfully removes protection with old keys when newer keys were used for
+        //# packets with lower packet numbers MUST treat this as a connection error of type KEY_UPDATE_ERROR.
         if opened.is_some_and(|(_, highest)| number < highest) {
             // RFC 9001 §6.4.
             let reason = "old keys were used for a higher packet number than new keys";
@@ -425,6 +454,12 @@ impl OneRttKeys {
             let next = std::mem::replace(&mut remote.next, after);
             self.previous_remote = Some(Box::new(std::mem::replace(&mut remote.current, next).key));
         }
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.2
+        //# The endpoint MUST update its send keys to the corresponding key phase in response, as described in
+        //# Section 6.1
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.4
+        //# Packets with higher packet numbers MUST be protected with either the same or newer packet
+        //# protection keys than packets with lower packet numbers
         self.local = self.local.next(self.cipher);
         self.phase = self.phase.next();
         self.paths.clear();
@@ -438,7 +473,13 @@ impl OneRttKeys {
         if dropped != Dropped::Undecryptable {
             return dropped.into();
         }
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+        //# In addition to counting packets sent, endpoints MUST count the number of received packets that
+        //# fail authentication during the lifetime of a connection
         self.usage.failed += 1;
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+        //# across all keys, exceeds the integrity limit for the selected AEAD, the endpoint MUST immediately
+        //# close the connection with a connection error of type AEAD_LIMIT_REACHED and not process any more
         if self.usage.failed >= self.usage.limits.integrity {
             // RFC 9001 §6.6.
             return ErrorCode::AEAD_LIMIT_REACHED.because("too many packets failed to authenticate").into();

@@ -185,6 +185,8 @@ impl HeaderKey {
 
     /// Unmasks the header of `packet`, which starts at its first byte.
     pub(super) fn unprotect(&self, packet: &mut [u8], number_offset: usize) -> Result<Unprotected, Dropped> {
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-5.4.2
+        //# An endpoint MUST discard packets that are not long enough to contain a complete sample.
         let [first_mask, number_mask @ ..] = self.mask(packet, number_offset).ok_or(Dropped::Malformed)?;
         let first = packet.first_mut().ok_or(Dropped::Malformed)?;
         *first ^= first_mask & hidden_bits(*first);

@@ -96,6 +96,10 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-9.2
+    //= type=test
+    //# Endpoints MUST implement and use the replay protections described in [TLS13], however it is recognized
+    //# that these protections are imperfect
     #[test]
     fn a_ticket_is_admitted_once_while_copies_of_it_could_be_accepted() {
         // RFC 8446 §8.1, attacks F12.

@@ -25,6 +25,8 @@ impl ResetKey {
 
     /// The token of `id`.
     pub fn token(&self, id: &ConnectionId) -> ResetToken {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
+        //# The stateless reset token MUST be difficult to guess
         let tag = hmac::sign(&self.0, id.as_slice());
         ResetToken(*tag.as_ref().first_chunk().expect("an HMAC with SHA-256 has 32 bytes"))
     }
@@ -40,6 +42,12 @@ impl fmt::Debug for ResetKey {
 ///
 /// It is shorter than the packet, so that two endpoints that answer each other's resets fall silent (RFC 9000 §10.3.3).
 pub fn reset_length(received: usize) -> Option<usize> {
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3
+    //# An endpoint MUST NOT send a Stateless Reset that is three times or more larger than the packet it
+    //# receives to avoid being used for amplification
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.3
+    //# An endpoint MUST ensure that every Stateless Reset that it sends is smaller than the packet that
+    //# triggered it, unless it maintains state sufficient to prevent looping
     (received >= USUAL).then(|| (received - 1).min(USUAL))
 }
 
@@ -52,6 +60,9 @@ pub fn put_stateless_reset(buf: &mut Vec<u8>, rng: &mut impl RngCore, token: &Re
         rng.fill_bytes(random);
     }
     if let Some(first) = buf.get_mut(start) {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3
+        //= reason=0x40;
+        //# Endpoints MUST send Stateless Resets formatted as a packet with a short header
         // A short header with the fixed bit (RFC 9000 §17.3.1).
         *first = *first & 0x3f | 0x40;
     }
@@ -64,6 +75,16 @@ mod tests {
     use rand::SeedableRng;
     use rand::rngs::StdRng;
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
+    //= type=test
+    //# The stateless reset token MUST be difficult to guess
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
+    //= type=test
+    //# This method for choosing the stateless reset token means that the combination of connection ID and
+    //# static key MUST NOT be used for another connection
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
+    //= type=test
+    //# The same stateless reset token MUST NOT be used for multiple connection IDs
     #[test]
     fn a_token_depends_on_the_key_and_the_connection_id_only() {
         let id = |byte| ConnectionId::new(&[byte; 8]).unwrap();
@@ -74,6 +95,9 @@ mod tests {
         assert_eq!(format!("{key:?}"), "ResetKey(..)");
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3
+    //= type=test
+    //# Endpoints MUST send Stateless Resets formatted as a packet with a short header
     #[test]
     fn a_reset_looks_like_a_short_packet_and_ends_with_the_token() {
         let mut rng = StdRng::seed_from_u64(7);
@@ -90,6 +114,14 @@ mod tests {
         assert_eq!(lengths, [21, 21, 22, 43, 100]);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3
+    //= type=test
+    //# An endpoint MUST NOT send a Stateless Reset that is three times or more larger than the packet it
+    //# receives to avoid being used for amplification
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.3
+    //= type=test
+    //# An endpoint MUST ensure that every Stateless Reset that it sends is smaller than the packet that
+    //# triggered it, unless it maintains state sufficient to prevent looping
     #[test]
     fn resets_that_answer_resets_die_out() {
         assert_eq!(reset_length(1200), Some(43));

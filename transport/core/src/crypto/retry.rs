@@ -85,6 +85,10 @@ mod tests {
         assert_eq!(verify(Version::V1, &original(), &retry), Err(Dropped::Undecryptable));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+    //= type=test
+    //# Clients MUST discard Retry packets that have a Retry Integrity Tag that cannot be validated; see
+    //# Section 5.8 of [QUIC-TLS]
     #[test]
     fn a_retry_with_any_byte_changed_is_dropped() {
         for index in 0..RETRY.len() {

@@ -6,6 +6,7 @@ mod alert;
 mod callbacks;
 mod client;
 mod early_data;
+mod post_handshake;
 mod server;
 mod store;
 
@@ -142,6 +143,7 @@ impl From<ErrorStack> for TlsConfigError {
 pub struct Session {
     ssl: Ssl,
     post_handshake_bytes: usize,
+    messages: post_handshake::Messages,
     /// The error that ended the session, repeated to whoever goes on.
     failure: Option<TransportError>,
 }
@@ -179,7 +181,7 @@ impl Session {
                 & ffi::SSL_set_quic_transport_params(pointer, parameters.as_ptr(), parameters.len())
         };
         check(result)?;
-        Ok(Self { ssl, post_handshake_bytes: 0, failure: None })
+        Ok(Self { ssl, post_handshake_bytes: 0, messages: Default::default(), failure: None })
     }
 
     /// Replaces the transport parameters of a server that has not answered yet.
@@ -223,6 +225,16 @@ impl Session {
                 let reason = "too much CRYPTO data after the handshake";
                 return Err(self.end(ErrorCode::CRYPTO_BUFFER_EXCEEDED.because(reason)));
             }
+        }
+        if !self.is_handshaking()
+            && self.messages.begin(data, post_handshake::CERTIFICATE_REQUEST)
+            && !self.ssl.is_server()
+        {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.4
+            //# More specifically, servers MUST NOT send post- handshake TLS CertificateRequest messages, and
+            //# clients MUST treat receipt of such messages as a connection error of type PROTOCOL_VIOLATION.
+            let reason = "the server asked for a certificate after the handshake";
+            return Err(self.end(ErrorCode::PROTOCOL_VIOLATION.because(reason)));
         }
         // SAFETY: `ssl` is valid, and BoringSSL copies `data`.
         let taken = unsafe {
@@ -313,6 +325,8 @@ impl Session {
         }
         let stack = ErrorStack::get();
         let alert = self.state().alert.take();
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-4.8
+        //# a QUIC endpoint MUST treat any alert from TLS as if it were at the "fatal" level.
         let error = alert::failure(alert, &stack, self.ssl.verify_result());
         Err(self.end(error))
     }
@@ -324,6 +338,9 @@ impl Session {
             // SAFETY: `ssl` is valid and nothing borrows its state; its callbacks touch nothing else.
             unsafe { ffi::SSL_do_handshake(pointer) }
         } else {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-6
+            //# Endpoints MUST treat the receipt of a TLS KeyUpdate message as a connection error of type
+            //# 0x010a, equivalent to a fatal TLS alert of unexpected_message; see Section 4.8.
             // SAFETY: as above.
             unsafe { ffi::SSL_process_quic_post_handshake(pointer) }
         }
@@ -358,6 +375,10 @@ impl fmt::Debug for Session {
 /// A builder of contexts for TLS 1.3 alone (RFC 9001 §4.2).
 fn context_builder(keylog: Option<KeyLog>) -> Result<SslContextBuilder, TlsConfigError> {
     let mut builder = SslContextBuilder::new(SslMethod::tls())?;
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-4.2
+    //# Clients MUST NOT offer TLS versions older than 1.3
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-4.2
+    //# An endpoint MUST terminate the connection if a version of TLS older than 1.3 is negotiated.
     builder.set_min_proto_version(Some(SslVersion::TLS1_3))?;
     builder.set_max_proto_version(Some(SslVersion::TLS1_3))?;
     if let Some(keylog) = keylog {

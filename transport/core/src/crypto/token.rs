@@ -155,6 +155,9 @@ impl TokenKey {
         let mut plain = Vec::with_capacity(80);
         put_instant(&mut plain, token.issued);
         plain.extend_from_slice(&token.version.0.to_be_bytes());
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+        //# Tokens sent in NEW_TOKEN frames MUST include information that allows the server to verify that the
+        //# client IP address has not changed from when the token was issued
         token.addresses.iter().take(MAX_ADDRESSES).for_each(|address| put_address(&mut plain, *address));
         self.seal(rng, TokenKind::NewToken, plain)
     }
@@ -191,11 +194,27 @@ impl TokenKey {
 
     fn seal(&self, rng: &mut impl RngCore, kind: TokenKind, mut plain: Vec<u8>) -> Vec<u8> {
         let mut salt = [0; SALT_LENGTH];
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //# A token issued with NEW_TOKEN MUST NOT include information that would allow values to be linked by
+        //# an observer to the connection on which it was issued
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //# A server MUST ensure that every NEW_TOKEN frame it sends is unique across all clients, with the
+        //# exception of those sent to repair losses of previously sent NEW_TOKEN frames
         rng.fill_bytes(&mut salt);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.1
+        //# A token sent in a NEW_TOKEN frame or a Retry packet MUST be constructed in a way that allows the
+        //# server to identify how it was provided to a client
         let header = [kind.marker()];
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+        //# An address validation token MUST be difficult to guess
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+        //# For this design to work, the token MUST be covered by integrity protection against modification or
+        //# falsification by clients
         self.key(&salt)
             .seal_in_place_append_tag(nonce(), Aad::from(&header), &mut plain)
             .expect("a token is far shorter than what the AEAD can seal");
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
+        //# The token MUST NOT be empty
         [&header, salt.as_slice(), &plain].concat()
     }
 

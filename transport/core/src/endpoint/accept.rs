@@ -23,19 +23,22 @@ impl Endpoint {
         let first = *datagram.bytes.first().ok_or(Dropped::Malformed)?;
         let known =
             destination_of(&datagram.bytes, self.config.id_length).and_then(|id| self.router.find(&id));
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-11
+        //# A stateless reset MUST NOT be used by an endpoint that has the state necessary to send a frame on
+        //# the connection.
         if let Some(handle) = known {
             let connection = self.connections.get_mut(&handle).ok_or(Dropped::UnknownConnection)?;
             connection.receive(datagram, now);
             self.schedule.touch(handle);
             return Ok(());
         }
-        if first & 0x80 == 0 {
-            if !self.is_reset(&datagram) {
-                // RFC 9000 §10.3: whoever still writes to a connection that is gone is told.
-                self.send_reset(&datagram, now);
-                return Err(Dropped::UnknownConnection);
-            }
+        if self.is_reset(&datagram) {
             return Ok(());
+        }
+        if first & 0x80 == 0 {
+            // RFC 9000 §10.3: whoever still writes to a connection that is gone is told.
+            self.send_reset(&datagram, now);
+            return Err(Dropped::UnknownConnection);
         }
         self.without_connection(datagram, now)
     }
@@ -65,11 +68,19 @@ impl Endpoint {
                     let ids = (packet.destination.as_slice(), packet.source.as_slice());
                     return Err(self.on_unsupported_version(&datagram, packet.version, ids, now));
                 }
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-5.2.2
+                //# Servers MUST drop incoming packets under all other circumstances.
                 let PacketKind::Initial { token } = packet.kind else {
                     return Err(Dropped::UnknownConnection);
                 };
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-14.1
+                //# A server MUST discard an Initial packet that is carried in a UDP datagram with a payload
+                //# that is smaller than the smallest allowed maximum datagram size of 1200 bytes
                 // RFC 9000 §14.1: an Initial in a smaller datagram is not a client's.
                 if size < MINIMUM_DATAGRAM {
+                    //= https://www.rfc-editor.org/rfc/rfc9000#section-14
+                    //# Therefore, an endpoint MUST NOT close a connection when it receives a datagram that
+                    //# does not meet size constraints; the endpoint MAY discard such datagrams.
                     return Err(Dropped::SmallInitial);
                 }
                 if packet.destination.len() < LEAST_INITIAL_ID {
@@ -83,6 +94,10 @@ impl Endpoint {
             Incoming::UnsupportedVersion { version, destination, source } => {
                 Err(self.on_unsupported_version(&datagram, version, (&destination, &source), now))
             }
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-6.1
+            //= reason=Incoming::VersionNegotiation { .. } => Err(Dropped::Unexpected),
+            //# An endpoint MUST NOT send a Version Negotiation packet in response to receiving a Version
+            //# Negotiation packet.
             Incoming::Retry { .. } | Incoming::VersionNegotiation { .. } => Err(Dropped::Unexpected),
         }
     }
@@ -95,6 +110,13 @@ impl Endpoint {
         ids: (&[u8], &[u8]),
         now: Instant,
     ) -> Dropped {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-5.2.2
+        //# Servers MUST drop smaller packets that specify unsupported versions.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.1
+        //= type=implication
+        //= reason=Only the first packet of a datagram without a connection is looked at.
+        //# A server MUST NOT send more than one Version Negotiation packet in response to a single UDP
+        //# datagram.
         // RFC 9000 §5.2.2, §6.1: large datagrams are answered, Version Negotiation never.
         if datagram.bytes.len() >= MINIMUM_DATAGRAM && version != Version::NEGOTIATION {
             self.negotiate_version(datagram, ids, now);
@@ -112,6 +134,10 @@ impl Endpoint {
             }
             Verdict::Ignore => return Err(Dropped::Unexpected),
         };
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
+        //= type=implication
+        //= reason=Only the first packet of a datagram without a connection is looked at.
+        //# A server MUST NOT send more than one Retry packet in response to a single UDP datagram.
         match self.decide(&datagram, &opening) {
             Decision::Accept => {}
             Decision::Retry => {
@@ -165,7 +191,7 @@ impl Endpoint {
     }
 
     fn accept(&mut self, datagram: Datagram, opening: Opening, now: Instant) -> Result<(), Dropped> {
-        let full = self.connections.len() >= self.config.max_connections
+        let full = self.connections.len() >= self.config.most_connections()
             || self.handshaking >= self.config.max_handshaking;
         if full {
             return Err(Dropped::Limit);

@@ -34,6 +34,9 @@ impl Endpoint {
         if self.retried.contains(from, &original, now) {
             return;
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
+        //# This value MUST NOT be equal to the Destination Connection ID field of the packet sent by the
+        //# client
         let source = ConnectionId::random(&mut self.rng, self.config.id_length.max(LEAST_RETRY_ID));
         let token = self.gate.retry_token(initial, source, &mut self.rng, now + self.config.epoch);
         let mut bytes = Vec::new();
@@ -80,6 +83,12 @@ impl Endpoint {
         let mut versions = server.transport.versions.list().to_vec();
         versions.extend(server.transport.greasing.draw(&mut self.rng).map(Version::reserved));
         let (destination, source) = ids;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.1
+        //# The server MUST include the value from the Source Connection ID field of the packet it receives in
+        //# the Destination Connection ID field
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.1
+        //# The value for Source Connection ID MUST be copied from the Destination Connection ID of the
+        //# received packet, which is initially randomly selected by a client
         put_version_negotiation(&mut bytes, source, destination, &versions, random.to_be_bytes()[0]);
         if self.answer(datagram, bytes) {
             self.stats.version_negotiations += 1;

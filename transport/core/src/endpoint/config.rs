@@ -32,6 +32,16 @@ pub struct EndpointConfig {
     pub negotiations_per_second: u32,
 }
 
+impl EndpointConfig {
+    /// The connections that can be told apart: without connection IDs, one.
+    pub(super) fn most_connections(&self) -> usize {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1
+        //# An endpoint MUST NOT use the same IP address and port for multiple concurrent connections with
+        //# zero-length connection IDs
+        if self.id_length == 0 { self.max_connections.min(1) } else { self.max_connections }
+    }
+}
+
 impl Default for EndpointConfig {
     fn default() -> Self {
         Self {

@@ -64,9 +64,15 @@ impl Gate {
         let Some(fingerprint) = Fingerprint::of(initial.token) else {
             return Verdict::Admit(opening, None);
         };
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //# When a server receives an Initial packet with an address validation token, it MUST attempt to
+        //# validate the token, unless it has already completed address validation
         match self.key.open(initial.token, initial.from, now) {
             Ok(ValidToken::Retry(token)) => self.judge_retry(&token, opening, fingerprint),
             Ok(ValidToken::NewToken(token)) => {
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+                //# To protect against such attacks, servers MUST ensure that replay of tokens is prevented or
+                //# limited
                 let fresh = self.replays.is_fresh(&fingerprint, token.issued);
                 // RFC 9369 §5: a token is only good for the version of the connection that it came from.
                 if !fresh || token.version != initial.version {
@@ -74,6 +80,9 @@ impl Gate {
                 }
                 Verdict::Admit(Opening { address: ClientAddress::Proven, ..opening }, Some(fingerprint))
             }
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+            //# If the client IP address has changed, the server MUST adhere to the anti-amplification limit;
+            //# see Section 8
             // RFC 9000 §8.1.3: a token that is not valid counts as none, unless it came in a Retry packet.
             Err(rejected) if rejected.kind == TokenKind::NewToken => Verdict::Admit(opening, None),
             Err(_) => Verdict::InvalidToken,

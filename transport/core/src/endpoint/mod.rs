@@ -178,7 +178,7 @@ impl Endpoint {
         server_name: &str,
         now: Instant,
     ) -> Result<ConnectionHandle, ConnectError> {
-        if self.connections.len() >= self.config.max_connections {
+        if self.connections.len() >= self.config.most_connections() {
             return Err(ConnectError::TooManyConnections);
         }
         let birth = self.birth(tuple, now);

@@ -14,6 +14,7 @@ mod network;
 mod openings;
 mod paths;
 mod resets;
+mod rules;
 mod strangers;
 mod tokens;
 mod versions;

@@ -90,6 +90,8 @@ impl ReceivedTokens {
     /// Takes the latest token for a connection to `server` that starts with `version`: nobody gets it again (RFC 9000
     /// §8.1.3), and none crosses versions (RFC 9369 §5).
     pub fn take(&mut self, server: &Server, version: Version) -> Option<Bytes> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //# A client MUST NOT include a token that is not applicable to the server that it is connecting to
         let fits = |kept: &Kept| kept.server == *server && kept.version == version;
         let latest = self.kept.iter().rposition(fits)?;
         self.kept.remove(latest).map(|kept| kept.token)
@@ -108,6 +110,9 @@ mod tests {
         Bytes::from(n.to_string())
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+    //= type=test
+    //# A client MUST NOT include a token that is not applicable to the server that it is connecting to
     #[test]
     fn the_latest_token_of_a_server_is_used_once_and_for_nobody_else() {
         let mut tokens = ReceivedTokens::default();

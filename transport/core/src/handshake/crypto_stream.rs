@@ -8,6 +8,8 @@ use crate::wire::frame::{Crypto, Frame};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.5
+//# Implementations MUST support buffering at least 4096 bytes of data received in out-of-order CRYPTO frames
 /// Bytes of CRYPTO data ahead of what was read that are kept at most (RFC 9000 §7.5 asks for 4096 at least).
 const BUFFER_LIMIT: u64 = 64 * 1024;
 /// Chunks kept at most while earlier data is missing.
@@ -71,6 +73,12 @@ impl CryptoStream {
         let data = self.outgoing.get(start as usize..=last as usize)?;
         let frame = Frame::Crypto(Crypto { offset: start, data: Bytes::copy_from_slice(data) });
         self.pending.remove_range(start..=last);
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-4
+        //# If QUIC needs to retransmit that data, it MUST use the same keys even if TLS has already updated
+        //# to newer keys.
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9
+        //# If packets from a lower encryption level contain CRYPTO frames, frames that retransmit that data
+        //# MUST be sent at the same encryption level
         Some((frame, Receipt::Crypto { level: self.level, offset: start, length: length as u64 }))
     }
 
@@ -102,11 +110,19 @@ impl CryptoStream {
     /// Takes in a CRYPTO frame. Fails with CRYPTO_BUFFER_EXCEEDED beyond the limit.
     pub fn receive(&mut self, frame: Crypto) -> Result<(), TransportError> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.5
+        //# If an endpoint does not expand its buffer, it MUST close the connection with a
+        //# CRYPTO_BUFFER_EXCEEDED error code.
         if end > self.read + BUFFER_LIMIT {
             return Err(
                 ErrorCode::CRYPTO_BUFFER_EXCEEDED.because("too much CRYPTO data ahead of what was read")
             );
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.5
+        //= type=implication
+        //= reason=CRYPTO data is never discarded: what the buffer does not hold closes the connection.
+        //# Packets containing discarded CRYPTO frames MUST be acknowledged because the packet has been
+        //# received and processed by the transport even though the CRYPTO frame was discarded.
         if end <= self.read || frame.data.is_empty() {
             return Ok(());
         }
@@ -168,6 +184,14 @@ mod tests {
         assert_eq!(all, b"abcdefgh");
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-7.5
+    //= type=test
+    //# Implementations MUST support buffering at least 4096 bytes of data received in out-of-order CRYPTO
+    //# frames
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-7.5
+    //= type=test
+    //# If an endpoint does not expand its buffer, it MUST close the connection with a CRYPTO_BUFFER_EXCEEDED
+    //# error code.
     #[test]
     fn data_far_ahead_exceeds_the_buffer() {
         let mut stream = CryptoStream::new(Level::OneRtt);
@@ -175,6 +199,14 @@ mod tests {
         assert_eq!(error.code, ErrorCode::CRYPTO_BUFFER_EXCEEDED);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-4
+    //= type=test
+    //# If QUIC needs to retransmit that data, it MUST use the same keys even if TLS has already updated to
+    //# newer keys.
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9
+    //= type=test
+    //# If packets from a lower encryption level contain CRYPTO frames, frames that retransmit that data MUST
+    //# be sent at the same encryption level
     #[test]
     fn lost_bytes_are_sent_again_unless_acknowledged_meanwhile() {
         let mut stream = CryptoStream::new(Level::Handshake);

@@ -52,6 +52,16 @@ impl EarlySpace {
     pub fn new(level: Level) -> Self {
         Self {
             sent: Sent::default(),
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+            //# An endpoint MUST acknowledge all ack-eliciting Initial and Handshake packets immediately and
+            //# all ack-eliciting 0-RTT and 1-RTT packets within its advertised max_ack_delay, with the
+            //# following exception
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.6
+            //= type=implication
+            //= reason=Each packet number space has a record of its own of what it received, and only packets
+            //= reason=of that space report it.
+            //# ACK frames MUST only be carried in a packet that has the same packet number space as the
+            //# packet being acknowledged; see Section 12.1
             received: Received::new(AckPolicy::IMMEDIATE),
             crypto: CryptoStream::new(level),
             keys: None,

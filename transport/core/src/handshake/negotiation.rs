@@ -162,6 +162,9 @@ impl Negotiation {
     /// The negotiation of a client's second attempt, after the server answered the first with Version Negotiation that
     /// lists `offered` (RFC 9368 §4).
     pub fn retried_with(&self, offered: &[Version]) -> Result<Self, Refusal> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
+        //# A client MUST discard a Version Negotiation packet that lists the QUIC version selected by the
+        //# client.
         if self.origin == Origin::Negotiated || offered.contains(&self.original) {
             return Err(Refusal::Ignored);
         }
@@ -272,6 +275,10 @@ mod tests {
         assert!(!Negotiation::new(Versions::default(), V2).awaits_hello());
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-5.2.1
+    //= type=test
+    //# If a client receives a packet that uses a different version than it initially selected, it MUST
+    //# discard that packet.
     #[test]
     fn a_client_follows_once_and_not_after_crypto_data() {
         let mut client = Negotiation::new(Versions::default(), V1);
@@ -312,6 +319,10 @@ mod tests {
         assert_eq!(code(second.verify(Role::Client, None)), WRONG);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
+    //= type=test
+    //# A client MUST discard any Version Negotiation packet if it has received and successfully processed any
+    //# other packet, including an earlier Version Negotiation packet
     #[test]
     fn version_negotiation_is_believed_once_and_never_about_the_version_in_use() {
         let first = Negotiation::new(versions(&[V2, V1]), V2);

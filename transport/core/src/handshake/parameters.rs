@@ -31,6 +31,12 @@ pub fn authenticate(
     local_id_is_empty: bool,
 ) -> Result<(), TransportError> {
     let wrong = |text: &'static str| Err(ErrorCode::TRANSPORT_PARAMETER_ERROR.because(text));
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
+    //# The values provided by a peer for these transport parameters MUST match the values that an endpoint
+    //# used in the Destination and Source Connection ID fields of Initial packets that it sent
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
+    //# An endpoint MUST treat the absence of the initial_source_connection_id transport parameter from either
+    //# endpoint or the absence of the original_destination_connection_id transport parameter from the
     if parameters.initial_source_connection_id != Some(seen.peer_source) {
         return wrong("initial_source_connection_id does not match the packets");
     }
@@ -38,6 +44,9 @@ pub fn authenticate(
         if parameters.original_destination_connection_id != Some(seen.original_destination) {
             return wrong("original_destination_connection_id does not match the packets");
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
+        //# An endpoint MUST treat the following as a connection error of type TRANSPORT_PARAMETER_ERROR or
+        //# PROTOCOL_VIOLATION:
         if parameters.retry_source_connection_id != seen.retry_source {
             return wrong("retry_source_connection_id does not match the packets");
         }
@@ -74,11 +83,30 @@ mod tests {
         SeenIds { original_destination: id(1), peer_source: id(2), retry_source: None }
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
+    //= type=test
+    //# The values provided by a peer for these transport parameters MUST match the values that an endpoint
+    //# used in the Destination and Source Connection ID fields of Initial packets that it sent
     #[test]
     fn matching_ids_pass() {
         assert!(authenticate(&server_parameters(), Role::Client, &seen(), false).is_ok());
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
+    //= type=test
+    //# The values provided by a peer for these transport parameters MUST match the values that an endpoint
+    //# used in the Destination and Source Connection ID fields of Initial packets that it sent
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
+    //= type=test
+    //# Endpoints MUST validate that received transport parameters match received connection ID values
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
+    //= type=test
+    //# An endpoint MUST treat the absence of the initial_source_connection_id transport parameter from either
+    //# endpoint or the absence of the original_destination_connection_id transport parameter from the
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
+    //= type=test
+    //# An endpoint MUST treat the following as a connection error of type TRANSPORT_PARAMETER_ERROR or
+    //# PROTOCOL_VIOLATION:
     #[test]
     fn each_missing_or_wrong_id_is_a_transport_parameter_error() {
         let mut cases = vec![];

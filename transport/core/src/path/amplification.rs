@@ -45,6 +45,10 @@ impl Amplification {
     pub fn allowance(&self) -> usize {
         match self {
             Self::Limited { received, sent } => {
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-8
+                //# Therefore, after receiving packets from an address that is not yet validated, an endpoint
+                //# MUST limit the amount of data it sends to the unvalidated address to three times the
+                //# amount of data received
                 let left = received.saturating_mul(FACTOR).saturating_sub(*sent);
                 usize::try_from(left).unwrap_or(usize::MAX)
             }
@@ -67,6 +71,10 @@ impl Amplification {
 mod tests {
     use super::*;
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-8
+    //= type=test
+    //# Therefore, after receiving packets from an address that is not yet validated, an endpoint MUST limit
+    //# the amount of data it sends to the unvalidated address to three times the amount of data received
     #[test]
     fn an_unvalidated_address_is_sent_at_most_three_times_what_came_from_it() {
         let mut limit = Amplification::default();

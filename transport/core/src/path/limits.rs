@@ -226,6 +226,9 @@ impl PathLimits {
 
     /// The next of MAX_PATH_ID, PATHS_BLOCKED and PATH_CIDS_BLOCKED to send, each once unless lost.
     pub fn next_frame(&mut self) -> Option<(Frame, Receipt)> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
+        //# An extension to QUIC that wishes to use a new type of frame MUST first ensure that a peer is able
+        //# to understand the frame
         if !self.is_negotiated() {
             return None;
         }

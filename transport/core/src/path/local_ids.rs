@@ -116,6 +116,8 @@ impl LocalIds {
 
     /// Takes the peer's `active_connection_id_limit`, which counts per path with multipath (RFC 10069 §2.2).
     pub fn set_peer_limit(&mut self, active_connection_id_limit: u64) {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
+        //# An endpoint MUST NOT provide more connection IDs than the peer's limit
         self.per_path = active_connection_id_limit.clamp(1, IDS_PER_PATH);
         self.short.extend(self.paths.keys());
     }
@@ -217,10 +219,15 @@ impl LocalIds {
             })
         });
         let sequence = ids.next_sequence;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
+        //# The sequence number on each newly issued connection ID MUST increase by 1
         ids.next_sequence += 1;
         let retire_prior_to = ids.retire_prior_to;
         let issued = Issued { id, token: Some(token), retire_prior_to, progress: Progress::Sent };
         ids.active.insert(sequence, issued);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
+        //# When an endpoint issues a connection ID, it MUST accept packets that carry this connection ID for
+        //# the duration of the connection or until its peer invalidates the connection ID via a
         self.by_id.insert(id, (path, sequence));
         self.new.push(id);
         self.frame(path, sequence, &issued)
@@ -255,6 +262,9 @@ impl LocalIds {
         carried_by: (PathId, u64),
     ) -> Result<(), TransportError> {
         if self.by_id.contains_key(&ConnectionId::EMPTY) {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.16
+            //# An endpoint that provides a zero- length connection ID MUST treat receipt of a
+            //# RETIRE_CONNECTION_ID frame as a connection error of type PROTOCOL_VIOLATION.
             return Err(violation("a connection ID of zero length was retired"));
         }
         let Some(ids) = self.paths.get_mut(&path) else {
@@ -267,9 +277,15 @@ impl LocalIds {
         if ids.need == Need::None {
             return Ok(());
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.16
+        //# Receipt of a RETIRE_CONNECTION_ID frame containing a sequence number greater than any previously
+        //# sent to the peer MUST be treated as a connection error of type PROTOCOL_VIOLATION.
         if sequence >= ids.next_sequence {
             return Err(violation("a connection ID was retired that was not issued"));
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.16
+        //# The sequence number specified in a RETIRE_CONNECTION_ID frame MUST NOT refer to the Destination
+        //# Connection ID field of the packet in which the frame is contained
         if carried_by == (path, sequence) {
             return Err(violation("a packet retired its own connection ID"));
         }
@@ -324,6 +340,9 @@ impl LocalIds {
 
     /// The smallest path that never had a connection ID, if it shall have one (RFC 10069 §3.2: no holes).
     fn next_unserved(&mut self) -> Option<PathId> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+        //# An endpoint MUST NOT send this frame if it currently requires that its peer send packets with a
+        //# zero-length Destination Connection ID
         if self.by_id.contains_key(&ConnectionId::EMPTY) || self.paths.len() >= MAX_PATHS {
             return None;
         }
@@ -359,6 +378,9 @@ impl LocalIds {
 
     fn draw(&mut self, source: &mut dyn IdSource) -> Option<(ConnectionId, ResetToken)> {
         let mut draws = (0..DRAWS).map(|_| source.issue());
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1
+        //# As a trivial example, this means the same connection ID MUST NOT be issued more than once on the
+        //# same connection.
         // RFC 9000 §5.1: the same connection ID is not issued more than once on a connection.
         draws.find(|(id, _)| !id.is_empty() && !self.by_id.contains_key(id))
     }

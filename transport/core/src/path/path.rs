@@ -281,7 +281,9 @@ impl Path {
 
     /// When the probe timeout fires, if anything ack-eliciting is in flight.
     pub fn probe_at(&self, max_ack_delay: Duration) -> Option<Instant> {
-        if !self.sent.has_ack_eliciting_in_flight() {
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+        //# The PTO timer MUST NOT be set if a timer is set for time threshold loss detection; see Section 6.1.2
+        if !self.sent.has_ack_eliciting_in_flight() || self.sent.loss_time().is_some() {
             return None;
         }
         let base = self.sent.last_ack_eliciting_at()?;

@@ -93,6 +93,9 @@ impl RemoteIds {
         if self.dropped.contains(u64::from(path.0)) {
             return Ok(());
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+        //# An endpoint that is sending packets with a zero-length Destination Connection ID MUST treat
+        //# receipt of a NEW_CONNECTION_ID frame as a connection error of type PROTOCOL_VIOLATION.
         if self.by_id.contains_key(&ConnectionId::EMPTY) {
             return Err(violation("a new connection ID from a peer whose connection IDs are empty"));
         }
@@ -102,14 +105,22 @@ impl RemoteIds {
         let ids = self.paths.entry(path).or_default();
         self.by_id.insert(frame.id, (path, frame.sequence));
         ids.add(frame.sequence, frame.id, frame.token);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.2
+        //# Upon receipt of an increased Retire Prior To field, the peer MUST stop using the corresponding
+        //# connection IDs and retire them with RETIRE_CONNECTION_ID frames before adding the newly provided
         for retired in ids.retire_below(frame.retire_prior_to) {
             self.retirements.add(path, retired.sequence, retired.id);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
+        //# an endpoint MUST close the connection with an error of type CONNECTION_ID_LIMIT_ERROR.
         if ids.len() > self.limit {
             return Err(
                 ErrorCode::CONNECTION_ID_LIMIT_ERROR.because("more active connection IDs than permitted")
             );
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.2
+        //# An endpoint MUST NOT forget a connection ID without retiring it, though it MAY choose to treat
+        //# having connection IDs in need of retirement that exceed this limit as a connection error of type
         if ids.is_fragmented() || self.retirements.exceed_bounds(path) {
             // RFC 9000 §5.1.2 asks to bound the retirements that are not acknowledged.
             return Err(ErrorCode::CONNECTION_ID_LIMIT_ERROR.because("too many connection IDs retired"));
@@ -129,6 +140,8 @@ impl RemoteIds {
             Some(_) if ids.has_other_token(frame.sequence, &frame.token) => {
                 Err(violation("a connection ID was issued with two tokens"))
             }
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+            //# Receipt of the same frame multiple times MUST NOT be treated as a connection error
             Some(_) => Ok(false),
             None => Ok(!ids.was_retired(frame.sequence)),
         }

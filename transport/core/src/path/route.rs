@@ -19,6 +19,8 @@ const QUEUE_ALLOWANCE: Duration = Duration::from_millis(4);
 /// Datagrams that may be in flight beside: a peer acknowledges every second one (RFC 9000 §13.2.2).
 const UNACKNOWLEDGED: usize = 2;
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-14
+//# QUIC MUST NOT be used if the network path cannot support a maximum datagram size of at least 1200 bytes.
 /// The smallest datagram size that every path must carry (RFC 9000 §14).
 pub const MINIMUM_DATAGRAM: usize = 1200;
 
@@ -156,6 +158,8 @@ impl Route {
     /// Bytes that the congestion window, the pacer and the anti-amplification limit let go at `now`.
     pub fn room(&self, in_flight: usize, now: Instant) -> usize {
         let window = self.window().saturating_sub(in_flight);
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-7.7
+        //# Senders MUST either use pacing or limit such bursts
         window.min(self.pacer.available(now)).min(self.amplification.allowance())
     }
 

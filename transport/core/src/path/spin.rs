@@ -34,7 +34,15 @@ impl Default for Spin {
 impl Spin {
     /// The spin bit of a new path.
     pub fn draw(choice: SpinBit, rng: &mut impl Rng) -> Self {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.4
+        //# Implementations MUST allow administrators of clients and servers to disable the spin bit either
+        //# globally or on a per-connection basis
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.4
+        //# Even when the spin bit is not disabled by the administrator, endpoints MUST disable their use of
+        //# the spin bit for a random selection of at least one in every 16 network paths
         if choice == SpinBit::Never || rng.random_range(0..ONE_QUIET_IN) == 0 {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.4
+            //# An endpoint that does not support this feature MUST disable it, as defined below.
             return Self::Quiet(rng.random());
         }
         Self::Spinning(false)
@@ -50,6 +58,9 @@ impl Spin {
     /// The packet with the largest number so far arrived with the bit `received`: a server reflects it, a client inverts
     /// it.
     pub fn on_newest(&mut self, received: bool, role: Role) {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.4
+        //# When the spin bit is disabled, endpoints MAY set the spin bit to any value and MUST ignore any
+        //# incoming value
         if let Self::Spinning(value) = self {
             *value = received ^ (role == Role::Client);
         }
@@ -82,6 +93,10 @@ mod tests {
         assert_eq!(seen, [true, false, true, false]);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.4
+    //= type=test
+    //# Even when the spin bit is not disabled by the administrator, endpoints MUST disable their use of the
+    //# spin bit for a random selection of at least one in every 16 network paths
     #[test]
     fn about_one_path_in_sixteen_says_nothing() {
         let mut rng = StdRng::seed_from_u64(1);
@@ -90,6 +105,17 @@ mod tests {
         assert!((800..1_200).contains(&quiet), "{quiet}");
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.4
+    //= type=test
+    //# An endpoint that does not support this feature MUST disable it, as defined below.
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.4
+    //= type=test
+    //# Implementations MUST allow administrators of clients and servers to disable the spin bit either
+    //# globally or on a per-connection basis
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.4
+    //= type=test
+    //# When the spin bit is disabled, endpoints MAY set the spin bit to any value and MUST ignore any
+    //# incoming value
     #[test]
     fn where_it_is_off_no_path_spins_and_what_arrives_changes_nothing() {
         let mut rng = StdRng::seed_from_u64(1);

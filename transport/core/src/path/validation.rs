@@ -17,6 +17,13 @@ const PATIENCE: u32 = 3;
 /// The interval between challenges doubles this often at most.
 const MAX_BACKOFF: u32 = 6;
 
+/// Whether the datagram of a challenge had the 1200 bytes that every path must carry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Breadth {
+    Full,
+    Cut,
+}
+
 /// What is known about the address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Proof {
@@ -46,7 +53,7 @@ struct Attempt {
 pub struct Validation {
     proof: Proof,
     attempt: Option<Attempt>,
-    outstanding: VecDeque<ChallengeData>,
+    outstanding: VecDeque<(ChallengeData, Breadth)>,
     responses: VecDeque<ChallengeData>,
 }
 
@@ -93,24 +100,44 @@ impl Validation {
         if now < attempt.next_at || now >= attempt.fails_at {
             return None;
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.1
+        //# The endpoint MUST use unpredictable data in every PATH_CHALLENGE frame so that it can associate
+        //# the peer's response with the corresponding PATH_CHALLENGE.
         let data = if attempt.sent == 0 { attempt.first } else { draw(rng) };
         attempt.next_at = now + attempt.interval * (1 << attempt.sent.min(MAX_BACKOFF));
         attempt.sent += 1;
         if self.outstanding.len() == MAX_OUTSTANDING {
             self.outstanding.pop_front();
         }
-        self.outstanding.push_back(data);
+        self.outstanding.push_back((data, Breadth::Full));
         Some(data)
     }
 
     /// Takes PATH_RESPONSE. True if it answers a challenge of this 4-tuple, which is thereby validated; other
     /// responses change nothing (RFC 9000 §8.2.3).
     pub fn on_response(&mut self, data: ChallengeData) -> bool {
-        let answers = self.outstanding.contains(&data);
-        if answers {
-            self.presume();
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+        //# This requirement MUST NOT be enforced by the endpoint that initiates path validation, as that
+        //# would enable an attack on migration; see Section 9.3.3.
+        let answered = self.outstanding.iter().find(|(challenge, _)| *challenge == data);
+        let Some((_, breadth)) = answered.copied() else { return false };
+        let attempt = self.attempt.take();
+        self.presume();
+        if let (Breadth::Cut, Some(attempt)) = (breadth, attempt) {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.3
+            //# However, the endpoint MUST initiate another path validation with an expanded datagram to verify
+            //# that the path supports the required MTU.
+            self.attempt = Some(Attempt { next_at: Instant::ZERO, ..attempt });
         }
-        answers
+        true
+    }
+
+    /// Says that the challenge which was just drawn leaves in a datagram of less than 1200 bytes, because the peer's
+    /// address may be sent no more: its answer proves the address, and a larger one has to prove the path.
+    pub fn on_cut(&mut self) {
+        if let Some((_, breadth)) = self.outstanding.back_mut() {
+            *breadth = Breadth::Cut;
+        }
     }
 
     /// Whether validation has failed by `now` (RFC 9000 §8.2.4). An address that was validated before stays so.
@@ -141,6 +168,9 @@ impl Validation {
         if self.responses.len() == MAX_RESPONSES {
             self.responses.pop_front();
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+        //# On receiving a PATH_CHALLENGE frame, an endpoint MUST respond by echoing the data contained in the
+        //# PATH_CHALLENGE frame in a PATH_RESPONSE frame
         self.responses.push_back(data);
     }
 
@@ -151,6 +181,9 @@ impl Validation {
 
     /// The data of the next PATH_RESPONSE to send. Responses are not repeated when lost (RFC 9000 §13.3).
     pub fn next_response(&mut self) -> Option<ChallengeData> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+        //# An endpoint MUST NOT send more than one PATH_RESPONSE frame in response to one PATH_CHALLENGE
+        //# frame; see Section 13.3
         self.responses.pop_front()
     }
 }
@@ -159,7 +192,7 @@ impl Validation {
 impl Validation {
     /// The data of the challenges whose answer would be accepted.
     pub(crate) fn unanswered(&self) -> Vec<ChallengeData> {
-        self.outstanding.iter().copied().collect()
+        self.outstanding.iter().map(|(data, _)| *data).collect()
     }
 }
 

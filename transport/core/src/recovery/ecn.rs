@@ -252,6 +252,11 @@ impl EcnValidation {
     }
 
     fn fail(&mut self) -> EcnOutcome {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.4.2.2
+        //# If validation fails, then the endpoint MUST disable ECN
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.4.2.2
+        //# Network routing and path elements can change mid-connection; an endpoint MUST disable ECN if
+        //# validation later fails.
         self.state = State::Failed;
         EcnOutcome::Failed
     }
@@ -299,6 +304,13 @@ mod tests {
         assert_eq!(route.report(3, Some((6, 0, 2))), EcnOutcome::Quiet, "the same marks are not told twice");
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-13.4.2.2
+    //= type=test
+    //# If validation fails, then the endpoint MUST disable ECN
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-13.4.2.2
+    //= type=test
+    //# Network routing and path elements can change mid-connection; an endpoint MUST disable ECN if
+    //# validation later fails.
     #[test]
     fn counts_that_shrink_fall_short_or_are_missing_turn_marks_off() {
         // attacks.md C6.
@@ -319,6 +331,10 @@ mod tests {
         }
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-13.4.2.1
+    //= type=test
+    //# An endpoint MUST NOT fail ECN validation as a result of processing an ACK frame that does not increase
+    //# the largest acknowledged packet number.
     #[test]
     fn a_reordered_acknowledgement_is_not_judged() {
         let mut route = Fixture::default();
@@ -359,6 +375,10 @@ mod tests {
         assert!(!ecn.is_capable());
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-13.4.1
+    //= type=test
+    //# Even if an endpoint does not set an ECT field in packets it sends, the endpoint MUST provide feedback
+    //# about ECN markings it receives, if these are accessible
     #[test]
     fn only_marked_packets_are_reported() {
         let mut counter = EcnCounter::default();

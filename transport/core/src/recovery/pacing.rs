@@ -145,6 +145,9 @@ mod tests {
         assert_eq!(pacer.ready_at(1200, Instant::ZERO), Instant::ZERO);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-7.7
+    //= type=test
+    //# Senders MUST either use pacing or limit such bursts
     #[test]
     fn the_rate_is_kept_within_a_per_mille() {
         for mbit in [1, 2, 60, 1000] {
@@ -158,6 +161,9 @@ mod tests {
         }
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-7.7
+    //= type=test
+    //# Senders MUST either use pacing or limit such bursts
     #[test]
     fn the_default_rate_is_five_quarters_of_a_window_per_round_trip() {
         // RFC 9002 §7.7.

@@ -40,6 +40,10 @@ impl PersistentCongestion {
                 self.run_started = None;
             }
             self.last_number = Some(packet.number);
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-7.6.2
+            //# These two packets MUST be ack-eliciting, since a receiver is required to acknowledge only
+            //# ack-eliciting packets within its maximum acknowledgment delay; see Section 13.2 of
+            //# [QUIC-TRANSPORT].
             if !packet.class.is_ack_eliciting() || packet.sent_at <= first_sample_at {
                 continue;
             }
@@ -113,6 +117,10 @@ mod tests {
         assert_eq!(late.on_lost(&packets, SIX_SECONDS), Persistence::Passing);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-7.6.2
+    //= type=test
+    //# These two packets MUST be ack-eliciting, since a receiver is required to acknowledge only
+    //# ack-eliciting packets within its maximum acknowledgment delay; see Section 13.2 of [QUIC-TRANSPORT].
     #[test]
     fn packets_that_elicit_no_acknowledgement_bound_no_period() {
         let mut packets = lost(&[(2, 1), (3, 5), (4, 8)]);

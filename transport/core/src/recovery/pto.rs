@@ -30,6 +30,9 @@ impl Pto {
 
     /// The timer fired.
     pub fn on_timeout(&mut self) {
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+        //# When a PTO timer expires, the PTO backoff MUST be increased, resulting in the PTO period being set
+        //# to twice its current value
         self.count = self.count.saturating_add(1);
     }
 
@@ -45,6 +48,10 @@ impl Pto {
 mod tests {
     use super::*;
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+    //= type=test
+    //# When a PTO timer expires, the PTO backoff MUST be increased, resulting in the PTO period being set to
+    //# twice its current value
     #[test]
     fn each_timeout_doubles_the_period_and_an_answer_resets_it() {
         let mut pto = Pto::default();

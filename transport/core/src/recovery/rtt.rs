@@ -41,12 +41,18 @@ impl Rtt {
         let sample = sample.min(LARGEST_SAMPLE);
         self.latest = sample;
         let Some(min) = self.min else {
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-5.2
+            //# min_rtt MUST be set to the latest_rtt on the first RTT sample. min_rtt MUST be set to the
+            //# lesser of min_rtt and latest_rtt (Section 5.1) on all other samples.
             // RFC 9002 §5.2 and §5.3: the first sample replaces the guess.
             self.min = Some(sample);
             self.smoothed = sample;
             self.variance = sample / 2;
             return;
         };
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-5.2
+        //# min_rtt MUST be set to the latest_rtt on the first RTT sample. min_rtt MUST be set to the lesser
+        //# of min_rtt and latest_rtt (Section 5.1) on all other samples.
         let min = min.min(sample);
         self.min = Some(min);
         let adjusted = adjust(sample, ack_delay, min);
@@ -90,6 +96,9 @@ impl Rtt {
     /// and the latest round-trip time, at least the granularity (RFC 9002 §6.1.2).
     pub fn loss_delay(&self) -> Duration {
         let rtt = self.latest.max(self.smoothed);
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.1.2
+        //# To avoid declaring packets as lost too early, this time threshold MUST be set to at least the
+        //# local timer granularity, as indicated by the kGranularity constant
         (rtt + rtt / 8).max(GRANULARITY)
     }
 
@@ -100,6 +109,8 @@ impl Rtt {
 
     /// Smoothed + max(4 variance, granularity): what an acknowledgement sent at once hardly exceeds.
     pub fn spread(&self) -> Duration {
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+        //# The PTO period MUST be at least kGranularity to avoid the timer expiring immediately.
         self.smoothed + (self.variance * 4).max(GRANULARITY)
     }
 }
@@ -107,6 +118,9 @@ impl Rtt {
 /// The sample without the delay that the peer reports, unless that would make it smaller than the minimum
 /// (RFC 9002 §5.3).
 pub fn adjust(sample: Duration, ack_delay: Duration, min: Duration) -> Duration {
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-5.3
+    //# MUST NOT subtract the acknowledgment delay from the RTT sample if the resulting value is smaller than
+    //# the min_rtt
     if sample >= min.saturating_add(ack_delay) { sample - ack_delay } else { sample }
 }
 
@@ -115,6 +129,9 @@ pub fn adjust(sample: Duration, ack_delay: Duration, min: Duration) -> Duration 
 /// `limit` is the peer's max_ack_delay once the handshake is confirmed.
 pub fn ack_delay(raw: u64, exponent: u8, limit: Duration) -> Duration {
     let factor = 1u64.checked_shl(u32::from(exponent)).unwrap_or(u64::MAX);
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-5.3
+    //# MUST use the lesser of the acknowledgment delay and the peer's max_ack_delay after the handshake is
+    //# confirmed; and
     Duration::from_micros(raw.saturating_mul(factor)).min(limit)
 }
 
@@ -136,6 +153,10 @@ mod tests {
         assert_eq!(rtt.probe_timeout(Duration::ZERO), ms(999));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-5.2
+    //= type=test
+    //# min_rtt MUST be set to the latest_rtt on the first RTT sample. min_rtt MUST be set to the lesser of
+    //# min_rtt and latest_rtt (Section 5.1) on all other samples.
     #[test]
     fn the_first_sample_replaces_the_guess() {
         let mut rtt = Rtt::default();
@@ -146,6 +167,10 @@ mod tests {
         );
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-5.2
+    //= type=test
+    //# min_rtt MUST be set to the latest_rtt on the first RTT sample. min_rtt MUST be set to the lesser of
+    //# min_rtt and latest_rtt (Section 5.1) on all other samples.
     #[test]
     fn later_samples_move_the_average_by_an_eighth() {
         // RFC 9002 §5.3.
@@ -155,6 +180,10 @@ mod tests {
         assert_eq!((rtt.smoothed(), rtt.variance()), (ms(110), Duration::from_micros(57_500)));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-5.3
+    //= type=test
+    //# MUST NOT subtract the acknowledgment delay from the RTT sample if the resulting value is smaller than
+    //# the min_rtt
     #[test]
     fn the_delay_is_taken_off_only_above_the_minimum() {
         let mut rtt = Rtt::default();
@@ -167,6 +196,10 @@ mod tests {
         assert_eq!(rtt.min(), Some(ms(100)));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-5.3
+    //= type=test
+    //# MUST use the lesser of the acknowledgment delay and the peer's max_ack_delay after the handshake is
+    //# confirmed; and
     #[test]
     fn a_huge_reported_delay_is_limited() {
         // attacks.md C7.
@@ -175,6 +208,13 @@ mod tests {
         assert_eq!(ack_delay(100, 3, ms(25)), Duration::from_micros(800));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-6.1.2
+    //= type=test
+    //# To avoid declaring packets as lost too early, this time threshold MUST be set to at least the local
+    //# timer granularity, as indicated by the kGranularity constant
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+    //= type=test
+    //# The PTO period MUST be at least kGranularity to avoid the timer expiring immediately.
     #[test]
     fn loss_delay_and_persistent_duration_follow_the_rfc() {
         let mut rtt = Rtt::default();

@@ -122,11 +122,21 @@ impl Received {
         if number >= expected {
             self.largest_at = now;
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.4.1
+        //# Even if an endpoint does not set an ECT field in packets it sends, the endpoint MUST provide
+        //# feedback about ECN markings it receives, if these are accessible
         self.ecn.on_packet(ecn);
         self.unreported = self.unreported.saturating_add(1);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+        //# An endpoint MUST NOT send a non-ack-eliciting packet in response to a non-ack-eliciting packet,
+        //# even if there are packet gaps that precede the received packet
         if elicits == AckEliciting::Yes {
             // RFC 9000 §13.2.1: reordered packets, gaps and congestion marks are reported at once.
             let urgent = ecn == Ecn::Ce || self.is_out_of_order(number, expected);
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+            //# Every packet SHOULD be acknowledged at least once, and ack-eliciting packets MUST be
+            //# acknowledged at least once within the maximum delay an endpoint communicated using the
+            //# max_ack_delay transport
             self.owe(if urgent { Duration::ZERO } else { self.policy.max_delay }, now);
         }
         Ok(())
@@ -173,10 +183,16 @@ impl Received {
         room: usize,
         form: Option<PathId>,
     ) -> Option<Frame> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.5
+        //# An endpoint MUST NOT include delays that it does not control when populating the ACK Delay field
+        //# in an ACK frame
         let delay = now.since(self.largest_at).as_micros().min(u128::from(u64::MAX)) as u64;
         // RFC 9000 §18.2: exponents above 20 are invalid.
         let delay = (delay >> ack_delay_exponent.min(20)).min((1 << 62) - 1);
         let ack = Ack::from_ranges(form, &self.report, delay, self.ecn.report(), room)?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+        //# Since packets containing only ACK frames are not congestion controlled, an endpoint MUST NOT send
+        //# more than one such packet in response to receiving an ack-eliciting packet.
         self.owed = Owed::Nothing;
         self.unreported = 0;
         self.largest_reported = self.largest_reported.max(self.report.largest());
@@ -185,6 +201,9 @@ impl Received {
 
     /// The peer has an acknowledgement of `largest`: packets up to it need no report any more (RFC 9000 §13.2.4).
     pub fn on_ack_acknowledged(&mut self, largest: u64) {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.3
+        //# A receiver MUST retain an ACK Range unless it can ensure that it will not subsequently accept
+        //# packets with numbers in that range
         // The largest stays, so that a later frame still has something to say.
         let keep = self.report.largest().map_or(largest, |newest| newest.min(largest.saturating_add(1)));
         self.report.remove_below(keep);
@@ -225,6 +244,9 @@ impl Received {
     fn remember(&mut self, number: u64) {
         self.seen.insert(number);
         if self.seen.len() > MOST_SEEN {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.3
+            //# Receivers can discard all ACK Ranges, but they MUST retain the largest packet number that has
+            //# been successfully processed, as that is used to recover packet numbers from subsequent packets
             self.seen.limit(MOST_SEEN);
             self.floor = self.seen.smallest().unwrap_or(self.floor);
         }

@@ -120,6 +120,15 @@ impl Sent {
             self.draw_skip(rng);
         }
         let number = self.next;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+        //# Subsequent packets sent in the same packet number space MUST increase the packet number by at
+        //# least one.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+        //# A QUIC endpoint MUST NOT reuse a packet number within the same packet number space in one
+        //# connection
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.3
+        //# New packet numbers MUST be used for any new packets that are sent; as described in Section
+        //# 17.2.5.3, reusing packet numbers could compromise packet protection.
         self.next += 1;
         number
     }
@@ -148,6 +157,9 @@ impl Sent {
         self.next = self.next.max(packet.number + 1);
         self.marks.on_sent(packet.ecn);
         self.unresolved += 1;
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-7.5
+        //# A sender MUST however count these packets as being additionally in flight, since these packets add
+        //# network load without establishing packet loss
         self.in_flight = self.in_flight.saturating_add(packet.bytes_in_flight());
         if packet.class.is_ack_eliciting() {
             self.ack_eliciting += 1;
@@ -232,12 +244,18 @@ impl Sent {
         }
         let newest = outcome.packets.last().filter(|newest| newest.number == ack.largest);
         if let Some(newest) = newest
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-5.1
+            //# An RTT sample MUST NOT be generated on receiving an ACK frame that does not newly acknowledge
+            //# at least one ack-eliciting packet
             && outcome.packets.iter().any(|packet| packet.class.is_ack_eliciting())
         {
             outcome.rtt_sample = Some(now.since(newest.sent_at));
         }
         let advances = self.largest_acknowledged.is_none_or(|largest| ack.largest > largest);
         outcome.ecn = EcnReport {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.4.2.1
+            //# An endpoint MUST NOT fail ECN validation as a result of processing an ACK frame that does not
+            //# increase the largest acknowledged packet number.
             counted: if advances { self.marks.on_counts(ack.ecn) } else { Counted::Unjudged },
             newly_ect0: count(&outcome.packets, Ecn::Ect0),
             newly_ect1: count(&outcome.packets, Ecn::Ect1),

@@ -117,6 +117,8 @@ impl Assembler {
     /// pieces are copied. `offset` plus the length must not exceed 2^62-1.
     pub fn insert(&mut self, offset: u64, data: Bytes, window: u64) -> Result<(), TooFragmented> {
         let end = offset + data.len() as u64;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-2.2
+        //# Endpoints MUST be able to deliver stream data to an application as an ordered byte stream
         if offset == self.contiguous && self.chunks.is_empty() {
             self.append(data);
             return Ok(());

@@ -39,6 +39,12 @@ impl SendCredit {
 
     /// The peer permits `limit`; whether that is more than before. Less is ignored (RFC 9000 §4.1).
     pub fn raise(&mut self, limit: u64) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-4.1
+        //# A sender MUST ignore any MAX_STREAM_DATA or MAX_DATA frames that do not increase flow control
+        //# limits.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
+        //# A receiver MUST accept packets containing an outdated frame, such as a MAX_DATA frame carrying a
+        //# smaller maximum data value than one found in an older packet.
         let raised = limit > self.limit;
         self.limit = self.limit.max(limit);
         raised
@@ -170,6 +176,9 @@ mod tests {
         window.consume(bytes);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-4.1
+    //= type=test
+    //# A sender MUST ignore any MAX_STREAM_DATA or MAX_DATA frames that do not increase flow control limits.
     #[test]
     fn a_smaller_limit_changes_nothing() {
         let mut credit = SendCredit::new(100);
@@ -180,6 +189,10 @@ mod tests {
         assert_eq!((credit.available(), credit.used()), (41, 60));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-4.2
+    //= type=test
+    //# Therefore, a receiver MUST NOT wait for a STREAM_DATA_BLOCKED or DATA_BLOCKED frame before sending a
+    //# MAX_STREAM_DATA or MAX_DATA frame
     #[test]
     fn a_window_is_renewed_when_half_of_it_is_consumed() {
         let mut window = ReceiveWindow::new(1000, 1000);

@@ -114,6 +114,9 @@ impl ReceiveHalf {
             return Ok(Arrived::default());
         }
         self.advance(ReceiveEvent::Reset);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-4.5
+        //# The receiver MUST use the final size of the stream to account for all bytes sent on the stream in
+        //# its connection-level flow controller.
         self.window.receive(received);
         self.final_size = Some(final_size);
         match self.abort {
@@ -183,11 +186,24 @@ impl ReceiveHalf {
             }
             _ => {}
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-4.1
+        //# A receiver MUST close the connection with an error of type FLOW_CONTROL_ERROR if the sender
+        //# violates the advertised connection or stream data limits; see Section 11 for details on error
+        //# handling.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.10
+        //# An endpoint MUST terminate a connection with an error of type FLOW_CONTROL_ERROR if it receives
+        //# more data than the largest maximum stream data that it has sent for the affected stream
         // RFC 9000 §4.1: both limits hold, and a final size counts as data up to there (§4.5).
         if end > self.window.limit() {
             return Err(ErrorCode::FLOW_CONTROL_ERROR.because("data beyond the stream's limit"));
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.9
+        //# The sum of the final sizes on all streams -- including streams in terminal states -- MUST NOT
+        //# exceed the value advertised by a receiver
         let growth = end.saturating_sub(self.window.received());
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.9
+        //# An endpoint MUST terminate a connection with an error of type FLOW_CONTROL_ERROR if it receives
+        //# more data than the maximum data value that it has sent
         if growth > room {
             return Err(ErrorCode::FLOW_CONTROL_ERROR.because("data beyond the connection's limit"));
         }
@@ -243,6 +259,14 @@ mod tests {
         assert_eq!(code(it.on_stream(frame(8, b"xy", false), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-4.5
+    //= type=test
+    //# The receiver MUST use the final size of the stream to account for all bytes sent on the stream in its
+    //# connection-level flow controller.
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-19.9
+    //= type=test
+    //# The sum of the final sizes on all streams -- including streams in terminal states -- MUST NOT exceed
+    //# the value advertised by a receiver
     #[test]
     fn both_limits_hold_for_data_and_for_final_sizes() {
         // RFC 9000 §4.1, attacks E1.
@@ -254,6 +278,10 @@ mod tests {
         assert_eq!(it.on_stream(frame(10, b"abc", false), 13).expect("within limits").received, 13);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-4.5
+    //= type=test
+    //# The receiver MUST use the final size of the stream to account for all bytes sent on the stream in its
+    //# connection-level flow controller.
     #[test]
     fn a_reset_gives_back_what_was_not_read() {
         let mut it = half();

@@ -138,6 +138,8 @@ impl SendHalf {
 
     /// Abandons the stream; whether a RESET_STREAM is to be sent.
     pub fn reset(&mut self, code: u64, by: ResetBy) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
+        //# The content of a RESET_STREAM frame MUST NOT change when it is sent again.
         let Some(state) = self.state.after(SendEvent::Reset) else { return false };
         self.state = state;
         self.reset = Some((code, by));
@@ -201,6 +203,9 @@ impl SendHalf {
 
     /// What it would send next, with this much credit of the connection: lost data first.
     pub fn next_piece(&self, connection: u64) -> Option<Piece> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-3.3
+        //# A sender MUST NOT send a STREAM or STREAM_DATA_BLOCKED frame for a stream in the "Reset Sent"
+        //# state or any terminal state -- that is, after sending a RESET_STREAM frame
         if self.reset.is_some() {
             return None;
         }
@@ -214,6 +219,14 @@ impl SendHalf {
         if start > written {
             return None;
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-2.2
+        //# An endpoint MUST NOT send data on any stream without ensuring that it is within the flow control
+        //# limits set by its peer
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-4.1
+        //# Senders MUST NOT send data in excess of either limit.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.10
+        //# The data sent on a stream MUST NOT exceed the largest maximum stream data value advertised by the
+        //# receiver
         let end = written.min(start.saturating_add(self.credit.available().min(connection)));
         let fin = self.final_size == Some(end);
         (start < end || fin).then_some(Piece { range: start..end, fin, history: History::Fresh })
@@ -234,6 +247,9 @@ impl SendHalf {
     pub fn take(&mut self, piece: Piece, most: usize) -> (Bytes, Piece) {
         let piece = piece.limited(most);
         let end = piece.range.end + u64::from(piece.fin);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-2.2
+        //# The data at a given offset MUST NOT change if it is sent multiple times; an endpoint MAY treat
+        //# receipt of different data at the same offset within a stream as a connection error of type
         let data = self.data.slice(piece.range.clone());
         if piece.history == History::Fresh {
             self.credit.consume(piece.range.end - piece.range.start);
@@ -272,6 +288,9 @@ impl SendHalf {
     fn check_open(&self) -> Result<(), WriteError> {
         match (self.reset, self.final_size) {
             (Some((code, ResetBy::Peer)), _) => Err(WriteError::Stopped(code)),
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-4.5
+            //= reason=(None, Some(_)) => Err(WriteError::Finished),
+            //# An endpoint MUST NOT send data on a stream at or beyond the final size.
             (Some((_, ResetBy::Application)), _) | (None, Some(_)) => Err(WriteError::Finished),
             (None, None) => Ok(()),
         }
@@ -303,6 +322,9 @@ mod tests {
         (data.to_vec(), piece.fin)
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-4.5
+    //= type=test
+    //# An endpoint MUST NOT send data on a stream at or beyond the final size.
     #[test]
     fn the_end_travels_with_the_last_byte_or_alone() {
         let mut it = half(b"abcdef");
@@ -332,6 +354,17 @@ mod tests {
         assert_eq!(it.state(), SendState::DataRecvd);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-2.2
+    //= type=test
+    //# An endpoint MUST NOT send data on any stream without ensuring that it is within the flow control
+    //# limits set by its peer
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-4.1
+    //= type=test
+    //# Senders MUST NOT send data in excess of either limit.
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-19.10
+    //= type=test
+    //# The data sent on a stream MUST NOT exceed the largest maximum stream data value advertised by the
+    //# receiver
     #[test]
     fn fresh_data_stays_within_both_credits() {
         let mut it = half(&[7; 300]);
@@ -344,6 +377,10 @@ mod tests {
         assert_eq!((it.next_piece(1000).expect("data").range, it.blocked_limit()), (100..150, None));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-3.3
+    //= type=test
+    //# A sender MUST NOT send a STREAM or STREAM_DATA_BLOCKED frame for a stream in the "Reset Sent" state or
+    //# any terminal state -- that is, after sending a RESET_STREAM frame
     #[test]
     fn a_reset_reports_what_was_sent_and_offers_no_more() {
         let mut it = half(&[7; 80]);

@@ -42,6 +42,9 @@ impl SendState {
             (Self::Ready | Self::Send | Self::DataSent, SendEvent::Reset) => Some(Self::ResetSent),
             (Self::DataSent, SendEvent::AllAcknowledged) => Some(Self::DataRecvd),
             (Self::ResetSent, SendEvent::ResetAcknowledged) => Some(Self::ResetRecvd),
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-3.3
+            //# A sender MUST NOT send any of these frames from a terminal state ("Data Recvd" or "Reset
+            //# Recvd")
             _ => None,
         }
     }
@@ -77,6 +80,9 @@ mod tests {
         }
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-3.3
+    //= type=test
+    //# A sender MUST NOT send any of these frames from a terminal state ("Data Recvd" or "Reset Recvd")
     #[test]
     fn terminal_states_are_those_that_nothing_leaves() {
         for state in [Ready, Send, DataSent, ResetSent, DataRecvd, ResetRecvd] {

@@ -31,6 +31,9 @@ impl ConnectionId {
         let mut id = Self::EMPTY;
         let length = length.min(MAX_LENGTH);
         if let Some(bytes) = id.bytes.get_mut(..length) {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1
+            //# Connection IDs MUST NOT contain any information that can be used by an external observer (that
+            //# is
             rng.fill_bytes(bytes);
         }
         id.length = length as u8;
@@ -95,6 +98,9 @@ mod tests {
     use rand::SeedableRng;
     use rand::rngs::StdRng;
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2
+    //= type=test
+    //# In QUIC version 1, this value MUST NOT exceed 20 bytes
     #[test]
     fn a_connection_id_has_at_most_twenty_bytes() {
         for length in 0..=20 {
@@ -112,6 +118,9 @@ mod tests {
         assert_eq!(ConnectionId::new(&[]), Some(ConnectionId::EMPTY));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1
+    //= type=test
+    //# Connection IDs MUST NOT contain any information that can be used by an external observer (that is
     #[test]
     fn random_connection_ids_have_the_length_asked_for() {
         let mut rng = StdRng::seed_from_u64(1);

@@ -9,8 +9,14 @@ use super::varint;
 pub fn length(number: u64, largest_acknowledged: Option<u64>) -> usize {
     let unacknowledged = match largest_acknowledged {
         Some(largest) => number.saturating_sub(largest),
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.1
+        //# Prior to receiving an acknowledgment for a packet number space, the full packet number MUST be
+        //# included; it is not to be truncated, as described below.
         None => number.saturating_add(1),
     };
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.1
+    //# After an acknowledgment is received for a packet number space, the sender MUST use a packet number
+    //# size able to represent more than twice as large a range as the difference between the largest
     match unacknowledged {
         0..0x80 => 1,
         0x80..0x8000 => 2,
@@ -49,6 +55,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.1
+    //= type=test
+    //# After an acknowledgment is received for a packet number space, the sender MUST use a packet number
+    //# size able to represent more than twice as large a range as the difference between the largest
     #[test]
     fn the_examples_of_the_rfc_hold() {
         // RFC 9000 §A.2.
@@ -58,6 +68,10 @@ mod tests {
         assert_eq!(expand(0x9b32, 2, Some(0xa82f_30ea)), 0xa82f_9b32);
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.1
+    //= type=test
+    //# Prior to receiving an acknowledgment for a packet number space, the full packet number MUST be
+    //# included; it is not to be truncated, as described below.
     #[test]
     fn the_first_packets_take_one_byte() {
         assert_eq!(length(0, None), 1);
@@ -78,6 +92,14 @@ mod tests {
     }
 
     proptest! {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.1
+        //= type=test
+        //# Prior to receiving an acknowledgment for a packet number space, the full packet number MUST be
+        //# included; it is not to be truncated, as described below.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.1
+        //= type=test
+        //# After an acknowledgment is received for a packet number space, the sender MUST use a packet number
+        //# size able to represent more than twice as large a range as the difference between the largest
         #[test]
         fn the_receiver_gets_the_number_back(
             acknowledged in proptest::option::of(0..varint::MAX - (1 << 32)),

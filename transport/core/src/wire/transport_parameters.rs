@@ -160,6 +160,10 @@ impl TransportParameters {
     /// those that only a server may send if `sender` is the client. With greasing, one reserved parameter (RFC 9000 §18.1)
     /// with random content keeps the peer used to unknown ones.
     pub fn encode(&self, sender: Role, greasing: Greasing, rng: &mut impl RngCore) -> Vec<u8> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4
+        //= type=implication
+        //= reason=Each parameter is written in one place, and the reserved one has a number of its own.
+        //# An endpoint MUST NOT send a parameter more than once in a given transport parameters extension
         let mut buf = Vec::with_capacity(192);
         self.put_integers(&mut buf);
         if self.disable_active_migration {
@@ -176,6 +180,11 @@ impl TransportParameters {
         if self.quic_bit == QuicBit::Free {
             put_bytes(&mut buf, parameter::GREASE_QUIC_BIT, &[]);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+        //# This transport parameter MUST NOT be sent by a client but MAY be sent by a server
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+        //# A client MUST NOT include any server-only transport parameter: original_destination_connection_id,
+        //# preferred_address, retry_source_connection_id, or stateless_reset_token
         if sender == Role::Server {
             self.put_server_only(&mut buf);
         }
@@ -202,6 +211,9 @@ impl TransportParameters {
             //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
             //# The initial_max_path_id parameter MUST NOT be remembered for use in a subsequent connection
             //# (Section 7.4.1 of [QUIC-TRANSPORT]).
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+            //# A client MUST NOT use remembered values for the following parameters: ack_delay_exponent,
+            //# max_ack_delay, initial_source_connection_id, original_destination_connection_id
             max_datagram_frame_size: self.max_datagram_frame_size,
             ..Self::default()
         }

@@ -144,6 +144,10 @@ fn an_event_whose_losses_were_all_spurious_is_undone() {
     assert_eq!(cubic.window(), 120_000);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9002#section-7.6.2
+//= type=test
+//# When persistent congestion is declared, the sender's congestion window MUST be reduced to the minimum
+//# congestion window (kMinimumWindow), similar to a TCP sender's response on an RTO [RFC5681].
 #[test]
 fn persistent_congestion_leaves_two_datagrams_and_slow_start_leads_back() {
     let mut cubic = grown(100);

@@ -21,6 +21,10 @@ fn client_hello() -> Vec<u8> {
          75300901100f088394c8f03e51570806048000ffff")
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.2
+//= type=test
+//# The HKDF-Expand-Label function defined in TLS 1.3 MUST be used for Initial packets even where the TLS
+//# versions offered do not include TLS 1.3.
 #[test]
 fn the_secrets_are_those_of_the_rfc() {
     // RFC 9001 §A.1.

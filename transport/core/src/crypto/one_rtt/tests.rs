@@ -81,6 +81,18 @@ fn both_directions_work_with_every_suite() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.2
+//= type=test
+//# The endpoint MUST update its send keys to the corresponding key phase in response, as described in Section
+//# 6.1
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.2
+//= type=test
+//# Sending keys MUST be updated before sending an acknowledgment for the packet that was received with
+//# updated keys
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.3
+//= type=test
+//# For this reason, endpoints MUST be able to retain two sets of packet protection keys for receiving
+//# packets: the current and the next
 #[test]
 fn an_update_is_followed_by_the_peer_and_again_and_again() {
     let mut pair = pair(Suite::Aes128Gcm);
@@ -120,6 +132,9 @@ fn late_packets_of_the_old_phase_still_open_on_every_path() {
     assert_eq!(open(&mut pair.server, &late_slow[2]), UNDECRYPTABLE);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.1
+//= type=test
+//# An endpoint MUST retain old keys until it has successfully unprotected a packet sent using the new keys
 #[test]
 fn packets_of_a_peer_that_has_not_followed_yet_open() {
     let mut pair = pair(Suite::Aes256Gcm);
@@ -144,6 +159,10 @@ fn both_sides_may_update_at_the_same_time() {
     assert_eq!(open(&mut pair.client, &b), Ok(Generation::Current));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.1
+//= type=test
+//# An endpoint MUST NOT initiate a subsequent key update unless it has received an acknowledgment for a
+//# packet that was sent protected with keys from the current key phase
 #[test]
 fn an_update_needs_an_acknowledgement_and_that_old_keys_are_gone() {
     // RFC 9001 §6.1, §6.5.
@@ -178,6 +197,14 @@ fn a_peer_that_updates_twice_without_awaiting_an_acknowledgement_is_an_error() {
     assert_eq!(code(open(&mut pair.server, &second)), ErrorCode::KEY_UPDATE_ERROR);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.5
+//= type=test
+//# Once an endpoint successfully receives a packet with a given packet number, it MUST discard all packets in
+//# the same packet number space with higher packet numbers
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.4
+//= type=test
+//# An endpoint that successfully removes protection with old keys when newer keys were used for packets with
+//# lower packet numbers MUST treat this as a connection error of type KEY_UPDATE_ERROR.
 #[test]
 fn old_keys_for_a_higher_packet_number_on_the_same_path_are_an_error() {
     // RFC 9001 §6.4.
@@ -195,6 +222,18 @@ fn old_keys_for_a_higher_packet_number_on_the_same_path_are_an_error() {
     assert_eq!(open(&mut pair.server, &third), Ok(Generation::Next));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.5
+//= type=test
+//# Once an endpoint successfully receives a packet with a given packet number, it MUST discard all packets in
+//# the same packet number space with higher packet numbers
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.5
+//= type=test
+//# Similarly, a packet that appears to trigger a key update but cannot be unprotected successfully MUST be
+//# discarded.
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.3
+//= type=test
+//# Endpoints responding to an apparent key update MUST NOT generate a timing side-channel signal that might
+//# indicate that the Key Phase bit was invalid (see Section 9.5)
 #[test]
 fn a_forged_packet_of_the_other_phase_updates_nothing() {
     let mut pair = pair(Suite::Aes128Gcm);
@@ -207,6 +246,9 @@ fn a_forged_packet_of_the_other_phase_updates_nothing() {
     assert_eq!(open(&mut pair.server, &update), Ok(Generation::Next));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+//= type=test
+//# Endpoints MUST count the number of encrypted packets for each set of keys
 #[test]
 fn sealed_packets_of_all_paths_count_towards_the_limit_and_an_update_resets_it() {
     let limits = AeadLimits { confidentiality: 8, integrity: 100 };
@@ -227,6 +269,10 @@ fn sealed_packets_of_all_paths_count_towards_the_limit_and_an_update_resets_it()
     assert_eq!(pair.client.limits(), LimitState::Fine);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+//= type=test
+//# In addition to counting packets sent, endpoints MUST count the number of received packets that fail
+//# authentication during the lifetime of a connection
 #[test]
 fn failed_packets_of_all_paths_and_generations_count_until_the_connection_closes() {
     let mut pair = pair(Suite::Aes128Gcm);
@@ -250,6 +296,13 @@ fn failed_packets_of_all_paths_and_generations_count_until_the_connection_closes
     assert_eq!(pair.server.limits(), LimitState::Reached);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+//= type=test
+//# Subsequent packets sent in the same packet number space MUST increase the packet number by at least one.
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.4
+//= type=test
+//# Packets with higher packet numbers MUST be protected with either the same or newer packet protection keys
+//# than packets with lower packet numbers
 #[test]
 fn no_generation_path_and_number_seal_alike() {
     let mut pair = pair(Suite::Aes128Gcm);
@@ -348,6 +401,10 @@ fn limits_are_never_higher_than_those_of_the_suite_and_leave_room_for_the_close(
     assert!(pair.client.is_spent());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
+//= type=test
+//# across all keys, exceeds the integrity limit for the selected AEAD, the endpoint MUST immediately close
+//# the connection with a connection error of type AEAD_LIMIT_REACHED and not process any more
 #[test]
 fn packets_that_failed_under_earlier_keys_count_too() {
     // RFC 9001 §6.6, attacks F3.

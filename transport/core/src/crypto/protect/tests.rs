@@ -47,6 +47,10 @@ fn the_nonce_of_path_zero_is_that_of_a_single_path() {
     assert_eq!(nonce(&iv, PathId::ZERO, 654_360_564).to_vec(), hex("e0459b3474bdd0e46d417eb0"));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.4.1
+//= type=test
+//# Before a TLS cipher suite can be used with QUIC, a header protection algorithm MUST be specified for the
+//# AEAD used with that cipher suite
 #[test]
 fn a_short_packet_with_chacha20_is_that_of_the_rfc() {
     // RFC 9001 §A.5: three bytes of packet number, no connection ID, one PING frame.
@@ -132,6 +136,9 @@ fn the_payload_is_not_copied_when_it_is_opened() {
     assert_eq!((payload.as_ptr(), payload.len()), (place, 1000));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.4.2
+//= type=test
+//# An endpoint MUST discard packets that are not long enough to contain a complete sample.
 #[test]
 fn the_shortest_packet_can_be_sampled_and_one_byte_less_is_dropped() {
     let (seal, open) = keys(Suite::Aes128Gcm);

@@ -6,6 +6,7 @@ use boring::x509::X509VerifyError;
 use boring_sys as ffi;
 use std::borrow::Cow;
 
+const ILLEGAL_PARAMETER: u8 = 47;
 const INTERNAL_ERROR: u8 = 80;
 const NO_APPLICATION_PROTOCOL: u8 = 120;
 
@@ -22,7 +23,7 @@ pub const fn alert_name(alert: u8) -> &'static str {
         44 => "certificate revoked",
         45 => "certificate expired",
         46 => "certificate unknown",
-        47 => "illegal parameter",
+        ILLEGAL_PARAMETER => "illegal parameter",
         48 => "unknown certificate authority",
         49 => "access denied",
         50 => "decode error",
@@ -50,6 +51,19 @@ pub(super) fn failure(
     stack: &ErrorStack,
     verification: Result<(), X509VerifyError>,
 ) -> TransportError {
+    if has_reason(stack, ffi::SSL_R_EXCESS_HANDSHAKE_DATA) {
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-4.1.3
+        //# if there is data from a previous encryption level that TLS has not consumed, this MUST be treated as
+        //# a connection error of type PROTOCOL_VIOLATION.
+        return ErrorCode::PROTOCOL_VIOLATION.because("CRYPTO data behind the last message of its level");
+    }
+    if alert == Some(ILLEGAL_PARAMETER) && has_reason(stack, ffi::SSL_R_DECODE_ERROR) {
+        // BoringSSL says both of a ticket whose max_early_data_size is not 0xffffffff.
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.1
+        //# A client MUST treat receipt of a NewSessionTicket that contains an early_data extension with any
+        //# other value as a connection error of type PROTOCOL_VIOLATION.
+        return ErrorCode::PROTOCOL_VIOLATION.because("a ticket limits early data");
+    }
     let alert = alert.unwrap_or(INTERNAL_ERROR);
     let reason = match verification {
         Err(error) if has_reason(stack, ffi::SSL_R_CERTIFICATE_VERIFY_FAILED) => {
@@ -63,6 +77,12 @@ pub(super) fn failure(
 
 /// The error of CRYPTO data that BoringSSL did not even take.
 pub(super) fn refused(stack: &ErrorStack) -> TransportError {
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-4.1.3
+    //# If the packet is from a previously installed encryption level, it MUST NOT contain data that extends
+    //# past the end of previously received data in that flow
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-4.1.3
+    //# Implementations MUST treat any violations of this requirement as a connection error of type
+    //# PROTOCOL_VIOLATION.
     if has_reason(stack, ffi::SSL_R_WRONG_ENCRYPTION_LEVEL_RECEIVED) {
         // RFC 9001 §4.1.3.
         return ErrorCode::PROTOCOL_VIOLATION

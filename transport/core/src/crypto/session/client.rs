@@ -205,6 +205,8 @@ impl fmt::Debug for ClientTlsBuilder {
 }
 
 fn trust(context: &mut SslContextBuilder, verify: &Verify) -> Result<NameCheck, TlsConfigError> {
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-4.4
+    //# A client MUST authenticate the identity of the server
     context.set_verify(SslVerifyMode::PEER);
     match verify {
         Verify::SystemRoots => trust_system(context)?,

@@ -50,6 +50,11 @@ impl Session {
         let pointer = self.ssl.as_ptr();
         // SAFETY: `ssl` is valid and has read nothing yet, and BoringSSL copies the context before it returns.
         check(unsafe {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.1
+            //= type=implication
+            //= reason=BoringSSL writes 0xffffffff into the tickets of connections over QUIC.
+            //# Servers MUST NOT send the early_data extension with a max_early_data_size field set to any
+            //# value other than 0xffffffff
             ffi::SSL_set_early_data_enabled(pointer, 1);
             ffi::SSL_set_quic_early_data_context(pointer, context.as_ptr(), context.len())
         })
@@ -82,6 +87,9 @@ pub(super) fn refuse_replay(mut hello: ClientHello<'_>) {
     }
     let identity = hello.get_extension(ExtensionType::PRE_SHARED_KEY).and_then(first_identity);
     let guard = hello.ssl().ex_data(*STATE).and_then(|state| state.replay.as_ref());
+    //= https://www.rfc-editor.org/rfc/rfc9001#section-9.2
+    //# Endpoints MUST implement and use the replay protections described in [TLS13], however it is recognized
+    //# that these protections are imperfect
     let admitted = identity.zip(guard).is_some_and(|(identity, (guard, now))| guard.admit(identity, *now));
     if !admitted {
         disable(hello.ssl_mut());

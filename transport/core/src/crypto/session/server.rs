@@ -127,11 +127,33 @@ impl ServerTlsBuilder {
 
     /// Reads certificates and key and makes the configuration.
     pub fn build(self) -> Result<ServerTls, TlsConfigError> {
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-4.4
+        //= type=implication
+        //= reason=The server asks for no certificate, neither in the handshake nor after it: BoringSSL has no
+        //= reason=authentication after the handshake.
+        //# A server MUST NOT use post-handshake client authentication (as defined in Section 4.6.2 of
+        //# [TLS13]) because the multiplexing offered by QUIC prevents clients from correlating the
+        //# certificate request
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-5.3
+        //= type=implication
+        //= reason=BoringSSL passes over cipher suites that it does not know.
+        //# An endpoint MUST NOT reject a ClientHello that offers a cipher suite that it does not support, or
+        //# it would be impossible to deploy a new cipher suite
         let mut context = context_builder(self.keylog)?;
         restrict_suites(&context, &self.suites)?;
         identify(&mut context, self.identity)?;
         let preference = encode_alpn(&self.alpn)?;
         context.set_alpn_select_callback(move |_, offered| {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+            //# When using ALPN, endpoints MUST immediately close a connection (see Section 10.2 of
+            //# [QUIC-TRANSPORT]) with a no_application_protocol TLS alert (QUIC error code 0x0178; see
+            //# Section 4.8)
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+            //# Servers MUST select an application protocol compatible with the QUIC version that the client
+            //# has selected
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+            //# The server MUST treat the inability to select a compatible application protocol as a
+            //# connection error of type 0x0178 (no_application_protocol)
             // RFC 9001 §8.1: without a protocol in common the handshake fails with no_application_protocol.
             select_alpn(&preference, offered).ok_or(AlpnError::ALERT_FATAL)
         });

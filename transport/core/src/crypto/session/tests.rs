@@ -134,6 +134,15 @@ fn connected() -> (Session, Session) {
 
 fn is_send<T: Send>(_: &T) {}
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7
+//= type=test
+//# The cryptographic handshake MUST provide the following properties:
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.2
+//= type=test
+//# Clients MUST NOT offer TLS versions older than 1.3
+//= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+//= type=test
+//# Servers MUST select an application protocol compatible with the QUIC version that the client has selected
 #[test]
 fn a_handshake_gives_both_sides_parameters_protocol_and_names() {
     let (client, server) = connected();

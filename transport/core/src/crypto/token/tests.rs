@@ -31,6 +31,10 @@ fn rejection(kind: TokenKind, reason: Rejection) -> Result<ValidToken, Rejected>
     Err(Rejected { kind, reason })
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.1
+//= type=test
+//# A token sent in a NEW_TOKEN frame or a Retry packet MUST be constructed in a way that allows the server to
+//# identify how it was provided to a client
 #[test]
 fn a_retry_token_gives_back_what_it_was_made_of() {
     let token = key().seal_retry(&mut rng(), &retry());
@@ -38,6 +42,17 @@ fn a_retry_token_gives_back_what_it_was_made_of() {
     assert_eq!(key().open(&token, client(), later), Ok(ValidToken::Retry(retry())));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.1
+//= type=test
+//# A token sent in a NEW_TOKEN frame or a Retry packet MUST be constructed in a way that allows the server to
+//# identify how it was provided to a client
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+//= type=test
+//# Tokens sent in NEW_TOKEN frames MUST include information that allows the server to verify that the client
+//# IP address has not changed from when the token was issued
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
+//= type=test
+//# The token MUST NOT be empty
 #[test]
 fn a_token_of_a_former_connection_covers_all_its_addresses_whatever_the_port() {
     let addresses: Addresses = ["192.0.2.7", "2001:db8::1"].map(|a| a.parse().unwrap()).into_iter().collect();
@@ -86,6 +101,10 @@ fn a_retry_token_counts_only_from_the_same_address_and_port() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+//= type=test
+//# For this design to work, the token MUST be covered by integrity protection against modification or
+//# falsification by clients
 #[test]
 fn every_prefix_and_every_changed_bit_of_a_token_is_rejected() {
     let token = key().seal_retry(&mut rng(), &retry());
@@ -99,12 +118,23 @@ fn every_prefix_and_every_changed_bit_of_a_token_is_rejected() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+//= type=test
+//# An address validation token MUST be difficult to guess
 #[test]
 fn a_token_of_another_key_is_rejected() {
     let token = TokenKey::new(&[8; 32]).seal_retry(&mut rng(), &retry());
     assert_eq!(key().open(&token, client(), NOW), rejection(TokenKind::Retry, Rejection::Forged));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+//= type=test
+//# A token issued with NEW_TOKEN MUST NOT include information that would allow values to be linked by an
+//# observer to the connection on which it was issued
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+//= type=test
+//# A server MUST ensure that every NEW_TOKEN frame it sends is unique across all clients, with the exception
+//# of those sent to repair losses of previously sent NEW_TOKEN frames
 #[test]
 fn two_tokens_for_the_same_client_have_nothing_in_common() {
     let mut rng = rng();
@@ -114,6 +144,9 @@ fn two_tokens_for_the_same_client_have_nothing_in_common() {
 }
 
 proptest! {
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+    //= type=test
+    //# An address validation token MUST be difficult to guess
     #[test]
     fn random_bytes_are_no_token(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         prop_assert_eq!(key().open(&bytes, client(), NOW).map_err(|e| e.reason), Err(Rejection::Forged));

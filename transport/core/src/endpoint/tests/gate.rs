@@ -27,6 +27,31 @@ fn dropped(network: &Network, reason: Dropped) -> u64 {
     network.server.stats().dropped.get(&reason).copied().unwrap_or(0)
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+//= type=test
+//# A client MUST change the Destination Connection ID it uses for sending packets in response to only the
+//# first received Initial or Retry packet
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.2
+//= type=test
+//# This token MUST be repeated by the client in all Initial packets it sends for that connection after it
+//# receives the Retry packet.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+//= type=test
+//# In comparison, a token obtained in a Retry packet MUST be used immediately during the connection attempt
+//# and cannot be used in subsequent connection attempts.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
+//= type=test
+//# This value MUST NOT be equal to the Destination Connection ID field of the packet sent by the client
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
+//= type=test
+//# The client MUST use the value from the Source Connection ID field of the Retry packet in the Destination
+//# Connection ID field of subsequent packets that it sends.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
+//= type=test
+//# A client MUST use the same cryptographic handshake message it included in this packet
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
+//= type=test
+//# A client MUST NOT reset the packet number for any packet number space after processing a Retry packet
 #[test]
 fn a_client_that_follows_a_retry_connects_one_round_trip_later() {
     let mut network = retrying(RetryPolicy::Always);
@@ -96,6 +121,9 @@ fn the_proof_of_a_retry_is_bound_to_address_port_and_connection_id() {
     assert!(network.client_events.iter().any(|(_, event)| *event == Event::Confirmed));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+//= type=test
+//# To protect against such attacks, servers MUST ensure that replay of tokens is prevented or limited
 #[test]
 fn a_retry_token_that_was_used_starts_no_second_connection() {
     let mut network = retrying(RetryPolicy::Always);

@@ -36,6 +36,22 @@ fn short_header(rng: &mut StdRng, size: usize) -> Vec<u8> {
     bytes
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.1
+//= type=test
+//# However, the comparison MUST be performed when the first packet in an incoming datagram either cannot be
+//# associated with a connection or cannot be decrypted.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.1
+//= type=test
+//# If the last 16 bytes of the datagram are identical in value to a stateless reset token, the endpoint MUST
+//# enter the draining period and not send any further packets on this connection.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
+//= type=test
+//# An endpoint that uses this design MUST either use the same connection ID length for all connections or
+//# encode the length of the connection ID such that it can be recovered without state
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
+//= type=test
+//# A connection ID from a connection that is reset by revealing the stateless reset token MUST NOT be reused
+//# for new connections at nodes that share a static key.
 #[test]
 fn a_client_learns_within_a_round_trip_that_the_server_restarted() {
     let (mut network, client) = restarted(1);
@@ -54,6 +70,10 @@ fn a_reset_made_with_another_key_means_nothing() {
     assert!(!network.client_events.iter().any(|(_, event)| matches!(event, Event::Closed(_))));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.3
+//= type=test
+//# An endpoint MUST ensure that every Stateless Reset that it sends is smaller than the packet that triggered
+//# it, unless it maintains state sufficient to prevent looping
 #[test]
 fn two_endpoints_that_do_not_know_each_other_fall_silent() {
     // attacks.md F4.
@@ -67,6 +87,9 @@ fn two_endpoints_that_do_not_know_each_other_fall_silent() {
     assert_eq!(sizes, [43, 42]);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.2.2
+//= type=test
+//# Servers MUST drop incoming packets under all other circumstances.
 #[test]
 fn short_packets_and_long_headers_are_not_answered() {
     let mut network = Network::new(transport(), transport());

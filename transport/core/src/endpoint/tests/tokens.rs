@@ -25,6 +25,14 @@ fn tokens(network: &Network, of: ConnectionHandle) -> Vec<Bytes> {
     network.client_events.iter().filter_map(token).collect()
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+//= type=test
+//# The client MUST include the token in all Initial packets it sends, unless a Retry replaces the token with
+//# a newer one
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+//= type=test
+//# When a server receives an Initial packet with an address validation token, it MUST attempt to validate the
+//# token, unless it has already completed address validation
 #[test]
 fn a_second_connection_needs_no_retry_nor_does_a_third() {
     let (mut network, tuple) = network();
@@ -56,6 +64,17 @@ fn a_token_lifts_the_limit_of_three_times_what_came() {
     assert!(network.server.get(handle).unwrap().is_address_proven());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+//= type=test
+//# When a server receives an Initial packet with an address validation token, it MUST attempt to validate the
+//# token, unless it has already completed address validation
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+//= type=test
+//# If the client IP address has changed, the server MUST adhere to the anti-amplification limit; see Section
+//# 8
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
+//= type=test
+//# To protect against such attacks, servers MUST ensure that replay of tokens is prevented or limited
 #[test]
 fn a_token_that_is_used_twice_or_from_elsewhere_counts_as_none() {
     // attacks.md B21.

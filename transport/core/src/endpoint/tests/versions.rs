@@ -84,6 +84,10 @@ fn a_retry_comes_in_the_original_version_and_the_move_after_it() {
     assert_eq!(retries as u64, network.server.stats().retries);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+//= type=test
+//# When ack-eliciting packets in multiple packet number spaces are in flight, the timer MUST be set to the
+//# earlier value of the Initial and Handshake packet number spaces.
 #[test]
 fn the_move_survives_the_loss_of_each_of_the_first_datagrams() {
     for lost in 0..10 {
@@ -144,6 +148,10 @@ fn forged_version_negotiation_cannot_hide_a_better_version() {
     assert!(closed_with(&network, downgraded), "{:?}", network.client_events);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
+//= type=test
+//# A client MUST discard any Version Negotiation packet if it has received and successfully processed any
+//# other packet, including an earlier Version Negotiation packet
 #[test]
 fn version_negotiation_for_another_connection_id_is_ignored() {
     let (mut network, tuple) = network(&[V2, V1], &[V2, V1], VersionChoice::AsOffered);

@@ -236,6 +236,10 @@ fn reports_name_no_path_above_the_limit_and_their_number_is_bounded() {
     assert_eq!(limits.ids_blocked.len(), MAX_REPORTS);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
+//= type=test
+//# An extension to QUIC that wishes to use a new type of frame MUST first ensure that a peer is able to
+//# understand the frame
 #[test]
 fn nothing_is_said_about_paths_without_multipath() {
     let mut limits = PathLimits::new(None);

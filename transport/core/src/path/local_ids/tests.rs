@@ -52,6 +52,12 @@ fn code(result: Result<(), TransportError>) -> ErrorCode {
     result.expect_err("an error was expected").code
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
+//= type=test
+//# The sequence number on each newly issued connection ID MUST increase by 1
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
+//= type=test
+//# An endpoint MUST NOT provide more connection IDs than the peer's limit
 #[test]
 fn without_multipath_path_zero_gets_as_many_as_the_peer_stores_in_the_old_form() {
     let (mut ids, mut source) = single_path(3);
@@ -105,6 +111,13 @@ fn a_raised_limit_continues_without_holes() {
     assert_eq!(sent(&mut ids, &mut source), []);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
+//= type=test
+//# The sequence number on each newly issued connection ID MUST increase by 1
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
+//= type=test
+//# When an endpoint issues a connection ID, it MUST accept packets that carry this connection ID for the
+//# duration of the connection or until its peer invalidates the connection ID via a
 #[test]
 fn each_connection_id_is_found_by_lookup_and_told_to_the_router() {
     let (mut ids, mut source) = local(2, 1);
@@ -158,6 +171,10 @@ fn a_repeated_retirement_is_ignored() {
     assert_eq!(sent(&mut ids, &mut source).len(), 1);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.16
+//= type=test
+//# Receipt of a RETIRE_CONNECTION_ID frame containing a sequence number greater than any previously sent to
+//# the peer MUST be treated as a connection error of type PROTOCOL_VIOLATION.
 #[test]
 fn retiring_what_was_not_issued_is_a_violation() {
     let (mut ids, mut source) = local(2, 1);
@@ -169,6 +186,10 @@ fn retiring_what_was_not_issued_is_a_violation() {
     assert_eq!(code(ids.on_retire(PathId(2), 0, CARRIER)), ErrorCode::PROTOCOL_VIOLATION);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.16
+//= type=test
+//# The sequence number specified in a RETIRE_CONNECTION_ID frame MUST NOT refer to the Destination Connection
+//# ID field of the packet in which the frame is contained
 #[test]
 fn a_packet_that_retires_its_own_connection_id_is_a_violation() {
     let (mut ids, mut source) = local(2, 1);
@@ -177,6 +198,14 @@ fn a_packet_that_retires_its_own_connection_id_is_a_violation() {
     assert_eq!(ids.on_retire(PathId::ZERO, 0, (ONE, 0)), Ok(()), "the same number on another path is not it");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+//= type=test
+//# An endpoint MUST NOT send this frame if it currently requires that its peer send packets with a
+//# zero-length Destination Connection ID
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.16
+//= type=test
+//# An endpoint that provides a zero- length connection ID MUST treat receipt of a RETIRE_CONNECTION_ID frame
+//# as a connection error of type PROTOCOL_VIOLATION.
 #[test]
 fn retiring_an_empty_connection_id_is_a_violation_and_none_are_issued() {
     let mut ids = LocalIds::new(ConnectionId::EMPTY);
@@ -334,6 +363,10 @@ fn the_preferred_address_has_sequence_number_one() {
     assert_eq!(ids.lookup(&id(100)), Some((PathId::ZERO, 1)));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.1
+//= type=test
+//# As a trivial example, this means the same connection ID MUST NOT be issued more than once on the same
+//# connection.
 #[test]
 fn a_source_that_repeats_itself_leads_to_no_duplicate() {
     struct Stuck;

@@ -81,9 +81,15 @@ impl PathIds {
 
     /// Removes and returns all below `sequence`, and all that come later below it (RFC 9000 §5.1.2).
     pub(super) fn retire_below(&mut self, sequence: u64) -> SmallVec<[RemoteId; 4]> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+        //# A receiver MUST ignore any Retire Prior To fields that do not increase the largest received Retire
+        //# Prior To value.
         self.retired_below = self.retired_below.max(sequence);
         let below = self.retired_below;
         self.retired.remove_below(below);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+        //# Prior To field of a previously received NEW_CONNECTION_ID frame MUST send a corresponding
+        //# RETIRE_CONNECTION_ID frame that retires the newly received connection ID
         let retired = self.known().filter(|known| known.sequence < below).copied().collect();
         self.active.retain(|known| known.sequence >= below);
         self.lent.retain(|known| known.sequence >= below);
@@ -147,6 +153,9 @@ impl PathIds {
     }
 
     pub(super) fn tokens_in_use(&self) -> impl Iterator<Item = &ResetToken> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.1
+        //# An endpoint MUST NOT check for any stateless reset tokens associated with connection IDs it has
+        //# not used or for connection IDs that have been retired.
         let current = match self.usage {
             Use::NotYet => None,
             Use::Open => self.active.first(),

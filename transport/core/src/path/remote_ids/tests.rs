@@ -65,6 +65,9 @@ fn the_first_connection_id_of_path_zero_follows_the_handshake() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
+//= type=test
+//# an endpoint MUST close the connection with an error of type CONNECTION_ID_LIMIT_ERROR.
 #[test]
 fn more_active_connection_ids_than_the_limit_are_an_error() {
     let mut ids = remote();
@@ -86,6 +89,9 @@ fn the_limit_counts_for_each_path() {
     assert_eq!(code(ids.on_new(new_id(2, 4, 0))), ErrorCode::CONNECTION_ID_LIMIT_ERROR);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
+//= type=test
+//# an endpoint MUST close the connection with an error of type CONNECTION_ID_LIMIT_ERROR.
 #[test]
 fn the_limit_counts_after_retirement() {
     let mut ids = remote();
@@ -140,6 +146,14 @@ fn a_connection_id_with_two_tokens_is_a_violation() {
     assert_eq!(code(ids.on_new(other)), ErrorCode::PROTOCOL_VIOLATION);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+//= type=test
+//# The value in the Retire Prior To field MUST be less than or equal to the value in the Sequence Number
+//# field
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+//= type=test
+//# Receiving a value in the Retire Prior To field that is greater than that in the Sequence Number field MUST
+//# be treated as a connection error of type FRAME_ENCODING_ERROR.
 #[test]
 fn malformed_fields_are_encoding_errors() {
     let mut ids = remote();
@@ -148,6 +162,10 @@ fn malformed_fields_are_encoding_errors() {
     assert_eq!(code(ids.on_new(empty)), ErrorCode::FRAME_ENCODING_ERROR);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+//= type=test
+//# An endpoint that is sending packets with a zero-length Destination Connection ID MUST treat receipt of a
+//# NEW_CONNECTION_ID frame as a connection error of type PROTOCOL_VIOLATION.
 #[test]
 fn a_peer_without_connection_ids_must_not_issue_any() {
     let mut ids = RemoteIds::new(LIMIT);
@@ -156,6 +174,9 @@ fn a_peer_without_connection_ids_must_not_issue_any() {
     assert_eq!(ids.current(ZERO), Some(ConnectionId::EMPTY));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+//= type=test
+//# Receipt of the same frame multiple times MUST NOT be treated as a connection error
 #[test]
 fn a_repeated_frame_is_ignored() {
     let mut ids = remote();
@@ -204,6 +225,10 @@ fn retirement_is_told_in_the_form_that_was_negotiated() {
     assert_eq!(frame, Some(Frame::RetireConnectionId { path: Some(ZERO), sequence: 0 }));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.2
+//= type=test
+//# Upon receipt of an increased Retire Prior To field, the peer MUST stop using the corresponding connection
+//# IDs and retire them with RETIRE_CONNECTION_ID frames before adding the newly provided
 #[test]
 fn retire_prior_to_moves_the_path_to_the_next_connection_id_and_leaves_other_paths() {
     let mut ids = remote();
@@ -214,6 +239,14 @@ fn retire_prior_to_moves_the_path_to_the_next_connection_id_and_leaves_other_pat
     assert_eq!((ids.current(ZERO), ids.current(ONE)), (Some(id(2)), Some(new_id(1, 0, 0).id)));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+//= type=test
+//# A receiver MUST ignore any Retire Prior To fields that do not increase the largest received Retire Prior
+//# To value.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+//= type=test
+//# Prior To field of a previously received NEW_CONNECTION_ID frame MUST send a corresponding
+//# RETIRE_CONNECTION_ID frame that retires the newly received connection ID
 #[test]
 fn a_connection_id_that_arrives_after_its_retirement_is_given_back_at_once() {
     let mut ids = remote();
@@ -224,6 +257,10 @@ fn a_connection_id_that_arrives_after_its_retirement_is_given_back_at_once() {
     assert_eq!((ids.current(ZERO), ids.has_unused(ZERO)), (Some(id(5)), false));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.2
+//= type=test
+//# An endpoint MUST NOT forget a connection ID without retiring it, though it MAY choose to treat having
+//# connection IDs in need of retirement that exceed this limit as a connection error of type
 #[test]
 fn retirements_without_end_close_the_connection() {
     let mut ids = remote();
@@ -284,6 +321,10 @@ fn sequence_numbers_with_gaps_everywhere_close_the_connection() {
     assert_eq!(error.unwrap().code, ErrorCode::CONNECTION_ID_LIMIT_ERROR);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.2
+//= type=test
+//# An endpoint MUST NOT forget a connection ID without retiring it, though it MAY choose to treat having
+//# connection IDs in need of retirement that exceed this limit as a connection error of type
 #[test]
 fn a_lost_retirement_is_repeated_until_it_arrives() {
     let mut ids = remote();
@@ -339,6 +380,14 @@ fn a_connection_id_that_arrives_late_does_not_replace_the_one_in_use() {
     assert_eq!(ids.current(ONE), Some(new_id(1, 1, 0).id));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.1
+//= type=test
+//# An endpoint MUST NOT check for any stateless reset tokens associated with connection IDs it has not used
+//# or for connection IDs that have been retired.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.1
+//= type=test
+//# When comparing a datagram to stateless reset token values, endpoints MUST perform the comparison without
+//# leaking information about the value of the token
 #[test]
 fn only_tokens_in_use_are_reset_tokens() {
     let mut ids = remote();

@@ -15,6 +15,10 @@ fn started() -> (Validation, StdRng) {
     (validation, rng)
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+//= type=test
+//# This requirement MUST NOT be enforced by the endpoint that initiates path validation, as that would enable
+//# an attack on migration; see Section 9.3.3.
 #[test]
 fn an_answered_challenge_validates_the_address() {
     let (mut validation, mut rng) = started();
@@ -23,6 +27,28 @@ fn an_answered_challenge_validates_the_address() {
     assert!(validation.on_response(data));
     assert!(validation.is_validated() && !validation.is_pending());
     assert_eq!((validation.deadline(at(0)), validation.failed(at(10_000))), (None, false));
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.3
+//= type=test
+//# However, the endpoint MUST initiate another path validation with an expanded datagram to verify that the
+//# path supports the required MTU.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.1
+//= type=test
+//# To ensure that the path MTU is large enough, the endpoint MUST perform a second path validation by sending
+//# a PATH_CHALLENGE frame in a datagram of at least 1200 bytes
+#[test]
+fn the_answer_to_a_challenge_that_was_cut_proves_the_address_and_asks_for_a_full_one() {
+    let (mut validation, mut rng) = started();
+    let small = validation.next_challenge(at(0), &mut rng).unwrap();
+    validation.on_cut();
+    assert!(validation.on_response(small));
+    assert!(validation.is_validated() && validation.is_pending());
+    let full = validation.next_challenge(at(10), &mut rng).expect("at once");
+    assert_ne!(full, small);
+    assert!(validation.on_response(full));
+    assert!(validation.is_validated() && !validation.is_pending());
+    assert_eq!(validation.next_challenge(at(400), &mut rng), None);
 }
 
 #[test]
@@ -44,6 +70,10 @@ fn a_replayed_response_changes_nothing() {
     assert!(!validation.on_response(data));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.1
+//= type=test
+//# The endpoint MUST use unpredictable data in every PATH_CHALLENGE frame so that it can associate the peer's
+//# response with the corresponding PATH_CHALLENGE.
 #[test]
 fn challenges_are_repeated_with_backoff_and_fresh_data() {
     let mut rng = StdRng::seed_from_u64(1);
@@ -61,6 +91,9 @@ fn challenges_are_repeated_with_backoff_and_fresh_data() {
     assert!(validation.on_response(sent[0].1), "an answer to any challenge counts");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.4
+//= type=test
+//# This timer SHOULD be set as described in Section 6.2.1 of [QUIC-RECOVERY] and MUST NOT be more aggressive.
 #[test]
 fn an_attempt_fails_after_three_probe_timeouts() {
     let (mut validation, mut rng) = started();
@@ -113,6 +146,18 @@ fn the_deadline_is_the_next_challenge_and_in_the_end_the_failure() {
     assert_eq!(validation.deadline(at(100)).unwrap().reason, TimerReason::PathValidation);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+//= type=test
+//# On receiving a PATH_CHALLENGE frame, an endpoint MUST respond by echoing the data contained in the
+//# PATH_CHALLENGE frame in a PATH_RESPONSE frame
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+//= type=test
+//# An endpoint MUST NOT delay transmission of a packet containing a PATH_RESPONSE frame unless constrained by
+//# congestion control.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+//= type=test
+//# An endpoint MUST NOT send more than one PATH_RESPONSE frame in response to one PATH_CHALLENGE frame; see
+//# Section 13.3
 #[test]
 fn each_challenge_is_answered_once_and_in_order() {
     let mut validation = Validation::default();

@@ -21,6 +21,10 @@ fn ranges(ack: &Ack) -> Vec<RangeInclusive<u64>> {
     ack.ranges.iter().collect()
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+//= type=test
+//# A receiver MUST discard a newly unprotected packet unless it is certain that it has not processed another
+//# packet with the same packet number from the same packet number space
 #[test]
 fn a_duplicate_packet_is_refused_and_changes_nothing() {
     let mut received = Received::default();
@@ -31,6 +35,18 @@ fn a_duplicate_packet_is_refused_and_changes_nothing() {
     assert_eq!(build(&mut received, 3).ecn, None);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+//= type=test
+//# Every packet SHOULD be acknowledged at least once, and ack-eliciting packets MUST be acknowledged at least
+//# once within the maximum delay an endpoint communicated using the max_ack_delay transport
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+//= type=test
+//# An endpoint MUST acknowledge all ack-eliciting Initial and Handshake packets immediately and all
+//# ack-eliciting 0-RTT and 1-RTT packets within its advertised max_ack_delay, with the following exception
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+//= type=test
+//# Since packets containing only ACK frames are not congestion controlled, an endpoint MUST NOT send more
+//# than one such packet in response to receiving an ack-eliciting packet.
 #[test]
 fn every_second_packet_is_acknowledged_at_once_and_a_single_one_in_time() {
     // RFC 9000 §13.2.1, §13.2.2.
@@ -72,6 +88,10 @@ fn gaps_late_packets_and_congestion_marks_are_reported_at_once() {
     assert_eq!(build(&mut received, 4).ecn.map(|counts| counts.ce), Some(1));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+//= type=test
+//# An endpoint MUST NOT send a non-ack-eliciting packet in response to a non-ack-eliciting packet, even if
+//# there are packet gaps that precede the received packet
 #[test]
 fn packets_that_elicit_nothing_are_acknowledged_only_in_passing() {
     // RFC 9000 §13.2.1; attacks.md C10.
@@ -133,6 +153,10 @@ fn an_acknowledgement_at_once_is_one_however_often_it_is_asked_for() {
     assert!(!received.pending());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+//= type=test
+//# An endpoint MUST acknowledge all ack-eliciting Initial and Handshake packets immediately and all
+//# ack-eliciting 0-RTT and 1-RTT packets within its advertised max_ack_delay, with the following exception
 #[test]
 fn handshake_packets_are_acknowledged_immediately() {
     let mut received = Received::new(AckPolicy::IMMEDIATE);
@@ -140,6 +164,10 @@ fn handshake_packets_are_acknowledged_immediately() {
     assert!(received.ack_due(at(7)));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.5
+//= type=test
+//# An endpoint MUST NOT include delays that it does not control when populating the ACK Delay field in an ACK
+//# frame
 #[test]
 fn the_delay_is_that_of_the_largest_packet_in_units_of_the_exponent() {
     // RFC 9000 §13.2.5.
@@ -175,6 +203,10 @@ fn without_room_nothing_is_built_and_the_debt_stays() {
     assert!(ranges(&ack).len() < 40);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.3
+//= type=test
+//# A receiver MUST retain an ACK Range unless it can ensure that it will not subsequently accept packets with
+//# numbers in that range
 #[test]
 fn what_the_peer_knows_is_not_reported_again_but_still_refused() {
     // RFC 9000 §13.2.4 and §12.3.
@@ -192,6 +224,10 @@ fn what_the_peer_knows_is_not_reported_again_but_still_refused() {
     assert_eq!(ranges(&build(&mut received, 4)), [6..=6]);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.3
+//= type=test
+//# Receivers can discard all ACK Ranges, but they MUST retain the largest packet number that has been
+//# successfully processed, as that is used to recover packet numbers from subsequent packets
 #[test]
 fn a_million_gaps_take_bounded_memory_and_old_numbers_count_as_duplicates() {
     // attacks.md C3.
@@ -207,6 +243,10 @@ fn a_million_gaps_take_bounded_memory_and_old_numbers_count_as_duplicates() {
 }
 
 proptest! {
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+    //= type=test
+    //# A receiver MUST discard a newly unprotected packet unless it is certain that it has not processed
+    //# another packet with the same packet number from the same packet number space
     #[test]
     fn no_number_is_accepted_twice_and_only_what_arrived_is_reported(
         numbers in prop::collection::vec(0u64..600, 1..800),

@@ -97,6 +97,10 @@ fn a_number_that_was_drawn_but_not_used_counts_as_skipped() {
     assert!(sent.is_empty());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9002#section-7.4
+//= type=test
+//# Endpoints MUST NOT ignore the loss of packets that were sent after the earliest acknowledged packet in a
+//# given packet number space.
 #[test]
 fn a_packet_three_behind_is_lost() {
     // RFC 9002 §6.1.1.
@@ -129,6 +133,10 @@ fn without_an_acknowledgement_nothing_is_lost() {
     assert_eq!(sent.unacknowledged().count(), 10);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9002#section-5.1
+//= type=test
+//# An RTT sample MUST NOT be generated on receiving an ACK frame that does not newly acknowledge at least one
+//# ack-eliciting packet
 #[test]
 fn only_a_new_largest_number_that_was_asked_for_gives_a_sample() {
     // RFC 9002 §5.1.
@@ -161,6 +169,10 @@ fn a_loss_that_was_none_is_reported_once_and_changes_no_account() {
     assert!(sent.on_ack(&ack(&[0..=1, 5..=5]), at(9)).expect("valid").spurious.is_empty());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9002#section-6.4
+//= type=test
+//# The sender MUST discard all recovery state associated with those packets and MUST remove them from the
+//# count of bytes in flight.
 #[test]
 fn drained_packets_are_neither_acknowledged_nor_lost_later() {
     let mut sent = sent(6);
@@ -218,6 +230,14 @@ fn choose(sizes: &BTreeMap<u64, usize>, wanted: &[(u64, u64)]) -> Option<Ack> {
 }
 
 proptest! {
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
+    //= type=test
+    //# Subsequent packets sent in the same packet number space MUST increase the packet number by at least
+    //# one.
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-7.5
+    //= type=test
+    //# A sender MUST however count these packets as being additionally in flight, since these packets add
+    //# network load without establishing packet loss
     #[test]
     fn every_packet_resolves_exactly_once_and_the_flight_is_the_sum_of_the_rest(
         steps in prop::collection::vec(step(), 1..300),

@@ -7,6 +7,9 @@ fn insert(assembler: &mut Assembler, offset: u64, data: &[u8]) {
     assembler.insert(offset, Bytes::copy_from_slice(data), WINDOW).expect("few pieces");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-2.2
+//= type=test
+//# Endpoints MUST be able to deliver stream data to an application as an ordered byte stream
 #[test]
 fn data_is_read_in_order_whatever_the_order_of_arrival() {
     let mut it = Assembler::default();
@@ -72,6 +75,9 @@ fn missing_data_is_taken_even_when_there_is_no_room_for_another_gap() {
 }
 
 proptest! {
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-2.2
+    //= type=test
+    //# Endpoints MUST be able to deliver stream data to an application as an ordered byte stream
     #[test]
     fn it_agrees_with_an_array(
         steps in proptest::collection::vec((0usize..9000, 1usize..3000, 0usize..2500, any::<u8>()), 1..60),

@@ -115,6 +115,8 @@ impl Streams {
     /// Abandons the sending half with `code`. What was not sent is dropped, and nothing is repeated. Does nothing if all
     /// data has arrived or the stream was reset before.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-11.2
+        //# RESET_STREAM MUST only be instigated by the application protocol that uses QUIC.
         if self.writer(id)?.reset(code, ResetBy::Application) {
             self.control.insert(Control::ResetStream(id));
             self.relist(id);

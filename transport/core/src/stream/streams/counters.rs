@@ -47,7 +47,13 @@ impl LocalStreams {
 
     /// The index of the next stream, `Err(first)` at the limit, where `first` tells whether that is news.
     pub(super) fn open(&mut self) -> Result<u64, bool> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+        //# Endpoints MUST NOT exceed the limit set by their peer
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.11
+        //# An endpoint MUST NOT open more streams than permitted by the current stream limit set by its peer
         if self.opened < self.limit {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-2.1
+            //# A QUIC endpoint MUST NOT reuse a stream ID within a connection.
             self.opened += 1;
             return Ok(self.opened - 1);
         }
@@ -56,6 +62,10 @@ impl LocalStreams {
 
     /// The peer permits `limit` streams; whether that is more than before.
     pub(super) fn raise(&mut self, limit: u64) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+        //# MAX_STREAMS frames that do not increase the stream limit MUST be ignored.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.11
+        //# MAX_STREAMS frames that do not increase the stream limit MUST be ignored.
         let raised = limit > self.limit;
         self.limit = self.limit.max(limit);
         raised
@@ -106,6 +116,9 @@ impl RemoteStreams {
     /// The peer used the stream `index`, which opens all below it too (RFC 9000 §3.2); whether it was not open before.
     pub(super) fn open(&mut self, index: u64) -> bool {
         let new = index >= self.opened;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-3.2
+        //# Before a stream is created, all streams of the same type with lower- numbered stream IDs MUST be
+        //# created
         self.opened = self.opened.max(index + 1);
         new
     }
@@ -145,6 +158,10 @@ impl RemoteStreams {
 mod tests {
     use super::*;
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+    //= type=test
+    //# An endpoint MUST NOT wait to receive this signal before advertising additional credit, since doing so
+    //# will mean that the peer will be blocked for at least an entire round trip
     #[test]
     fn the_limit_rises_by_what_was_freed_once_half_of_it_is_used() {
         let mut streams = RemoteStreams::new(10);

@@ -59,6 +59,9 @@ impl Streams {
         self.check_peer_receives(id)?;
         self.find_or_open(id)?;
         if let Some(send) = self.send_half(id)
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-3.5
+            //# An endpoint that receives a STOP_SENDING frame MUST send a RESET_STREAM frame if the stream is
+            //# in the "Ready" or "Send" state
             && send.reset(frame.error, ResetBy::Peer)
         {
             self.control.insert(Control::ResetStream(id));
@@ -131,13 +134,32 @@ impl Streams {
             if id.index() < self.local.of(direction).opened() {
                 return Ok(Existence::Gone);
             }
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.5
+            //# Receiving a STOP_SENDING frame for a locally initiated stream that has not yet been created
+            //# MUST be treated as a connection error of type STREAM_STATE_ERROR
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.8
+            //# An endpoint MUST terminate the connection with error STREAM_STATE_ERROR if it receives a
+            //# STREAM frame for a locally initiated stream that has not yet been created, or for a send-only
+            //# stream.
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.10
+            //# Receiving a MAX_STREAM_DATA frame for a locally initiated stream that has not yet been created
+            //# MUST be treated as a connection error of type STREAM_STATE_ERROR
             return Err(ErrorCode::STREAM_STATE_ERROR.because("the stream was never opened here"));
         }
         let remote = self.remote.of_mut(direction);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+        //# An endpoint that receives a frame with a stream ID exceeding the limit it has sent MUST treat this
+        //# as a connection error of type STREAM_LIMIT_ERROR; see Section 11 for details on error handling.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.11
+        //# An endpoint MUST terminate a connection with an error of type STREAM_LIMIT_ERROR if a peer opens
+        //# more streams than was permitted
         if id.index() >= remote.announced() {
             return Err(ErrorCode::STREAM_LIMIT_ERROR.because("more streams than permitted"));
         }
         if remote.open(id.index()) {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+            //# An endpoint MUST NOT wait to receive this signal before advertising additional credit, since
+            //# doing so will mean that the peer will be blocked for at least an entire round trip
             if remote.wants_announcement() {
                 self.control.insert(Control::MaxStreams(direction));
             }
@@ -154,6 +176,12 @@ impl Streams {
     }
 
     fn check_peer_sends(&self, id: StreamId) -> Result<(), TransportError> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.4
+        //# An endpoint that receives a RESET_STREAM frame for a send-only stream MUST terminate the
+        //# connection with error STREAM_STATE_ERROR.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.13
+        //# An endpoint that receives a STREAM_DATA_BLOCKED frame for a send-only stream MUST terminate the
+        //# connection with error STREAM_STATE_ERROR.
         if id.direction() == Direction::Unidirectional && self.is_local(id) {
             return Err(ErrorCode::STREAM_STATE_ERROR.because("the peer cannot send on this stream"));
         }
@@ -161,6 +189,12 @@ impl Streams {
     }
 
     fn check_peer_receives(&self, id: StreamId) -> Result<(), TransportError> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.5
+        //# An endpoint that receives a STOP_SENDING frame for a receive-only stream MUST terminate the
+        //# connection with error STREAM_STATE_ERROR.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.10
+        //# An endpoint that receives a MAX_STREAM_DATA frame for a receive-only stream MUST terminate the
+        //# connection with error STREAM_STATE_ERROR.
         if id.direction() == Direction::Unidirectional && !self.is_local(id) {
             return Err(ErrorCode::STREAM_STATE_ERROR.because("the peer does not receive on this stream"));
         }

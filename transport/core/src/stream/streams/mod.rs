@@ -45,6 +45,9 @@ struct Stream {
 
 impl Stream {
     fn is_done(&self) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-4.4
+        //# Both endpoints MUST maintain flow control state for the stream in the unterminated direction until
+        //# that direction enters a terminal state.
         self.send.as_ref().is_none_or(|send| send.state().is_terminal())
             && self.receive.as_ref().is_none_or(|receive| receive.state().is_terminal())
     }
@@ -241,6 +244,9 @@ impl Streams {
 
     /// Has larger limits announced: the connection's if it is time, and that of stream `id` if its window `is_due`.
     fn renew(&mut self, id: StreamId, is_due: bool) {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-4.2
+        //# Therefore, a receiver MUST NOT wait for a STREAM_DATA_BLOCKED or DATA_BLOCKED frame before sending
+        //# a MAX_STREAM_DATA or MAX_DATA frame
         if self.window.renewal_is_due() {
             self.control.insert(Control::MaxData);
         }

@@ -75,6 +75,10 @@ impl Ack {
         let ranges = AckRanges::read(largest, reader)?;
         let ecn = match frame_type {
             types::ACK | types::PATH_ACK => None,
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.3
+            //# QUIC implementations MUST properly handle both types, and, if they have enabled ECN for
+            //# packets they send, they SHOULD use the information in the ECN section to manage their
+            //# congestion state.
             _ => Some(EcnCounts { ect0: reader.varint()?, ect1: reader.varint()?, ce: reader.varint()? }),
         };
         Ok(Self { path, largest, delay, ranges, ecn })
@@ -186,6 +190,9 @@ fn append(encoded: &mut SmallVec<[u8; 32]>, values: &[u64]) {
 fn check(largest: u64, additional: u64, mut reader: SliceReader<'_>) -> Result<usize, Fault> {
     const BELOW_ZERO: Fault = Fault::encoding("acknowledged packet numbers below 0");
     let first_range = reader.varint()?;
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-19.3.1
+    //# If any computed packet number is negative, an endpoint MUST generate a connection error of type
+    //# FRAME_ENCODING_ERROR.
     let mut smallest = largest.checked_sub(first_range).ok_or(BELOW_ZERO)?;
     // Every turn takes at least two bytes or ends the loop.
     for _ in 0..additional {

@@ -32,8 +32,17 @@ impl NewConnectionId {
         let length = usize::from(reader.u8()?);
         let id = ConnectionId::new(&reader.bytes(length)?);
         let id =
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+            //# Values less than 1 and greater than 20 are invalid and MUST be treated as a connection error
+            //# of type FRAME_ENCODING_ERROR.
             id.filter(|id| !id.is_empty()).ok_or(Fault::encoding("connection ID of 0 or over 20 bytes"))?;
         let token = ResetToken(reader.array()?);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+        //# The value in the Retire Prior To field MUST be less than or equal to the value in the Sequence
+        //# Number field
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+        //# Receiving a value in the Retire Prior To field that is greater than that in the Sequence Number
+        //# field MUST be treated as a connection error of type FRAME_ENCODING_ERROR.
         if retire_prior_to > sequence {
             return Err(Fault::encoding("retire prior to exceeds the sequence number"));
         }

@@ -29,6 +29,9 @@ impl Crypto {
     pub(super) fn read(reader: &mut Reader) -> Result<Self, Fault> {
         let offset = reader.varint()?;
         let data = reader.prefixed()?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.6
+        //# Receipt of a frame that exceeds this limit MUST be treated as a connection error of type
+        //# FRAME_ENCODING_ERROR or CRYPTO_BUFFER_EXCEEDED.
         check_end(offset, &data)?;
         Ok(Self { offset, data })
     }

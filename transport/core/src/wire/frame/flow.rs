@@ -34,5 +34,14 @@ pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Frame, Fault>
 /// More than 2^60 streams cannot have an ID (RFC 9000 §19.11, §19.14).
 fn stream_count(reader: &mut Reader) -> Result<u64, Fault> {
     let count = reader.varint()?;
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+    //# If either is received, the connection MUST be closed immediately with a connection error of type
+    //# TRANSPORT_PARAMETER_ERROR
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-19.11
+    //# Receipt of a frame that permits opening of a stream larger than this limit MUST be treated as a
+    //# connection error of type FRAME_ENCODING_ERROR.
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-19.14
+    //# Receipt of a frame that encodes a larger stream ID MUST be treated as a connection error of type
+    //# STREAM_LIMIT_ERROR or FRAME_ENCODING_ERROR.
     if count <= MAX_STREAMS { Ok(count) } else { Err(Fault::encoding("more than 2^60 streams")) }
 }

@@ -211,6 +211,9 @@ impl Frame {
         if let Self::Padding(length) = self {
             return sink.zeros(*length);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
+        //# To ensure simple and efficient implementations of frame parsing, a frame type MUST use the
+        //# shortest possible encoding
         sink.varint(self.frame_type());
         match self {
             Self::Padding(_) | Self::Ping | Self::HandshakeDone | Self::ImmediateAck => {}
@@ -247,6 +250,9 @@ impl Frame {
 
     /// Whether a packet with this frame asks for an acknowledgement (RFC 9000 §13.2).
     pub fn is_ack_eliciting(&self) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
+        //= reason=Self::Ack(_)
+        //# Extension frames MUST be congestion controlled and MUST cause an ACK frame to be sent
         !matches!(self, Self::Padding(_) | Self::Ack(_) | Self::ConnectionClose(_))
     }
 
@@ -257,6 +263,10 @@ impl Frame {
         match self {
             Self::Padding(_) | Self::Ping => true,
             Self::ConnectionClose(ConnectionClose::Transport { .. }) => true,
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-8.3
+            //= reason=Self::Crypto(_)
+            //# A server MUST treat receipt of a CRYPTO frame in a 0-RTT packet as a connection error of type
+            //# PROTOCOL_VIOLATION.
             Self::Ack(Ack { path: None, .. }) | Self::Crypto(_) => level != Level::ZeroRtt,
             //= https://www.rfc-editor.org/rfc/rfc10069#section-4
             //# If an endpoint receives a multipath-specific frame in a different packet type, it MUST close
@@ -272,6 +282,12 @@ impl Frame {
             // Draft-ietf-quic-ack-frequency-14 §3: not in 0-RTT packets, since min_ack_delay is not remembered.
             Self::AckFrequency(_) | Self::ImmediateAck => level == Level::OneRtt,
             Self::NewToken(_) | Self::PathResponse(_) | Self::HandshakeDone => level == Level::OneRtt,
+            //= https://www.rfc-editor.org/rfc/rfc9221#section-5
+            //# Like STREAM frames, DATAGRAM frames contain application data and MUST be protected with either
+            //# 0-RTT or 1-RTT keys.
+            //= https://www.rfc-editor.org/rfc/rfc9221#section-6
+            //# All application data transmitted with the DATAGRAM frame, like the STREAM frame, MUST be
+            //# protected either by 0-RTT or 1-RTT keys.
             Self::ResetStream(_)
             | Self::StopSending(_)
             | Self::Stream(_)

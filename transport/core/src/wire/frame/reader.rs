@@ -86,6 +86,9 @@ impl FrameReader {
             }
             types::PATH_ABANDON..=types::PATH_STATUS_AVAILABLE
             | types::MAX_PATH_ID..=types::PATH_CIDS_BLOCKED => path::read(frame_type, reader)?,
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
+            //# An endpoint MUST treat the receipt of a frame of unknown type as a connection error of type
+            //# FRAME_ENCODING_ERROR.
             _ => return Err(Fault::encoding("unknown frame type")),
         })
     }

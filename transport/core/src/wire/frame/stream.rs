@@ -52,6 +52,9 @@ impl Stream {
         let id = StreamId(reader.varint()?);
         let offset = if frame_type & OFFSET == 0 { 0 } else { reader.varint()? };
         let data = if frame_type & LENGTH == 0 { reader.rest() } else { reader.prefixed()? };
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.8
+        //# Receipt of a frame that exceeds this limit MUST be treated as a connection error of type
+        //# FRAME_ENCODING_ERROR or FLOW_CONTROL_ERROR.
         check_end(offset, &data)?;
         Ok(Self { id, offset, data, fin: frame_type & FIN != 0 })
     }

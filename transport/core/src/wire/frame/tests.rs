@@ -105,6 +105,10 @@ fn every_frame() -> Vec<(u64, Frame)> {
     ]
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
+//= type=test
+//# To ensure simple and efficient implementations of frame parsing, a frame type MUST use the shortest
+//# possible encoding
 #[test]
 fn every_frame_has_its_registered_type_and_a_name() {
     for (frame_type, frame) in every_frame() {
@@ -115,6 +119,10 @@ fn every_frame_has_its_registered_type_and_a_name() {
     assert_eq!(types::name(0x21), "unknown");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
+//= type=test
+//# To ensure simple and efficient implementations of frame parsing, a frame type MUST use the shortest
+//# possible encoding
 #[test]
 fn multipath_frames_are_these_bytes() {
     // RFC 10069 §4; the registry has BACKUP below AVAILABLE.
@@ -175,6 +183,9 @@ fn frames_of_rfc_9000_are_these_bytes() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
+//= type=test
+//# Extension frames MUST be congestion controlled and MUST cause an ACK frame to be sent
 #[test]
 fn only_padding_acknowledgements_and_close_ask_for_no_acknowledgement() {
     for (frame_type, frame) in every_frame() {

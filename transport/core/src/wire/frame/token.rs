@@ -7,5 +7,8 @@ use bytes::Bytes;
 /// Reads the token, which is not empty.
 pub(super) fn read(reader: &mut Reader) -> Result<Bytes, Fault> {
     let token = reader.prefixed()?;
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
+    //# A client MUST treat receipt of a NEW_TOKEN frame with an empty Token field as a connection error of
+    //# type FRAME_ENCODING_ERROR.
     if token.is_empty() { Err(Fault::encoding("empty token")) } else { Ok(token) }
 }

@@ -63,16 +63,27 @@ fn split_packet(
         return Ok(Incoming::Protected(short.into()));
     }
     let version = Version(reader.u32()?);
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.1
+    //# Clients MUST ignore the value of this field
     if version == Version::NEGOTIATION {
         return version_negotiation(datagram.split().freeze());
     }
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.1
+    //# Version- specific rules for the connection ID therefore MUST NOT influence a decision about whether to
+    //# send a Version Negotiation packet.
     if !version.is_known() {
         return unsupported_version(datagram.split().freeze());
     }
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2
+    //# Packets containing a zero value for this bit are not valid packets in this version and MUST be
+    //# discarded
     if !quic_bit.permits(first) {
         return Err(Dropped::Malformed);
     }
     match LongType::of(first, version) {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5
+        //# The value in the Unused field is set to an arbitrary value by the server; a client MUST ignore
+        //# these bits
         LongType::Retry => retry(datagram.split().freeze()),
         _ => split_long(datagram),
     }
@@ -174,6 +185,8 @@ fn retry(datagram: Bytes) -> Result<Incoming, Dropped> {
     let token_length = reader.remaining().checked_sub(16).ok_or(Dropped::Malformed)?;
     let token = reader.bytes(token_length)?;
     let tag = reader.array()?;
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+    //# A client MUST discard a Retry packet with a zero-length Retry Token field.
     if token.is_empty() {
         // RFC 9000 §17.2.5.2: a client MUST discard it.
         return Err(Dropped::Malformed);
@@ -187,5 +200,9 @@ fn connection_id(bytes: &[u8]) -> Result<ConnectionId, Dropped> {
 
 fn short_prefixed_id(reader: &mut SliceReader<'_>) -> Result<ConnectionId, Dropped> {
     let length = usize::from(reader.u8()?);
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2
+    //# In QUIC version 1, this value MUST NOT exceed 20 bytes
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2
+    //# Endpoints that receive a version 1 long header with a value larger than 20 MUST drop the packet
     connection_id(reader.bytes(length)?)
 }

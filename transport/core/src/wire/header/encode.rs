@@ -18,6 +18,8 @@ impl LongHeader<'_> {
             LongKind::ZeroRtt => LongType::ZeroRtt,
             LongKind::Handshake => LongType::Handshake,
         };
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2
+        //# The value included prior to protection MUST be set to 0
         buf.push(LONG | FIXED | kind.bits(self.version) | (number_length - 1) as u8);
         buf.extend_from_slice(&self.version.0.to_be_bytes());
         put_connection_id(buf, &self.destination);
@@ -106,6 +108,8 @@ pub fn put_version_negotiation(
 ) {
     // The bit where others have their fixed bit SHOULD be set, for those who share the port (RFC 9000 §17.2.1).
     buf.push(LONG | FIXED | first_byte_random);
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.1
+    //# The Version field of a Version Negotiation packet MUST be set to 0x00000000.
     buf.extend_from_slice(&Version::NEGOTIATION.0.to_be_bytes());
     for id in [destination, source] {
         let id = id.get(..usize::from(u8::MAX)).unwrap_or(id);

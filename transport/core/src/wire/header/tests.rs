@@ -51,6 +51,12 @@ fn bytes_of(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(&String::from_iter(pair), 16).unwrap()).collect()
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2
+//= type=test
+//# The value included prior to protection MUST be set to 0
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.3.1
+//= type=test
+//# The value included prior to protection MUST be set to 0
 #[test]
 fn the_headers_of_the_rfc_are_written_as_there() {
     // RFC 9001 §A.2, A.3: the unprotected headers of the client's and the server's Initial.
@@ -83,6 +89,9 @@ fn the_headers_of_the_rfc_are_written_as_there() {
     assert_eq!(layout, HeaderLayout { length_offset: None, number_offset: 1, number_length: 3 });
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5
+//= type=test
+//# The value in the Unused field is set to an arbitrary value by the server; a client MUST ignore these bits
 #[test]
 fn the_retry_of_the_rfc_is_written_and_read() {
     // RFC 9001 §A.4.
@@ -103,6 +112,9 @@ fn the_retry_of_the_rfc_is_written_and_read() {
     assert_eq!((&token[..], &tag[..], &bytes[..]), (&b"token"[..], &buf[20..], &buf[..]));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+//= type=test
+//# A client MUST discard a Retry packet with a zero-length Retry Token field.
 #[test]
 fn a_retry_without_a_token_is_dropped() {
     let mut buf = Vec::new();
@@ -112,6 +124,13 @@ fn a_retry_without_a_token_is_dropped() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
+//= type=test
+//# Receivers MUST be able to process coalesced packets.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
+//= type=test
+//# The receiver of coalesced QUIC packets MUST individually process each QUIC packet and separately
+//# acknowledge them, as if they were received as the payload of different UDP datagrams
 #[test]
 fn coalesced_packets_come_out_one_by_one() {
     let first = packet(&initial(b"tok"), 40);
@@ -151,6 +170,9 @@ fn a_long_packet_without_room_for_the_sample_is_dropped() {
     assert!(only(&packet(&initial(&[]), 18)).is_ok());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-10.3
+//= type=test
+//# Endpoints MUST discard packets that are too small to be valid QUIC packets
 #[test]
 fn a_short_packet_may_be_as_short_as_a_stateless_reset() {
     assert!(only(&[0x40; 21]).is_ok());
@@ -162,6 +184,12 @@ fn a_short_packet_may_be_as_short_as_a_stateless_reset() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2
+//= type=test
+//# Packets containing a zero value for this bit are not valid packets in this version and MUST be discarded
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.3.1
+//= type=test
+//# Packets containing a zero value for this bit are not valid packets in this version and MUST be discarded
 #[test]
 fn a_packet_without_the_fixed_bit_is_dropped() {
     assert_eq!(only(&[0x00; 40]), Err(Dropped::Malformed));
@@ -170,6 +198,16 @@ fn a_packet_without_the_fixed_bit_is_dropped() {
     assert_eq!(only(&long), Err(Dropped::Malformed));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2
+//= type=test
+//# In QUIC version 1, this value MUST NOT exceed 20 bytes
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2
+//= type=test
+//# Endpoints that receive a version 1 long header with a value larger than 20 MUST drop the packet
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.1
+//= type=test
+//# Version- specific rules for the connection ID therefore MUST NOT influence a decision about whether to
+//# send a Version Negotiation packet.
 #[test]
 fn long_connection_ids_are_dropped_in_version_1_and_returned_in_others() {
     for length in 0..=255_u8 {
@@ -202,6 +240,12 @@ fn long_connection_ids_are_dropped_in_version_1_and_returned_in_others() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.1
+//= type=test
+//# Clients MUST ignore the value of this field
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.1
+//= type=test
+//# The Version field of a Version Negotiation packet MUST be set to 0x00000000.
 #[test]
 fn version_negotiation_is_read_as_written() {
     let mut buf = Vec::new();

@@ -39,11 +39,17 @@ impl TransportParameters {
             })?;
             let fault = if !seen.insert(id) {
                 Some(Fault("is duplicated"))
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+            //# A server MUST treat receipt of any of these transport parameters as a connection error of type
+            //# TRANSPORT_PARAMETER_ERROR.
             } else if sender == Role::Client && is_server_only(id) {
                 Some(Fault("must not come from a client"))
             } else {
                 parameters.set(id, value).and_then(|()| parameters.check_versions(sender)).err()
             };
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4
+            //# An endpoint MUST treat receipt of a transport parameter with an invalid value as a connection
+            //# error of type TRANSPORT_PARAMETER_ERROR.
             if let Some(Fault(what)) = fault {
                 let reason = format!("transport parameter {id:#x} {what}");
                 return Err(ErrorCode::TRANSPORT_PARAMETER_ERROR.because(reason));
@@ -87,6 +93,9 @@ impl TransportParameters {
             }
             parameter::INITIAL_MAX_STREAM_DATA_UNI => self.initial_max_stream_data_uni = integer(value)?,
             parameter::INITIAL_MAX_STREAMS_BIDI => {
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+                //# If either is received, the connection MUST be closed immediately with a connection error
+                //# of type TRANSPORT_PARAMETER_ERROR
                 self.initial_max_streams_bidi = at_most(MAX_STREAMS, integer(value)?)?;
             }
             parameter::INITIAL_MAX_STREAMS_UNI => {
@@ -102,6 +111,9 @@ impl TransportParameters {
             parameter::DISABLE_ACTIVE_MIGRATION => self.disable_active_migration = empty(value)?,
             parameter::PREFERRED_ADDRESS => self.preferred_address = Some(preferred_address(value)?),
             parameter::ACTIVE_CONNECTION_ID_LIMIT => {
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+                //# An endpoint that receives a value less than 2 MUST close the connection with an error of
+                //# type TRANSPORT_PARAMETER_ERROR
                 self.active_connection_id_limit = at_least(2, integer(value)?)?;
             }
             parameter::INITIAL_SOURCE_CONNECTION_ID => {
@@ -120,6 +132,8 @@ impl TransportParameters {
                 self.quic_bit = QuicBit::Free;
             }
             parameter::INITIAL_MAX_PATH_ID => self.initial_max_path_id = Some(path_id(value)?),
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.2
+            //# An endpoint MUST ignore transport parameters that it does not support
             _ => {}
         }
         Ok(())
@@ -189,6 +203,9 @@ fn preferred_address(value: &[u8]) -> Result<PreferredAddress, Fault> {
         let length = usize::from(reader.u8()?);
         Ok((ipv4, ipv6, reader.bytes(length)?, reader.array()?))
     })?;
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+    //# A client MUST treat a violation of these requirements as a connection error of type
+    //# TRANSPORT_PARAMETER_ERROR.
     if id.is_empty() {
         return Err(Fault("has an empty connection ID"));
     }

@@ -129,6 +129,9 @@ prop_compose! {
 }
 
 proptest! {
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+    //= type=test
+    //# The value of the active_connection_id_limit parameter MUST be at least 2
     #[test]
     fn parameters_survive_encoding(parameters in of_a_server(), seed: u64) {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -136,6 +139,13 @@ proptest! {
         prop_assert_eq!(from_server(&bytes), Ok(parameters));
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+    //= type=test
+    //# This transport parameter MUST NOT be sent by a client but MAY be sent by a server
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+    //= type=test
+    //# A client MUST NOT include any server-only transport parameter: original_destination_connection_id,
+    //# preferred_address, retry_source_connection_id, or stateless_reset_token
     #[test]
     fn a_client_sends_nothing_that_is_the_servers(parameters in of_a_server(), seed: u64) {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -250,6 +260,10 @@ fn a_duplicate_parameter_is_an_error() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.4
+//= type=test
+//# An endpoint MUST treat receipt of a transport parameter with an invalid value as a connection error of
+//# type TRANSPORT_PARAMETER_ERROR.
 #[test]
 fn every_integer_with_every_length_is_right_or_an_error() {
     for id in INTEGERS {
@@ -269,6 +283,10 @@ fn every_integer_with_every_length_is_right_or_an_error() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.4
+//= type=test
+//# An endpoint MUST treat receipt of a transport parameter with an invalid value as a connection error of
+//# type TRANSPORT_PARAMETER_ERROR.
 #[test]
 fn every_other_parameter_with_every_length_is_right_or_an_error() {
     for length in 0..=70 {
@@ -286,6 +304,10 @@ fn every_other_parameter_with_every_length_is_right_or_an_error() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+//= type=test
+//# A client MUST treat a violation of these requirements as a connection error of type
+//# TRANSPORT_PARAMETER_ERROR.
 #[test]
 fn a_preferred_address_needs_a_connection_id_of_one_to_twenty_bytes() {
     for length in 0..=21_u8 {
@@ -296,6 +318,10 @@ fn a_preferred_address_needs_a_connection_id_of_one_to_twenty_bytes() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+//= type=test
+//# A server MUST treat receipt of any of these transport parameters as a connection error of type
+//# TRANSPORT_PARAMETER_ERROR.
 #[test]
 fn server_parameters_from_a_client_are_an_error() {
     for (id, value) in [(0x00, vec![1; 8]), (0x02, vec![1; 16]), (0x0d, vec![1; 42]), (0x10, vec![1; 8])] {
@@ -315,6 +341,14 @@ fn server_parameters_from_a_client_are_an_error() {
 //= type=test
 //# If an initial_max_path_id transport parameter value higher than 2^32-1 is received, the receiver MUST
 //# close the connection with an error of type TRANSPORT_PARAMETER_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+//= type=test
+//# If either is received, the connection MUST be closed immediately with a connection error of type
+//# TRANSPORT_PARAMETER_ERROR
+//= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+//= type=test
+//# An endpoint that receives a value less than 2 MUST close the connection with an error of type
+//# TRANSPORT_PARAMETER_ERROR
 #[test]
 fn values_out_of_range_are_an_error() {
     let edges = [
@@ -332,6 +366,9 @@ fn values_out_of_range_are_an_error() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.2
+//= type=test
+//# An endpoint MUST ignore transport parameters that it does not support
 #[test]
 fn unknown_parameters_are_ignored() {
     // attacks.md B6: 16 KiB of them are neither kept nor refused.
@@ -358,6 +395,14 @@ fn the_tokens_and_addresses_are_where_the_rfc_puts_them() {
 //= type=test
 //# The initial_max_path_id parameter MUST NOT be remembered for use in a subsequent connection (Section 7.4.1
 //# of [QUIC-TRANSPORT]).
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+//= type=test
+//# A client MUST NOT use remembered values for the following parameters: ack_delay_exponent, max_ack_delay,
+//# initial_source_connection_id, original_destination_connection_id
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+//= type=test
+//# A client that attempts to send 0-RTT data MUST remember all other transport parameters used by the server
+//# that it is able to process
 #[test]
 fn what_is_remembered_for_0rtt_has_limits_and_nothing_about_this_connection_or_its_paths() {
     // RFC 9000 §7.4.1, RFC 10069 §2.1, attacks G6.
@@ -390,4 +435,16 @@ fn what_is_remembered_for_0rtt_has_limits_and_nothing_about_this_connection_or_i
     assert!(!parameters.lowers(&remembered));
     let fewer = TransportParameters { initial_max_streams_bidi: 2, ..parameters };
     assert!(fewer.lowers(&remembered));
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9221#section-3
+//= type=test
+//# If a client stores the value of the max_datagram_frame_size transport parameter with their 0-RTT state,
+//# they MUST validate that the new value of the max_datagram_frame_size transport parameter sent
+#[test]
+fn lower_limits_are_noticed_and_higher_ones_are_none() {
+    let remembered = TransportParameters { max_datagram_frame_size: 1000, ..TransportParameters::default() };
+    let now = |max_datagram_frame_size| TransportParameters { max_datagram_frame_size, ..remembered.clone() };
+    let lowered = [0, 999, 1000, 1001].map(|size| now(size).lowers(&remembered));
+    assert_eq!(lowered, [true, true, false, false]);
 }

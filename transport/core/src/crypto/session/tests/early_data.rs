@@ -39,6 +39,10 @@ impl World {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
+//= type=test
+//# A server MUST NOT use 0-RTT keys to protect packets; it uses 1-RTT keys to protect acknowledgments of
+//# 0-RTT packets
 #[test]
 fn both_sides_have_the_key_for_early_data_and_the_server_can_answer_at_once() {
     let world = World::new();

@@ -28,6 +28,17 @@ fn hello_without(extension: u16) -> Vec<u8> {
     hello
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7
+//= type=test
+//# Endpoints MUST explicitly negotiate an application protocol
+//= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+//= type=test
+//# When using ALPN, endpoints MUST immediately close a connection (see Section 10.2 of [QUIC-TRANSPORT]) with
+//# a no_application_protocol TLS alert (QUIC error code 0x0178; see Section 4.8)
+//= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+//= type=test
+//# The server MUST treat the inability to select a compatible application protocol as a connection error of
+//# type 0x0178 (no_application_protocol)
 #[test]
 fn without_a_protocol_in_common_the_server_says_so() {
     // RFC 9001 §8.1.
@@ -40,6 +51,10 @@ fn without_a_protocol_in_common_the_server_says_so() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+//= type=test
+//# When using ALPN, endpoints MUST immediately close a connection (see Section 10.2 of [QUIC-TRANSPORT]) with
+//# a no_application_protocol TLS alert (QUIC error code 0x0178; see Section 4.8)
 #[test]
 fn a_client_that_offers_no_protocol_is_refused() {
     // RFC 9001 §8.1.
@@ -48,6 +63,10 @@ fn a_client_that_offers_no_protocol_is_refused() {
     assert_eq!((error.code, error.reason.as_ref()), (ErrorCode::crypto(120), "no application protocol"));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-8.2
+//= type=test
+//# Endpoints MUST send the quic_transport_parameters extension; endpoints that receive ClientHello or
+//# EncryptedExtensions messages without the quic_transport_parameters extension MUST close the
 #[test]
 fn a_client_without_transport_parameters_is_refused() {
     // RFC 9001 §8.2.
@@ -57,6 +76,9 @@ fn a_client_without_transport_parameters_is_refused() {
     assert!(error.reason.starts_with("missing extension"), "{}", error.reason);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.4
+//= type=test
+//# A client MUST authenticate the identity of the server
 #[test]
 fn a_certificate_of_an_unknown_authority_is_refused_with_the_reason() {
     let other = pki();
@@ -90,6 +112,9 @@ fn the_systems_roots_do_not_vouch_for_a_private_authority() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.4
+//= type=test
+//# A client MUST authenticate the identity of the server
 #[test]
 fn a_certificate_counts_only_for_its_own_names_and_addresses() {
     let pki = pki();
@@ -117,6 +142,14 @@ fn an_insecure_client_accepts_any_certificate() {
     assert_eq!(client.peer_certificates().len(), 2);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.1.3
+//= type=test
+//# If the packet is from a previously installed encryption level, it MUST NOT contain data that extends past
+//# the end of previously received data in that flow
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.1.3
+//= type=test
+//# Implementations MUST treat any violations of this requirement as a connection error of type
+//# PROTOCOL_VIOLATION.
 #[test]
 fn data_of_a_level_that_has_not_begun_is_a_protocol_violation() {
     // RFC 9001 §4.1.3.
@@ -131,6 +164,10 @@ fn data_of_a_level_that_has_not_begun_is_a_protocol_violation() {
     assert!(server.provide(Level::Initial, &[]).is_ok());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-6
+//= type=test
+//# Endpoints MUST treat the receipt of a TLS KeyUpdate message as a connection error of type 0x010a,
+//# equivalent to a fatal TLS alert of unexpected_message; see Section 4.8.
 #[test]
 fn tls_messages_that_quic_does_not_have_are_unexpected() {
     // RFC 9001 §6, §8.3: KeyUpdate and EndOfEarlyData.
@@ -143,6 +180,9 @@ fn tls_messages_that_quic_does_not_have_are_unexpected() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.8
+//= type=test
+//# a QUIC endpoint MUST treat any alert from TLS as if it were at the "fatal" level.
 #[test]
 fn a_failed_session_stays_failed() {
     let mut server = Session::server(&pki().server(), b"server parameters").unwrap();
@@ -187,6 +227,9 @@ fn a_flood_of_tickets_is_bounded_in_memory_and_in_bytes() {
     assert_eq!(client.take_tickets().len(), MAX_TICKETS);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.2
+//= type=test
+//# An endpoint MUST terminate the connection if a version of TLS older than 1.3 is negotiated.
 #[test]
 fn any_first_bytes_give_an_error_or_wait_for_more() {
     let tls = pki().server();
@@ -208,4 +251,101 @@ fn alerts_have_names() {
         [alert_name(48), alert_name(120), alert_name(255)],
         ["unknown certificate authority", "no application protocol", "unknown alert"]
     );
+}
+
+/// Passes a handshake on until the client is done, with each flight of the server changed by `change`.
+fn client_with(change: impl Fn(Level, &mut Vec<u8>)) -> Result<(), crate::error::TransportError> {
+    let pki = pki();
+    let (mut client, mut server) = sessions(&pki.client(), &pki.server(), "example.test");
+    client.start()?;
+    for _ in 0..4 {
+        for (level, data) in take(&mut client).data {
+            server.provide(level, &data).expect("the client is honest");
+        }
+        for (level, data) in take(&mut server).data {
+            let mut data = data.to_vec();
+            change(level, &mut data);
+            client.provide(level, &data)?;
+        }
+    }
+    assert!(!client.is_handshaking());
+    Ok(())
+}
+
+/// Replaces `old` in `data`, which holds it once at most, by `new`.
+fn replace(data: &mut Vec<u8>, old: &[u8], new: &[u8]) {
+    if let Some(at) = data.windows(old.len()).position(|window| window == old) {
+        data.splice(at..at + old.len(), new.iter().copied());
+    }
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.4
+//= type=test
+//# More specifically, servers MUST NOT send post- handshake TLS CertificateRequest messages, and clients MUST
+//# treat receipt of such messages as a connection error of type PROTOCOL_VIOLATION.
+#[test]
+fn certificate_requests_after_the_handshake_close_the_connection() {
+    let (mut client, _) = connected();
+    let error = client.provide(Level::OneRtt, &[13, 0, 0, 3, 0, 0, 0]).unwrap_err();
+    assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION, "{error}");
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.1.3
+//= type=test
+//# if there is data from a previous encryption level that TLS has not consumed, this MUST be treated as a
+//# connection error of type PROTOCOL_VIOLATION.
+#[test]
+fn data_behind_the_last_message_of_a_level_is_a_protocol_violation() {
+    let pki = pki();
+    let (mut client, mut server) = sessions(&pki.client(), &pki.server(), "example.test");
+    client.start().unwrap();
+    let mut hello: Vec<u8> = take(&mut client).data.iter().flat_map(|(_, data)| data.to_vec()).collect();
+    hello.push(1);
+    let error = server.provide(Level::Initial, &hello).unwrap_err();
+    assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION, "{error}");
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.1
+//= type=test
+//# A client MUST treat receipt of a NewSessionTicket that contains an early_data extension with any other
+//# value as a connection error of type PROTOCOL_VIOLATION.
+#[test]
+fn a_ticket_that_limits_early_data_is_a_protocol_violation() {
+    let pki = pki();
+    let (mut client, mut server) = sessions(&pki.client(), &pki.server(), "example.test");
+    let guard = std::sync::Arc::new(crate::crypto::replay::ReplayGuard::new(&[7; 32]));
+    server.accept_early_data(b"context", &guard, crate::time::Instant::ZERO).unwrap();
+    client.start().unwrap();
+    let mut closed = None;
+    for _ in 0..4 {
+        for (level, data) in take(&mut client).data {
+            server.provide(level, &data).unwrap();
+        }
+        for (level, data) in take(&mut server).data {
+            let mut data = data.to_vec();
+            replace(&mut data, &[0, 42, 0, 4, 0xff, 0xff, 0xff, 0xff], &[0, 42, 0, 4, 0, 0, 0, 1]);
+            closed = closed.or(client.provide(level, &data).err());
+        }
+    }
+    assert_eq!(closed.expect("the ticket is refused").code, ErrorCode::PROTOCOL_VIOLATION);
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+//= type=test
+//# While [ALPN] only specifies that servers use this alert, QUIC clients MUST use error 0x0178 to terminate a
+//# connection when ALPN negotiation fails.
+#[test]
+fn a_client_ends_if_the_server_selects_no_protocol() {
+    assert_eq!(client_with(|_, _| {}), Ok(()));
+    let error = client_with(|level, data| {
+        // The extension of EncryptedExtensions (RFC 7301 §3.1) goes, and what is around it gets shorter.
+        let alpn = [0, 16, 0, 5, 0, 3, 2, b'h', b'3'];
+        if level == Level::Handshake && data.windows(alpn.len()).any(|window| window == alpn) {
+            replace(data, &alpn, &[]);
+            assert_eq!((data[0], data[1], data[4]), (8, 0, 0), "a short EncryptedExtensions comes first");
+            data[3] -= alpn.len() as u8;
+            data[5] -= alpn.len() as u8;
+        }
+    });
+    assert_eq!(error.unwrap_err().code, ErrorCode::crypto(120));
 }

@@ -65,6 +65,13 @@ fn files_serve_as_well_as_memory() {
     shake(&mut client, &mut server, 4096).unwrap();
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-7
+//= type=test
+//# Endpoints MUST explicitly negotiate an application protocol
+//= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+//= type=test
+//# Unless another mechanism is used for agreeing on an application protocol, endpoints MUST use ALPN for this
+//# purpose.
 #[test]
 fn protocols_are_required_and_have_one_to_255_bytes() {
     let pki = pki();

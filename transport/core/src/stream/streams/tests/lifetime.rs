@@ -26,6 +26,9 @@ fn a_request_and_its_response_are_all_that_happens() {
     assert_eq!(client.write(id, b"x"), Err(WriteError::UnknownStream));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-3.2
+//= type=test
+//# Before a stream is created, all streams of the same type with lower- numbered stream IDs MUST be created
 #[test]
 fn a_stream_opens_all_below_it_without_using_memory_for_them() {
     // RFC 9000 §3.2.
@@ -77,6 +80,10 @@ fn writable_is_said_when_acknowledgements_make_room() {
     assert_eq!(client.write(id, &[0; 700]), Ok(100));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-3.5
+//= type=test
+//# An endpoint that receives a STOP_SENDING frame MUST send a RESET_STREAM frame if the stream is in the
+//# "Ready" or "Send" state
 #[test]
 fn a_stopped_stream_is_reset_with_the_code_of_the_peer() {
     // RFC 9000 §3.5.
@@ -116,6 +123,9 @@ fn who_accepts_a_stream_that_the_peer_stopped_already_is_told() {
     assert_eq!((server.len(), server.write(id, b"x")), (0, Err(WriteError::UnknownStream)));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-11.2
+//= type=test
+//# RESET_STREAM MUST only be instigated by the application protocol that uses QUIC.
 #[test]
 fn a_reset_is_told_after_which_the_stream_is_gone() {
     let (mut client, mut server) = pair(limits());
@@ -153,6 +163,9 @@ fn late_frames_for_a_stream_that_is_gone_are_ignored() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-2.1
+//= type=test
+//# A QUIC endpoint MUST NOT reuse a stream ID within a connection.
 #[test]
 fn a_hundred_thousand_streams_leave_nothing_behind() {
     let (mut client, mut server) = pair(limits());

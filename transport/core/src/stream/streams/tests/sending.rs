@@ -143,6 +143,10 @@ fn frames_fill_the_room_across_writes() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-2.2
+//= type=test
+//# The data at a given offset MUST NOT change if it is sent multiple times; an endpoint MAY treat receipt of
+//# different data at the same offset within a stream as a connection error of type
 #[test]
 fn lost_data_goes_before_fresh_data_and_late_acknowledgements_withdraw_it() {
     let mut client = endpoint(Role::Client, roomy());
@@ -227,6 +231,9 @@ fn blocks_are_reported_once_for_each_limit_and_again_when_lost() {
     assert_eq!(events(&mut client), [StreamEvent::Available { direction: BIDI }]);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
+//= type=test
+//# The content of a RESET_STREAM frame MUST NOT change when it is sent again.
 #[test]
 fn lost_control_frames_are_repeated_only_while_they_matter() {
     // RFC 9000 §13.3.
@@ -250,6 +257,10 @@ fn lost_control_frames_are_repeated_only_while_they_matter() {
     assert_eq!(controls(&mut server), []);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.2
+//= type=test
+//# The client therefore MUST reset the state of all streams, including application state bound to those
+//# streams.
 #[test]
 fn after_a_restart_everything_is_sent_anew_within_the_new_limits() {
     // RFC 9001 §4.6.2.

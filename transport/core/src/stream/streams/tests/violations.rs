@@ -12,6 +12,18 @@ fn client_bidi(index: u64) -> StreamId {
     StreamId::new(Role::Client, BIDI, index)
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-4.1
+//= type=test
+//# A receiver MUST close the connection with an error of type FLOW_CONTROL_ERROR if the sender violates the
+//# advertised connection or stream data limits; see Section 11 for details on error handling.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.9
+//= type=test
+//# An endpoint MUST terminate a connection with an error of type FLOW_CONTROL_ERROR if it receives more data
+//# than the maximum data value that it has sent
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.10
+//= type=test
+//# An endpoint MUST terminate a connection with an error of type FLOW_CONTROL_ERROR if it receives more data
+//# than the largest maximum stream data that it has sent for the affected stream
 #[test]
 fn data_beyond_the_window_of_a_stream_or_of_all_is_a_flow_control_error() {
     // RFC 9000 §4.1, attacks E1.
@@ -29,6 +41,14 @@ fn data_beyond_the_window_of_a_stream_or_of_all_is_a_flow_control_error() {
     assert_eq!(code(server.on_reset_stream(reset)), Some(ErrorCode::FLOW_CONTROL_ERROR));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+//= type=test
+//# An endpoint that receives a frame with a stream ID exceeding the limit it has sent MUST treat this as a
+//# connection error of type STREAM_LIMIT_ERROR; see Section 11 for details on error handling.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.11
+//= type=test
+//# An endpoint MUST terminate a connection with an error of type STREAM_LIMIT_ERROR if a peer opens more
+//# streams than was permitted
 #[test]
 fn a_stream_above_the_limit_is_a_stream_limit_error() {
     // RFC 9000 §4.6, attacks E2.
@@ -41,6 +61,26 @@ fn a_stream_above_the_limit_is_a_stream_limit_error() {
     assert_eq!(code(server.on_max_stream_data(beyond, 9)), Some(ErrorCode::STREAM_LIMIT_ERROR));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.4
+//= type=test
+//# An endpoint that receives a RESET_STREAM frame for a send-only stream MUST terminate the connection with
+//# error STREAM_STATE_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.5
+//= type=test
+//# An endpoint that receives a STOP_SENDING frame for a receive-only stream MUST terminate the connection
+//# with error STREAM_STATE_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.8
+//= type=test
+//# An endpoint MUST terminate the connection with error STREAM_STATE_ERROR if it receives a STREAM frame for
+//# a locally initiated stream that has not yet been created, or for a send-only stream.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.10
+//= type=test
+//# An endpoint that receives a MAX_STREAM_DATA frame for a receive-only stream MUST terminate the connection
+//# with error STREAM_STATE_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.13
+//= type=test
+//# An endpoint that receives a STREAM_DATA_BLOCKED frame for a send-only stream MUST terminate the connection
+//# with error STREAM_STATE_ERROR.
 #[test]
 fn frames_for_the_wrong_direction_are_a_stream_state_error() {
     // RFC 9000 §19.4, §19.5, §19.8, §19.10, §19.13; attacks E3.
@@ -59,6 +99,18 @@ fn frames_for_the_wrong_direction_are_a_stream_state_error() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.5
+//= type=test
+//# Receiving a STOP_SENDING frame for a locally initiated stream that has not yet been created MUST be
+//# treated as a connection error of type STREAM_STATE_ERROR
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.8
+//= type=test
+//# An endpoint MUST terminate the connection with error STREAM_STATE_ERROR if it receives a STREAM frame for
+//# a locally initiated stream that has not yet been created, or for a send-only stream.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.10
+//= type=test
+//# Receiving a MAX_STREAM_DATA frame for a locally initiated stream that has not yet been created MUST be
+//# treated as a connection error of type STREAM_STATE_ERROR
 #[test]
 fn frames_for_a_stream_that_was_never_opened_here_are_a_stream_state_error() {
     // RFC 9000 §19.5, §19.8, §19.10; attacks E3.
@@ -88,6 +140,10 @@ fn a_changed_final_size_is_a_final_size_error() {
     assert_eq!(code(server.on_stream(stream(id, 3, b"d", false))), Some(ErrorCode::FINAL_SIZE_ERROR));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+//= type=test
+//# If either is received, the connection MUST be closed immediately with a connection error of type
+//# TRANSPORT_PARAMETER_ERROR
 #[test]
 fn a_count_of_streams_that_has_no_ids_is_a_frame_encoding_error() {
     // RFC 9000 §19.11, §19.14; attacks E5.
@@ -127,6 +183,10 @@ fn streams_that_are_opened_and_reset_bring_no_credit_before_the_application_know
     assert_eq!((opened, server.len()), (4, 4));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-4.4
+//= type=test
+//# Both endpoints MUST maintain flow control state for the stream in the unterminated direction until that
+//# direction enters a terminal state.
 #[test]
 fn stop_sending_and_data_go_together_in_every_order() {
     // Attacks E9.
@@ -172,6 +232,10 @@ fn a_peer_that_never_reads_costs_no_more_than_the_send_buffer() {
     assert!(events(&mut client).is_empty());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-4.2
+//= type=test
+//# Therefore, a receiver MUST NOT wait for a STREAM_DATA_BLOCKED or DATA_BLOCKED frame before sending a
+//# MAX_STREAM_DATA or MAX_DATA frame
 #[test]
 fn blocked_frames_get_no_answer_and_leave_no_state() {
     // Attacks E12.
@@ -184,6 +248,15 @@ fn blocked_frames_get_no_answer_and_leave_no_state() {
     assert_eq!((controls(&mut server), server.len()), (vec![], 4));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-4.1
+//= type=test
+//# A sender MUST ignore any MAX_STREAM_DATA or MAX_DATA frames that do not increase flow control limits.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-4.6
+//= type=test
+//# MAX_STREAMS frames that do not increase the stream limit MUST be ignored.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.11
+//= type=test
+//# MAX_STREAMS frames that do not increase the stream limit MUST be ignored.
 #[test]
 fn limits_that_fall_are_ignored() {
     // RFC 9000 §4.1, §4.6; attacks E14.

@@ -45,6 +45,10 @@ fn an_empty_payload_has_no_frames() {
     assert_eq!(read(&[]), []);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
+//= type=test
+//# An endpoint MUST treat the receipt of a frame of unknown type as a connection error of type
+//# FRAME_ENCODING_ERROR.
 #[test]
 fn an_unknown_type_is_an_error() {
     let unknown = [0x20, 0x2f, 0x32, 0x3d, 0x40, 0xae, 0xb0, 0x3e74, 0x3e7d, 0x1522_8c05, varint::MAX];
@@ -87,6 +91,10 @@ fn padding_of_a_whole_datagram_is_one_frame() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.3.1
+//= type=test
+//# If any computed packet number is negative, an endpoint MUST generate a connection error of type
+//# FRAME_ENCODING_ERROR.
 #[test]
 fn acknowledged_numbers_below_zero_are_an_error() {
     for (frame_type, path) in [(0x02, None), (0x03, None), (0x3e, Some(3)), (0x3f, Some(3))] {
@@ -123,6 +131,14 @@ fn a_huge_range_count_costs_nothing() {
     assert_eq!((results.len(), ack.ranges.count(), ack.ranges.iter().count()), (1, 32_001, 32_001));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.6
+//= type=test
+//# Receipt of a frame that exceeds this limit MUST be treated as a connection error of type
+//# FRAME_ENCODING_ERROR or CRYPTO_BUFFER_EXCEEDED.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.8
+//= type=test
+//# Receipt of a frame that exceeds this limit MUST be treated as a connection error of type
+//# FRAME_ENCODING_ERROR or FLOW_CONTROL_ERROR.
 #[test]
 fn data_beyond_the_last_offset_is_an_error() {
     let last = varint::MAX;
@@ -147,6 +163,14 @@ fn a_length_beyond_the_packet_is_an_error() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.11
+//= type=test
+//# Receipt of a frame that permits opening of a stream larger than this limit MUST be treated as a connection
+//# error of type FRAME_ENCODING_ERROR.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.14
+//= type=test
+//# Receipt of a frame that encodes a larger stream ID MUST be treated as a connection error of type
+//# STREAM_LIMIT_ERROR or FRAME_ENCODING_ERROR.
 #[test]
 fn more_streams_than_there_are_ids_is_an_error() {
     for frame_type in [0x12, 0x13, 0x16, 0x17] {
@@ -155,6 +179,10 @@ fn more_streams_than_there_are_ids_is_an_error() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
+//= type=test
+//# Values less than 1 and greater than 20 are invalid and MUST be treated as a connection error of type
+//# FRAME_ENCODING_ERROR.
 #[test]
 fn a_new_connection_id_has_one_to_twenty_bytes() {
     for (frame_type, head) in [(0x18, vec![0x18]), (0x3e78, vec![0x7e, 0x78, 3])] {
@@ -171,6 +199,10 @@ fn a_new_connection_id_has_one_to_twenty_bytes() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
+//= type=test
+//# A client MUST treat receipt of a NEW_TOKEN frame with an empty Token field as a connection error of type
+//# FRAME_ENCODING_ERROR.
 #[test]
 fn an_empty_token_is_an_error() {
     assert_encoding_error(&[0x07, 0], 0x07);

@@ -19,6 +19,22 @@ fn permitted_levels(frame_type: u64) -> &'static str {
 //= type=test
 //# If an endpoint receives a multipath-specific frame in a different packet type, it MUST close the
 //# connection with an error of type PROTOCOL_VIOLATION.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
+//= type=test
+//# An endpoint MUST treat receipt of a frame in a packet type that is not permitted as a connection error of
+//# type PROTOCOL_VIOLATION.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.4
+//= type=test
+//# Endpoints MUST treat receipt of Handshake packets with other frames as a connection error of type
+//# PROTOCOL_VIOLATION.
+//= https://www.rfc-editor.org/rfc/rfc9221#section-5
+//= type=test
+//# Like STREAM frames, DATAGRAM frames contain application data and MUST be protected with either 0-RTT or
+//# 1-RTT keys.
+//= https://www.rfc-editor.org/rfc/rfc9221#section-6
+//= type=test
+//# All application data transmitted with the DATAGRAM frame, like the STREAM frame, MUST be protected either
+//# by 0-RTT or 1-RTT keys.
 #[test]
 fn a_frame_is_permitted_exactly_where_the_table_says() {
     let levels =

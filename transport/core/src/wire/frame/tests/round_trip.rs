@@ -133,6 +133,10 @@ fn frames() -> impl Strategy<Value = Frame> {
 }
 
 proptest! {
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-19.3
+    //= type=test
+    //# QUIC implementations MUST properly handle both types, and, if they have enabled ECN for packets they
+    //# send, they SHOULD use the information in the ECN section to manage their congestion state.
     #[test]
     fn frames_survive_encoding(frames in proptest::collection::vec(frames(), 1..20)) {
         let mut payload = Vec::new();
