@@ -175,6 +175,17 @@ impl ClientTlsBuilder {
     pub fn build(self) -> Result<ClientTls, TlsConfigError> {
         let mut context = context_builder(self.keylog)?;
         restrict_suites(&context, &self.suites)?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7
+        //# Endpoints MUST explicitly negotiate an application protocol
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+        //# Unless another mechanism is used for agreeing on an application protocol, endpoints MUST use ALPN
+        //# for this purpose.
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+        //= type=implication
+        //= reason=BoringSSL refuses a protocol that was not offered, and every protocol that is offered here
+        //= reason=is fit for QUIC.
+        //# Similarly, a client MUST treat the selection of an incompatible application protocol by a server
+        //# as a connection error of type 0x0178.
         context.set_alpn_protos(&encode_alpn(&self.alpn)?)?;
         if let Some(list) = self.curves {
             let unknown =
