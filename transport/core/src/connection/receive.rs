@@ -395,6 +395,9 @@ impl Connection {
             probing &= frame.is_probing();
             urgent |= frame == Frame::ImmediateAck;
             carries |= matches!(frame, Frame::Stream(_) | Frame::Datagram(_));
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-5.2
+            //# An endpoint MUST generate a connection error if processing the contents of these packets prior
+            //# to discovering an error, or fully revert any changes made during that processing.
             self.on_frame(origin, frame, now)?;
             if !self.lifecycle.is_open() {
                 return Ok(());

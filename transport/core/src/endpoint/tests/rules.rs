@@ -13,7 +13,7 @@ use crate::stream::Direction;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::header::{KeyPhase, ShortHeader};
 use bytes::BytesMut;
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc;
 use std::time::Duration;
 
 mod opening;
@@ -351,11 +351,10 @@ fn a_reset_in_a_long_header_packet_ends_the_connection_too() {
 #[test]
 fn reserved_bits_of_a_short_header_close_the_connection() {
     let mut network = Network::new(transport(), transport());
-    let secrets: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
-    let log = Arc::clone(&secrets);
+    let (log, secrets) = mpsc::channel();
     let tls = ClientTls::builder().alpn(["hvq"]).verify(Verify::Insecure).keylog(Box::new(move |line| {
         if let Some(rest) = line.strip_prefix("CLIENT_TRAFFIC_SECRET_0 ") {
-            log.lock().unwrap().push(crate::crypto::vectors::hex(rest.split(' ').next_back().unwrap()));
+            log.send(crate::crypto::vectors::hex(rest.split(' ').next_back().unwrap())).unwrap();
         }
     }));
     network.client_config.tls = tls.build().unwrap();
@@ -363,7 +362,7 @@ fn reserved_bits_of_a_short_header_close_the_connection() {
     let sent = network.record(0);
     network.connect(tuple);
     network.run_for(RTT * 5);
-    let secret = secrets.lock().unwrap().pop().expect("the secret is logged");
+    let secret = secrets.try_recv().expect("the secret is logged");
     let short = |bytes: &&Vec<u8>| bytes[0] & 0x80 == 0;
     let ids: Vec<_> =
         sent.borrow().iter().filter(short).filter_map(|bytes| ConnectionId::new(&bytes[1..9])).collect();

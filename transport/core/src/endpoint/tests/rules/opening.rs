@@ -308,8 +308,7 @@ fn a_client_drops_retry_packets_that_it_must_not_follow() {
         sent.borrow_mut().clear();
         arrive(network, server, bytes);
         network.run_for(Duration::ZERO);
-        let followed = sent.borrow().first().map(|bytes| bytes[6..14].to_vec());
-        followed
+        sent.borrow().first().map(|bytes| bytes[6..14].to_vec())
     };
     assert_eq!(follows(&mut network, &retry(original, id, original)), None, "from where it wrote to");
     assert_eq!(follows(&mut network, &retry(one, id, two)), None, "a tag that is not valid");
