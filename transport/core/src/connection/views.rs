@@ -30,6 +30,7 @@ impl Connection {
         //# the server MUST validate the peer's address before sending any data
         self.role == Role::Server
             && self.paths.lifecycles.state(path.id) == State::Validating
+            && !path.route.validation.is_validated()
             && self.paths.open().any(proven)
     }
 

@@ -163,6 +163,8 @@ impl Handshake {
     /// The space of `level`, unless it is gone or has none of its own.
     pub fn space(&mut self, level: Level) -> Option<&mut EarlySpace> {
         match level {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.1
+            //# Endpoints MUST NOT send Initial packets after this point.
             Level::Initial => self.initial.as_deref_mut(),
             Level::Handshake => self.handshake.as_deref_mut(),
             Level::ZeroRtt | Level::OneRtt => None,

@@ -239,6 +239,10 @@ impl RemoteIds {
     /// not count (RFC 9000 §10.3.1). Takes the same time wherever and whether it matches.
     pub fn is_reset_token(&self, token: &[u8; 16]) -> bool {
         let tokens = self.paths.values().flat_map(|ids| ids.tokens_in_use());
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.1
+        //= reason=known.0.ct_eq(token)).into()
+        //# When comparing a datagram to stateless reset token values, endpoints MUST perform the comparison
+        //# without leaking information about the value of the token
         tokens.fold(Choice::from(0), |found, known| found | known.0.ct_eq(token)).into()
     }
 }
