@@ -1,9 +1,5 @@
 #!/usr/bin/env bash
-<<<<<<< HEAD
-# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|interop|bench|rules ...
-=======
-# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|interop|runner|bench ...
->>>>>>> a5d31ac (Play the interop runner's cases over a relay)
+# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|interop|runner|bench|rules ...
 #
 # Missing Debian packages are installed when that needs no password; otherwise one message names them all.
 set -euo pipefail
@@ -99,16 +95,12 @@ check() {
         check base
         need valgrind has valgrind
         ;;
-<<<<<<< HEAD
     rules)
         check_rust
         need build-essential has_compiler
         need python3 has python3
         ;;
-    *) fail "unknown target '$1'; known: base test demo interop bench rules" ;;
-=======
-    *) fail "unknown target '$1'; known: base test demo interop runner bench" ;;
->>>>>>> a5d31ac (Play the interop runner's cases over a relay)
+    *) fail "unknown target '$1'; known: base test demo interop runner bench rules" ;;
     esac
 }
 

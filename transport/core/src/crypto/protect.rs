@@ -128,6 +128,11 @@ impl PacketKey {
             .get_mut(start..)
             .and_then(|packet| packet.split_at_mut_checked(header_length))
             .expect("the layout describes a header that was written at `start`");
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-9.5
+        //= type=implication
+        //= reason=Both protections are applied by BoringSSL, without branches on secrets.
+        //# For the sending of packets, construction and protection of packet payloads and packet numbers MUST
+        //# be free from side channels that would reveal the packet number or its encoded size.
         let tag = self.aead.seal(nonce, header, payload);
         packet.extend_from_slice(&tag);
     }
@@ -141,6 +146,12 @@ impl PacketKey {
     ) -> Result<Bytes, Dropped> {
         let (header, payload) = packet.split_at_mut_checked(payload_offset).ok_or(Dropped::Malformed)?;
         let nonce = nonce(&self.iv, path, number);
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-9.5
+        //= type=implication
+        //= reason=Removal of both protections is one pass over the packet whatever it holds; BoringSSL
+        //= reason=computes both without branches on secrets.
+        //# the entire process of header protection removal, packet number recovery, and packet protection
+        //# removal MUST be applied together without timing and other side channels.
         let length = self.aead.open(nonce, header, payload).ok_or(Dropped::Undecryptable)?;
         packet.truncate(payload_offset + length);
         packet.advance(payload_offset);

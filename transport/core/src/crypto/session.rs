@@ -177,6 +177,19 @@ impl Session {
             }
             // What only the handshake needs is freed at its end.
             ffi::SSL_set_shed_handshake_config(pointer, 1);
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-8.2
+            //= type=implication
+            //= reason=Every session is one of QUIC.
+            //# Endpoints MUST NOT send this extension in a TLS connection that does not use QUIC (such as the
+            //# use of TLS with TCP defined in [TLS13])
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-8.3
+            //= type=implication
+            //= reason=BoringSSL leaves the message out over QUIC.
+            //# Clients MUST NOT send the EndOfEarlyData message
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-8.4
+            //= type=implication
+            //= reason=BoringSSL leaves the compatibility mode out over QUIC.
+            //# A client MUST NOT request the use of the TLS 1.3 compatibility mode
             ffi::SSL_set_quic_method(pointer, &METHOD)
                 & ffi::SSL_set_quic_transport_params(pointer, parameters.as_ptr(), parameters.len())
         };
