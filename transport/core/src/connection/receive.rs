@@ -155,6 +155,14 @@ impl Connection {
         ecn: Ecn,
         now: Instant,
     ) -> Result<(), PacketError> {
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-5.7
+        //# Endpoints in either role MUST NOT decrypt 1-RTT packets from their peer prior to completing the
+        //# handshake.
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-5.7
+        //# A server MUST NOT process incoming 1-RTT protected packets before the TLS handshake is complete
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-5.7
+        //# Even if it has 1-RTT secrets, a client MUST NOT process incoming 1-RTT protected packets before
+        //# the TLS handshake is complete.
         if self.keys.is_none() || !self.lifecycle.is_connected() && self.lifecycle.is_open() {
             return self.keep_for_later(packet.into(), tuple, ecn);
         }

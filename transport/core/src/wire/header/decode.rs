@@ -116,6 +116,11 @@ fn split_short(
     let mut reader = SliceReader::new(datagram);
     let first = reader.u8()?;
     let destination = connection_id(reader.bytes(short_id_length)?)?;
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3
+    //# Endpoints MUST discard packets that are too small to be valid QUIC packets
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-17.3.1
+    //# Packets containing a zero value for this bit are not valid packets in this version and MUST be
+    //# discarded
     if !quic_bit.permits(first) || datagram.len() < MIN_SHORT_PACKET {
         return Err(Dropped::Malformed);
     }

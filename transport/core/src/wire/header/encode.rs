@@ -57,6 +57,8 @@ impl ShortHeader {
         // Put together first and appended in one piece: every packet of a transfer has one of these.
         let mut header = [0; 1 + connection_id::MAX_LENGTH + 4];
         let [first, rest @ ..] = &mut header;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.3.1
+        //# The value included prior to protection MUST be set to 0
         *first = FIXED | spin | key_phase | (number_length - 1) as u8;
         if let Some(place) = rest.first_chunk_mut() {
             *place = *self.destination.padded();
