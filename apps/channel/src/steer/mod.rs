@@ -16,7 +16,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-pub use policy::{Always, Branch, CostReward, Knowledge, SteeringPolicy};
+pub use policy::{Always, Branch, CostReward, Knowledge, PacketSize, PacketState, SteeringPolicy};
 use reorder::ReorderingBuffer;
 
 use crate::channel::{Channel, Direction};

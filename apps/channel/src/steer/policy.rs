@@ -85,3 +85,53 @@ impl SteeringPolicy for Always {
         self.0
     }
 }
+
+/// `pkt-state` (HotMobile 2021, Algorithm 1): the low-latency channel if neither this packet nor the one before it fills
+/// the MTU.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketState {
+    full: usize,
+    previous: usize,
+}
+
+impl PacketState {
+    /// A packet of `full` bytes or more fills the MTU.
+    pub const fn new(full: usize) -> Self {
+        Self { full, previous: 0 }
+    }
+}
+
+impl Default for PacketState {
+    /// For datagrams of 1200 bytes, the smallest that QUIC may fill (RFC 9000 §14).
+    fn default() -> Self {
+        Self::new(1200)
+    }
+}
+
+impl SteeringPolicy for PacketState {
+    fn choose(&mut self, _now: Duration, size: usize) -> Branch {
+        let small = size < self.full && self.previous < self.full;
+        self.previous = size;
+        if small { Branch::LowLatency } else { Branch::HighBandwidth }
+    }
+}
+
+/// Packets below a fixed size on the low-latency channel: `best-pkt-size` (NSDI 2023, §5.1) with the best size in
+/// hindsight, `pkt-control` (HotMobile 2021, §3) with one that only packets without data are below.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketSize {
+    below: usize,
+}
+
+impl PacketSize {
+    /// Packets of less than `below` bytes are small.
+    pub const fn new(below: usize) -> Self {
+        Self { below }
+    }
+}
+
+impl SteeringPolicy for PacketSize {
+    fn choose(&mut self, _now: Duration, size: usize) -> Branch {
+        if size < self.below { Branch::LowLatency } else { Branch::HighBandwidth }
+    }
+}
