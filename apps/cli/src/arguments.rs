@@ -132,7 +132,7 @@ mod tests {
             ("hvq fly", "fly"),
             ("hvq get", "URL"),
             ("hvq get --colour https://a", "--colour"),
-            ("hvq get --scheduler blest https://a", "hvc, min-rtt"),
+            ("hvq get --scheduler shortest https://a", "hvc, min-rtt"),
             ("hvq get --congestion bbr9 https://a", "bbr9"),
             ("hvq get --path a=127.0.0.1,congestion=bbr9 https://a", "bbr9"),
             ("hvq get --versions v3 https://a", "v1, v2"),
@@ -149,6 +149,9 @@ mod tests {
             ("hvq lab controllers --controllers bbr9", "bbr9"),
             ("hvq lab controllers --loss 2", "--loss"),
             ("hvq lab controllers --trace XX-Y", "XX-Y"),
+            ("hvq lab pages --schemes warp", "warp"),
+            ("hvq lab pages --think 20", "--think"),
+            ("hvq lab pages --deployment moon", "moon"),
         ] {
             let said = wrong(line);
             assert!(said.contains(part) && !said.contains('\n'), "{line}: {said}");

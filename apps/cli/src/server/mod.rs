@@ -8,7 +8,7 @@ pub(crate) mod serving;
 
 pub(crate) use answer::{Answer, Body};
 pub(crate) use files::Files;
-pub(crate) use pages::{Pages, find as find_page, object_path};
+pub(crate) use pages::{Pages, chosen, object_path};
 
 use http::{Method, Request, StatusCode};
 

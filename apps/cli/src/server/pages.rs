@@ -79,3 +79,31 @@ pub(crate) fn find(name: &str) -> Result<Page, Failure> {
     }
     Page::read(name).or_fail(Exit::Usage, || "page description".to_owned())
 }
+
+/// The pages that `text` names: a number of those compiled in, or names and files.
+pub(crate) fn chosen(text: &str) -> Result<Vec<Page>, Failure> {
+    let Ok(number) = text.parse::<usize>() else {
+        return text.split(',').map(|name| find(name.trim())).collect();
+    };
+    let known = builtin::pages();
+    if number == 0 || number > known.len() {
+        let text = format!("--pages {number}: from 1 to {} pages are compiled in", known.len());
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    Ok(known.into_iter().take(number).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_counted_or_named() {
+        assert_eq!(chosen("3").unwrap().len(), 3);
+        let named = chosen("p05, p12").unwrap();
+        assert_eq!(named.iter().map(|page| page.id.as_str()).collect::<Vec<_>>(), ["p05", "p12"]);
+        for text in ["0", "1000", "nowhere", ""] {
+            assert_eq!(chosen(text).unwrap_err().exit(), Exit::Usage, "{text}");
+        }
+    }
+}

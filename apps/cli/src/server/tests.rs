@@ -139,7 +139,7 @@ async fn other_methods_are_told_which_are_allowed() {
 async fn objects_of_pages_have_their_recorded_size_and_wait() {
     let mut pages = Pages::read(&["p05".to_owned()]).unwrap();
     pages.wait_scale = 0.5;
-    let page = find_page("p05").unwrap();
+    let page = chosen("p05").map(|mut pages| pages.remove(0)).unwrap();
     let site = Site::Pages(pages);
     let object = page.objects.iter().find(|object| object.size > 1000).unwrap();
     let request = request("GET", &object_path("p05", object.id));

@@ -1,4 +1,5 @@
 //! Experiments: what is varied, what is run, what is measured.
 
 pub mod controllers;
+pub mod pages;
 pub mod pool;

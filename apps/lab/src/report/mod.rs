@@ -2,4 +2,5 @@
 
 pub mod controllers;
 pub mod page;
+pub mod pages;
 pub mod svg;

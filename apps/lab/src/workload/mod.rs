@@ -1,4 +1,5 @@
 //! What applications do in the world.
 
 pub mod bulk;
+pub mod page_load;
 pub mod pattern;

@@ -66,6 +66,17 @@ pub trait Application {
     /// Reacts to events of `side`'s connection.
     fn on_event(&mut self, side: Side, event: &Event, connection: &mut Connection, now: Instant);
 
+    /// As [`Self::on_event`], for applications with several connections: `handle` says which of `side`'s it is.
+    fn on_connection_event(
+        &mut self,
+        (side, _handle): (Side, ConnectionHandle),
+        event: &Event,
+        connection: &mut Connection,
+        now: Instant,
+    ) {
+        self.on_event(side, event, connection, now);
+    }
+
     /// `side`'s connection is over.
     fn on_closed(&mut self, _side: Side, _error: &ConnectionError) {}
 
@@ -189,10 +200,12 @@ impl Net {
     }
 
     /// Starts a connection over `tuple`.
-    pub fn connect(&mut self, tuple: FourTuple) {
+    pub fn connect(&mut self, tuple: FourTuple) -> ConnectionHandle {
         let started =
             self.client.endpoint.connect(&self.client_config, tuple, identity::SERVER_NAME, self.now);
-        self.client.handle = Some(started.expect("the configuration is usable"));
+        let handle = started.expect("the configuration is usable");
+        self.client.handle = Some(handle);
+        handle
     }
 
     /// The end of `side`.
@@ -282,7 +295,7 @@ impl Net {
                 if let Event::Closed(error) = &event {
                     application.on_closed(side, error);
                 } else if let Some(connection) = self.end(side).endpoint.connection(handle) {
-                    application.on_event(side, &event, connection, now);
+                    application.on_connection_event((side, handle), &event, connection, now);
                 }
             }
         }

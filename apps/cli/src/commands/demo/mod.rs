@@ -12,13 +12,13 @@ mod summary;
 
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
-use crate::server::find_page;
+use crate::server::chosen;
 use crate::tls::SelfSigned;
 use channels::Channels;
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq_channel::TraceName;
-use hvq_pages::{Page, THINK_SCALE, builtin};
+use hvq_pages::{Page, THINK_SCALE};
 use indicatif::{ProgressBar, ProgressStyle};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -70,7 +70,7 @@ struct Plan {
 
 /// Loads all pages with all schemes, prints the table and writes the report.
 pub(crate) async fn run(arguments: Box<DemoArguments>, voice: Voice) -> Result<(), Failure> {
-    let pages = pages(&arguments.pages)?;
+    let pages = chosen(&arguments.pages)?;
     let channels = Channels::new(arguments.embb);
     let certificate = SelfSigned::new(&[stage::HOST.to_owned()])?;
     let plan = Plan { channels, certificate, congestion: arguments.congestion, seed: arguments.seed };
@@ -97,19 +97,6 @@ pub(crate) async fn run(arguments: Box<DemoArguments>, voice: Voice) -> Result<(
             Err(Failure::new(Exit::Runtime, format!("{failed} of {} loads failed", results.loads.len())))
         }
     }
-}
-
-/// The pages that `text` names: a number of those compiled in, or names and files.
-fn pages(text: &str) -> Result<Vec<Page>, Failure> {
-    let Ok(number) = text.parse::<usize>() else {
-        return text.split(',').map(|name| find_page(name.trim())).collect();
-    };
-    let known = builtin::pages();
-    if number == 0 || number > known.len() {
-        let text = format!("--pages {number}: from 1 to {} pages are compiled in", known.len());
-        return Err(Failure::new(Exit::Usage, text));
-    }
-    Ok(known.into_iter().take(number).collect())
 }
 
 async fn load_all(
@@ -192,19 +179,4 @@ fn results(plan: &Plan, pages: &[Page], arguments: &DemoArguments, loads: Vec<Lo
 
 fn write(path: &std::path::Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).or_fail(Exit::Runtime, || format!("cannot write {}", path.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_are_counted_or_named() {
-        assert_eq!(pages("3").unwrap().len(), 3);
-        let named = pages("p05, p12").unwrap();
-        assert_eq!(named.iter().map(|page| page.id.as_str()).collect::<Vec<_>>(), ["p05", "p12"]);
-        for text in ["0", "1000", "nowhere", ""] {
-            assert_eq!(pages(text).unwrap_err().exit(), Exit::Usage, "{text}");
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! `hvq lab controllers`: HotNets 2023, Fig. 1.
 
+use super::{jobs, progress, write, write_between_marks};
 use crate::duration;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
@@ -9,8 +10,7 @@ use hvq_channel::{Probability, TraceName};
 use hvq_lab::experiment::controllers::{Outcome, Plan, Run};
 use hvq_lab::experiment::pool;
 use hvq_lab::report::controllers as report;
-use indicatif::{ProgressBar, ProgressStyle};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The name of the report in its folder.
@@ -77,8 +77,7 @@ impl ControllersArguments {
 /// Runs everything, prints the tables and writes the report.
 pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), Failure> {
     let runs = arguments.plan().runs();
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = arguments.jobs.map_or(processors, usize::from);
+    let jobs = jobs(arguments.jobs);
     let start = Instant::now();
     let outcomes = run_all(&runs, jobs, voice)?;
     let simulated = f64::from(arguments.seconds) * runs.len() as f64;
@@ -95,7 +94,7 @@ pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), 
         write(path, &report::figure(&outcomes))?;
     }
     if let Some(path) = &arguments.write {
-        write_between_marks(path, &report::documentation(&outcomes))?;
+        write_between_marks(path, MARKS, &report::documentation(&outcomes))?;
     }
     output::print(report::markdown(&outcomes).trim_end())?;
     voice.say(format!(
@@ -114,12 +113,7 @@ pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), 
 }
 
 fn run_all(runs: &[Run], jobs: usize, voice: Voice) -> Result<Vec<Outcome>, Failure> {
-    let bar = match voice {
-        Voice::Quiet => ProgressBar::hidden(),
-        _ => ProgressBar::new(runs.len() as u64),
-    };
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta} {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = progress(runs.len(), voice);
     let outcomes = pool::run(runs, jobs, Run::outcome, |outcome| {
         if let Ok(outcome) = outcome {
             let Outcome { setting, controller, arrangement, goodput, .. } = outcome;
@@ -129,38 +123,4 @@ fn run_all(runs: &[Run], jobs: usize, voice: Voice) -> Result<Vec<Outcome>, Fail
     });
     bar.finish_and_clear();
     outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())
-}
-
-fn write_between_marks(path: &Path, tables: &str) -> Result<(), Failure> {
-    let text =
-        std::fs::read_to_string(path).or_fail(Exit::Runtime, || format!("cannot read {}", path.display()))?;
-    let replaced = between_marks(&text, tables).ok_or_else(|| {
-        Failure::new(Exit::Usage, format!("{} has no marks for the tables", path.display()))
-    })?;
-    write(path, &replaced)
-}
-
-/// `text` with `tables` between the marks, if it has them.
-fn between_marks(text: &str, tables: &str) -> Option<String> {
-    let [begin, end] = MARKS;
-    let (before, rest) = text.split_once(begin)?;
-    let (_, after) = rest.split_once(end)?;
-    Some(format!("{before}{begin}{tables}{end}{after}"))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).or_fail(Exit::Runtime, || format!("cannot write {}", path.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_take_the_place_of_those_before() {
-        let [begin, end] = MARKS;
-        let file = format!("# a\n{begin}old\n{end}\nb\n");
-        assert_eq!(between_marks(&file, "new\n"), Some(format!("# a\n{begin}new\n{end}\nb\n")));
-        assert_eq!(between_marks("nothing", "new"), None);
-    }
 }

@@ -1,11 +1,15 @@
 //! `hvq lab`: experiments in virtual time.
 
 mod controllers;
+mod pages;
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Voice;
 use clap::{Args, Subcommand};
 use controllers::ControllersArguments;
+use indicatif::{ProgressBar, ProgressStyle};
+use pages::PagesArguments;
+use std::path::Path;
 
 /// Arguments of `hvq lab`.
 #[derive(Debug, Args)]
@@ -19,11 +23,66 @@ pub(crate) struct LabArguments {
 enum Experiment {
     /// Congestion controllers over eMBB and URLLC: eMBB alone, steered below the transport, and as two paths
     Controllers(ControllersArguments),
+    /// Page loads over eMBB and URLLC with every scheme of the papers: mean page load times, gains, bytes on URLLC
+    Pages(PagesArguments),
 }
 
 /// Runs the experiment.
 pub(crate) fn run(arguments: &LabArguments, voice: Voice) -> Result<(), Failure> {
     match &arguments.experiment {
         Experiment::Controllers(arguments) => controllers::run(arguments, voice),
+        Experiment::Pages(arguments) => pages::run(arguments, voice),
+    }
+}
+
+/// How many runs go on at the same time: as asked, or one a processor.
+fn jobs(asked: Option<u16>) -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    asked.map_or_else(processors, usize::from)
+}
+
+/// A bar for so many runs.
+fn progress(runs: usize, voice: Voice) -> ProgressBar {
+    let bar = match voice {
+        Voice::Quiet => ProgressBar::hidden(),
+        _ => ProgressBar::new(runs as u64),
+    };
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta} {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).or_fail(Exit::Runtime, || format!("cannot write {}", path.display()))
+}
+
+/// Puts `tables` between `marks` of the file at `path`.
+fn write_between_marks(path: &Path, marks: [&str; 2], tables: &str) -> Result<(), Failure> {
+    let text =
+        std::fs::read_to_string(path).or_fail(Exit::Runtime, || format!("cannot read {}", path.display()))?;
+    let replaced = between_marks(&text, marks, tables).ok_or_else(|| {
+        Failure::new(Exit::Usage, format!("{} has no marks for the tables", path.display()))
+    })?;
+    write(path, &replaced)
+}
+
+/// `text` with `tables` between `marks`, if it has them.
+fn between_marks(text: &str, [begin, end]: [&str; 2], tables: &str) -> Option<String> {
+    let (before, rest) = text.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}{tables}{end}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_take_the_place_of_those_before() {
+        let marks = ["<!-- x: begin -->\n", "<!-- x: end -->"];
+        let [begin, end] = marks;
+        let file = format!("# a\n{begin}old\n{end}\nb\n");
+        assert_eq!(between_marks(&file, marks, "new\n"), Some(format!("# a\n{begin}new\n{end}\nb\n")));
+        assert_eq!(between_marks("nothing", marks, "new"), None);
     }
 }

@@ -1,0 +1,153 @@
+//! `hvq lab pages`: page loads in virtual time (NSDI 2023, Fig. 3).
+
+use super::progress;
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::{self, Voice};
+use crate::server::chosen;
+use clap::{Args, ValueEnum};
+use hvq::transport::congestion::Algorithm;
+use hvq_channel::TraceName;
+use hvq_lab::experiment::pages::{Outcome, Plan, Run, Scheme, Sizes};
+use hvq_lab::experiment::pool;
+use hvq_lab::report::pages as report;
+use hvq_lab::workload::page_load::{self, Manner};
+use hvq_pages::THINK_SCALE;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Between which the tables stand in a document.
+const MARKS: [&str; 2] = ["<!-- pages: begin -->\n", "<!-- pages: end -->"];
+
+/// Arguments of `hvq lab pages`.
+#[derive(Debug, Args)]
+pub(crate) struct PagesArguments {
+    /// How many pages of those compiled in, or which: names or files of page descriptions, separated by commas
+    #[arg(long, value_name = "NUMBER|NAMES", default_value = "10")]
+    pages: String,
+    /// Ways of using the channels: embb, urllc, ideal, below:NAME for a steerer of packets, or a scheduler
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "embb,ideal,min-rtt,obj-size,below:pkt-state,below:dchannel,hvc"
+    )]
+    schemes: Vec<Scheme>,
+    /// eMBB by these traces: MM-S, MM-W, MM-D, LB-S, LB-W, LB-D
+    #[arg(
+        long,
+        value_name = "TRACES",
+        value_delimiter = ',',
+        default_value = "MM-S,MM-W,MM-D,LB-S,LB-W,LB-D"
+    )]
+    trace: Vec<TraceName>,
+    /// Where the browser's connections end
+    #[arg(long, value_name = "PLACE", value_enum, default_value_t = Deployment::Gateway)]
+    deployment: Deployment,
+    /// Let servers tell the transport how urgent each response is (RFC 9218)
+    #[arg(long)]
+    priorities: bool,
+    /// Whether pages are as large as captured, or as the paper's
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = PageSizes::Paper)]
+    sizes: PageSizes,
+    /// The factor on recorded thinking times of the browser
+    #[arg(long, value_name = "NUMBER", default_value_t = THINK_SCALE, value_parser = scale)]
+    think: f64,
+    /// Congestion control of every path
+    #[arg(long, visible_alias = "cc", value_name = "NAME", default_value_t = Algorithm::Cubic)]
+    congestion: Algorithm,
+    /// Loads of each page with each scheme, each on another stretch of the trace
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: u32,
+    /// The seed of everything random
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Runs at the same time (by default one a processor)
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Write everything that was measured to this file too, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Put the tables between the marks of this file too
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+}
+
+/// Where connections end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Deployment {
+    /// At a gateway, by one connection whose paths are open
+    Gateway,
+    /// At each domain, by a connection of its own after a name lookup and a handshake
+    Cold,
+}
+
+/// How large pages are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum PageSizes {
+    /// As captured
+    Captured,
+    /// As heavy as the corpus of NSDI 2023
+    Paper,
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=10.0).contains(number));
+    number.ok_or_else(|| format!("{text:?} is no factor from 0 to 10"))
+}
+
+impl PagesArguments {
+    fn plan(&self) -> Result<Plan, Failure> {
+        let deployment = match self.deployment {
+            Deployment::Gateway => page_load::Deployment::Gateway,
+            Deployment::Cold => page_load::Deployment::Cold,
+        };
+        let voice = if self.priorities { page_load::Voice::Priorities } else { page_load::Voice::Silent };
+        Ok(Plan {
+            pages: chosen(&self.pages)?.into_iter().map(Arc::new).collect(),
+            sizes: match self.sizes {
+                PageSizes::Captured => Sizes::Captured,
+                PageSizes::Paper => Sizes::Paper,
+            },
+            manner: Manner { deployment, voice, think_scale: self.think, size_scale: 1.0 },
+            traces: self.trace.clone(),
+            schemes: self.schemes.clone(),
+            congestion: self.congestion,
+            repetitions: self.repeat,
+            seed: self.seed,
+        })
+    }
+}
+
+/// Runs everything and prints the tables.
+pub(super) fn run(arguments: &PagesArguments, voice: Voice) -> Result<(), Failure> {
+    let runs = arguments.plan()?.runs();
+    let jobs = super::jobs(arguments.jobs);
+    let start = Instant::now();
+    let bar = progress(runs.len(), voice);
+    let outcomes = pool::run(&runs, jobs, Run::outcome, |outcome| {
+        if let Ok(Outcome { page, channels, scheme, .. }) = outcome {
+            bar.set_message(format!("{page}, {channels}, {scheme}"));
+        }
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    let outcomes: Vec<Outcome> =
+        outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())?;
+    if let Some(path) = &arguments.json {
+        let lines: Result<Vec<String>, _> = outcomes.iter().map(serde_json::to_string).collect();
+        super::write(path, &(lines?.join("\n") + "\n"))?;
+    }
+    if let Some(path) = &arguments.write {
+        super::write_between_marks(path, MARKS, &report::markdown(&outcomes))?;
+    }
+    output::print(report::markdown(&outcomes).trim_end())?;
+    let simulated: f64 = outcomes.iter().filter_map(|outcome| outcome.plt_ms).sum::<f64>() / 1e3;
+    let took = start.elapsed().as_secs_f64();
+    voice.say(format!(
+        "{} loads, {simulated:.0} s of virtual time in {took:.0} s ({:.0} × on {jobs} threads)",
+        outcomes.len(),
+        simulated / took
+    ));
+    Ok(())
+}

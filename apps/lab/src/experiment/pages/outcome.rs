@@ -1,0 +1,41 @@
+//! What a page load measured. All of it follows from the run's seed.
+
+use super::scheme::Scheme;
+use serde::{Deserialize, Serialize};
+
+/// What a page load measured, as a line of JSON.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The page.
+    pub page: String,
+    /// The name of the channels.
+    pub channels: String,
+    /// The scheme.
+    pub scheme: Scheme,
+    /// The repetition, counted from 0: the same stretch of a trace for every scheme.
+    pub repetition: u32,
+    /// The page load time in milliseconds, unless the load failed.
+    pub plt_ms: Option<f64>,
+    /// What went over eMBB.
+    pub embb: ChannelUse,
+    /// What went over URLLC.
+    pub urllc: ChannelUse,
+    /// Why the load failed, if it did.
+    pub failure: Option<String>,
+}
+
+/// Bytes of UDP payload that a channel delivered from the start of the world on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ChannelUse {
+    /// From the client.
+    pub up: u64,
+    /// To the client.
+    pub down: u64,
+}
+
+impl ChannelUse {
+    /// Both directions.
+    pub const fn bytes(self) -> u64 {
+        self.up + self.down
+    }
+}

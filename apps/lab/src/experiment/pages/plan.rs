@@ -1,0 +1,80 @@
+//! What is varied, and the runs that follow from it.
+
+use super::run::{Channels, Run};
+use super::scheme::Scheme;
+use crate::workload::page_load::Manner;
+use hvq_channel::{ChannelSpec, TraceName};
+use hvq_pages::Page;
+use hvq_transport::congestion::Algorithm;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// From the beginning of one stretch of a trace to that of the next: long, and no divisor of a trace's 600 s.
+const STRIDE: Duration = Duration::from_secs(97);
+/// The length of the traces.
+const PERIOD: Duration = Duration::from_secs(600);
+
+/// How large the pages are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Sizes {
+    /// As captured.
+    Captured,
+    /// Scaled so that the corpus is as heavy as the paper's (NSDI 2023, §5.1): by the factor of each page.
+    Paper,
+}
+
+/// What is varied.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The pages.
+    pub pages: Vec<Arc<Page>>,
+    /// How heavy they are.
+    pub sizes: Sizes,
+    /// How they are loaded; the size scale is set by `sizes`.
+    pub manner: Manner,
+    /// eMBB by these traces.
+    pub traces: Vec<TraceName>,
+    /// How both channels are used.
+    pub schemes: Vec<Scheme>,
+    /// The controller of every path.
+    pub congestion: Algorithm,
+    /// Loads of each page with each scheme, each on another stretch of the trace.
+    pub repetitions: u32,
+    /// Of everything random.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// All runs: by trace, then by page, then by stretch, then by scheme, so that what is compared runs together.
+    pub fn runs(&self) -> Vec<Run> {
+        let mut runs = Vec::new();
+        for trace in &self.traces {
+            for page in &self.pages {
+                for repetition in 0..self.repetitions {
+                    runs.extend(
+                        self.schemes.iter().map(|scheme| self.run(*trace, page, repetition, *scheme)),
+                    );
+                }
+            }
+        }
+        runs
+    }
+
+    fn run(&self, trace: TraceName, page: &Arc<Page>, repetition: u32, scheme: Scheme) -> Run {
+        let offset = (STRIDE * repetition).as_secs() % PERIOD.as_secs();
+        let embb = ChannelSpec::trace(trace).starting_at(Duration::from_secs(offset));
+        let size_scale = match self.sizes {
+            Sizes::Captured => 1.0,
+            Sizes::Paper => page.paper_size_scale.unwrap_or(1.0),
+        };
+        Run {
+            page: page.clone(),
+            manner: Manner { size_scale, ..self.manner },
+            channels: Channels { name: trace.label().to_owned(), embb, urllc: ChannelSpec::urllc() },
+            scheme,
+            congestion: self.congestion,
+            repetition,
+            seed: self.seed.wrapping_add(repetition.into()),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! One page load with one scheme.
+
+use super::outcome::{ChannelUse, Outcome};
+use super::scheme::{Below, Scheme};
+use crate::workload::page_load::{LEAD, Manner, PageLoad, Paths};
+use crate::world::Net;
+use crate::world::medium::Medium;
+use crate::world::wire::Wire;
+use hvq_channel::steer::{Branch, Knowledge, Pair, Steered};
+use hvq_channel::{Channel, ChannelSpec, Direction, TraceError};
+use hvq_pages::Page;
+use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
+use hvq_transport::congestion::Algorithm;
+use hvq_transport::connection::{ChannelHint, Multipath, TransportConfig};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A load that takes longer has failed.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The UDP payload of datagrams: what fits an Ethernet frame over IPv6.
+const DATAGRAM: usize = 1452;
+
+/// The two channels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Channels {
+    /// Their name in tables and drawings.
+    pub name: String,
+    /// The channel with the high bandwidth.
+    pub embb: ChannelSpec,
+    /// The channel with the low latency.
+    pub urllc: ChannelSpec,
+}
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The page.
+    pub page: Arc<Page>,
+    /// How it is loaded.
+    pub manner: Manner,
+    /// The channels, their traces begun where they are to be.
+    pub channels: Channels,
+    /// How they are used.
+    pub scheme: Scheme,
+    /// The controller of every path.
+    pub congestion: Algorithm,
+    /// The repetition, counted from 0.
+    pub repetition: u32,
+    /// Of everything random.
+    pub seed: u64,
+}
+
+impl Run {
+    /// Runs it. Fails if a trace cannot be read; what happens to the load is part of the outcome.
+    pub fn outcome(&self) -> Result<Outcome, TraceError> {
+        let config = self.config()?;
+        let mut net = Net::new(config.clone(), config, self.seed);
+        let paths = self.connect(&mut net)?;
+        let mut load = PageLoad::new(&self.page, self.manner, paths);
+        net.run(&mut load, Net::START + LEAD + LIMIT);
+        let (embb, urllc) = self.usage(&net);
+        let loaded = load.page_load_time();
+        let late = || format!("not loaded after {} s", LIMIT.as_secs());
+        Ok(Outcome {
+            page: self.page.id.clone(),
+            channels: self.channels.name.clone(),
+            scheme: self.scheme,
+            repetition: self.repetition,
+            plt_ms: loaded.map(|time| time.as_micros() as f64 / 1e3),
+            embb,
+            urllc,
+            failure: loaded.is_none().then(|| load.failure().map_or_else(late, str::to_owned)),
+        })
+    }
+
+    fn config(&self) -> Result<TransportConfig, TraceError> {
+        let policy = match self.scheme {
+            Scheme::Paths(policy) => policy,
+            _ => Policy::Single(None),
+        };
+        let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
+        config.datagram_size = DATAGRAM.into();
+        config.congestion = self.congestion;
+        config.multipath = Multipath::Off;
+        if matches!(self.scheme, Scheme::Paths(_)) {
+            config.multipath = Multipath::UpTo(PathId(3));
+            // What an operator guarantees of URLLC; of eMBB nobody knows anything in advance.
+            for direction in [Direction::Up, Direction::Down] {
+                let addresses = Wire::addresses(0);
+                let typical = self.channels.urllc.typical(direction)?;
+                let local = if direction == Direction::Up { addresses.local } else { addresses.remote };
+                let hints = Hints {
+                    rate: typical.rate.map(|rate| Bandwidth::from_bits_per_second(rate.bits_per_second())),
+                    delay: Some(typical.delay),
+                    shared: Sharing::Dedicated,
+                    ..Hints::NONE
+                };
+                config.channels.push(ChannelHint::new(local, hints));
+            }
+        }
+        Ok(config)
+    }
+
+    /// Puts the channels into `net`; URLLC comes first where there are two paths, so that handshakes are on it.
+    fn connect(&self, net: &mut Net) -> Result<Paths, TraceError> {
+        let Channels { embb, urllc, .. } = &self.channels;
+        let plain = |net: &mut Net, spec: &ChannelSpec| {
+            let channel = Channel::new(spec, net.dice())?;
+            Ok(net.join(Medium::Plain(Box::new(channel))))
+        };
+        Ok(match self.scheme {
+            Scheme::EmbbAlone => Paths { first: plain(net, embb)?, second: None },
+            Scheme::UrllcAlone => Paths { first: plain(net, urllc)?, second: None },
+            Scheme::Ideal => Paths { first: plain(net, &ideal(&self.channels)?)?, second: None },
+            Scheme::Below(below) => {
+                let steered = self.steered(below, net.dice())?;
+                Paths { first: net.join(Medium::Steered(Box::new(steered))), second: None }
+            }
+            Scheme::Paths(_) => {
+                let first = plain(net, urllc)?;
+                Paths { first, second: Some(plain(net, embb)?) }
+            }
+        })
+    }
+
+    fn steered(&self, below: Below, dice: u64) -> Result<Steered<crate::world::wire::Packet>, TraceError> {
+        let Channels { embb, urllc, .. } = &self.channels;
+        let known = |direction| -> Result<Knowledge, TraceError> {
+            let (embb, urllc) = (embb.typical(direction)?, urllc.typical(direction)?);
+            let unlimited = hvq_channel::Bandwidth::from_bits_per_second(u64::MAX);
+            Ok(Knowledge {
+                high_bandwidth_delay: embb.delay,
+                low_latency_delay: urllc.delay,
+                low_latency_rate: urllc.rate.unwrap_or(unlimited),
+            })
+        };
+        let [up, down] = [Direction::Up, Direction::Down]
+            .map(|direction| known(direction).map(|known| below.steerer(direction, known)));
+        let pair = Pair { high_bandwidth: embb.clone(), low_latency: urllc.clone() };
+        Steered::new(&pair, dice, up?, down?)
+    }
+
+    /// What went over eMBB and over URLLC.
+    fn usage(&self, net: &Net) -> (ChannelUse, ChannelUse) {
+        let plain = |index: usize| {
+            let [up, down] = [Direction::Up, Direction::Down]
+                .map(|direction| net.wires[index].channel.link(direction).statistics().left.bytes);
+            ChannelUse { up, down }
+        };
+        let none = ChannelUse::default();
+        match (self.scheme, net.wires[0].channel.steered()) {
+            (_, Some(steered)) => {
+                let branch = |branch| {
+                    let [up, down] = [Direction::Up, Direction::Down]
+                        .map(|direction| steered.statistics(branch, direction).left.bytes);
+                    ChannelUse { up, down }
+                };
+                (branch(Branch::HighBandwidth), branch(Branch::LowLatency))
+            }
+            (Scheme::Paths(_), None) => (plain(1), plain(0)),
+            (Scheme::UrllcAlone, None) => (none, plain(0)),
+            (_, None) => (plain(0), none),
+        }
+    }
+}
+
+/// One channel with the delay of URLLC and the rate of both: of a trace, the trace's rate, to which URLLC's 2 Mbit/s
+/// would add little.
+fn ideal(channels: &Channels) -> Result<ChannelSpec, TraceError> {
+    let mut spec = channels.embb.clone();
+    for (direction, link, urllc) in [
+        (Direction::Up, &mut spec.up, &channels.urllc.up),
+        (Direction::Down, &mut spec.down, &channels.urllc.down),
+    ] {
+        link.delay = urllc.delay.clone();
+        link.drx = None;
+        let extra = channels.urllc.typical(direction)?.rate;
+        if let (hvq_channel::Rate::Constant(rate), Some(extra)) = (&link.rate, extra) {
+            let sum = rate.bits_per_second().saturating_add(extra.bits_per_second());
+            link.rate = hvq_channel::Rate::Constant(hvq_channel::Bandwidth::from_bits_per_second(sum));
+        }
+    }
+    Ok(spec)
+}

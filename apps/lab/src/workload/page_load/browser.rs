@@ -1,0 +1,181 @@
+//! The browser: requests when the page's dependencies allow, connections when its domains are first seen.
+
+use super::line::{Line, Wanted};
+use super::{Deployment, LEAD, Paths};
+use crate::world::Net;
+use hvq_pages::Loader;
+use hvq_transport::connection::{Connection, Event, PathEvent};
+use hvq_transport::endpoint::ConnectionHandle;
+use hvq_transport::stream::{ReadOutcome, StreamEvent, StreamId};
+use hvq_transport::time::Instant;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Host {
+    /// The gateway, or else the resolver of names: it is there before the load.
+    Standing,
+    /// The server of one domain.
+    Domain(u32),
+}
+
+/// What has to be done for a host once the network is at hand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Errand {
+    /// Its connection is to be begun.
+    Connect(Host),
+    /// Requests wait.
+    Pump(Host),
+}
+
+/// The browser.
+#[derive(Debug)]
+pub(super) struct Browser {
+    loader: Loader,
+    deployment: Deployment,
+    paths: Paths,
+    lines: BTreeMap<Host, Line>,
+    errands: Vec<Errand>,
+    /// When it was told something last.
+    now: Instant,
+}
+
+/// `now` as the loader counts it.
+fn clock(now: Instant) -> Duration {
+    now.since(Net::START)
+}
+
+impl Browser {
+    pub(super) fn new(loader: Loader, deployment: Deployment, paths: Paths) -> Self {
+        let lines = [(Host::Standing, Line::new(paths.second))].into();
+        let errands = vec![Errand::Connect(Host::Standing)];
+        Self { loader, deployment, paths, lines, errands, now: Net::START }
+    }
+
+    /// From the start of the load to its load event.
+    pub(super) fn page_load_time(&self) -> Option<Duration> {
+        self.loader.page_load_time()
+    }
+
+    /// When it has something to do that no event announces.
+    pub(super) fn wake(&self) -> Option<Instant> {
+        if !self.errands.is_empty() {
+            return Some(self.now);
+        }
+        self.loader.next_deadline().map(|due| Net::START + due.max(LEAD))
+    }
+
+    /// Requests what is due and runs the errands.
+    pub(super) fn on_wake(&mut self, net: &mut Net) {
+        self.now = net.now;
+        if clock(net.now) >= LEAD {
+            self.request_due();
+        }
+        for errand in std::mem::take(&mut self.errands) {
+            match errand {
+                Errand::Connect(host) => {
+                    let handle = net.connect(self.paths.first);
+                    self.line(host).handle = Some(handle);
+                }
+                Errand::Pump(host) => {
+                    let line = self.line(host);
+                    let connection = line.handle.and_then(|handle| net.client.endpoint.connection(handle));
+                    if let Some(connection) = connection {
+                        line.pump(connection);
+                    }
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, host: Host) -> &mut Line {
+        self.lines.entry(host).or_insert_with(|| Line::new(self.paths.second))
+    }
+
+    fn request_due(&mut self) {
+        for request in self.loader.ready(clock(self.now)) {
+            let host = match self.deployment {
+                Deployment::Gateway => Host::Standing,
+                Deployment::Cold => Host::Domain(request.domain),
+            };
+            if !self.lines.contains_key(&host) {
+                self.ask(Host::Standing, Wanted::Address(request.domain));
+            }
+            self.ask(host, Wanted::Object(request.object, request.request_size));
+        }
+    }
+
+    fn ask(&mut self, host: Host, wanted: Wanted) {
+        self.line(host).ask(wanted);
+        self.errands.push(Errand::Pump(host));
+    }
+
+    pub(super) fn on_event(
+        &mut self,
+        handle: ConnectionHandle,
+        event: &Event,
+        connection: &mut Connection,
+        now: Instant,
+    ) {
+        self.now = now;
+        let mut lines = self.lines.iter_mut();
+        let Some((_, line)) = lines.find(|(_, line)| line.handle == Some(handle)) else { return };
+        match event {
+            Event::Connected => {
+                line.on_connected();
+                line.open_second_path(connection, now);
+                line.pump(connection);
+            }
+            Event::Confirmed | Event::Path(PathEvent::Available) => line.open_second_path(connection, now),
+            Event::Stream(StreamEvent::Available { .. }) => line.pump(connection),
+            Event::Stream(StreamEvent::Readable(id)) => {
+                if let Some(wanted) = line.asked(*id) {
+                    let ended = self.read(*id, wanted, connection);
+                    self.note_end(ended, handle, *id, wanted);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads what is there of the answer on stream `id`; whether that was all.
+    fn read(&mut self, id: StreamId, wanted: Wanted, connection: &mut Connection) -> Progress {
+        loop {
+            match connection.read(id, usize::MAX) {
+                Ok(ReadOutcome::Data(_)) => {
+                    if let Wanted::Object(object, _) = wanted {
+                        let told = self.loader.on_first_byte(object, clock(self.now));
+                        told.expect("the loader asked for it");
+                    }
+                }
+                Ok(ReadOutcome::Finished) => return Progress::Ended,
+                Ok(ReadOutcome::Blocked) | Err(_) => return Progress::Going,
+            }
+        }
+    }
+
+    fn note_end(&mut self, progress: Progress, handle: ConnectionHandle, id: StreamId, wanted: Wanted) {
+        if progress == Progress::Going {
+            return;
+        }
+        if let Some(line) = self.lines.values_mut().find(|line| line.handle == Some(handle)) {
+            line.answered(id);
+        }
+        match wanted {
+            Wanted::Object(object, _) => {
+                self.loader.on_end(object, clock(self.now)).expect("the loader asked for it");
+            }
+            Wanted::Address(domain) => self.errands.push(Errand::Connect(Host::Domain(domain))),
+        }
+    }
+}
+
+/// How far an answer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    /// More is to come.
+    Going,
+    /// That was all.
+    Ended,
+}

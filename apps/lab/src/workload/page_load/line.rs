@@ -1,0 +1,93 @@
+//! A connection of the browser: what waits for it, and what was asked for on its streams.
+
+use super::exchange::{self, LOOKUP, QUERY};
+use hvq_pages::ObjectId;
+use hvq_transport::connection::{Connection, FourTuple};
+use hvq_transport::endpoint::ConnectionHandle;
+use hvq_transport::stream::{Direction, StreamId};
+use hvq_transport::time::Instant;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wanted {
+    /// An object, by a request of so many bytes.
+    Object(ObjectId, u64),
+    /// The address of a domain.
+    Address(u32),
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Stage {
+    /// It waits for an address, or for its handshake.
+    #[default]
+    Waiting,
+    /// Requests can be sent.
+    Ready,
+}
+
+/// A connection, from the moment on at which it is needed.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    /// The connection, once it was begun.
+    pub(super) handle: Option<ConnectionHandle>,
+    stage: Stage,
+    /// The path to open beside the first one.
+    second: Option<FourTuple>,
+    waiting: VecDeque<Wanted>,
+    asked: BTreeMap<StreamId, Wanted>,
+}
+
+impl Line {
+    /// A connection that is not begun and will open `second` beside its first path.
+    pub(super) fn new(second: Option<FourTuple>) -> Self {
+        Self { second, ..Self::default() }
+    }
+
+    /// Asks for `wanted` as soon as possible after [`Self::pump`].
+    pub(super) fn ask(&mut self, wanted: Wanted) {
+        self.waiting.push_back(wanted);
+    }
+
+    /// The handshake is complete.
+    pub(super) fn on_connected(&mut self) {
+        self.stage = Stage::Ready;
+    }
+
+    /// Opens the second path, unless that is done or cannot be yet: an event follows when the peer has given
+    /// connection IDs for it.
+    pub(super) fn open_second_path(&mut self, connection: &mut Connection, now: Instant) {
+        if self.second.is_some_and(|tuple| connection.open_path(tuple, now).is_ok()) {
+            self.second = None;
+        }
+    }
+
+    /// Sends the requests that wait, as long as streams may be opened.
+    pub(super) fn pump(&mut self, connection: &mut Connection) {
+        while self.stage == Stage::Ready
+            && let Some(wanted) = self.waiting.front().copied()
+            && let Some(id) = connection.open(Direction::Bidirectional)
+        {
+            self.waiting.pop_front();
+            let bytes = match wanted {
+                Wanted::Object(object, size) => exchange::request(object, size),
+                Wanted::Address(_) => exchange::request(LOOKUP, QUERY),
+            };
+            let taken = connection.write_bytes(id, bytes.into());
+            assert!(taken.is_ok(), "a request fits a fresh stream: {taken:?}");
+            connection.finish(id).expect("the stream was just opened");
+            self.asked.insert(id, wanted);
+        }
+    }
+
+    /// What was asked for on stream `id`.
+    pub(super) fn asked(&self, id: StreamId) -> Option<Wanted> {
+        self.asked.get(&id).copied()
+    }
+
+    /// The answer on stream `id` is complete.
+    pub(super) fn answered(&mut self, id: StreamId) {
+        self.asked.remove(&id);
+    }
+}

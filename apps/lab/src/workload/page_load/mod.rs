@@ -1,0 +1,127 @@
+//! A browser that loads a page, and the servers that have it.
+//!
+//! Requests and responses are streams: their sizes, order, dependencies and thinking times are the page's, their
+//! content is not HTTP. A name lookup is a small exchange too.
+
+mod browser;
+mod exchange;
+mod line;
+mod servers;
+
+use crate::world::{Application, Net, Side};
+use browser::Browser;
+use hvq_pages::{Loader, Page};
+use hvq_transport::connection::{Connection, Event, FourTuple};
+use hvq_transport::endpoint::ConnectionHandle;
+use hvq_transport::error::ConnectionError;
+use hvq_transport::time::Instant;
+use servers::Servers;
+use std::time::Duration;
+
+/// Where the browser's connections end.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Deployment {
+    /// At a gateway, by one connection whose paths are open when the load begins: DChannel's own deployment (NSDI 2023,
+    /// §3.1), with the transport at the gateway instead of packets through it.
+    Gateway,
+    /// At each domain, by a connection that begins with a name lookup and a full handshake.
+    Cold,
+}
+
+/// What the application tells the transport.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Voice {
+    /// Nothing but data and the ends of streams.
+    Silent,
+    /// The priority of each response as well (RFC 9218).
+    Priorities,
+}
+
+/// How a page is loaded.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Manner {
+    /// Where connections end.
+    pub deployment: Deployment,
+    /// What the servers tell the transport.
+    pub voice: Voice,
+    /// The factor on recorded thinking times of the browser.
+    pub think_scale: f64,
+    /// The factor on sizes of responses.
+    pub size_scale: f64,
+}
+
+/// The paths that each connection opens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Paths {
+    /// The first.
+    pub first: FourTuple,
+    /// The second, if there is one.
+    pub second: Option<FourTuple>,
+}
+
+/// A page load and what is known of it.
+#[derive(Debug)]
+pub struct PageLoad {
+    browser: Browser,
+    servers: Servers,
+    failure: Option<String>,
+}
+
+/// From the start of the world to that of the load: for what is open before it.
+pub const LEAD: Duration = Duration::from_secs(2);
+
+impl PageLoad {
+    /// A load of `page` that begins [`LEAD`] after the world.
+    pub fn new(page: &Page, manner: Manner, paths: Paths) -> Self {
+        let loader = Loader::new(page, manner.think_scale, manner.size_scale);
+        Self {
+            browser: Browser::new(loader, manner.deployment, paths),
+            servers: Servers::new(page, manner),
+            failure: None,
+        }
+    }
+
+    /// From the start of the load to its load event; `None` before that.
+    pub fn page_load_time(&self) -> Option<Duration> {
+        self.browser.page_load_time()
+    }
+
+    /// Why it cannot go on, if it cannot.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+}
+
+impl Application for PageLoad {
+    fn on_event(&mut self, _: Side, _: &Event, _: &mut Connection, _: Instant) {}
+
+    fn on_connection_event(
+        &mut self,
+        (side, handle): (Side, ConnectionHandle),
+        event: &Event,
+        connection: &mut Connection,
+        now: Instant,
+    ) {
+        match side {
+            Side::Client => self.browser.on_event(handle, event, connection, now),
+            Side::Server => self.servers.on_event(handle, event, connection, now),
+        }
+    }
+
+    fn on_closed(&mut self, side: Side, error: &ConnectionError) {
+        self.failure.get_or_insert_with(|| format!("the {side:?} closed: {error}"));
+    }
+
+    fn wake(&self) -> Option<Instant> {
+        [self.browser.wake(), self.servers.wake()].into_iter().flatten().min()
+    }
+
+    fn on_wake(&mut self, net: &mut Net) {
+        self.browser.on_wake(net);
+        self.servers.on_wake(net);
+    }
+
+    fn is_done(&self) -> bool {
+        self.failure.is_some() || self.browser.page_load_time().is_some()
+    }
+}

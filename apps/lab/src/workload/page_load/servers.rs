@@ -1,0 +1,144 @@
+//! The servers of all domains, or the gateway before them: they answer as long after the request as was recorded.
+
+use super::exchange::{self, ANSWER, LOOKUP};
+use super::{Manner, Voice};
+use crate::world::Net;
+use hvq_pages::{ObjectId, Page, SERVER_WAIT_LIMIT};
+use hvq_scheduler::Priority;
+use hvq_transport::connection::{Connection, Event};
+use hvq_transport::endpoint::ConnectionHandle;
+use hvq_transport::stream::{ReadOutcome, StreamEvent, StreamId};
+use hvq_transport::time::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A stream of one of the connections.
+type Stream = (ConnectionHandle, StreamId);
+
+/// What the answer to a request is.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    size: u64,
+    wait: Duration,
+    priority: Priority,
+}
+
+/// An exchange, from the first byte of its request on.
+#[derive(Debug)]
+enum Exchange {
+    /// The request is arriving: what is there of its object's number.
+    Asking(Vec<u8>),
+    /// The answer is thought about.
+    Thinking(Answer),
+    /// So many bytes of the answer are to be written.
+    Answering(u64),
+}
+
+/// The servers.
+#[derive(Debug)]
+pub(super) struct Servers {
+    answers: Vec<Answer>,
+    exchanges: BTreeMap<Stream, Exchange>,
+    /// When which answer begins.
+    due: BTreeSet<(Instant, Stream)>,
+}
+
+impl Servers {
+    pub(super) fn new(page: &Page, manner: Manner) -> Self {
+        let answer = |object: &hvq_pages::Object| Answer {
+            size: object.scaled_size(manner.size_scale).max(1),
+            wait: object.recorded_server_wait.min(SERVER_WAIT_LIMIT),
+            priority: match manner.voice {
+                Voice::Silent => Priority::DEFAULT,
+                Voice::Priorities => {
+                    Priority { urgency: object.priority.urgency(), incremental: object.incremental() }
+                }
+            },
+        };
+        let answers = page.objects.iter().map(answer).collect();
+        Self { answers, exchanges: BTreeMap::new(), due: BTreeSet::new() }
+    }
+
+    /// When an answer begins next.
+    pub(super) fn wake(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Begins the answers that are due.
+    pub(super) fn on_wake(&mut self, net: &mut Net) {
+        while let Some((_, stream)) = self.due.first().copied().filter(|(at, _)| *at <= net.now) {
+            self.due.pop_first();
+            if let Some(connection) = net.server.endpoint.connection(stream.0) {
+                self.begin(stream, connection);
+            }
+        }
+    }
+
+    pub(super) fn on_event(
+        &mut self,
+        handle: ConnectionHandle,
+        event: &Event,
+        connection: &mut Connection,
+        now: Instant,
+    ) {
+        match event {
+            Event::Stream(StreamEvent::Opened { direction }) => {
+                while let Some(id) = connection.accept(*direction) {
+                    self.exchanges.insert((handle, id), Exchange::Asking(Vec::new()));
+                    self.read((handle, id), connection, now);
+                }
+            }
+            Event::Stream(StreamEvent::Readable(id)) => self.read((handle, *id), connection, now),
+            Event::Stream(StreamEvent::Writable(id)) => self.write((handle, *id), connection),
+            _ => {}
+        }
+    }
+
+    fn read(&mut self, stream: Stream, connection: &mut Connection, now: Instant) {
+        let Some(Exchange::Asking(start)) = self.exchanges.get_mut(&stream) else { return };
+        loop {
+            match connection.read(stream.1, usize::MAX) {
+                Ok(ReadOutcome::Data(data)) => {
+                    let room = 4_usize.saturating_sub(start.len());
+                    start.extend_from_slice(&data[..data.len().min(room)]);
+                }
+                Ok(ReadOutcome::Finished) => break,
+                Ok(ReadOutcome::Blocked) | Err(_) => return,
+            }
+        }
+        let Some(answer) = exchange::object(start).and_then(|object| self.answer(object)) else { return };
+        self.exchanges.insert(stream, Exchange::Thinking(answer));
+        if answer.wait.is_zero() {
+            self.begin(stream, connection);
+        } else {
+            self.due.insert((now + answer.wait, stream));
+        }
+    }
+
+    fn answer(&self, object: ObjectId) -> Option<Answer> {
+        if object == LOOKUP {
+            return Some(Answer { size: ANSWER, wait: Duration::ZERO, priority: Priority::DEFAULT });
+        }
+        self.answers.get(object.index()).copied()
+    }
+
+    fn begin(&mut self, stream: Stream, connection: &mut Connection) {
+        let Some(Exchange::Thinking(answer)) = self.exchanges.get(&stream) else { return };
+        let Answer { size, priority, .. } = *answer;
+        connection.set_priority(stream.1, priority);
+        self.exchanges.insert(stream, Exchange::Answering(size));
+        self.write(stream, connection);
+    }
+
+    fn write(&mut self, stream: Stream, connection: &mut Connection) {
+        let Some(Exchange::Answering(left)) = self.exchanges.get_mut(&stream) else { return };
+        while *left > 0 {
+            match connection.write_bytes(stream.1, exchange::part(*left)) {
+                Ok(taken) if taken > 0 => *left -= taken as u64,
+                _ => return,
+            }
+        }
+        self.exchanges.remove(&stream);
+        connection.finish(stream.1).expect("nobody resets streams here");
+    }
+}
