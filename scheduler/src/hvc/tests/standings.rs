@@ -65,9 +65,8 @@ fn what_an_outage_lost_does_not_all_wait_for_the_scarce_path() {
         let lost = Item { history: History::Lost { on: EMBB }, now: milliseconds(now), ..data(1200) };
         let scarce = if now % 6 == 0 { urllc() } else { full(urllc(), 6 - now % 6) };
         let bulk = PathView { room: 2400, window: 2400, ..embb() };
-        match policy.place(&lost, &[bulk, scarce]) {
-            Placement::On { path, bytes } => sent[path.0 as usize] += bytes,
-            _ => {}
+        if let Placement::On { path, bytes } = policy.place(&lost, &[bulk, scarce]) {
+            sent[path.0 as usize] += bytes;
         }
     }
     assert!(sent[0] > 2 * sent[1], "{sent:?}");
