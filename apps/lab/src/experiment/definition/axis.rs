@@ -1,0 +1,50 @@
+//! The things that can be varied.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A thing that can be varied, in the order in which runs vary it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Axis {
+    /// Where connections end.
+    Deployment,
+    /// The channel with the high bandwidth.
+    Embb,
+    /// The channel with the low latency.
+    Urllc,
+    /// Random loss in both directions of both channels.
+    Loss,
+    /// The congestion controller of every path.
+    Controller,
+    /// What applications tell the transport.
+    Voice,
+}
+
+impl Axis {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Deployment, Self::Embb, Self::Urllc, Self::Loss, Self::Controller, Self::Voice];
+
+    /// Its name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Deployment => "deployment",
+            Self::Embb => "embb",
+            Self::Urllc => "urllc",
+            Self::Loss => "loss",
+            Self::Controller => "controller",
+            Self::Voice => "voice",
+        }
+    }
+}
+
+impl fmt::Display for Axis {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Embb => "eMBB",
+            Self::Urllc => "URLLC",
+            other => other.name(),
+        })
+    }
+}

@@ -1,0 +1,48 @@
+//! The experiments that are compiled in.
+
+use super::{Definition, DefinitionError};
+
+macro_rules! texts {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../experiments/", $name, ".toml")))),+]
+    };
+}
+
+/// In the order of the report: the papers' figures and tables, then our own.
+const TEXTS: &[(&str, &str)] = texts!["nsdi-figure-3", "nsdi-table-4", "nsdi-figure-8c"];
+
+/// Their names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TEXTS.iter().map(|(name, _)| *name)
+}
+
+/// The experiment `name`, if it is compiled in.
+pub fn builtin(name: &str) -> Option<Result<Definition, DefinitionError>> {
+    let (_, text) = TEXTS.iter().find(|(known, _)| *known == name)?;
+    Some(Definition::parse(&format!("{name}.toml"), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_is_well_formed_and_bears_the_name_of_its_file() {
+        for name in names() {
+            let definition = builtin(name).expect("it is compiled in");
+            let definition = definition.unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(definition.name, name);
+        }
+        assert!(builtin("nothing").is_none());
+    }
+
+    #[test]
+    fn every_file_of_an_experiment_is_compiled_in() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments");
+        for entry in std::fs::read_dir(folder).expect("the folder is part of the crate") {
+            let path = entry.expect("the folder can be read").path();
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+            assert!(names().any(|name| name == stem), "{}", path.display());
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What is wrong with the file of an experiment.
+
+use std::ops::Range;
+
+/// What is wrong with the file of an experiment, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum DefinitionError {
+    /// The file cannot be read.
+    #[error("{file}: {problem}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What the operating system says.
+        problem: String,
+    },
+    /// The text does not say what it should.
+    #[error("{file}:{line}: {field}: {problem}")]
+    Field {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// The field, with the tables that it is in.
+        field: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl DefinitionError {
+    /// `problem` at `span` of `text`, which is that of `file`.
+    pub(super) fn at(file: &str, text: &str, span: Option<Range<usize>>, problem: impl Into<String>) -> Self {
+        let start = span.map_or(0, |span| span.start).min(text.len());
+        let before = text.get(..start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let problem = problem.into();
+        Self::Field { file: file.to_owned(), line, field: field(text, line), problem }
+    }
+}
+
+/// The field that `line` of `text` belongs to: the last key up to there, in the last table up to there.
+fn field(text: &str, line: usize) -> String {
+    let (mut table, mut key) = ("", "");
+    for line in text.lines().take(line) {
+        let trimmed = line.trim();
+        if let Some(name) = trimmed.strip_prefix('[').filter(|_| line.starts_with('[')) {
+            (table, key) = (name.trim_matches(['[', ']', ' ']), "");
+        } else if let Some((name, _)) = trimmed.split_once('=')
+            && line.starts_with(|first: char| first.is_ascii_alphabetic())
+        {
+            key = name.trim();
+        }
+    }
+    [table, key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_named_with_its_table() {
+        let text = "name = 'a'\n\n[page]\npages = [\n  'p1',\n  'p2',\n]\n[[goals]]\nnumber = 1\n";
+        let fields = [(1, "name"), (3, "page"), (5, "page.pages"), (8, "goals"), (9, "goals.number")];
+        for (line, name) in fields {
+            assert_eq!(field(text, line), name, "line {line}");
+        }
+        assert_eq!(field("", 1), "");
+    }
+}

@@ -1,0 +1,151 @@
+//! What was published, what is wanted, and how results are drawn.
+
+use super::axis::Axis;
+use super::measure::Measure;
+use crate::experiment::pages::Scheme;
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::Spanned;
+
+/// Values of axes by their labels: the cells that have them.
+pub type Selection = BTreeMap<Axis, Spanned<String>>;
+
+/// Published values of one scheme.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Where they are from, if not from the source of the experiment.
+    #[serde(default)]
+    pub source: String,
+    /// The scheme, as it is run here.
+    pub scheme: Spanned<Scheme>,
+    /// What they say.
+    #[serde(default)]
+    pub measure: Measure,
+    /// Of these cells.
+    #[serde(default)]
+    pub at: Selection,
+    /// The axis along which they are given.
+    pub along: Axis,
+    /// The value for each label.
+    pub values: BTreeMap<Spanned<String>, f64>,
+}
+
+/// A wish, held against every cell.
+#[derive(Clone, Debug)]
+pub struct Goal {
+    /// Its number in the list of the project.
+    pub number: u32,
+    /// What is wanted, in words.
+    pub says: String,
+    /// What is wanted, in numbers.
+    pub wanted: Wanted,
+}
+
+/// What is wanted, in numbers.
+#[derive(Clone, Debug)]
+pub enum Wanted {
+    /// A measure is not less than a bound.
+    AtLeast(Operand, Bound),
+    /// A measure is not more than a bound.
+    AtMost(Operand, Bound),
+    /// Schemes come in this order by a measure, the largest first.
+    Order(Measure, Vec<Spanned<Scheme>>),
+    /// A measure is at most so far from what was published of it.
+    NearPublished(Operand, f64),
+}
+
+/// A measure of a scheme.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Operand {
+    /// What is measured.
+    #[serde(default)]
+    pub measure: Measure,
+    /// Of which scheme.
+    pub scheme: Spanned<Scheme>,
+    /// In these cells only; of a bound: in the cell that differs in this.
+    #[serde(default)]
+    pub at: Selection,
+    /// Multiplied by this.
+    #[serde(default = "one")]
+    pub times: f64,
+    /// Then added to this.
+    #[serde(default)]
+    pub plus: f64,
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+/// What a measure is held against.
+#[derive(Clone, Debug)]
+pub enum Bound {
+    /// A number.
+    Number(f64),
+    /// Another measure.
+    Of(Box<Operand>),
+}
+
+impl<'de> Deserialize<'de> for Bound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// Reads both forms.
+struct Either;
+
+impl<'de> Visitor<'de> for Either {
+    type Value = Bound;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a number, or a table with `scheme`")
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Bound, E> {
+        Ok(Bound::Number(number as f64))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Bound, E> {
+        Ok(Bound::Number(number))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Bound, A::Error> {
+        Operand::deserialize(MapAccessDeserializer::new(map)).map(|operand| Bound::Of(Box::new(operand)))
+    }
+}
+
+/// How results are drawn.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Plot {
+    /// As what.
+    pub kind: PlotKind,
+    /// The measure upwards.
+    pub measure: Measure,
+    /// The axis to the right.
+    pub along: Axis,
+    /// The schemes that are drawn; none for all.
+    pub schemes: Vec<Spanned<Scheme>>,
+}
+
+impl Default for Plot {
+    fn default() -> Self {
+        Self { kind: PlotKind::Bars, measure: Measure::Gain, along: Axis::Embb, schemes: Vec::new() }
+    }
+}
+
+/// The kind of a drawing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PlotKind {
+    /// A group of bars for each value of the axis.
+    Bars,
+    /// A line for each scheme.
+    Lines,
+}

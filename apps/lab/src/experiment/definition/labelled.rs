@@ -1,0 +1,102 @@
+//! Values with the label that tables and drawings give them.
+
+use crate::workload::page_load::{Deployment, Voice};
+use hvq_channel::{ChannelSpec, Probability};
+use hvq_transport::congestion::Algorithm;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// What can stand in a list of what is varied.
+pub trait Setting: Clone {
+    /// Reads its text form; says what is wrong with it.
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+impl Setting for ChannelSpec {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: hvq_channel::SpecError| error.to_string())
+    }
+}
+
+impl Setting for Probability {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: hvq_channel::QuantityError| error.to_string())
+    }
+}
+
+impl Setting for Algorithm {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: hvq_transport::congestion::UnknownAlgorithm| error.to_string())
+    }
+}
+
+impl Setting for Deployment {
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "gateway" => Ok(Self::Gateway),
+            "cold" => Ok(Self::Cold),
+            _ => Err(format!("{text:?} is no deployment: choose gateway or cold")),
+        }
+    }
+}
+
+impl Setting for Voice {
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "silent" => Ok(Self::Silent),
+            "priorities" => Ok(Self::Priorities),
+            _ => Err(format!("{text:?} is nothing that applications tell: choose silent or priorities")),
+        }
+    }
+}
+
+/// A value and its label: in a file `"text"`, which is both, or `{ label = "text", is = "text" }`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Labelled<T> {
+    /// What tables and drawings call it.
+    pub label: String,
+    /// The value.
+    pub is: T,
+}
+
+impl<T: Setting> Labelled<T> {
+    /// The value of `text`, which is its label.
+    pub fn of(text: &str) -> Result<Self, String> {
+        Ok(Self { label: text.to_owned(), is: T::read(text)? })
+    }
+}
+
+impl<'de, T: Setting> de::Deserialize<'de> for Labelled<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Either(PhantomData))
+    }
+}
+
+/// Reads both forms.
+struct Either<T>(PhantomData<T>);
+
+impl<'de, T: Setting> Visitor<'de> for Either<T> {
+    type Value = Labelled<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a text, or a table with `label` and `is`")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Labelled::of(text).map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut label, mut is) = (None, None);
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "label" => label = Some(map.next_value::<String>()?),
+                "is" => is = Some(T::read(&map.next_value::<String>()?).map_err(de::Error::custom)?),
+                other => return Err(de::Error::unknown_field(other, &["label", "is"])),
+            }
+        }
+        let label = label.ok_or_else(|| de::Error::missing_field("label"))?;
+        Ok(Labelled { label, is: is.ok_or_else(|| de::Error::missing_field("is"))? })
+    }
+}

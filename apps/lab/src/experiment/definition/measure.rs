@@ -1,0 +1,90 @@
+//! What is made of the results of a scheme.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A number for a scheme in a cell.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Measure {
+    /// By how many percent the mean is less than with eMBB alone, on the same pages and stretches.
+    #[default]
+    Gain,
+    /// How many percent of the gain of the ideal channel that is.
+    Gap,
+    /// The mean of what the workload measures.
+    Mean,
+    /// The median of it.
+    Median,
+    /// 95 % were no more.
+    P95,
+    /// By how many percent the page that fares worst is slower than with eMBB alone.
+    Worst,
+    /// How many percent of all bytes went over URLLC.
+    Urllc,
+    /// How many percent of runs failed.
+    Failed,
+    /// The mean of another value that runs note under this name.
+    Noted(String),
+}
+
+impl Measure {
+    /// Its name in files.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Gain => "gain",
+            Self::Gap => "gap",
+            Self::Mean => "mean",
+            Self::Median => "median",
+            Self::P95 => "p95",
+            Self::Worst => "worst",
+            Self::Urllc => "urllc",
+            Self::Failed => "failed",
+            Self::Noted(name) => name,
+        }
+    }
+
+    /// Whether it is in percent.
+    pub fn is_percent(&self) -> bool {
+        match self {
+            Self::Gain | Self::Gap | Self::Worst | Self::Urllc | Self::Failed => true,
+            Self::Noted(name) => name.ends_with("percent"),
+            Self::Mean | Self::Median | Self::P95 => false,
+        }
+    }
+}
+
+impl From<String> for Measure {
+    fn from(name: String) -> Self {
+        match name.as_str() {
+            "gain" => Self::Gain,
+            "gap" => Self::Gap,
+            "mean" => Self::Mean,
+            "median" => Self::Median,
+            "p95" => Self::P95,
+            "worst" => Self::Worst,
+            "urllc" => Self::Urllc,
+            "failed" => Self::Failed,
+            _ => Self::Noted(name),
+        }
+    }
+}
+
+impl From<Measure> for String {
+    fn from(measure: Measure) -> Self {
+        measure.name().to_owned()
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Gain => "gain over eMBB alone",
+            Self::Gap => "share of the gap to the ideal closed",
+            Self::Worst => "slowdown of the page that fares worst",
+            Self::Urllc => "share of bytes on URLLC",
+            Self::Failed => "runs that failed",
+            other => return formatter.write_str(&other.name().replace('_', " ")),
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! Experiments as files of TOML: what is varied, what is run, what was published and what is wanted.
+
+mod axis;
+mod builtin;
+mod error;
+mod expected;
+mod labelled;
+mod matrix;
+mod measure;
+mod read;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+pub use axis::Axis;
+pub use builtin::{builtin, names};
+pub use error::DefinitionError;
+pub use expected::{Bound, Goal, Operand, Plot, PlotKind, Published, Selection, Wanted};
+pub use labelled::{Labelled, Setting};
+pub use matrix::{Cell, Matrix};
+pub use measure::Measure;
+pub use workload::{PageSet, PageWorkload, Workload};
+
+use crate::experiment::pages::Scheme;
+
+/// An experiment.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// Its name, that of its file too: lower-case letters, digits and hyphens.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The figure or table that it runs again, or the goal that it is for.
+    pub source: String,
+    /// Where and why what is measured differs from what was published.
+    pub differs: String,
+    /// Ways of using the channels, all on the same stretches.
+    pub schemes: Vec<Scheme>,
+    /// Repetitions: each begins on another stretch of a trace and with another seed.
+    pub stretches: u32,
+    /// The seed of the first repetition.
+    pub seed: u64,
+    /// What runs over the channels.
+    pub workload: Workload,
+    /// What is varied besides.
+    pub matrix: Matrix,
+    /// How results are drawn.
+    pub plot: Plot,
+    /// What was published of it.
+    pub published: Vec<Published>,
+    /// What it must show.
+    pub goals: Vec<Goal>,
+    /// A hash of the text: results of another text do not belong to it.
+    pub digest: u64,
+}
