@@ -1,5 +1,6 @@
 //! Experiments: what is varied, what is run, what is measured.
 
+pub mod campaign;
 pub mod controllers;
 pub mod definition;
 pub mod pages;

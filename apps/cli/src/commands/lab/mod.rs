@@ -1,12 +1,14 @@
 //! `hvq lab`: experiments in virtual time.
 
 mod controllers;
+mod experiments;
 mod pages;
 
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Voice;
 use clap::{Args, Subcommand};
 use controllers::ControllersArguments;
+use experiments::RunArguments;
 use indicatif::{ProgressBar, ProgressStyle};
 use pages::PagesArguments;
 use std::path::Path;
@@ -25,6 +27,10 @@ enum Experiment {
     Controllers(ControllersArguments),
     /// Page loads over eMBB and URLLC with every scheme of the papers: mean page load times, gains, bytes on URLLC
     Pages(PagesArguments),
+    /// Run experiments that are described in files: the figures and tables of the papers, and our own
+    Run(RunArguments),
+    /// Name the experiments that are compiled in
+    List,
 }
 
 /// Runs the experiment.
@@ -32,6 +38,8 @@ pub(crate) fn run(arguments: &LabArguments, voice: Voice) -> Result<(), Failure>
     match &arguments.experiment {
         Experiment::Controllers(arguments) => controllers::run(arguments, voice),
         Experiment::Pages(arguments) => pages::run(arguments, voice),
+        Experiment::Run(arguments) => experiments::run(arguments, voice),
+        Experiment::List => experiments::list(),
     }
 }
 
@@ -47,7 +55,7 @@ fn progress(runs: usize, voice: Voice) -> ProgressBar {
         Voice::Quiet => ProgressBar::hidden(),
         _ => ProgressBar::new(runs as u64),
     };
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta} {msg}");
+    let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} {eta} {msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
 }

@@ -8,6 +8,7 @@ mod scheme;
 mod tests;
 
 pub use outcome::{ChannelUse, Outcome};
+pub(crate) use plan::stretch_offset;
 pub use plan::{Plan, Sizes};
 pub use run::{Channels, Run};
 pub use scheme::{Below, Scheme};

@@ -23,6 +23,11 @@ pub enum Sizes {
     Paper,
 }
 
+/// Where in its traces repetition number `repetition` begins.
+pub(crate) fn stretch_offset(repetition: u32) -> Duration {
+    Duration::from_secs((STRIDE * repetition).as_secs() % PERIOD.as_secs())
+}
+
 /// What is varied.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -61,8 +66,7 @@ impl Plan {
     }
 
     fn run(&self, trace: TraceName, page: &Arc<Page>, repetition: u32, scheme: Scheme) -> Run {
-        let offset = (STRIDE * repetition).as_secs() % PERIOD.as_secs();
-        let embb = ChannelSpec::trace(trace).starting_at(Duration::from_secs(offset));
+        let embb = ChannelSpec::trace(trace).starting_at(stretch_offset(repetition));
         let size_scale = match self.sizes {
             Sizes::Captured => 1.0,
             Sizes::Paper => page.paper_size_scale.unwrap_or(1.0),

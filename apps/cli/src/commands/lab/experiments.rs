@@ -1,0 +1,131 @@
+//! `hvq lab run` and `hvq lab list`: experiments described in files.
+
+use super::{jobs, progress};
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::{self, Voice};
+use clap::{Args, ValueEnum};
+use hvq_lab::experiment::campaign::{Record, Scope, Session, Store, Tally, tasks};
+use hvq_lab::experiment::definition::{Definition, builtin, names};
+use indicatif::ProgressBar;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The folder of results, unless another is named.
+pub(super) const RESULTS: &str = "lab-results";
+
+/// Arguments of `hvq lab run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Experiments: names of those compiled in (hvq lab list), files, or all
+    #[arg(value_name = "NAME|FILE|all", required = true)]
+    experiments: Vec<String>,
+    /// Repetitions of each run, each on another stretch of a trace (by default as the experiment says)
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    seeds: Option<u32>,
+    /// Runs at the same time (by default one a processor)
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// The folder for results, a file of JSON lines for each experiment; what is there already is not run again
+    #[arg(long, value_name = "DIR", default_value = RESULTS)]
+    out: PathBuf,
+    /// Two pages and one repetition only
+    #[arg(long, conflicts_with = "seeds")]
+    quick: bool,
+    /// What to do with results that are there already
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Existing::Keep)]
+    existing: Existing,
+}
+
+/// What becomes of results that are there already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Existing {
+    /// They are kept and not run again
+    Keep,
+    /// All are dropped and run again, as is needed after a change of the program
+    Drop,
+}
+
+/// Runs what is missing.
+pub(super) fn run(arguments: &RunArguments, voice: Voice) -> Result<(), Failure> {
+    let scope = match arguments.quick {
+        true => Scope::QUICK,
+        false => Scope { stretches: arguments.seeds, subjects: None },
+    };
+    // Errors in any of them come before hours of work on others.
+    let definitions = chosen(&arguments.experiments)?;
+    for definition in &definitions {
+        run_one(definition, scope, arguments, voice)?;
+    }
+    Ok(())
+}
+
+fn run_one(
+    definition: &Definition,
+    scope: Scope,
+    arguments: &RunArguments,
+    voice: Voice,
+) -> Result<(), Failure> {
+    let open = match arguments.existing {
+        Existing::Keep => Store::open,
+        Existing::Drop => Store::afresh,
+    };
+    let store = open(definition, &arguments.out).or_fail(Exit::Runtime, || "results".to_owned())?;
+    let session = Session::new(definition, scope, store);
+    let Tally { runs, kept } = session.tally;
+    let bar = progress(runs, voice);
+    bar.inc(kept as u64);
+    bar.reset_eta();
+    bar.set_prefix(definition.name.clone());
+    let (start, jobs) = (Instant::now(), jobs(arguments.jobs));
+    let records = session.run(jobs, |record| note(&bar, record)).or_fail(Exit::Runtime, String::new)?;
+    bar.finish_and_clear();
+    let failed = records.iter().filter(|record| record.failure.is_some()).count();
+    voice.say(format!(
+        "{}: {} runs in {:.0} s on {jobs} threads, {kept} were there, {failed} failed",
+        definition.name,
+        runs - kept,
+        start.elapsed().as_secs_f64()
+    ));
+    Ok(())
+}
+
+fn note(bar: &ProgressBar, Record { key, .. }: &Record) {
+    let cell: Vec<&str> = key.cell.values().map(String::as_str).collect();
+    bar.set_message(format!("{} {} {}", cell.join(" "), key.subject, key.scheme));
+    bar.inc(1);
+}
+
+/// The experiments of these names.
+pub(super) fn chosen(wanted: &[String]) -> Result<Vec<Definition>, Failure> {
+    let names: Vec<&str> = match wanted {
+        [one] if one == "all" => names().collect(),
+        _ => wanted.iter().map(String::as_str).collect(),
+    };
+    names.into_iter().map(find).collect()
+}
+
+/// The experiment `name`: compiled in, or else a file.
+fn find(name: &str) -> Result<Definition, Failure> {
+    let definition = match builtin(name) {
+        Some(definition) => definition,
+        None if Path::new(name).exists() => Definition::read(Path::new(name)),
+        None => {
+            let text =
+                format!("there is no experiment {name}: no such file, and hvq lab list does not name it");
+            return Err(Failure::new(Exit::Usage, text));
+        }
+    };
+    definition.or_fail(Exit::Usage, || "experiment".to_owned())
+}
+
+/// Prints what is compiled in.
+pub(super) fn list() -> Result<(), Failure> {
+    let mut text = String::new();
+    for definition in chosen(&["all".to_owned()])? {
+        let runs = tasks(&definition, Scope::default()).len();
+        let Definition { name, title, source, .. } = definition;
+        text.push_str(&format!("{name:24} {runs:6} runs  {title} ({source})\n"));
+    }
+    output::print(text.trim_end())?;
+    Ok(())
+}

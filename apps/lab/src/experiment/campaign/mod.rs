@@ -1,0 +1,13 @@
+//! The runs of an experiment: which there are, what they measure, and the file that keeps it.
+
+mod record;
+mod session;
+mod store;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use record::{Key, Record};
+pub use session::{CampaignError, Session, Tally};
+pub use store::{Store, StoreError, read};
+pub use task::{Scope, Task, tasks};

@@ -1,0 +1,64 @@
+//! What one run measured, as a line of JSON.
+
+use crate::experiment::definition::{Axis, Cell, Definition};
+use crate::experiment::pages::Scheme;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Which run it is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Key {
+    /// The label on each axis that is varied.
+    pub cell: BTreeMap<Axis, String>,
+    /// What was run: a page.
+    pub subject: String,
+    /// The repetition, counted from 0.
+    pub stretch: u32,
+    /// The scheme.
+    pub scheme: Scheme,
+}
+
+impl Key {
+    /// The cell of `definition` that it belongs to, if there is one.
+    pub fn cell_of(&self, definition: &Definition) -> Option<Cell> {
+        let varied = definition.matrix.varied();
+        if varied.len() != self.cell.len() {
+            return None;
+        }
+        varied.into_iter().try_fold(Cell::default(), |cell, axis| {
+            let label = self.cell.get(&axis)?;
+            let index = definition.matrix.labels(axis).iter().position(|known| known == label)?;
+            Some(cell.with(axis, index))
+        })
+    }
+
+    /// Where it is among the runs of `definition`; `None` if it is none of them.
+    pub(super) fn place(&self, definition: &Definition, subjects: &[String]) -> Option<Place> {
+        let subject = subjects.iter().position(|known| *known == self.subject)?;
+        let scheme = definition.schemes.iter().position(|known| *known == self.scheme)?;
+        Some((self.cell_of(definition)?, subject, self.stretch, scheme))
+    }
+}
+
+/// The order of runs: what is compared stands together.
+pub(super) type Place = (Cell, usize, u32, usize);
+
+/// What a run measured. All of it follows from the experiment and the key.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// The version of the program and the experiment's digest; results of another basis are not comparable.
+    pub basis: String,
+    /// Which run it is.
+    #[serde(flatten)]
+    pub key: Key,
+    /// What was measured, by name; the unit is the name's ending.
+    pub values: BTreeMap<String, f64>,
+    /// Why it failed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failure: Option<String>,
+}
+
+/// The basis of results of `definition`.
+pub(super) fn basis(definition: &Definition) -> String {
+    format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), definition.digest)
+}

@@ -1,0 +1,79 @@
+//! Runs what is missing of an experiment.
+
+use super::record::Record;
+use super::store::{Store, StoreError};
+use super::task::{Scope, Task, tasks};
+use crate::experiment::definition::Definition;
+use crate::experiment::pool;
+use hvq_channel::TraceError;
+use std::sync::{Mutex, PoisonError};
+
+/// Why an experiment cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// Results cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// An experiment that is about to be run.
+#[derive(Debug)]
+pub struct Session<'a> {
+    definition: &'a Definition,
+    store: Store,
+    missing: Vec<Task>,
+    /// What is there and what is missing.
+    pub tally: Tally,
+}
+
+/// How many runs an experiment has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// In all.
+    pub runs: usize,
+    /// Of those, whose results were there already.
+    pub kept: usize,
+}
+
+impl<'a> Session<'a> {
+    /// What is missing in `store` of `definition` within `scope`.
+    pub fn new(definition: &'a Definition, scope: Scope, store: Store) -> Self {
+        let all = tasks(definition, scope);
+        let runs = all.len();
+        let missing: Vec<Task> = all.into_iter().filter(|task| !store.has(&task.key)).collect();
+        let tally = Tally { runs, kept: runs - missing.len() };
+        Self { definition, store, missing, tally }
+    }
+
+    /// Runs it, up to `jobs` at once, and sorts the file. `done` is told each result as it comes.
+    pub fn run(self, jobs: usize, done: impl Fn(&Record) + Sync) -> Result<Vec<Record>, CampaignError> {
+        let Self { definition, store, missing, .. } = self;
+        let kept: Mutex<(Store, Option<CampaignError>)> = Mutex::new((store, None));
+        let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // After a failure nothing more is run.
+        let run = |task: &Task| {
+            if lock().1.is_some() {
+                return;
+            }
+            let result = task.run(definition);
+            let mut kept = lock();
+            let added = match result {
+                Ok(record) => {
+                    done(&record);
+                    kept.0.add(record).map_err(CampaignError::from)
+                }
+                Err(error) => Err(error.into()),
+            };
+            if let Err(error) = added {
+                kept.1.get_or_insert(error);
+            }
+        };
+        pool::run(&missing, jobs, run, |()| ());
+        let (store, failure) = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let records = store.finish(definition)?;
+        failure.map_or(Ok(records), Err)
+    }
+}

@@ -1,0 +1,121 @@
+//! The runs of an experiment.
+
+use super::record::{Key, Record, basis};
+use crate::experiment::definition::{Axis, Cell, Definition, PageWorkload, Workload};
+use crate::experiment::pages::{Channels, Run, Sizes, stretch_offset};
+use crate::workload::page_load::Manner;
+use hvq_channel::{ChannelSpec, Probability, TraceError};
+use hvq_pages::Page;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How much of an experiment is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Scope {
+    /// Repetitions, if not those of the file.
+    pub stretches: Option<u32>,
+    /// At most so many pages.
+    pub subjects: Option<usize>,
+}
+
+impl Scope {
+    /// A first look: two pages, one repetition.
+    pub const QUICK: Self = Self { stretches: Some(1), subjects: Some(2) };
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Which it is.
+    pub key: Key,
+    cell: Cell,
+    subject: usize,
+}
+
+/// The runs of `definition` within `scope`: what is compared stands together.
+pub fn tasks(definition: &Definition, scope: Scope) -> Vec<Task> {
+    let subjects = definition.workload.subjects();
+    let stretches = scope.stretches.unwrap_or(definition.stretches);
+    let axes = definition.matrix.varied();
+    let mut tasks = Vec::new();
+    for cell in definition.matrix.cells() {
+        let labels: BTreeMap<_, _> =
+            axes.iter().map(|axis| (*axis, definition.matrix.label(cell, *axis).to_owned())).collect();
+        for (subject, name) in subjects.iter().enumerate().take(scope.subjects.unwrap_or(usize::MAX)) {
+            for stretch in 0..stretches {
+                tasks.extend(definition.schemes.iter().map(|scheme| Task {
+                    key: Key { cell: labels.clone(), subject: name.clone(), stretch, scheme: *scheme },
+                    cell,
+                    subject,
+                }));
+            }
+        }
+    }
+    tasks
+}
+
+impl Task {
+    /// Runs it. Fails if a trace cannot be read; what happens in the run is part of the record.
+    pub fn run(&self, definition: &Definition) -> Result<Record, TraceError> {
+        match &definition.workload {
+            Workload::Page(workload) => self.load(definition, workload),
+        }
+    }
+
+    fn load(&self, definition: &Definition, workload: &PageWorkload) -> Result<Record, TraceError> {
+        let page = &workload.pages.0[self.subject];
+        let outcome = self.page_run(definition, workload, page).outcome()?;
+        let bytes = [("embb_bytes", outcome.embb), ("urllc_bytes", outcome.urllc)];
+        let mut values: BTreeMap<String, f64> =
+            bytes.into_iter().map(|(name, used)| (name.to_owned(), used.bytes() as f64)).collect();
+        values.extend(outcome.plt_ms.map(|time| (definition.workload.measured().to_owned(), time)));
+        Ok(self.record(definition, values, outcome.failure))
+    }
+
+    fn page_run(&self, definition: &Definition, workload: &PageWorkload, page: &Arc<Page>) -> Run {
+        let (matrix, at) = (&definition.matrix, |axis| self.cell.at(axis));
+        let size_scale = match workload.sizes {
+            Sizes::Captured => 1.0,
+            Sizes::Paper => page.paper_size_scale.unwrap_or(1.0),
+        };
+        let loss = matrix.loss[at(Axis::Loss)].is;
+        let embb = &matrix.embb[at(Axis::Embb)];
+        let offset = stretch_offset(self.key.stretch);
+        Run {
+            page: page.clone(),
+            manner: Manner {
+                deployment: matrix.deployment[at(Axis::Deployment)].is,
+                voice: matrix.voice[at(Axis::Voice)].is,
+                think_scale: workload.think,
+                size_scale,
+            },
+            channels: Channels {
+                name: embb.label.clone(),
+                embb: lossy(&embb.is, loss).starting_at(offset),
+                urllc: lossy(&matrix.urllc[at(Axis::Urllc)].is, loss),
+            },
+            scheme: self.key.scheme,
+            congestion: matrix.controller[at(Axis::Controller)].is,
+            repetition: self.key.stretch,
+            seed: definition.seed.wrapping_add(self.key.stretch.into()),
+        }
+    }
+
+    fn record(
+        &self,
+        definition: &Definition,
+        values: BTreeMap<String, f64>,
+        failure: Option<String>,
+    ) -> Record {
+        Record { basis: basis(definition), key: self.key.clone(), values, failure }
+    }
+}
+
+/// `channel` with random `loss` both ways, if that is any.
+fn lossy(channel: &ChannelSpec, loss: Probability) -> ChannelSpec {
+    let mut channel = channel.clone();
+    if loss != Probability::NEVER {
+        (channel.up.loss, channel.down.loss) = (loss, loss);
+    }
+    channel
+}

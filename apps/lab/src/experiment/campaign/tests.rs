@@ -1,0 +1,77 @@
+use super::*;
+use crate::experiment::definition::Definition;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+const TEXT: &str = r#"
+name = "small"
+title = "A page over two channels"
+source = "none"
+schemes = ["embb", "below:dchannel", "hvc"]
+stretches = 2
+
+[page]
+pages = ["p05"]
+sizes = "captured"
+
+[matrix]
+embb = ["LB-S", { label = "20 ms", is = "rtt=20ms,rate=200mbit" }]
+"#;
+
+fn definition() -> Definition {
+    Definition::parse("small.toml", TEXT).expect("it is well-formed")
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a folder for temporary files")
+}
+
+fn run(folder: &Path, scope: Scope, jobs: usize) -> (Tally, Vec<Record>) {
+    let definition = definition();
+    let store = Store::open(&definition, folder).expect("the folder can be written");
+    let session = Session::new(&definition, scope, store);
+    let tally = session.tally;
+    (tally, session.run(jobs, |_| ()).expect("the traces are compiled in"))
+}
+
+fn bytes(folder: &Path) -> Vec<u8> {
+    fs::read(folder.join("small.jsonl")).expect("the results are there")
+}
+
+#[test]
+fn an_interrupted_experiment_goes_on_where_it_was_and_ends_with_the_same_bytes() {
+    let (one, other) = (folder(), folder());
+    let (whole, parts) = (one.path(), other.path());
+    let (tally, records) = run(whole, Scope::default(), 2);
+    assert_eq!((tally, records.len()), (Tally { runs: 12, kept: 0 }, 12));
+    assert!(records.iter().all(|record| record.failure.is_none() && record.values["plt_ms"] > 50.0));
+    // The second half, in another order, with a line that was cut off.
+    let text = String::from_utf8(bytes(whole)).expect("JSON is text");
+    let mut lines: Vec<&str> = text.lines().skip(6).collect();
+    lines.reverse();
+    let cut = format!("{}\n{}", lines.join("\n"), &text[..40]);
+    fs::write(parts.join("small.jsonl"), cut).expect("it can be written");
+    let (tally, _) = run(parts, Scope::default(), 1);
+    assert_eq!(tally, Tally { runs: 12, kept: 6 });
+    assert_eq!(bytes(whole), bytes(parts));
+    let definition = definition();
+    assert_eq!(read(&definition, parts).expect("it can be read").len(), 12);
+}
+
+#[test]
+fn results_of_another_text_are_run_again() {
+    let folder = folder();
+    run(folder.path(), Scope { stretches: Some(1), subjects: None }, 1);
+    let other = Definition::parse("small.toml", &TEXT.replace("none", "other")).expect("it is well-formed");
+    let store = Store::open(&other, folder.path()).expect("the folder can be written");
+    assert_eq!(Session::new(&other, Scope::QUICK, store).tally, Tally { runs: 6, kept: 0 });
+    assert_eq!(bytes(folder.path()), b"");
+}
+
+#[test]
+fn every_scheme_meets_the_same_stretch() {
+    let tasks = tasks(&definition(), Scope::default());
+    let stretches: Vec<u32> = tasks.iter().map(|task| task.key.stretch).collect();
+    assert_eq!(stretches, [0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1]);
+}
