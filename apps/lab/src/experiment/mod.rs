@@ -5,3 +5,4 @@ pub mod controllers;
 pub mod definition;
 pub mod pages;
 pub mod pool;
+pub mod statistics;

@@ -3,6 +3,7 @@
 mod controllers;
 mod experiments;
 mod pages;
+mod report;
 
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Voice;
@@ -11,6 +12,7 @@ use controllers::ControllersArguments;
 use experiments::RunArguments;
 use indicatif::{ProgressBar, ProgressStyle};
 use pages::PagesArguments;
+use report::ReportArguments;
 use std::path::Path;
 
 /// Arguments of `hvq lab`.
@@ -29,6 +31,8 @@ enum Experiment {
     Pages(PagesArguments),
     /// Run experiments that are described in files: the figures and tables of the papers, and our own
     Run(RunArguments),
+    /// Write a report on the results of experiments: one file of HTML with drawings, tables and goals
+    Report(ReportArguments),
     /// Name the experiments that are compiled in
     List,
 }
@@ -39,6 +43,7 @@ pub(crate) fn run(arguments: &LabArguments, voice: Voice) -> Result<(), Failure>
         Experiment::Controllers(arguments) => controllers::run(arguments, voice),
         Experiment::Pages(arguments) => pages::run(arguments, voice),
         Experiment::Run(arguments) => experiments::run(arguments, voice),
+        Experiment::Report(arguments) => report::run(arguments, voice),
         Experiment::List => experiments::list(),
     }
 }

@@ -19,7 +19,7 @@ pub use expected::{Bound, Goal, Operand, Plot, PlotKind, Published, Selection, W
 pub use labelled::{Labelled, Setting};
 pub use matrix::{Cell, Matrix};
 pub use measure::Measure;
-pub use workload::{PageSet, PageWorkload, Workload};
+pub use workload::{Better, PageSet, PageWorkload, Workload};
 
 use crate::experiment::pages::Scheme;
 

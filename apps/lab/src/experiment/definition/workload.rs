@@ -14,7 +14,23 @@ pub enum Workload {
     Page(PageWorkload),
 }
 
+/// Which way the better values of a workload are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Better {
+    /// Less is better, as of times.
+    Less,
+    /// More is better, as of rates.
+    More,
+}
+
 impl Workload {
+    /// Which values are the better ones.
+    pub const fn better(&self) -> Better {
+        match self {
+            Self::Page(_) => Better::Less,
+        }
+    }
+
     /// What the workload measures, under the name by which runs note it.
     pub const fn measured(&self) -> &'static str {
         match self {

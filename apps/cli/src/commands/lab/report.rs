@@ -1,0 +1,52 @@
+//! `hvq lab report`: a page of HTML about the results of experiments.
+
+use super::experiments::{RESULTS, chosen};
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::Voice;
+use clap::Args;
+use hvq_lab::experiment::campaign::{Record, read};
+use hvq_lab::experiment::definition::Definition;
+use hvq_lab::experiment::statistics::Results;
+use hvq_lab::report::experiments::html;
+use std::path::PathBuf;
+
+/// Arguments of `hvq lab report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// Experiments: names of those compiled in, or files (by default all that are compiled in)
+    #[arg(value_name = "NAME|FILE|all", default_value = "all")]
+    experiments: Vec<String>,
+    /// The folder with results
+    #[arg(long, value_name = "DIR", default_value = RESULTS)]
+    results: PathBuf,
+    /// The report
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    out: PathBuf,
+}
+
+/// Writes the report.
+pub(super) fn run(arguments: &ReportArguments, voice: Voice) -> Result<(), Failure> {
+    let mut found: Vec<(Definition, Vec<Record>)> = Vec::new();
+    let mut missing = Vec::new();
+    for definition in chosen(&arguments.experiments)? {
+        match read(&definition, &arguments.results).or_fail(Exit::Runtime, || "results".to_owned())? {
+            records if records.is_empty() => missing.push(definition.name),
+            records => found.push((definition, records)),
+        }
+    }
+    if found.is_empty() {
+        let text = format!(
+            "there are no results in {}: `hvq lab run all` makes them, and those of another version do not count",
+            arguments.results.display()
+        );
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let experiments: Vec<Results<'_>> =
+        found.iter().map(|(definition, records)| Results::new(definition, records)).collect();
+    super::write(&arguments.out, &html(&experiments, &missing))?;
+    voice.say(format!("report: {}", arguments.out.display()));
+    if !missing.is_empty() {
+        voice.say(format!("not run: {}", missing.join(", ")));
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! What is in the report, and how much of the gap each scheme closes.
+
+use super::panel::panels;
+use crate::experiment::definition::{Axis, Measure};
+use crate::experiment::pages::Scheme;
+use crate::experiment::statistics::Results;
+use crate::report::page::{self, note, table};
+use crate::report::svg::escape;
+
+const GAPS: &str = "The gap reaches from the mean with eMBB alone (0 %) to that of the ideal channel (100 %): one channel with \
+    URLLC's delay and the sum of both rates. No use of the two channels can close all of it. ± is half the 95 % interval of a \
+    bootstrap over pages.";
+
+/// A list of what is in the report, and of what is not.
+pub(super) fn contents(experiments: &[Results<'_>], missing: &[String]) -> String {
+    let entry = |results: &Results<'_>| {
+        let definition = results.definition;
+        format!(
+            "<li><a href=\"#{}\">{}</a> <small>{}</small></li>\n",
+            definition.name,
+            escape(&definition.title),
+            escape(&definition.source)
+        )
+    };
+    let entries: String = experiments.iter().map(entry).collect();
+    let missing = match missing {
+        [] => String::new(),
+        names => note(&format!("Not run: {}.", names.join(", "))),
+    };
+    let runs: usize = experiments.iter().map(Results::len).sum();
+    let title = format!("{} experiments, {runs} runs", experiments.len());
+    page::section(&title, &format!("<ol class=\"contents\">\n{entries}</ol>\n{missing}"))
+}
+
+/// For the experiment with the most schemes and an ideal one, the share of the gap that each scheme closes.
+pub(super) fn gaps(experiments: &[Results<'_>]) -> String {
+    let with_limit = experiments.iter().filter(|results| {
+        let definition = results.definition;
+        definition.plot.along == Axis::Embb
+            && [Scheme::Ideal, Scheme::EmbbAlone].iter().all(|scheme| definition.schemes.contains(scheme))
+    });
+    let Some(results) = with_limit.max_by_key(|results| results.definition.schemes.len()) else {
+        return String::new();
+    };
+    let definition = results.definition;
+    let mut body = String::new();
+    for panel in panels(definition) {
+        let labels = panel.cells.iter().map(|cell| definition.matrix.label(*cell, Axis::Embb));
+        let heads: Vec<String> =
+            std::iter::once("scheme").chain(labels).chain(["mean"]).map(escape).collect();
+        let compared = definition.schemes.iter().filter(|scheme| **scheme != Scheme::EmbbAlone);
+        let rows: Vec<Vec<String>> = compared.map(|scheme| row(results, &panel.cells, *scheme)).collect();
+        body.push_str(&format!("<h3>{}</h3>\n{}", escape(&panel.title), table(&heads, &rows)));
+    }
+    page::section("Share of the gap that each scheme closes", &format!("{body}{}", note(GAPS)))
+}
+
+fn row(results: &Results<'_>, cells: &[crate::experiment::definition::Cell], scheme: Scheme) -> Vec<String> {
+    let estimates: Vec<_> = cells.iter().map(|cell| results.estimate(&Measure::Gap, *cell, scheme)).collect();
+    let written = estimates.iter().map(|estimate| {
+        estimate.map_or_else(String::new, |estimate| {
+            format!("{:.1} <small>±{:.1}</small>", estimate.value, estimate.half_width())
+        })
+    });
+    let known: Vec<f64> = estimates.iter().flatten().map(|estimate| estimate.value).collect();
+    let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+    std::iter::once(escape(&scheme.to_string())).chain(written).chain([format!("{mean:.1}")]).collect()
+}

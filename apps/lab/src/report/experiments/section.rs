@@ -1,0 +1,149 @@
+//! The section of an experiment: drawings, tables, what differs and how it was measured.
+
+use super::panel::{Panel, drawn, legend, panels, range};
+use super::{bars, lines, table};
+use crate::experiment::definition::{Definition, Measure, PlotKind};
+use crate::experiment::pages::Scheme;
+use crate::experiment::statistics::Results;
+use crate::report::page::{self, note};
+use crate::report::svg::escape;
+use hvq_channel::ChannelSpec;
+
+/// The section of `results`.
+pub(super) fn section(results: &Results<'_>) -> String {
+    let definition = results.definition;
+    let panels = panels(definition);
+    let schemes = drawn(definition);
+    let drawings: String = panels.iter().map(|panel| drawing(results, panel, &schemes, &panels)).collect();
+    let diamond = if definition.published.is_empty() { "" } else { DIAMOND };
+    let differs = match definition.differs.as_str() {
+        "" => String::new(),
+        text => format!("<p class=\"differs\">{}</p>\n", escape(text)),
+    };
+    let what = format!("{}, {}", definition.plot.measure, unit(definition));
+    let body = format!(
+        "<p class=\"source\">{} · drawn: {}</p>\n{}{diamond}{drawings}{differs}{}{}",
+        escape(&definition.source),
+        escape(&what),
+        page::legend(legend(&schemes)),
+        tables(results, &panels),
+        note(&method(results)),
+    );
+    let section = page::section(&escape(&definition.title), &body);
+    section.replacen("<section>", &format!("<section id=\"{}\">", definition.name), 1)
+}
+
+const DIAMOND: &str = "<p class=\"legend\"><span><svg class=\"key\" viewBox=\"0 0 12 12\"><polygon class=\"paper\" \
+    points=\"6,1 11,6 6,11 1,6\"/></svg>published</span><span>thin lines: 95 % intervals</span></p>\n";
+
+/// The unit of what is drawn.
+fn unit(definition: &Definition) -> String {
+    match &definition.plot.measure {
+        measure if measure.is_percent() => "in %".to_owned(),
+        Measure::Noted(_) => "mean of all runs".to_owned(),
+        _ => definition.workload.measured_in_words().to_owned(),
+    }
+}
+
+fn drawing(results: &Results<'_>, panel: &Panel, schemes: &[Scheme], all: &[Panel]) -> String {
+    let definition = results.definition;
+    let range = range(results, &definition.plot.measure, schemes);
+    let title = heading(&panel.title);
+    match definition.plot.kind {
+        PlotKind::Lines => {
+            let drawing = lines::draw(results, panel, schemes, range);
+            let class = if all.len() > 1 { "panels" } else { "panels single" };
+            // Panels of one row stand beside each other; each is complete in itself.
+            format!("<div class=\"{class}\"><div class=\"panel\">{title}{drawing}</div></div>\n")
+        }
+        PlotKind::Bars => {
+            let scale = bars::Scale::new(range);
+            let one = |cell: &crate::experiment::definition::Cell| {
+                let label = definition.matrix.label(*cell, definition.plot.along);
+                let drawing = bars::draw(results, *cell, schemes, scale);
+                format!("<div class=\"panel\"><h4>{}</h4>{drawing}</div>", escape(label))
+            };
+            let drawings: String = panel.cells.iter().map(one).collect();
+            format!("{title}<div class=\"panels\">{drawings}</div>\n")
+        }
+    }
+}
+
+fn heading(title: &str) -> String {
+    if title.is_empty() { String::new() } else { format!("<h3>{}</h3>\n", escape(title)) }
+}
+
+/// The table of what is drawn, and those of the other measures to be unfolded.
+fn tables(results: &Results<'_>, panels: &[Panel]) -> String {
+    let definition = results.definition;
+    let of = |measure: &Measure| -> String {
+        panels.iter().map(|panel| heading(&panel.title) + &table::of(results, panel, measure)).collect()
+    };
+    let mut measures = vec![definition.plot.measure.clone()];
+    let has = |scheme| definition.schemes.contains(&scheme);
+    let told = definition.published.iter().map(|published| published.measure.clone());
+    let usual = [
+        (has(Scheme::EmbbAlone), Measure::Gain),
+        (has(Scheme::EmbbAlone) && has(Scheme::Ideal), Measure::Gap),
+        (true, Measure::Mean),
+        (true, Measure::P95),
+        (has(Scheme::EmbbAlone), Measure::Worst),
+        (true, Measure::Urllc),
+        (true, Measure::Failed),
+    ];
+    let usual = usual.into_iter().filter(|(is_defined, _)| *is_defined).map(|(_, measure)| measure);
+    for measure in told.chain(usual) {
+        if !measures.contains(&measure) && says_something(results, &measure) {
+            measures.push(measure);
+        }
+    }
+    let folded = |measure: &Measure| {
+        let title = match measure {
+            Measure::Mean | Measure::Median | Measure::P95 => {
+                format!("{measure} of the {}", definition.workload.measured_in_words())
+            }
+            other if other.is_percent() => format!("{other}, in %"),
+            other => other.to_string(),
+        };
+        format!("<details><summary>{}</summary>{}</details>\n", escape(&title), of(measure))
+    };
+    let (first, rest) = measures.split_at(1);
+    let first: String = first.iter().map(&of).collect();
+    let rest: String = rest.iter().map(folded).collect();
+    format!("{first}{rest}")
+}
+
+/// Whether `measure` is anything but 0 anywhere.
+fn says_something(results: &Results<'_>, measure: &Measure) -> bool {
+    let definition = results.definition;
+    definition.matrix.cells().into_iter().any(|cell| {
+        let mut estimates =
+            definition.schemes.iter().filter_map(|scheme| results.estimate(measure, cell, *scheme));
+        estimates.any(|estimate| estimate.value != 0.0)
+    })
+}
+
+/// How it was measured, as HTML.
+fn method(results: &Results<'_>) -> String {
+    let definition = results.definition;
+    let subjects = definition.workload.subjects();
+    let channels = |labelled: &[crate::experiment::definition::Labelled<ChannelSpec>]| {
+        let named = labelled.iter().map(|one| match one.is.to_string() {
+            spec if spec == one.label => spec,
+            spec => format!("{} ({spec})", one.label),
+        });
+        named.map(|text| format!("<code>{}</code>", escape(&text))).collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "<details><summary>How it was measured: {} runs</summary><ul><li>{}: {}</li><li>eMBB: {}</li><li>URLLC: {}</li>\
+         <li>{} stretches, from seed {} on; {} runs in all</li></ul></details>",
+        results.len(),
+        escape(definition.workload.measured_in_words()),
+        escape(&subjects.join(", ")),
+        channels(&definition.matrix.embb),
+        channels(&definition.matrix.urllc),
+        definition.stretches,
+        definition.seed,
+        results.len(),
+    )
+}
