@@ -214,9 +214,12 @@ pub trait Controller: Send + fmt::Debug {
 pub enum Algorithm {
     /// RFC 9002 §7.
     NewReno,
-    /// RFC 9438.
+    /// RFC 9438, with HyStart++ (RFC 9406).
     #[default]
     Cubic,
+    /// RFC 9438, with a slow start that only loss ends (RFC 9002 §7.3.1): for paths on which a longer round trip is no
+    /// sign of a queue, as where packets are steered over two channels below the transport.
+    PlainCubic,
     /// draft-ietf-ccwg-bbr (version 3).
     Bbr,
     /// Brakmo and Peterson 1994.
@@ -234,7 +237,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All of them, but for [`Self::PlainCubic`], which differs in its slow start only.
     pub const ALL: [Self; 9] = [
         Self::NewReno,
         Self::Cubic,
@@ -247,11 +250,17 @@ impl Algorithm {
         Self::Balia,
     ];
 
+    /// All that have a name.
+    fn known() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain([Self::PlainCubic])
+    }
+
     /// A controller in its initial state for datagrams of `datagram_size` bytes.
     pub fn build(self, datagram_size: usize) -> Box<dyn Controller> {
         match self {
             Self::NewReno => Box::new(new_reno::NewReno::new(datagram_size)),
             Self::Cubic => Box::new(cubic::Cubic::new(datagram_size)),
+            Self::PlainCubic => Box::new(cubic::Cubic::new(datagram_size).without_hystart()),
             Self::Bbr => Box::new(bbr::Bbr::new(datagram_size)),
             Self::Vegas => Box::new(vegas::Vegas::new(datagram_size)),
             Self::Copa => Box::new(copa::Copa::new(datagram_size)),
@@ -267,6 +276,7 @@ impl Algorithm {
         match self {
             Self::NewReno => "newreno",
             Self::Cubic => "cubic",
+            Self::PlainCubic => "plain-cubic",
             Self::Bbr => "bbr",
             Self::Vegas => "vegas",
             Self::Copa => "copa",
@@ -291,7 +301,7 @@ pub struct UnknownAlgorithm(pub String);
 
 /// All names, separated by commas.
 fn names() -> String {
-    Algorithm::ALL.map(Algorithm::name).join(", ")
+    Algorithm::known().map(Algorithm::name).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for Algorithm {
@@ -306,7 +316,7 @@ impl FromStr for Algorithm {
             "bbr3" | "bbrv3" => "bbr",
             other => other,
         };
-        let found = Self::ALL.into_iter().find(|algorithm| algorithm.name() == known);
+        let found = Self::known().find(|algorithm| algorithm.name() == known);
         found.ok_or_else(|| UnknownAlgorithm(name.to_owned()))
     }
 }
