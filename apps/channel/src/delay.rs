@@ -86,6 +86,15 @@ impl DelayModel {
                 let span = high.saturating_sub(*low).as_nanos() as f64;
                 *low + Duration::from_nanos((span * chance.random::<f64>()).round() as u64)
             }
+            Self::Trace { .. } => self.expected(now),
+        }
+    }
+
+    /// The delay of a packet that was sent at `now`; of a drawn one, the mean.
+    pub(crate) fn expected(&self, now: Duration) -> Duration {
+        match self {
+            Self::Constant(delay) | Self::Normal { mean: delay, .. } => *delay,
+            Self::Uniform { low, high } => (*low + *high) / 2,
             Self::Trace { trace, reading, replay } => {
                 let value = trace.at(now.saturating_add(replay.offset), replay.end);
                 match reading {

@@ -236,6 +236,23 @@ impl<T: Clone> Link<T> {
         self.series = Some(Series::new(width));
     }
 
+    /// The delay at `now` of a packet that waits for nothing; of a drawn delay, its mean.
+    pub fn propagation(&self, now: Duration) -> Duration {
+        self.delay.expected(now)
+    }
+
+    /// When a packet of `size` bytes that is handed in at `now` would leave if nothing drops it; of a drawn delay the
+    /// mean counts. `Duration::MAX` if it never would.
+    pub fn foresee(&self, now: Duration, size: usize) -> Duration {
+        let ready = self.sleep.as_ref().map_or(now, |sleep| sleep.ready_at(now));
+        let size_sent = size.saturating_add(self.overhead);
+        let sent_at = self.rate.sent_at(ready.max(self.queue.busy_until()), size_sent);
+        if sent_at == NEVER {
+            return NEVER;
+        }
+        sent_at.saturating_add(self.delay.expected(sent_at)).max(self.order.last_release)
+    }
+
     /// Bytes over time, if asked for with [`Link::record_series`].
     pub fn series(&self) -> Option<&Series> {
         self.series.as_ref()

@@ -5,46 +5,110 @@
 //!                    └─ low latency ─ reordering buffer ────┘
 //! ```
 //!
-//! A steerer sees packets, not what is in them: their sizes and the order in which they come. Packets are numbered on
-//! entry, as DChannel's prototype does with a header of its own (§4).
+//! A steerer sees packets, not what is in them: their sizes, the flows to which they belong, and the order in which
+//! they come. Packets are numbered on entry, flow by flow, as DChannel's prototype does with a header of its own (§4).
 
+mod asap;
+mod estimate;
+mod foresight;
+mod occupancy;
 mod policy;
 mod reorder;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-pub use policy::{Always, Branch, CostReward, Knowledge, PacketSize, PacketState, SteeringPolicy};
+pub use asap::Asap;
+pub use estimate::Estimate;
+use foresight::{Arrivals, Foresight};
+pub use occupancy::Occupancy;
+pub use policy::{
+    Always, Branch, CostReward, DelaySource, Knowledge, PacketSize, PacketState, SteeringPolicy,
+};
 use reorder::ReorderingBuffer;
 
 use crate::channel::{Channel, Direction};
 use crate::link::{Departure, Verdict};
 use crate::quantity::nanoseconds;
 
-/// A packet and its place in the order of its direction.
+/// One direction of one transport connection, as its addresses and ports tell it from others (NSDI 2023, §3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flow(pub u64);
+
+/// What is handed to a [`Steered`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent<T> {
+    /// The flow of the packet. Packets wait only for those of their own flow.
+    pub flow: Flow,
+    /// The packet.
+    pub packet: T,
+    /// Its size in bytes.
+    pub size: usize,
+}
+
+/// Which side of the channels has a reordering buffer (NSDI 2023, Fig. 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Reordering {
+    /// The device and the proxy.
+    #[default]
+    BothSides,
+    /// The device alone: what it sends may arrive out of order.
+    ClientSide,
+    /// Nobody.
+    Nowhere,
+}
+
+/// A packet and its place in the order of its flow.
 #[derive(Clone, Debug)]
 struct Numbered<T> {
+    flow: Flow,
     number: u64,
     packet: T,
+}
+
+/// One flow: the next number, and what waits.
+#[derive(Debug)]
+struct Sequence<T> {
+    next: u64,
+    buffer: ReorderingBuffer<Departure<T>>,
+}
+
+impl<T> Default for Sequence<T> {
+    fn default() -> Self {
+        Self { next: 0, buffer: ReorderingBuffer::default() }
+    }
 }
 
 /// One direction: who decides, and who puts back in order.
 #[derive(Debug)]
 struct Lane<T> {
     policy: Box<dyn SteeringPolicy>,
-    next: u64,
-    buffer: ReorderingBuffer<Departure<T>>,
+    flows: BTreeMap<Flow, Sequence<T>>,
+    reorders: bool,
+    occupancy: Occupancy,
+    foresight: Foresight,
 }
 
 impl<T> Lane<T> {
     fn new(policy: Box<dyn SteeringPolicy>) -> Self {
-        Self { policy, next: 0, buffer: ReorderingBuffer::default() }
+        Self {
+            policy,
+            flows: BTreeMap::new(),
+            reorders: true,
+            occupancy: Occupancy::default(),
+            foresight: Foresight::default(),
+        }
+    }
+
+    /// When a packet has waited for long enough.
+    fn deadline(&self) -> Option<Duration> {
+        self.flows.values().filter_map(|flow| flow.buffer.deadline()).min()
     }
 }
 
-/// Two channels below one flow in each direction, with a policy for each.
+/// Two channels below the flows of one device, with a policy for each direction.
 ///
 /// It is used like a [`Channel`]: packets go in with [`Steered::enqueue`], [`Steered::next_deadline`] says when there
 /// is something to do, [`Steered::dequeue`] hands packets out.
@@ -55,6 +119,14 @@ pub struct Steered<T> {
     up: Lane<T>,
     down: Lane<T>,
     ready: VecDeque<(Direction, Departure<T>)>,
+    measured: Measured,
+}
+
+/// When the delays were measured last.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    next: Duration,
+    every: Duration,
 }
 
 /// The two channels under a [`Steered`], by what they are good at.
@@ -81,22 +153,58 @@ impl<T: Clone> Steered<T> {
             up: Lane::new(up),
             down: Lane::new(down),
             ready: VecDeque::new(),
+            measured: Measured { next: Duration::ZERO, every: estimate::INTERVAL },
         })
     }
 
-    /// Hands in `packet` of `size` bytes at `now`.
-    pub fn enqueue(&mut self, direction: Direction, now: Duration, packet: T, size: usize) -> Verdict {
-        let lane = match direction {
-            Direction::Up => &mut self.up,
-            Direction::Down => &mut self.down,
+    /// With reordering buffers where `reordering` says; on both sides unless this is called.
+    #[must_use]
+    pub fn with_reordering(mut self, reordering: Reordering) -> Self {
+        self.up.reorders = reordering == Reordering::BothSides;
+        self.down.reorders = reordering != Reordering::Nowhere;
+        self
+    }
+
+    /// Hands in a packet at `now`.
+    pub fn enqueue(&mut self, direction: Direction, now: Duration, sent: Sent<T>) -> Verdict {
+        self.measure(now);
+        let Sent { flow, packet, size } = sent;
+        let arrivals = Arrivals {
+            high_bandwidth: self.high_bandwidth.link(direction).foresee(now, size),
+            low_latency: self.low_latency.link(direction).foresee(now, size),
         };
-        let number = lane.next;
-        lane.next += 1;
-        let channel = match lane.policy.choose(now, size) {
+        let lane = self.lane_mut(direction);
+        let branch = lane.policy.choose(now, flow, size);
+        if let Some(reward) = lane.policy.expected_reward() {
+            lane.foresight.note(flow, arrivals, branch, reward);
+        }
+        let sequence = lane.flows.entry(flow).or_default();
+        let number = sequence.next;
+        sequence.next += 1;
+        let channel = match branch {
             Branch::HighBandwidth => &mut self.high_bandwidth,
             Branch::LowLatency => &mut self.low_latency,
         };
-        channel.enqueue(direction, now, Numbered { number, packet }, size)
+        let verdict = channel.enqueue(direction, now, Numbered { flow, number, packet }, size);
+        if direction == Direction::Up {
+            self.keep_awake(now);
+        }
+        verdict
+    }
+
+    /// Tells the policies the delays of both channels as a handshake at `now` would measure them, if that is due.
+    fn measure(&mut self, now: Duration) {
+        if now < self.measured.next {
+            return;
+        }
+        self.measured.next = now + self.measured.every;
+        for direction in [Direction::Up, Direction::Down] {
+            let estimate = Estimate {
+                high_bandwidth: self.high_bandwidth.link(direction).propagation(now),
+                low_latency: self.low_latency.link(direction).propagation(now),
+            };
+            self.lane_mut(direction).policy.on_estimate(estimate);
+        }
     }
 
     /// When something happens next: a packet leaves, or a gap in the order is given up. `None` if nothing will.
@@ -105,7 +213,7 @@ impl<T: Clone> Steered<T> {
             return Some(departure.at);
         }
         let channels = [self.high_bandwidth.next_deadline(), self.low_latency.next_deadline()];
-        let buffers = [self.up.buffer.deadline(), self.down.buffer.deadline()];
+        let buffers = [self.up.deadline(), self.down.deadline()];
         channels.into_iter().chain(buffers).flatten().min()
     }
 
@@ -133,6 +241,12 @@ impl<T: Clone> Steered<T> {
         self.low_latency.cut(now, until);
     }
 
+    /// The device was in use at `now`: both channels are its own, so it stays awake for either (NSDI 2023, §4.2.2).
+    pub fn keep_awake(&mut self, now: Duration) {
+        self.high_bandwidth.link_mut(Direction::Down).keep_awake(now);
+        self.low_latency.link_mut(Direction::Down).keep_awake(now);
+    }
+
     /// Ends what [`Steered::cut`] began.
     pub fn restore(&mut self, now: Duration) {
         self.high_bandwidth.restore(now);
@@ -147,6 +261,24 @@ impl<T: Clone> Steered<T> {
         }
     }
 
+    /// What waited in the reordering buffer of `direction`: the client's is that of [`Direction::Down`].
+    pub fn occupancy(&self, direction: Direction) -> Occupancy {
+        self.lane(direction).occupancy
+    }
+
+    /// For each packet of `direction`, how much more it really gained on the low-latency channel than its policy
+    /// expected, in milliseconds (NSDI 2023, Fig. 11). Empty if the policy expects nothing.
+    pub fn reward_errors(&self, direction: Direction) -> &[f64] {
+        self.lane(direction).foresight.errors()
+    }
+
+    fn lane(&self, direction: Direction) -> &Lane<T> {
+        match direction {
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
+        }
+    }
+
     fn lane_mut(&mut self, direction: Direction) -> &mut Lane<T> {
         match direction {
             Direction::Up => &mut self.up,
@@ -155,15 +287,31 @@ impl<T: Clone> Steered<T> {
     }
 
     fn arrive(&mut self, branch: Branch, direction: Direction, departure: Departure<Numbered<T>>) {
-        let Departure { packet: Numbered { number, packet }, size, entered, at, congested } = departure;
+        let Departure { packet: Numbered { flow, number, packet }, size, entered, at, congested } = departure;
         let departure = Departure { packet, size, entered, at, congested };
-        let buffer = &mut self.lane_mut(direction).buffer;
-        let released = buffer.arrive(number, branch, departure, at);
+        if direction == Direction::Down {
+            self.keep_awake(at);
+        }
+        let lane = self.lane_mut(direction);
+        let released = if lane.reorders {
+            lane.flows.entry(flow).or_default().buffer.arrive(number, branch, departure, at)
+        } else {
+            vec![departure]
+        };
+        match released.split_first() {
+            None => lane.occupancy.hold(at, size),
+            Some((_, held)) => held.iter().for_each(|packet| lane.occupancy.release(at, packet.size)),
+        }
         self.release(direction, released, at);
     }
 
     fn give_up(&mut self, direction: Direction, at: Duration) {
-        let released = self.lane_mut(direction).buffer.give_up(at);
+        let mut released = Vec::new();
+        let lane = self.lane_mut(direction);
+        for flow in lane.flows.values_mut() {
+            released.extend(flow.buffer.give_up(at));
+        }
+        released.iter().for_each(|packet| lane.occupancy.release(at, packet.size));
         self.release(direction, released, at);
     }
 

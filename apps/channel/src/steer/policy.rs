@@ -1,9 +1,10 @@
 //! Which channel a packet takes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::{transmission, weighted};
+use super::{Estimate, Flow, transmission, weighted};
 use crate::quantity::Bandwidth;
 
 /// One of the two channels.
@@ -15,10 +16,19 @@ pub enum Branch {
     LowLatency,
 }
 
-/// Decides for each packet of one direction of a flow.
+/// Decides for each packet of one direction.
 pub trait SteeringPolicy: fmt::Debug + Send {
-    /// The channel for a packet of `size` bytes that is sent at `now`.
-    fn choose(&mut self, now: Duration, size: usize) -> Branch;
+    /// The channel for a packet of `size` bytes that `flow` sends at `now`.
+    fn choose(&mut self, now: Duration, flow: Flow, size: usize) -> Branch;
+
+    /// The seconds that it expected its last packet to gain on the low-latency channel, negative if it loses; `None` if
+    /// it expects nothing.
+    fn expected_reward(&self) -> Option<f64> {
+        None
+    }
+
+    /// The delays were measured.
+    fn on_estimate(&mut self, _estimate: Estimate) {}
 }
 
 /// What DChannel knows of the channels (NSDI 2023, §3.5): the operator says how fast the low-latency one is, and
@@ -33,16 +43,31 @@ pub struct Knowledge {
     pub low_latency_rate: Bandwidth,
 }
 
+/// Where a rule has the delays from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum DelaySource {
+    /// It was told, and keeps to that.
+    #[default]
+    Told,
+    /// It was told, and takes what is measured from then on (NSDI 2023, §3.5).
+    Measured,
+}
+
 /// DChannel's rule (NSDI 2023, Algorithm 1): the low-latency channel if the packet completes earlier there by more
 /// than α times what it costs.
 #[derive(Clone, Debug)]
 pub struct CostReward {
     known: Knowledge,
+    source: DelaySource,
+    /// The factor on the measured delay of the channel with the high bandwidth.
+    error: f64,
     alpha: f64,
-    /// When everything so far is expected to be there (C of equation 2).
-    completion: Duration,
+    /// When everything of each flow so far is expected to be there (C of equation 2).
+    completion: BTreeMap<Flow, Duration>,
     /// Until when the low-latency channel sends what it was given (the queue depth of §3.5).
     busy_until: Duration,
+    /// Of the last packet, in seconds.
+    reward: f64,
 }
 
 impl CostReward {
@@ -51,26 +76,69 @@ impl CostReward {
 
     /// The rule with [`Self::ALPHA`] for channels as `known`.
     pub fn new(known: Knowledge) -> Self {
-        Self { known, alpha: Self::ALPHA, completion: Duration::ZERO, busy_until: Duration::ZERO }
+        Self {
+            known,
+            source: DelaySource::Told,
+            error: 1.0,
+            reward: 0.0,
+            alpha: Self::ALPHA,
+            completion: BTreeMap::new(),
+            busy_until: Duration::ZERO,
+        }
+    }
+
+    /// With delays from `source`.
+    #[must_use]
+    pub const fn with_delays(mut self, source: DelaySource) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// With a delay of the channel with the high bandwidth that is mistaken by `factor` (NSDI 2023, Fig. 10).
+    #[must_use]
+    pub fn with_delay_error(mut self, factor: f64) -> Self {
+        self.error = factor;
+        self.known.high_bandwidth_delay = weighted(self.known.high_bandwidth_delay, factor);
+        self
+    }
+
+    /// With another weight of the cost (NSDI 2023, Table 5).
+    #[must_use]
+    pub const fn with_alpha(mut self, alpha: f64) -> Self {
+        self.alpha = alpha;
+        self
     }
 }
 
 impl SteeringPolicy for CostReward {
-    fn choose(&mut self, now: Duration, size: usize) -> Branch {
+    fn choose(&mut self, now: Duration, flow: Flow, size: usize) -> Branch {
         let sending = transmission(size, self.known.low_latency_rate.bits_per_second());
         // Equation 3: what waits there and this packet.
         let cost = self.busy_until.saturating_sub(now) + sending;
-        let low_latency = self.completion.max(now + self.known.low_latency_delay + cost);
+        let completion = self.completion.entry(flow).or_default();
+        let low_latency = (*completion).max(now + self.known.low_latency_delay + cost);
         // The listing omits the queue of the channel with the high bandwidth: it is hard to measure.
         let high_bandwidth = now + self.known.high_bandwidth_delay;
+        self.reward = high_bandwidth.as_secs_f64() - low_latency.as_secs_f64();
         let reward = high_bandwidth.saturating_sub(low_latency);
         if reward > weighted(cost, self.alpha) {
-            self.completion = low_latency;
+            *completion = low_latency;
             self.busy_until = self.busy_until.max(now) + sending;
             Branch::LowLatency
         } else {
-            self.completion = self.completion.max(high_bandwidth);
+            *completion = (*completion).max(high_bandwidth);
             Branch::HighBandwidth
+        }
+    }
+
+    fn expected_reward(&self) -> Option<f64> {
+        Some(self.reward)
+    }
+
+    fn on_estimate(&mut self, estimate: Estimate) {
+        if self.source == DelaySource::Measured {
+            self.known.high_bandwidth_delay = weighted(estimate.high_bandwidth, self.error);
+            self.known.low_latency_delay = estimate.low_latency;
         }
     }
 }
@@ -81,23 +149,24 @@ impl SteeringPolicy for CostReward {
 pub struct Always(pub Branch);
 
 impl SteeringPolicy for Always {
-    fn choose(&mut self, _now: Duration, _size: usize) -> Branch {
+    fn choose(&mut self, _now: Duration, _flow: Flow, _size: usize) -> Branch {
         self.0
     }
 }
 
 /// `pkt-state` (HotMobile 2021, Algorithm 1): the low-latency channel if neither this packet nor the one before it fills
 /// the MTU.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PacketState {
     full: usize,
-    previous: usize,
+    /// The size of the last packet of each flow.
+    previous: BTreeMap<Flow, usize>,
 }
 
 impl PacketState {
     /// A packet of `full` bytes or more fills the MTU.
     pub const fn new(full: usize) -> Self {
-        Self { full, previous: 0 }
+        Self { full, previous: BTreeMap::new() }
     }
 }
 
@@ -109,9 +178,9 @@ impl Default for PacketState {
 }
 
 impl SteeringPolicy for PacketState {
-    fn choose(&mut self, _now: Duration, size: usize) -> Branch {
-        let small = size < self.full && self.previous < self.full;
-        self.previous = size;
+    fn choose(&mut self, _now: Duration, flow: Flow, size: usize) -> Branch {
+        let previous = self.previous.insert(flow, size).unwrap_or(0);
+        let small = size < self.full && previous < self.full;
         if small { Branch::LowLatency } else { Branch::HighBandwidth }
     }
 }
@@ -131,7 +200,7 @@ impl PacketSize {
 }
 
 impl SteeringPolicy for PacketSize {
-    fn choose(&mut self, _now: Duration, size: usize) -> Branch {
+    fn choose(&mut self, _now: Duration, _flow: Flow, size: usize) -> Branch {
         if size < self.below { Branch::LowLatency } else { Branch::HighBandwidth }
     }
 }
