@@ -1,8 +1,9 @@
 //! What a wire is made of: one channel, or two that a steerer below the transport makes look like one.
 
 use crate::world::wire::Packet;
-use hvq_channel::steer::Steered;
+use hvq_channel::steer::{Flow, Sent, Steered};
 use hvq_channel::{Channel, Departure, Direction, Link};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// One channel, or two steered ones.
@@ -18,7 +19,10 @@ impl Medium {
     pub(super) fn enqueue(&mut self, direction: Direction, at: Duration, packet: Packet, size: usize) {
         match self {
             Self::Plain(channel) => channel.enqueue(direction, at, packet, size),
-            Self::Steered(steered) => steered.enqueue(direction, at, packet, size),
+            Self::Steered(steered) => {
+                let flow = flow(packet.server);
+                steered.enqueue(direction, at, Sent { flow, packet, size })
+            }
         };
     }
 
@@ -26,6 +30,14 @@ impl Medium {
         match self {
             Self::Plain(channel) => channel.dequeue(at),
             Self::Steered(steered) => steered.dequeue(at),
+        }
+    }
+
+    /// The device was in use at `at`, for this or for another channel: it stays awake for what comes down.
+    pub(super) fn keep_awake(&mut self, at: Duration) {
+        match self {
+            Self::Plain(channel) => channel.link_mut(Direction::Down).keep_awake(at),
+            Self::Steered(steered) => steered.keep_awake(at),
         }
     }
 
@@ -76,5 +88,13 @@ impl Medium {
             Self::Plain(_) => None,
             Self::Steered(steered) => Some(steered),
         }
+    }
+}
+
+/// The flow to a server: there is one, by the server's IP address.
+pub fn flow(server: SocketAddr) -> Flow {
+    match server {
+        SocketAddr::V4(address) => Flow(u32::from(*address.ip()).into()),
+        SocketAddr::V6(address) => Flow(u128::from(*address.ip()) as u64),
     }
 }

@@ -58,6 +58,16 @@ pub enum Fate {
     Become(Vec<u8>),
 }
 
+/// What the channels of the client have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Radio {
+    /// Nothing.
+    #[default]
+    Apart,
+    /// They belong to one device, which stays awake for all of them when one is in use (NSDI 2023, §4.2.2).
+    Common,
+}
+
 /// Sees every datagram before it enters a wire: the wire's number, the direction and the UDP payload.
 pub type Tap = Box<dyn FnMut(usize, Direction, &[u8]) -> Fate>;
 
@@ -150,6 +160,8 @@ pub struct Net {
     pub server: End,
     /// What joins them.
     pub wires: Vec<Wire>,
+    /// What they have in common.
+    pub radio: Radio,
     /// Who watches and meddles.
     pub tap: Option<Tap>,
     /// Who counts what the server sends to unproven addresses, if anybody does.
@@ -172,6 +184,7 @@ impl Net {
             client: End::new(Endpoint::new(EndpointConfig::default(), None, secret(seed, 1))),
             server: End::new(Endpoint::new(EndpointConfig::default(), Some(server_config), secret(seed, 2))),
             wires: Vec::new(),
+            radio: Radio::Apart,
             tap: None,
             ledger: None,
             client_config: ClientConfig::new(identity::client(), Arc::new(client)),
@@ -263,7 +276,8 @@ impl Net {
     pub fn arriving(&self, index: usize, direction: Direction, bytes: &[u8]) -> Datagram {
         let wire = &self.wires[index];
         let to = if direction == Direction::Up { wire.server } else { wire.outside };
-        let packet = Packet { to, payload: bytes.to_vec().into(), ecn: Ecn::NotEct, dscp: Dscp::DEFAULT };
+        let payload = bytes.to_vec().into();
+        let packet = Packet { to, server: wire.server, payload, ecn: Ecn::NotEct, dscp: Dscp::DEFAULT };
         wire.datagram(direction, &packet)
     }
 
@@ -331,6 +345,7 @@ impl Net {
         let Some(index) = self.wires.iter().position(|wire| find(wire).is_some()) else { return };
         let wire = &mut self.wires[index];
         let Some(direction) = find(wire) else { return };
+        let server = if direction == Direction::Up { transmit.remote } else { transmit.local };
         let size = transmit.segment.unwrap_or(transmit.bytes.len()).max(1);
         for payload in transmit.bytes.chunks(size) {
             let fate = self.tap.as_mut().map_or(Fate::Pass, |tap| tap(index, direction, payload));
@@ -344,18 +359,31 @@ impl Net {
                 at,
                 Packet {
                     to: transmit.remote,
+                    server,
                     payload: payload.into(),
                     ecn: transmit.ecn,
                     dscp: transmit.dscp,
                 },
             );
         }
+        if direction == Direction::Up {
+            self.stay_awake(at);
+        }
+    }
+
+    /// Something was sent up, or came down, on one of the wires.
+    fn stay_awake(&mut self, at: Duration) {
+        if self.radio == Radio::Common {
+            self.wires.iter_mut().for_each(|wire| wire.channel.keep_awake(at));
+        }
     }
 
     fn deliver(&mut self) {
         let (at, now) = (self.elapsed(), self.now);
+        let mut came_down = false;
         for wire in &mut self.wires {
             while let Some((direction, packet)) = wire.leave(at) {
+                came_down |= direction == Direction::Down;
                 let end = match direction {
                     Direction::Up => &mut self.server,
                     Direction::Down => &mut self.client,
@@ -367,6 +395,9 @@ impl Net {
                 }
                 end.endpoint.handle(wire.datagram(direction, &packet), now);
             }
+        }
+        if came_down {
+            self.stay_awake(at);
         }
     }
 }

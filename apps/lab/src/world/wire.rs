@@ -4,14 +4,19 @@ use crate::world::medium::Medium;
 use bytes::{Bytes, BytesMut};
 use hvq_channel::Direction;
 use hvq_transport::connection::{Datagram, Dscp, Ecn, FourTuple};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+
+/// The second byte of the addresses of servers of which there are many behind one wire.
+const MACHINES: u8 = 1;
 
 /// What travels.
 #[derive(Clone, Debug)]
 pub struct Packet {
     /// The address that the sender sent it to.
     pub to: SocketAddr,
+    /// The server's address: the wire's, or that of another machine behind it.
+    pub server: SocketAddr,
     /// The UDP payload.
     pub payload: Bytes,
     /// The ECN codepoint.
@@ -100,10 +105,24 @@ impl Wire {
     /// The direction of what `local` sends to `remote`, if that is this wire.
     pub(super) fn direction(&self, local: SocketAddr, remote: SocketAddr) -> Option<Direction> {
         match (local, remote) {
-            (local, remote) if (local, remote) == (self.client, self.server) => Some(Direction::Up),
-            (local, remote) if (local, remote) == (self.server, self.outside) => Some(Direction::Down),
+            (local, remote) if local == self.client && self.leads_to(remote) => Some(Direction::Up),
+            (local, remote) if self.leads_to(local) && remote == self.outside => Some(Direction::Down),
             _ => None,
         }
+    }
+
+    /// The addresses of wire number `index` for one of many servers at its far end.
+    pub fn addresses_of(index: u16, machine: u16) -> FourTuple {
+        let FourTuple { local, mut remote } = Self::addresses(index);
+        let [high, low] = machine.to_be_bytes();
+        remote.set_ip([10, MACHINES, high, low].into());
+        FourTuple { local, remote }
+    }
+
+    /// Whether `server` is at the far end: at the wire's own address, or one of many by the same port.
+    fn leads_to(&self, server: SocketAddr) -> bool {
+        let one_of_many = matches!(server.ip(), IpAddr::V4(ip) if ip.octets().starts_with(&[10, MACHINES]));
+        server == self.server || (one_of_many && server.port() == self.server.port())
     }
 
     pub(super) fn enter(&mut self, direction: Direction, at: Duration, mut packet: Packet) {
@@ -138,8 +157,8 @@ impl Wire {
     /// `packet` as the receiver gets it.
     pub(super) fn datagram(&self, direction: Direction, packet: &Packet) -> Datagram {
         let (local, remote) = match direction {
-            Direction::Up => (self.server, self.outside),
-            Direction::Down => (self.client, self.server),
+            Direction::Up => (packet.server, self.outside),
+            Direction::Down => (self.client, packet.server),
         };
         Datagram { local, remote, ecn: packet.ecn, bytes: BytesMut::from(&packet.payload[..]) }
     }

@@ -10,7 +10,7 @@ use hvq_channel::TraceName;
 use hvq_lab::experiment::pages::{Outcome, Plan, Run, Scheme, Sizes};
 use hvq_lab::experiment::pool;
 use hvq_lab::report::pages as report;
-use hvq_lab::workload::page_load::{self, Manner};
+use hvq_lab::workload::page_load::{self, Deployment, Manner};
 use hvq_pages::THINK_SCALE;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,8 +41,8 @@ pub(crate) struct PagesArguments {
         default_value = "MM-S,MM-W,MM-D,LB-S,LB-W,LB-D"
     )]
     trace: Vec<TraceName>,
-    /// Where the browser's connections end
-    #[arg(long, value_name = "PLACE", value_enum, default_value_t = Deployment::Gateway)]
+    /// Where the browser's connections end and what they begin with: gateway, cold or tcp-tls
+    #[arg(long, value_name = "PLACE", default_value_t = Deployment::Gateway)]
     deployment: Deployment,
     /// Let servers tell the transport how urgent each response is (RFC 9218)
     #[arg(long)]
@@ -73,15 +73,6 @@ pub(crate) struct PagesArguments {
     write: Option<PathBuf>,
 }
 
-/// Where connections end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Deployment {
-    /// At a gateway, by one connection whose paths are open
-    Gateway,
-    /// At each domain, by a connection of its own after a name lookup and a handshake
-    Cold,
-}
-
 /// How large pages are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum PageSizes {
@@ -98,10 +89,6 @@ fn scale(text: &str) -> Result<f64, String> {
 
 impl PagesArguments {
     fn plan(&self) -> Result<Plan, Failure> {
-        let deployment = match self.deployment {
-            Deployment::Gateway => page_load::Deployment::Gateway,
-            Deployment::Cold => page_load::Deployment::Cold,
-        };
         let voice = if self.priorities { page_load::Voice::Priorities } else { page_load::Voice::Silent };
         Ok(Plan {
             pages: chosen(&self.pages)?.into_iter().map(Arc::new).collect(),
@@ -109,7 +96,7 @@ impl PagesArguments {
                 PageSizes::Captured => Sizes::Captured,
                 PageSizes::Paper => Sizes::Paper,
             },
-            manner: Manner { deployment, voice, think_scale: self.think, size_scale: 1.0 },
+            manner: Manner { deployment: self.deployment, voice, think_scale: self.think, size_scale: 1.0 },
             traces: self.trace.clone(),
             schemes: self.schemes.clone(),
             congestion: self.congestion,

@@ -2,7 +2,7 @@
 
 use super::record::{Key, Record, basis};
 use crate::experiment::definition::{Axis, Cell, Definition, PageWorkload, Workload};
-use crate::experiment::pages::{Channels, Run, Sizes, stretch_offset};
+use crate::experiment::pages::{Channels, Run, Sizes, seed_of, stretch};
 use crate::workload::page_load::Manner;
 use hvq_channel::{ChannelSpec, Probability, TraceError};
 use hvq_pages::Page;
@@ -64,7 +64,7 @@ impl Task {
 
     fn load(&self, definition: &Definition, workload: &PageWorkload) -> Result<Record, TraceError> {
         let page = &workload.pages.0[self.subject];
-        let outcome = self.page_run(definition, workload, page).outcome()?;
+        let outcome = self.page_run(definition, workload, page)?.outcome()?;
         let bytes = [("embb_bytes", outcome.embb), ("urllc_bytes", outcome.urllc)];
         let mut values: BTreeMap<String, f64> =
             bytes.into_iter().map(|(name, used)| (name.to_owned(), used.bytes() as f64)).collect();
@@ -72,7 +72,12 @@ impl Task {
         Ok(self.record(definition, values, outcome.failure))
     }
 
-    fn page_run(&self, definition: &Definition, workload: &PageWorkload, page: &Arc<Page>) -> Run {
+    fn page_run(
+        &self,
+        definition: &Definition,
+        workload: &PageWorkload,
+        page: &Arc<Page>,
+    ) -> Result<Run, TraceError> {
         let (matrix, at) = (&definition.matrix, |axis| self.cell.at(axis));
         let size_scale = match workload.sizes {
             Sizes::Captured => 1.0,
@@ -80,8 +85,8 @@ impl Task {
         };
         let loss = matrix.loss[at(Axis::Loss)].is;
         let embb = &matrix.embb[at(Axis::Embb)];
-        let offset = stretch_offset(self.key.stretch);
-        Run {
+        let place = seed_of(definition.seed, &page.id, self.key.stretch);
+        Ok(Run {
             page: page.clone(),
             manner: Manner {
                 deployment: matrix.deployment[at(Axis::Deployment)].is,
@@ -91,14 +96,14 @@ impl Task {
             },
             channels: Channels {
                 name: embb.label.clone(),
-                embb: lossy(&embb.is, loss).starting_at(offset),
+                embb: stretch(&lossy(&embb.is, loss), place)?,
                 urllc: lossy(&matrix.urllc[at(Axis::Urllc)].is, loss),
             },
             scheme: self.key.scheme,
             congestion: matrix.controller[at(Axis::Controller)].is,
             repetition: self.key.stretch,
             seed: definition.seed.wrapping_add(self.key.stretch.into()),
-        }
+        })
     }
 
     fn record(

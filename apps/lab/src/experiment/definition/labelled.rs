@@ -33,11 +33,7 @@ impl Setting for Algorithm {
 
 impl Setting for Deployment {
     fn read(text: &str) -> Result<Self, String> {
-        match text {
-            "gateway" => Ok(Self::Gateway),
-            "cold" => Ok(Self::Cold),
-            _ => Err(format!("{text:?} is no deployment: choose gateway or cold")),
-        }
+        text.parse()
     }
 }
 

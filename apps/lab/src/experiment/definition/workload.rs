@@ -1,6 +1,7 @@
 //! What runs over the channels.
 
 use crate::experiment::pages::Sizes;
+use crate::workload::page_load::single;
 use hvq_pages::{Page, THINK_SCALE, builtin};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
@@ -123,8 +124,11 @@ impl<'de> Visitor<'de> for NumberOrNames {
     }
 }
 
-/// The page `name`: compiled in, or else a file.
+/// The page `name`: compiled in, one object as in `object:182000`, or else a file.
 fn page(name: &str) -> Result<Page, String> {
+    if let Some(size) = name.strip_prefix("object:") {
+        return size.parse().map(single).map_err(|_| format!("{size:?} is no number of bytes"));
+    }
     match builtin::page(name) {
         Some(page) => Ok(page),
         None => Page::read(name).map_err(|error| {

@@ -2,17 +2,12 @@
 
 use super::run::{Channels, Run};
 use super::scheme::Scheme;
+use super::stretch::{seed_of, stretch};
 use crate::workload::page_load::Manner;
 use hvq_channel::{ChannelSpec, TraceName};
 use hvq_pages::Page;
 use hvq_transport::congestion::Algorithm;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// From the beginning of one stretch of a trace to that of the next: long, and no divisor of a trace's 600 s.
-const STRIDE: Duration = Duration::from_secs(97);
-/// The length of the traces.
-const PERIOD: Duration = Duration::from_secs(600);
 
 /// How large the pages are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,11 +16,6 @@ pub enum Sizes {
     Captured,
     /// Scaled so that the corpus is as heavy as the paper's (NSDI 2023, §5.1): by the factor of each page.
     Paper,
-}
-
-/// Where in its traces repetition number `repetition` begins.
-pub(crate) fn stretch_offset(repetition: u32) -> Duration {
-    Duration::from_secs((STRIDE * repetition).as_secs() % PERIOD.as_secs())
 }
 
 /// What is varied.
@@ -66,7 +56,8 @@ impl Plan {
     }
 
     fn run(&self, trace: TraceName, page: &Arc<Page>, repetition: u32, scheme: Scheme) -> Run {
-        let embb = ChannelSpec::trace(trace).starting_at(stretch_offset(repetition));
+        let embb = stretch(&ChannelSpec::trace(trace), seed_of(self.seed, &page.id, repetition));
+        let embb = embb.expect("the traces are compiled in");
         let size_scale = match self.sizes {
             Sizes::Captured => 1.0,
             Sizes::Paper => page.paper_size_scale.unwrap_or(1.0),

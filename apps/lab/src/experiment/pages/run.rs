@@ -1,17 +1,19 @@
 //! One page load with one scheme.
 
+use super::below::Below;
 use super::outcome::{ChannelUse, Outcome};
-use super::scheme::{Below, Scheme};
-use crate::workload::page_load::{LEAD, Manner, PageLoad, Paths};
-use crate::world::Net;
-use crate::world::medium::Medium;
+use super::scheme::Scheme;
+use crate::workload::page_load::{Deployment, LEAD, Manner, PageLoad, Paths};
+use crate::world::medium::{self, Medium};
 use crate::world::wire::Wire;
+use crate::world::{Net, Radio};
 use hvq_channel::steer::{Branch, Knowledge, Pair, Steered};
 use hvq_channel::{Channel, ChannelSpec, Direction, TraceError};
 use hvq_pages::Page;
 use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
 use hvq_transport::congestion::Algorithm;
-use hvq_transport::connection::{ChannelHint, Multipath, TransportConfig};
+use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +58,7 @@ impl Run {
     pub fn outcome(&self) -> Result<Outcome, TraceError> {
         let config = self.config()?;
         let mut net = Net::new(config.clone(), config, self.seed);
+        net.radio = Radio::Common;
         let paths = self.connect(&mut net)?;
         let mut load = PageLoad::new(&self.page, self.manner, paths);
         net.run(&mut load, Net::START + LEAD + LIMIT);
@@ -74,6 +77,16 @@ impl Run {
         })
     }
 
+    /// The controller of this run. HyStart++ takes a packet's change of channel for a queue and ends slow start; what the
+    /// papers measured shows no trace of that (NSDI 2023, Table 5: half the load time saved at 100 ms), so steered
+    /// packets get CUBIC without it.
+    fn controller(&self) -> Algorithm {
+        match (self.scheme, self.congestion) {
+            (Scheme::Below(_), Algorithm::Cubic) => Algorithm::PlainCubic,
+            (_, controller) => controller,
+        }
+    }
+
     fn config(&self) -> Result<TransportConfig, TraceError> {
         let policy = match self.scheme {
             Scheme::Paths(policy) => policy,
@@ -81,25 +94,36 @@ impl Run {
         };
         let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
         config.datagram_size = DATAGRAM.into();
-        config.congestion = self.congestion;
+        config.congestion = self.controller();
         config.multipath = Multipath::Off;
         if matches!(self.scheme, Scheme::Paths(_)) {
             config.multipath = Multipath::UpTo(PathId(3));
-            // What an operator guarantees of URLLC; of eMBB nobody knows anything in advance.
-            for direction in [Direction::Up, Direction::Down] {
-                let addresses = Wire::addresses(0);
-                let typical = self.channels.urllc.typical(direction)?;
-                let local = if direction == Direction::Up { addresses.local } else { addresses.remote };
-                let hints = Hints {
-                    rate: typical.rate.map(|rate| Bandwidth::from_bits_per_second(rate.bits_per_second())),
-                    delay: Some(typical.delay),
-                    shared: Sharing::Dedicated,
-                    ..Hints::NONE
-                };
-                config.channels.push(ChannelHint::new(local, hints));
-            }
+            config.channels = self.guaranteed()?;
         }
         Ok(config)
+    }
+
+    /// What an operator guarantees of URLLC, by the addresses of all hosts; of eMBB nobody knows anything in advance.
+    fn guaranteed(&self) -> Result<Vec<ChannelHint>, TraceError> {
+        let hints = |direction| -> Result<Hints, TraceError> {
+            let typical = self.channels.urllc.typical(direction)?;
+            Ok(Hints {
+                rate: typical.rate.map(|rate| Bandwidth::from_bits_per_second(rate.bits_per_second())),
+                delay: Some(typical.delay),
+                shared: Sharing::Dedicated,
+                ..Hints::NONE
+            })
+        };
+        let down = hints(Direction::Down)?;
+        let FourTuple { local, remote } = Wire::addresses(0);
+        let paths = Paths { first: Wire::addresses(0), second: None };
+        let mut servers = vec![remote];
+        if self.manner.deployment != Deployment::Gateway {
+            let domains: BTreeSet<u32> = self.page.objects.iter().map(|object| object.domain).collect();
+            servers.extend(domains.into_iter().map(|domain| paths.to_domain(domain).first.remote));
+        }
+        let of_servers = servers.into_iter().map(|address| ChannelHint::new(address, down));
+        Ok([ChannelHint::new(local, hints(Direction::Up)?)].into_iter().chain(of_servers).collect())
     }
 
     /// Puts the channels into `net`; URLLC comes first where there are two paths, so that handshakes are on it.
@@ -135,10 +159,15 @@ impl Run {
                 low_latency_rate: urllc.rate.unwrap_or(unlimited),
             })
         };
+        // Where every domain has a server of its own, the first host is the resolver of names.
+        let resolver = match self.manner.deployment {
+            Deployment::Gateway => None,
+            Deployment::Cold | Deployment::TcpTls => Some(medium::flow(Wire::addresses(0).remote)),
+        };
         let [up, down] = [Direction::Up, Direction::Down]
-            .map(|direction| known(direction).map(|known| below.steerer(direction, known)));
+            .map(|direction| known(direction).map(|known| below.steerer(direction, known, resolver)));
         let pair = Pair { high_bandwidth: embb.clone(), low_latency: urllc.clone() };
-        Steered::new(&pair, dice, up?, down?)
+        Ok(Steered::new(&pair, dice, up?, down?)?.with_reordering(below.reordering()))
     }
 
     /// What went over eMBB and over URLLC.

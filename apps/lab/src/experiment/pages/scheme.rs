@@ -1,7 +1,6 @@
 //! The ways of using two channels that are compared.
 
-use hvq_channel::Direction;
-use hvq_channel::steer::{Always, Branch, CostReward, Knowledge, PacketSize, PacketState, SteeringPolicy};
+use super::below::Below;
 use hvq_scheduler::Policy;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -23,42 +22,13 @@ pub enum Scheme {
     Paths(Policy),
 }
 
-/// A steerer of sealed packets.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Below {
-    /// DChannel's cost-reward rule (NSDI 2023, Algorithm 1), with its reordering buffer.
-    DChannel,
-    /// HotMobile's `pkt-state` (2021, Algorithm 1).
-    PktState,
-    /// What the client sends on URLLC, what it receives on eMBB.
-    PktUplink,
-    /// Packets of less than so many bytes on URLLC.
-    PktSize(usize),
-}
-
-impl Below {
-    /// The policy of one direction.
-    pub(super) fn steerer(self, direction: Direction, known: Knowledge) -> Box<dyn SteeringPolicy> {
-        match (self, direction) {
-            (Self::DChannel, _) => Box::new(CostReward::new(known)),
-            (Self::PktState, _) => Box::new(PacketState::default()),
-            (Self::PktSize(below), _) => Box::new(PacketSize::new(below)),
-            (Self::PktUplink, Direction::Up) => Box::new(Always(Branch::LowLatency)),
-            (Self::PktUplink, Direction::Down) => Box::new(Always(Branch::HighBandwidth)),
-        }
-    }
-}
-
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmbbAlone => f.write_str("embb"),
             Self::UrllcAlone => f.write_str("urllc"),
             Self::Ideal => f.write_str("ideal"),
-            Self::Below(Below::DChannel) => f.write_str("below:dchannel"),
-            Self::Below(Below::PktState) => f.write_str("below:pkt-state"),
-            Self::Below(Below::PktUplink) => f.write_str("below:pkt-uplink"),
-            Self::Below(Below::PktSize(below)) => write!(f, "below:best-pkt-size:{below}"),
+            Self::Below(below) => write!(f, "below:{below}"),
             Self::Paths(policy) => policy.fmt(f),
         }
     }
@@ -68,22 +38,11 @@ impl FromStr for Scheme {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let below = |name: &str| match name {
-            "dchannel" => Some(Below::DChannel),
-            "pkt-state" => Some(Below::PktState),
-            "pkt-uplink" => Some(Below::PktUplink),
-            _ => name.strip_prefix("best-pkt-size:").and_then(|size| size.parse().ok()).map(Below::PktSize),
-        };
         match (name, name.strip_prefix("below:")) {
             ("embb", _) => Ok(Self::EmbbAlone),
             ("urllc", _) => Ok(Self::UrllcAlone),
             ("ideal", _) => Ok(Self::Ideal),
-            (_, Some(steerer)) => below(steerer).map(Self::Below).ok_or_else(|| {
-                format!(
-                    "nothing steers below the transport by the name of {steerer:?}: choose one of dchannel, \
-                     pkt-state, pkt-uplink or best-pkt-size:BYTES"
-                )
-            }),
+            (_, Some(steerer)) => steerer.parse().map(Self::Below),
             (policy, None) => policy.parse().map(Self::Paths).map_err(|error| {
                 format!("{error}; or embb, urllc, ideal, or below:NAME for a steerer of packets")
             }),
@@ -111,12 +70,20 @@ mod tests {
 
     #[test]
     fn schemes_are_written_as_they_are_read() {
-        let names =
-            ["embb", "urllc", "ideal", "below:dchannel", "below:best-pkt-size:700", "hvc", "obj-size:6000"];
+        let names = [
+            "embb",
+            "urllc",
+            "ideal",
+            "below:dchannel",
+            "below:dchannel:alpha=1.5,buffer=client,delays=told,delay=0.2",
+            "below:best-pkt-size:700",
+            "hvc",
+            "obj-size:6000",
+        ];
         for name in names {
             assert_eq!(name.parse::<Scheme>().map(String::from), Ok(name.to_owned()));
         }
-        for name in ["", "below:", "below:hvc", "warp"] {
+        for name in ["", "below:", "below:hvc", "below:dchannel:alpha=x", "below:dchannel:beta=1", "warp"] {
             assert!(name.parse::<Scheme>().is_err(), "{name}");
         }
     }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::workload::page_load::{Deployment, Manner, Voice};
-use hvq_channel::TraceName;
+use crate::workload::page_load::{Deployment, Manner, Voice, single};
+use hvq_channel::{ChannelSpec, TraceName};
 use hvq_pages::builtin;
 use hvq_transport::congestion::Algorithm;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn outcomes(plan: &Plan) -> Vec<Outcome> {
 fn every_scheme_loads_a_page_in_both_deployments() {
     let schemes = ["embb", "urllc", "ideal", "below:dchannel", "below:pkt-state", "below:pkt-uplink"];
     let policies = hvq_scheduler::Policy::NAMES;
-    for deployment in [Deployment::Gateway, Deployment::Cold] {
+    for deployment in Deployment::ALL {
         let all: Vec<&str> = schemes.into_iter().chain(policies).collect();
         for outcome in outcomes(&plan(deployment, &all)) {
             assert_eq!(outcome.failure, None, "{}", outcome.scheme);
@@ -61,4 +61,79 @@ fn two_channels_beat_one_for_a_page_through_a_gateway() {
         .map(|outcome| outcome.plt_ms.expect("it loads"))
         .collect();
     assert!(times.is_sorted(), "{times:?}");
+}
+
+/// The load time in ms of one object of `size` bytes with `scheme`, as the papers fetch it from a command line.
+fn fetch(size: u64, embb: &str, scheme: &str) -> f64 {
+    let run = Run {
+        page: Arc::new(single(size)),
+        manner: Manner {
+            deployment: Deployment::TcpTls,
+            voice: Voice::Silent,
+            think_scale: 1.0,
+            size_scale: 1.0,
+        },
+        channels: Channels {
+            name: embb.to_owned(),
+            embb: embb.parse().expect("a channel"),
+            urllc: ChannelSpec::urllc(),
+        },
+        scheme: scheme.parse().expect("a scheme's name"),
+        congestion: Algorithm::Cubic,
+        repetition: 0,
+        seed: 1,
+    };
+    run.outcome().expect("there are no traces").plt_ms.expect("it loads")
+}
+
+/// Asserts that `measured` is within `share` of `published`.
+fn assert_near(measured: f64, published: f64, share: f64) {
+    assert!((measured / published - 1.0).abs() <= share, "{measured} instead of {published}");
+}
+
+#[test]
+fn one_object_takes_what_was_published_over_either_channel_and_steered() {
+    // NSDI 2023, Table 2: 182 KB over 40 ms and 200 Mbit/s, and over URLLC.
+    let embb = "rtt=40ms,rate=200mbit";
+    assert_near(fetch(182_000, embb, "embb"), 349.0, 0.15);
+    assert_near(fetch(182_000, embb, "urllc"), 853.0, 0.15);
+    assert_near(fetch(182_000, embb, "below:dchannel"), 189.0, 0.15);
+}
+
+/// The gain of `scheme` over eMBB alone on a few pages at a fixed round-trip time.
+fn gain(round_trip: &str, scheme: &str) -> f64 {
+    let manner =
+        Manner { deployment: Deployment::TcpTls, voice: Voice::Silent, think_scale: 0.25, size_scale: 1.0 };
+    let mean = |scheme: &str| {
+        let times = builtin::pages().into_iter().take(4).map(|page| {
+            let size_scale = page.paper_size_scale.unwrap_or(1.0);
+            let embb = format!("rtt={round_trip},rate=200mbit");
+            let run = Run {
+                page: Arc::new(page),
+                manner: Manner { size_scale, ..manner },
+                channels: Channels {
+                    name: embb.clone(),
+                    embb: embb.parse().expect("a channel"),
+                    urllc: ChannelSpec::urllc(),
+                },
+                scheme: scheme.parse().expect("a scheme's name"),
+                congestion: Algorithm::Cubic,
+                repetition: 0,
+                seed: 1,
+            };
+            run.outcome().expect("there are no traces").plt_ms.expect("it loads")
+        });
+        times.sum::<f64>()
+    };
+    100.0 * (1.0 - mean(scheme) / mean("embb"))
+}
+
+#[test]
+fn steered_packets_gain_what_was_published_in_the_order_that_was_published() {
+    // NSDI 2023, Table 5 (34.7 % at 40 ms) and Fig. 3; HotMobile 2021, Fig. 3 and Table 1.
+    let schemes = ["below:dchannel", "below:asap", "below:pkt-control", "min-rtt"];
+    let gains = schemes.map(|scheme| gain("40ms", scheme));
+    assert!((gains[0] - 34.7).abs() < 7.0, "{gains:?}");
+    assert!(gains.is_sorted_by(|more, less| more > less), "{gains:?}");
+    assert!(gains[2] > 5.0 && gains[3] < 0.0, "{gains:?}");
 }

@@ -3,12 +3,12 @@
 use super::line::{Line, Wanted};
 use super::{Deployment, LEAD, Paths};
 use crate::world::Net;
-use hvq_pages::Loader;
+use hvq_pages::{Loader, Page};
 use hvq_transport::connection::{Connection, Event, PathEvent};
 use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::stream::{ReadOutcome, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What a connection is for.
@@ -36,6 +36,8 @@ pub(super) struct Browser {
     deployment: Deployment,
     paths: Paths,
     lines: BTreeMap<Host, Line>,
+    /// Domains whose addresses were asked for.
+    asked: BTreeSet<u32>,
     errands: Vec<Errand>,
     /// When it was told something last.
     now: Instant,
@@ -47,10 +49,21 @@ fn clock(now: Instant) -> Duration {
 }
 
 impl Browser {
-    pub(super) fn new(loader: Loader, deployment: Deployment, paths: Paths) -> Self {
-        let lines = [(Host::Standing, Line::new(paths.second))].into();
-        let errands = vec![Errand::Connect(Host::Standing)];
-        Self { loader, deployment, paths, lines, errands, now: Net::START }
+    pub(super) fn new(loader: Loader, page: &Page, deployment: Deployment, paths: Paths) -> Self {
+        let mut hosts: BTreeSet<Host> = [Host::Standing].into();
+        if deployment == Deployment::TcpTls {
+            hosts.extend(page.objects.iter().map(|object| Host::Domain(object.domain)));
+        }
+        let errands = hosts.into_iter().map(Errand::Connect).collect();
+        Self {
+            loader,
+            deployment,
+            paths,
+            lines: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            errands,
+            now: Net::START,
+        }
     }
 
     /// From the start of the load to its load event.
@@ -75,7 +88,7 @@ impl Browser {
         for errand in std::mem::take(&mut self.errands) {
             match errand {
                 Errand::Connect(host) => {
-                    let handle = net.connect(self.paths.first);
+                    let handle = net.connect(self.paths_to(host).first);
                     self.line(host).handle = Some(handle);
                 }
                 Errand::Pump(host) => {
@@ -90,16 +103,24 @@ impl Browser {
     }
 
     fn line(&mut self, host: Host) -> &mut Line {
-        self.lines.entry(host).or_insert_with(|| Line::new(self.paths.second))
+        let second = self.paths_to(host).second;
+        self.lines.entry(host).or_insert_with(|| Line::new(second))
+    }
+
+    fn paths_to(&self, host: Host) -> Paths {
+        match host {
+            Host::Standing => self.paths,
+            Host::Domain(domain) => self.paths.to_domain(domain),
+        }
     }
 
     fn request_due(&mut self) {
         for request in self.loader.ready(clock(self.now)) {
             let host = match self.deployment {
                 Deployment::Gateway => Host::Standing,
-                Deployment::Cold => Host::Domain(request.domain),
+                Deployment::Cold | Deployment::TcpTls => Host::Domain(request.domain),
             };
-            if !self.lines.contains_key(&host) {
+            if host != Host::Standing && self.asked.insert(request.domain) {
                 self.ask(Host::Standing, Wanted::Address(request.domain));
             }
             self.ask(host, Wanted::Object(request.object, request.request_size));
@@ -120,10 +141,13 @@ impl Browser {
     ) {
         self.now = now;
         let mut lines = self.lines.iter_mut();
-        let Some((_, line)) = lines.find(|(_, line)| line.handle == Some(handle)) else { return };
+        let Some((host, line)) = lines.find(|(_, line)| line.handle == Some(handle)) else { return };
+        let standing = *host == Host::Standing;
         match event {
             Event::Connected => {
-                line.on_connected();
+                if self.deployment != Deployment::TcpTls || standing {
+                    line.on_connected();
+                }
                 line.open_second_path(connection, now);
                 line.pump(connection);
             }
@@ -166,7 +190,18 @@ impl Browser {
             Wanted::Object(object, _) => {
                 self.loader.on_end(object, clock(self.now)).expect("the loader asked for it");
             }
+            Wanted::Address(domain) if self.deployment == Deployment::TcpTls => {
+                self.line(Host::Domain(domain)).greet();
+                self.errands.push(Errand::Pump(Host::Domain(domain)));
+            }
             Wanted::Address(domain) => self.errands.push(Errand::Connect(Host::Domain(domain))),
+            Wanted::Greeting(greeting) => {
+                let greeted = self.lines.iter_mut().find(|(_, line)| line.handle == Some(handle));
+                if let Some((host, line)) = greeted {
+                    line.greeted(greeting);
+                    self.errands.push(Errand::Pump(*host));
+                }
+            }
         }
     }
 }

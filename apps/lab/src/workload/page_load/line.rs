@@ -1,6 +1,6 @@
 //! A connection of the browser: what waits for it, and what was asked for on its streams.
 
-use super::exchange::{self, LOOKUP, QUERY};
+use super::exchange::{self, LOOKUP, Preliminary, TCP, TLS};
 use hvq_pages::ObjectId;
 use hvq_transport::connection::{Connection, FourTuple};
 use hvq_transport::endpoint::ConnectionHandle;
@@ -15,6 +15,8 @@ pub(super) enum Wanted {
     Object(ObjectId, u64),
     /// The address of a domain.
     Address(u32),
+    /// What goes before the first request of a connection.
+    Greeting(Preliminary),
 }
 
 /// How far a connection is.
@@ -23,6 +25,8 @@ enum Stage {
     /// It waits for an address, or for its handshake.
     #[default]
     Waiting,
+    /// Its address is known; next comes this.
+    Greeting(Preliminary),
     /// Requests can be sent.
     Ready,
 }
@@ -55,6 +59,31 @@ impl Line {
         self.stage = Stage::Ready;
     }
 
+    /// The address is known: what TCP and TLS take comes first.
+    pub(super) fn greet(&mut self) {
+        self.stage = Stage::Greeting(TCP);
+        self.waiting.push_front(Wanted::Greeting(TCP));
+    }
+
+    /// The answer to a greeting is there.
+    pub(super) fn greeted(&mut self, greeting: Preliminary) {
+        if greeting == TCP {
+            self.stage = Stage::Greeting(TLS);
+            self.waiting.push_front(Wanted::Greeting(TLS));
+        } else {
+            self.stage = Stage::Ready;
+        }
+    }
+
+    /// Whether what comes first may be sent.
+    fn may_send(&self, wanted: Wanted) -> bool {
+        match self.stage {
+            Stage::Waiting => false,
+            Stage::Greeting(greeting) => wanted == Wanted::Greeting(greeting),
+            Stage::Ready => true,
+        }
+    }
+
     /// Opens the second path, unless that is done or cannot be yet: an event follows when the peer has given
     /// connection IDs for it.
     pub(super) fn open_second_path(&mut self, connection: &mut Connection, now: Instant) {
@@ -65,14 +94,15 @@ impl Line {
 
     /// Sends the requests that wait, as long as streams may be opened.
     pub(super) fn pump(&mut self, connection: &mut Connection) {
-        while self.stage == Stage::Ready
-            && let Some(wanted) = self.waiting.front().copied()
+        while let Some(wanted) = self.waiting.front().copied()
+            && self.may_send(wanted)
             && let Some(id) = connection.open(Direction::Bidirectional)
         {
             self.waiting.pop_front();
             let bytes = match wanted {
                 Wanted::Object(object, size) => exchange::request(object, size),
-                Wanted::Address(_) => exchange::request(LOOKUP, QUERY),
+                Wanted::Address(_) => exchange::request(LOOKUP.object, LOOKUP.question),
+                Wanted::Greeting(greeting) => exchange::request(greeting.object, greeting.question),
             };
             let taken = connection.write_bytes(id, bytes.into());
             assert!(taken.is_ok(), "a request fits a fresh stream: {taken:?}");

@@ -7,7 +7,9 @@ mod browser;
 mod exchange;
 mod line;
 mod servers;
+mod single;
 
+use crate::world::wire::Wire;
 use crate::world::{Application, Net, Side};
 use browser::Browser;
 use hvq_pages::{Loader, Page};
@@ -16,6 +18,9 @@ use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::error::ConnectionError;
 use hvq_transport::time::Instant;
 use servers::Servers;
+pub use single::single;
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Where the browser's connections end.
@@ -26,6 +31,41 @@ pub enum Deployment {
     Gateway,
     /// At each domain, by a connection that begins with a name lookup and a full handshake.
     Cold,
+    /// At each domain, by a connection that begins with a name lookup and what TCP and TLS 1.3 take: a round trip of
+    /// small packets, and one that brings the certificates. That is what the papers measured (NSDI 2023, Table 2). The
+    /// transport below is QUIC all the same: its own handshake was before the load.
+    TcpTls,
+}
+
+impl Deployment {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Gateway, Self::Cold, Self::TcpTls];
+
+    /// The name that [`FromStr`] takes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway",
+            Self::Cold => "cold",
+            Self::TcpTls => "tcp-tls",
+        }
+    }
+}
+
+impl fmt::Display for Deployment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Deployment {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|deployment| deployment.name() == name);
+        found.ok_or_else(|| {
+            format!("{name:?} is no deployment: choose {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
 }
 
 /// What the application tells the transport.
@@ -59,6 +99,18 @@ pub struct Paths {
     pub second: Option<FourTuple>,
 }
 
+impl Paths {
+    /// The same to the server of `domain`.
+    pub fn to_domain(self, domain: u32) -> Self {
+        let machine = u16::try_from(domain).unwrap_or(u16::MAX);
+        let there = |tuple: FourTuple| FourTuple {
+            remote: (Wire::addresses_of(0, machine).remote.ip(), tuple.remote.port()).into(),
+            ..tuple
+        };
+        Self { first: there(self.first), second: self.second.map(there) }
+    }
+}
+
 /// A page load and what is known of it.
 #[derive(Debug)]
 pub struct PageLoad {
@@ -75,7 +127,7 @@ impl PageLoad {
     pub fn new(page: &Page, manner: Manner, paths: Paths) -> Self {
         let loader = Loader::new(page, manner.think_scale, manner.size_scale);
         Self {
-            browser: Browser::new(loader, manner.deployment, paths),
+            browser: Browser::new(loader, page, manner.deployment, paths),
             servers: Servers::new(page, manner),
             failure: None,
         }

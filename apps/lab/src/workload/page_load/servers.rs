@@ -1,6 +1,6 @@
 //! The servers of all domains, or the gateway before them: they answer as long after the request as was recorded.
 
-use super::exchange::{self, ANSWER, LOOKUP};
+use super::exchange::{self, PRELIMINARIES};
 use super::{Manner, Voice};
 use crate::world::Net;
 use hvq_pages::{ObjectId, Page, SERVER_WAIT_LIMIT};
@@ -116,8 +116,9 @@ impl Servers {
     }
 
     fn answer(&self, object: ObjectId) -> Option<Answer> {
-        if object == LOOKUP {
-            return Some(Answer { size: ANSWER, wait: Duration::ZERO, priority: Priority::DEFAULT });
+        if let Some(preliminary) = PRELIMINARIES.iter().find(|preliminary| preliminary.object == object) {
+            let priority = Priority::DEFAULT;
+            return Some(Answer { size: preliminary.answer, wait: preliminary.wait, priority });
         }
         self.answers.get(object.index()).copied()
     }

@@ -1,0 +1,180 @@
+//! Steerers of sealed packets by name.
+
+use hvq_channel::Direction;
+use hvq_channel::steer::{
+    Always, Asap, Branch, CostReward, DelaySource, Flow, Knowledge, PacketSize, PacketState, Reordering,
+    SteeringPolicy,
+};
+use std::fmt;
+use std::str::FromStr;
+
+/// Packets without data are smaller than this: an acknowledgement, sealed.
+const CONTROL: usize = 80;
+
+/// A steerer of sealed packets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Below {
+    /// DChannel's cost-reward rule (NSDI 2023, Algorithm 1).
+    DChannel(Rule),
+    /// ASAP (Hong and Su 2015; NSDI 2023, §5.3).
+    Asap,
+    /// HotMobile's `pkt-state` (2021, Algorithm 1).
+    PktState,
+    /// Packets without data on URLLC (HotMobile 2021, §3).
+    PktControl,
+    /// What the client sends on URLLC, what it receives on eMBB.
+    PktUplink,
+    /// Packets of less than so many bytes on URLLC.
+    PktSize(usize),
+}
+
+/// DChannel's rule and what the paper varies of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Rule {
+    /// The weight of the cost, in thousandths (NSDI 2023, Table 5).
+    pub alpha: u32,
+    /// Who has a reordering buffer (NSDI 2023, Fig. 5).
+    pub reordering: Reordering,
+    /// Where delays are known from (NSDI 2023, §3.5).
+    pub delays: DelaySource,
+    /// The factor by which eMBB's delay is mistaken, in thousandths (NSDI 2023, Fig. 10).
+    pub delay_factor: u32,
+}
+
+impl Default for Rule {
+    /// As published: α = 0.75, reordering buffers on both sides, delays measured.
+    fn default() -> Self {
+        Self {
+            alpha: 750,
+            reordering: Reordering::BothSides,
+            delays: DelaySource::Measured,
+            delay_factor: 1000,
+        }
+    }
+}
+
+/// A number of thousandths as a number.
+fn number(thousandths: u32) -> f64 {
+    f64::from(thousandths) / 1e3
+}
+
+/// A number as thousandths.
+fn thousandths(text: &str) -> Option<u32> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=1000.0).contains(number))?;
+    Some((number * 1e3).round() as u32)
+}
+
+impl Below {
+    /// The policy of one direction, for channels as `known`; the flow `resolver` consists of name lookups.
+    pub(super) fn steerer(
+        self,
+        direction: Direction,
+        known: Knowledge,
+        resolver: Option<Flow>,
+    ) -> Box<dyn SteeringPolicy> {
+        match (self, direction) {
+            (Self::DChannel(rule), _) => {
+                let policy = CostReward::new(known).with_alpha(number(rule.alpha)).with_delays(rule.delays);
+                Box::new(policy.with_delay_error(number(rule.delay_factor)))
+            }
+            (Self::Asap, _) => Box::new(Asap::new(direction, resolver)),
+            (Self::PktState, _) => Box::new(PacketState::default()),
+            (Self::PktControl, _) => Box::new(PacketSize::new(CONTROL)),
+            (Self::PktSize(below), _) => Box::new(PacketSize::new(below)),
+            (Self::PktUplink, Direction::Up) => Box::new(Always(Branch::LowLatency)),
+            (Self::PktUplink, Direction::Down) => Box::new(Always(Branch::HighBandwidth)),
+        }
+    }
+
+    /// Who has a reordering buffer: the papers' testbeds have it for every steerer of packets.
+    pub(super) const fn reordering(self) -> Reordering {
+        match self {
+            Self::DChannel(rule) => rule.reordering,
+            _ => Reordering::BothSides,
+        }
+    }
+}
+
+impl fmt::Display for Below {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DChannel(rule) => rule.fmt(f),
+            Self::Asap => f.write_str("asap"),
+            Self::PktState => f.write_str("pkt-state"),
+            Self::PktControl => f.write_str("pkt-control"),
+            Self::PktUplink => f.write_str("pkt-uplink"),
+            Self::PktSize(below) => write!(f, "best-pkt-size:{below}"),
+        }
+    }
+}
+
+impl FromStr for Below {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name.split_once(':') {
+            None if name == "dchannel" => Ok(Self::DChannel(Rule::default())),
+            Some(("dchannel", options)) => options.parse().map(Self::DChannel),
+            None if name == "asap" => Ok(Self::Asap),
+            None if name == "pkt-state" => Ok(Self::PktState),
+            None if name == "pkt-control" => Ok(Self::PktControl),
+            None if name == "pkt-uplink" => Ok(Self::PktUplink),
+            Some(("best-pkt-size", size)) => {
+                size.parse().map(Self::PktSize).map_err(|_| format!("{size:?} is no number of bytes"))
+            }
+            _ => Err(format!(
+                "nothing steers below the transport by the name of {name:?}: choose one of dchannel, \
+                 dchannel:OPTIONS, asap, pkt-state, pkt-control, pkt-uplink or best-pkt-size:BYTES"
+            )),
+        }
+    }
+}
+
+/// `dchannel`, and a colon and what is not as published, if anything is not.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let usual = Self::default();
+        let mut options = Vec::new();
+        if self.alpha != usual.alpha {
+            options.push(format!("alpha={}", number(self.alpha)));
+        }
+        match self.reordering {
+            Reordering::BothSides => {}
+            Reordering::ClientSide => options.push("buffer=client".to_owned()),
+            Reordering::Nowhere => options.push("buffer=none".to_owned()),
+        }
+        if self.delays == DelaySource::Told {
+            options.push("delays=told".to_owned());
+        }
+        if self.delay_factor != usual.delay_factor {
+            options.push(format!("delay={}", number(self.delay_factor)));
+        }
+        f.write_str("dchannel")?;
+        if options.is_empty() { Ok(()) } else { write!(f, ":{}", options.join(",")) }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(options: &str) -> Result<Self, String> {
+        let mut rule = Self::default();
+        for option in options.split(',') {
+            let wrong = || {
+                format!(
+                    "{option:?} is no option of dchannel: choose alpha=NUMBER, buffer=client, buffer=none, \
+                     delays=told or delay=FACTOR"
+                )
+            };
+            match option.split_once('=').ok_or_else(wrong)? {
+                ("alpha", alpha) => rule.alpha = thousandths(alpha).ok_or_else(wrong)?,
+                ("buffer", "client") => rule.reordering = Reordering::ClientSide,
+                ("buffer", "none") => rule.reordering = Reordering::Nowhere,
+                ("delays", "told") => rule.delays = DelaySource::Told,
+                ("delay", factor) => rule.delay_factor = thousandths(factor).ok_or_else(wrong)?,
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(rule)
+    }
+}

@@ -1,0 +1,74 @@
+//! Where in its trace a run begins.
+
+use crate::workload::page_load::LEAD;
+use hvq_channel::{Bandwidth, ChannelSpec, Direction, Rate, TraceEnd, TraceError};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::time::Duration;
+
+/// The length of the traces in seconds.
+const PERIOD: u64 = 600;
+/// Below this a channel counts as cut.
+const LEAST: Bandwidth = Bandwidth::from_megabits_per_second(1);
+/// So many beginnings are tried at most.
+const MOST_TRIES: u32 = 100;
+
+/// `embb` from a random place of its trace on, as NSDI 2023 (§5.2) takes a random sub-sequence for each load: `seed`
+/// decides, and everything that is to be compared takes the same. What must be there before a load, connections to a
+/// gateway say, needs a channel that is not cut then, so places where it is are passed over; the load itself may meet
+/// anything. Fails if the trace cannot be read.
+pub fn stretch(embb: &ChannelSpec, seed: u64) -> Result<ChannelSpec, TraceError> {
+    let mut dice = StdRng::seed_from_u64(seed);
+    let mut offset = Duration::ZERO;
+    for _ in 0..MOST_TRIES {
+        offset = Duration::from_secs(dice.random_range(0..PERIOD));
+        if is_open(embb, offset)? {
+            break;
+        }
+    }
+    Ok(embb.clone().starting_at(offset))
+}
+
+/// Whether the channel carries something in each second before the load.
+fn is_open(embb: &ChannelSpec, offset: Duration) -> Result<bool, TraceError> {
+    for (direction, link) in [(Direction::Up, &embb.up), (Direction::Down, &embb.down)] {
+        if let Rate::Trace(source) = &link.rate {
+            let trace = source.rate()?;
+            let seconds = (0..=LEAD.as_secs()).map(|second| offset + Duration::from_secs(second));
+            if seconds.map(|at| trace.at(direction, at, TraceEnd::Loop)).any(|rate| rate < LEAST) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// A seed for repetition `repetition` of the page `page`, from that of everything.
+pub fn seed_of(seed: u64, page: &str, repetition: u32) -> u64 {
+    let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let start = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(repetition.into());
+    page.bytes().chain(repetition.to_le_bytes()).fold(start ^ 0xcbf2_9ce4_8422_2325, mix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hvq_channel::TraceName;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn loads_begin_at_many_places_but_at_none_where_the_channel_is_cut() {
+        // This trace has seconds without any capacity.
+        let embb = ChannelSpec::trace(TraceName::LowBandWalking);
+        let mut places = BTreeSet::new();
+        for repetition in 0..200 {
+            let seed = seed_of(1, "p01", repetition);
+            let begun = stretch(&embb, seed).expect("the trace is compiled in");
+            assert_eq!(begun, stretch(&embb, seed).expect("the trace is compiled in"));
+            assert!(is_open(&embb, begun.down.replay.offset).expect("the trace is compiled in"));
+            places.insert(begun.down.replay.offset);
+        }
+        assert!(places.len() > 100, "{}", places.len());
+        assert_ne!(seed_of(1, "p01", 0), seed_of(1, "p02", 0));
+    }
+}

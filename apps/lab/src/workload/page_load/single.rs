@@ -1,0 +1,34 @@
+//! A page of one object: what a command line fetches.
+
+use hvq_pages::{Kind, Object, ObjectId, Page, Priority, Recorded};
+use std::time::Duration;
+
+/// Bytes of a request without cookies, about.
+const REQUEST: u64 = 400;
+
+/// A page that is one document of `size` bytes, which its server has at hand (NSDI 2023, Table 2; HotMobile 2021,
+/// Table 2).
+pub fn single(size: u64) -> Page {
+    let document = Object {
+        id: ObjectId(0),
+        domain: 0,
+        kind: Kind::Document,
+        mime: "text/html".to_owned(),
+        size,
+        request_size: REQUEST,
+        method: "GET".to_owned(),
+        status: 200,
+        priority: Priority::VeryHigh,
+        after: None,
+        before_onload: true,
+        recorded_server_wait: Duration::ZERO,
+        recorded: Recorded { start: Duration::ZERO, first_byte: Duration::ZERO, end: Duration::ZERO },
+    };
+    Page {
+        id: format!("object:{size}"),
+        site: String::new(),
+        objects: vec![document],
+        recorded_onload: None,
+        paper_size_scale: None,
+    }
+}
