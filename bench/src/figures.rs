@@ -1,7 +1,7 @@
 //! The figures of the comparison, each of one measure, contender and round.
 
 use crate::contender::Contender;
-use crate::instructions::Count;
+use crate::instructions::{Count, Workload};
 use crate::pipe::Cost;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -20,15 +20,19 @@ pub enum Measure {
     /// CPU seconds of both ends in the pipe for a GiB.
     PipeTransfer,
     /// Instructions of both ends for a datagram of data, without packet protection and copies.
-    Instructions,
+    DatagramInstructions,
     /// CPU microseconds of both ends in the pipe for a full handshake with X25519.
     PipeHandshake,
     /// The same with X25519MLKEM768.
     PipePostQuantum,
+    /// Thousands of instructions of both ends for a full handshake.
+    HandshakeInstructions,
     /// Full handshakes a second over loopback.
     Handshakes,
     /// Small requests for a CPU second of both ends in the pipe.
     PipeRequests,
+    /// Instructions of both ends for a small request and its answer.
+    RequestInstructions,
     /// Small requests a second over loopback.
     Requests,
     /// How long 99 of 100 of them took at most, in milliseconds.
@@ -58,11 +62,13 @@ impl fmt::Display for Measure {
             Self::BulkReceiver(datagram) => write!(f, "receiver, {datagram}: CPU s/GiB"),
             Self::Channels => write!(f, "goodput ÷ rate of equal emulated channels"),
             Self::PipeTransfer => write!(f, "pipe: CPU s/GiB"),
-            Self::Instructions => write!(f, "pipe: instructions a datagram"),
+            Self::DatagramInstructions => write!(f, "pipe: instructions a datagram"),
             Self::PipeHandshake => write!(f, "pipe: CPU µs a handshake"),
             Self::PipePostQuantum => write!(f, "pipe: CPU µs a handshake, X25519MLKEM768"),
+            Self::HandshakeInstructions => write!(f, "pipe: thousands of instructions a handshake"),
             Self::Handshakes => write!(f, "handshakes/s"),
             Self::PipeRequests => write!(f, "pipe: requests a CPU second"),
+            Self::RequestInstructions => write!(f, "pipe: instructions a request"),
             Self::Requests => write!(f, "requests/s"),
             Self::RequestP99 => write!(f, "their 99th percentile: ms"),
             Self::Memory => write!(f, "server's memory an idle connection: KiB"),
@@ -105,5 +111,10 @@ pub fn of_pipe(cost: &Cost, round: usize) -> Vec<Figure> {
 
 /// What callgrind counted.
 pub fn of_count(count: &Count) -> Figure {
-    Figure { measure: Measure::Instructions, contender: count.contender, round: 0, value: count.protocol }
+    let (measure, value) = match count.workload {
+        Workload::Transfer => (Measure::DatagramInstructions, count.protocol),
+        Workload::Requests => (Measure::RequestInstructions, count.protocol),
+        Workload::Handshakes => (Measure::HandshakeInstructions, count.all / 1000.0),
+    };
+    Figure { measure, contender: count.contender, round: 0, value }
 }

@@ -1,65 +1,116 @@
-//! Instructions of the protocol for each datagram, counted by callgrind: the same on every run and on a busy machine.
+//! Instructions of the protocol for a datagram, a request and a handshake, counted by callgrind: the same on every run and
+//! on a busy machine.
 //!
-//! Each pair runs twice with transfers of different lengths; the difference is what the longer one cost more, so that the
-//! handshake, slow start and the program's start do not count.
+//! Each pair runs twice and does unlike amounts of work; the difference is what the longer run cost more, so that slow start
+//! and the program's start do not count.
 
 use crate::contender::{Contender, Material};
 use crate::pipe;
 use anyhow::{Context, Result, ensure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The first argument of the processes that are counted.
 pub const WORK: &str = "count";
-/// Bytes of the two transfers.
-const TRANSFERS: [u64; 2] = [16 << 20, 48 << 20];
 /// Functions whose names hold one of these belong to packet protection or copy bytes; every stack has to do both.
 const PROTECTION_OR_COPY: [&str; 8] =
     ["aes", "gcm", "ghash", "aead", "chacha", "memcpy", "memmove", "memset"];
 
-/// Instructions for a datagram, at both ends together.
+/// What a pair does while it is watched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Workload {
+    /// One stream; counted for a datagram.
+    Transfer,
+    /// Small requests, 100 at a time; counted for one.
+    Requests,
+    /// Full handshakes; counted for one.
+    Handshakes,
+}
+
+impl Workload {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Transfer, Self::Requests, Self::Handshakes];
+
+    /// Bytes, requests or handshakes of the two runs.
+    fn amounts(self) -> [u64; 2] {
+        match self {
+            Self::Transfer => [16 << 20, 48 << 20],
+            Self::Requests => [5_000, 15_000],
+            Self::Handshakes => [40, 120],
+        }
+    }
+}
+
+/// One run of a pair.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// Whose.
+    pub contender: Contender,
+    /// Certificate and key.
+    pub material: Material,
+    /// UDP payload of full datagrams in bytes.
+    pub datagram: u16,
+    /// What it does.
+    pub workload: Workload,
+    /// How much of it: bytes, requests or handshakes.
+    pub amount: u64,
+}
+
+/// Instructions for a datagram, a request or a handshake, at both ends together.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Count {
     /// Who.
     pub contender: Contender,
+    /// What it did.
+    pub workload: Workload,
     /// All but packet protection and the copying of bytes.
     pub protocol: f64,
     /// All.
     pub all: f64,
-    /// Datagrams of the difference that carried data.
-    pub datagrams: u64,
-    /// The functions that take most of `protocol`, with their own instructions for a datagram.
+    /// Datagrams that carried data, requests or handshakes of the difference.
+    pub units: u64,
+    /// The functions that take most of `protocol`, with their own instructions for each of these.
     pub largest: Vec<(String, f64)>,
 }
 
-/// Runs one transfer and prints the number of datagrams: what callgrind watches.
-pub fn work(contender: Contender, material: &Material, datagram: u16, bytes: u64) -> Result<()> {
-    let pair = pipe::pair(contender, material, datagram)?;
+/// Does one run and prints the number of datagrams, requests or handshakes: what callgrind watches.
+pub fn work(task: &Task) -> Result<()> {
+    let pair = pipe::pair(task.contender, &task.material, task.datagram)?;
     let mut pair = pair.context("the library does not come without its sockets")?;
     pair.handshake()?;
-    println!("{}", pair.transfer(bytes)?);
+    let units = match task.workload {
+        Workload::Transfer => pair.transfer(task.amount)?,
+        Workload::Requests => {
+            pipe::requests(pair.as_mut(), u32::try_from(task.amount)?)?;
+            task.amount
+        }
+        Workload::Handshakes => {
+            for _ in 0..task.amount {
+                pair.handshake()?;
+            }
+            task.amount
+        }
+    };
+    println!("{units}");
     Ok(())
 }
 
-/// Counts the instructions of `contender`; `None` if it does not come without its sockets.
-pub fn count(
-    contender: Contender,
-    material: &Material,
-    datagram: u16,
-    folder: &Path,
-) -> Result<Option<Count>> {
-    if pipe::pair(contender, material, datagram)?.is_none() {
+/// Counts the instructions of a task of any amount; `None` if the contender does not come without its sockets.
+pub fn count(mut task: Task, folder: &Path) -> Result<Option<Count>> {
+    let Task { contender, datagram, workload, .. } = task;
+    if pipe::pair(contender, &task.material, datagram)?.is_none() {
         return Ok(None);
     }
     let mut runs = Vec::new();
-    for bytes in TRANSFERS {
-        runs.push(run(contender, material, datagram, bytes, folder)?);
+    for amount in workload.amounts() {
+        task.amount = amount;
+        runs.push(run(&task, folder)?);
     }
-    let [short, long] = runs.as_slice() else { unreachable!("there are two transfers") };
-    let datagrams = long.datagrams.saturating_sub(short.datagrams).max(1);
-    let each = |more: u64, less: u64| (more as f64 - less as f64) / datagrams as f64;
+    let [short, long] = runs.as_slice() else { unreachable!("there are two runs") };
+    let units = long.units.saturating_sub(short.units).max(1);
+    let each = |more: u64, less: u64| (more as f64 - less as f64) / units as f64;
     let mut own: Vec<(String, f64)> = long
         .functions
         .iter()
@@ -70,7 +121,7 @@ pub fn count(
     own.retain(|(name, _)| !is_protection_or_copy(name));
     let protocol = own.iter().map(|(_, cost)| cost).sum();
     own.truncate(40);
-    Ok(Some(Count { contender, protocol, all, datagrams, largest: own }))
+    Ok(Some(Count { contender, workload, protocol, all, units, largest: own }))
 }
 
 fn is_protection_or_copy(name: &str) -> bool {
@@ -80,13 +131,14 @@ fn is_protection_or_copy(name: &str) -> bool {
 
 /// What callgrind saw of one process.
 struct Run {
-    datagrams: u64,
+    units: u64,
     functions: HashMap<String, u64>,
 }
 
-fn run(contender: Contender, material: &Material, datagram: u16, bytes: u64, folder: &Path) -> Result<Run> {
+fn run(task: &Task, folder: &Path) -> Result<Run> {
     let file = folder.join("callgrind.out");
-    let task = serde_json::to_string(&(contender, material, datagram, bytes))?;
+    let contender = task.contender;
+    let task = serde_json::to_string(task)?;
     let output = Command::new("valgrind")
         .args(["--quiet", "--tool=callgrind"])
         .arg(format!("--callgrind-out-file={}", file.display()))
@@ -97,10 +149,10 @@ fn run(contender: Contender, material: &Material, datagram: u16, bytes: u64, fol
         .context("cannot run valgrind")?;
     let text = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success(), "{contender:?}: {}", String::from_utf8_lossy(&output.stderr));
-    let datagrams = text.trim().parse().context("the process did not say how many datagrams it sent")?;
+    let units = text.trim().parse().context("the process did not say how much it did")?;
     let functions = own_costs(&std::fs::read_to_string(&file)?);
     ensure!(!functions.is_empty(), "callgrind counted nothing");
-    Ok(Run { datagrams, functions })
+    Ok(Run { units, functions })
 }
 
 /// Each function's own instructions, from a file in callgrind's format (valgrind manual, "Callgrind Format Specification").

@@ -19,7 +19,7 @@ use clap::{Parser, ValueEnum};
 use contender::{Contender, Material, Side, Task};
 use effort::Effort;
 use figures::{Figure, of_count, of_pipe};
-use instructions::Count;
+use instructions::{Count, Workload};
 use machine::Machine;
 use report::{Report, Row};
 use sockets::Sample;
@@ -88,7 +88,7 @@ enum Part {
     Channels,
     /// CPU time of transfers, both ends in one thread, without sockets.
     Pipe,
-    /// Instructions for a datagram there, counted by callgrind.
+    /// Instructions for a datagram, a request and a handshake there, counted by callgrind.
     Instructions,
     /// CPU time of handshakes there.
     PipeHandshakes,
@@ -141,9 +141,7 @@ fn work(task: &str) -> Result<()> {
 }
 
 fn count(task: &str) -> Result<()> {
-    let (contender, material, datagram, bytes) =
-        serde_json::from_str(task).context("not a task of the benchmark")?;
-    instructions::work(contender, &material, datagram, bytes)
+    instructions::work(&serde_json::from_str(task).context("not a task of the benchmark")?)
 }
 
 fn compare(arguments: &Arguments) -> Result<()> {
@@ -225,9 +223,13 @@ fn in_the_pipe(effort: &Effort, material: &Material) -> Result<Vec<Figure>> {
 
 fn instructions(contenders: &[Contender], material: &Material, folder: &Path) -> Result<Vec<Count>> {
     let mut counts = Vec::new();
-    for &contender in contenders {
-        eprintln!("bench: instructions, {}", contender.label());
-        counts.extend(instructions::count(contender, material, PIPE_DATAGRAM, folder)?);
+    for workload in Workload::ALL {
+        for &contender in contenders {
+            eprintln!("bench: instructions of {workload:?}, {}", contender.label());
+            let (material, datagram) = (material.clone(), PIPE_DATAGRAM);
+            let task = instructions::Task { contender, material, datagram, workload, amount: 0 };
+            counts.extend(instructions::count(task, folder)?);
+        }
     }
     Ok(counts)
 }
