@@ -221,8 +221,10 @@ impl Streams {
             return;
         }
         self.map.remove(id);
-        for control in Control::of_stream(id) {
-            self.control.remove(&control);
+        if !self.control.is_empty() {
+            for control in Control::of_stream(id) {
+                self.control.remove(&control);
+            }
         }
         if !self.is_local(id) && self.remote.of_mut(id.direction()).on_freed() {
             self.control.insert(Control::MaxStreams(id.direction()));
