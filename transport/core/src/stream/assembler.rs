@@ -1,7 +1,8 @@
 //! Puts data that arrives in any order back into order.
 
+use super::short_queue::ShortQueue;
 use bytes::{Bytes, BytesMut};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// Smaller pieces are copied: a slice would keep the whole datagram that it came in alive.
 const SMALL_PIECE: usize = 1024;
@@ -71,7 +72,7 @@ pub struct Assembler {
     /// Everything below was read.
     read: u64,
     /// What can be read: all from `read` to `contiguous`, in order. Nearly all data passes only through here.
-    ready: VecDeque<Chunk>,
+    ready: ShortQueue<Chunk>,
     /// The first offset that did not arrive yet.
     contiguous: u64,
     /// What arrived behind a gap, by offset; chunks do not overlap, and all start above `contiguous`.
@@ -107,7 +108,7 @@ impl Assembler {
     pub fn clear(&mut self) {
         self.chunks = BTreeMap::new();
         self.runs = 0;
-        self.ready = VecDeque::new();
+        self.ready = ShortQueue::default();
         self.contiguous = self.read;
     }
 

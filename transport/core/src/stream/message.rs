@@ -1,14 +1,14 @@
 //! Message boundaries in a stream: what the application says about where its units of data end.
 
+use super::short_queue::ShortQueue;
 use crate::time::Instant;
 use hvq_scheduler::Message;
-use std::collections::VecDeque;
 
 /// The known ends of messages that are not yet acknowledged.
 #[derive(Debug, Default)]
 pub struct Messages {
     /// Ends with their deadlines, ascending and distinct.
-    ends: VecDeque<(u64, Option<Instant>)>,
+    ends: ShortQueue<(u64, Option<Instant>)>,
 }
 
 impl Messages {
@@ -75,9 +75,10 @@ mod tests {
         messages.end_at(0, None);
         messages.end_at(10, Some(at(5)));
         messages.end_at(10, None);
-        assert_eq!(messages.ends, [(10, Some(at(5)))]);
+        let ends = |messages: &Messages| messages.ends.iter_from(0).copied().collect::<Vec<_>>();
+        assert_eq!(ends(&messages), [(10, Some(at(5)))]);
         messages.end_at(20, None);
         messages.release(10);
-        assert_eq!(messages.ends, [(20, None)]);
+        assert_eq!(ends(&messages), [(20, None)]);
     }
 }

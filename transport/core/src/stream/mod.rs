@@ -15,6 +15,8 @@ pub mod receive_state;
 pub mod send;
 pub mod send_buffer;
 pub mod send_state;
+pub mod short_queue;
+pub mod sorted_queue;
 pub mod streams;
 pub mod table;
 

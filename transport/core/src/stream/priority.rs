@@ -1,8 +1,7 @@
 //! The order in which streams may send (RFC 9218 §10).
 
 use super::id::StreamId;
-use std::collections::BTreeSet;
-use std::ops::Bound;
+use super::sorted_queue::SortedQueue;
 
 /// The place of a stream in the order: urgency first; then streams that are not incremental, in the order of their
 /// IDs; then incremental ones, each behind all others once it had its turn.
@@ -31,11 +30,9 @@ pub type Listing = (AgendaKey, Need);
 /// The streams that have something to send.
 #[derive(Debug, Default)]
 pub struct Agenda {
-    all: BTreeSet<AgendaKey>,
+    all: SortedQueue<AgendaKey>,
     /// Those of `all` that need nothing.
-    free: BTreeSet<AgendaKey>,
-    /// The first of `all`.
-    first: Option<AgendaKey>,
+    free: SortedQueue<AgendaKey>,
     turns: u64,
 }
 
@@ -51,9 +48,11 @@ impl Agenda {
         if *listed == wanted {
             return;
         }
-        if let Some((key, _)) = *listed {
-            self.all.remove(&key);
-            self.free.remove(&key);
+        if let Some((key, need)) = *listed {
+            self.all.remove(key);
+            if need == Need::Nothing {
+                self.free.remove(key);
+            }
         }
         if let Some((key, need)) = wanted {
             self.all.insert(key);
@@ -62,21 +61,20 @@ impl Agenda {
             }
         }
         *listed = wanted;
-        self.first = self.all.first().copied();
     }
 
     /// The next stream behind `after`, or the first, that can send with `credit` bytes of the connection's.
     pub fn next(&self, after: Option<AgendaKey>, credit: u64) -> Option<AgendaKey> {
-        if after.is_none() && credit > 0 {
-            return self.first;
+        let affordable = self.affordable(credit);
+        match after {
+            None => affordable.first(),
+            Some(after) => affordable.next(after),
         }
-        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.affordable(credit).range((start, Bound::Unbounded)).next().copied()
     }
 
     /// Whether any stream can send with `credit` bytes of the connection's.
     pub fn has_any(&self, credit: u64) -> bool {
-        self.first.is_some() && !self.affordable(credit).is_empty()
+        !self.affordable(credit).is_empty()
     }
 
     /// Whether any stream can send only with credit of the connection.
@@ -84,7 +82,7 @@ impl Agenda {
         self.all.len() > self.free.len()
     }
 
-    fn affordable(&self, credit: u64) -> &BTreeSet<AgendaKey> {
+    fn affordable(&self, credit: u64) -> &SortedQueue<AgendaKey> {
         if credit == 0 { &self.free } else { &self.all }
     }
 }

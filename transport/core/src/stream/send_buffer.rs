@@ -1,7 +1,7 @@
 //! The bytes of a stream from the first unacknowledged one to the last one written.
 
+use super::short_queue::ShortQueue;
 use bytes::{BufMut, Bytes, BytesMut};
-use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Writes up to this size are copied together, so that many small writes do not become many small chunks.
@@ -13,7 +13,7 @@ const TAIL_SIZE: usize = 16 * 1024;
 #[derive(Debug, Default)]
 pub struct SendBuffer {
     /// Chunks with the offset of their first byte, contiguous.
-    chunks: VecDeque<(u64, Bytes)>,
+    chunks: ShortQueue<(u64, Bytes)>,
     /// The chunk that was sliced last: the next slice nearly always begins there or in the one behind it.
     last: usize,
     /// Small writes after the last chunk.
@@ -47,9 +47,10 @@ impl SendBuffer {
         self.end += data.len() as u64;
     }
 
-    /// Appends `data`, without copying it unless it is small.
+    /// Appends `data`, without copying it unless it is small and joins what waits already.
     pub fn push_bytes(&mut self, data: Bytes) {
-        if data.len() > SMALL_WRITE { self.push_chunk(data) } else { self.push(&data) }
+        let is_alone = self.chunks.is_empty() && self.tail.is_empty() && !data.is_empty();
+        if is_alone || data.len() > SMALL_WRITE { self.push_chunk(data) } else { self.push(&data) }
     }
 
     /// The bytes of `range`, which must lie between the last [`Self::release`] and [`Self::end`].
@@ -66,7 +67,7 @@ impl SendBuffer {
         let length = (range.end - range.start) as usize;
         let first = self.chunk_at(range.start);
         self.last = first;
-        let mut chunks = self.chunks.range(first..);
+        let mut chunks = self.chunks.iter_from(first);
         let Some((start, chunk)) = chunks.next() else { return Bytes::new() };
         let skip = (range.start - start) as usize;
         if chunk.len() - skip >= length {
@@ -109,7 +110,7 @@ impl SendBuffer {
         if self.start == self.end {
             // An idle stream keeps no memory.
             self.tail = BytesMut::new();
-            self.chunks = VecDeque::new();
+            self.chunks = ShortQueue::default();
         }
     }
 
@@ -150,6 +151,18 @@ mod tests {
         let all = buffer.slice(0..200);
         assert_eq!(all, (0..200u8).collect::<Vec<_>>());
         assert_eq!(buffer.chunks.len(), 1);
+    }
+
+    #[test]
+    fn the_first_small_write_is_shared_and_those_behind_it_are_collected() {
+        let mut buffer = SendBuffer::default();
+        let data = Bytes::from(vec![7; 100]);
+        for _ in 0..4 {
+            buffer.push_bytes(data.clone());
+        }
+        assert_eq!(buffer.slice(0..100).as_ptr(), data.as_ptr());
+        assert_eq!(buffer.slice(0..400), [7; 400][..]);
+        assert_eq!((buffer.chunks.len(), buffer.buffered()), (2, 400));
     }
 
     #[test]
