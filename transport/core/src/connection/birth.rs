@@ -231,6 +231,7 @@ impl Connection {
             handshake_done: HandshakeDone::Quiet,
             closing: None,
             activity: Activity { last: birth.now, sent_since: false },
+            served_at: None,
             events: VecDeque::new(),
             outbox: VecDeque::new(),
             spare: None,

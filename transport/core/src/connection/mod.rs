@@ -181,6 +181,8 @@ pub struct Connection {
     handshake_done: crate::connection::establish::HandshakeDone,
     closing: Option<Closing>,
     activity: Activity,
+    /// When timers were last looked at, since the connection was idle.
+    served_at: Option<Instant>,
     events: VecDeque<Event>,
     outbox: VecDeque<Transmit>,
     /// Memory for the next batch, if the endpoint has some.
@@ -218,9 +220,15 @@ impl fmt::Debug for Connection {
 impl Connection {
     /// The next thing to do at `now`. The rule for callers: after every mutation, poll until [`Step::Idle`].
     pub fn poll(&mut self, now: Instant) -> Step {
-        self.run_timers(now);
         if let Some(event) = self.next_event(now) {
             return Step::Event(event);
+        }
+        if self.served_at != Some(now) {
+            self.run_timers(now);
+            self.served_at = Some(now);
+            if let Some(event) = self.next_event(now) {
+                return Step::Event(event);
+            }
         }
         if let Some(transmit) = self.next_transmit(now) {
             return Step::Transmit(transmit);
@@ -229,6 +237,7 @@ impl Connection {
         if let Some(event) = self.next_event(now) {
             return Step::Event(event);
         }
+        self.served_at = None;
         Step::Idle(self.deadline(now))
     }
 

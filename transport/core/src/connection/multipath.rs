@@ -307,11 +307,13 @@ impl Connection {
             .or_else(|| self.streams.next_control(now))
     }
 
-    /// What the endpoint's router has to know.
-    pub(crate) fn take_id_changes(&mut self) -> IdChanges {
+    /// What the endpoint's router has to know, if there is anything.
+    pub(crate) fn take_id_changes(&mut self) -> Option<IdChanges> {
         let mut new = self.paths.local_ids.take_new();
         new.append(&mut self.handshake_ids.chosen_by_peer);
-        IdChanges { new, gone: self.paths.local_ids.take_gone(), remotes: self.paths.take_remotes() }
+        let changes =
+            IdChanges { new, gone: self.paths.local_ids.take_gone(), remotes: self.paths.take_remotes() };
+        (changes != IdChanges::default()).then_some(changes)
     }
 
     /// Whether the handshake is confirmed.
@@ -321,7 +323,7 @@ impl Connection {
 }
 
 /// What changed in the addressing of a connection.
-#[derive(Debug, Default)]
+#[derive(PartialEq, Eq, Debug, Default)]
 pub(crate) struct IdChanges {
     /// Connection IDs issued.
     pub new: Vec<crate::wire::connection_id::ConnectionId>,

@@ -228,18 +228,19 @@ impl Endpoint {
         }
         self.schedule.wake(now);
         while let Some(handle) = self.schedule.next() {
-            let Some(connection) = self.connections.get_mut(&handle) else { continue };
+            let Some(connection) = self.connections.get_mut(&handle) else {
+                self.schedule.forget(handle);
+                continue;
+            };
             connection.exchange_spare(self.spares.pop());
             let step = connection.poll(now);
             self.spares.extend(connection.exchange_spare(None));
-            self.router.synchronise(handle, connection.take_id_changes());
+            if let Some(changes) = connection.take_id_changes() {
+                self.router.synchronise(handle, changes);
+            }
             match step {
-                Step::Transmit(transmit) => {
-                    self.schedule.touch(handle);
-                    return Output::Transmit(transmit);
-                }
+                Step::Transmit(transmit) => return Output::Transmit(transmit),
                 Step::Event(event) => {
-                    self.schedule.touch(handle);
                     self.note(handle, &event);
                     return Output::Event(handle, event);
                 }
@@ -274,8 +275,8 @@ impl Endpoint {
         self.next_handle += 1;
         self.connections.insert(handle, Box::new(connection));
         self.schedule.touch(handle);
-        if let Some(connection) = self.connections.get_mut(&handle) {
-            self.router.synchronise(handle, connection.take_id_changes());
+        if let Some(changes) = self.connections.get_mut(&handle).and_then(|new| new.take_id_changes()) {
+            self.router.synchronise(handle, changes);
         }
         handle
     }

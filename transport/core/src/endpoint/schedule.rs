@@ -23,15 +23,16 @@ impl Schedule {
         }
     }
 
-    /// The next connection with something to do.
+    /// The next connection with something to do, which goes to the end of the row and leaves it when it sleeps.
     pub fn next(&mut self) -> Option<ConnectionHandle> {
         let handle = self.ready.pop_front()?;
-        self.is_ready.remove(&handle);
+        self.ready.push_back(handle);
         Some(handle)
     }
 
     /// The connection has nothing to do until `deadline`.
     pub fn sleep(&mut self, handle: ConnectionHandle, deadline: Option<Deadline>) {
+        self.leave(handle);
         let at = deadline.map(|deadline| deadline.at);
         if self.sleeping.get(&handle).copied() == at {
             return;
@@ -62,7 +63,17 @@ impl Schedule {
     /// Drops all entries of a connection.
     pub fn forget(&mut self, handle: ConnectionHandle) {
         self.cancel(handle);
-        if self.is_ready.remove(&handle) {
+        self.leave(handle);
+    }
+
+    fn leave(&mut self, handle: ConnectionHandle) {
+        if !self.is_ready.remove(&handle) {
+            return;
+        }
+        // Nearly always it is the one that was next just now.
+        if self.ready.back() == Some(&handle) {
+            self.ready.pop_back();
+        } else {
             self.ready.retain(|other| *other != handle);
         }
     }
@@ -89,14 +100,18 @@ mod tests {
         schedule.touch(a);
         schedule.touch(b);
         schedule.touch(a);
-        assert_eq!((schedule.next(), schedule.next(), schedule.next()), (Some(a), Some(b), None));
+        assert_eq!((schedule.next(), schedule.next(), schedule.next()), (Some(a), Some(b), Some(a)));
         schedule.sleep(a, at(20));
         schedule.sleep(b, at(10));
         schedule.sleep(a, at(5));
+        assert_eq!(schedule.next(), None);
         assert_eq!(schedule.deadline().map(|d| d.at.as_nanos()), Some(5));
         schedule.wake(Instant::from_nanos(7));
-        assert_eq!((schedule.next(), schedule.next()), (Some(a), None));
+        schedule.touch(b);
+        assert_eq!((schedule.next(), schedule.next()), (Some(a), Some(b)));
+        schedule.forget(a);
+        assert_eq!((schedule.next(), schedule.next()), (Some(b), Some(b)));
         schedule.forget(b);
-        assert_eq!(schedule.deadline(), None);
+        assert_eq!((schedule.next(), schedule.deadline()), (None, None));
     }
 }

@@ -185,6 +185,9 @@ impl Candidates {
     /// Removes and returns those whose validation failed or whose time is over.
     pub fn expire(&mut self, now: Instant) -> SmallVec<[Candidate; 2]> {
         let mut gone = SmallVec::new();
+        if self.all.is_empty() {
+            return gone;
+        }
         for tuple in self.tuples() {
             let over = self.get_mut(tuple).is_some_and(|one| one.validation.failed(now) || one.until <= now);
             if over {
