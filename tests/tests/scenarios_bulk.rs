@@ -1,6 +1,6 @@
 //! What the scheduler makes of an eMBB and a URLLC channel under a bulk transfer (60 Mbit/s, 50 ms and 2 Mbit/s, 5 ms).
 
-use hvq_scheduler::{Bandwidth, Hints, Policy};
+use hvq_scheduler::{Bandwidth, Hints, Item, PathView, Placement, Policy, Scheduler};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;
 use hvq_tests::net::wire::Wire;
@@ -108,4 +108,36 @@ fn a_message_after_a_pause_finds_at_most_a_small_piece_of_bulk_in_its_way() {
     let longest = download.delays.iter().max().expect("there are messages");
     println!("{:?}", download.delays);
     assert!(*longest < Duration::from_millis(6), "{:?}\n{}", download.delays, net.describe());
+}
+
+/// The first path that has room, however far away the other is.
+#[derive(Debug)]
+struct FirstWithRoom;
+
+impl Scheduler for FirstWithRoom {
+    fn name(&self) -> &'static str {
+        "first-with-room"
+    }
+
+    fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
+        let path = paths.iter().find(|path| path.has_room());
+        path.map_or(Placement::Wait, |path| Placement::On { path: path.id, bytes: item.bytes })
+    }
+}
+
+#[test]
+fn a_path_with_a_little_room_left_does_not_keep_a_packet_from_one_with_much() {
+    // The pacer of the narrow path has some bytes to give almost always, but seldom a whole packet.
+    let told = || {
+        let channels = config([Wire::addresses(0), Wire::addresses(1)]).channels;
+        TransportConfig { channels, ..TransportConfig::new(Arc::new(|| Box::new(FirstWithRoom))) }
+    };
+    let mut net = Net::new(told(), told(), 1);
+    let first = net.wire(URLLC);
+    let second = net.wire(EMBB);
+    net.connect(first);
+    let mut download = Download::new(Some((second, embb())));
+    net.run(&mut download, Net::START + Duration::from_millis(5_100));
+    let goodput = download.goodput(Duration::from_secs(5)) / 1e6;
+    assert!(goodput >= 40.0, "{goodput:.2} Mbit/s\n{}", net.describe());
 }

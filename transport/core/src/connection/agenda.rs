@@ -6,7 +6,8 @@ use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::delivery::Receipt;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
-use hvq_scheduler::{Content, History, Item, PathSet, Placement};
+use hvq_scheduler::{Content, History, Item, PathSet, PathView, Placement};
+use smallvec::SmallVec;
 use std::time::Duration;
 
 /// Streams that may be told to wait before a pass stops asking.
@@ -66,7 +67,8 @@ impl Connection {
             return self.overrule(item, pass);
         }
         let can_take = |index: usize, bytes: usize| exempt || pass.can_take(index, bytes);
-        match self.seat.policy.place(item, &pass.views) {
+        let fitting = if exempt { None } else { fitting(item, pass) };
+        match self.seat.policy.place(item, fitting.as_deref().unwrap_or(&pass.views)) {
             Placement::On { path, bytes } => {
                 let bytes = bytes.clamp(1, item.bytes.max(1));
                 let able = pass.index(path).filter(|index| can_take(*index, bytes));
@@ -297,6 +299,20 @@ impl Connection {
         let at = pass.now + STALL_WAKE;
         self.seat.wake = Some(self.seat.wake.map_or(at, |wake| wake.min(at)));
     }
+}
+
+/// The views with those that have room, but not for all of `item`, shown as full; `None` if there are none. A policy that
+/// sent it there would wait for room without knowing, while another path may have some.
+fn fitting(item: &Item, pass: &Pass) -> Option<SmallVec<[PathView; 4]>> {
+    let is_short = |index: usize, view: &PathView| view.has_room() && !pass.can_take(index, item.bytes);
+    if !pass.views.iter().enumerate().any(|(index, view)| is_short(index, view)) {
+        return None;
+    }
+    let shown = |(index, view): (usize, &PathView)| PathView {
+        room: if is_short(index, view) { 0 } else { view.room },
+        ..*view
+    };
+    Some(pass.views.iter().enumerate().map(shown).collect())
 }
 
 /// Bytes of a STREAM frame's header at most that are usual: type, id, offset, length.
