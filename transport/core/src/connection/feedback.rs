@@ -78,6 +78,7 @@ impl Connection {
         }
         self.paths.refresh_delays();
         if answered {
+            self.streams.on_answer(of);
             self.events.push_back(Event::Path(PathEvent::Answering(of)));
         }
         self.settle_sizes(of, &acknowledged, now);

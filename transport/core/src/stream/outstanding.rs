@@ -117,6 +117,16 @@ impl Outstanding {
         }
     }
 
+    /// Something was heard of what was sent `on` this path: what it holds waits for no other path any more. If it is lost
+    /// after all, loss detection says so.
+    pub fn on_answer(&mut self, on: PathId) {
+        for (piece, history) in self.again.pieces(self.acknowledged_to..self.fresh_from) {
+            if matches!(history, Some(History::Unacknowledged { on: held_by, .. }) if held_by == on) {
+                self.again.clear(piece);
+            }
+        }
+    }
+
     fn unacknowledged(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
         let range = range.start.max(self.acknowledged_to)..range.end.min(self.fresh_from);
         self.acknowledged
@@ -182,6 +192,25 @@ mod tests {
         assert_eq!(it.again(), Some((60..100, History::Unacknowledged { on: A, age: AGE })));
         it.on_lost(0..100, A);
         assert_eq!(it.again(), Some((60..100, History::Lost { on: A })));
+    }
+
+    #[test]
+    fn a_path_that_answers_again_withdraws_what_it_offered() {
+        let mut it = sent(200);
+        it.on_lost(0..50, B);
+        it.on_silent(50..200, A, AGE);
+        it.on_sent_again(0..50);
+        it.on_sent_again(50..80);
+        it.on_answer(B);
+        assert_eq!(it.again(), Some((80..200, History::Unacknowledged { on: A, age: AGE })));
+        it.on_answer(A);
+        assert_eq!(it.again(), None);
+        // What has gone elsewhere already is not offered once more.
+        it.on_silent(50..200, A, AGE);
+        assert_eq!(it.again(), Some((80..200, History::Unacknowledged { on: A, age: AGE })));
+        it.on_answer(A);
+        it.on_lost(80..200, A);
+        assert_eq!(it.again(), Some((80..200, History::Lost { on: A })));
     }
 
     #[test]

@@ -57,6 +57,17 @@ impl Streams {
         }
     }
 
+    /// Path `on` answers again: what it carries is offered to no other path any more.
+    pub fn on_answer(&mut self, on: PathId) {
+        let ids: Vec<StreamId> = self.map.ids().collect();
+        for id in ids {
+            if let Some(outstanding) = self.send_half(id).and_then(|send| send.outstanding_mut()) {
+                outstanding.on_answer(on);
+                self.relist(id);
+            }
+        }
+    }
+
     fn on_data_acknowledged(&mut self, id: StreamId, range: Range<u64>) {
         let Some(send) = self.send_half(id) else { return };
         let (before, needed) = (send.state(), send.need());
