@@ -70,7 +70,7 @@ pub(super) const fn class(scheme: Scheme) -> &'static str {
         Scheme::EmbbAlone => "s0",
         Scheme::UrllcAlone => "s5",
         Scheme::Ideal => "s4",
-        Scheme::Below(Below::DChannel) => "s1",
+        Scheme::Below(Below::DChannel(_)) => "s1",
         Scheme::Below(_) => "s6",
         Scheme::Paths(hvq_scheduler::Policy::Hvc) => "s2",
         Scheme::Paths(_) => "s3",
