@@ -52,8 +52,8 @@ pub enum Wanted {
     AtLeast(Operand, Bound),
     /// A measure is not more than a bound.
     AtMost(Operand, Bound),
-    /// Schemes come in this order by a measure, the largest first.
-    Order(Measure, Vec<Spanned<Scheme>>),
+    /// Schemes come in this order by a measure, the largest first, in these cells.
+    Order(Measure, Vec<Spanned<Scheme>>, Selection),
     /// A measure is at most so far from what was published of it.
     NearPublished(Operand, f64),
 }

@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::path::Path;
 use toml::Spanned;
 
-/// Repetitions where a file does not say how many.
-const STRETCHES: u32 = 3;
+/// Repetitions where a file does not say how many: those of NSDI 2023, §5.2.
+const STRETCHES: u32 = 5;
 /// More than these are a mistake.
 const MOST_STRETCHES: u32 = 1000;
 
@@ -54,6 +54,8 @@ struct GoalText {
     order: Option<Vec<Spanned<Scheme>>>,
     #[serde(default)]
     measure: Measure,
+    #[serde(default)]
+    at: Selection,
 }
 
 /// What is wrong, and where in the text.
@@ -184,7 +186,7 @@ impl Check<'_> {
     }
 
     fn goal(&self, goal: &Spanned<GoalText>) -> Result<Goal, Problem> {
-        let GoalText { number, says, of, at_least, at_most, near_published, order, measure } =
+        let GoalText { number, says, of, at_least, at_most, near_published, order, measure, at } =
             goal.get_ref().clone();
         if let Some(operand) = &of {
             self.operand(operand)?;
@@ -201,7 +203,8 @@ impl Check<'_> {
             (Some(of), None, None, Some(distance), None) => Wanted::NearPublished(of, distance),
             (None, None, None, None, Some(order)) => {
                 order.iter().try_for_each(|scheme| self.scheme(scheme))?;
-                Wanted::Order(measure, order)
+                self.selection(&at)?;
+                Wanted::Order(measure, order, at)
             }
             _ => {
                 let problem =

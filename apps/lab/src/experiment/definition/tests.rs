@@ -33,7 +33,7 @@ fn problem(from: &str, to: &str) -> String {
 #[test]
 fn a_file_says_what_is_run_and_what_is_wanted() {
     let read = Definition::parse("x.toml", GOOD).expect("it is well-formed");
-    assert_eq!((read.stretches, read.seed, read.workload.measured()), (3, 1, "plt_ms"));
+    assert_eq!((read.stretches, read.seed, read.workload.measured()), (5, 1, "plt_ms"));
     assert_eq!(read.matrix.varied(), [Axis::Embb, Axis::Loss]);
     let cells = read.matrix.cells();
     let described: Vec<String> = cells.iter().map(|cell| read.matrix.describe(*cell, &[])).collect();

@@ -53,7 +53,7 @@ fn verdict(results: &Results<'_>, goal: &Goal) -> Verdict {
     let checks = match &goal.wanted {
         Wanted::AtLeast(of, bound) => each(results, of, bound, |measured, bound| measured >= bound, "≥"),
         Wanted::AtMost(of, bound) => each(results, of, bound, |measured, bound| measured <= bound, "≤"),
-        Wanted::Order(measure, schemes) => order(results, measure, schemes),
+        Wanted::Order(measure, schemes, at) => order(results, measure, schemes, at),
         Wanted::NearPublished(of, distance) => near(results, of, *distance),
     };
     let (number, says) = (goal.number, goal.says.clone());
@@ -104,7 +104,12 @@ fn each(
     cells(results, &of.at).filter_map(check).collect()
 }
 
-fn order(results: &Results<'_>, measure: &Measure, schemes: &[Spanned<Scheme>]) -> Vec<Check> {
+fn order(
+    results: &Results<'_>,
+    measure: &Measure,
+    schemes: &[Spanned<Scheme>],
+    at: &Selection,
+) -> Vec<Check> {
     let check = |cell| {
         let values: Option<Vec<f64>> = schemes
             .iter()
@@ -117,11 +122,11 @@ fn order(results: &Results<'_>, measure: &Measure, schemes: &[Spanned<Scheme>]) 
         Some(Check {
             place: results.definition.matrix.describe(cell, &[]),
             measured: schemes.iter().zip(&values).map(named).collect::<Vec<_>>().join(", "),
-            wanted: "falling".to_owned(),
+            wanted: "from the largest to the smallest".to_owned(),
             met: values.is_sorted_by(|one, next| one >= next),
         })
     };
-    cells(results, &Selection::new()).filter_map(check).collect()
+    cells(results, at).filter_map(check).collect()
 }
 
 fn near(results: &Results<'_>, of: &Operand, distance: f64) -> Vec<Check> {

@@ -80,6 +80,9 @@ fn bar(svg: &mut Svg, top: f64, results: &Results<'_>, (cell, scheme): (Cell, Sc
             number(measure, estimate.high)
         );
         svg.area_with_tip(class(scheme), area, &tip);
+        if estimate.value < scale.low {
+            svg.text("value", (LEFT + 3.0, middle + 3.5), Anchor::Start, &number(measure, estimate.value));
+        }
         svg.line("whisker", (scale.at(estimate.low), middle), (scale.at(estimate.high), middle));
     }
     if let Some(theirs) = published(results.definition, measure, cell, scheme) {

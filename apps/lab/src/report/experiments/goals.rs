@@ -55,5 +55,9 @@ fn line(check: &Check) -> String {
     let Check { place, measured, wanted, met } = check;
     let class = if *met { "good" } else { "bad" };
     let place = if place.is_empty() { String::new() } else { format!("{}: ", escape(place)) };
-    format!("<div>{place}<span class=\"{class}\">{}</span> {}</div>", escape(measured), escape(wanted))
+    format!(
+        "<div>{place}<span class=\"{class}\">{}</span>, wanted {}</div>",
+        escape(measured),
+        escape(wanted)
+    )
 }

@@ -1,7 +1,7 @@
 //! What is in the report, and how much of the gap each scheme closes.
 
 use super::panel::panels;
-use crate::experiment::definition::{Axis, Measure};
+use crate::experiment::definition::{Axis, Cell, Measure};
 use crate::experiment::pages::Scheme;
 use crate::experiment::statistics::Results;
 use crate::report::page::{self, note, table};
@@ -55,7 +55,7 @@ pub(super) fn gaps(experiments: &[Results<'_>]) -> String {
     page::section("Share of the gap that each scheme closes", &format!("{body}{}", note(GAPS)))
 }
 
-fn row(results: &Results<'_>, cells: &[crate::experiment::definition::Cell], scheme: Scheme) -> Vec<String> {
+fn row(results: &Results<'_>, cells: &[Cell], scheme: Scheme) -> Vec<String> {
     let estimates: Vec<_> = cells.iter().map(|cell| results.estimate(&Measure::Gap, *cell, scheme)).collect();
     let written = estimates.iter().map(|estimate| {
         estimate.map_or_else(String::new, |estimate| {

@@ -2,7 +2,7 @@
 
 use super::panel::{Panel, drawn, legend, panels, range};
 use super::{bars, lines, table};
-use crate::experiment::definition::{Definition, Measure, PlotKind};
+use crate::experiment::definition::{Cell, Definition, Labelled, Measure, PlotKind};
 use crate::experiment::pages::Scheme;
 use crate::experiment::statistics::Results;
 use crate::report::page::{self, note};
@@ -14,7 +14,7 @@ pub(super) fn section(results: &Results<'_>) -> String {
     let definition = results.definition;
     let panels = panels(definition);
     let schemes = drawn(definition);
-    let drawings: String = panels.iter().map(|panel| drawing(results, panel, &schemes, &panels)).collect();
+    let drawings = drawings(results, &panels, &schemes);
     let diamond = if definition.published.is_empty() { "" } else { DIAMOND };
     let differs = match definition.differs.as_str() {
         "" => String::new(),
@@ -45,26 +45,30 @@ fn unit(definition: &Definition) -> String {
     }
 }
 
-fn drawing(results: &Results<'_>, panel: &Panel, schemes: &[Scheme], all: &[Panel]) -> String {
+/// The drawings of all panels, on one scale.
+fn drawings(results: &Results<'_>, panels: &[Panel], schemes: &[Scheme]) -> String {
     let definition = results.definition;
     let range = range(results, &definition.plot.measure, schemes);
-    let title = heading(&panel.title);
     match definition.plot.kind {
         PlotKind::Lines => {
-            let drawing = lines::draw(results, panel, schemes, range);
-            let class = if all.len() > 1 { "panels" } else { "panels single" };
-            // Panels of one row stand beside each other; each is complete in itself.
-            format!("<div class=\"{class}\"><div class=\"panel\">{title}{drawing}</div></div>\n")
+            let one = |panel: &Panel| {
+                let drawing = lines::draw(results, panel, schemes, range);
+                format!("<div class=\"panel\">{}{drawing}</div>", heading(&panel.title))
+            };
+            format!("<div class=\"panels\">{}</div>\n", panels.iter().map(one).collect::<String>())
         }
         PlotKind::Bars => {
             let scale = bars::Scale::new(range);
-            let one = |cell: &crate::experiment::definition::Cell| {
+            let one = |cell: &Cell| {
                 let label = definition.matrix.label(*cell, definition.plot.along);
                 let drawing = bars::draw(results, *cell, schemes, scale);
                 format!("<div class=\"panel\"><h4>{}</h4>{drawing}</div>", escape(label))
             };
-            let drawings: String = panel.cells.iter().map(one).collect();
-            format!("{title}<div class=\"panels\">{drawings}</div>\n")
+            let row = |panel: &Panel| {
+                let drawings: String = panel.cells.iter().map(one).collect();
+                format!("{}<div class=\"panels\">{drawings}</div>\n", heading(&panel.title))
+            };
+            panels.iter().map(row).collect()
         }
     }
 }
@@ -127,7 +131,7 @@ fn says_something(results: &Results<'_>, measure: &Measure) -> bool {
 fn method(results: &Results<'_>) -> String {
     let definition = results.definition;
     let subjects = definition.workload.subjects();
-    let channels = |labelled: &[crate::experiment::definition::Labelled<ChannelSpec>]| {
+    let channels = |labelled: &[Labelled<ChannelSpec>]| {
         let named = labelled.iter().map(|one| match one.is.to_string() {
             spec if spec == one.label => spec,
             spec => format!("{} ({spec})", one.label),
