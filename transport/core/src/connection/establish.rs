@@ -53,6 +53,19 @@ impl Connection {
         Ok(())
     }
 
+    /// Has a [`Verifier`](crate::crypto::session::Verifier) that answered
+    /// [`Pending`](crate::crypto::session::Verdict::Pending) asked again. Does nothing if none waits.
+    pub fn verify_again(&mut self, now: Instant) {
+        if self.role != Role::Client || !self.lifecycle.is_open() || !self.handshake.session.is_handshaking()
+        {
+            return;
+        }
+        let gone_on = self.handshake.session.start();
+        if let Err(error) = gone_on.and_then(|()| self.collect_tls(now)) {
+            self.fail(error, now);
+        }
+    }
+
     /// Takes everything that TLS has to say.
     pub(super) fn collect_tls(&mut self, now: Instant) -> Result<(), TransportError> {
         while let Some(output) = self.handshake.session.poll() {

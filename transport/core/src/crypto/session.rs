@@ -6,16 +6,19 @@ mod alert;
 mod callbacks;
 mod client;
 mod early_data;
+mod foreign;
 mod post_handshake;
 mod server;
 mod store;
+mod verifier;
 
 pub use crate::crypto::keys::Secret;
 pub use alert::alert_name;
-pub use client::{ClientTls, ClientTlsBuilder, Verify};
+pub use client::{ClientTls, ClientTlsBuilder, NameCheck, Verify};
 pub use early_data::{EarlyData, EarlyDataState};
 pub use server::{Identity, ServerTls, ServerTlsBuilder};
 pub use store::{SessionStore, SessionTicket};
+pub use verifier::{Presented, Verdict, Verifier};
 
 use crate::connection::Role;
 use crate::crypto::keys::{Level, Suite};
@@ -162,7 +165,9 @@ impl Session {
 
     /// A server's session.
     pub fn server(tls: &ServerTls, transport_parameters: &[u8]) -> Result<Self, TlsConfigError> {
-        Self::new(tls.context(), Role::Server, transport_parameters)
+        let mut session = Self::new(tls.context(), Role::Server, transport_parameters)?;
+        tls.prepare(&mut session.ssl)?;
+        Ok(session)
     }
 
     fn new(context: &SslContextRef, role: Role, transport_parameters: &[u8]) -> Result<Self, TlsConfigError> {
@@ -220,7 +225,7 @@ impl Session {
         unsafe { self.ssl.set_session(&session) }.map_err(|_| TlsConfigError::Ticket)
     }
 
-    /// Begins a client's handshake: the ClientHello is the first output.
+    /// Begins a client's handshake: the ClientHello is the first output. Later on, goes on where a verifier had it wait.
     pub fn start(&mut self) -> Result<(), TransportError> {
         self.advance()
     }
@@ -300,8 +305,7 @@ impl Session {
 
     /// The peer's certificates, its own first, each in DER.
     pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
-        let chain = self.ssl.peer_cert_chain();
-        chain.into_iter().flatten().filter_map(|certificate| certificate.to_der().ok()).collect()
+        verifier::certificates(&self.ssl)
     }
 
     /// The cipher suite agreed on.
@@ -333,7 +337,8 @@ impl Session {
             // BoringSSL returns early when 0-RTT may begin; the keys of the next level only come with another call.
             result = self.drive();
         }
-        if result == 1 || self.is_error(result, ffi::SSL_ERROR_WANT_READ) {
+        let waits = [ffi::SSL_ERROR_WANT_READ, ffi::SSL_ERROR_WANT_CERTIFICATE_VERIFY];
+        if result == 1 || waits.into_iter().any(|reason| self.is_error(result, reason)) {
             return Ok(());
         }
         let stack = ErrorStack::get();

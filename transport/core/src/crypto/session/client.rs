@@ -1,6 +1,8 @@
 //! TLS of clients: whom they trust and what they offer.
 
 use super::callbacks::keep_ticket;
+use super::foreign::{self, Imposed};
+use super::verifier::{self, Verifier};
 use super::{
     EarlyData, KeyLog, SessionStore, TlsConfigError, alert, context_builder, encode_alpn, read,
     restrict_suites,
@@ -9,9 +11,11 @@ use crate::crypto::keys::Suite;
 use boring::ssl::{Ssl, SslContext, SslContextBuilder, SslContextRef, SslSessionCacheMode, SslVerifyMode};
 use boring::x509::X509;
 use boring::x509::verify::X509CheckFlags;
+use std::ffi::c_void;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Where systems keep their root certificates in one file: Debian, Fedora, openSUSE, Alpine and the BSDs.
@@ -49,12 +53,16 @@ pub struct ClientTls {
     alpn: Arc<[Vec<u8>]>,
     sessions: Option<Arc<dyn SessionStore>>,
     early_data: EarlyData,
+    /// What sessions of a context need that was not made here.
+    imposed: Option<Imposed>,
 }
 
-/// Whether the certificate must be for the server's name.
+/// Whether BoringSSL makes sure that the certificate is for the server's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum NameCheck {
+pub enum NameCheck {
+    /// It does.
     Required,
+    /// It does not: nobody does, or the application.
     None,
 }
 
@@ -62,6 +70,32 @@ impl ClientTls {
     /// Begins a configuration that verifies against the system's roots.
     pub fn builder() -> ClientTlsBuilder {
         ClientTlsBuilder::default()
+    }
+
+    /// A configuration from a context of BoringSSL that the program made, for programs that have their own ideas of
+    /// certificates and sessions. The context is not changed: each session speaks TLS 1.3 only and offers `alpn`, unless
+    /// that is empty. Tickets are the context's business. `check` must be [`NameCheck::None`] for contexts of
+    /// `TLS_with_buffers_method`, which cannot check names.
+    ///
+    /// # Errors
+    /// An application protocol has no byte or more than 255.
+    ///
+    /// # Safety
+    /// `context` is a valid `SSL_CTX` of the BoringSSL that this crate is linked with. A reference to it is kept.
+    pub unsafe fn from_context(
+        context: NonNull<c_void>,
+        alpn: &[Vec<u8>],
+        check: NameCheck,
+    ) -> Result<Self, TlsConfigError> {
+        Ok(Self {
+            imposed: Some(Imposed::new(alpn)?),
+            // SAFETY: the caller says the same.
+            context: unsafe { foreign::adopt(context) },
+            check,
+            alpn: alpn.into(),
+            sessions: None,
+            early_data: EarlyData::Off,
+        })
     }
 
     /// Where tickets are kept, if anywhere.
@@ -85,6 +119,10 @@ impl ClientTls {
 
     /// Has `ssl` ask for `name`, and accept no certificate of another.
     pub(super) fn expect_name(&self, ssl: &mut Ssl, name: &str) -> Result<(), TlsConfigError> {
+        if let Some(imposed) = &self.imposed {
+            imposed.apply(ssl)?;
+        }
+        verifier::remember_name(ssl, name);
         let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
         if let Ok(address) = bare.parse::<IpAddr>() {
             // RFC 6066 §3: addresses are not sent as server name.
@@ -119,6 +157,7 @@ impl fmt::Debug for ClientTls {
 pub struct ClientTlsBuilder {
     alpn: Vec<Vec<u8>>,
     verify: Verify,
+    verifier: Option<Verifier>,
     curves: Option<String>,
     suites: Vec<Suite>,
     keylog: Option<KeyLog>,
@@ -136,6 +175,13 @@ impl ClientTlsBuilder {
     /// How the server is verified.
     pub fn verify(mut self, verify: Verify) -> Self {
         self.verify = verify;
+        self
+    }
+
+    /// Has `verifier` judge certificates, names included, in place of what [`Self::verify`] says. Resumed sessions present
+    /// none, so that it is not asked again.
+    pub fn verifier(mut self, verifier: Verifier) -> Self {
+        self.verifier = Some(verifier);
         self
     }
 
@@ -194,13 +240,20 @@ impl ClientTlsBuilder {
         }
         context.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
         context.set_new_session_callback(|ssl, session| keep_ticket(ssl, &session));
-        let check = trust(&mut context, &self.verify)?;
+        let check = match self.verifier {
+            Some(verifier) => {
+                verifier::install(&mut context, verifier);
+                NameCheck::None
+            }
+            None => trust(&mut context, &self.verify)?,
+        };
         Ok(ClientTls {
             context: context.build(),
             check,
             alpn: self.alpn.into(),
             sessions: self.sessions,
             early_data: self.early_data,
+            imposed: None,
         })
     }
 }

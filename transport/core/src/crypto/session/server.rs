@@ -1,13 +1,16 @@
 //! TLS of servers: who they are and which protocols they speak.
 
 use super::early_data::refuse_replay;
+use super::foreign::{self, Imposed};
 use super::{EarlyData, KeyLog, TlsConfigError, alert, context_builder, encode_alpn, read, restrict_suites};
 use crate::crypto::keys::Suite;
 use boring::pkey::{PKey, Private};
-use boring::ssl::{AlpnError, SslContext, SslContextBuilder, SslContextRef};
+use boring::ssl::{AlpnError, Ssl, SslContext, SslContextBuilder, SslContextRef};
 use boring::x509::X509;
+use std::ffi::c_void;
 use std::fmt;
 use std::path::PathBuf;
+use std::ptr::NonNull;
 
 /// A certificate chain, the server's own certificate first, with the private key of that one, in PEM.
 #[derive(Clone, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub struct ServerTls {
     context: SslContext,
     early_data: EarlyData,
     early_data_context: Vec<u8>,
+    /// What sessions of a context need that was not made here.
+    imposed: Option<Imposed>,
 }
 
 impl ServerTls {
@@ -58,6 +63,27 @@ impl ServerTls {
             early_data: EarlyData::Off,
             early_data_context: b"hvq".to_vec(),
         }
+    }
+
+    /// A configuration from a context of BoringSSL that the program made, with certificate, key and a callback that selects
+    /// the application protocol (RFC 9001 §8.1 requires one). The context is not changed; each session speaks TLS 1.3 only,
+    /// and 0-RTT is refused.
+    ///
+    /// # Safety
+    /// `context` is a valid `SSL_CTX` of the BoringSSL that this crate is linked with. A reference to it is kept.
+    pub unsafe fn from_context(context: NonNull<c_void>) -> Result<Self, TlsConfigError> {
+        Ok(Self {
+            imposed: Some(Imposed::new(&[])?),
+            // SAFETY: the caller says the same.
+            context: unsafe { foreign::adopt(context) },
+            early_data: EarlyData::Off,
+            early_data_context: Vec::new(),
+        })
+    }
+
+    /// Gives `ssl` what its context may lack.
+    pub(super) fn prepare(&self, ssl: &mut Ssl) -> Result<(), TlsConfigError> {
+        self.imposed.as_ref().map_or(Ok(()), |imposed| imposed.apply(ssl))
     }
 
     pub(super) fn context(&self) -> &SslContextRef {
@@ -165,6 +191,7 @@ impl ServerTlsBuilder {
             context: context.build(),
             early_data: self.early_data,
             early_data_context: self.early_data_context,
+            imposed: None,
         })
     }
 }
