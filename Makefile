@@ -9,7 +9,9 @@ ARGS ?=
 CONTROLLERS := --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-D --write README.md \
 	--figure data/controllers.svg
 
-.PHONY: help demo controllers test soak lint fmt interop runner aioquic bench rules build clean prepare-%
+PREFIX ?= /usr/local
+
+.PHONY: help header install demo controllers test soak lint fmt interop runner aioquic bench rules build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +42,12 @@ soak: prepare-test ## a million random interactions, or SEEDS of them from FIRST
 lint: prepare-test ## format check and lints only
 	@cargo fmt --all --check
 	@cargo clippy --workspace --all-targets -- -D warnings
+
+install: prepare-base ## build the C library and install it below PREFIX (/usr/local), with header, pkg-config and CMake files
+	@ffi/install/install.sh "$(PREFIX)"
+
+header: prepare-base ## write ffi/include/hvq.h from the sources of the C interface
+	@HVQ_WRITE_HEADER=1 cargo test --quiet -p hvq-ffi --test header
 
 fmt: ## format the code
 	@cargo fmt --all

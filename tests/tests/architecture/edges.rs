@@ -11,7 +11,7 @@ const EDGES: [(&str, &[&str]); 16] = [
     ("hvq-qlog", &["hvq-scheduler", "hvq-transport"]),
     ("hvq", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
     ("hvq-h3", &["hvq-scheduler", "hvq-transport", "hvq"]),
-    ("hvq-ffi", &["hvq-scheduler", "hvq-transport"]),
+    ("hvq-ffi", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
     ("hvq-channel", &[]),
     ("hvq-pages", &[]),
     ("hvq-decode", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),

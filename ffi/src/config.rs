@@ -1,0 +1,147 @@
+//! Configuration of connections.
+//!
+//! Structs that may grow begin with their size, so that programs and libraries of different versions agree: have them
+//! filled by their init function, then change what shall differ. What a configuration points to is copied when it is
+//! used, unless it says otherwise.
+
+use crate::address::hvq_address;
+use crate::error::hvq_result;
+use crate::guard::{self, entry};
+use crate::log::hvq_log_callback;
+use crate::scheduler::hvq_scheduler;
+use std::ffi::{c_char, c_void};
+
+/// Nobody said whether others use the channel too.
+pub const HVQ_SHARING_UNKNOWN: u32 = 0;
+/// The channel is shared with other traffic.
+pub const HVQ_SHARING_SHARED: u32 = 1;
+/// The channel's rate is reserved for this connection: the path is paced to it.
+pub const HVQ_SHARING_DEDICATED: u32 = 2;
+
+/// `rate` of the hints is known.
+pub const HVQ_HINT_RATE: u32 = 1;
+/// `delay` of the hints is known.
+pub const HVQ_HINT_DELAY: u32 = 2;
+/// `loss` of the hints is known.
+pub const HVQ_HINT_LOSS: u32 = 4;
+/// `price` of the hints is known.
+pub const HVQ_HINT_PRICE: u32 = 8;
+
+/// What the program or the modem knows of a channel. Zeros say nothing.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct hvq_hints {
+    /// Which of the fields below are known: HVQ_HINT_RATE and others, added up.
+    pub known: u32,
+    /// HVQ_SHARING_UNKNOWN, HVQ_SHARING_SHARED or HVQ_SHARING_DEDICATED.
+    pub sharing: u32,
+    /// The rate in bits per second.
+    pub rate: u64,
+    /// The one-way delay in nanoseconds.
+    pub delay: u64,
+    /// What a byte costs, in any unit. Only comparisons between paths count.
+    pub price: u64,
+    /// The loss to expect, in thousandths.
+    pub loss: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// What is known of the channel behind a local address. Paths that begin there have it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hvq_channel {
+    /// The local address, with its port.
+    pub local: hvq_address,
+    /// What is known of it.
+    pub hints: hvq_hints,
+    /// The congestion controller of these paths by name; NULL for that of the connection.
+    pub congestion: *const c_char,
+    /// The Differentiated Services codepoint of what is sent there, 0 to 63.
+    pub dscp: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// Limits and choices of connections, filled with their defaults by hvq_transport_config_init().
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hvq_transport_config {
+    /// The size of this struct, as the caller was compiled. Set by the init function.
+    pub size: usize,
+    /// The scheduler by name: "hvc" (the default, for NULL), "min-rtt", "round-robin", "redundant", "single:N" and others.
+    pub scheduler: *const c_char,
+    /// A scheduler of the program in place of a built-in one, or NULL. The table is copied; what its `user` points to is
+    /// not.
+    pub custom_scheduler: *const hvq_scheduler,
+    /// The congestion controller by name: "cubic" (the default, for NULL), "newreno", "bbr", "copa", "vegas" and others.
+    pub congestion: *const c_char,
+    /// What is known of channels, by local address.
+    pub channels: *const hvq_channel,
+    /// The number of channels.
+    pub channel_count: usize,
+    /// A folder for qlog files, one for each connection, or NULL.
+    pub qlog_folder: *const c_char,
+    /// Called with what happens on connections, or NULL.
+    pub log: hvq_log_callback,
+    /// Passed to `log`.
+    pub log_user: *mut c_void,
+    /// HVQ_LOG_...: how much `log` is told.
+    pub log_level: u32,
+    /// How many paths a connection may have at a time; 1 offers the extension with one path, 0 does not offer it.
+    pub paths: u32,
+    /// Silence after which a connection ends, in nanoseconds; 0 for never.
+    pub idle_timeout: u64,
+    /// The longest that a handshake may take, in nanoseconds.
+    pub handshake_timeout: u64,
+    /// A PING after this much silence of the connection, in nanoseconds; 0 for none.
+    pub keep_alive: u64,
+    /// A PING on each path after this much silence of the path, in nanoseconds; 0 for none.
+    pub path_keep_alive: u64,
+    /// How long a path may be validated before the attempt fails, in nanoseconds.
+    pub validation_timeout: u64,
+    /// Bytes on all streams together that the peer may send ahead of reading, at first.
+    pub max_data: u64,
+    /// The same for each bidirectional stream that this end opens.
+    pub stream_data_bidi_local: u64,
+    /// The same for each bidirectional stream that the peer opens.
+    pub stream_data_bidi_remote: u64,
+    /// The same for each unidirectional stream.
+    pub stream_data_uni: u64,
+    /// Bytes to which these windows may grow.
+    pub max_window: u64,
+    /// Bidirectional streams that the peer may have open at a time.
+    pub max_streams_bidi: u64,
+    /// Unidirectional streams that the peer may have open at a time.
+    pub max_streams_uni: u64,
+    /// Bytes of a stream that wait for transmission or acknowledgement at most; then writing blocks.
+    pub send_buffer: u64,
+    /// The largest DATAGRAM frame accepted, in bytes; 0 refuses them.
+    pub max_datagram_frame: u64,
+    /// Bytes of datagrams that wait for sending, and for the program, at most.
+    pub datagram_queue: u64,
+    /// The size of UDP payloads sent, at least 1200, which the network must carry on all paths; 0 finds it out.
+    pub fixed_datagram_size: u32,
+    /// The largest size that is tried if it is found out.
+    pub max_datagram_size: u32,
+    /// UDP payloads of one batch at most, 1 to 64; 1 if the program cannot send several with one call.
+    pub segments: u32,
+    /// 1 marks packets as ECN-capable on paths that carry the marks; 0 for programs that cannot set or read them.
+    pub ecn: u32,
+    /// 1 varies what means nothing (RFC 9287 and others), 0 does not.
+    pub grease: u32,
+    /// 1 lets clients move their paths to other addresses, 0 asks them not to.
+    pub migration: u32,
+}
+
+/// Fills a configuration with the defaults. `size` is sizeof(hvq_transport_config).
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT` if `size` is no size that the struct ever had.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_transport_config_init(
+    config: *mut hvq_transport_config,
+    size: usize,
+) -> hvq_result {
+    // SAFETY: the caller passes a struct of that size.
+    entry(|| unsafe { guard::initialise(config, size) })
+}

@@ -1,0 +1,366 @@
+//! Endpoints.
+//!
+//! An endpoint is many connections, of a client, a server or both. It does no I/O. The rule is: pass it datagrams
+//! (hvq_endpoint_handle) and commands, then poll (hvq_endpoint_poll) until it is idle, sending what it says. Poll again
+//! after the next datagram or command, and when the deadline that it named has passed.
+//!
+//! An endpoint may be used by any thread, by one at a time. A call while another one runs, or from a callback, fails with
+//! `HVQ_ERR_BUSY` and does nothing.
+
+use crate::address::hvq_route;
+use crate::error::{
+    Failure, HVQ_ERR_ARGUMENT, HVQ_ERR_LIMIT, HVQ_ERR_SYSTEM, HVQ_ERR_TLS, HVQ_ERR_TOO_SMALL, hvq_result,
+};
+use crate::guard::{self, Versioned, entry};
+use crate::output::hvq_output;
+use crate::state::{State, hvq_endpoint, with};
+use crate::tls::{hvq_client_config, hvq_server_config};
+use hvq_transport::connection::{Datagram, Ecn};
+use hvq_transport::crypto::reset::ResetKey;
+use hvq_transport::crypto::token::TokenKey;
+use hvq_transport::endpoint::{ConnectError, EndpointConfig};
+use hvq_transport::time::Instant;
+use ring::rand::{SecureRandom, SystemRandom};
+use std::ffi::c_char;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{mem, ptr};
+
+/// What an endpoint is made from, filled with the defaults by hvq_endpoint_options_init().
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hvq_endpoint_options {
+    /// The size of this struct, as the caller was compiled. Set by the init function.
+    pub size: usize,
+    /// What connections of peers are made from; NULL accepts none.
+    pub server: *const hvq_server_config,
+    /// 32 secret random bytes, used for this endpoint only; NULL takes them from the system. Equal seeds and equal calls
+    /// give equal results.
+    pub seed: *const u8,
+    /// 32 secret bytes that a server keeps over a restart, so that clients of before learn at once that their connections
+    /// are gone; NULL draws some.
+    pub reset_key: *const u8,
+    /// 32 secret bytes that servers share or keep to accept each other's address tokens; NULL draws some.
+    pub token_key: *const u8,
+    /// Nanoseconds since 1970 at the endpoint's time 0, for dates in tokens; 0 takes the system's time at creation.
+    pub epoch: u64,
+    /// Connections at most.
+    pub max_connections: u64,
+    /// Connections at most whose handshake is not complete.
+    pub max_handshaking: u64,
+    /// Bytes of the connection IDs that the endpoint issues, 4 to 20.
+    pub id_length: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// A datagram from the network, or several of equal size from one address to another, back to back.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hvq_incoming {
+    /// The address that it arrived at, and the one that it came from.
+    pub route: hvq_route,
+    /// Its UDP payload.
+    pub bytes: *const u8,
+    /// Bytes of the payload.
+    pub length: usize,
+    /// The size of each datagram but the last if there are several (UDP_GRO), else 0.
+    pub segment: usize,
+    /// Its ECN bits: the two low bits of the traffic class, 0 if not known.
+    pub ecn: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+// SAFETY: the struct begins with its size and holds numbers and pointers, for which zeros are NULL.
+unsafe impl Versioned for hvq_endpoint_options {
+    const FIRST_SIZE: usize = mem::size_of::<Self>();
+
+    fn defaults() -> Self {
+        let base = EndpointConfig::default();
+        Self {
+            size: mem::size_of::<Self>(),
+            server: ptr::null(),
+            seed: ptr::null(),
+            reset_key: ptr::null(),
+            token_key: ptr::null(),
+            epoch: 0,
+            max_connections: base.max_connections as u64,
+            max_handshaking: base.max_handshaking as u64,
+            id_length: 8,
+            reserved: 0,
+        }
+    }
+}
+
+impl hvq_endpoint_options {
+    unsafe fn state(&self) -> Result<State, Failure> {
+        let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        if !(4..=20).contains(&self.id_length) {
+            return Err(Failure::because(HVQ_ERR_ARGUMENT, "connection IDs have 4 to 20 bytes"));
+        }
+        // SAFETY: the caller passes 32 bytes or NULL for each, and a valid configuration or NULL.
+        let (seed, reset, token, server) = unsafe {
+            (secret(self.seed)?, secret(self.reset_key)?, secret(self.token_key)?, optional(self.server))
+        };
+        let epoch = match self.epoch {
+            0 => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+            nanos => Duration::from_nanos(nanos),
+        };
+        let config = EndpointConfig {
+            id_length: self.id_length as usize,
+            max_connections: count(self.max_connections),
+            max_handshaking: count(self.max_handshaking),
+            reset_key: reset.map(|key| ResetKey::new(&key)),
+            token_key: token.map(|key| TokenKey::new(&key)),
+            epoch,
+            ..EndpointConfig::default()
+        };
+        let seed = seed.map_or_else(random, Ok)?;
+        Ok(State::new(config, server.map(|server| server.config.clone()), seed))
+    }
+}
+
+unsafe fn optional<'a, T>(pointer: *const T) -> Option<&'a T> {
+    // SAFETY: the caller says that it is valid or NULL.
+    unsafe { pointer.as_ref() }
+}
+
+unsafe fn secret(pointer: *const u8) -> Result<Option<[u8; 32]>, Failure> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller says that there are 32 bytes.
+    Ok(unsafe { guard::elements(pointer, 32) }?.try_into().ok())
+}
+
+fn random() -> Result<[u8; 32], Failure> {
+    let mut seed = [0; 32];
+    let filled = SystemRandom::new().fill(&mut seed);
+    filled.map_err(|_| Failure::because(HVQ_ERR_SYSTEM, "the system gives no random numbers"))?;
+    Ok(seed)
+}
+
+/// Fills options with the defaults. `size` is sizeof(hvq_endpoint_options).
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT` if `size` is no size that the struct ever had.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_endpoint_options_init(
+    options: *mut hvq_endpoint_options,
+    size: usize,
+) -> hvq_result {
+    // SAFETY: the caller passes a struct of that size.
+    entry(|| unsafe { guard::initialise(options, size) })
+}
+
+/// Makes an endpoint, to be freed with hvq_endpoint_free(). `options` may be NULL for the defaults: a client.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT`, `HVQ_ERR_SYSTEM` without random numbers. Nothing is written to `endpoint` then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_endpoint_new(
+    options: *const hvq_endpoint_options,
+    endpoint: *mut *mut hvq_endpoint,
+) -> hvq_result {
+    entry(|| {
+        guard::check(endpoint)?;
+        let options = if options.is_null() {
+            hvq_endpoint_options::defaults()
+        } else {
+            // SAFETY: the caller passes a struct as documented.
+            unsafe { guard::versioned(options) }?
+        };
+        // SAFETY: the caller's options point to what the header says, and the result may be written.
+        unsafe { guard::put(endpoint, hvq_endpoint::new(options.state()?)) }
+    })
+}
+
+/// Frees an endpoint with all of its connections; peers are not told. NULL is ignored. Callbacks may be called a last time.
+///
+/// Errors: `HVQ_ERR_BUSY` if it is in use; it is not freed then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_endpoint_free(endpoint: *mut hvq_endpoint) -> hvq_result {
+    // SAFETY: the caller gives back what hvq_endpoint_new made.
+    entry(|| unsafe { hvq_endpoint::free(endpoint) })
+}
+
+/// Replaces what new connections of peers are made from; NULL accepts no more. Existing connections go on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_endpoint_set_server(
+    endpoint: *mut hvq_endpoint,
+    server: *const hvq_server_config,
+) -> hvq_result {
+    // SAFETY: the caller passes valid pointers or NULL.
+    let server = unsafe { optional(server) };
+    on_endpoint!(endpoint, |state| {
+        state.core.set_server(server.map(|server| server.config.clone()));
+        Ok(())
+    })
+}
+
+/// Takes in what arrived from the network at time `now`. The bytes are copied. What is not understood is ignored, so that
+/// only mistakes of the caller are errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT`, `HVQ_ERR_BUSY`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_endpoint_handle(
+    endpoint: *mut hvq_endpoint,
+    incoming: *const hvq_incoming,
+    now: u64,
+) -> hvq_result {
+    on_endpoint!(endpoint, |state| {
+        // SAFETY: the caller passes a valid struct.
+        let incoming = unsafe { guard::reference(incoming) }?;
+        let tuple = incoming.route.decode()?;
+        // SAFETY: the struct points to that many bytes.
+        let bytes = unsafe { guard::elements(incoming.bytes, incoming.length) }?;
+        let ecn = Ecn::from_bits((incoming.ecn & 3) as u8);
+        let mut copy = state.arena.copy(bytes);
+        let segment = if incoming.segment == 0 { bytes.len() } else { incoming.segment };
+        while !copy.is_empty() {
+            let bytes = copy.split_to(segment.min(copy.len()));
+            let datagram = Datagram { local: tuple.local, remote: tuple.remote, ecn, bytes };
+            state.core.handle(datagram, Instant::from_nanos(now));
+        }
+        Ok(())
+    })
+}
+
+/// Tells that the system refused to send a UDP payload of `size` bytes over `route` as too large for the interface
+/// (EMSGSIZE). It is sent again in smaller ones.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT`, `HVQ_ERR_BUSY`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_endpoint_refused(
+    endpoint: *mut hvq_endpoint,
+    route: *const hvq_route,
+    size: usize,
+    now: u64,
+) -> hvq_result {
+    on_endpoint!(endpoint, |state| {
+        // SAFETY: the caller passes a valid struct.
+        let tuple = unsafe { guard::reference(route) }?.decode()?;
+        state.core.on_refused(tuple, size, Instant::from_nanos(now));
+        Ok(())
+    })
+}
+
+/// What a connection is started with.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hvq_connect_options {
+    /// The configuration.
+    pub config: *const hvq_client_config,
+    /// The name that the server's certificate must be for: a host name, or an IP address.
+    pub server_name: *const c_char,
+    /// Where path 0 goes. The local address is that of a socket, not 0.0.0.0: what arrives must be passed with the same.
+    pub route: hvq_route,
+}
+
+/// Starts a connection at time `now` and writes its number, which is never used twice by the endpoint.
+/// `HVQ_EVENT_CONNECTED` or `HVQ_EVENT_CLOSED` follows.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT`, `HVQ_ERR_TLS` for a name that is none, `HVQ_ERR_LIMIT`, `HVQ_ERR_BUSY`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_endpoint_connect(
+    endpoint: *mut hvq_endpoint,
+    options: *const hvq_connect_options,
+    now: u64,
+    connection: *mut u64,
+) -> hvq_result {
+    on_endpoint!(endpoint, |state| {
+        guard::check(connection)?;
+        // SAFETY: the caller passes a struct that points to a configuration and to text.
+        let (config, name, route) = unsafe {
+            let options = guard::reference(options)?;
+            (guard::reference(options.config)?, guard::text(options.server_name)?, options.route)
+        };
+        let started = state.core.connect(&config.config, route.decode()?, name, Instant::from_nanos(now));
+        let handle = started.map_err(|error| match error {
+            ConnectError::Tls(error) => Failure::because(HVQ_ERR_TLS, error),
+            error @ ConnectError::TooManyConnections => Failure::because(HVQ_ERR_LIMIT, error),
+        })?;
+        // SAFETY: the caller lets it be written.
+        unsafe { guard::put(connection, handle.0) }
+    })
+}
+
+/// Says what is to be done at time `now`: send a batch, look at an event, or wait. To be called until it says
+/// HVQ_OUTPUT_IDLE, after every other call that changes something. What the output points to is valid until the next poll of
+/// this endpoint, or until it is freed.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_PANIC`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_endpoint_poll(
+    endpoint: *mut hvq_endpoint,
+    now: u64,
+    output: *mut hvq_output,
+) -> hvq_result {
+    on_endpoint!(endpoint, |state| {
+        guard::check(output)?;
+        let said = state.poll(Instant::from_nanos(now));
+        // SAFETY: the caller lets it be written.
+        unsafe { guard::put(output, said) }
+    })
+}
+
+/// Writes the numbers of all connections, closing ones included, in no order: at most `capacity` of them to
+/// `connections`, and how many there are to `count`.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_TOO_SMALL` if `capacity` is less than `count`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_endpoint_connections(
+    endpoint: *mut hvq_endpoint,
+    connections: *mut u64,
+    capacity: usize,
+    count: *mut usize,
+) -> hvq_result {
+    on_endpoint!(endpoint, |state| {
+        // SAFETY: the caller gives room for `capacity` numbers.
+        let room = unsafe { guard::room(connections, capacity) }?;
+        let mut total = 0;
+        for handle in state.core.handles() {
+            if let Some(place) = room.get_mut(total) {
+                place.write(handle.0);
+            }
+            total += 1;
+        }
+        // SAFETY: the caller lets it be written.
+        unsafe { guard::put(count, total) }?;
+        if total > capacity { Err(HVQ_ERR_TOO_SMALL.into()) } else { Ok(()) }
+    })
+}
+
+/// What an endpoint ignored, and said to strangers.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct hvq_endpoint_statistics {
+    /// Connections that exist, closing ones included.
+    pub connections: u64,
+    /// Datagrams that no connection took.
+    pub datagrams_dropped: u64,
+    /// Version Negotiation packets sent.
+    pub version_negotiations: u64,
+    /// Retry packets sent.
+    pub retries: u64,
+    /// Stateless resets sent.
+    pub stateless_resets: u64,
+}
+
+/// Writes the counters of an endpoint.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_endpoint_get_statistics(
+    endpoint: *mut hvq_endpoint,
+    statistics: *mut hvq_endpoint_statistics,
+) -> hvq_result {
+    on_endpoint!(endpoint, |state| {
+        let core = state.core.stats();
+        let counters = hvq_endpoint_statistics {
+            connections: state.core.handles().count() as u64,
+            datagrams_dropped: core.dropped.values().sum(),
+            version_negotiations: core.version_negotiations,
+            retries: core.retries,
+            stateless_resets: core.stateless_resets,
+        };
+        // SAFETY: the caller lets it be written.
+        unsafe { guard::put(statistics, counters) }
+    })
+}

@@ -1,0 +1,210 @@
+//! What the transport makes of a configuration of C.
+
+use crate::bridge::{Table, nanos};
+use crate::config::{hvq_channel, hvq_transport_config};
+use crate::error::{Failure, HVQ_ERR_ARGUMENT, HVQ_ERR_SYSTEM, HVQ_ERR_UNKNOWN_NAME};
+use crate::guard::{self, Versioned};
+use crate::log;
+use hvq_qlog::{Qlog, QlogOptions};
+use hvq_scheduler::{PathId, Policy};
+use hvq_transport::congestion::Algorithm;
+use hvq_transport::connection::{
+    ChannelHint, DatagramSizing, Dscp, EcnMarking, Greasing, Migration, Multipath, SchedulerFactory,
+    TransportConfig,
+};
+use hvq_transport::trace::TracerFactory;
+use std::ffi::c_char;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{mem, ptr};
+
+/// Streams that may be permitted (RFC 9000 §4.6), and the largest number of the wire (§16).
+const MOST_STREAMS: u64 = 1 << 60;
+const MOST: u64 = (1 << 62) - 1;
+
+// SAFETY: the struct begins with its size and holds numbers, pointers and a function, for which zeros are NULL.
+unsafe impl Versioned for hvq_transport_config {
+    const FIRST_SIZE: usize = mem::size_of::<Self>();
+
+    fn defaults() -> Self {
+        let base = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
+        let (streams, sizing) = (base.streams, DatagramSizing::default());
+        let DatagramSizing::Discover { most: max_datagram_size } = sizing else {
+            unreachable!("the default")
+        };
+        Self {
+            size: mem::size_of::<Self>(),
+            scheduler: ptr::null(),
+            custom_scheduler: ptr::null(),
+            congestion: ptr::null(),
+            channels: ptr::null(),
+            channel_count: 0,
+            qlog_folder: ptr::null(),
+            log: None,
+            log_user: ptr::null_mut(),
+            log_level: log::HVQ_LOG_INFO,
+            paths: match base.multipath {
+                Multipath::Off => 0,
+                Multipath::UpTo(highest) => highest.0 + 1,
+            },
+            idle_timeout: nanos(base.idle_timeout),
+            handshake_timeout: nanos(base.handshake_timeout),
+            keep_alive: base.keep_alive.map_or(0, nanos),
+            path_keep_alive: base.path_keep_alive.map_or(0, nanos),
+            validation_timeout: nanos(base.validation_timeout),
+            max_data: streams.max_data,
+            stream_data_bidi_local: streams.stream_data_bidi_local,
+            stream_data_bidi_remote: streams.stream_data_bidi_remote,
+            stream_data_uni: streams.stream_data_uni,
+            max_window: streams.max_window,
+            max_streams_bidi: streams.max_streams_bidi,
+            max_streams_uni: streams.max_streams_uni,
+            send_buffer: streams.send_buffer as u64,
+            max_datagram_frame: base.max_datagram_frame,
+            datagram_queue: base.datagram_queue as u64,
+            fixed_datagram_size: 0,
+            max_datagram_size: u32::try_from(max_datagram_size).unwrap_or(1452),
+            segments: 1,
+            ecn: 0,
+            grease: 1,
+            migration: 1,
+        }
+    }
+}
+
+fn wrong(what: &'static str) -> Failure {
+    Failure::because(HVQ_ERR_ARGUMENT, what)
+}
+
+/// The configuration of C at `pointer`; the defaults if it is NULL.
+///
+/// # Safety
+///
+/// `pointer` is NULL or as the header says.
+pub(crate) unsafe fn read(pointer: *const hvq_transport_config) -> Result<Arc<TransportConfig>, Failure> {
+    let given = if pointer.is_null() {
+        hvq_transport_config::defaults()
+    } else {
+        // SAFETY: the caller says so.
+        unsafe { guard::versioned(pointer) }?
+    };
+    // SAFETY: the caller's struct points to what the header says.
+    let (scheduler, congestion) = unsafe { (scheduler_of(&given)?, algorithm(given.congestion)?) };
+    let mut config = TransportConfig::new(scheduler);
+    config.congestion = congestion.unwrap_or(config.congestion);
+    set_times(&mut config, &given);
+    set_limits(&mut config, &given)?;
+    set_choices(&mut config, &given)?;
+    // SAFETY: as above.
+    for channel in unsafe { guard::elements(given.channels, given.channel_count) }? {
+        // SAFETY: as above.
+        unsafe { add_channel(&mut config, channel) }?;
+    }
+    // SAFETY: as above.
+    config.tracer = unsafe { tracer_of(&given) }?;
+    Ok(Arc::new(config))
+}
+
+unsafe fn scheduler_of(given: &hvq_transport_config) -> Result<SchedulerFactory, Failure> {
+    if !given.custom_scheduler.is_null() {
+        // SAFETY: the caller passes a valid table.
+        let table = Table::new(unsafe { guard::versioned(given.custom_scheduler) }?)?;
+        return Ok(Arc::new(move || table.scheduler()));
+    }
+    // SAFETY: the caller passes text or NULL.
+    let name = unsafe { guard::optional_text(given.scheduler) }?;
+    let policy: Policy = match name {
+        None => Policy::default(),
+        Some(name) => name.parse().map_err(|error| Failure::because(HVQ_ERR_UNKNOWN_NAME, error))?,
+    };
+    Ok(Arc::new(move || policy.scheduler()))
+}
+
+/// The congestion controller of this name; none for NULL.
+///
+/// # Safety
+///
+/// `name` is NULL or text that ends with a zero byte.
+pub(crate) unsafe fn algorithm(name: *const c_char) -> Result<Option<Algorithm>, Failure> {
+    // SAFETY: the caller says so.
+    let name = unsafe { guard::optional_text(name) }?;
+    let parsed = name.map(|name| name.parse().map_err(|error| Failure::because(HVQ_ERR_UNKNOWN_NAME, error)));
+    parsed.transpose()
+}
+
+fn duration(nanos: u64) -> Option<Duration> {
+    (nanos > 0).then(|| Duration::from_nanos(nanos))
+}
+
+fn set_times(config: &mut TransportConfig, given: &hvq_transport_config) {
+    config.idle_timeout = Duration::from_nanos(given.idle_timeout);
+    config.handshake_timeout = Duration::from_nanos(given.handshake_timeout);
+    config.keep_alive = duration(given.keep_alive);
+    config.path_keep_alive = duration(given.path_keep_alive);
+    config.validation_timeout = Duration::from_nanos(given.validation_timeout);
+}
+
+fn set_limits(config: &mut TransportConfig, given: &hvq_transport_config) -> Result<(), Failure> {
+    let bytes = |value: u64| if value <= MOST { Ok(value) } else { Err(wrong("a limit above 2^62 - 1")) };
+    let size =
+        |value: u64| usize::try_from(bytes(value)?).map_err(|_| wrong("a size beyond the address space"));
+    let streams =
+        |value: u64| if value <= MOST_STREAMS { Ok(value) } else { Err(wrong("more than 2^60 streams")) };
+    config.streams.max_data = bytes(given.max_data)?;
+    config.streams.stream_data_bidi_local = bytes(given.stream_data_bidi_local)?;
+    config.streams.stream_data_bidi_remote = bytes(given.stream_data_bidi_remote)?;
+    config.streams.stream_data_uni = bytes(given.stream_data_uni)?;
+    config.streams.max_window = bytes(given.max_window)?;
+    config.streams.max_streams_bidi = streams(given.max_streams_bidi)?;
+    config.streams.max_streams_uni = streams(given.max_streams_uni)?;
+    config.streams.send_buffer = size(given.send_buffer)?;
+    config.max_datagram_frame = bytes(given.max_datagram_frame)?;
+    config.datagram_queue = size(given.datagram_queue)?;
+    Ok(())
+}
+
+fn set_choices(config: &mut TransportConfig, given: &hvq_transport_config) -> Result<(), Failure> {
+    let is_on = |value: u32| if value > 1 { Err(wrong("a switch is 0 or 1")) } else { Ok(value == 1) };
+    config.multipath = match given.paths {
+        0 => Multipath::Off,
+        1..=64 => Multipath::UpTo(PathId(given.paths - 1)),
+        _ => return Err(wrong("more than 64 paths")),
+    };
+    config.datagram_size = match (given.fixed_datagram_size, given.max_datagram_size) {
+        (0, most @ 1200..=65_527) => DatagramSizing::Discover { most: most as usize },
+        (fixed @ 1200..=65_527, _) => DatagramSizing::Fixed(fixed as usize),
+        _ => return Err(wrong("UDP payloads have 1200 to 65527 bytes")),
+    };
+    config.segments = match given.segments {
+        1..=64 => given.segments as usize,
+        _ => return Err(wrong("a batch has 1 to 64 segments")),
+    };
+    config.ecn = if is_on(given.ecn)? { EcnMarking::Ect0 } else { EcnMarking::Off };
+    config.greasing = if is_on(given.grease)? { Greasing::On } else { Greasing::Off };
+    config.migration = if is_on(given.migration)? { Migration::Allowed } else { Migration::Refused };
+    Ok(())
+}
+
+unsafe fn add_channel(config: &mut TransportConfig, channel: &hvq_channel) -> Result<(), Failure> {
+    let local = channel.local.decode()?;
+    // SAFETY: the caller passes text or NULL.
+    let congestion = unsafe { algorithm(channel.congestion) }?;
+    config.channels.push(ChannelHint { local, hints: channel.hints.decode()?, congestion });
+    config.codepoints.push((local, dscp(channel.dscp)?));
+    Ok(())
+}
+
+/// A Differentiated Services codepoint.
+pub(crate) fn dscp(number: u32) -> Result<Dscp, Failure> {
+    let number = u8::try_from(number).ok();
+    number.and_then(Dscp::new).ok_or_else(|| wrong("a codepoint is a number from 0 to 63"))
+}
+
+unsafe fn tracer_of(given: &hvq_transport_config) -> Result<Option<TracerFactory>, Failure> {
+    // SAFETY: the caller passes text or NULL.
+    let folder = unsafe { guard::optional_text(given.qlog_folder) }?;
+    let qlog = folder.map(|folder| Qlog::open(QlogOptions::new(folder)));
+    let qlog = qlog.transpose().map_err(|error| Failure::because(HVQ_ERR_SYSTEM, error))?;
+    let lines = log::factory(given.log, given.log_user, given.log_level)?;
+    Ok(log::both(qlog.map(|qlog| qlog.factory()), lines))
+}
