@@ -1,10 +1,10 @@
 //! The runs of an experiment.
 
 use super::record::{Key, Record, basis};
-use crate::experiment::definition::{Axis, Cell, Definition, PageWorkload, Workload};
+use crate::experiment::definition::{Axis, Cell, Definition, Workload};
 use crate::experiment::pages::{Channels, Run, Sizes, seed_of, stretch};
-use crate::workload::page_load::Manner;
-use hvq_channel::{ChannelSpec, Probability, TraceError};
+use crate::workload::page_load::{Manner, single};
+use hvq_channel::{ChannelSpec, Probability, Rate, TraceError};
 use hvq_pages::Page;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,40 +58,66 @@ impl Task {
     /// Runs it. Fails if a trace cannot be read; what happens in the run is part of the record.
     pub fn run(&self, definition: &Definition) -> Result<Record, TraceError> {
         match &definition.workload {
-            Workload::Page(workload) => self.load(definition, workload),
+            Workload::Page(workload) => {
+                let page = &workload.pages.0[self.subject];
+                let size_scale = match workload.sizes {
+                    Sizes::Captured => 1.0,
+                    Sizes::Paper => page.paper_size_scale.unwrap_or(1.0),
+                };
+                let run = self.page_run(definition, page, (workload.think, size_scale))?;
+                let (values, failure) = self.measured(definition, &run)?;
+                Ok(self.record(definition, values, failure))
+            }
+            Workload::Download(_) => self.download(definition),
         }
     }
 
-    fn load(&self, definition: &Definition, workload: &PageWorkload) -> Result<Record, TraceError> {
-        let page = &workload.pages.0[self.subject];
-        let outcome = self.page_run(definition, workload, page)?.outcome()?;
+    fn download(&self, definition: &Definition) -> Result<Record, TraceError> {
+        let size = definition.matrix.size[self.cell.at(Axis::Size)].is.0;
+        let run = self.page_run(definition, &Arc::new(single(size)), (1.0, 1.0))?;
+        let (mut values, failure) = self.measured(definition, &run)?;
+        if let Some(time) = values.get(definition.workload.measured()).copied() {
+            let goodput = size as f64 * 8.0 / (time * 1e3);
+            values.insert("goodput_mbit".to_owned(), goodput);
+            if let Some(capacity) = capacity(&run.channels) {
+                values.insert("capacity_percent".to_owned(), 100.0 * goodput / capacity);
+            }
+        }
+        Ok(self.record(definition, values, failure))
+    }
+
+    /// What `run` measures, by name, and why it failed, if it did.
+    fn measured(
+        &self,
+        definition: &Definition,
+        run: &Run,
+    ) -> Result<(BTreeMap<String, f64>, Option<String>), TraceError> {
+        let outcome = run.outcome()?;
         let bytes = [("embb_bytes", outcome.embb), ("urllc_bytes", outcome.urllc)];
         let mut values: BTreeMap<String, f64> =
             bytes.into_iter().map(|(name, used)| (name.to_owned(), used.bytes() as f64)).collect();
         values.extend(outcome.plt_ms.map(|time| (definition.workload.measured().to_owned(), time)));
-        Ok(self.record(definition, values, outcome.failure))
+        Ok((values, outcome.failure))
     }
 
+    /// The load of `page` with these factors on thinking times and sizes.
     fn page_run(
         &self,
         definition: &Definition,
-        workload: &PageWorkload,
         page: &Arc<Page>,
+        (think_scale, size_scale): (f64, f64),
     ) -> Result<Run, TraceError> {
         let (matrix, at) = (&definition.matrix, |axis| self.cell.at(axis));
-        let size_scale = match workload.sizes {
-            Sizes::Captured => 1.0,
-            Sizes::Paper => page.paper_size_scale.unwrap_or(1.0),
-        };
         let loss = matrix.loss[at(Axis::Loss)].is;
         let embb = &matrix.embb[at(Axis::Embb)];
-        let place = seed_of(definition.seed, &page.id, self.key.stretch);
+        // Downloads of all sizes begin on the same stretch.
+        let place = seed_of(definition.seed, &self.key.subject, self.key.stretch);
         Ok(Run {
             page: page.clone(),
             manner: Manner {
                 deployment: matrix.deployment[at(Axis::Deployment)].is,
                 voice: matrix.voice[at(Axis::Voice)].is,
-                think_scale: workload.think,
+                think_scale,
                 size_scale,
             },
             channels: Channels {
@@ -99,6 +125,7 @@ impl Task {
                 embb: stretch(&lossy(&embb.is, loss), place)?,
                 urllc: lossy(&matrix.urllc[at(Axis::Urllc)].is, loss),
             },
+            belief: matrix.belief[at(Axis::Belief)].is,
             scheme: self.key.scheme,
             congestion: matrix.controller[at(Axis::Controller)].is,
             repetition: self.key.stretch,
@@ -114,6 +141,15 @@ impl Task {
     ) -> Record {
         Record { basis: basis(definition), key: self.key.clone(), values, failure }
     }
+}
+
+/// What both channels together carry downwards, in Mbit/s; `None` if that varies or has no limit.
+fn capacity(channels: &Channels) -> Option<f64> {
+    let rate = |channel: &ChannelSpec| match channel.down.rate {
+        Rate::Constant(rate) => Some(rate.bits_per_second() as f64 / 1e6),
+        Rate::Unlimited | Rate::Trace(_) => None,
+    };
+    Some(rate(&channels.embb)? + rate(&channels.urllc)?)
 }
 
 /// `channel` with random `loss` both ways, if that is any.

@@ -19,12 +19,24 @@ pub enum Axis {
     Controller,
     /// What applications tell the transport.
     Voice,
+    /// What is believed of the channels.
+    Belief,
+    /// The size of downloads.
+    Size,
 }
 
 impl Axis {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Deployment, Self::Embb, Self::Urllc, Self::Loss, Self::Controller, Self::Voice];
+    pub const ALL: [Self; 8] = [
+        Self::Deployment,
+        Self::Embb,
+        Self::Urllc,
+        Self::Loss,
+        Self::Controller,
+        Self::Voice,
+        Self::Belief,
+        Self::Size,
+    ];
 
     /// Its name in files.
     pub const fn name(self) -> &'static str {
@@ -35,6 +47,8 @@ impl Axis {
             Self::Loss => "loss",
             Self::Controller => "controller",
             Self::Voice => "voice",
+            Self::Belief => "belief",
+            Self::Size => "size",
         }
     }
 }

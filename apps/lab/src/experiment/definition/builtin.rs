@@ -15,6 +15,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "nsdi-table-4",
     "nsdi-table-5",
     "nsdi-figure-5",
+    "nsdi-figure-6",
     "nsdi-figure-8a",
     "nsdi-figure-8b",
     "nsdi-figure-8c",
@@ -26,6 +27,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "hotmobile-figure-5c",
     "hotmobile-table-2",
     "goal-3-priorities",
+    "goal-6-bulk",
+    "goal-7-beliefs",
 ];
 
 /// Their names.

@@ -1,5 +1,6 @@
 //! Values with the label that tables and drawings give them.
 
+use crate::experiment::pages::Belief;
 use crate::workload::page_load::{Deployment, Voice};
 use hvq_channel::{ChannelSpec, Probability};
 use hvq_transport::congestion::Algorithm;
@@ -46,6 +47,34 @@ impl Setting for Voice {
         }
     }
 }
+
+impl Setting for Belief {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// A number of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bytes(pub u64);
+
+impl Setting for Bytes {
+    fn read(text: &str) -> Result<Self, String> {
+        let (digits, unit) = match (text.strip_suffix("KB"), text.strip_suffix("MB")) {
+            (Some(digits), _) => (digits, 1000),
+            (_, Some(digits)) => (digits, 1_000_000),
+            _ => (text, 1),
+        };
+        let number = digits.trim().parse::<u64>().ok().filter(|number| (1..=1_000_000).contains(number));
+        let bytes = number.map(|number| number * unit).filter(|bytes| *bytes <= MOST_BYTES);
+        bytes
+            .map(Self)
+            .ok_or_else(|| format!("{text:?} is no size such as 500, 10KB or 100MB, at most 1000MB"))
+    }
+}
+
+/// More would not be sent in the time that a run has.
+const MOST_BYTES: u64 = 1_000_000_000;
 
 /// A value and its label: in a file `"text"`, which is both, or `{ label = "text", is = "text" }`.
 #[derive(Clone, PartialEq, Debug)]

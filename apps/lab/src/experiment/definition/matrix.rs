@@ -1,7 +1,8 @@
 //! What is varied, and the cells that follow from it.
 
 use super::axis::Axis;
-use super::labelled::{Labelled, Setting};
+use super::labelled::{Bytes, Labelled, Setting};
+use crate::experiment::pages::Belief;
 use crate::workload::page_load::{Deployment, Voice};
 use hvq_channel::{ChannelSpec, Probability};
 use hvq_transport::congestion::Algorithm;
@@ -23,6 +24,10 @@ pub struct Matrix {
     pub controller: Vec<Labelled<Algorithm>>,
     /// What applications tell the transport.
     pub voice: Vec<Labelled<Voice>>,
+    /// What is believed of the channels.
+    pub belief: Vec<Labelled<Belief>>,
+    /// The size of downloads.
+    pub size: Vec<Labelled<Bytes>>,
 }
 
 impl Default for Matrix {
@@ -38,6 +43,8 @@ impl Default for Matrix {
             loss: one("0"),
             controller: one("cubic"),
             voice: one("silent"),
+            belief: one("true"),
+            size: one("1MB"),
         }
     }
 }
@@ -73,6 +80,8 @@ impl Matrix {
             Axis::Loss => of(&self.loss),
             Axis::Controller => of(&self.controller),
             Axis::Voice => of(&self.voice),
+            Axis::Belief => of(&self.belief),
+            Axis::Size => of(&self.size),
         }
     }
 

@@ -16,10 +16,10 @@ pub use axis::Axis;
 pub use builtin::{builtin, names};
 pub use error::DefinitionError;
 pub use expected::{Bound, Goal, Operand, Plot, PlotKind, Published, Selection, Wanted};
-pub use labelled::{Labelled, Setting};
+pub use labelled::{Bytes, Labelled, Setting};
 pub use matrix::{Cell, Matrix};
 pub use measure::Measure;
-pub use workload::{Better, PageSet, PageWorkload, Workload};
+pub use workload::{Better, DownloadWorkload, PageSet, PageWorkload, Workload};
 
 use crate::experiment::pages::Scheme;
 

@@ -6,7 +6,7 @@ use super::error::DefinitionError;
 use super::expected::{Bound, Goal, Operand, Plot, Published, Selection, Wanted};
 use super::matrix::Matrix;
 use super::measure::Measure;
-use super::workload::{PageWorkload, Workload};
+use super::workload::{DownloadWorkload, PageWorkload, Workload};
 use crate::experiment::pages::Scheme;
 use serde::Deserialize;
 use std::ops::Range;
@@ -31,6 +31,7 @@ struct Text {
     stretches: Option<Spanned<u32>>,
     seed: Option<u64>,
     page: Option<PageWorkload>,
+    download: Option<DownloadWorkload>,
     #[serde(default)]
     matrix: Matrix,
     #[serde(default)]
@@ -93,9 +94,14 @@ fn checked(read: Text, text: &str) -> Result<Definition, Problem> {
         Some(number) if (1..=MOST_STRETCHES).contains(number.get_ref()) => *number.get_ref(),
         Some(number) => return Err((Some(number.span()), format!("from 1 to {MOST_STRETCHES}"))),
     };
-    let Some(page) = read.page else {
-        return Err((None, "a workload is missing: the table [page]".to_owned()));
+    let workload = match (read.page, read.download) {
+        (Some(page), None) => Workload::Page(page),
+        (None, Some(download)) => Workload::Download(download),
+        _ => return Err((None, "one workload is needed: the table [page] or [download]".to_owned())),
     };
+    if matches!(workload, Workload::Page(_)) && read.matrix.size.len() > 1 {
+        return Err((None, "matrix.size is for downloads: pages have their own sizes".to_owned()));
+    }
     let check = Check { schemes: &read.schemes, matrix: &read.matrix };
     check.lists()?;
     check.plot(&read.plot)?;
@@ -110,7 +116,7 @@ fn checked(read: Text, text: &str) -> Result<Definition, Problem> {
         schemes: read.schemes.into_inner(),
         stretches,
         seed: read.seed.unwrap_or(1),
-        workload: Workload::Page(page),
+        workload,
         matrix: read.matrix,
         plot: read.plot,
         published: read.published,

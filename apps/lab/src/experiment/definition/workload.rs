@@ -13,7 +13,14 @@ use std::sync::Arc;
 pub enum Workload {
     /// Pages are loaded; the page load time in milliseconds is measured.
     Page(PageWorkload),
+    /// One object of each size is fetched; how long that takes is measured, in milliseconds.
+    Download(DownloadWorkload),
 }
+
+/// Downloads: sizes are what is varied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DownloadWorkload {}
 
 /// Which way the better values of a workload are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +35,7 @@ impl Workload {
     /// Which values are the better ones.
     pub const fn better(&self) -> Better {
         match self {
-            Self::Page(_) => Better::Less,
+            Self::Page(_) | Self::Download(_) => Better::Less,
         }
     }
 
@@ -36,6 +43,7 @@ impl Workload {
     pub const fn measured(&self) -> &'static str {
         match self {
             Self::Page(_) => "plt_ms",
+            Self::Download(_) => "time_ms",
         }
     }
 
@@ -43,6 +51,15 @@ impl Workload {
     pub const fn measured_in_words(&self) -> &'static str {
         match self {
             Self::Page(_) => "page load time in ms",
+            Self::Download(_) => "download time in ms",
+        }
+    }
+
+    /// What runs note besides, by name.
+    pub const fn noted(&self) -> &'static [&'static str] {
+        match self {
+            Self::Page(_) => &[],
+            Self::Download(_) => &["goodput_mbit", "capacity_percent"],
         }
     }
 
@@ -50,6 +67,7 @@ impl Workload {
     pub fn subjects(&self) -> Vec<String> {
         match self {
             Self::Page(workload) => workload.pages.0.iter().map(|page| page.id.clone()).collect(),
+            Self::Download(_) => vec!["download".to_owned()],
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Page loads over eMBB and URLLC with every scheme (NSDI 2023, Fig. 3; HotMobile 2021, Fig. 3; HotNets 2023, Table 1).
 
+mod belief;
 mod below;
 mod outcome;
 mod plan;
@@ -9,6 +10,7 @@ mod stretch;
 #[cfg(test)]
 mod tests;
 
+pub use belief::Belief;
 pub use below::{Below, Rule};
 pub use outcome::{ChannelUse, Outcome};
 pub use plan::{Plan, Sizes};

@@ -1,5 +1,6 @@
 //! What is varied, and the runs that follow from it.
 
+use super::belief::Belief;
 use super::run::{Channels, Run};
 use super::scheme::Scheme;
 use super::stretch::{seed_of, stretch};
@@ -66,6 +67,7 @@ impl Plan {
             page: page.clone(),
             manner: Manner { size_scale, ..self.manner },
             channels: Channels { name: trace.label().to_owned(), embb, urllc: ChannelSpec::urllc() },
+            belief: Belief::default(),
             scheme,
             congestion: self.congestion,
             repetition,

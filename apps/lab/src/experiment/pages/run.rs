@@ -1,5 +1,6 @@
 //! One page load with one scheme.
 
+use super::belief::Belief;
 use super::below::Below;
 use super::outcome::{ChannelUse, Outcome};
 use super::scheme::Scheme;
@@ -43,6 +44,8 @@ pub struct Run {
     pub manner: Manner,
     /// The channels, their traces begun where they are to be.
     pub channels: Channels,
+    /// What is believed of them.
+    pub belief: Belief,
     /// How they are used.
     pub scheme: Scheme,
     /// The controller of every path.
@@ -99,20 +102,33 @@ impl Run {
         if matches!(self.scheme, Scheme::Paths(_)) {
             config.multipath = Multipath::UpTo(PathId(3));
             config.channels = self.guaranteed()?;
+            config.channels.extend(self.rumoured()?);
         }
         Ok(config)
+    }
+
+    /// What is believed of eMBB at the client and where connections end that begin on URLLC; usually nothing.
+    fn rumoured(&self) -> Result<Vec<ChannelHint>, TraceError> {
+        let FourTuple { local, remote } = Wire::addresses(1);
+        let ends = [(local, Direction::Up), (remote, Direction::Down)];
+        let hint = |(address, direction)| -> Result<Option<ChannelHint>, TraceError> {
+            let hints = self.belief.of_embb(self.channels.embb.typical(direction)?);
+            Ok(hints.map(|hints| ChannelHint::new(address, hints)))
+        };
+        let hints: Result<Vec<Option<ChannelHint>>, TraceError> = ends.into_iter().map(hint).collect();
+        Ok(hints?.into_iter().flatten().collect())
     }
 
     /// What an operator guarantees of URLLC, by the addresses of all hosts; of eMBB nobody knows anything in advance.
     fn guaranteed(&self) -> Result<Vec<ChannelHint>, TraceError> {
         let hints = |direction| -> Result<Hints, TraceError> {
             let typical = self.channels.urllc.typical(direction)?;
-            Ok(Hints {
+            Ok(self.belief.of_urllc(Hints {
                 rate: typical.rate.map(|rate| Bandwidth::from_bits_per_second(rate.bits_per_second())),
                 delay: Some(typical.delay),
                 shared: Sharing::Dedicated,
                 ..Hints::NONE
-            })
+            }))
         };
         let down = hints(Direction::Down)?;
         let FourTuple { local, remote } = Wire::addresses(0);
@@ -156,7 +172,7 @@ impl Run {
             Ok(Knowledge {
                 high_bandwidth_delay: embb.delay,
                 low_latency_delay: urllc.delay,
-                low_latency_rate: urllc.rate.unwrap_or(unlimited),
+                low_latency_rate: urllc.rate.map_or(unlimited, |rate| self.belief.rate(rate)),
             })
         };
         // Where every domain has a server of its own, the first host is the resolver of names.

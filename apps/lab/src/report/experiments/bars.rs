@@ -7,28 +7,33 @@ use crate::experiment::statistics::{Results, number};
 use crate::report::svg::{Anchor, Area, Svg};
 
 const WIDTH: f64 = 420.0;
-const LEFT: f64 = 132.0;
 const RIGHT: f64 = 396.0;
 const TOP: f64 = 18.0;
 const BAR: f64 = 17.0;
 
+/// The width of a letter of a scheme's name, about.
+const LETTER: f64 = 5.7;
+
 /// A horizontal scale that may begin below 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
+    left: f64,
     low: f64,
     high: f64,
 }
 
 impl Scale {
-    /// From the least to the largest value, and 0. What is far below 0 is cut off, so that the rest can be seen.
-    pub(super) fn new((low, high): (f64, f64)) -> Self {
+    /// From the least to the largest value, and 0, with room for the names of `schemes` at its left. What is far below
+    /// 0 is cut off, so that the rest can be seen.
+    pub(super) fn new((low, high): (f64, f64), schemes: &[Scheme]) -> Self {
         let high = if high <= 0.0 && low >= 0.0 { 1.0 } else { high };
-        Self { low: low.max(-high.max(1.0)), high }
+        let letters = schemes.iter().map(|scheme| scheme.to_string().len()).max().unwrap_or_default();
+        Self { left: (letters as f64 * LETTER + 8.0).clamp(60.0, 220.0), low: low.max(-high.max(1.0)), high }
     }
 
     fn at(self, value: f64) -> f64 {
         let share = (value.max(self.low) - self.low) / (self.high - self.low).max(f64::MIN_POSITIVE);
-        LEFT + (RIGHT - LEFT) * share.min(1.02)
+        self.left + (RIGHT - self.left) * share.min(1.02)
     }
 
     fn ticks(self) -> Vec<f64> {
@@ -69,7 +74,7 @@ pub(super) fn written(measure: &Measure, tick: f64) -> String {
 fn bar(svg: &mut Svg, top: f64, results: &Results<'_>, (cell, scheme): (Cell, Scheme), scale: Scale) {
     let measure = &results.definition.plot.measure;
     let middle = top + BAR / 2.0;
-    svg.text("name", (LEFT - 6.0, middle + 3.5), Anchor::End, &scheme.to_string());
+    svg.text("name", (scale.left - 6.0, middle + 3.5), Anchor::End, &scheme.to_string());
     if let Some(estimate) = results.estimate(measure, cell, scheme) {
         let (zero, end) = (scale.at(0.0), scale.at(estimate.value));
         let area = Area { x: zero.min(end), y: top + 3.0, width: (end - zero).abs(), height: BAR - 6.0 };
@@ -81,7 +86,12 @@ fn bar(svg: &mut Svg, top: f64, results: &Results<'_>, (cell, scheme): (Cell, Sc
         );
         svg.area_with_tip(class(scheme), area, &tip);
         if estimate.value < scale.low {
-            svg.text("value", (LEFT + 3.0, middle + 3.5), Anchor::Start, &number(measure, estimate.value));
+            svg.text(
+                "value",
+                (scale.left + 3.0, middle + 3.5),
+                Anchor::Start,
+                &number(measure, estimate.value),
+            );
         }
         svg.line("whisker", (scale.at(estimate.low), middle), (scale.at(estimate.high), middle));
     }

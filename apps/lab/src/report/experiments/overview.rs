@@ -28,7 +28,10 @@ pub(super) fn contents(experiments: &[Results<'_>], missing: &[String]) -> Strin
         names => note(&format!("Not run: {}.", names.join(", "))),
     };
     let runs: usize = experiments.iter().map(Results::len).sum();
-    let title = format!("{} experiments, {runs} runs", experiments.len());
+    let title = match experiments.len() {
+        1 => format!("1 experiment, {runs} runs"),
+        number => format!("{number} experiments, {runs} runs"),
+    };
     page::section(&title, &format!("<ol class=\"contents\">\n{entries}</ol>\n{missing}"))
 }
 

@@ -58,7 +58,7 @@ fn drawings(results: &Results<'_>, panels: &[Panel], schemes: &[Scheme]) -> Stri
             format!("<div class=\"panels\">{}</div>\n", panels.iter().map(one).collect::<String>())
         }
         PlotKind::Bars => {
-            let scale = bars::Scale::new(range);
+            let scale = bars::Scale::new(range, schemes);
             let one = |cell: &Cell| {
                 let label = definition.matrix.label(*cell, definition.plot.along);
                 let drawing = bars::draw(results, *cell, schemes, scale);
@@ -85,6 +85,7 @@ fn tables(results: &Results<'_>, panels: &[Panel]) -> String {
     };
     let mut measures = vec![definition.plot.measure.clone()];
     let has = |scheme| definition.schemes.contains(&scheme);
+    let noted = definition.workload.noted().iter().map(|name| Measure::Noted((*name).to_owned()));
     let told = definition.published.iter().map(|published| published.measure.clone());
     let usual = [
         (has(Scheme::EmbbAlone), Measure::Gain),
@@ -96,7 +97,7 @@ fn tables(results: &Results<'_>, panels: &[Panel]) -> String {
         (true, Measure::Failed),
     ];
     let usual = usual.into_iter().filter(|(is_defined, _)| *is_defined).map(|(_, measure)| measure);
-    for measure in told.chain(usual) {
+    for measure in told.chain(usual).chain(noted) {
         if !measures.contains(&measure) && says_something(results, &measure) {
             measures.push(measure);
         }

@@ -1,0 +1,97 @@
+//! What is believed of the channels, which may be wrong (NSDI 2023, §A.3.4).
+
+use hvq_channel::Typical;
+use hvq_scheduler::{Bandwidth, Hints};
+use std::str::FromStr;
+
+/// What is believed of the channels, as factors on what is typical of them. The default is the truth about URLLC, which
+/// its operator guarantees, and nothing about eMBB.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Belief {
+    /// What schedulers are told of the delay of eMBB; `None` for nothing.
+    pub embb_delay: Option<f64>,
+    /// The rate of URLLC.
+    pub urllc_rate: f64,
+}
+
+impl Default for Belief {
+    fn default() -> Self {
+        Self { embb_delay: None, urllc_rate: 1.0 }
+    }
+}
+
+impl Belief {
+    /// The rate of URLLC as it is believed, `rate` being the true one.
+    pub(super) fn rate(self, rate: hvq_channel::Bandwidth) -> hvq_channel::Bandwidth {
+        let bits = rate.bits_per_second() as f64 * self.urllc_rate;
+        hvq_channel::Bandwidth::from_bits_per_second(bits as u64)
+    }
+
+    /// `hints` about URLLC as they are believed.
+    pub(super) fn of_urllc(self, hints: Hints) -> Hints {
+        let believed = |rate: Bandwidth| {
+            Bandwidth::from_bits_per_second((rate.bits_per_second() as f64 * self.urllc_rate) as u64)
+        };
+        Hints { rate: hints.rate.map(believed), ..hints }
+    }
+
+    /// The hints about eMBB, whose truth is `typical`, if there are any.
+    pub(super) fn of_embb(self, typical: Typical) -> Option<Hints> {
+        let delay = typical.delay.mul_f64(self.embb_delay?);
+        Some(Hints { delay: Some(delay), ..Hints::NONE })
+    }
+}
+
+/// Reads `true`, or `embb-delay` or `urllc-rate` with `*` or `/` and a factor from 0.01 to 100.
+impl FromStr for Belief {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "{text:?} is no belief: choose true, or embb-delay or urllc-rate with * or / and a factor, as in \
+                 embb-delay*5"
+            )
+        };
+        if text == "true" {
+            return Ok(Self::default());
+        }
+        let at = text.find(['*', '/']).ok_or_else(wrong)?;
+        let (what, factor) = (&text[..at], &text[at + 1..]);
+        let factor = factor.parse::<f64>().ok().filter(|factor| (0.01..=100.0).contains(factor));
+        let factor = factor.ok_or_else(wrong)?;
+        let factor = if text[at..].starts_with('/') { 1.0 / factor } else { factor };
+        match what {
+            "embb-delay" => Ok(Self { embb_delay: Some(factor), ..Self::default() }),
+            "urllc-rate" => Ok(Self { urllc_rate: factor, ..Self::default() }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_belief_is_the_truth_times_a_factor() {
+        let typical = Typical { delay: Duration::from_millis(20), rate: None };
+        let wrong: Belief = "embb-delay*5".parse().expect("a belief");
+        let delay = wrong.of_embb(typical).and_then(|hints| hints.delay);
+        assert_eq!((delay, wrong.urllc_rate), (Some(Duration::from_millis(100)), 1.0));
+        let wrong: Belief = "urllc-rate/4".parse().expect("a belief");
+        let rate = Bandwidth::from_bits_per_second(2_000_000);
+        let believed = wrong.of_urllc(Hints { rate: Some(rate), ..Hints::NONE });
+        assert_eq!(believed.rate, Some(Bandwidth::from_bits_per_second(500_000)));
+        assert_eq!(wrong.of_embb(typical), None);
+        assert_eq!("true".parse(), Ok(Belief::default()));
+    }
+
+    #[test]
+    fn other_texts_are_no_beliefs() {
+        for text in ["", "false", "embb-delay", "embb-delay*0", "embb-delay*x", "embb-delay*1000", "moon/2"] {
+            assert!(text.parse::<Belief>().is_err(), "{text}");
+        }
+    }
+}
