@@ -3,11 +3,12 @@
 use crate::PathId;
 use crate::delivery::{Progress, Receipt};
 use crate::error::{ErrorCode, TransportError};
+use crate::flat_map::FlatMap;
 use crate::path::limits::Form;
 use crate::ranges::Ranges;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::frame::{Frame, NewConnectionId};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 /// Connection IDs that the peer holds for a path in use at most, whatever it is ready to store.
 const IDS_PER_PATH: u64 = 4;
@@ -53,7 +54,7 @@ struct PathIds {
     next_sequence: u64,
     /// The peer is asked to retire those below (RFC 9000 §5.1.2).
     retire_prior_to: u64,
-    active: BTreeMap<u64, Issued>,
+    active: FlatMap<u64, Issued>,
     /// Retired, the oldest first.
     lingering: VecDeque<ConnectionId>,
 }
@@ -71,11 +72,10 @@ pub struct LocalIds {
     highest: PathId,
     /// The smallest path ID that was never given a connection ID.
     next_path: u64,
-    /// Each in a place of its own: a node of the tree has room for eleven, and most connections have one or two.
-    paths: BTreeMap<PathId, Box<PathIds>>,
+    paths: FlatMap<PathId, PathIds>,
     /// Paths that were dropped: they get no connection IDs any more.
     dropped: Ranges,
-    by_id: BTreeMap<ConnectionId, (PathId, u64)>,
+    by_id: FlatMap<ConnectionId, (PathId, u64)>,
     /// What was looked up last: packets to one connection ID come in rows.
     latest: Option<(ConnectionId, (PathId, u64))>,
     /// Paths that may lack connection IDs.
@@ -95,7 +95,7 @@ impl LocalIds {
             need: Need::Spares,
             next_sequence: 1,
             retire_prior_to: 0,
-            active: BTreeMap::from([(0, first)]),
+            active: FlatMap::of(0, first),
             lingering: VecDeque::new(),
         };
         Self {
@@ -103,9 +103,9 @@ impl LocalIds {
             per_path: 1,
             highest: PathId::ZERO,
             next_path: 1,
-            paths: BTreeMap::from([(PathId::ZERO, Box::new(zero))]),
+            paths: FlatMap::of(PathId::ZERO, zero),
             dropped: Ranges::new(),
-            by_id: BTreeMap::from([(initial, (PathId::ZERO, 0))]),
+            by_id: FlatMap::of(initial, (PathId::ZERO, 0)),
             latest: None,
             short: BTreeSet::new(),
             lost: BTreeSet::new(),
@@ -208,15 +208,15 @@ impl LocalIds {
         let path = self.next_unserved().or_else(|| self.next_short())?;
         let (id, token) = self.draw(source)?;
         let next_path = &mut self.next_path;
-        let ids = self.paths.entry(path).or_insert_with(|| {
+        let ids = self.paths.get_or_insert_with(path, || {
             *next_path = u64::from(path.0) + 1;
-            Box::new(PathIds {
+            PathIds {
                 need: Need::Opening,
                 next_sequence: 0,
                 retire_prior_to: 0,
-                active: BTreeMap::new(),
+                active: FlatMap::default(),
                 lingering: VecDeque::new(),
-            })
+            }
         });
         let sequence = ids.next_sequence;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
@@ -243,7 +243,7 @@ impl LocalIds {
             return false;
         };
         // RFC 9000 §5.1.2: no more may be outstanding than the peer can retire at a time.
-        if ids.active.range(..ids.retire_prior_to).next().is_none() {
+        if ids.active.keys().all(|sequence| *sequence >= ids.retire_prior_to) {
             ids.retire_prior_to = ids.next_sequence;
             self.short.insert(path);
         }
@@ -367,7 +367,9 @@ impl LocalIds {
                 Some(Need::None) | None => 0,
             };
             // RFC 9000 §5.1.1: those that the peer is told to retire may exceed its limit for a time.
-            let lasting = |ids: &PathIds| ids.active.range(ids.retire_prior_to..).count() as u64;
+            let lasting = |ids: &PathIds| {
+                ids.active.keys().filter(|sequence| **sequence >= ids.retire_prior_to).count() as u64
+            };
             if self.paths.get(&path).is_some_and(|ids| lasting(ids) < wanted) {
                 return Some(path);
             }

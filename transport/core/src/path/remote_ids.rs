@@ -4,13 +4,13 @@
 use crate::PathId;
 use crate::delivery::Receipt;
 use crate::error::{ErrorCode, TransportError};
+use crate::flat_map::FlatMap;
 use crate::path::limits::Form;
 use crate::ranges::Ranges;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::frame::{Frame, NewConnectionId};
 use path_ids::PathIds;
 use retirements::Retirements;
-use std::collections::BTreeMap;
 use subtle::{Choice, ConstantTimeEq};
 
 mod path_ids;
@@ -28,10 +28,9 @@ pub struct RemoteIds {
     form: Form,
     /// The `active_connection_id_limit` announced here; per path with multipath.
     limit: usize,
-    /// Each in a place of its own: a node of the tree has room for eleven, and most connections have one or two.
-    paths: BTreeMap<PathId, Box<PathIds>>,
+    paths: FlatMap<PathId, PathIds>,
     /// Path and sequence number of every connection ID that is active or whose retirement is not acknowledged.
-    by_id: BTreeMap<ConnectionId, (PathId, u64)>,
+    by_id: FlatMap<ConnectionId, (PathId, u64)>,
     /// Abandoned paths, whose frames are ignored.
     dropped: Ranges,
     retirements: Retirements,
@@ -43,8 +42,8 @@ impl RemoteIds {
         Self {
             form: Form::SinglePath,
             limit,
-            paths: BTreeMap::new(),
-            by_id: BTreeMap::new(),
+            paths: FlatMap::default(),
+            by_id: FlatMap::default(),
             dropped: Ranges::new(),
             retirements: Retirements::new(limit),
         }
@@ -58,7 +57,7 @@ impl RemoteIds {
     /// Uses `id` on path 0 with sequence number 0: the one the client drew, then the one of the Retry packet, then the
     /// one of the peer's first packet (RFC 9000 §7.2).
     pub fn set_initial(&mut self, id: ConnectionId) {
-        let zero = self.paths.entry(PathId::ZERO).or_default();
+        let zero = self.paths.get_or_insert_with(PathId::ZERO, PathIds::default);
         if let Some(before) = zero.replace_first(id) {
             self.by_id.remove(&before);
         }
@@ -102,7 +101,7 @@ impl RemoteIds {
         if !self.is_news(path, &frame)? {
             return Ok(());
         }
-        let ids = self.paths.entry(path).or_default();
+        let ids = self.paths.get_or_insert_with(path, PathIds::default);
         self.by_id.insert(frame.id, (path, frame.sequence));
         ids.add(frame.sequence, frame.id, frame.token);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.2

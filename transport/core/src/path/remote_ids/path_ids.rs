@@ -26,9 +26,9 @@ enum Use {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathIds {
     /// The active ones. The first is the current one; the others are in order of their sequence numbers.
-    active: SmallVec<[RemoteId; 4]>,
+    active: SmallVec<[RemoteId; 1]>,
     /// Active ones that go to addresses other than the path's own.
-    lent: SmallVec<[RemoteId; 2]>,
+    lent: Vec<RemoteId>,
     usage: Use,
     /// All below this are retired.
     retired_below: u64,

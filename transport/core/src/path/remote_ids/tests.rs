@@ -490,7 +490,7 @@ proptest! {
                     }
                 }
             }
-            for (path, known) in &ids.paths {
+            for (path, known) in ids.paths.keys().zip(ids.paths.values()) {
                 prop_assert!(known.len() <= LIMIT);
                 prop_assert_eq!(known.current().is_some(), ids.current(*path).is_some());
             }
