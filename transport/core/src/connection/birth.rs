@@ -18,6 +18,7 @@ use crate::handshake::crypto_stream::CryptoStream;
 use crate::handshake::hello::{Attempt, Hello};
 use crate::handshake::negotiation::Negotiation;
 use crate::handshake::parameters::SeenIds;
+use crate::handshake::tls::Tls;
 use crate::handshake::{EarlySpace, Handshake, LevelKeys, PendingSecrets};
 use crate::path::amplification::Amplification;
 use crate::path::local_ids::{IdSource, LocalIds};
@@ -26,6 +27,7 @@ use crate::path::paths::Paths;
 use crate::path::remote_ids::RemoteIds;
 use crate::path::route::FourTuple;
 use crate::stream::Streams;
+use crate::stream::short_queue::ShortQueue;
 use crate::time::Instant;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::transport_parameters::TransportParameters;
@@ -233,7 +235,7 @@ impl Connection {
             activity: Activity { last: birth.now, sent_since: false },
             served_at: None,
             events: VecDeque::new(),
-            outbox: VecDeque::new(),
+            outbox: ShortQueue::default(),
             spare: None,
             counters: Counters::default(),
             tracer: None,
@@ -360,7 +362,7 @@ pub(super) fn first_handshake(
     let mut initial = Box::new(EarlySpace::new(Level::Initial));
     initial.keys = Some(LevelKeys { seal, open });
     Handshake {
-        session,
+        session: Tls::Session(session),
         initial: Some(initial),
         handshake: Some(Box::new(EarlySpace::new(Level::Handshake))),
         post: CryptoStream::new(Level::OneRtt),

@@ -5,6 +5,7 @@ use crate::connection::receive::{Origin, violation};
 use crate::connection::{Connection, Role};
 use crate::crypto::keys::Level;
 use crate::error::{ConnectionError, TransportError};
+use crate::handshake::crypto_stream::Novelty;
 use crate::time::Instant;
 use crate::trace::TraceEvent;
 use crate::wire::frame::{Ack, ConnectionClose, Crypto, Frame, types};
@@ -32,7 +33,7 @@ impl Connection {
             Frame::AckFrequency(request) => self.on_ack_frequency(&request),
             Frame::ImmediateAck => self.on_immediate_ack(),
             Frame::Ack(ack) => self.on_ack_frame(origin, &ack, now),
-            Frame::Crypto(crypto) => self.on_crypto(origin.level, crypto),
+            Frame::Crypto(crypto) => self.on_crypto(origin.level, crypto, now),
             Frame::NewToken(token) => self.on_new_token(token),
             Frame::HandshakeDone => self.on_handshake_done(),
             Frame::ConnectionClose(close) => {
@@ -94,14 +95,15 @@ impl Connection {
         self.on_path_ack(of, origin.path, ack, now)
     }
 
-    fn on_crypto(&mut self, level: Level, crypto: Crypto) -> Result<(), TransportError> {
+    fn on_crypto(&mut self, level: Level, crypto: Crypto, now: Instant) -> Result<(), TransportError> {
         if self.role == Role::Client && level == Level::Initial {
             self.handshake.negotiation.settle();
         }
-        match self.handshake.crypto(level) {
-            Some(stream) => stream.receive(crypto),
-            None => Ok(()),
+        let Some(stream) = self.handshake.crypto(level) else { return Ok(()) };
+        if stream.receive(crypto)? == Novelty::Known {
+            self.ask_again(level, now);
         }
+        Ok(())
     }
 
     fn on_handshake_done(&mut self) -> Result<(), TransportError> {

@@ -270,6 +270,10 @@ fn write_early_frames(
             packet.put(&frame, bytes);
         }
     }
+    if space.probes_due > 0 && !space.crypto.has_pending() {
+        // All that is to be said fitted into the first probe: the second one says it again.
+        space.crypto.repeat();
+    }
     while let Some((frame, receipt)) = space.crypto.next_frame(room(bytes)) {
         packet.put(&frame, bytes);
         packet.receipts.push(receipt);

@@ -31,9 +31,9 @@ use std::sync::Arc;
 pub(super) struct EarlyData {
     state: EarlyDataState,
     /// A client's key.
-    pub seal: Option<SealKey>,
+    pub seal: Option<Box<SealKey>>,
     /// A server's key.
-    open: Option<OpenKey>,
+    open: Option<Box<OpenKey>>,
     /// The server's parameters of the connection that the ticket is from.
     remembered: Option<Box<TransportParameters>>,
     /// The application protocol of that connection.
@@ -116,7 +116,7 @@ impl Connection {
         if let Some(path) = self.paths.get_mut(PathId::ZERO) {
             path.route.limit_datagram_size(limit);
         }
-        self.early_data.seal = Some(SealKey::new(self.early_cipher(suite), secret.as_slice()));
+        self.early_data.seal = Some(Box::new(SealKey::new(self.early_cipher(suite), secret.as_slice())));
         self.early_data.state = EarlyDataState::Offered;
     }
 
@@ -127,7 +127,7 @@ impl Connection {
 
     /// TLS accepted 0-RTT on a server, which may answer in 1-RTT packets from here on.
     pub(super) fn accept_early_data(&mut self, suite: Suite, secret: &Secret) {
-        self.early_data.open = Some(OpenKey::new(self.early_cipher(suite), secret.as_slice()));
+        self.early_data.open = Some(Box::new(OpenKey::new(self.early_cipher(suite), secret.as_slice())));
         self.early_data.state = EarlyDataState::Accepted;
         if let Some((suite, secret)) = self.handshake.secrets.take_write(Level::OneRtt) {
             let cipher = Cipher { suite, version: self.version() };

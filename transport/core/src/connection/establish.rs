@@ -5,7 +5,7 @@ use crate::connection::{Connection, Event, Role};
 use crate::crypto::keys::{Cipher, Level};
 use crate::crypto::one_rtt::OneRttKeys;
 use crate::crypto::protect::{OpenKey, SealKey};
-use crate::crypto::session::SessionOutput;
+use crate::crypto::session::{Session, SessionOutput};
 use crate::error::{ErrorCode, TransportError};
 use crate::handshake::parameters::authenticate;
 use crate::handshake::{LevelKeys, PendingSecrets};
@@ -22,7 +22,7 @@ pub(super) enum HandshakeDone {
     Wanted,
 }
 
-/// Repetitions of the server's flight at most that Initial packets of the client cause (RFC 9002 §6.2.3).
+/// Repetitions of an endpoint's flight at most that packets of the peer cause (RFC 9002 §6.2.3).
 const REPETITIONS: u8 = 8;
 
 impl Connection {
@@ -39,6 +39,22 @@ impl Connection {
         for (_, space) in self.handshake.spaces() {
             space.crypto.repeat();
         }
+    }
+
+    /// A server that repeats itself at `level`, or whose Handshake packets come before their keys, may not have what this
+    /// client said last: it is said again without waiting for a probe timeout, which loss has made long by then
+    /// (RFC 9002 §6.2.3).
+    pub(super) fn ask_again(&mut self, level: Level, now: Instant) {
+        if self.role == Role::Server || self.handshake.repetitions >= REPETITIONS {
+            return;
+        }
+        let Some(space) = self.handshake.space(level).filter(|space| space.keys.is_some()) else { return };
+        // What is repeated already is not repeated for every packet of the same flight.
+        if space.crypto.has_pending() || space.last_eliciting.is_none_or(|at| at >= now) {
+            return;
+        }
+        space.crypto.repeat();
+        self.handshake.repetitions += u8::from(space.crypto.has_pending());
     }
 
     /// Gives TLS what arrived at `level`, as far as it is contiguous.
@@ -229,7 +245,10 @@ impl Connection {
 
     /// Frees what grew during the handshake and stays empty from now on: most connections idle most of the time.
     fn free_handshake_room(&mut self) {
-        self.handshake.session.settle();
+        match self.role {
+            Role::Server => self.handshake.session.finish(),
+            Role::Client => self.handshake.session.session().into_iter().for_each(Session::settle),
+        }
         self.handshake.secrets = PendingSecrets::default();
         self.early_packets.shrink_to_fit();
         self.outbox.shrink_to_fit();

@@ -64,6 +64,7 @@ use crate::handshake::Handshake;
 use crate::path::local_ids::IdSource;
 use crate::path::paths::Paths;
 use crate::stream::Streams;
+use crate::stream::short_queue::ShortQueue;
 use crate::time::{Deadline, Instant};
 use crate::trace::Tracer;
 use crate::wire::connection_id::ConnectionId;
@@ -184,7 +185,7 @@ pub struct Connection {
     /// When timers were last looked at, since the connection was idle.
     served_at: Option<Instant>,
     events: VecDeque<Event>,
-    outbox: VecDeque<Transmit>,
+    outbox: ShortQueue<Transmit>,
     /// Memory for the next batch, if the endpoint has some.
     spare: Option<Vec<u8>>,
     counters: Counters,
@@ -246,7 +247,8 @@ impl Connection {
         std::mem::replace(&mut self.spare, spare)
     }
 
-    fn next_event(&mut self, now: Instant) -> Option<Event> {
+    /// The next event that waits to be told.
+    pub(crate) fn next_event(&mut self, now: Instant) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             self.trace_event(&event, now);
             return Some(event);

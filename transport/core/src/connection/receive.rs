@@ -144,7 +144,11 @@ impl Connection {
         };
         match opened {
             Some((origin, payload)) => self.receive_opened(&origin, payload, now),
-            None => Ok(()),
+            None => {
+                // It came before its keys: what the server said before it may be lost.
+                self.ask_again(Level::Initial, now);
+                Ok(())
+            }
         }
     }
 

@@ -48,7 +48,7 @@ impl Connection {
         let parameters =
             TransportParameters { version_information: Some(information), ..hello.parameters.clone() };
         let encoded = parameters.encode(Role::Server, self.config.greasing, &mut self.rng);
-        let session = &mut self.handshake.session;
+        let Some(session) = self.handshake.session.session() else { return Ok(()) };
         // RFC 9369 §5: tickets belong to the version that the connection moves to.
         let set = session
             .set_transport_parameters(&encoded)

@@ -4,6 +4,7 @@ use crate::wire::connection_id::{ConnectionId, ResetToken};
 use rand::RngCore;
 use ring::hmac;
 use std::fmt;
+use std::sync::Arc;
 
 /// The fewest bytes of a stateless reset that can pass for a packet (RFC 9000 §10.3).
 const SHORTEST: usize = 21;
@@ -15,12 +16,12 @@ const USUAL: usize = 43;
 ///
 /// Endpoints that share the key must not share connection IDs in use: the token would end the connection.
 #[derive(Clone)]
-pub struct ResetKey(hmac::Key);
+pub struct ResetKey(Arc<hmac::Key>);
 
 impl ResetKey {
     /// The key with these bytes, which are secret and random.
     pub fn new(secret: &[u8; 32]) -> Self {
-        Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
+        Self(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, secret)))
     }
 
     /// The token of `id`.

@@ -11,6 +11,7 @@ use ring::hkdf;
 use smallvec::SmallVec;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Random bytes at the start of a token, which its key is derived with.
@@ -116,7 +117,7 @@ pub enum Rejection {
 /// Seals and opens tokens. Servers that share the key accept each other's tokens.
 #[derive(Clone)]
 pub struct TokenKey {
-    master: hkdf::Prk,
+    master: Arc<hkdf::Prk>,
     retry_lifetime: Duration,
     new_token_lifetime: Duration,
 }
@@ -125,7 +126,7 @@ impl TokenKey {
     /// The key with these bytes, which are secret and random. Retry tokens live 15 s, others a day.
     pub fn new(secret: &[u8; 32]) -> Self {
         Self {
-            master: hkdf::Salt::new(hkdf::HKDF_SHA256, b"hvq address validation").extract(secret),
+            master: Arc::new(hkdf::Salt::new(hkdf::HKDF_SHA256, b"hvq address validation").extract(secret)),
             retry_lifetime: Duration::from_secs(15),
             new_token_lifetime: Duration::from_secs(24 * 3600),
         }

@@ -232,6 +232,10 @@ impl Endpoint {
                 self.schedule.forget(handle);
                 continue;
             };
+            if let Some(event) = connection.next_event(now) {
+                self.note(handle, &event);
+                return Output::Event(handle, event);
+            }
             connection.exchange_spare(self.spares.pop());
             let step = connection.poll(now);
             self.spares.extend(connection.exchange_spare(None));

@@ -13,6 +13,7 @@ mod insiders;
 mod network;
 mod openings;
 mod paths;
+mod repetition;
 mod resets;
 mod rules;
 mod strangers;

@@ -15,11 +15,23 @@ const BUFFER_LIMIT: u64 = 64 * 1024;
 /// Chunks kept at most while earlier data is missing.
 const CHUNK_LIMIT: usize = 256;
 
+/// What a CRYPTO frame brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Novelty {
+    /// Bytes that had not arrived, or perhaps some.
+    New,
+    /// Only what is there: the peer repeats itself.
+    Known,
+}
+
 /// Handshake bytes to send and to receive at one level.
 #[derive(Debug)]
 pub struct CryptoStream {
     level: Level,
+    /// What was written from [`Self::released`] on.
     outgoing: Vec<u8>,
+    /// Everything below this offset arrived, and is forgotten.
+    released: u64,
     /// Bytes of `outgoing` that wait to be sent, first sent or again.
     pending: Ranges,
     acknowledged: Ranges,
@@ -33,6 +45,7 @@ impl CryptoStream {
         Self {
             level,
             outgoing: Vec::new(),
+            released: 0,
             pending: Ranges::default(),
             acknowledged: Ranges::default(),
             incoming: BTreeMap::new(),
@@ -45,9 +58,9 @@ impl CryptoStream {
         if data.is_empty() {
             return;
         }
-        let start = self.outgoing.len() as u64;
+        let start = self.end();
         self.outgoing.extend_from_slice(data);
-        self.pending.insert_range(start..=self.outgoing.len() as u64 - 1);
+        self.pending.insert_range(start..=self.end() - 1);
     }
 
     /// Whether anything waits to be sent.
@@ -70,7 +83,7 @@ impl CryptoStream {
             return None;
         }
         let last = start + length as u64 - 1;
-        let data = self.outgoing.get(start as usize..=last as usize)?;
+        let data = self.outgoing.get((start - self.released) as usize..=(last - self.released) as usize)?;
         let frame = Frame::Crypto(Crypto { offset: start, data: Bytes::copy_from_slice(data) });
         self.pending.remove_range(start..=last);
         //= https://www.rfc-editor.org/rfc/rfc9001#section-4
@@ -87,6 +100,7 @@ impl CryptoStream {
         if length > 0 {
             self.acknowledged.insert_range(offset..=offset + length - 1);
             self.pending.remove_range(offset..=offset + length - 1);
+            self.release();
         }
     }
 
@@ -103,12 +117,26 @@ impl CryptoStream {
 
     /// Offers all unacknowledged bytes again, for a probe.
     pub fn repeat(&mut self) {
-        let length = self.outgoing.len() as u64;
-        self.on_lost(0, length);
+        self.on_lost(0, self.end());
     }
 
-    /// Takes in a CRYPTO frame. Fails with CRYPTO_BUFFER_EXCEEDED beyond the limit.
-    pub fn receive(&mut self, frame: Crypto) -> Result<(), TransportError> {
+    /// The offset behind the last byte that was written.
+    fn end(&self) -> u64 {
+        self.released + self.outgoing.len() as u64
+    }
+
+    /// Forgets what was written once all of it arrived: a connection is idle much longer than its handshake takes.
+    fn release(&mut self) {
+        let end = self.end();
+        if self.acknowledged.iter().next().is_some_and(|first| *first.start() == 0 && *first.end() + 1 == end)
+        {
+            self.outgoing = Vec::new();
+            self.released = end;
+        }
+    }
+
+    /// Takes in a CRYPTO frame, and says whether it brought anything. Fails with CRYPTO_BUFFER_EXCEEDED beyond the limit.
+    pub fn receive(&mut self, frame: Crypto) -> Result<Novelty, TransportError> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7.5
         //# If an endpoint does not expand its buffer, it MUST close the connection with a
@@ -124,17 +152,17 @@ impl CryptoStream {
         //# Packets containing discarded CRYPTO frames MUST be acknowledged because the packet has been
         //# received and processed by the transport even though the CRYPTO frame was discarded.
         if end <= self.read || frame.data.is_empty() {
-            return Ok(());
+            return Ok(Novelty::Known);
         }
         let known = self.incoming.get(&frame.offset).is_some_and(|chunk| chunk.len() >= frame.data.len());
         if known {
-            return Ok(());
+            return Ok(Novelty::Known);
         }
         self.incoming.insert(frame.offset, frame.data);
         if self.incoming.len() > CHUNK_LIMIT {
             return Err(ErrorCode::CRYPTO_BUFFER_EXCEEDED.because("CRYPTO data in too many pieces"));
         }
-        Ok(())
+        Ok(Novelty::New)
     }
 
     /// Whether anything arrived that was not read.
@@ -223,5 +251,22 @@ mod tests {
         assert_eq!(stream.pending_bytes() as u64, sent[1].1);
         stream.repeat();
         assert_eq!(stream.pending_bytes() as u64, 3000 - sent[0].1);
+    }
+
+    #[test]
+    fn what_arrived_is_forgotten_and_later_bytes_follow_it() {
+        let mut stream = CryptoStream::new(Level::OneRtt);
+        stream.write(&[7; 300]);
+        assert!(stream.next_frame(1000).is_some());
+        stream.on_acknowledged(100, 200);
+        assert_eq!(stream.outgoing.len(), 300);
+        stream.on_acknowledged(0, 100);
+        assert_eq!(stream.outgoing.capacity(), 0);
+        stream.on_lost(0, 300);
+        stream.repeat();
+        assert!(!stream.has_pending(), "a late report changes nothing");
+        stream.write(&[8; 50]);
+        let Some((Frame::Crypto(Crypto { offset, data }), _)) = stream.next_frame(1000) else { panic!() };
+        assert_eq!((offset, &data[..]), (300, &[8; 50][..]));
     }
 }

@@ -4,15 +4,17 @@ pub mod crypto_stream;
 pub mod hello;
 pub mod negotiation;
 pub mod parameters;
+pub mod tls;
 
 use crate::crypto::keys::Level;
 use crate::crypto::keys::Suite;
 use crate::crypto::protect::{OpenKey, SealKey};
-use crate::crypto::session::{Secret, Session};
+use crate::crypto::session::Secret;
 use crate::handshake::crypto_stream::CryptoStream;
 use crate::handshake::hello::{Attempt, Hello};
 use crate::handshake::negotiation::Negotiation;
 use crate::handshake::parameters::SeenIds;
+use crate::handshake::tls::Tls;
 use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
@@ -134,7 +136,7 @@ fn take(secrets: &mut Vec<(Level, Suite, Secret)>, level: Level) -> Option<(Suit
 #[derive(Debug)]
 pub struct Handshake {
     /// TLS.
-    pub session: Session,
+    pub session: Tls,
     /// The Initial space, until its keys are discarded (RFC 9001 §4.9.1).
     pub initial: Option<Box<EarlySpace>>,
     /// The Handshake space, until its keys are discarded (RFC 9001 §4.9.2).

@@ -21,6 +21,9 @@ const MOST_SKIPPED: usize = 8;
 /// At least this many packets in the interval from which the next number to skip is drawn.
 const LEAST_SKIP_INTERVAL: u64 = 64;
 
+/// Places that are kept when nothing is in flight: an idle path keeps no memory of its busy times.
+const SPARE: usize = 64;
+
 #[derive(Clone, Debug)]
 enum Slot {
     /// Acknowledged, lost, or never used.
@@ -394,6 +397,9 @@ impl Sent {
         while let Some(Slot::Resolved) = self.slots.front() {
             self.slots.pop_front();
             self.base += 1;
+        }
+        if self.slots.is_empty() && self.slots.capacity() > SPARE {
+            self.slots = VecDeque::new();
         }
     }
 }

@@ -40,6 +40,7 @@ pub struct ReceiveHalf {
 
 impl ReceiveHalf {
     /// A half with this window.
+    #[inline]
     pub fn new(window: ReceiveWindow) -> Self {
         Self {
             state: ReceiveState::Recv,

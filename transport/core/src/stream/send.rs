@@ -71,6 +71,7 @@ pub struct SendHalf {
 
 impl SendHalf {
     /// A half that may send up to `limit`.
+    #[inline]
     pub fn new(limit: u64, turn: u64) -> Self {
         Self {
             state: SendState::Ready,

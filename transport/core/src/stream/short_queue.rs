@@ -81,6 +81,16 @@ impl<T> ShortQueue<T> {
         std::mem::replace(&mut self.first, next)
     }
 
+    /// Takes all elements, and the memory for those behind the first.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Gives memory back that no element needs.
+    pub fn shrink_to_fit(&mut self) {
+        self.rest.shrink_to_fit();
+    }
+
     /// The elements from `index` on.
     pub fn iter_from(&self, index: usize) -> impl Iterator<Item = &T> {
         let first = self.first.iter().filter(move |_| index == 0);

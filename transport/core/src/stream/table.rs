@@ -19,7 +19,7 @@ pub struct Table<T> {
     first_free: usize,
     /// Where each value is, by a hash that the peer cannot predict.
     index: KeyedMap<StreamId, Place>,
-    latest: Cell<Place>,
+    latest: Cell<Option<(StreamId, Place)>>,
 }
 
 /// A few places.
@@ -45,8 +45,7 @@ impl<T> Default for Block<T> {
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        let latest = Cell::new(Place::default());
-        Self { blocks: Vec::new(), first_free: 0, index: KeyedMap::default(), latest }
+        Self { blocks: Vec::new(), first_free: 0, index: KeyedMap::default(), latest: Cell::new(None) }
     }
 }
 
@@ -119,12 +118,15 @@ impl<T> Table<T> {
             *slot = Some((id, value));
         }
         self.index.insert(id, at);
-        self.latest.set(at);
+        self.latest.set(Some((id, at)));
     }
 
     /// Drops the value of `id`; whether there was one.
     pub fn remove(&mut self, id: StreamId) -> bool {
         let Some(at) = self.index.remove(&id) else { return false };
+        if self.latest.get().is_some_and(|(latest, _)| latest == id) {
+            self.latest.set(None);
+        }
         if let Some(block) = self.blocks.get_mut(at.block) {
             block.remove(at.place);
             self.first_free = self.first_free.min(at.block);
@@ -153,15 +155,13 @@ impl<T> Table<T> {
 
     #[inline]
     fn place(&self, id: StreamId) -> Option<Place> {
-        let latest = self.latest.get();
-        if let Some(Some((found, _))) =
-            self.blocks.get(latest.block).and_then(|block| block.places.get(latest.place))
-            && *found == id
+        if let Some((latest, place)) = self.latest.get()
+            && latest == id
         {
-            return Some(latest);
+            return Some(place);
         }
         let place = *self.index.get(&id)?;
-        self.latest.set(place);
+        self.latest.set(Some((id, place)));
         Some(place)
     }
 

@@ -1,0 +1,133 @@
+//! TLS as a connection sees it: a session, and what is left of it when nothing more can come.
+
+use crate::crypto::keys::Level;
+use crate::crypto::session::{Session, SessionOutput, Ticket};
+use crate::error::{ErrorCode, TransportError};
+
+/// TLS's alert when a message comes that must not (RFC 8446 §6.2).
+const UNEXPECTED_MESSAGE: u8 = 10;
+
+/// A TLS session, or what it agreed on.
+#[derive(Debug)]
+pub enum Tls {
+    /// The handshake is under way, or the peer may send session tickets.
+    Session(Session),
+    /// The handshake of a server is complete: a client has nothing more to say in TLS, and BoringSSL's memory, a tenth of
+    /// what an idle connection takes, is free.
+    Over(Box<Agreement>),
+}
+
+/// What a session agreed on.
+#[derive(Debug)]
+pub struct Agreement {
+    alpn: Option<Vec<u8>>,
+    server_name: Option<String>,
+    peer_certificates: Vec<Vec<u8>>,
+    resumption: Resumption,
+}
+
+/// Whether a handshake resumed an earlier session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Resumption {
+    Full,
+    Resumed,
+}
+
+impl Tls {
+    /// Drops the session of a server, whose handshake is complete and whose outputs are all taken.
+    pub fn finish(&mut self) {
+        if let Self::Session(session) = self {
+            let resumption = if session.is_resumed() { Resumption::Resumed } else { Resumption::Full };
+            *self = Self::Over(Box::new(Agreement {
+                alpn: session.alpn(),
+                server_name: session.server_name(),
+                peer_certificates: session.peer_certificates(),
+                resumption,
+            }));
+        }
+    }
+
+    /// The session, while there is one.
+    pub fn session(&mut self) -> Option<&mut Session> {
+        match self {
+            Self::Session(session) => Some(session),
+            Self::Over(_) => None,
+        }
+    }
+
+    /// Begins a client's handshake: the ClientHello is the first output.
+    pub fn start(&mut self) -> Result<(), TransportError> {
+        self.session().map_or(Ok(()), Session::start)
+    }
+
+    /// As [`Session::provide`]. After the end anything is unexpected.
+    pub fn provide(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
+        match self {
+            Self::Session(session) => session.provide(level, data),
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-6
+            //# Endpoints MUST treat the receipt of a TLS KeyUpdate message as a connection error of type
+            //# 0x010a, equivalent to a fatal TLS alert of unexpected_message; see Section 4.8.
+            Self::Over(_) => {
+                Err(ErrorCode::crypto(UNEXPECTED_MESSAGE).because("a TLS message after the handshake"))
+            }
+        }
+    }
+
+    /// The next thing that TLS wants done.
+    pub fn poll(&mut self) -> Option<SessionOutput> {
+        self.session()?.poll()
+    }
+
+    /// Whether the handshake is not complete yet (RFC 9001 §4.1.1).
+    pub fn is_handshaking(&self) -> bool {
+        match self {
+            Self::Session(session) => session.is_handshaking(),
+            Self::Over(_) => false,
+        }
+    }
+
+    /// As [`Session::peer_transport_parameters`]; `None` after the end.
+    pub fn peer_transport_parameters(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Session(session) => session.peer_transport_parameters(),
+            Self::Over(_) => None,
+        }
+    }
+
+    /// The application protocol agreed on (RFC 7301).
+    pub fn alpn(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Session(session) => session.alpn(),
+            Self::Over(agreement) => agreement.alpn.clone(),
+        }
+    }
+
+    /// The host name that the client asked for (RFC 6066 §3).
+    pub fn server_name(&self) -> Option<String> {
+        match self {
+            Self::Session(session) => session.server_name(),
+            Self::Over(agreement) => agreement.server_name.clone(),
+        }
+    }
+
+    /// The peer's certificates, its own first, each in DER.
+    pub fn peer_certificates(&self) -> Vec<Vec<u8>> {
+        match self {
+            Self::Session(session) => session.peer_certificates(),
+            Self::Over(agreement) => agreement.peer_certificates.clone(),
+        }
+    }
+
+    /// Whether the handshake resumed an earlier session.
+    pub fn is_resumed(&self) -> bool {
+        match self {
+            Self::Session(session) => session.is_resumed(),
+            Self::Over(agreement) => agreement.resumption == Resumption::Resumed,
+        }
+    }
+
+    /// Takes the session tickets that arrived, oldest first.
+    pub fn take_tickets(&mut self) -> Vec<Ticket> {
+        self.session().map(Session::take_tickets).unwrap_or_default()
+    }
+}
