@@ -38,11 +38,15 @@ pub(crate) struct Access<'a> {
     pub(crate) core: Option<&'a mut Core>,
     /// What this crate knows of it.
     pub(crate) slot: &'a mut Slot,
-    /// Now.
-    pub(crate) now: Instant,
+    shared: &'a Shared,
 }
 
 impl Access<'_> {
+    /// Now: most commands need not ask the clock.
+    pub(crate) fn now(&self) -> Instant {
+        self.shared.now()
+    }
+
     /// The protocol's connection, or why it is not usable.
     pub(crate) fn open(&mut self) -> Result<&mut Core, ConnectionError> {
         if let Phase::Closed(error) = &self.slot.phase {
@@ -60,12 +64,11 @@ impl Reference {
 
     /// Runs a command, and has the driver look at what it changed.
     pub(crate) fn command<T>(&self, command: impl FnOnce(Access<'_>) -> T) -> T {
-        let now = self.shared.now();
         let mut state = self.shared.lock();
         let state = &mut *state;
         let slot = state.slots.get_mut(&self.handle).expect("a slot lives as long as its reference");
         let core = state.core.connection(self.handle);
-        let result = command(Access { core, slot, now });
+        let result = command(Access { core, slot, shared: &self.shared });
         state.wake_driver();
         result
     }
@@ -230,7 +233,7 @@ impl Connection {
         deadline: Option<Duration>,
     ) -> Result<(), SendDatagramError> {
         self.reference.command(|mut access| {
-            let deadline = deadline.map(|deadline| access.now + deadline);
+            let deadline = deadline.map(|deadline| access.now() + deadline);
             access.open()?.send_datagram(data, priority, deadline)?;
             Ok(())
         })
@@ -265,8 +268,9 @@ impl Connection {
     /// acknowledged may be lost. Does nothing if it already ended.
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.reference.command(|access| {
+            let now = access.now();
             if let Some(core) = access.core {
-                core.close(code, reason, access.now);
+                core.close(code, reason, now);
             }
         });
     }
@@ -387,8 +391,10 @@ impl Connection {
     /// # Errors
     /// It is too early: see [`UpdateNotPermitted`].
     pub fn update_keys(&self) -> Result<(), UpdateNotPermitted> {
-        self.reference
-            .command(|access| access.core.ok_or(UpdateNotPermitted::Unconfirmed)?.update_keys(access.now))
+        self.reference.command(|access| {
+            let now = access.now();
+            access.core.ok_or(UpdateNotPermitted::Unconfirmed)?.update_keys(now)
+        })
     }
 
     /// How often keys were updated, by either side.

@@ -190,8 +190,9 @@ impl Connection {
     /// The path is not open, or the last one.
     pub fn abandon_path(&self, id: PathId, code: u64) -> Result<(), PathCommandError> {
         self.reference().command(|access| {
+            let now = access.now();
             let core = access.core.ok_or(PathCommandError::UnknownPath)?;
-            core.abandon_path(id, code, access.now)
+            core.abandon_path(id, code, now)
         })
     }
 
@@ -247,8 +248,9 @@ impl Connection {
     /// The path is not open, or the peer has issued no other connection ID yet.
     pub fn rotate_connection_id(&self, id: PathId) -> Result<(), PathCommandError> {
         self.reference().command(|access| {
+            let now = access.now();
             let core = access.core.ok_or(PathCommandError::UnknownPath)?;
-            core.rotate_connection_id(id, access.now)
+            core.rotate_connection_id(id, now)
         })
     }
 

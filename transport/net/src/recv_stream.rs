@@ -4,8 +4,8 @@ use crate::connection::Connection;
 use crate::{ReadError, ReadToEndError, StreamId};
 use bytes::{Bytes, BytesMut};
 use hvq_transport::connection::Connection as Core;
+use hvq_transport::stream::short_queue::ShortQueue;
 use hvq_transport::stream::{ReadError as Refusal, ReadOutcome};
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ pub struct RecvStream {
     id: StreamId,
     end: Option<ReceiveEnd>,
     /// Taken from the transport for a caller that asked for more than one chunk has, and what came behind it.
-    taken: VecDeque<Result<ReadOutcome, Refusal>>,
+    taken: ShortQueue<Result<ReadOutcome, Refusal>>,
 }
 
 /// How a stream ended, remembered because the transport forgets it with the stream.
@@ -38,7 +38,7 @@ enum ReceiveEnd {
 
 impl RecvStream {
     pub(crate) fn new(connection: Connection, id: StreamId) -> Self {
-        Self { connection, id, end: None, taken: VecDeque::new() }
+        Self { connection, id, end: None, taken: ShortQueue::default() }
     }
 
     /// The stream's ID.
@@ -196,7 +196,7 @@ impl RecvStream {
 }
 
 /// Takes up to `most` further bytes of stream `id` that are there, and how it ends if that comes next.
-fn read_on(core: &mut Core, id: StreamId, most: usize, taken: &mut VecDeque<Result<ReadOutcome, Refusal>>) {
+fn read_on(core: &mut Core, id: StreamId, most: usize, taken: &mut ShortQueue<Result<ReadOutcome, Refusal>>) {
     let mut left = most;
     while left > 0 {
         match core.read(id, left) {

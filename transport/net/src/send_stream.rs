@@ -6,7 +6,6 @@ use crate::{Priority, StreamId, WriteError};
 use bytes::Bytes;
 use hvq_transport::connection::Connection as Core;
 use hvq_transport::stream::WriteError as Refusal;
-use hvq_transport::time::Instant;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -97,7 +96,8 @@ impl SendStream {
     /// See [`WriteError`].
     pub fn end_message(&mut self, deadline: Option<Duration>) -> Result<(), WriteError> {
         let id = self.id;
-        self.command(|core, now| core.end_message(id, deadline.map(|deadline| now + deadline)))
+        let deadline = deadline.map(|deadline| self.connection.reference().shared().now() + deadline);
+        self.command(|core| core.end_message(id, deadline))
     }
 
     /// Sets the priority of what is sent on the stream (RFC 9218); 3, not incremental, by default.
@@ -122,9 +122,7 @@ impl SendStream {
     /// See [`WriteError`].
     pub fn finish(&mut self) -> Result<(), WriteError> {
         let id = self.id;
-        self.command(|core, _| core.finish(id))?;
-        self.note_end(SendEnd::Finished);
-        Ok(())
+        self.end(SendEnd::Finished, |core| core.finish(id))
     }
 
     /// Abandons the stream with a code for the peer's application (RFC 9000 §19.4): what it has not yet got, it will not
@@ -134,9 +132,7 @@ impl SendStream {
     /// See [`WriteError`].
     pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
         let id = self.id;
-        self.command(|core, _| core.reset(id, code))?;
-        self.note_end(SendEnd::Reset);
-        Ok(())
+        self.end(SendEnd::Reset, |core| core.reset(id, code))
     }
 
     /// Waits until the peer has everything that was written and finished (`None`), or has stopped reading (`Some` of its
@@ -164,14 +160,25 @@ impl SendStream {
         })
     }
 
-    fn command<T>(
-        &self,
-        command: impl FnOnce(&mut Core, Instant) -> Result<T, Refusal>,
-    ) -> Result<T, WriteError> {
+    fn command<T>(&self, command: impl FnOnce(&mut Core) -> Result<T, Refusal>) -> Result<T, WriteError> {
         self.connection.reference().command(|mut access| {
-            let now = access.now;
-            let result = command(access.open()?, now);
+            let result = command(access.open()?);
             result.map_err(|refusal| access.slot.sender(self.id).explain(refusal))
+        })
+    }
+
+    /// Runs a command that ends the stream so.
+    fn end(
+        &self,
+        end: SendEnd,
+        command: impl FnOnce(&mut Core) -> Result<(), Refusal>,
+    ) -> Result<(), WriteError> {
+        self.connection.reference().command(|mut access| {
+            let result = command(access.open()?);
+            let sender = access.slot.sender(self.id);
+            result.map_err(|refusal| sender.explain(refusal))?;
+            sender.note_end(end);
+            Ok(())
         })
     }
 
@@ -192,10 +199,6 @@ impl SendStream {
                 Err(refusal) => Poll::Ready(Err(sender.explain(refusal))),
             }
         })
-    }
-
-    fn note_end(&self, end: SendEnd) {
-        self.connection.reference().look(|_, slot| slot.sender(self.id).note_end(end));
     }
 }
 

@@ -3,10 +3,11 @@
 use crate::slot::{Phase, Slot, Usage, Wakers};
 use crate::sockets::Sockets;
 use crate::{ConnectOptions, ConnectionError, Hints, PathId};
+use ahash::AHashMap;
 use hvq_transport::connection::{Event, FourTuple, Role, Transmit};
 use hvq_transport::endpoint::{ConnectionHandle, Endpoint as Core, Output};
 use hvq_transport::time::{Deadline, Instant};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -73,7 +74,7 @@ impl Shared {
         let state = State {
             core,
             sockets,
-            slots: HashMap::new(),
+            slots: AHashMap::new(),
             accepted: VecDeque::new(),
             accept_wakers: Wakers::default(),
             idle_wakers: Wakers::default(),
@@ -101,7 +102,7 @@ impl Shared {
 pub(crate) struct State {
     pub(crate) core: Core,
     pub(crate) sockets: Sockets,
-    pub(crate) slots: HashMap<ConnectionHandle, Box<Slot>>,
+    pub(crate) slots: AHashMap<ConnectionHandle, Box<Slot>>,
     pub(crate) accept_wakers: Wakers,
     pub(crate) idle_wakers: Wakers,
     pub(crate) io: IoStats,

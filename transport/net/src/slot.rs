@@ -4,6 +4,7 @@ use crate::{
     ConnectionError, ConnectionStats, Direction, PathEvent, PathId, PathInfo, PathState, PathStats, Priority,
     StreamId, WriteError,
 };
+use ahash::AHashMap;
 use hvq_transport::connection::Event;
 use hvq_transport::connection::{Connection as Core, FourTuple, Role};
 use hvq_transport::scheduler::Standing;
@@ -157,10 +158,10 @@ pub(crate) struct Slot {
     pub(crate) fates: HashMap<PathId, PathFate>,
     pub(crate) moves: HashMap<PathId, Move>,
     pub(crate) names: HashMap<PathId, String>,
-    pub(crate) receivers: HashMap<StreamId, Waker>,
+    pub(crate) receivers: AHashMap<StreamId, Waker>,
     open_wakers: [Wakers; 2],
     accept_wakers: [Wakers; 2],
-    senders: HashMap<StreamId, Sender>,
+    senders: AHashMap<StreamId, Sender>,
     /// There once somebody asked for them.
     path_events: Option<broadcast::Sender<PathEvent>>,
     last_stats: ConnectionStats,
@@ -183,10 +184,10 @@ impl Slot {
             fates: HashMap::new(),
             moves: HashMap::new(),
             names: HashMap::new(),
-            receivers: HashMap::new(),
+            receivers: AHashMap::new(),
             open_wakers: <[Wakers; 2]>::default(),
             accept_wakers: <[Wakers; 2]>::default(),
-            senders: HashMap::new(),
+            senders: AHashMap::new(),
             path_events: None,
             last_stats: ConnectionStats { paths: Vec::new(), frames: Vec::new(), dropped: 0 },
         }
