@@ -26,6 +26,12 @@ controllers: prepare-base ## compare congestion controllers over two unlike chan
 	@cargo build --release -p hvq-cli
 	@"$(TARGET)/release/hvq" lab controllers $(or $(ARGS),$(CONTROLLERS))
 
+report: prepare-base ## run the papers' experiments and our own in virtual time, write report.html
+	@echo "report: building (a few minutes the first time), then about 20 minutes of processor time"
+	@cargo build --release -p hvq-cli
+	@"$(TARGET)/release/hvq" lab run all $(ARGS)
+	@"$(TARGET)/release/hvq" lab report
+
 test: prepare-test ## format check, lints and all tests
 	@echo "test 1/3: format"
 	@cargo fmt --all --check

@@ -3,5 +3,6 @@
 
 mod arguments;
 mod channels;
+mod lab;
 mod support;
 mod transfers;
