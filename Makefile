@@ -11,10 +11,13 @@ CONTROLLERS := --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-
 
 PREFIX ?= /usr/local
 
-.PHONY: help header install demo controllers test soak lint fmt interop runner aioquic bench rules build clean prepare-%
+FUZZ_SECONDS ?= 3600
+FUZZ_FIRST ?= 1
+
+.PHONY: help header install ffi-test ffi-fuzz ffi-bench demo controllers test soak lint fmt interop runner aioquic bench rules build clean prepare-%
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: prepare-demo ## load real pages over two emulated channels, compare schedulers, write a report
 	@echo "demo: building (a few minutes the first time)"
@@ -51,6 +54,15 @@ lint: prepare-test ## format check and lints only
 
 install: prepare-base ## build the C library and install it below PREFIX (/usr/local), with header, pkg-config and CMake files
 	@ffi/install/install.sh "$(PREFIX)"
+
+ffi-test: prepare-ffi ## install the C library elsewhere, compile its examples with pkg-config alone, run and check them
+	@ffi/tests/examples.sh
+
+ffi-fuzz: prepare-ffi ## an hour of random calls of the C library under AddressSanitizer (FUZZ_SECONDS, FUZZ_FIRST seed)
+	@ffi/fuzz/run.sh "$(FUZZ_FIRST)" "$(FUZZ_SECONDS)"
+
+ffi-bench: prepare-base ## compare bulk through the C interface with the Rust API, in one run
+	@cargo test --release --quiet -p hvq-ffi --test overhead -- --ignored --nocapture --test-threads 1
 
 header: prepare-base ## write ffi/include/hvq.h from the sources of the C interface
 	@HVQ_WRITE_HEADER=1 cargo test --quiet -p hvq-ffi --test header

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|interop|runner|bench|rules ...
+# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|interop|runner|bench|ffi|rules ...
 #
 # Missing Debian packages are installed when that needs no password; otherwise one message names them all.
 set -euo pipefail
@@ -95,12 +95,19 @@ check() {
         check base
         need valgrind has valgrind
         ;;
+    ffi)
+        check base
+        need libnghttp3-dev has_header nghttp3/nghttp3.h
+        need openssl has openssl
+        need python3 has python3
+        need valgrind has valgrind
+        ;;
     rules)
         check_rust
         need build-essential has_compiler
         need python3 has python3
         ;;
-    *) fail "unknown target '$1'; known: base test demo interop runner bench rules" ;;
+    *) fail "unknown target '$1'; known: base test demo interop runner bench ffi rules" ;;
     esac
 }
 

@@ -1,0 +1,403 @@
+"""A client: one connection over one path or several, HTTP/3 or plain streams."""
+
+import ctypes
+import select
+import socket
+import time
+from dataclasses import dataclass, field
+
+from . import qpack
+from .library import (
+    BIDIRECTIONAL, BLOCKED, CLOSED, CONNECTED, END, EVENT, IDLE, LIBRARY, NEVER, OK, PATH_AVAILABLE, PATH_FAILED,
+    PATH_VALIDATED, READABLE, STREAM_OPENED, TRANSMIT, UNIDIRECTIONAL, Bytes, ClientOptions, ConnectOptions, Event,
+    Incoming, Output, Path, PathStatistics, Route, Stream, TransportConfig, address, check, error,
+)
+
+DATA, HEADERS, SETTINGS = 0, 1, 4
+
+
+class ConnectionClosed(Exception):
+    """The connection ended before the call was done."""
+
+
+@dataclass
+class Response:
+    """What a server answered."""
+
+    status: int
+    headers: list
+    body: bytes
+    seconds: float = 0.0
+
+
+@dataclass
+class PathInfo:
+    """A snapshot of a path; times in seconds, sizes in bytes, the rate in bits per second or None."""
+
+    id: int
+    local: str
+    remote: str
+    rtt: float
+    min_rtt: float
+    delay: float
+    window: int
+    rate: object
+    bytes_sent: int
+    bytes_received: int
+    packets_lost: int
+
+
+@dataclass
+class _Incoming:
+    """What arrived on a stream."""
+
+    data: bytearray = field(default_factory=bytearray)
+    ended: bool = False
+    failure: object = None
+
+
+def connect(host, port, **options):
+    """Connects to a server; see Connection."""
+    return Connection(host, port, **options)
+
+
+class Connection:
+    """A connection to the server `host`:`port`, verified as `name` (`host` by default).
+
+    `paths` lists further paths, each a local address and a remote (host, port) or None for that of the first path.
+    `local` is the local address of the first path, `ca` a PEM file with trusted certificates (the system's by default),
+    `insecure` trusts everybody, `scheduler` and `congestion` are names. The calls of a connection do its I/O: between
+    them nothing happens, so a connection that idles for longer than the server permits is over. Use it in one thread at a
+    time, and close it, or use it with `with`.
+    """
+
+    def __init__(
+        self, host, port, *, paths=(), local=None, name=None, ca=None, insecure=False, scheduler="hvc",
+        congestion="cubic", alpn="h3", timeout=10.0,
+    ):
+        self._sockets, self._incoming, self._writable = {}, {}, set()
+        self._wanted, self._validated, self._failed = [], set(), set()
+        self._endpoint, self._config = ctypes.c_void_p(), ctypes.c_void_p()
+        self._id, self._connected, self._closed = ctypes.c_uint64(), False, None
+        self._available, self._alpn, self._http = False, alpn, False
+        self.timeout = timeout
+        try:
+            self._start(host, port, local, name or host, (ca, insecure, scheduler, congestion))
+            first = next(iter(self._sockets.values()))[2]
+            for path_local, remote in paths:
+                self._wanted.append(self._route(path_local, remote or (first.host, first.port)))
+            self._run(lambda: self._connected)
+            for index in range(1, len(self._wanted) + 1):
+                self._run(lambda: len(self._validated | self._failed) >= index)
+        except BaseException:
+            self._free()
+            raise
+
+    def _start(self, host, port, local, name, choices):
+        ca, insecure, scheduler, congestion = choices
+        transport, options = TransportConfig(), ClientOptions()
+        check(LIBRARY.hvq_transport_config_init(ctypes.byref(transport), ctypes.sizeof(transport)))
+        transport.scheduler, transport.congestion = scheduler.encode(), congestion.encode()
+        check(LIBRARY.hvq_client_options_init(ctypes.byref(options), ctypes.sizeof(options)))
+        protocols = (ctypes.c_char_p * 1)(self._alpn.encode())
+        options.transport, options.alpn, options.alpn_count = ctypes.pointer(transport), protocols, 1
+        options.ca_file, options.insecure = ca and str(ca).encode(), int(insecure)
+        check(LIBRARY.hvq_client_config_new(ctypes.byref(options), ctypes.byref(self._config)))
+        check(LIBRARY.hvq_endpoint_new(None, ctypes.byref(self._endpoint)))
+        start = ConnectOptions(self._config, name.encode(), self._route(local, (host, port)))
+        started = LIBRARY.hvq_endpoint_connect(
+            self._endpoint, ctypes.byref(start), self._now(), ctypes.byref(self._id)
+        )
+        check(started)
+        self._authority = f"{name}:{port}"
+
+    @staticmethod
+    def _now():
+        return time.monotonic_ns()
+
+    def _route(self, local, remote):
+        """Binds a socket for a route."""
+        family, kind, _, _, place = socket.getaddrinfo(remote[0], remote[1], type=socket.SOCK_DGRAM)[0]
+        bound = socket.socket(family, kind)
+        bound.setblocking(False)
+        if local:
+            bound.bind((local, 0))
+        # A connected socket knows from which address it sends.
+        bound.connect(place[:2])
+        here = bound.getsockname()
+        key = (here[0], here[1])
+        self._sockets[key] = (bound, here, _Remote(place[0], place[1]))
+        return Route(address(*key), address(place[0], place[1]))
+
+    # The loop.
+
+    def _run(self, until, timeout=None):
+        """Does I/O until a condition holds."""
+        last = time.monotonic() + (self.timeout if timeout is None else timeout)
+        output = Output()
+        while True:
+            check(LIBRARY.hvq_endpoint_poll(self._endpoint, self._now(), ctypes.byref(output)))
+            if output.kind == TRANSMIT:
+                self._send(output.transmit)
+            elif output.kind == EVENT:
+                self._take(output.event)
+            elif until():
+                return
+            elif self._closed is not None:
+                raise ConnectionClosed(self._closed)
+            elif output.kind == IDLE:
+                self._wait(output.deadline, last)
+
+    def _wait(self, deadline, last):
+        seconds = last - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError("the peer took too long")
+        if deadline != NEVER:
+            seconds = min(seconds, max(0.0, (deadline - self._now()) / 1e9))
+        sockets = [entry[0] for entry in self._sockets.values()]
+        ready, _, _ = select.select(sockets, [], [], seconds)
+        for bound in ready:
+            self._receive(bound)
+
+    def _receive(self, bound):
+        here = bound.getsockname()
+        remote = self._sockets[here[0], here[1]][2]
+        incoming = Incoming()
+        incoming.route = Route(address(here[0], here[1]), address(remote.host, remote.port))
+        while True:
+            try:
+                data = bound.recv(65536)
+            except (BlockingIOError, ConnectionRefusedError):
+                return
+            incoming.bytes, incoming.length = data, len(data)
+            check(LIBRARY.hvq_endpoint_handle(self._endpoint, ctypes.byref(incoming), self._now()))
+
+    def _send(self, transmit):
+        here = transmit.route.local
+        data = ctypes.string_at(transmit.bytes, transmit.length)
+        for (_, port), (bound, _, _) in self._sockets.items():
+            if port == here.port and _text(here) == bound.getsockname()[0]:
+                try:
+                    bound.send(data)
+                except OSError:
+                    pass  # Lost, as on any network.
+
+    def _take(self, event):
+        kind = event.kind
+        if kind == CONNECTED:
+            self._connected = True
+        elif kind == CLOSED:
+            self._closed = event.reason.copy().decode(errors="replace")
+        elif kind == PATH_AVAILABLE:
+            self._open_paths()
+        elif kind == PATH_VALIDATED and event.path > 0:
+            self._validated.add(event.path)
+        elif kind == PATH_FAILED:
+            self._failed.add(event.path)
+        elif kind == STREAM_OPENED:
+            stream = Stream()
+            while LIBRARY.hvq_stream_accept(self._endpoint, self._id, event.direction, ctypes.byref(stream)) == OK:
+                pass
+        elif kind == READABLE:
+            self._read(event.stream)
+
+    def _open_paths(self):
+        path = Path()
+        while self._wanted_left():
+            route = self._wanted[self._opened]
+            opened = LIBRARY.hvq_path_open(
+                self._endpoint, self._id, ctypes.byref(route), self._now(), ctypes.byref(path)
+            )
+            if opened != OK:
+                return
+            self._opened += 1
+
+    _opened = 0
+
+    def _wanted_left(self):
+        return self._opened < len(self._wanted)
+
+    # Streams.
+
+    def _read(self, number):
+        kept = self._incoming.get(number)
+        chunk = Bytes()
+        stream = Stream(self._id, number)
+        while True:
+            result = LIBRARY.hvq_stream_read_chunk(self._endpoint, stream, 1 << 16, ctypes.byref(chunk))
+            if result == OK:
+                if kept is not None:
+                    kept.data += chunk.copy()
+                continue
+            if kept is not None:
+                kept.ended = result == END
+                if result not in (END, BLOCKED):
+                    kept.failure = error(result)
+            return
+
+    def _open(self, direction):
+        stream = Stream()
+
+        def opened():
+            result = LIBRARY.hvq_stream_open(self._endpoint, self._id, direction, ctypes.byref(stream))
+            if result not in (OK, BLOCKED):
+                raise error(result)
+            return result == OK
+
+        self._run(opened)
+        return stream
+
+    def _write(self, stream, data, finish=True):
+        sent = ctypes.c_size_t()
+        rest = bytes(data)
+        while rest:
+            result = LIBRARY.hvq_stream_write(self._endpoint, stream, rest, len(rest), ctypes.byref(sent))
+            if result == BLOCKED:
+                before = len(rest)
+                self._run(lambda: self._room(stream, before))
+                continue
+            check(result)
+            rest = rest[sent.value :]
+        if finish:
+            check(LIBRARY.hvq_stream_finish(self._endpoint, stream))
+
+    def _room(self, stream, _length):
+        nothing = ctypes.c_size_t()
+        return LIBRARY.hvq_stream_write(self._endpoint, stream, b"", 0, ctypes.byref(nothing)) == OK
+
+    def _await_end(self, stream):
+        kept = self._incoming[stream.id]
+        self._run(lambda: kept.ended or kept.failure)
+        del self._incoming[stream.id]
+        if kept.failure:
+            raise kept.failure
+        return bytes(kept.data)
+
+    def exchange(self, data, urgency=3):
+        """Sends bytes on a stream of its own and returns what the server sends back until it ends the stream."""
+        stream = self._open(BIDIRECTIONAL)
+        self._incoming[stream.id] = _Incoming()
+        check(LIBRARY.hvq_stream_set_priority(self._endpoint, stream, urgency, 0))
+        self._write(stream, data)
+        return self._await_end(stream)
+
+    # HTTP/3 (RFC 9114).
+
+    def get(self, path="/", urgency=3, headers=()):
+        """Fetches a path over HTTP/3, with an urgency of RFC 9218 from 0 to 7."""
+        if not self._http:
+            self._http = True
+            # The type of a control stream, and settings that promise nothing.
+            self._write(self._open(UNIDIRECTIONAL), b"\x00" + _varint(SETTINGS) + _varint(0), finish=False)
+        begin = time.monotonic()
+        fields = [
+            (":method", "GET"), (":scheme", "https"), (":authority", self._authority), (":path", path),
+            ("user-agent", "hvq-python"), ("priority", f"u={urgency}"), *headers,
+        ]
+        section = qpack.encode(fields)
+        answer = self.exchange(_varint(HEADERS) + _varint(len(section)) + section, urgency)
+        response = _response(answer)
+        response.seconds = time.monotonic() - begin
+        return response
+
+    # Paths, and the end.
+
+    def paths(self):
+        """Snapshots of the open paths."""
+        room, count = (PathStatistics * 64)(), ctypes.c_size_t()
+        check(LIBRARY.hvq_path_list(self._endpoint, self._id, room, 64, ctypes.byref(count)))
+        return [_path_info(room[index]) for index in range(count.value)]
+
+    def close(self, code=0x100):
+        """Closes the connection; 0x100 is HTTP/3's way to say that all is well."""
+        if not self._endpoint:
+            return
+        LIBRARY.hvq_connection_close(self._endpoint, self._id, code, None, self._now())
+        try:
+            self._run(lambda: self._closed is not None, timeout=1.0)
+        except (ConnectionClosed, TimeoutError):
+            pass
+        self._free()
+
+    def _free(self):
+        if self._endpoint:
+            LIBRARY.hvq_endpoint_free(self._endpoint)
+            self._endpoint = ctypes.c_void_p()
+        if self._config:
+            LIBRARY.hvq_client_config_free(self._config)
+            self._config = ctypes.c_void_p()
+        for bound, _, _ in self._sockets.values():
+            bound.close()
+        self._sockets = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+@dataclass
+class _Remote:
+    host: str
+    port: int
+
+
+def _text(made):
+    family = socket.AF_INET if made.family == 4 else socket.AF_INET6
+    return socket.inet_ntop(family, bytes(made.ip)[: 4 if made.family == 4 else 16])
+
+
+def _path_info(found):
+    local, remote = (f"{_text(end)} port {end.port}" for end in (found.route.local, found.route.remote))
+    return PathInfo(
+        id=found.id, local=local, remote=remote, rtt=found.rtt / 1e9, min_rtt=found.min_rtt / 1e9,
+        delay=found.delay / 1e9, window=found.window, rate=found.rate or None, bytes_sent=found.bytes_sent,
+        bytes_received=found.bytes_received, packets_lost=found.packets_lost,
+    )
+
+
+def _varint(value):
+    """An integer of QUIC (RFC 9000, section 16)."""
+    for length, mark in ((1, 0x00), (2, 0x40), (4, 0x80), (8, 0xC0)):
+        if value < 1 << (8 * length - 2):
+            encoded = bytearray(value.to_bytes(length, "big"))
+            encoded[0] |= mark
+            return bytes(encoded)
+    raise ValueError("beyond 2^62")
+
+
+def _frames(data):
+    """The frames of a stream, each its type and its payload."""
+    at = 0
+    while at < len(data):
+        kind, at = _read_varint(data, at)
+        length, at = _read_varint(data, at)
+        if at + length > len(data):
+            raise qpack.Malformed("a frame that is cut off")
+        yield kind, data[at : at + length]
+        at += length
+
+
+def _read_varint(data, at):
+    if at >= len(data):
+        raise qpack.Malformed("an integer that is cut off")
+    length = 1 << (data[at] >> 6)
+    if at + length > len(data):
+        raise qpack.Malformed("an integer that is cut off")
+    value = int.from_bytes(data[at : at + length], "big") & (1 << (8 * length - 2)) - 1
+    return value, at + length
+
+
+def _response(data):
+    """The final response of a stream; interim ones and trailers are left out."""
+    status, fields, body = None, [], bytearray()
+    for kind, payload in _frames(data):
+        if kind == HEADERS and (status is None or status < 200):
+            fields = qpack.decode(payload)
+            status = int(dict(fields).get(":status", "0"))
+        elif kind == DATA:
+            body += payload
+    if status is None:
+        raise qpack.Malformed("a response without a status")
+    return Response(status, [(name, value) for name, value in fields if name != ":status"], bytes(body))
