@@ -62,7 +62,7 @@ ffi-fuzz: prepare-ffi ## an hour of random calls of the C library under AddressS
 	@ffi/fuzz/run.sh "$(FUZZ_FIRST)" "$(FUZZ_SECONDS)"
 
 ffi-bench: prepare-base ## compare bulk through the C interface with the Rust API, in one run
-	@cargo test --release --quiet -p hvq-ffi --test overhead -- --ignored --nocapture --test-threads 1
+	@cargo test --release --quiet -p hvq-ffi --test interface -- --ignored --nocapture --test-threads 1
 
 header: prepare-base ## write ffi/include/hvq.h from the sources of the C interface
 	@HVQ_WRITE_HEADER=1 cargo test --quiet -p hvq-ffi --test header

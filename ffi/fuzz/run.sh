@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Random calls of the C library under AddressSanitizer: ffi/fuzz/run.sh FIRST SECONDS (`make ffi-fuzz`).
 #
-# With a nightly toolchain that has the sources of the standard library's sanitizers, the library itself is checked too.
+# With a nightly toolchain the library itself is checked too, not only what it does to the memory of the program.
 set -euo pipefail
 
 first=${1:-1}

@@ -61,6 +61,8 @@ install_library() {
     [[ -z $strangers ]] || fail "the library exports more than its names: $strangers"
     cp -r "$root/ffi/examples" "$root/ffi/fuzz" "$place/"
     cd "$place"
+    # nginx reads as another user.
+    chmod 755 .
     openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost \
         -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2> /dev/null
 }
@@ -150,7 +152,10 @@ compile sanitized -fsanitize=address,undefined -fno-sanitize-recover
 play sanitized 17400
 if [[ -z ${HVQ_QUICK:-} ]]; then
     compile plain
-    LIMIT=170 play plain 17420 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite
+    # Not for undefined values: memcheck takes what the assembler of the packet protection computes for undefined, and with
+    # it every packet.
+    LIMIT=170 play plain 17420 valgrind -q --error-exitcode=9 --undef-value-errors=no --leak-check=full \
+        --show-leak-kinds=definite --errors-for-leak-kinds=definite
 fi
 
 # Without the shared library, as a program that brings its own BoringSSL is linked.

@@ -27,7 +27,7 @@ class Client(unittest.TestCase):
             paths = connection.paths()
         self.assertEqual([path.id for path in paths], [0, 1])
         for path in paths:
-            self.assertGreater(path.bytes_received, 100_000)
+            self.assertGreater(path.bytes_received, 10_000)
             self.assertGreater(path.rtt, 0)
         self.assertTrue(paths[1].local.startswith("127.0.0.2 "))
 

@@ -1,0 +1,126 @@
+//! The pair in Rust.
+
+use super::{BLOCK, DATAGRAM, Pair, STEP, identity};
+use bytes::BytesMut;
+use hvq_scheduler::Policy;
+use hvq_transport::connection::{Datagram, Event, FourTuple, TransportConfig};
+use hvq_transport::crypto::session::{ClientTls, Identity, ServerTls, Verify};
+use hvq_transport::endpoint::{
+    ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig,
+};
+use hvq_transport::stream::{Direction, ReadOutcome, StreamId, WriteError};
+use hvq_transport::time::Instant;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// One end.
+struct End {
+    endpoint: Endpoint,
+    connection: Option<ConnectionHandle>,
+}
+
+/// The pair.
+pub struct Rust {
+    client: End,
+    server: End,
+    now: u64,
+    block: Vec<u8>,
+}
+
+impl Rust {
+    /// A connected pair that sends batches of so many datagrams at most.
+    pub fn new(segments: usize) -> Self {
+        let (chain, key) = identity();
+        let mut transport = TransportConfig::new(Arc::new(|| Policy::Single(None).scheduler()));
+        transport.datagram_size = usize::from(DATAGRAM).into();
+        transport.segments = segments;
+        let transport = Arc::new(transport);
+        let server_tls = ServerTls::builder(Identity::Pem { chain: chain.clone().into(), key: key.into() });
+        let server_tls = server_tls.alpn(["test"]).build().expect("the identity is valid");
+        let client_tls = ClientTls::builder().alpn(["test"]).verify(Verify::CaPem(chain.into()));
+        let client_tls = client_tls.build().expect("the certificate is valid");
+        let end = |server, seed| End {
+            endpoint: Endpoint::new(EndpointConfig::default(), server, [seed; 32]),
+            connection: None,
+        };
+        let mut pair = Self {
+            client: end(None, 1),
+            server: end(Some(ServerConfig::new(server_tls, transport.clone())), 2),
+            now: 1_000_000_000,
+            block: vec![0x5a; BLOCK],
+        };
+        let address = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        let tuple = FourTuple { local: address(1000), remote: address(2000) };
+        let config = ClientConfig::new(client_tls, transport);
+        let now = Instant::from_nanos(pair.now);
+        pair.client.endpoint.connect(&config, tuple, "localhost", now).expect("a connection can be started");
+        for _ in 0..100 {
+            pair.exchange();
+        }
+        assert!(pair.client.connection.is_some() && pair.server.connection.is_some());
+        pair
+    }
+}
+
+/// Carries everything that `from` has to say to `to`.
+fn pump(from: &mut End, to: &mut End, now: Instant) -> u64 {
+    let mut count = 0;
+    loop {
+        match from.endpoint.poll(now) {
+            Output::Transmit(transmit) => {
+                let mut left = BytesMut::from(&transmit.bytes[..]);
+                let size = transmit.segment.unwrap_or(left.len()).max(1);
+                while !left.is_empty() {
+                    let bytes = left.split_to(size.min(left.len()));
+                    let (local, remote) = (transmit.remote, transmit.local);
+                    to.endpoint.handle(Datagram { local, remote, ecn: transmit.ecn, bytes }, now);
+                    count += 1;
+                }
+                from.endpoint.recycle(transmit.bytes);
+            }
+            Output::Event(handle, Event::Connected) => from.connection = Some(handle),
+            Output::Event(..) => {}
+            Output::Idle(_) => return count,
+        }
+    }
+}
+
+impl Pair for Rust {
+    fn open(&mut self) -> u64 {
+        let handle = self.server.connection.expect("connected");
+        let connection = self.server.endpoint.connection(handle).expect("connected");
+        connection.open(Direction::Unidirectional).expect("the client permits it").0
+    }
+
+    fn write(&mut self, stream: u64, mut left: u64) -> u64 {
+        let handle = self.server.connection.expect("connected");
+        let connection = self.server.endpoint.connection(handle).expect("connected");
+        while left > 0 {
+            let part = &self.block[..BLOCK.min(left as usize)];
+            match connection.write(StreamId(stream), part) {
+                Ok(written) => left -= written as u64,
+                Err(WriteError::Blocked) => return left,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        connection.finish(StreamId(stream)).expect("it is open");
+        0
+    }
+
+    fn exchange(&mut self) -> u64 {
+        let now = Instant::from_nanos(self.now);
+        self.now += STEP;
+        pump(&mut self.server, &mut self.client, now) + pump(&mut self.client, &mut self.server, now)
+    }
+
+    fn read(&mut self, stream: u64) -> u64 {
+        let handle = self.client.connection.expect("connected");
+        let connection = self.client.endpoint.connection(handle).expect("connected");
+        while connection.accept(Direction::Unidirectional).is_some() {}
+        let mut received = 0;
+        while let Ok(ReadOutcome::Data(data)) = connection.read(StreamId(stream), usize::MAX) {
+            received += data.len() as u64;
+        }
+        received
+    }
+}
