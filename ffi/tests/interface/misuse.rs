@@ -80,7 +80,7 @@ fn numbers_that_nothing_has_are_errors() {
                 HVQ_ERR_UNKNOWN_CONNECTION
             );
             assert_eq!(hvq_connection_close(client, wrong, 0, ptr::null(), 0), HVQ_ERR_UNKNOWN_CONNECTION);
-            let stream = hvq_stream { connection, id: wrong };
+            let mut stream = hvq_stream { connection, id: wrong };
             assert_eq!(
                 hvq_stream_write(client, stream, [1u8].as_ptr().cast(), 1, &mut count),
                 HVQ_ERR_UNKNOWN_STREAM

@@ -53,8 +53,9 @@ fn a_packet_costs_no_allocation_beyond_those_of_the_core() {
     let (interface, as_many) = allocations(&mut C::new(1), 8 << 20);
     println!("{core} allocations for {datagrams} datagrams in Rust, {interface} for {as_many} through C");
     assert!(datagrams > 4_000 && as_many > 4_000);
-    // The program in C hands over borrowed bytes, and the pair in Rust allocates for each datagram, as that is its side's work.
-    let bound = core.saturating_sub(datagrams) + as_many / 50;
+    // The pair in Rust allocates twice for each datagram that it passes on, which is its side's work: what is left is the
+    // core's. Two in a hundred datagrams may cost an allocation of the interface.
+    let bound = core.saturating_sub(2 * datagrams) + as_many / 50;
     assert!(interface <= bound, "{interface} allocations, of the core alone {bound}");
 }
 
