@@ -1,6 +1,6 @@
 //! Which channel a packet takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -68,6 +68,8 @@ pub struct CostReward {
     busy_until: Duration,
     /// Of the last packet, in seconds.
     reward: f64,
+    /// Flows that stay on the channel with the high bandwidth.
+    excluded: BTreeSet<Flow>,
 }
 
 impl CostReward {
@@ -81,6 +83,7 @@ impl CostReward {
             source: DelaySource::Told,
             error: 1.0,
             reward: 0.0,
+            excluded: BTreeSet::new(),
             alpha: Self::ALPHA,
             completion: BTreeMap::new(),
             busy_until: Duration::ZERO,
@@ -99,6 +102,14 @@ impl CostReward {
     pub fn with_delay_error(mut self, factor: f64) -> Self {
         self.error = factor;
         self.known.high_bandwidth_delay = weighted(self.known.high_bandwidth_delay, factor);
+        self
+    }
+
+    /// Without `flows` on the low-latency channel: those that nobody waits for, where flows have priorities
+    /// (HotNets 2023, Table 1).
+    #[must_use]
+    pub fn without(mut self, flows: BTreeSet<Flow>) -> Self {
+        self.excluded = flows;
         self
     }
 
@@ -121,7 +132,7 @@ impl SteeringPolicy for CostReward {
         let high_bandwidth = now + self.known.high_bandwidth_delay;
         self.reward = high_bandwidth.as_secs_f64() - low_latency.as_secs_f64();
         let reward = high_bandwidth.saturating_sub(low_latency);
-        if reward > weighted(cost, self.alpha) {
+        if reward > weighted(cost, self.alpha) && !self.excluded.contains(&flow) {
             *completion = low_latency;
             self.busy_until = self.busy_until.max(now) + sending;
             Branch::LowLatency

@@ -1,7 +1,9 @@
 //! The certificate of the servers in tests. It is stored, and RSA, so that all handshakes have the same sizes.
 
-use hvq_transport::crypto::session::{ClientTls, Identity, ServerTls, Verify};
-use std::sync::OnceLock;
+use hvq_transport::crypto::session::{
+    ClientTls, EarlyData, Identity, ServerTls, SessionStore, SessionTicket, Verify,
+};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The name in the certificate.
 pub const SERVER_NAME: &str = "server.test";
@@ -36,4 +38,30 @@ pub fn client() -> ClientTls {
     let build =
         || ClientTls::builder().alpn(["hvq"]).verify(trust()).build().expect("the stored certificate is one");
     TLS.get_or_init(build).clone()
+}
+
+/// Tickets of servers with one certificate, each for one use (RFC 8446 §8.1).
+#[derive(Debug, Default)]
+struct Tickets(Mutex<Vec<SessionTicket>>);
+
+impl SessionStore for Tickets {
+    fn put(&self, _: &str, ticket: SessionTicket) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(ticket);
+    }
+
+    fn take(&self, _: &str, _: &[Vec<u8>]) -> Option<SessionTicket> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+}
+
+/// A client that keeps the tickets it gets and sends early data with them, and a server that takes it.
+pub fn resuming() -> (ClientTls, ServerTls) {
+    let client = ClientTls::builder().alpn(["hvq"]).verify(trust());
+    let client = client.sessions(Arc::new(Tickets::default())).early_data(EarlyData::On).build();
+    let server = ServerTls::builder(identity()).alpn(["hvq"]).early_data(EarlyData::On);
+    let server = server.early_data_context("hvq-lab").build();
+    (
+        client.expect("the stored certificate is one"),
+        server.expect("the stored certificate and key fit together"),
+    )
 }

@@ -168,6 +168,7 @@ pub struct Net {
     pub ledger: Option<Ledger>,
     /// What connections of the client are made from.
     pub client_config: ClientConfig,
+    server_transport: Arc<TransportConfig>,
     seed: u64,
     news: VecDeque<(Side, ConnectionHandle, Event)>,
 }
@@ -178,7 +179,8 @@ impl Net {
 
     /// Two endpoints without a wire.
     pub fn new(client: TransportConfig, server: TransportConfig, seed: u64) -> Self {
-        let server_config = ServerConfig::new(identity::server(), Arc::new(server));
+        let server = Arc::new(server);
+        let server_config = ServerConfig::new(identity::server(), server.clone());
         Self {
             now: Self::START,
             client: End::new(Endpoint::new(EndpointConfig::default(), None, secret(seed, 1))),
@@ -188,9 +190,18 @@ impl Net {
             tap: None,
             ledger: None,
             client_config: ClientConfig::new(identity::client(), Arc::new(client)),
+            server_transport: server,
             seed,
             news: VecDeque::new(),
         }
+    }
+
+    /// Lets connections from now on resume the sessions of earlier ones, with early data.
+    pub fn resume_sessions(&mut self) {
+        let (client, server) = identity::resuming();
+        let (of_client, of_server) = (self.client_config.transport.clone(), self.server_transport.clone());
+        self.client_config = ClientConfig::new(client, of_client);
+        self.server.endpoint.set_server(Some(ServerConfig::new(server, of_server)));
     }
 
     /// Adds a wire like `spec` in its text form; returns the addresses as the client sees them.

@@ -41,7 +41,7 @@ pub(crate) struct PagesArguments {
         default_value = "MM-S,MM-W,MM-D,LB-S,LB-W,LB-D"
     )]
     trace: Vec<TraceName>,
-    /// Where the browser's connections end and what they begin with: gateway, cold or tcp-tls
+    /// Where the browser's connections end and what they begin with: gateway, cold, resumed or tcp-tls
     #[arg(long, value_name = "PLACE", default_value_t = Deployment::Gateway)]
     deployment: Deployment,
     /// Let servers tell the transport how urgent each response is (RFC 9218)
@@ -53,6 +53,9 @@ pub(crate) struct PagesArguments {
     /// The factor on recorded thinking times of the browser
     #[arg(long, value_name = "NUMBER", default_value_t = THINK_SCALE, value_parser = scale)]
     think: f64,
+    /// Background flows that the load does not wait for: 5 KB up, 10 KB down, without end
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=16))]
+    background: u32,
     /// Congestion control of every path
     #[arg(long, visible_alias = "cc", value_name = "NAME", default_value_t = Algorithm::Cubic)]
     congestion: Algorithm,
@@ -96,7 +99,13 @@ impl PagesArguments {
                 PageSizes::Captured => Sizes::Captured,
                 PageSizes::Paper => Sizes::Paper,
             },
-            manner: Manner { deployment: self.deployment, voice, think_scale: self.think, size_scale: 1.0 },
+            manner: Manner {
+                deployment: self.deployment,
+                voice,
+                think_scale: self.think,
+                size_scale: 1.0,
+                background: self.background,
+            },
             traces: self.trace.clone(),
             schemes: self.schemes.clone(),
             congestion: self.congestion,

@@ -96,6 +96,7 @@ impl Task {
         let bytes = [("embb_bytes", outcome.embb), ("urllc_bytes", outcome.urllc)];
         let mut values: BTreeMap<String, f64> =
             bytes.into_iter().map(|(name, used)| (name.to_owned(), used.bytes() as f64)).collect();
+        values.extend(outcome.noted);
         values.extend(outcome.plt_ms.map(|time| (definition.workload.measured().to_owned(), time)));
         Ok((values, outcome.failure))
     }
@@ -119,6 +120,7 @@ impl Task {
                 voice: matrix.voice[at(Axis::Voice)].is,
                 think_scale,
                 size_scale,
+                background: definition.workload.background(),
             },
             channels: Channels {
                 name: embb.label.clone(),

@@ -63,6 +63,14 @@ impl Workload {
         }
     }
 
+    /// Flows in the background.
+    pub const fn background(&self) -> u32 {
+        match self {
+            Self::Page(workload) => workload.background,
+            Self::Download(_) => 0,
+        }
+    }
+
     /// What is run, one by one, by name.
     pub fn subjects(&self) -> Vec<String> {
         match self {
@@ -84,6 +92,9 @@ pub struct PageWorkload {
     /// The factor on recorded thinking times of the browser.
     #[serde(default = "think")]
     pub think: f64,
+    /// Background flows that the load does not wait for.
+    #[serde(default)]
+    pub background: u32,
 }
 
 const fn think() -> f64 {

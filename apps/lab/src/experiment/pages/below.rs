@@ -5,6 +5,7 @@ use hvq_channel::steer::{
     Always, Asap, Branch, CostReward, DelaySource, Flow, Knowledge, PacketSize, PacketState, Reordering,
     SteeringPolicy,
 };
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -28,6 +29,25 @@ pub enum Below {
     PktSize(usize),
 }
 
+/// What is known of flows besides their packets.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flows {
+    /// That of name lookups.
+    pub(super) resolver: Option<Flow>,
+    /// Those in the background.
+    pub(super) background: BTreeSet<Flow>,
+}
+
+/// What DChannel knows of background flows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Background {
+    /// Nothing.
+    #[default]
+    Alike,
+    /// Which they are: it keeps them off URLLC (HotNets 2023, Table 1).
+    Apart,
+}
+
 /// DChannel's rule and what the paper varies of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rule {
@@ -39,6 +59,8 @@ pub struct Rule {
     pub delays: DelaySource,
     /// The factor by which eMBB's delay is mistaken, in thousandths (NSDI 2023, Fig. 10).
     pub delay_factor: u32,
+    /// Whether background flows are told apart: `dchannel-priority`.
+    pub background: Background,
 }
 
 impl Default for Rule {
@@ -49,6 +71,7 @@ impl Default for Rule {
             reordering: Reordering::BothSides,
             delays: DelaySource::Measured,
             delay_factor: 1000,
+            background: Background::Alike,
         }
     }
 }
@@ -65,19 +88,23 @@ fn thousandths(text: &str) -> Option<u32> {
 }
 
 impl Below {
-    /// The policy of one direction, for channels as `known`; the flow `resolver` consists of name lookups.
+    /// The policy of one direction, for channels as `known` and flows as `flows`.
     pub(super) fn steerer(
         self,
         direction: Direction,
         known: Knowledge,
-        resolver: Option<Flow>,
+        flows: &Flows,
     ) -> Box<dyn SteeringPolicy> {
         match (self, direction) {
             (Self::DChannel(rule), _) => {
                 let policy = CostReward::new(known).with_alpha(number(rule.alpha)).with_delays(rule.delays);
-                Box::new(policy.with_delay_error(number(rule.delay_factor)))
+                let policy = policy.with_delay_error(number(rule.delay_factor));
+                match rule.background {
+                    Background::Alike => Box::new(policy),
+                    Background::Apart => Box::new(policy.without(flows.background.clone())),
+                }
             }
-            (Self::Asap, _) => Box::new(Asap::new(direction, resolver)),
+            (Self::Asap, _) => Box::new(Asap::new(direction, flows.resolver)),
             (Self::PktState, _) => Box::new(PacketState::default()),
             (Self::PktControl, _) => Box::new(PacketSize::new(CONTROL)),
             (Self::PktSize(below), _) => Box::new(PacketSize::new(below)),
@@ -115,6 +142,9 @@ impl FromStr for Below {
         match name.split_once(':') {
             None if name == "dchannel" => Ok(Self::DChannel(Rule::default())),
             Some(("dchannel", options)) => options.parse().map(Self::DChannel),
+            None if name == "dchannel-priority" => {
+                Ok(Self::DChannel(Rule { background: Background::Apart, ..Rule::default() }))
+            }
             None if name == "asap" => Ok(Self::Asap),
             None if name == "pkt-state" => Ok(Self::PktState),
             None if name == "pkt-control" => Ok(Self::PktControl),
@@ -124,7 +154,7 @@ impl FromStr for Below {
             }
             _ => Err(format!(
                 "nothing steers below the transport by the name of {name:?}: choose one of dchannel, \
-                 dchannel:OPTIONS, asap, pkt-state, pkt-control, pkt-uplink or best-pkt-size:BYTES"
+                 dchannel:OPTIONS, dchannel-priority, asap, pkt-state, pkt-control, pkt-uplink or best-pkt-size:BYTES"
             )),
         }
     }
@@ -149,6 +179,9 @@ impl fmt::Display for Rule {
         if self.delay_factor != usual.delay_factor {
             options.push(format!("delay={}", number(self.delay_factor)));
         }
+        if self.background == Background::Apart {
+            options.push("background=apart".to_owned());
+        }
         f.write_str("dchannel")?;
         if options.is_empty() { Ok(()) } else { write!(f, ":{}", options.join(",")) }
     }
@@ -163,7 +196,7 @@ impl FromStr for Rule {
             let wrong = || {
                 format!(
                     "{option:?} is no option of dchannel: choose alpha=NUMBER, buffer=client, buffer=none, \
-                     delays=told or delay=FACTOR"
+                     delays=told, delay=FACTOR or background=apart"
                 )
             };
             match option.split_once('=').ok_or_else(wrong)? {
@@ -171,6 +204,7 @@ impl FromStr for Rule {
                 ("buffer", "client") => rule.reordering = Reordering::ClientSide,
                 ("buffer", "none") => rule.reordering = Reordering::Nowhere,
                 ("delays", "told") => rule.delays = DelaySource::Told,
+                ("background", "apart") => rule.background = Background::Apart,
                 ("delay", factor) => rule.delay_factor = thousandths(factor).ok_or_else(wrong)?,
                 _ => return Err(wrong()),
             }

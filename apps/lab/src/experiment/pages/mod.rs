@@ -11,7 +11,7 @@ mod stretch;
 mod tests;
 
 pub use belief::Belief;
-pub use below::{Below, Rule};
+pub use below::{Background, Below, Rule};
 pub use outcome::{ChannelUse, Outcome};
 pub use plan::{Plan, Sizes};
 pub use run::{Channels, Run};

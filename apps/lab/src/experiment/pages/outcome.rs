@@ -2,6 +2,7 @@
 
 use super::scheme::Scheme;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What a page load measured, as a line of JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub struct Outcome {
     pub embb: ChannelUse,
     /// What went over URLLC.
     pub urllc: ChannelUse,
+    /// What else was measured, by names that say the unit.
+    #[serde(default)]
+    pub noted: BTreeMap<String, f64>,
     /// Why the load failed, if it did.
     pub failure: Option<String>,
 }

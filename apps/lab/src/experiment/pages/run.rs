@@ -1,7 +1,7 @@
 //! One page load with one scheme.
 
 use super::belief::Belief;
-use super::below::Below;
+use super::below::{Below, Flows};
 use super::outcome::{ChannelUse, Outcome};
 use super::scheme::Scheme;
 use crate::workload::page_load::{Deployment, LEAD, Manner, PageLoad, Paths};
@@ -14,7 +14,7 @@ use hvq_pages::Page;
 use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,6 +61,9 @@ impl Run {
     pub fn outcome(&self) -> Result<Outcome, TraceError> {
         let config = self.config()?;
         let mut net = Net::new(config.clone(), config, self.seed);
+        if self.manner.deployment == Deployment::Resumed {
+            net.resume_sessions();
+        }
         net.radio = Radio::Common;
         let paths = self.connect(&mut net)?;
         let mut load = PageLoad::new(&self.page, self.manner, paths);
@@ -76,6 +79,11 @@ impl Run {
             plt_ms: loaded.map(|time| time.as_micros() as f64 / 1e3),
             embb,
             urllc,
+            noted: net.wires[0]
+                .channel
+                .steered()
+                .map(|steered| noted(steered, net.elapsed()))
+                .unwrap_or_default(),
             failure: loaded.is_none().then(|| load.failure().map_or_else(late, str::to_owned)),
         })
     }
@@ -136,6 +144,7 @@ impl Run {
         let mut servers = vec![remote];
         if self.manner.deployment != Deployment::Gateway {
             let domains: BTreeSet<u32> = self.page.objects.iter().map(|object| object.domain).collect();
+            servers.extend((0..self.manner.background).map(|index| paths.to_background(index).first.remote));
             servers.extend(domains.into_iter().map(|domain| paths.to_domain(domain).first.remote));
         }
         let of_servers = servers.into_iter().map(|address| ChannelHint::new(address, down));
@@ -164,6 +173,21 @@ impl Run {
         })
     }
 
+    /// What flows are for. Where every domain has a server of its own, the first host is the resolver of names.
+    fn flows(&self) -> Flows {
+        let paths = Paths { first: Wire::addresses(0), second: None };
+        let resolver = match self.manner.deployment {
+            Deployment::Gateway => None,
+            Deployment::Cold | Deployment::Resumed | Deployment::TcpTls => {
+                Some(medium::flow(paths.first.remote))
+            }
+        };
+        let background = (0..self.manner.background)
+            .map(|index| medium::flow(paths.to_background(index).first.remote))
+            .collect();
+        Flows { resolver, background }
+    }
+
     fn steered(&self, below: Below, dice: u64) -> Result<Steered<crate::world::wire::Packet>, TraceError> {
         let Channels { embb, urllc, .. } = &self.channels;
         let known = |direction| -> Result<Knowledge, TraceError> {
@@ -175,13 +199,9 @@ impl Run {
                 low_latency_rate: urllc.rate.map_or(unlimited, |rate| self.belief.rate(rate)),
             })
         };
-        // Where every domain has a server of its own, the first host is the resolver of names.
-        let resolver = match self.manner.deployment {
-            Deployment::Gateway => None,
-            Deployment::Cold | Deployment::TcpTls => Some(medium::flow(Wire::addresses(0).remote)),
-        };
+        let flows = self.flows();
         let [up, down] = [Direction::Up, Direction::Down]
-            .map(|direction| known(direction).map(|known| below.steerer(direction, known, resolver)));
+            .map(|direction| known(direction).map(|known| below.steerer(direction, known, &flows)));
         let pair = Pair { high_bandwidth: embb.clone(), low_latency: urllc.clone() };
         Ok(Steered::new(&pair, dice, up?, down?)?.with_reordering(below.reordering()))
     }
@@ -227,4 +247,25 @@ fn ideal(channels: &Channels) -> Result<ChannelSpec, TraceError> {
         }
     }
     Ok(spec)
+}
+
+/// What was measured of a steerer: bytes in the reordering buffers of both sides while the page was loaded (NSDI 2023,
+/// Table 3), and how much more than expected packets gained on URLLC, in milliseconds (Fig. 11).
+fn noted(steered: &Steered<crate::world::wire::Packet>, now: Duration) -> BTreeMap<String, f64> {
+    let mut noted = BTreeMap::new();
+    for (side, direction) in [("proxy", Direction::Up), ("client", Direction::Down)] {
+        let occupancy = steered.occupancy(direction);
+        noted.insert(format!("{side}_buffer_mean_bytes"), occupancy.mean(LEAD, now));
+        noted.insert(format!("{side}_buffer_most_bytes"), occupancy.most() as f64);
+    }
+    let errors = [Direction::Up, Direction::Down].map(|direction| steered.reward_errors(direction));
+    let mut errors: Vec<f64> = errors.concat().into_iter().map(f64::abs).collect();
+    errors.sort_by(f64::total_cmp);
+    for (name, share) in [("reward_error_p50_ms", 0.5), ("reward_error_p90_ms", 0.9)] {
+        let index = (errors.len() as f64 * share) as usize;
+        noted.extend(errors.get(index).map(|error| (name.to_owned(), *error)));
+    }
+    // Results are written as text and read again: what is short comes back as it was.
+    noted.values_mut().for_each(|value| *value = (*value * 1e3).round() / 1e3);
+    noted
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::experiment::pages::{ChannelUse, Scheme};
+use std::collections::BTreeMap;
 
 fn outcome(page: &str, scheme: &str, plt_ms: Option<f64>) -> Outcome {
     let scheme: Scheme = scheme.parse().expect("a scheme's name");
@@ -12,6 +13,7 @@ fn outcome(page: &str, scheme: &str, plt_ms: Option<f64>) -> Outcome {
         plt_ms,
         embb: ChannelUse { up: 100, down: 800 },
         urllc: ChannelUse { up: 0, down: urllc },
+        noted: BTreeMap::new(),
         failure: plt_ms.is_none().then(|| "late".to_owned()),
     }
 }

@@ -1,9 +1,11 @@
 //! The browser: requests when the page's dependencies allow, connections when its domains are first seen.
 
+use super::exchange::{self, DOWNLOAD, UPLOAD};
 use super::line::{Line, Wanted};
-use super::{Deployment, LEAD, Paths};
+use super::{Deployment, LEAD, Manner, Paths, Voice};
 use crate::world::Net;
 use hvq_pages::{Loader, Page};
+use hvq_scheduler::Priority;
 use hvq_transport::connection::{Connection, Event, PathEvent};
 use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::stream::{ReadOutcome, StreamEvent, StreamId};
@@ -18,6 +20,10 @@ enum Host {
     Standing,
     /// The server of one domain.
     Domain(u32),
+    /// That of a background flow.
+    Background(u32),
+    /// Any: the connection is there for the session that a later one resumes.
+    Earlier(u32),
 }
 
 /// What has to be done for a host once the network is at hand.
@@ -33,7 +39,7 @@ enum Errand {
 #[derive(Debug)]
 pub(super) struct Browser {
     loader: Loader,
-    deployment: Deployment,
+    manner: Manner,
     paths: Paths,
     lines: BTreeMap<Host, Line>,
     /// Domains whose addresses were asked for.
@@ -49,20 +55,45 @@ fn clock(now: Instant) -> Duration {
 }
 
 impl Browser {
-    pub(super) fn new(loader: Loader, page: &Page, deployment: Deployment, paths: Paths) -> Self {
+    pub(super) fn new(loader: Loader, page: &Page, manner: Manner, paths: Paths) -> Self {
+        let domains: BTreeSet<u32> = page.objects.iter().map(|object| object.domain).collect();
         let mut hosts: BTreeSet<Host> = [Host::Standing].into();
-        if deployment == Deployment::TcpTls {
-            hosts.extend(page.objects.iter().map(|object| Host::Domain(object.domain)));
+        match manner.deployment {
+            Deployment::TcpTls => hosts.extend(domains.into_iter().map(Host::Domain)),
+            Deployment::Resumed => hosts.extend(domains.into_iter().map(Host::Earlier)),
+            Deployment::Gateway | Deployment::Cold => {}
         }
-        let errands = hosts.into_iter().map(Errand::Connect).collect();
-        Self {
+        let mut browser = Self {
             loader,
-            deployment,
+            manner,
             paths,
             lines: BTreeMap::new(),
             asked: BTreeSet::new(),
-            errands,
+            errands: Vec::new(),
             now: Net::START,
+        };
+        for flow in 0..manner.background {
+            let host = browser.background(flow);
+            hosts.insert(host);
+            let priority = browser.background_priority();
+            browser.line(host).ask(Wanted::Background(UPLOAD, priority));
+        }
+        browser.errands = hosts.into_iter().map(Errand::Connect).collect();
+        browser
+    }
+
+    /// Where background flow number `flow` goes: through a gateway, two paths are for everything.
+    fn background(&self, flow: u32) -> Host {
+        match (self.manner.deployment, self.paths.second) {
+            (Deployment::Gateway, Some(_)) => Host::Standing,
+            _ => Host::Background(flow),
+        }
+    }
+
+    fn background_priority(&self) -> Priority {
+        match self.manner.voice {
+            Voice::Silent => Priority::DEFAULT,
+            Voice::Priorities => exchange::BACKGROUND,
         }
     }
 
@@ -89,7 +120,13 @@ impl Browser {
             match errand {
                 Errand::Connect(host) => {
                     let handle = net.connect(self.paths_to(host).first);
-                    self.line(host).handle = Some(handle);
+                    let line = self.line(host);
+                    line.handle = Some(handle);
+                    let connection = net.client.endpoint.connection(handle);
+                    if let Some(connection) = connection.filter(|connection| connection.is_early_data()) {
+                        line.on_connected();
+                        line.pump(connection);
+                    }
                 }
                 Errand::Pump(host) => {
                     let line = self.line(host);
@@ -109,16 +146,17 @@ impl Browser {
 
     fn paths_to(&self, host: Host) -> Paths {
         match host {
-            Host::Standing => self.paths,
+            Host::Standing | Host::Earlier(_) => self.paths,
             Host::Domain(domain) => self.paths.to_domain(domain),
+            Host::Background(flow) => self.paths.to_background(flow),
         }
     }
 
     fn request_due(&mut self) {
         for request in self.loader.ready(clock(self.now)) {
-            let host = match self.deployment {
+            let host = match self.manner.deployment {
                 Deployment::Gateway => Host::Standing,
-                Deployment::Cold | Deployment::TcpTls => Host::Domain(request.domain),
+                Deployment::Cold | Deployment::Resumed | Deployment::TcpTls => Host::Domain(request.domain),
             };
             if host != Host::Standing && self.asked.insert(request.domain) {
                 self.ask(Host::Standing, Wanted::Address(request.domain));
@@ -142,10 +180,10 @@ impl Browser {
         self.now = now;
         let mut lines = self.lines.iter_mut();
         let Some((host, line)) = lines.find(|(_, line)| line.handle == Some(handle)) else { return };
-        let standing = *host == Host::Standing;
+        let greets = self.manner.deployment == Deployment::TcpTls && matches!(host, Host::Domain(_));
         match event {
             Event::Connected => {
-                if self.deployment != Deployment::TcpTls || standing {
+                if !greets {
                     line.on_connected();
                 }
                 line.open_second_path(connection, now);
@@ -190,11 +228,19 @@ impl Browser {
             Wanted::Object(object, _) => {
                 self.loader.on_end(object, clock(self.now)).expect("the loader asked for it");
             }
-            Wanted::Address(domain) if self.deployment == Deployment::TcpTls => {
+            Wanted::Address(domain) if self.manner.deployment == Deployment::TcpTls => {
                 self.line(Host::Domain(domain)).greet();
                 self.errands.push(Errand::Pump(Host::Domain(domain)));
             }
             Wanted::Address(domain) => self.errands.push(Errand::Connect(Host::Domain(domain))),
+            Wanted::Background(part, priority) => {
+                let next = if part == UPLOAD { DOWNLOAD } else { UPLOAD };
+                let mut lines = self.lines.iter_mut();
+                if let Some((host, line)) = lines.find(|(_, line)| line.handle == Some(handle)) {
+                    line.ask(Wanted::Background(next, priority));
+                    self.errands.push(Errand::Pump(*host));
+                }
+            }
             Wanted::Greeting(greeting) => {
                 let greeted = self.lines.iter_mut().find(|(_, line)| line.handle == Some(handle));
                 if let Some((host, line)) = greeted {

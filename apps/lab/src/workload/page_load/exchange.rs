@@ -3,6 +3,7 @@
 use crate::workload::pattern;
 use bytes::Bytes;
 use hvq_pages::ObjectId;
+use hvq_scheduler::Priority;
 use std::time::Duration;
 
 /// An exchange that is none of the page's: what it takes of bytes and of time. The sizes are those of messages; what
@@ -36,8 +37,20 @@ pub(super) const TLS: Preliminary = Preliminary {
     wait: Duration::from_millis(12),
 };
 
+/// What a background flow sends: 5 KB of JSON, which the server notes (HotNets 2023, §4).
+pub(super) const UPLOAD: Preliminary =
+    Preliminary { object: ObjectId(u32::MAX - 3), question: 5_000, answer: 100, wait: Duration::ZERO };
+
+/// What it then gets: 10 KB of JSON.
+pub(super) const DOWNLOAD: Preliminary =
+    Preliminary { object: ObjectId(u32::MAX - 4), question: 200, answer: 10_000, wait: Duration::ZERO };
+
 /// All of them.
-pub(super) const PRELIMINARIES: [Preliminary; 3] = [LOOKUP, TCP, TLS];
+pub(super) const PRELIMINARIES: [Preliminary; 5] = [LOOKUP, TCP, TLS, UPLOAD, DOWNLOAD];
+
+/// The priority of background flows: the least urgent there is, so that it is worth nothing to hurry
+/// (RFC 9218 §4.1).
+pub(super) const BACKGROUND: Priority = Priority { urgency: 7, incremental: true };
 
 /// The least that a request takes: its object's number.
 const LEAST: u64 = 4;

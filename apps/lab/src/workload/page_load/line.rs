@@ -2,6 +2,7 @@
 
 use super::exchange::{self, LOOKUP, Preliminary, TCP, TLS};
 use hvq_pages::ObjectId;
+use hvq_scheduler::Priority;
 use hvq_transport::connection::{Connection, FourTuple};
 use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::stream::{Direction, StreamId};
@@ -17,6 +18,8 @@ pub(super) enum Wanted {
     Address(u32),
     /// What goes before the first request of a connection.
     Greeting(Preliminary),
+    /// A part of a background flow, with its priority.
+    Background(Preliminary, Priority),
 }
 
 /// How far a connection is.
@@ -54,7 +57,7 @@ impl Line {
         self.waiting.push_back(wanted);
     }
 
-    /// The handshake is complete.
+    /// Requests can be sent: the handshake is complete, or early data may precede it.
     pub(super) fn on_connected(&mut self) {
         self.stage = Stage::Ready;
     }
@@ -102,8 +105,13 @@ impl Line {
             let bytes = match wanted {
                 Wanted::Object(object, size) => exchange::request(object, size),
                 Wanted::Address(_) => exchange::request(LOOKUP.object, LOOKUP.question),
-                Wanted::Greeting(greeting) => exchange::request(greeting.object, greeting.question),
+                Wanted::Greeting(asked) | Wanted::Background(asked, _) => {
+                    exchange::request(asked.object, asked.question)
+                }
             };
+            if let Wanted::Background(_, priority) = wanted {
+                connection.set_priority(id, priority);
+            }
             let taken = connection.write_bytes(id, bytes.into());
             assert!(taken.is_ok(), "a request fits a fresh stream: {taken:?}");
             connection.finish(id).expect("the stream was just opened");

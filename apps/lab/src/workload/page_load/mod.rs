@@ -31,6 +31,9 @@ pub enum Deployment {
     Gateway,
     /// At each domain, by a connection that begins with a name lookup and a full handshake.
     Cold,
+    /// At each domain, by a connection that begins with a name lookup and then resumes a session: requests go out as
+    /// early data (RFC 9001 §4.6).
+    Resumed,
     /// At each domain, by a connection that begins with a name lookup and what TCP and TLS 1.3 take: a round trip of
     /// small packets, and one that brings the certificates. That is what the papers measured (NSDI 2023, Table 2). The
     /// transport below is QUIC all the same: its own handshake was before the load.
@@ -39,13 +42,14 @@ pub enum Deployment {
 
 impl Deployment {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Gateway, Self::Cold, Self::TcpTls];
+    pub const ALL: [Self; 4] = [Self::Gateway, Self::Cold, Self::Resumed, Self::TcpTls];
 
     /// The name that [`FromStr`] takes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gateway => "gateway",
             Self::Cold => "cold",
+            Self::Resumed => "resumed",
             Self::TcpTls => "tcp-tls",
         }
     }
@@ -88,6 +92,9 @@ pub struct Manner {
     pub think_scale: f64,
     /// The factor on sizes of responses.
     pub size_scale: f64,
+    /// Background flows that the load does not wait for (HotNets 2023, §4): each sends 5 KB up, gets 10 KB, and begins
+    /// again, on a connection of its own. With two paths through a gateway they are streams of the one connection.
+    pub background: u32,
 }
 
 /// The paths that each connection opens.
@@ -99,7 +106,15 @@ pub struct Paths {
     pub second: Option<FourTuple>,
 }
 
+/// The number of the first server of a background flow among the domains.
+const BACKGROUND: u32 = 60_000;
+
 impl Paths {
+    /// The same to the server of background flow `index`.
+    pub fn to_background(self, index: u32) -> Self {
+        self.to_domain(BACKGROUND.saturating_add(index))
+    }
+
     /// The same to the server of `domain`.
     pub fn to_domain(self, domain: u32) -> Self {
         let machine = u16::try_from(domain).unwrap_or(u16::MAX);
@@ -127,7 +142,7 @@ impl PageLoad {
     pub fn new(page: &Page, manner: Manner, paths: Paths) -> Self {
         let loader = Loader::new(page, manner.think_scale, manner.size_scale);
         Self {
-            browser: Browser::new(loader, page, manner.deployment, paths),
+            browser: Browser::new(loader, page, manner, paths),
             servers: Servers::new(page, manner),
             failure: None,
         }

@@ -38,6 +38,7 @@ enum Exchange {
 #[derive(Debug)]
 pub(super) struct Servers {
     answers: Vec<Answer>,
+    voice: Voice,
     exchanges: BTreeMap<Stream, Exchange>,
     /// When which answer begins.
     due: BTreeSet<(Instant, Stream)>,
@@ -56,7 +57,7 @@ impl Servers {
             },
         };
         let answers = page.objects.iter().map(answer).collect();
-        Self { answers, exchanges: BTreeMap::new(), due: BTreeSet::new() }
+        Self { answers, voice: manner.voice, exchanges: BTreeMap::new(), due: BTreeSet::new() }
     }
 
     /// When an answer begins next.
@@ -117,7 +118,11 @@ impl Servers {
 
     fn answer(&self, object: ObjectId) -> Option<Answer> {
         if let Some(preliminary) = PRELIMINARIES.iter().find(|preliminary| preliminary.object == object) {
-            let priority = Priority::DEFAULT;
+            let background = [exchange::UPLOAD, exchange::DOWNLOAD].contains(preliminary);
+            let priority = match self.voice {
+                Voice::Priorities if background => exchange::BACKGROUND,
+                _ => Priority::DEFAULT,
+            };
             return Some(Answer { size: preliminary.answer, wait: preliminary.wait, priority });
         }
         self.answers.get(object.index()).copied()
