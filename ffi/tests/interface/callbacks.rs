@@ -99,9 +99,10 @@ fn a_verdict_may_come_later() {
 
 /// A context as a program makes it, that trusts `chain`.
 fn client_context(chain: &str) -> SslContext {
-    let mut context = SslContextBuilder::new(SslMethod::tls()).unwrap();
+    let mut context = SslContextBuilder::new(SslMethod::tls()).expect("there is memory");
     context.set_verify(SslVerifyMode::PEER);
-    context.cert_store_mut().add_cert(boring::x509::X509::from_pem(chain.as_bytes()).unwrap()).unwrap();
+    let root = boring::x509::X509::from_pem(chain.as_bytes()).expect("the chain is valid");
+    context.cert_store_mut().add_cert(root).expect("it is the first one");
     context.build()
 }
 
