@@ -3,6 +3,7 @@
 use crate::connection::{Birth, ClientAddress, Connection, Datagram, FourTuple, InitialIds, Opening};
 use crate::endpoint::gate::{FirstInitial, Verdict};
 use crate::endpoint::ids::RandomIds;
+use crate::endpoint::seed::Seed;
 use crate::endpoint::tokens::Issuer;
 use crate::endpoint::{Candidate, Decision, Endpoint, RetryPolicy};
 use crate::error::{Dropped, ErrorCode};
@@ -214,7 +215,7 @@ impl Endpoint {
     /// What a new connection gets from its endpoint.
     pub(super) fn birth(&mut self, tuple: FourTuple, now: Instant) -> Birth {
         let mut ids = RandomIds {
-            rng: StdRng::from_rng(&mut self.rng),
+            seed: Seed::from_rng(&mut self.rng),
             key: self.reset_key.clone(),
             length: self.config.id_length,
         };
@@ -222,7 +223,7 @@ impl Endpoint {
         let tokens = Issuer {
             key: self.gate.key().clone(),
             epoch: self.config.epoch,
-            rng: StdRng::from_rng(&mut self.rng),
+            seed: Seed::from_rng(&mut self.rng),
         };
         Birth {
             tuple,

@@ -1,14 +1,14 @@
 //! The connection IDs that an endpoint issues, each with the reset token that its key gives (RFC 9000 §10.3.2).
 
 use crate::crypto::reset::ResetKey;
+use crate::endpoint::seed::Seed;
 use crate::path::local_ids::IdSource;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
-use rand::rngs::StdRng;
 
 /// Random connection IDs of one length.
 pub struct RandomIds {
     /// Where they come from.
-    pub rng: StdRng,
+    pub seed: Seed,
     /// What the tokens come from.
     pub key: ResetKey,
     /// Their length in bytes.
@@ -26,7 +26,7 @@ impl IdSource for RandomIds {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
         //# A connection ID from a connection that is reset by revealing the stateless reset token MUST NOT be
         //# reused for new connections at nodes that share a static key.
-        let id = ConnectionId::random(&mut self.rng, self.length);
+        let id = self.seed.draw(|rng| ConnectionId::random(rng, self.length));
         //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
         //# The same stateless reset token MUST NOT be used for multiple connection IDs
         (id, self.key.token(&id))

@@ -14,6 +14,7 @@ mod replay;
 mod retried;
 mod router;
 mod schedule;
+mod seed;
 mod stats;
 mod tokens;
 

@@ -3,10 +3,10 @@
 use crate::connection::TokenSource;
 use crate::crypto::token::{AddressToken, Addresses, TokenKey};
 use crate::endpoint::ConnectionHandle;
+use crate::endpoint::seed::Seed;
 use crate::time::Instant;
 use crate::wire::version::Version;
 use bytes::Bytes;
-use rand::rngs::StdRng;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ pub struct Issuer {
     /// The time at the endpoint's first instant, since the Unix epoch.
     pub epoch: Duration,
     /// Randomness.
-    pub rng: StdRng,
+    pub seed: Seed,
 }
 
 impl TokenSource for Issuer {
     fn issue(&mut self, addresses: &Addresses, version: Version, now: Instant) -> Bytes {
         let token = AddressToken { version, addresses: addresses.clone(), issued: now + self.epoch };
-        self.key.seal_address(&mut self.rng, &token).into()
+        self.seed.draw(|rng| self.key.seal_address(rng, &token)).into()
     }
 }
 

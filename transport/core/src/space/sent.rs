@@ -21,9 +21,6 @@ const MOST_SKIPPED: usize = 8;
 /// At least this many packets in the interval from which the next number to skip is drawn.
 const LEAST_SKIP_INTERVAL: u64 = 64;
 
-/// Places that are kept when nothing is in flight: an idle path keeps no memory of its busy times.
-const SPARE: usize = 64;
-
 #[derive(Clone, Debug)]
 enum Slot {
     /// Acknowledged, lost, or never used.
@@ -398,7 +395,8 @@ impl Sent {
             self.slots.pop_front();
             self.base += 1;
         }
-        if self.slots.is_empty() && self.slots.capacity() > SPARE {
+        if self.slots.is_empty() {
+            // An idle path keeps no memory of its busy times.
             self.slots = VecDeque::new();
         }
     }
