@@ -254,7 +254,10 @@ impl State {
         }
         let is_over = event == Event::Forgotten;
         if let Some(slot) = self.slots.get_mut(&handle) {
-            slot.on_event(event, self.core.get(handle));
+            match event {
+                Event::Stream(event) => slot.on_stream(event),
+                event => slot.on_event(event, self.core.get(handle)),
+            }
         }
         if is_over {
             self.on_forgotten(handle);

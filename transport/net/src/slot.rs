@@ -305,7 +305,8 @@ impl Slot {
         }
     }
 
-    fn on_stream(&mut self, event: StreamEvent) {
+    /// Takes note of an event of a stream, and wakes those who waited for it.
+    pub(crate) fn on_stream(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Opened { direction } => self.accept_wakers(direction).wake(),
             StreamEvent::Available { direction } => self.open_wakers(direction).wake(),

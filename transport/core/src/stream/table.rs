@@ -110,15 +110,14 @@ impl<T> Table<T> {
         self.blocks.get_mut(block)?.places.get_mut(place)?.as_mut().map(|(_, value)| value)
     }
 
-    /// Gives `id` a value, in place of what it had.
+    /// Gives `id` a value, in place of what it had, and returns where it is.
     #[inline]
-    pub fn insert(&mut self, id: StreamId, value: T) {
+    pub fn insert(&mut self, id: StreamId, value: T) -> &mut T {
         let at = self.place(id).unwrap_or_else(|| self.vacate());
-        if let Some(slot) = self.blocks.get_mut(at.block).and_then(|block| block.places.get_mut(at.place)) {
-            *slot = Some((id, value));
-        }
         self.index.insert(id, at);
         self.latest.set(Some((id, at)));
+        let (_, value) = self.blocks[at.block].places[at.place].insert((id, value));
+        value
     }
 
     /// Drops the value of `id`; whether there was one.

@@ -121,7 +121,9 @@ impl Streams {
         self.window.receive(arrived.received);
         self.on_consumed(id, arrived.discarded);
         self.notify_reader(id);
-        self.free_if_done(id);
+        if self.receive_half(id).is_some_and(|receive| receive.state().is_terminal()) {
+            self.free_if_done(id);
+        }
     }
 
     /// Finds a stream, or opens it and all below it if the peer may (RFC 9000 §3.2).

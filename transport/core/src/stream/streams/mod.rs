@@ -185,13 +185,16 @@ impl Streams {
         let unidirectional = id.direction() == Direction::Unidirectional;
         let sends = !unidirectional || self.is_local(id);
         let receives = !unidirectional || !self.is_local(id);
-        let send =
-            sends.then(|| SendHalf::new(self.peer.stream_data(self.role, id), self.agenda.next_turn()));
-        let receive = receives.then(|| {
-            let window = self.limits.stream_data(self.role, id);
-            ReceiveHalf::new(ReceiveWindow::new(window, self.limits.max_window))
-        });
-        self.map.insert(id, Stream { send, receive });
+        let limit = self.peer.stream_data(self.role, id);
+        let window = ReceiveWindow::new(self.limits.stream_data(self.role, id), self.limits.max_window);
+        // Halves are made in their place: they are large.
+        let stream = self.map.insert(id, Stream { send: None, receive: None });
+        if sends {
+            stream.send = Some(SendHalf::new(limit, self.agenda.next_turn()));
+        }
+        if receives {
+            stream.receive = Some(ReceiveHalf::new(window));
+        }
     }
 
     /// Enters a stream into the agenda, or takes it off, after anything about its sending half changed.
