@@ -110,6 +110,24 @@ fn a_transfer_outlives_a_nat_that_changes_the_port_or_the_address_on_a_single_pa
     }
 }
 
+#[test]
+fn a_path_whose_new_way_carries_small_datagrams_only_is_used_no_more() {
+    let mut net = connected(config(), config());
+    net.wires[1].outside = outside(7, 1000);
+    net.tap = Some(Box::new(|wire, way, bytes| {
+        if wire == 1 && way == Way::Down && bytes.len() >= 1200 { Fate::Drop } else { Fate::Pass }
+    }));
+    // What the server receives there is little, so its first challenge is small, and arrives.
+    net.client.connection().set_path_keep_alive(ONE, Some(milliseconds(100))).expect("the path is open");
+    net.run_for(milliseconds(8_000));
+    let stats = net.server.connection().path_stats(ONE);
+    let left = stats.is_none_or(|stats| stats.tuple.remote != outside(7, 1000));
+    let failed = net.server.saw_any(|event| {
+        matches!(event, Event::Path(PathEvent::MigrationFailed(ONE) | PathEvent::ValidationFailed(ONE)))
+    });
+    assert!(failed && left, "{}", net.describe());
+}
+
 //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1.2
 //= type=test
 //# This MUST be treated as path migration, as specified in Section 9.3 of [QUIC-TRANSPORT], with the

@@ -27,8 +27,18 @@ struct EarlyPacket {
     receipts: Receipts,
     ecn: Ecn,
     eliciting: bool,
+    may_carry: MayCarry,
     /// Names and sizes of its frames.
     frames: Vec<(&'static str, usize)>,
+}
+
+/// What the congestion window lets an Initial or Handshake packet carry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum MayCarry {
+    /// All there is.
+    Everything,
+    /// What is not congestion controlled (RFC 9002 §2).
+    Acknowledgement,
 }
 
 impl EarlyPacket {
@@ -88,15 +98,21 @@ impl Connection {
         let ids = (self.handshake_ids.remote, self.handshake_ids.local);
         let version = self.version();
         let token = self.handshake.token.clone();
-        let room_in_window = self
+        let in_flight = self.handshake.in_flight();
+        let has_room = self
             .paths
             .get(PathId::ZERO)
-            .is_some_and(|path| path.sent.in_flight() < path.route.controller.window());
+            .is_some_and(|path| in_flight + path.sent.in_flight() + size <= path.route.controller.window());
         let rng = &mut self.rng;
         let space = self.handshake.space(level).filter(|space| space.wants_to_send(now))?;
-        if !room_in_window && space.probes_due == 0 && !space.received.ack_due(now) {
-            return None;
-        }
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-7
+        //# An endpoint MUST NOT send a packet if it would cause bytes_in_flight (see Appendix B.2) to be larger
+        //# than the congestion window, unless the packet is sent on a PTO timer expiration
+        let may_carry = match has_room || space.probes_due > 0 {
+            true => MayCarry::Everything,
+            false if space.received.ack_due(now) => MayCarry::Acknowledgement,
+            false => return None,
+        };
         let start = bytes.len();
         if start + 100 > size {
             return None;
@@ -121,6 +137,7 @@ impl Connection {
             receipts: Receipts::new(),
             ecn: Ecn::NotEct,
             eliciting: false,
+            may_carry,
             frames: Vec::new(),
         };
         write_early_frames(space, &mut packet, bytes, size, now);
@@ -269,6 +286,9 @@ fn write_early_frames(
         if let Some(frame) = space.received.build(now, exponent, room(bytes).min(200), None) {
             packet.put(&frame, bytes);
         }
+    }
+    if packet.may_carry == MayCarry::Acknowledgement {
+        return;
     }
     if space.probes_due > 0 && !space.crypto.has_pending() {
         // All that is to be said fitted into the first probe: the second one says it again.

@@ -37,7 +37,7 @@ impl Connection {
         }
         self.handshake.repetitions += 1;
         for (_, space) in self.handshake.spaces() {
-            space.crypto.repeat();
+            space.repeat();
         }
     }
 
@@ -53,7 +53,7 @@ impl Connection {
         if space.crypto.has_pending() || space.last_eliciting.is_none_or(|at| at >= now) {
             return;
         }
-        space.crypto.repeat();
+        space.repeat();
         self.handshake.repetitions += u8::from(space.crypto.has_pending());
     }
 

@@ -251,7 +251,10 @@ impl Connection {
             //= reason=always remembers one that was.
             //# If an endpoint has no state about the last validated peer address, it MUST close the
             //# connection silently by discarding all connection state
-            if failed && !self.turn_back(id, now) && id != PathId::ZERO {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-14.2
+            //# it MUST immediately cease sending QUIC packets, except for those in PMTU probes or those containing
+            //# CONNECTION_CLOSE frames, on the affected path
+            if failed && !self.turn_back(id, now) && (id != PathId::ZERO || self.is_narrow(id)) {
                 // RFC 10069 §3.1: the ID is spent; PATH_ABANDON says so.
                 let keep = self.longest_probe_timeout() * 3;
                 self.end_path(id, PathLife::Abandon { reason: AbandonReason::UnstableOrPoor, keep }, now);
@@ -268,6 +271,10 @@ impl Connection {
             let reason = ErrorCode::NO_VIABLE_PATH.because("no path is left");
             self.end_silently(ConnectionError::Transport(reason));
         }
+    }
+
+    fn is_narrow(&self, id: PathId) -> bool {
+        self.paths.get(id).is_some_and(|path| path.route.validation.is_narrow())
     }
 
     /// Takes control frames from their owners, as long as there is space for them.

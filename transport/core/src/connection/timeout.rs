@@ -9,10 +9,6 @@ use crate::error::ConnectionError;
 use crate::time::{Deadline, Instant, TimerReason};
 use std::time::Duration;
 
-/// Datagrams that one probe timeout of the handshake permits (RFC 9002 §6.2.4: up to two): its timeouts grow fast, and all
-/// else waits for it.
-const HANDSHAKE_PROBES: u8 = 2;
-
 impl Connection {
     /// Does everything that is due at `now`.
     pub(super) fn run_timers(&mut self, now: Instant) {
@@ -130,8 +126,7 @@ impl Connection {
             //# bytes.
             let anti_deadlock = role == Role::Client && (level == Level::Handshake) == handshake_has_keys;
             if in_flight || anti_deadlock {
-                space.crypto.repeat();
-                space.probes_due = HANDSHAKE_PROBES;
+                space.probe();
                 space.last_eliciting = Some(now);
             }
         }

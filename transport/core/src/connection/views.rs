@@ -15,7 +15,7 @@ impl Connection {
         let mut views = SmallVec::new();
         for path in paths.open() {
             if paths.remote_ids.current(path.id).is_some() && !self.awaits_proof(path) {
-                views.push(view(path, paths.delay(path.id), now));
+                views.push(self.view(path, now));
             }
         }
         correct(&mut views, |id| paths.get(id).map_or(Duration::ZERO, |path| now.since(path.active_at)));
@@ -34,36 +34,38 @@ impl Connection {
             && self.paths.open().any(proven)
     }
 
+    fn view(&self, path: &Path, now: Instant) -> PathView {
+        let in_flight = path.sent.in_flight();
+        let rtt = path.rtt();
+        // What is left of the handshake is in flight, too.
+        let beside = if path.id == PathId::ZERO { self.handshake.in_flight() } else { 0 };
+        let room = path.route.room(in_flight + beside, now);
+        PathView {
+            standing: path.standing(),
+            room,
+            resumes: resumes(path, room, now),
+            window: path.route.window(),
+            in_flight,
+            delay: path.hints.delay.unwrap_or_else(|| self.paths.delay(path.id)),
+            rate: path.rate(),
+            backlog: path.backlog(now),
+            rtt: Rtt {
+                latest: rtt.latest(),
+                smoothed: rtt.smoothed(),
+                variance: rtt.variance(),
+                minimum: rtt.min().unwrap_or_default(),
+            },
+            loss: path.hints.loss.unwrap_or_else(|| loss(path)),
+            datagram_size: path.route.datagram_size,
+            hints: path.hints,
+            ..PathView::new(path.id)
+        }
+    }
+
     /// Path 0, for data before the handshake is complete.
     pub(super) fn early_views(&self, now: Instant) -> SmallVec<[PathView; 4]> {
         let first = self.paths.get(crate::PathId::ZERO);
-        first.map(|path| view(path, self.paths.delay(path.id), now)).into_iter().collect()
-    }
-}
-
-fn view(path: &Path, delay: Duration, now: Instant) -> PathView {
-    let in_flight = path.sent.in_flight();
-    let rtt = path.rtt();
-    let room = path.route.room(in_flight, now);
-    PathView {
-        standing: path.standing(),
-        room,
-        resumes: resumes(path, room, now),
-        window: path.route.window(),
-        in_flight,
-        delay: path.hints.delay.unwrap_or(delay),
-        rate: path.rate(),
-        backlog: path.backlog(now),
-        rtt: Rtt {
-            latest: rtt.latest(),
-            smoothed: rtt.smoothed(),
-            variance: rtt.variance(),
-            minimum: rtt.min().unwrap_or_default(),
-        },
-        loss: path.hints.loss.unwrap_or_else(|| loss(path)),
-        datagram_size: path.route.datagram_size,
-        hints: path.hints,
-        ..PathView::new(path.id)
+        first.map(|path| self.view(path, now)).into_iter().collect()
     }
 }
 

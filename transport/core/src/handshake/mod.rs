@@ -49,6 +49,12 @@ pub struct EarlySpace {
     pub probes_due: u8,
 }
 
+/// CRYPTO data of one packet of a probe at least.
+const PROBE_SHARE: usize = 1000;
+/// Packets of each space that one probe timeout sends at most, whatever the window: what an initial window lets go. With
+/// fewer a flight of which several packets were lost would take a doubled timeout for each.
+const MOST_PROBES: usize = 10;
+
 impl EarlySpace {
     /// An empty space for `level`.
     pub fn new(level: Level) -> Self {
@@ -79,6 +85,20 @@ impl EarlySpace {
             return self.keys.as_ref().map(|keys| &keys.open);
         }
         self.former.as_ref().filter(|(former, _)| *former == version).map(|(_, open)| open)
+    }
+
+    /// Has all that was not acknowledged sent again, whatever the congestion window: a probe timeout fired, or would have
+    /// become long by now (RFC 9002 §6.2.3).
+    pub fn repeat(&mut self) {
+        self.crypto.repeat();
+        let packets = self.crypto.pending_bytes().div_ceil(PROBE_SHARE).min(MOST_PROBES);
+        self.probes_due = self.probes_due.max(packets as u8);
+    }
+
+    /// The same, with two probes at least (RFC 9002 §6.2.4): timeouts grow fast here, and all else waits for them.
+    pub fn probe(&mut self) {
+        self.repeat();
+        self.probes_due = self.probes_due.max(2);
     }
 
     /// Whether there is something to send, given keys.
@@ -171,6 +191,11 @@ impl Handshake {
             Level::Handshake => self.handshake.as_deref_mut(),
             Level::ZeroRtt | Level::OneRtt => None,
         }
+    }
+
+    /// Bytes of Initial and Handshake packets in flight. They count on path 0, beside those of its 1-RTT packets.
+    pub fn in_flight(&self) -> usize {
+        [&self.initial, &self.handshake].into_iter().flatten().map(|space| space.sent.in_flight()).sum()
     }
 
     /// The CRYPTO stream of `level`, unless it is gone.

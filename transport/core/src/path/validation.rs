@@ -24,6 +24,15 @@ enum Breadth {
     Cut,
 }
 
+/// What an attempt is to prove.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    /// That the peer receives at the address.
+    Address,
+    /// That datagrams of 1200 bytes reach it there, too: the first challenge was smaller.
+    Size,
+}
+
 /// What is known about the address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Proof {
@@ -31,6 +40,8 @@ enum Proof {
     Missing,
     Given,
     Refused,
+    /// The peer is there, but the path carries small datagrams only.
+    Narrow,
 }
 
 /// One attempt to validate.
@@ -44,6 +55,10 @@ struct Attempt {
     sent: u32,
     /// When the attempt fails.
     fails_at: Instant,
+    /// How long it may take.
+    patience: Duration,
+    /// What it is to prove.
+    purpose: Purpose,
     /// Data for the first challenge.
     first: ChallengeData,
 }
@@ -69,10 +84,12 @@ impl Validation {
     pub fn start_within(&mut self, now: Instant, rng: &mut impl RngCore, pto: Duration, patience: Duration) {
         let first = draw(rng);
         let fails_at = now + patience;
-        if self.proof == Proof::Refused {
+        if matches!(self.proof, Proof::Refused | Proof::Narrow) {
             self.proof = Proof::Missing;
         }
-        self.attempt = Some(Attempt { next_at: now, interval: pto, sent: 0, fails_at, first });
+        let purpose = Purpose::Address;
+        self.attempt =
+            Some(Attempt { next_at: now, interval: pto, sent: 0, fails_at, patience, purpose, first });
     }
 
     /// Takes the address as validated without a challenge: the handshake proved it, or another path did (RFC 9000
@@ -127,7 +144,9 @@ impl Validation {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.3
             //# However, the endpoint MUST initiate another path validation with an expanded datagram to verify
             //# that the path supports the required MTU.
-            self.attempt = Some(Attempt { next_at: Instant::ZERO, ..attempt });
+            let fails_at = attempt.fails_at + attempt.patience;
+            self.attempt =
+                Some(Attempt { next_at: Instant::ZERO, fails_at, purpose: Purpose::Size, ..attempt });
         }
         true
     }
@@ -140,16 +159,23 @@ impl Validation {
         }
     }
 
-    /// Whether validation has failed by `now` (RFC 9000 §8.2.4). An address that was validated before stays so.
+    /// Whether validation has failed by `now` (RFC 9000 §8.2.4). An address that was validated before stays so, unless
+    /// it turns out that the path does not carry 1200 bytes (RFC 9000 §14.2).
     pub fn failed(&mut self, now: Instant) -> bool {
-        if self.attempt.is_some_and(|attempt| now >= attempt.fails_at) {
-            self.attempt = None;
+        if let Some(attempt) = self.attempt.take_if(|attempt| now >= attempt.fails_at) {
             self.outstanding.clear();
-            if self.proof == Proof::Missing {
-                self.proof = Proof::Refused;
-            }
+            self.proof = match (attempt.purpose, self.proof) {
+                (Purpose::Size, _) => Proof::Narrow,
+                (Purpose::Address, Proof::Missing) => Proof::Refused,
+                (Purpose::Address, proof) => proof,
+            };
         }
-        self.proof == Proof::Refused
+        matches!(self.proof, Proof::Refused | Proof::Narrow)
+    }
+
+    /// Whether validation has failed because datagrams of 1200 bytes do not arrive.
+    pub fn is_narrow(&self) -> bool {
+        self.proof == Proof::Narrow
     }
 
     /// When a challenge is due or the attempt fails, whichever is first. A challenge that was due and could not be

@@ -17,6 +17,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 mod opening;
+mod window;
 
 const RTT: Duration = Duration::from_millis(20);
 const PING: &[u8] = &[1];

@@ -51,6 +51,25 @@ fn the_answer_to_a_challenge_that_was_cut_proves_the_address_and_asks_for_a_full
     assert_eq!(validation.next_challenge(at(400), &mut rng), None);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-14.2
+//= type=test
+//# it MUST immediately cease sending QUIC packets, except for those in PMTU probes or those containing
+//# CONNECTION_CLOSE frames, on the affected path
+#[test]
+fn a_path_that_carries_small_challenges_only_fails() {
+    let (mut validation, mut rng) = started();
+    let small = validation.next_challenge(at(0), &mut rng).unwrap();
+    validation.on_cut();
+    assert!(validation.on_response(small));
+    let mut now = 0;
+    while !validation.failed(at(now)) {
+        validation.next_challenge(at(now), &mut rng);
+        now += 10;
+        assert!(now <= 600, "three probe timeouts for each size");
+    }
+    assert!(now >= 300 && validation.is_narrow() && !validation.is_validated() && !validation.is_pending());
+}
+
 #[test]
 fn a_response_that_matches_no_challenge_is_ignored() {
     let (mut validation, mut rng) = started();
