@@ -148,6 +148,12 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.2
         //# The client therefore MUST reset the state of all streams, including application state bound to
         //# those streams.
+        // Control frames that still wait were made from that state, such as the final size of a stream: they are made anew.
+        while let Some(control) = self.control.pop() {
+            if let Some(receipt) = control.receipt {
+                self.on_receipt_lost(&receipt, PathId::ZERO);
+            }
+        }
         self.streams.restart();
         self.datagrams.set_peer_limit(0);
     }

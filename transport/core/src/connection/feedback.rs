@@ -202,7 +202,7 @@ impl Connection {
         }
     }
 
-    fn on_receipt_lost(&mut self, receipt: &Receipt, on: PathId) {
+    pub(super) fn on_receipt_lost(&mut self, receipt: &Receipt, on: PathId) {
         match receipt {
             Receipt::Crypto { level, offset, length } => {
                 if let Some(crypto) = self.handshake.crypto(*level) {
