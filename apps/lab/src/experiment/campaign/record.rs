@@ -46,7 +46,7 @@ pub(super) type Place = (Cell, usize, u32, usize);
 /// What a run measured. All of it follows from the experiment and the key.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// The version of the program and the experiment's digest; results of another basis are not comparable.
+    /// The version of the program and the experiment's digest; results of another basis do not count.
     pub basis: String,
     /// Which run it is.
     #[serde(flatten)]

@@ -31,7 +31,7 @@ pub fn read(definition: &Definition, folder: &Path) -> Result<Vec<Record>, Store
 }
 
 impl Store {
-    /// Opens the file in `folder`, or begins it. Results of another text or version are dropped, and so is a line that
+    /// Opens the file in `folder`, or begins it. Results of another experiment or version are dropped, and so is a line that
     /// an interruption cut off.
     pub fn open(definition: &Definition, folder: &Path) -> Result<Self, StoreError> {
         let path = path(definition, folder);

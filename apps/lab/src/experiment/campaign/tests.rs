@@ -60,10 +60,11 @@ fn an_interrupted_experiment_goes_on_where_it_was_and_ends_with_the_same_bytes()
 }
 
 #[test]
-fn results_of_another_text_are_run_again() {
+fn results_over_other_channels_are_run_again() {
     let folder = folder();
     run(folder.path(), Scope { stretches: Some(1), subjects: None }, 1);
-    let other = Definition::parse("small.toml", &TEXT.replace("none", "other")).expect("it is well-formed");
+    let other =
+        Definition::parse("small.toml", &TEXT.replace("200mbit", "100mbit")).expect("it is well-formed");
     let store = Store::open(&other, folder.path()).expect("the folder can be written");
     assert_eq!(Session::new(&other, Scope::QUICK, store).tally, Tally { runs: 6, kept: 0 });
     assert_eq!(bytes(folder.path()), b"");

@@ -50,6 +50,7 @@ pub struct Definition {
     pub published: Vec<Published>,
     /// What it must show.
     pub goals: Vec<Goal>,
-    /// A hash of the text: results of another text do not belong to it.
+    /// A hash of what decides the results of its runs besides the scheme: workload, matrix and seed. Results with another do
+    /// not belong to it.
     pub digest: u64,
 }

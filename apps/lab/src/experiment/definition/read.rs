@@ -77,11 +77,11 @@ impl Definition {
     pub fn parse(file: &str, text: &str) -> Result<Self, DefinitionError> {
         let read: Text = toml::from_str(text)
             .map_err(|error| DefinitionError::at(file, text, error.span(), error.message()))?;
-        checked(read, text).map_err(|(span, problem)| DefinitionError::at(file, text, span, problem))
+        checked(read).map_err(|(span, problem)| DefinitionError::at(file, text, span, problem))
     }
 }
 
-fn checked(read: Text, text: &str) -> Result<Definition, Problem> {
+fn checked(read: Text) -> Result<Definition, Problem> {
     let is_plain = |name: &str| {
         !name.is_empty() && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
     };
@@ -108,6 +108,8 @@ fn checked(read: Text, text: &str) -> Result<Definition, Problem> {
     read.published.iter().try_for_each(|published| check.published(published))?;
     let goals: Result<Vec<Goal>, Problem> = read.goals.iter().map(|goal| check.goal(goal)).collect();
     let goals = goals?;
+    let seed = read.seed.unwrap_or(1);
+    let digest = digest(&format!("{workload:?} {:?} {seed}", read.matrix));
     Ok(Definition {
         name: read.name.into_inner(),
         title: read.title,
@@ -115,13 +117,13 @@ fn checked(read: Text, text: &str) -> Result<Definition, Problem> {
         differs: read.differs,
         schemes: read.schemes.into_inner(),
         stretches,
-        seed: read.seed.unwrap_or(1),
+        seed,
         workload,
         matrix: read.matrix,
         plot: read.plot,
         published: read.published,
         goals,
-        digest: digest(text),
+        digest,
     })
 }
 
