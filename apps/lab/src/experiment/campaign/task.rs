@@ -120,7 +120,7 @@ impl Task {
                 voice: matrix.voice[at(Axis::Voice)].is,
                 think_scale,
                 size_scale,
-                background: definition.workload.background(),
+                background: matrix.background[at(Axis::Background)].is.0,
             },
             channels: Channels {
                 name: embb.label.clone(),

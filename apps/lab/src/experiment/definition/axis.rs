@@ -23,11 +23,13 @@ pub enum Axis {
     Belief,
     /// The size of downloads.
     Size,
+    /// Flows in the background of a page load.
+    Background,
 }
 
 impl Axis {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Deployment,
         Self::Embb,
         Self::Urllc,
@@ -36,6 +38,7 @@ impl Axis {
         Self::Voice,
         Self::Belief,
         Self::Size,
+        Self::Background,
     ];
 
     /// Its name in files.
@@ -49,6 +52,7 @@ impl Axis {
             Self::Voice => "voice",
             Self::Belief => "belief",
             Self::Size => "size",
+            Self::Background => "background",
         }
     }
 }

@@ -73,6 +73,20 @@ impl Setting for Bytes {
     }
 }
 
+/// A number of flows in the background (HotNets 2023, Table 1: two).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flows(pub u32);
+
+impl Setting for Flows {
+    fn read(text: &str) -> Result<Self, String> {
+        let number = text.parse::<u32>().ok().filter(|number| *number <= MOST_FLOWS);
+        number.map(Self).ok_or_else(|| format!("{text:?} is no number of flows from 0 to {MOST_FLOWS}"))
+    }
+}
+
+/// More flows are no background.
+const MOST_FLOWS: u32 = 100;
+
 /// More would not be sent in the time that a run has.
 const MOST_BYTES: u64 = 1_000_000_000;
 

@@ -1,7 +1,7 @@
 //! What is varied, and the cells that follow from it.
 
 use super::axis::Axis;
-use super::labelled::{Bytes, Labelled, Setting};
+use super::labelled::{Bytes, Flows, Labelled, Setting};
 use crate::experiment::pages::Belief;
 use crate::workload::page_load::{Deployment, Voice};
 use hvq_channel::{ChannelSpec, Probability};
@@ -28,6 +28,8 @@ pub struct Matrix {
     pub belief: Vec<Labelled<Belief>>,
     /// The size of downloads.
     pub size: Vec<Labelled<Bytes>>,
+    /// Flows in the background of a page load.
+    pub background: Vec<Labelled<Flows>>,
 }
 
 impl Default for Matrix {
@@ -45,6 +47,7 @@ impl Default for Matrix {
             voice: one("silent"),
             belief: one("true"),
             size: one("1MB"),
+            background: one("0"),
         }
     }
 }
@@ -82,6 +85,7 @@ impl Matrix {
             Axis::Voice => of(&self.voice),
             Axis::Belief => of(&self.belief),
             Axis::Size => of(&self.size),
+            Axis::Background => of(&self.background),
         }
     }
 

@@ -16,7 +16,7 @@ pub use axis::Axis;
 pub use builtin::{builtin, names};
 pub use error::DefinitionError;
 pub use expected::{Bound, Goal, Operand, Plot, PlotKind, Published, Selection, Wanted};
-pub use labelled::{Bytes, Labelled, Setting};
+pub use labelled::{Bytes, Flows, Labelled, Setting};
 pub use matrix::{Cell, Matrix};
 pub use measure::Measure;
 pub use workload::{Better, DownloadWorkload, PageSet, PageWorkload, Workload};

@@ -55,19 +55,12 @@ impl Workload {
         }
     }
 
-    /// What runs note besides, by name.
+    /// What runs note besides and is always shown, by name.
     pub const fn noted(&self) -> &'static [&'static str] {
         match self {
+            // Those of steerers are shown where an experiment is about them.
             Self::Page(_) => &[],
             Self::Download(_) => &["goodput_mbit", "capacity_percent"],
-        }
-    }
-
-    /// Flows in the background.
-    pub const fn background(&self) -> u32 {
-        match self {
-            Self::Page(workload) => workload.background,
-            Self::Download(_) => 0,
         }
     }
 
@@ -92,9 +85,6 @@ pub struct PageWorkload {
     /// The factor on recorded thinking times of the browser.
     #[serde(default = "think")]
     pub think: f64,
-    /// Background flows that the load does not wait for.
-    #[serde(default)]
-    pub background: u32,
 }
 
 const fn think() -> f64 {
