@@ -129,6 +129,9 @@ pub enum Sharing {
     Unknown,
     /// The rate is shared with other traffic.
     Shared,
+    /// The rate is reserved for this endpoint, and its connections share it: what a browser with a connection to each
+    /// domain has of URLLC.
+    Endpoint,
     /// The rate is reserved for this connection.
     Dedicated,
 }

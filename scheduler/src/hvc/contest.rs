@@ -1,7 +1,7 @@
 //! Cost against reward: one bulk path and one scarce path compete for an item and for what follows it.
 
 use super::cost::{Leg, NEVER, WEIGHT_UNIT, available, nanos};
-use super::reward::{Pressure, weight};
+use super::reward::{Pressure, burden, weight};
 use crate::{Item, PathView};
 
 /// How much stands or falls with the item.
@@ -58,7 +58,8 @@ impl Contest<'_> {
         let deadline = item.message.and_then(|message| message.deadline).map(nanos);
         let pressure = Pressure::of(deadline, bulk, leg.completion(waits_for));
         let all_of_it = Verdict::Bulk { bytes: item.bytes };
-        let Some(weight) = pressure.applied_to(weight(item.priority.urgency)) else { return all_of_it };
+        let weight = weight(item.priority.urgency) * burden(self.scarce.1.hints.shared);
+        let Some(weight) = pressure.applied_to(weight) else { return all_of_it };
         let scarce = leg.sum(waits_for, weight);
         if let Some((split, bytes)) = self.split(item, waits_for, weight)
             && split < bulk

@@ -14,7 +14,7 @@ use std::time::Duration;
 use acknowledgement::Budget;
 use contest::{Contest, Extent, Verdict};
 use cost::{NEVER, nanos, resumes};
-use reward::{BACKGROUND, weight};
+use reward::{BACKGROUND, burden, weight};
 use runs::Runs;
 use spare::{Loan, Spare};
 
@@ -46,6 +46,7 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - a message is compared as a whole; of one that exceeds the bulk path's window the tail may ride a scarce path;
 /// - a stream of unknown length that would have to wait is taken to go on for as long as it already has;
 /// - urgency and deadlines scale the reward, and background data leaves scarce channels to the foreground;
+/// - where others share a scarce path a byte costs twice its fare, and bulk borrows nothing;
 /// - acknowledgements use the low-latency path within a budget;
 /// - of a scarce path's promised rate bulk is lent what nothing latency-critical wants, in small pieces;
 /// - lost and late data goes where it arrives first, whatever that costs.
@@ -243,6 +244,7 @@ fn cheapest(item: &Item, paths: &[PathView], set: PathSet, extent: Extent) -> Op
     let (waits_for, weight) = (nanos(item.waits_for), weight(item.priority.urgency));
     set.iter().min_by_key(|&index| {
         let path = &paths[index];
+        let weight = weight * burden(path.hints.shared);
         (extent.leg(index, path, item.bytes).sum(waits_for, weight), !path.has_room())
     })
 }

@@ -1,6 +1,7 @@
 //! What an earlier arrival is worth: urgency and deadlines scale the reward.
 
 use super::cost::WEIGHT_UNIT;
+use crate::Sharing;
 
 /// DChannel's α in units of 1/[`WEIGHT_UNIT`]: 0.75 (NSDI §3.4, Table 5).
 pub(super) const ALPHA: u64 = WEIGHT_UNIT * 3 / 4;
@@ -15,6 +16,15 @@ pub(super) const fn weight(urgency: u8) -> u64 {
     // The reward's scale in sixteenths, by urgency.
     const SCALE: [u64; 8] = [32, 24, 20, 16, 12, 8, 4, 2];
     ALPHA * 16 / SCALE[if urgency > 7 { 7 } else { urgency as usize }]
+}
+
+/// How many times its fare a byte costs on a channel that is shared so: those who share it wait as long as we do, and
+/// what they send at the same moment is not in any queue yet.
+pub(super) const fn burden(shared: Sharing) -> u64 {
+    match shared {
+        Sharing::Shared | Sharing::Endpoint => 2,
+        Sharing::Unknown | Sharing::Dedicated => 1,
+    }
 }
 
 /// What a deadline makes of the choice between a bulk path and a scarce one.

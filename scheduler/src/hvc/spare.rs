@@ -88,7 +88,8 @@ pub(super) enum Loan {
 /// The rate that was promised to this connection on `scarce`, if it may be used up.
 fn promised(scarce: &PathView, bulk: &PathView) -> Option<Bandwidth> {
     let price = |path: &PathView| path.hints.price_per_byte.unwrap_or(0);
-    let free = price(scarce) <= price(bulk) && scarce.hints.shared != Sharing::Shared;
+    let free =
+        price(scarce) <= price(bulk) && !matches!(scarce.hints.shared, Sharing::Shared | Sharing::Endpoint);
     scarce.hints.rate.filter(|_| free)
 }
 

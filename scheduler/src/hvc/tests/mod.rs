@@ -5,6 +5,7 @@ mod bulk;
 mod dchannel;
 mod messages;
 mod priorities;
+mod sharing;
 mod spare;
 mod standings;
 

@@ -65,6 +65,7 @@ fn bulk_borrows_only_what_is_promised_to_this_connection_and_free() {
     for hints in [
         Hints { rate: None, ..hints },
         Hints { shared: Sharing::Shared, ..hints },
+        Hints { shared: Sharing::Endpoint, ..hints },
         Hints { price_per_byte: Some(1), ..hints },
     ] {
         assert_eq!(lent(&mut Hvc::default(), PathView { hints, ..promised() }, 0, 100).0, 0, "{hints:?}");

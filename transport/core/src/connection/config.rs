@@ -116,7 +116,7 @@ pub struct TransportConfig {
     /// What is known about channels, by local address.
     pub channels: Vec<ChannelHint>,
     /// Full datagrams that the client sends to open a path, so that the server may answer with more than three
-    /// before the address is validated (RFC 9000 §8.1).
+    /// before the address is validated (RFC 9000 §8.1); none where the hinted rate makes one take more than a millisecond.
     pub opening_datagrams: u8,
     /// Segments of one datagram batch at most (UDP generic segmentation offload).
     pub segments: usize,

@@ -9,13 +9,17 @@ use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportEr
 use crate::path::amplification::Amplification;
 use crate::path::lifecycle::{AbandonReason, Event as PathLife};
 use crate::path::path::Path;
-use crate::path::route::Route;
+use crate::path::route::{MINIMUM_DATAGRAM, Route};
 use crate::recovery::rtt::INITIAL_RTT;
 use crate::time::Instant;
 use crate::wire::frame::{Frame, Status};
+use std::time::Duration;
 
 /// Paths that a server validates at the same time at most (RFC 10069 §7).
 pub(super) const VALIDATIONS: usize = 8;
+
+/// What a datagram of padding may take at most.
+const NEGLIGIBLE: Duration = Duration::from_millis(1);
 
 impl Connection {
     /// A client starts the next path over `tuple`.
@@ -35,7 +39,7 @@ impl Connection {
         }
         self.paths.apply(id, PathLife::Opened, now);
         let mut path = self.new_path(id, tuple, Amplification::Validated, now);
-        path.opening_datagrams = self.config.opening_datagrams;
+        path.opening_datagrams = if is_narrow(&path) { 0 } else { self.config.opening_datagrams };
         self.paths.insert(path);
         self.trace_opened(id, now);
         Ok(id)
@@ -327,6 +331,12 @@ impl Connection {
     pub(super) fn is_confirmed(&self) -> bool {
         self.lifecycle == crate::connection::lifecycle::Lifecycle::Confirmed
     }
+}
+
+/// Whether the channel promises so little that padding would be in the way of data: the server's allowance is worth less
+/// there than the time that it takes.
+fn is_narrow(path: &Path) -> bool {
+    path.hints.rate.is_some_and(|rate| rate.transmission_time(MINIMUM_DATAGRAM) > NEGLIGIBLE)
 }
 
 /// What changed in the addressing of a connection.

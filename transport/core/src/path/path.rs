@@ -212,9 +212,24 @@ impl Path {
         self.hints.rate.or_else(measured)
     }
 
-    /// Bytes believed queued at the bottleneck.
+    /// Bytes believed queued at the bottleneck: those of this path or, if that is more, those that its delay tells of where
+    /// others share the channel.
     pub fn backlog(&self, now: Instant) -> usize {
-        self.route.backlog.bytes(now, self.sent.in_flight(), self.rate())
+        let own = self.route.backlog.bytes(now, self.sent.in_flight(), self.rate());
+        match self.hints.shared {
+            Sharing::Shared | Sharing::Endpoint => own.max(self.queued(now)),
+            Sharing::Unknown | Sharing::Dedicated => own,
+        }
+    }
+
+    /// Bytes that the time added to the smallest round trip stands for at the promised rate. The queue drains while the
+    /// path is idle: nothing else would show that it is gone.
+    fn queued(&self, now: Instant) -> usize {
+        let rtt = self.rtt();
+        let added = rtt.min().map_or(Duration::ZERO, |min| rtt.smoothed().saturating_sub(min));
+        let left = added.saturating_sub(now.since(self.active_at));
+        let bytes = self.hints.rate.map_or(0, |rate| rate.bytes_in(left));
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// When packets count as lost (RFC 9002 §6.1), with the patience that the route has taught.
@@ -288,5 +303,53 @@ impl Path {
         }
         let base = self.sent.last_ack_eliciting_at()?;
         Some(base + self.pto.period(self.probe_period(max_ack_delay)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::Algorithm;
+    use crate::path::amplification::Amplification;
+    use crate::path::mtu::DatagramSizing;
+    use crate::path::route::FourTuple;
+    use crate::recovery::rtt::INITIAL_RTT;
+
+    /// A path of 2 Mbit/s with round trips of 5 ms, and then of 45 ms for a while.
+    fn queued(shared: Sharing) -> (Path, Instant) {
+        let address = ([192, 0, 2, 1], 443).into();
+        let tuple = FourTuple { local: address, remote: address };
+        let sizing = DatagramSizing::default();
+        let controller = Algorithm::NewReno.build(sizing.first());
+        let mut now = Instant::ZERO + INITIAL_RTT;
+        let route = Route::new(tuple, controller, Amplification::Validated, sizing, now);
+        let mut path = Path::new(PathId(1), route, AckPolicy::default());
+        path.set_hints(Hints { rate: Some(Bandwidth::from_mbit(2)), shared, ..Hints::NONE });
+        for rtt in [5].into_iter().chain([45; 60]) {
+            now += Duration::from_millis(1);
+            path.rtts.sample(PathId(1), Duration::from_millis(rtt), Duration::ZERO, now);
+        }
+        path.active_at = now;
+        (path, now)
+    }
+
+    #[test]
+    fn the_queue_of_others_counts_where_the_channel_is_shared_and_drains_with_time() {
+        for shared in [Sharing::Shared, Sharing::Endpoint] {
+            let (path, now) = queued(shared);
+            // 40 ms at 250 bytes a millisecond.
+            assert!((9_500..=10_000).contains(&path.backlog(now)), "{} bytes", path.backlog(now));
+            let later = now + Duration::from_millis(20);
+            assert!((4_500..=5_000).contains(&path.backlog(later)), "{} bytes", path.backlog(later));
+            assert_eq!(path.backlog(now + Duration::from_millis(40)), 0);
+        }
+    }
+
+    #[test]
+    fn on_a_channel_of_its_own_a_path_counts_what_it_sent() {
+        for shared in [Sharing::Unknown, Sharing::Dedicated] {
+            let (path, now) = queued(shared);
+            assert_eq!(path.backlog(now), 0);
+        }
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// | `delay` | one way, a number with `us`, `ms` or `s` | `delay=2.5ms` |
 /// | `loss` | a percentage, in steps of a tenth | `loss=0.5%` |
 /// | `price` | per byte, a whole number in any one unit | `price=3` |
-/// | `shared` | `yes` or `no`: whether others use the channel too | `shared=no` |
+/// | `shared` | `yes`, `no`, or `endpoint` for other connections of this endpoint only: who else uses the channel | `shared=no` |
 pub fn parse_hints(text: &str) -> Result<Hints, OptionsError> {
     let mut hints = Hints::NONE;
     let mut seen: Vec<&str> = Vec::new();
@@ -82,8 +82,9 @@ fn set(hints: &mut Hints, key: &str, value: &str) -> Result<(), OptionsError> {
         "shared" => {
             hints.shared = match value {
                 "yes" => Sharing::Shared,
+                "endpoint" => Sharing::Endpoint,
                 "no" => Sharing::Dedicated,
-                _ => return Err(invalid("shared", "yes or no")()),
+                _ => return Err(invalid("shared", "yes, no or endpoint")()),
             };
         }
         _ => return Err(OptionsError::Key(key.to_owned())),
@@ -134,6 +135,7 @@ mod tests {
         };
         assert_eq!(hints, wanted);
         assert_eq!(parse_hints("rate=800bit/s,delay=1s").unwrap().delay, Some(Duration::from_secs(1)));
+        assert_eq!(parse_hints("shared=endpoint").unwrap().shared, Sharing::Endpoint);
         assert_eq!(parse_hints("").unwrap(), Hints::NONE);
     }
 

@@ -129,12 +129,16 @@ impl Run {
 
     /// What an operator guarantees of URLLC, by the addresses of all hosts; of eMBB nobody knows anything in advance.
     fn guaranteed(&self) -> Result<Vec<ChannelHint>, TraceError> {
+        let shared = match self.manner.deployment {
+            Deployment::Gateway => Sharing::Dedicated,
+            _ => Sharing::Endpoint,
+        };
         let hints = |direction| -> Result<Hints, TraceError> {
             let typical = self.channels.urllc.typical(direction)?;
             Ok(self.belief.of_urllc(Hints {
                 rate: typical.rate.map(|rate| Bandwidth::from_bits_per_second(rate.bits_per_second())),
                 delay: Some(typical.delay),
-                shared: Sharing::Dedicated,
+                shared,
                 ..Hints::NONE
             }))
         };

@@ -1,0 +1,43 @@
+//! A narrow channel that many connections share.
+
+use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
+use hvq_tests::net::Net;
+use hvq_tests::net::wire::Wire;
+use hvq_transport::connection::{ChannelHint, TransportConfig};
+use std::sync::Arc;
+use std::time::Duration;
+
+const EMBB: &str = "rtt=40ms,rate=60mbit,queue=800p";
+const URLLC: &str = "rtt=5ms,rate=2mbit,queue=800p";
+
+fn config(local: std::net::SocketAddr, hints: Hints) -> Arc<TransportConfig> {
+    let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
+    config.datagram_size = 1452.into();
+    config.channels.push(ChannelHint::new(local, hints));
+    Arc::new(config)
+}
+
+/// Bytes that the client sends over URLLC to open a second path there.
+fn bytes_to_open(hints: Hints) -> u64 {
+    let urllc = Wire::addresses(1);
+    let told = |local| TransportConfig::clone(&config(local, hints));
+    let mut net = Net::new(told(urllc.local), told(urllc.remote), 1);
+    let first = net.wire(EMBB);
+    net.wire(URLLC);
+    net.connect(first);
+    net.run_for(Duration::from_secs(1));
+    let now = net.now;
+    net.client.connection().open_path(urllc, now).expect("the server has issued connection IDs");
+    net.run_for(Duration::from_secs(1));
+    net.wires[1].up.sent
+}
+
+#[test]
+fn a_narrow_channel_is_opened_without_padding_but_what_the_rules_ask_for() {
+    let promised = Hints { rate: Some(Bandwidth::from_mbit(2)), shared: Sharing::Endpoint, ..Hints::NONE };
+    let (told, untold) = (bytes_to_open(promised), bytes_to_open(Hints::NONE));
+    println!("{told} bytes, {untold} if nothing is known of the channel");
+    // RFC 9000 §8.2.1, §8.2.2: a challenge and a response, 1200 bytes each; acknowledgements beside.
+    assert!((2400..3000).contains(&told), "{told} bytes");
+    assert!(untold >= 6000, "{untold} bytes");
+}
