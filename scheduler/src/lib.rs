@@ -7,6 +7,7 @@
 mod blest;
 pub mod contract;
 mod ecf;
+mod flights;
 mod hvc;
 mod item;
 mod min_rtt;
@@ -28,6 +29,7 @@ mod xlink;
 
 pub use blest::Blest;
 pub use ecf::Ecf;
+pub use flights::Flights;
 pub use hvc::Hvc;
 pub use item::{Content, History, Item, Message, Priority};
 pub use min_rtt::MinRtt;
@@ -65,6 +67,12 @@ pub trait Scheduler: Send + fmt::Debug {
 
     /// Which path carries `item`, given the paths as they stand now?
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement;
+
+    /// Over which of `paths`, none of which is open, a connection had better begin, as an index. Delays and queues are what
+    /// other connections saw and hints say. By default the first, which the application named first.
+    fn first(&mut self, _flights: &Flights, _paths: &[PathView]) -> usize {
+        0
+    }
 
     /// How many more pieces of the stream, each of the size of `item`, which was just placed whole on `path`, may follow it
     /// there without a question for each. The transport keeps to the path's room, to the end of the message and to the

@@ -4,6 +4,7 @@ use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
 use hvq_tests::net::Net;
 use hvq_tests::net::wire::Wire;
 use hvq_transport::connection::{ChannelHint, TransportConfig};
+use hvq_transport::endpoint::Way;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,4 +41,37 @@ fn a_narrow_channel_is_opened_without_padding_but_what_the_rules_ask_for() {
     // RFC 9000 §8.2.1, §8.2.2: a challenge and a response, 1200 bytes each; acknowledgements beside.
     assert!((2400..3000).contains(&told), "{told} bytes");
     assert!(untold >= 6000, "{untold} bytes");
+}
+
+/// The client's first addresses of connections that begin at the same time, beside one that knows both channels.
+fn begun(embb: &str, connections: usize) -> [usize; 2] {
+    let urllc = Wire::addresses(1);
+    let promised = (Some(Bandwidth::from_mbit(2)), Some(Duration::from_micros(2500)));
+    let hints = Hints { rate: promised.0, delay: promised.1, shared: Sharing::Endpoint, ..Hints::NONE };
+    let told = |local| TransportConfig::clone(&config(local, hints));
+    let mut net = Net::new(told(urllc.local), told(urllc.remote), 1);
+    let first = net.wire(embb);
+    net.wire(URLLC);
+    net.connect(first);
+    net.run_for(Duration::from_secs(1));
+    let now = net.now;
+    net.client.connection().open_path(urllc, now).expect("the server has issued connection IDs");
+    net.run_for(Duration::from_secs(1));
+    let mut begun = [0; 2];
+    for _ in 0..connections {
+        let hints = |local| net.client_config.transport.hints_for(local);
+        let ways = [first, urllc].map(|tuple| Way { tuple, hints: hints(tuple.local) });
+        let chosen = net.client.endpoint.first_way(&net.client_config, &ways, net.now);
+        net.connect(ways[chosen].tuple);
+        begun[chosen] += 1;
+    }
+    begun
+}
+
+#[test]
+fn connections_begin_on_the_narrow_channel_as_long_as_that_is_quicker() {
+    // A handshake takes 22 ms over URLLC, and each that is under way adds 17 ms.
+    assert_eq!(begun("rtt=40ms,rate=60mbit", 10), [10, 0], "a packet crosses eMBB in 20 ms");
+    assert_eq!(begun("rtt=60ms,rate=60mbit", 10), [9, 1], "in 30 ms");
+    assert_eq!(begun("rtt=120ms,rate=60mbit", 10), [7, 3], "in 60 ms");
 }

@@ -1,6 +1,7 @@
 //! The cost-reward rule for heterogeneous virtual channels, with what a transport knows and a packet steerer does not.
 
 mod acknowledgement;
+mod beginning;
 mod contest;
 mod cost;
 mod reward;
@@ -18,7 +19,9 @@ use reward::{BACKGROUND, burden, weight};
 use runs::Runs;
 use spare::{Loan, Spare};
 
-use crate::{Content, History, Item, Observation, PathSet, PathView, Placement, Scheduler, proven, usable};
+use crate::{
+    Content, Flights, History, Item, Observation, PathSet, PathView, Placement, Scheduler, proven, usable,
+};
 
 /// How long background data stays off a scarce channel after foreground data used it.
 const FOREGROUND_HOLD: Duration = Duration::from_millis(100);
@@ -47,6 +50,7 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - a stream of unknown length that would have to wait is taken to go on for as long as it already has;
 /// - urgency and deadlines scale the reward, and background data leaves scarce channels to the foreground;
 /// - where others share a scarce path a byte costs twice its fare, and bulk borrows nothing;
+/// - a connection begins where its keys and its data are soonest there;
 /// - acknowledgements use the low-latency path within a budget;
 /// - of a scarce path's promised rate bulk is lent what nothing latency-critical wants, in small pieces;
 /// - lost and late data goes where it arrives first, whatever that costs.
@@ -76,6 +80,10 @@ impl Scheduler for Hvc {
             (_, History::Fresh) => self.fresh(item, paths, proven(paths, usable)),
             (_, history) => self.again(item, paths, elsewhere(history, paths, proven(paths, usable))),
         }
+    }
+
+    fn first(&mut self, flights: &Flights, paths: &[PathView]) -> usize {
+        beginning::first(flights, paths)
     }
 
     fn repeats(&mut self, item: &Item, path: &PathView) -> usize {

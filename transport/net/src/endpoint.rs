@@ -5,10 +5,11 @@ use crate::driver::Driver;
 use crate::shared::{IoStats, Shared};
 use crate::sockets::{Sockets, Source};
 use crate::{
-    ClientConfig, ConnectError, ConnectOptions, ConnectionError, EndpointConfig, LocalAddress, ServerConfig,
+    ClientConfig, ConnectError, ConnectOptions, ConnectionError, EndpointConfig, LocalAddress, PathOptions,
+    ServerConfig,
 };
 use hvq_transport::connection::FourTuple;
-use hvq_transport::endpoint::{Endpoint as Core, EndpointStats};
+use hvq_transport::endpoint::{Endpoint as Core, EndpointStats, Way};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -167,6 +168,25 @@ impl Endpoint {
         state.adopt(handle, tuple, &options);
         state.wake_driver();
         Ok(Connecting { connection: Some(Connection::new(Reference::new(shared.clone(), handle))) })
+    }
+
+    /// Over which of `paths` a connection to `remote` had better begin, as an index; the others are for
+    /// [`Connection::open_path`]. The scheduler of `config` decides: `hvc` takes the narrow channel for the handshake if that
+    /// is over there, behind what other connections of this endpoint have queued, before a packet would have crossed the wide
+    /// one. It is the first as long as neither hints nor other connections tell the delay of each.
+    pub fn first_path(&self, config: &ClientConfig, remote: SocketAddr, paths: &[PathOptions]) -> usize {
+        let shared = &self.presence.shared;
+        let now = shared.now();
+        let mut state = shared.lock();
+        let way = |path: &PathOptions| {
+            let remote = path.remote.unwrap_or(remote);
+            let socket = state.sockets.obtain(Some(&path.local), remote).ok()?;
+            Some(Way { tuple: FourTuple { local: socket.source_for(remote), remote }, hints: path.hints })
+        };
+        let ways: Option<Vec<Way>> = paths.iter().map(way).collect();
+        let first = ways.map_or(0, |ways| state.core.first_way(config, &ways, now));
+        state.sockets.release_unused();
+        first
     }
 
     /// The next connection of a peer; `None` once the endpoint is closed. Its handshake is complete, unless 0-RTT was

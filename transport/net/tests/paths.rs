@@ -295,3 +295,21 @@ async fn an_endpoint_rebinds_all_paths_of_a_socket_at_once() {
     let error = pair.far.migrate_path(second, local("127.0.0.1:0")).await.unwrap_err();
     assert!(matches!(error, MigratePathError::Refused(_)), "{error}");
 }
+
+#[tokio::test]
+async fn a_connection_begins_where_the_handshake_is_sooner_done_if_hints_tell() {
+    let (pki, endpoint) = (Pki::new(), Endpoint::client(&[]).unwrap());
+    let first = |policy, delays: [Option<u64>; 2]| {
+        let named = |name, address, rate, delay: Option<u64>| {
+            let rate = Some(Bandwidth::from_mbit(rate));
+            let delay = delay.map(Duration::from_millis);
+            PathOptions::new(name, local(address)).with_hints(Hints { rate, delay, ..Hints::NONE })
+        };
+        let paths = [named("embb", "127.0.0.1", 100, delays[0]), named("urllc", "127.0.0.2", 2, delays[1])];
+        endpoint.first_path(&pki.client(transport_of(policy)), ([127, 0, 0, 3], 443).into(), &paths)
+    };
+    assert_eq!(first(Policy::Hvc, [Some(50), Some(3)]), 1);
+    assert_eq!(first(Policy::Hvc, [Some(15), Some(3)]), 0);
+    assert_eq!(first(Policy::Hvc, [None, Some(3)]), 0, "nothing tells of the first");
+    assert_eq!(first(Policy::MinRtt, [Some(50), Some(3)]), 0, "it leaves the choice to the application");
+}

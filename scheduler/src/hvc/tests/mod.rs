@@ -1,6 +1,7 @@
 //! The HVC rule on drawn channels: eMBB (100 Mbit/s, 20 ms one way) is path 0, URLLC (2 Mbit/s, 2.5 ms) is path 1.
 
 mod acknowledgements;
+mod beginning;
 mod bulk;
 mod dchannel;
 mod messages;

@@ -4,8 +4,10 @@ use crate::PathId;
 use crate::connection::Connection;
 use crate::path::path::PathCounters;
 use crate::path::route::FourTuple;
+use crate::time::Instant;
 use hvq_scheduler::{Bandwidth, Standing};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Closed paths whose counters are kept.
@@ -121,6 +123,17 @@ impl Counters {
     }
 }
 
+/// What a connection knows of a channel that one of its paths uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    /// The one-way delay, once it was measured.
+    pub delay: Option<Duration>,
+    /// Bytes of the path that are believed to be queued.
+    pub backlog: usize,
+    /// When the peer last acknowledged something on the path.
+    pub heard_at: Instant,
+}
+
 impl Connection {
     /// A snapshot of all counters and estimates.
     pub fn stats(&self) -> ConnectionStats {
@@ -131,6 +144,16 @@ impl Connection {
     /// A snapshot of path `id`, if it is open.
     pub fn path_stats(&self, id: PathId) -> Option<PathStats> {
         self.paths.get(id).map(|path| self.path_stats_of(path))
+    }
+
+    /// What the paths from `local` tell of their channel.
+    pub(crate) fn paths_from(&self, local: SocketAddr, now: Instant) -> impl Iterator<Item = Seen> + '_ {
+        let from = self.paths.open().filter(move |path| path.route.tuple.local == local);
+        from.map(move |path| Seen {
+            delay: path.rtts.is_sampled().then(|| self.paths.delay(path.id)),
+            backlog: path.own_backlog(now),
+            heard_at: path.acknowledged_at,
+        })
     }
 
     fn path_stats_of(&self, path: &crate::path::path::Path) -> PathStats {

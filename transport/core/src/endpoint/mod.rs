@@ -7,6 +7,7 @@ mod accept;
 pub mod admission;
 mod answers;
 mod budget;
+mod channels;
 pub mod config;
 mod gate;
 mod ids;
@@ -19,6 +20,7 @@ mod stats;
 mod tokens;
 
 pub use admission::{Admission, Candidate, Decision};
+pub use channels::Way;
 pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig};
 pub use stats::EndpointStats;
 
@@ -28,6 +30,7 @@ use crate::crypto::reset::ResetKey;
 use crate::crypto::session::{EarlyData, TlsConfigError};
 use crate::crypto::token::TokenKey;
 use crate::endpoint::budget::Budget;
+use crate::endpoint::channels::Channels;
 use crate::endpoint::gate::Gate;
 use crate::endpoint::retried::Retried;
 use crate::endpoint::router::Router;
@@ -35,6 +38,7 @@ use crate::endpoint::schedule::Schedule;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
 use crate::hashing::KeyedMap;
 use crate::time::{Deadline, Instant};
+use hvq_scheduler::{Flights, PathSet, PathView};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::VecDeque;
@@ -64,6 +68,8 @@ pub enum ConnectError {
 
 /// Batches whose memory is kept for others.
 const MOST_SPARES: usize = 32;
+/// Ways that are compared at most: a policy takes no more paths.
+const MOST_WAYS: usize = PathSet::CAPACITY;
 /// Memory of fewer bytes is not worth keeping.
 const LEAST_SPARE: usize = 1 << 14;
 
@@ -106,6 +112,7 @@ pub struct Endpoint {
     retried: Retried,
     budgets: Budgets,
     tokens: ReceivedTokens,
+    channels: Channels,
     rng: StdRng,
     stats: EndpointStats,
 }
@@ -131,6 +138,7 @@ impl Endpoint {
                 negotiations: Budget::per_second(config.negotiations_per_second),
             },
             tokens: ReceivedTokens::default(),
+            channels: Channels::default(),
             config,
             server,
             connections: KeyedMap::default(),
@@ -188,8 +196,20 @@ impl Endpoint {
         let token = config.token.clone().or_else(|| self.tokens.take(&server, connection.version()));
         connection.present_token(token.unwrap_or_default());
         let handle = self.insert(connection);
+        self.channels.on_handshake(tuple.local, config.transport.hints_for(tuple.local).rate, now);
         self.tokens.begin(handle, server);
         Ok(handle)
+    }
+
+    /// Over which of `ways` a connection with `config` had better begin, as an index: the policy's choice from the hints and
+    /// from what all connections of this endpoint saw of these channels. It is the first while nothing tells of the
+    /// delay of some, and where the policy leaves the choice to the application.
+    pub fn first_way(&self, config: &ClientConfig, ways: &[Way], now: Instant) -> usize {
+        let known = |way| self.channels.view(way, &self.connections, now);
+        let views: Option<Vec<PathView>> = ways.iter().enumerate().take(MOST_WAYS).map(known).collect();
+        let Some(views) = views.filter(|views| !views.is_empty()) else { return 0 };
+        let index = (config.transport.scheduler)().first(&Flights::USUAL, &views);
+        if index < views.len() { index } else { 0 }
     }
 
     /// A connection, for commands; it is polled next.

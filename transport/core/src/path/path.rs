@@ -215,11 +215,16 @@ impl Path {
     /// Bytes believed queued at the bottleneck: those of this path or, if that is more, those that its delay tells of where
     /// others share the channel.
     pub fn backlog(&self, now: Instant) -> usize {
-        let own = self.route.backlog.bytes(now, self.sent.in_flight(), self.rate());
+        let own = self.own_backlog(now);
         match self.hints.shared {
             Sharing::Shared | Sharing::Endpoint => own.max(self.queued(now)),
             Sharing::Unknown | Sharing::Dedicated => own,
         }
+    }
+
+    /// Bytes of this path that are believed to be queued.
+    pub fn own_backlog(&self, now: Instant) -> usize {
+        self.route.backlog.bytes(now, self.sent.in_flight(), self.rate())
     }
 
     /// Bytes that the time added to the smallest round trip stands for at the promised rate. The queue drains while the

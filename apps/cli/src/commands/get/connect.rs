@@ -55,11 +55,13 @@ impl Session {
         let mut last = None;
         for address in addresses {
             voice.detail(|| format!("* connecting to {address} as {}", target.host));
-            match connect(&endpoint, &config, target, address, paths.first()).await {
+            let first = endpoint.first_path(&config, address, paths);
+            match connect(&endpoint, &config, target, address, paths.get(first)).await {
                 Ok(connection) => {
                     let connect_time = start.elapsed();
                     voice.detail(|| describe(&connection, connect_time));
-                    open_paths(&connection, paths.get(1..).unwrap_or_default(), voice);
+                    let others = paths.iter().enumerate().filter(|(index, _)| *index != first);
+                    open_paths(&connection, others.map(|(_, path)| path.clone()), voice);
                     if let Some(time) = arguments.network.migrate_after {
                         migrate(&connection, time, voice);
                     }
@@ -165,8 +167,8 @@ fn describe(connection: &Connection, connect_time: Duration) -> String {
 }
 
 /// Opens further paths. Requests do not wait for them, and do without those that fail.
-fn open_paths(connection: &Connection, paths: &[PathOptions], voice: Voice) {
-    for path in paths.iter().cloned() {
+fn open_paths(connection: &Connection, paths: impl Iterator<Item = PathOptions>, voice: Voice) {
+    for path in paths {
         let connection = connection.clone();
         tokio::spawn(async move {
             let name = path.name.clone();

@@ -99,7 +99,8 @@ struct ResumptionArguments {
 /// How to get there.
 #[derive(Debug, Args)]
 struct NetworkArguments {
-    /// A path; the first carries the handshake; may be repeated
+    /// A path; may be repeated. The first carries the handshake, or with `hvc` the one that is sooner done, if `delay` of
+    /// each is given
     #[arg(long = "path", value_name = "NAME=LOCAL[>REMOTE][,rate=…,delay=…,congestion=…,dscp=…]")]
     paths: Vec<PathOptions>,
     /// Give up when everything has taken so long (exit code 28)

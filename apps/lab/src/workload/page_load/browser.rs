@@ -6,8 +6,8 @@ use super::{Deployment, LEAD, Manner, Paths, Voice};
 use crate::world::Net;
 use hvq_pages::{Loader, Page};
 use hvq_scheduler::Priority;
-use hvq_transport::connection::{Connection, Event, PathEvent};
-use hvq_transport::endpoint::ConnectionHandle;
+use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent};
+use hvq_transport::endpoint::{ConnectionHandle, Way};
 use hvq_transport::stream::{ReadOutcome, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +52,17 @@ pub(super) struct Browser {
 /// `now` as the loader counts it.
 fn clock(now: Instant) -> Duration {
     now.since(Net::START)
+}
+
+/// `paths` with the one first over which the policy has a connection begin.
+fn in_order(paths: Paths, net: &Net) -> Paths {
+    let Some(second) = paths.second else { return paths };
+    let config = &net.client_config;
+    let way = |tuple: FourTuple| Way { tuple, hints: config.transport.hints_for(tuple.local) };
+    match net.client.endpoint.first_way(config, &[way(paths.first), way(second)], net.now) {
+        0 => paths,
+        _ => Paths { first: second, second: Some(paths.first) },
+    }
 }
 
 impl Browser {
@@ -119,9 +130,10 @@ impl Browser {
         for errand in std::mem::take(&mut self.errands) {
             match errand {
                 Errand::Connect(host) => {
-                    let handle = net.connect(self.paths_to(host).first);
+                    let Paths { first, second } = in_order(self.paths_to(host), net);
+                    let handle = net.connect(first);
                     let line = self.line(host);
-                    line.handle = Some(handle);
+                    line.begin(handle, second);
                     let connection = net.client.endpoint.connection(handle);
                     if let Some(connection) = connection.filter(|connection| connection.is_early_data()) {
                         line.on_connected();
@@ -140,8 +152,7 @@ impl Browser {
     }
 
     fn line(&mut self, host: Host) -> &mut Line {
-        let second = self.paths_to(host).second;
-        self.lines.entry(host).or_insert_with(|| Line::new(second))
+        self.lines.entry(host).or_default()
     }
 
     fn paths_to(&self, host: Host) -> Paths {

@@ -47,9 +47,9 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A connection that is not begun and will open `second` beside its first path.
-    pub(super) fn new(second: Option<FourTuple>) -> Self {
-        Self { second, ..Self::default() }
+    /// The connection is `handle`, which will open `second` beside its first path.
+    pub(super) fn begin(&mut self, handle: ConnectionHandle, second: Option<FourTuple>) {
+        (self.handle, self.second) = (Some(handle), second);
     }
 
     /// Asks for `wanted` as soon as possible after [`Self::pump`].
