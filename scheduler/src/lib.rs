@@ -30,7 +30,7 @@ mod xlink;
 pub use blest::Blest;
 pub use ecf::Ecf;
 pub use flights::Flights;
-pub use hvc::Hvc;
+pub use hvc::{Duplicating, Hvc};
 pub use item::{Content, History, Item, Message, Priority};
 pub use min_rtt::MinRtt;
 pub use observation::Observation;

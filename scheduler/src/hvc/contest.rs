@@ -1,7 +1,7 @@
 //! Cost against reward: one bulk path and one scarce path compete for an item and for what follows it.
 
-use super::cost::{Leg, NEVER, WEIGHT_UNIT, available, nanos};
-use super::reward::{Pressure, burden, weight};
+use super::cost::{Leg, NEVER, available, nanos};
+use super::reward::{Pressure, dearness, weight};
 use crate::{Item, PathView};
 
 /// How much stands or falls with the item.
@@ -58,7 +58,7 @@ impl Contest<'_> {
         let deadline = item.message.and_then(|message| message.deadline).map(nanos);
         let pressure = Pressure::of(deadline, bulk, leg.completion(waits_for));
         let all_of_it = Verdict::Bulk { bytes: item.bytes };
-        let weight = weight(item.priority.urgency) * burden(self.scarce.1.hints.shared);
+        let weight = weight(item.priority.urgency) * dearness(&self.scarce.1.hints, &self.bulk.1.hints);
         let Some(weight) = pressure.applied_to(weight) else { return all_of_it };
         let scarce = leg.sum(waits_for, weight);
         if let Some((split, bytes)) = self.split(item, waits_for, weight)
@@ -82,6 +82,6 @@ impl Contest<'_> {
         let tail = Leg::of_whole(self.scarce.0, self.scarce.1, tail);
         let completion = head.completion(waits_for).max(tail.arrival);
         let bytes = if item.content.is_divisible() { item.bytes.min(first) } else { item.bytes };
-        Some((completion + tail.fare * weight / WEIGHT_UNIT, bytes))
+        Some((completion + tail.price(weight), bytes))
     }
 }

@@ -45,7 +45,8 @@ impl Leg {
             0 => fare,
             wait => fare.max(wait + transmission(bytes, path.rate)),
         };
-        Self { index, arrival: (nanos(path.delay) + sent).min(NEVER), fare }
+        let arrival = nanos(path.delay) + sent + repair(path);
+        Self { index, arrival: arrival.min(NEVER), fare }
     }
 
     /// The leg of `bytes` that may exceed the congestion window: each window more than fits now takes a round trip.
@@ -69,10 +70,22 @@ impl Leg {
         self.arrival.max(waits_for)
     }
 
+    /// The fare at this weight.
+    pub(super) fn price(self, weight: u64) -> u64 {
+        self.fare.saturating_mul(weight) / WEIGHT_UNIT
+    }
+
     /// Completion and weighted fare: the smallest wins.
     pub(super) fn sum(self, waits_for: u64, weight: u64) -> u64 {
-        self.completion(waits_for) + self.fare * weight / WEIGHT_UNIT
+        self.completion(waits_for) + self.price(weight)
     }
+}
+
+/// What loss adds to the arrival of a packet on average: one that is lost is there a round trip and its detection later
+/// (RFC 9002 §6.1.2: 9/8 of a round trip), if it is not lost again.
+fn repair(path: &PathView) -> u64 {
+    let rtt = nanos(path.rtt.smoothed);
+    (rtt + rtt / 8).saturating_mul(path.loss.get().into()) / 1000
 }
 
 /// From now until the path has room, zero if it has; a round trip where the transport could not say.

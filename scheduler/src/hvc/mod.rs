@@ -4,6 +4,7 @@ mod acknowledgement;
 mod beginning;
 mod contest;
 mod cost;
+mod duplicating;
 mod reward;
 mod runs;
 mod spare;
@@ -15,12 +16,14 @@ use std::time::Duration;
 use acknowledgement::Budget;
 use contest::{Contest, Extent, Verdict};
 use cost::{NEVER, nanos, resumes};
-use reward::{BACKGROUND, burden, weight};
+pub use duplicating::Duplicating;
+use reward::{BACKGROUND, dearness, weight};
 use runs::Runs;
 use spare::{Loan, Spare};
 
 use crate::{
-    Content, Flights, History, Item, Observation, PathSet, PathView, Placement, Scheduler, proven, usable,
+    Content, Flights, Hints, History, Item, Observation, PathSet, PathView, Placement, Scheduler, proven,
+    usable,
 };
 
 /// How long background data stays off a scarce channel after foreground data used it.
@@ -49,6 +52,9 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - a message is compared as a whole; of one that exceeds the bulk path's window the tail may ride a scarce path;
 /// - a stream of unknown length that would have to wait is taken to go on for as long as it already has;
 /// - urgency and deadlines scale the reward, and background data leaves scarce channels to the foreground;
+/// - a path on which packets are lost counts with what it takes to repeat them; control frames and the handshake keep to the
+///   paths of little loss;
+/// - a path that costs n times as much has to be worth n times its fare;
 /// - where others share a scarce path a byte costs twice its fare, and bulk borrows nothing;
 /// - a connection begins where its keys and its data are soonest there;
 /// - acknowledgements use the low-latency path within a budget;
@@ -77,7 +83,7 @@ impl Scheduler for Hvc {
                 None => Placement::Wait,
             },
             (Content::Stream { .. } | Content::Datagram, History::Fresh) => self.fresh(item, paths, usable),
-            (_, History::Fresh) => self.fresh(item, paths, proven(paths, usable)),
+            (_, History::Fresh) => self.fresh(item, paths, reliable(paths, proven(paths, usable))),
             (_, history) => self.again(item, paths, elsewhere(history, paths, proven(paths, usable))),
         }
     }
@@ -231,6 +237,16 @@ impl Hvc {
     }
 }
 
+/// Of `set`, the paths with room that lose no more than a packet in a hundred beyond the best of them; `set` if none has room.
+///
+/// A control frame is small, and much waits for it: limits, connection IDs, what became of a path.
+fn reliable(paths: &[PathView], set: PathSet) -> PathSet {
+    const SLACK: u16 = 10;
+    let open = || set.iter().filter(|&index| paths[index].has_room());
+    let Some(least) = open().map(|index| paths[index].loss.get()).min() else { return set };
+    open().filter(|&index| paths[index].loss.get() <= least.saturating_add(SLACK)).collect()
+}
+
 fn is_data(item: &Item) -> bool {
     matches!(item.content, Content::Stream { .. } | Content::Datagram)
 }
@@ -252,7 +268,7 @@ fn cheapest(item: &Item, paths: &[PathView], set: PathSet, extent: Extent) -> Op
     let (waits_for, weight) = (nanos(item.waits_for), weight(item.priority.urgency));
     set.iter().min_by_key(|&index| {
         let path = &paths[index];
-        let weight = weight * burden(path.hints.shared);
+        let weight = weight * dearness(&path.hints, &Hints::NONE);
         (extent.leg(index, path, item.bytes).sum(waits_for, weight), !path.has_room())
     })
 }

@@ -1,7 +1,7 @@
 //! What an earlier arrival is worth: urgency and deadlines scale the reward.
 
 use super::cost::WEIGHT_UNIT;
-use crate::Sharing;
+use crate::{Hints, Sharing};
 
 /// DChannel's α in units of 1/[`WEIGHT_UNIT`]: 0.75 (NSDI §3.4, Table 5).
 pub(super) const ALPHA: u64 = WEIGHT_UNIT * 3 / 4;
@@ -18,13 +18,27 @@ pub(super) const fn weight(urgency: u8) -> u64 {
     ALPHA * 16 / SCALE[if urgency > 7 { 7 } else { urgency as usize }]
 }
 
+/// How many times its fare a byte costs on the channel of `scarce`, to which that of `bulk` is the alternative.
+pub(super) fn dearness(scarce: &Hints, bulk: &Hints) -> u64 {
+    burden(scarce.shared) * price_ratio(scarce.price_per_byte, bulk.price_per_byte)
+}
+
 /// How many times its fare a byte costs on a channel that is shared so: those who share it wait as long as we do, and
 /// what they send at the same moment is not in any queue yet.
-pub(super) const fn burden(shared: Sharing) -> u64 {
+const fn burden(shared: Sharing) -> u64 {
     match shared {
         Sharing::Shared | Sharing::Endpoint => 2,
         Sharing::Unknown | Sharing::Dedicated => 1,
     }
+}
+
+/// How many times as much a byte costs on `scarce` as on `bulk` by their hinted prices: a path that costs ten times as much
+/// has to be worth ten times its fare. What was not priced costs 1, and what costs nothing too.
+fn price_ratio(scarce: Option<u64>, bulk: Option<u64>) -> u64 {
+    // Above it only what is late without the scarce path is worth its price.
+    const MOST: u64 = 64;
+    let price = |price: Option<u64>| price.unwrap_or(1).max(1);
+    price(scarce).div_ceil(price(bulk)).clamp(1, MOST)
 }
 
 /// What a deadline makes of the choice between a bulk path and a scarce one.

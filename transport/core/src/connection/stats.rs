@@ -126,7 +126,8 @@ impl Counters {
 /// What a connection knows of a channel that one of its paths uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    /// The one-way delay, once it was measured.
+    /// Half of the round trip there and back on the same path, once there was one: delays that follow from several return
+    /// paths are right but for an offset, and hints have none.
     pub delay: Option<Duration>,
     /// Bytes of the path that are believed to be queued.
     pub backlog: usize,
@@ -150,7 +151,7 @@ impl Connection {
     pub(crate) fn paths_from(&self, local: SocketAddr, now: Instant) -> impl Iterator<Item = Seen> + '_ {
         let from = self.paths.open().filter(move |path| path.route.tuple.local == local);
         from.map(move |path| Seen {
-            delay: path.rtts.is_sampled().then(|| self.paths.delay(path.id)),
+            delay: path.rtts.over(path.id).map(|rtt| rtt.smoothed() / 2),
             backlog: path.own_backlog(now),
             heard_at: path.acknowledged_at,
         })
