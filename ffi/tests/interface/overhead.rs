@@ -3,7 +3,7 @@
 use crate::pair::{self, C, Rust, transfer};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Counts the allocations of each thread.
 struct Counting;
@@ -59,6 +59,15 @@ fn a_packet_costs_no_allocation_beyond_those_of_the_core() {
     assert!(interface <= bound, "{interface} allocations, of the core alone {bound}");
 }
 
+/// What this thread has used of the processor: other programs do not count.
+fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the place is ours.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    assert_eq!(result, 0);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 #[test]
 #[ignore = "a measurement: make ffi-bench"]
 fn bulk_through_c_costs_as_much_as_in_rust() {
@@ -70,15 +79,15 @@ fn bulk_through_c_costs_as_much_as_in_rust() {
     // In turns, so that what else the machine does disturbs both; the best of each counts.
     for _ in 0..7 {
         for (best, end) in best.iter_mut().zip([&mut rust as &mut dyn pair::Pair, &mut c]) {
-            let start = Instant::now();
+            let start = processor_time();
             transfer(end, BYTES);
-            *best = (*best).min(start.elapsed());
+            *best = (*best).min(processor_time() - start);
         }
     }
     let rate = |time: Duration| BYTES as f64 * 8.0 / time.as_secs_f64() / 1e9;
     let ratio = best[0].as_secs_f64() / best[1].as_secs_f64();
     println!(
-        "bulk in memory: Rust {:.2} Gbit/s, C {:.2} Gbit/s, ratio {ratio:.3}",
+        "bulk in memory: Rust {:.2} Gbit, C {:.2} Gbit a second of processor time, ratio {ratio:.3}",
         rate(best[0]),
         rate(best[1])
     );
