@@ -126,8 +126,8 @@ impl Counters {
 /// What a connection knows of a channel that one of its paths uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    /// Half of the round trip there and back on the same path, once there was one: delays that follow from several return
-    /// paths are right but for an offset, and hints have none.
+    /// The one-way delay, once it was measured: half of the shortest round trip there and back on the same path, or what
+    /// follows from those over several return paths, which is right but for an offset.
     pub delay: Option<Duration>,
     /// Bytes of the path that are believed to be queued.
     pub backlog: usize,
@@ -151,10 +151,15 @@ impl Connection {
     pub(crate) fn paths_from(&self, local: SocketAddr, now: Instant) -> impl Iterator<Item = Seen> + '_ {
         let from = self.paths.open().filter(move |path| path.route.tuple.local == local);
         from.map(move |path| Seen {
-            delay: path.rtts.over(path.id).map(|rtt| rtt.smoothed() / 2),
+            delay: self.delay_of(path),
             backlog: path.own_backlog(now),
             heard_at: path.acknowledged_at,
         })
+    }
+
+    fn delay_of(&self, path: &crate::path::path::Path) -> Option<Duration> {
+        let there_and_back = path.rtts.min_for(path.id).map(|rtt| rtt / 2);
+        there_and_back.or_else(|| path.rtts.is_sampled().then(|| self.paths.delay(path.id)))
     }
 
     fn path_stats_of(&self, path: &crate::path::path::Path) -> PathStats {
