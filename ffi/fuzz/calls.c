@@ -215,7 +215,7 @@ static void fill_transport(world *w, hvq_transport_config *config, hvq_scheduler
     }
     if (below(w, 4) == 0) {
         config->log = log_line;
-        config->log_level = 1 + below(w, rarely(w) ? 5 : 3);
+        config->log_level = 1 + below(w, rarely(w) ? 6 : 4);
     }
     if (below(w, 4) == 0) {
         uint64_t *fields = &config->idle_timeout;
@@ -451,7 +451,7 @@ static void call_path(world *w, int end)
         break;
     case 4:
         hints.known = below(w, 20);
-        hints.sharing = below(w, rarely(w) ? 5 : 3);
+        hints.sharing = below(w, rarely(w) ? 6 : 4);
         hints.rate = any(w);
         hints.delay = any(w);
         hints.loss = (uint32_t)any(w);

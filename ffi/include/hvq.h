@@ -243,6 +243,8 @@ typedef void (*hvq_log_callback)(void *user, uint64_t now, uint32_t level, const
 #define HVQ_SHARING_SHARED 1
 /// The channel's rate is reserved for this connection: the path is paced to it.
 #define HVQ_SHARING_DEDICATED 2
+/// The rate is reserved for this endpoint, and its connections share it.
+#define HVQ_SHARING_ENDPOINT 3
 /// rate of the hints is known.
 #define HVQ_HINT_RATE 1
 /// delay of the hints is known.
@@ -256,7 +258,7 @@ typedef void (*hvq_log_callback)(void *user, uint64_t now, uint32_t level, const
 typedef struct hvq_hints {
     /// Which of the fields below are known: HVQ_HINT_RATE and others, added up.
     uint32_t known;
-    /// HVQ_SHARING_UNKNOWN, HVQ_SHARING_SHARED or HVQ_SHARING_DEDICATED.
+    /// HVQ_SHARING_UNKNOWN, HVQ_SHARING_SHARED, HVQ_SHARING_DEDICATED or HVQ_SHARING_ENDPOINT.
     uint32_t sharing;
     /// The rate in bits per second.
     uint64_t rate;

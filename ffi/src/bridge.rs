@@ -194,6 +194,7 @@ fn hints_of(hints: &Hints) -> hvq_hints {
             Sharing::Unknown => HVQ_SHARING_UNKNOWN,
             Sharing::Shared => HVQ_SHARING_SHARED,
             Sharing::Dedicated => HVQ_SHARING_DEDICATED,
+            Sharing::Endpoint => HVQ_SHARING_ENDPOINT,
         },
         rate: hints.rate.map_or(0, Bandwidth::bits_per_second),
         delay: hints.delay.map_or(0, nanos),
@@ -213,6 +214,7 @@ impl hvq_hints {
             HVQ_SHARING_UNKNOWN => Sharing::Unknown,
             HVQ_SHARING_SHARED => Sharing::Shared,
             HVQ_SHARING_DEDICATED => Sharing::Dedicated,
+            HVQ_SHARING_ENDPOINT => Sharing::Endpoint,
             _ => return Err(Failure::because(HVQ_ERR_ARGUMENT, "sharing is none of HVQ_SHARING_")),
         };
         let is_known = |bit| self.known & bit != 0;

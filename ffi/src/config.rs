@@ -17,6 +17,8 @@ pub const HVQ_SHARING_UNKNOWN: u32 = 0;
 pub const HVQ_SHARING_SHARED: u32 = 1;
 /// The channel's rate is reserved for this connection: the path is paced to it.
 pub const HVQ_SHARING_DEDICATED: u32 = 2;
+/// The rate is reserved for this endpoint, and its connections share it.
+pub const HVQ_SHARING_ENDPOINT: u32 = 3;
 
 /// `rate` of the hints is known.
 pub const HVQ_HINT_RATE: u32 = 1;
@@ -33,7 +35,7 @@ pub const HVQ_HINT_PRICE: u32 = 8;
 pub struct hvq_hints {
     /// Which of the fields below are known: HVQ_HINT_RATE and others, added up.
     pub known: u32,
-    /// HVQ_SHARING_UNKNOWN, HVQ_SHARING_SHARED or HVQ_SHARING_DEDICATED.
+    /// HVQ_SHARING_UNKNOWN, HVQ_SHARING_SHARED, HVQ_SHARING_DEDICATED or HVQ_SHARING_ENDPOINT.
     pub sharing: u32,
     /// The rate in bits per second.
     pub rate: u64,
