@@ -132,7 +132,7 @@ mod tests {
             ("hvq fly", "fly"),
             ("hvq get", "URL"),
             ("hvq get --colour https://a", "--colour"),
-            ("hvq get --scheduler shortest https://a", "hvc, min-rtt"),
+            ("hvq get --scheduler shortest https://a", "hvc, hvc-duplicate, min-rtt"),
             ("hvq get --congestion bbr9 https://a", "bbr9"),
             ("hvq get --path a=127.0.0.1,congestion=bbr9 https://a", "bbr9"),
             ("hvq get --versions v3 https://a", "v1, v2"),
