@@ -70,7 +70,8 @@ fn an_interrupted_run_leaves_whole_lines() {
         assert!(start.elapsed() < Duration::from_secs(60) && running.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(Command::new("kill").arg("-INT").arg(running.id().to_string()).status().unwrap().success());
+    // Not SIGINT, which what a shell starts in the background ignores.
+    assert!(Command::new("kill").arg("-TERM").arg(running.id().to_string()).status().unwrap().success());
     assert!(!running.wait().unwrap().success());
     let text = fs::read_to_string(&results).unwrap();
     assert!(text.ends_with('\n') && text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
