@@ -12,7 +12,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    fn contains(self, at: Duration) -> bool {
+    pub(crate) fn contains(self, at: Duration) -> bool {
         (self.from..self.until).contains(&at)
     }
 }

@@ -12,9 +12,10 @@
 //! 3. The **queue** is FIFO and drop-tail, in packets or bytes; the packet being sent counts as queued. Above a
 //!    threshold it asks for the mark of congestion, which ECN-capable datagrams get.
 //! 4. A device asleep (**RRC/DRX**) holds it until the next wake-up.
-//! 5. The **rate**, constant or from a trace, sends one packet after the other.
-//! 6. The **delay** (constant, drawn, or from a trace read at the moment the packet left the queue) is added. A later
-//!    packet never leaves before an earlier one: packets that were held leave together.
+//! 5. The **rate**, constant or from a trace, sends one packet after the other; during a **collapse** little of it is left.
+//! 6. The **delay** (constant, drawn, or from a trace read at the moment the packet left the queue) is added, and that of a
+//!    **detour** after a hand-over. A later packet never leaves before an earlier one: packets that were held leave
+//!    together.
 //! 7. **Reordering** and **duplication**, for tests, are the two deliberate exceptions.
 //!
 //! # Sizes
@@ -46,6 +47,9 @@
 //! | `burst=0.1%/25%` or `burst=0.1%/25%/50%` | Gilbert–Elliott: chance to enter and to leave the bad state, loss in it |
 //! | `reorder=1%/5ms`, `duplicate=1%` | hold a packet back by up to 5 ms; deliver it twice |
 //! | `blackout=10s..12s+20s..21s` | intervals in which nothing passes |
+//! | `collapse=2s..4s/5%+8s../50%` | intervals in which that share of the rate is left |
+//! | `detour=2s..3s/30ms` | intervals in which packets are under way for longer, one way |
+//! | `extra=2mbit`, `extra=none` | a rate beside the other one, which no trace and no collapse touches |
 //! | `drx=30ms/40ms`, `drx=mmwave`, `drx=lowband`, `drx=off` | idle timer and wake-up cycle, downlink only |
 //! | `overhead=28` | bytes added to each packet |
 //!
@@ -65,6 +69,7 @@ mod delay;
 mod drx;
 mod link;
 mod loss;
+mod mobility;
 mod quantity;
 mod queue;
 mod rate;
@@ -82,6 +87,7 @@ pub use delay::{Delay, Reading};
 pub use drx::Drx;
 pub use link::{Departure, DropReason, Link, Verdict};
 pub use loss::Burst;
+pub use mobility::{Collapse, Detour};
 pub use quantity::{Bandwidth, Probability, QuantityError};
 pub use queue::QueueLimit;
 pub use rate::Rate;

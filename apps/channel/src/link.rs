@@ -12,6 +12,7 @@ use crate::channel::Direction;
 use crate::delay::DelayModel;
 use crate::drx::Sleep;
 use crate::loss::Loss;
+use crate::mobility::{Detour, detour};
 use crate::quantity::{Probability, nanoseconds};
 use crate::queue::Queue;
 use crate::rate::{NEVER, RateModel};
@@ -82,6 +83,7 @@ pub struct Link<T> {
     sleep: Option<Sleep>,
     rate: RateModel,
     delay: DelayModel,
+    detours: Vec<Detour>,
     delay_chance: StdRng,
     order: Order,
     blackouts: Blackouts,
@@ -137,8 +139,9 @@ impl<T: Clone> Link<T> {
             loss: Loss::new(spec.loss, spec.burst, dice(0)),
             queue: Queue::new(spec.queue, spec.ecn),
             sleep: spec.drx.map(Sleep::new),
-            rate: RateModel::load(&spec.rate, direction, spec.replay)?,
+            rate: RateModel::load(spec, direction)?,
             delay: DelayModel::load(&spec.delay, spec.replay)?,
+            detours: spec.detours.clone(),
             delay_chance: dice(1),
             order: Order {
                 last_release: Duration::ZERO,
@@ -174,7 +177,7 @@ impl<T: Clone> Link<T> {
         let release = if sent_at == NEVER {
             NEVER
         } else {
-            let delay = self.delay.at(sent_at, &mut self.delay_chance);
+            let delay = self.delay.at(sent_at, &mut self.delay_chance) + detour(&self.detours, sent_at);
             self.order.release(sent_at.saturating_add(delay))
         };
         if self.order.duplicate.happens(&mut self.order.chance) {
@@ -238,7 +241,7 @@ impl<T: Clone> Link<T> {
 
     /// The delay at `now` of a packet that waits for nothing; of a drawn delay, its mean.
     pub fn propagation(&self, now: Duration) -> Duration {
-        self.delay.expected(now)
+        self.delay.expected(now) + detour(&self.detours, now)
     }
 
     /// When a packet of `size` bytes that is handed in at `now` would leave if nothing drops it; of a drawn delay the
@@ -250,7 +253,7 @@ impl<T: Clone> Link<T> {
         if sent_at == NEVER {
             return NEVER;
         }
-        sent_at.saturating_add(self.delay.expected(sent_at)).max(self.order.last_release)
+        sent_at.saturating_add(self.propagation(sent_at)).max(self.order.last_release)
     }
 
     /// Bytes over time, if asked for with [`Link::record_series`].

@@ -17,6 +17,7 @@ use crate::blackout::Interval;
 use crate::delay::{Delay, Reading};
 use crate::drx::Drx;
 use crate::loss::Burst;
+use crate::mobility::{Collapse, Detour};
 use crate::quantity::{Bandwidth, Probability};
 use crate::queue::QueueLimit;
 use crate::rate::Rate;
@@ -55,6 +56,12 @@ pub struct LinkSpec {
     pub duplicate: Probability,
     /// When nothing passes.
     pub blackouts: Vec<Interval>,
+    /// When less of the rate is left.
+    pub collapses: Vec<Collapse>,
+    /// When packets are under way for longer.
+    pub detours: Vec<Detour>,
+    /// A rate beside [`Self::rate`], which no trace and no collapse touches.
+    pub extra: Option<Bandwidth>,
     /// Sleep of the receiving device.
     pub drx: Option<Drx>,
     /// Bytes added to every packet where capacity and queue space are counted.

@@ -8,6 +8,7 @@ use crate::blackout::Interval;
 use crate::delay::{Delay, Reading};
 use crate::drx::Drx;
 use crate::loss::Burst;
+use crate::mobility::{Collapse, Detour};
 use crate::quantity::{Probability, QuantityError, parse_duration};
 use crate::queue::QueueLimit;
 use crate::rate::Rate;
@@ -36,7 +37,7 @@ impl SpecError {
 
 /// The keys, for the error about one that is none of them.
 const KEYS: &str = "rtt, delay, rate, trace, offset, end, queue, ecn, loss, burst, reorder, duplicate, blackout, \
-                    drx, overhead, each with an optional `up.` or `down.`; presets are urllc, embb and MM-S … LB-D";
+                    collapse, detour, extra, drx, overhead, each with an optional `up.` or `down.`; presets are urllc, embb and MM-S … LB-D";
 
 impl FromStr for ChannelSpec {
     type Err = SpecError;
@@ -119,7 +120,10 @@ fn read_link_item(link: &mut LinkSpec, key: &str, value: &str) -> Result<(), Str
             "burst" => link.burst = Some(read_burst(value)?),
             "reorder" => link.reorder = Some(read_reorder(value)?),
             "duplicate" => link.duplicate = value.parse()?,
-            "blackout" => link.blackouts = value.split('+').map(read_interval).collect::<Result<_, _>>()?,
+            "blackout" => link.blackouts = read_list(value, read_interval)?,
+            "collapse" => link.collapses = read_list(value, read_collapse)?,
+            "detour" => link.detours = read_list(value, read_detour)?,
+            "extra" => link.extra = if value == "none" { None } else { Some(value.parse()?) },
             "drx" => link.drx = read_drx(value)?,
             "overhead" => {
                 let few = value.parse().ok().filter(|bytes| *bytes <= 65_536);
@@ -245,6 +249,23 @@ fn read_interval(text: &str) -> Result<Interval, QuantityError> {
     let until = if until.is_empty() { Duration::MAX } else { parse_duration(until)? };
     let interval = Interval { from: parse_duration(from)?, until };
     if interval.from < interval.until { Ok(interval) } else { Err(wanted()) }
+}
+
+/// Reads what is separated by plus signs.
+fn read_list<T>(text: &str, read: fn(&str) -> Result<T, QuantityError>) -> Result<Vec<T>, QuantityError> {
+    text.split('+').map(read).collect()
+}
+
+fn read_collapse(text: &str) -> Result<Collapse, QuantityError> {
+    let wanted = || QuantityError::new(text, "an interval and what is left of the rate, such as 2s..4s/5%");
+    let (during, left) = text.split_once('/').ok_or_else(wanted)?;
+    Ok(Collapse { during: read_interval(during)?, left: left.parse()? })
+}
+
+fn read_detour(text: &str) -> Result<Detour, QuantityError> {
+    let wanted = || QuantityError::new(text, "an interval and a delay, such as 2s..3s/30ms");
+    let (during, by) = text.split_once('/').ok_or_else(wanted)?;
+    Ok(Detour { during: read_interval(during)?, by: parse_duration(by)? })
 }
 
 fn read_drx(text: &str) -> Result<Option<Drx>, QuantityError> {

@@ -80,6 +80,12 @@ fn errors_name_the_item_and_the_line() {
         "loss=2",
         "burst=1%",
         "blackout=5s..4s",
+        "collapse=2s..3s",
+        "collapse=2s..3s/200%",
+        "collapse=3s..2s/5%",
+        "detour=2s..3s",
+        "detour=2s..3s/fast",
+        "extra=0mbit",
         "drx=30ms",
         "drx=30ms/0ms",
         "end=never",
@@ -121,6 +127,10 @@ fn item() -> impl Strategy<Value = String> {
         (0.0f64..=1.0).prop_map(|share| format!("reorder={share}/7ms")),
         (0.0f64..=1.0).prop_map(|share| format!("duplicate={share}")),
         (0u64..1_000).prop_map(|ms| format!("blackout={ms}ms..1s+2s..")),
+        (0u64..1_000, 0.0f64..=1.0)
+            .prop_map(|(ms, share)| format!("collapse={ms}ms..1s/{share}+2s../{share}")),
+        (0u64..1_000).prop_map(|ms| format!("detour={ms}ms..1s/{ms}us+2s../3ms")),
+        Just("extra=2mbit".to_owned()),
         (0u64..1_000).prop_map(|ms| format!("drx={ms}ms/40ms")),
         (0usize..100).prop_map(|bytes| format!("overhead={bytes}")),
     ];

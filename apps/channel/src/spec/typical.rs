@@ -52,7 +52,7 @@ fn delay(link: &LinkSpec) -> Result<Duration, TraceError> {
 }
 
 fn rate(link: &LinkSpec, direction: Direction) -> Result<Option<Bandwidth>, TraceError> {
-    Ok(match &link.rate {
+    let rate = match &link.rate {
         Rate::Unlimited => None,
         Rate::Constant(rate) => Some(*rate),
         Rate::Trace(source) => {
@@ -62,7 +62,9 @@ fn rate(link: &LinkSpec, direction: Direction) -> Result<Option<Bandwidth>, Trac
             let sum: u64 = (0..seconds).map(|second| at(second).bits_per_second()).sum();
             Some(Bandwidth::from_bits_per_second(sum / seconds))
         }
-    })
+    };
+    let extra = link.extra.map_or(0, Bandwidth::bits_per_second);
+    Ok(rate.map(|rate| Bandwidth::from_bits_per_second(rate.bits_per_second().saturating_add(extra))))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{ChannelSpec, LinkSpec};
+use crate::blackout::Interval;
 use crate::delay::{Delay, Reading};
 use crate::quantity::duration_text;
 use crate::queue::QueueLimit;
@@ -51,10 +52,13 @@ fn items(link: &LinkSpec) -> Vec<Item> {
     let burst = link.burst.map(|burst| format!("{}/{}/{}", burst.enter, burst.leave, burst.loss));
     let reorder = link.reorder.map(|reorder| format!("{}/{}", reorder.chance, duration_text(reorder.by)));
     let drx = link.drx.map(|drx| format!("{}/{}", duration_text(drx.idle), duration_text(drx.cycle)));
-    let blackouts = link.blackouts.iter().map(|interval| match interval.until {
-        Duration::MAX => format!("{}..", duration_text(interval.from)),
-        until => format!("{}..{}", duration_text(interval.from), duration_text(until)),
-    });
+    let blackouts = link.blackouts.iter().map(|interval| interval_text(*interval));
+    let collapses =
+        link.collapses.iter().map(|collapse| format!("{}/{}", interval_text(collapse.during), collapse.left));
+    let detours = link
+        .detours
+        .iter()
+        .map(|detour| format!("{}/{}", interval_text(detour.during), duration_text(detour.by)));
     let rate = match &link.rate {
         Rate::Unlimited => "unlimited".to_owned(),
         Rate::Constant(bandwidth) => bandwidth.to_string(),
@@ -78,11 +82,21 @@ fn items(link: &LinkSpec) -> Vec<Item> {
         ("reorder", reorder.unwrap_or_default()),
         ("duplicate", link.duplicate.to_string()),
         ("blackout", blackouts.collect::<Vec<_>>().join("+")),
+        ("collapse", collapses.collect::<Vec<_>>().join("+")),
+        ("detour", detours.collect::<Vec<_>>().join("+")),
+        ("extra", link.extra.map_or_else(|| "none".to_owned(), |extra| extra.to_string())),
         ("drx", drx.unwrap_or_default()),
         ("overhead", link.overhead.to_string()),
     ]
     .map(|(key, value)| Item { key, value })
     .into()
+}
+
+fn interval_text(interval: Interval) -> String {
+    match interval.until {
+        Duration::MAX => format!("{}..", duration_text(interval.from)),
+        until => format!("{}..{}", duration_text(interval.from), duration_text(until)),
+    }
 }
 
 fn queue_text(queue: QueueLimit) -> String {

@@ -108,7 +108,7 @@ impl RateTrace {
     }
 
     /// The rate at `time`, and until when it holds; `None` means for ever.
-    fn stretch(&self, direction: Direction, time: u64, end: TraceEnd) -> (u64, Option<u64>) {
+    pub(crate) fn stretch(&self, direction: Direction, time: u64, end: TraceEnd) -> (u64, Option<u64>) {
         let lap = match end {
             TraceEnd::Loop => time - time % self.period,
             TraceEnd::Hold => 0,

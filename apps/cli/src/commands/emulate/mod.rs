@@ -22,7 +22,7 @@ pub(crate) struct EmulateArguments {
     /// A channel: programs that send to LISTEN reach UPSTREAM through it; may be repeated.
     ///
     /// SPEC is made of items such as urllc, MM-D, rtt=40ms, rate=60mbit, queue=800p, loss=1%, offset=30s,
-    /// blackout=10s..12s, each with an optional up. or down. in front.
+    /// blackout=10s..12s, collapse=2s..4s/5%, detour=2s..3s/30ms, each with an optional up. or down. in front.
     #[arg(long, value_name = "NAME:LISTEN=UPSTREAM[,SPEC…]", required_unless_present = "listen")]
     channel: Vec<EmulatedChannel>,
     /// A single channel: where programs send to
