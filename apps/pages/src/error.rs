@@ -14,7 +14,7 @@ pub enum PageError {
         source: std::io::Error,
     },
     /// The text is not JSON.
-    #[error("{file}: not valid JSON: {source}")]
+    #[error("{file}:{}: not valid JSON: {source}", source.line())]
     Syntax {
         /// The file, as it was given.
         file: String,
@@ -22,10 +22,12 @@ pub enum PageError {
         source: serde_json::Error,
     },
     /// A field is missing or makes no sense.
-    #[error("{file}: {field}: {problem}")]
+    #[error("{file}:{line}: {field}: {problem}")]
     Field {
         /// The file, as it was given.
         file: String,
+        /// The line, counted from 1.
+        line: usize,
         /// The field, as in `objects[3].size_bytes`.
         field: String,
         /// What was expected and what was found.

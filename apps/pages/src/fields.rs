@@ -1,41 +1,56 @@
 //! Reads the fields of a JSON object, so that an error can name the field.
 
 use crate::PageError;
+use crate::place::line_of;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// Longer than any capture; keeps arithmetic on times exact.
 const LONGEST_MS: f64 = 24.0 * 3600.0 * 1000.0;
 
+/// A file by name and text.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) text: &'a str,
+}
+
+impl Source<'_> {
+    /// An error about `field`.
+    fn error(self, field: String, problem: String) -> PageError {
+        PageError::Field { file: self.file.to_owned(), line: line_of(self.text, &field), field, problem }
+    }
+}
+
 /// A JSON object and where it stands.
 #[derive(Clone)]
 pub(crate) struct Fields<'a> {
-    file: &'a str,
+    source: Source<'a>,
     place: String,
     map: &'a Map<String, Value>,
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `value`, which stands at `place` (empty at the top) of `file`.
-    pub(crate) fn new(file: &'a str, place: String, value: &'a Value) -> Result<Self, PageError> {
+    /// The fields of `value`, which stands at `place` (empty at the top) of `source`.
+    pub(crate) fn new(source: Source<'a>, place: String, value: &'a Value) -> Result<Self, PageError> {
         match value.as_object() {
-            Some(map) => Ok(Self { file, place, map }),
+            Some(map) => Ok(Self { source, place, map }),
             None => {
                 let field = if place.is_empty() { "top level".to_owned() } else { place };
                 let problem = format!("expected an object, found {}", describe(value));
-                Err(PageError::Field { file: file.to_owned(), field, problem })
+                Err(source.error(field, problem))
             }
         }
     }
 
     /// An error about the field `name`.
     pub(crate) fn error(&self, name: &str, problem: impl Into<String>) -> PageError {
-        PageError::Field { file: self.file.to_owned(), field: self.path(name), problem: problem.into() }
+        self.source.error(self.path(name), problem.into())
     }
 
     /// The fields of the object `name`; `None` if it is absent or null.
     pub(crate) fn optional_object(&self, name: &str) -> Result<Option<Fields<'a>>, PageError> {
-        self.present(name).map(|value| Fields::new(self.file, self.path(name), value)).transpose()
+        self.present(name).map(|value| Fields::new(self.source, self.path(name), value)).transpose()
     }
 
     /// The elements of the array `name`, each of them an object.
@@ -46,7 +61,7 @@ impl<'a> Fields<'a> {
         elements
             .iter()
             .enumerate()
-            .map(|(index, value)| Fields::new(self.file, place(index), value))
+            .map(|(index, value)| Fields::new(self.source, place(index), value))
             .collect()
     }
 

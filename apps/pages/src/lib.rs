@@ -11,6 +11,7 @@ mod fields;
 mod loader;
 mod page;
 mod parse;
+mod place;
 
 pub use error::{LoadError, PageError};
 pub use loader::{Loader, Request, THINK_SCALE, Timing};

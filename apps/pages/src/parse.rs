@@ -1,7 +1,7 @@
 //! From the text of a page description to a consistent page.
 
 use crate::PageError;
-use crate::fields::Fields;
+use crate::fields::{Fields, Source};
 use crate::page::{Event, Kind, Object, ObjectId, Page, Priority, Recorded, Trigger};
 use serde_json::Value;
 use std::path::Path;
@@ -55,7 +55,7 @@ impl Page {
     pub fn parse(file: &str, text: &str) -> Result<Self, PageError> {
         let value: Value = serde_json::from_str(text)
             .map_err(|source| PageError::Syntax { file: file.to_owned(), source })?;
-        let fields = Fields::new(file, String::new(), &value)?;
+        let fields = Fields::new(Source { file, text }, String::new(), &value)?;
         let schema = fields.text("schema")?;
         if schema != SCHEMA {
             return Err(fields.error("schema", format!("expected \"{SCHEMA}\", found \"{schema}\"")));

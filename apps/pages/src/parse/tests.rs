@@ -65,33 +65,33 @@ fn without_a_load_event_all_objects_belong_to_the_load() {
 fn an_error_names_the_file_the_field_and_what_was_found() {
     assert_eq!(
         error_with("/objects/1/size_bytes", json!(-5)),
-        "t01.json: objects[1].size_bytes: expected a whole number that is not negative, found -5"
+        "t01.json:1: objects[1].size_bytes: expected a whole number that is not negative, found -5"
     );
     assert_eq!(
         error_with("/objects/1/after/delay_ms", json!(-0.1)),
-        "t01.json: objects[1].after.delay_ms: expected milliseconds from 0 to one day, found -0.1"
+        "t01.json:1: objects[1].after.delay_ms: expected milliseconds from 0 to one day, found -0.1"
     );
     assert_eq!(
         error_with("/objects/0/priority", json!("Highest")),
-        "t01.json: objects[0].priority: expected one of VeryHigh, High, Medium, Low, VeryLow, found \"Highest\""
+        "t01.json:1: objects[0].priority: expected one of VeryHigh, High, Medium, Low, VeryLow, found \"Highest\""
     );
     assert_eq!(
         error_with("/schema", json!("hvc-page/9")),
-        "t01.json: schema: expected \"hvc-page/1\", found \"hvc-page/9\""
+        "t01.json:1: schema: expected \"hvc-page/1\", found \"hvc-page/9\""
     );
 }
 
 #[test]
 fn an_object_that_waits_for_one_that_does_not_exist_is_an_error() {
-    let expected = "t01.json: objects[1].after.id: the page has no object 7";
+    let expected = "t01.json:1: objects[1].after.id: the page has no object 7";
     assert_eq!(error_with("/objects/1/after/id", json!(7)), expected);
-    let expected = "t01.json: objects[1].initiator: the page has no object 2";
+    let expected = "t01.json:1: objects[1].initiator: the page has no object 2";
     assert_eq!(error_with("/objects/1/initiator", json!(2)), expected);
 }
 
 #[test]
 fn objects_that_wait_for_each_other_are_an_error() {
-    let expected = "t01.json: objects[1].after.id: waits for itself, directly or through others";
+    let expected = "t01.json:1: objects[1].after.id: waits for itself, directly or through others";
     assert_eq!(error_with("/objects/1/after/id", json!(1)), expected);
     let after = json!({"id": 1, "event": "end", "delay_ms": 0});
     assert!(error_with("/objects/0/after", after).ends_with("waits for itself, directly or through others"));
@@ -99,24 +99,24 @@ fn objects_that_wait_for_each_other_are_an_error() {
 
 #[test]
 fn an_initiator_without_a_trigger_is_an_error() {
-    let expected = "t01.json: objects[1].after: missing, although the object has an initiator";
+    let expected = "t01.json:1: objects[1].after: missing, although the object has an initiator";
     assert_eq!(error_with("/objects/1/after", Value::Null), expected);
 }
 
 #[test]
 fn ids_count_from_zero_without_gaps() {
-    let expected = "t01.json: objects[1].id: expected 1 (ids count from 0), found 3";
+    let expected = "t01.json:1: objects[1].id: expected 1 (ids count from 0), found 3";
     assert_eq!(error_with("/objects/1/id", json!(3)), expected);
 }
 
 #[test]
 fn a_page_that_nothing_belongs_to_is_an_error() {
-    let expected = "t01.json: objects: none of them belongs to the page load (before_onload)";
+    let expected = "t01.json:1: objects: none of them belongs to the page load (before_onload)";
     assert_eq!(error_with("/objects", json!([])), expected);
-    assert_eq!(error_with("/objects", json!({})), "t01.json: objects: expected an array, found an object");
+    assert_eq!(error_with("/objects", json!({})), "t01.json:1: objects: expected an array, found an object");
     assert_eq!(
         error_with("/objects/0", json!([])),
-        "t01.json: objects[0]: expected an object, found an array"
+        "t01.json:1: objects[0]: expected an object, found an array"
     );
 }
 
@@ -133,15 +133,15 @@ fn values_out_of_range_are_errors() {
 fn a_missing_field_is_an_error() {
     let mut value = description();
     value["objects"][1].as_object_mut().unwrap().remove("req_bytes");
-    assert_eq!(parse(&value).unwrap_err().to_string(), "t01.json: objects[1].req_bytes: missing");
+    assert_eq!(parse(&value).unwrap_err().to_string(), "t01.json:1: objects[1].req_bytes: missing");
 }
 
 #[test]
 fn text_that_is_not_json_is_an_error_with_its_line() {
     let error = Page::parse("broken.json", "{\n  \"schema\": ").unwrap_err().to_string();
-    assert!(error.starts_with("broken.json: not valid JSON") && error.contains("line 2"), "{error}");
+    assert!(error.starts_with("broken.json:2: not valid JSON") && error.contains("line 2"), "{error}");
     let error = Page::parse("list.json", "[]").unwrap_err().to_string();
-    assert_eq!(error, "list.json: top level: expected an object, found an array");
+    assert_eq!(error, "list.json:1: top level: expected an object, found an array");
 }
 
 #[test]
