@@ -8,6 +8,6 @@ mod task;
 mod tests;
 
 pub use record::{Key, Record};
-pub use session::{CampaignError, Session, Tally};
-pub use store::{Store, StoreError, read};
+pub use session::{CampaignError, Session, Stop, Tally};
+pub use store::{Found, Store, StoreError, read};
 pub use task::{Scope, Task, tasks};

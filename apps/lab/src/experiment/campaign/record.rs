@@ -46,7 +46,7 @@ pub(super) type Place = (Cell, usize, u32, usize);
 /// What a run measured. All of it follows from the experiment and the key.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// The version of the program and the experiment's digest; results of another basis do not count.
+    /// The build of the program and the experiment's digest; results of another basis do not count.
     pub basis: String,
     /// Which run it is.
     #[serde(flatten)]
@@ -58,7 +58,10 @@ pub struct Record {
     pub failure: Option<String>,
 }
 
+/// A hash of the sources of all that results follow from: scheduler, transport, channels, pages and lab.
+const BUILD: &str = env!("HVQ_LAB_BUILD");
+
 /// The basis of results of `definition`.
 pub(super) fn basis(definition: &Definition) -> String {
-    format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), definition.digest)
+    format!("{BUILD}-{:016x}", definition.digest)
 }

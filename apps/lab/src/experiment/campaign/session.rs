@@ -6,6 +6,7 @@ use super::task::{Scope, Task, tasks};
 use crate::experiment::definition::Definition;
 use crate::experiment::pool;
 use hvq_channel::TraceError;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Why an experiment cannot be run.
@@ -17,6 +18,22 @@ pub enum CampaignError {
     /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
+}
+
+/// Whether to go on: shared with whoever may end a run early, as a handler of signals.
+#[derive(Debug, Default)]
+pub struct Stop(AtomicBool);
+
+impl Stop {
+    /// Has no more runs begun. Those that are going on come to their end, and are kept.
+    pub fn order(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that was ordered.
+    pub fn is_ordered(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// An experiment that is about to be run.
@@ -48,14 +65,20 @@ impl<'a> Session<'a> {
         Self { definition, store, missing, tally }
     }
 
-    /// Runs it, up to `jobs` at once, and sorts the file. `done` is told each result as it comes.
-    pub fn run(self, jobs: usize, done: impl Fn(&Record) + Sync) -> Result<Vec<Record>, CampaignError> {
+    /// Runs it, up to `jobs` at once, until all is there or `stop` is ordered, and sorts the file. `done` is told each
+    /// result as it comes. Returns what is there in the end.
+    pub fn run(
+        self,
+        jobs: usize,
+        stop: &Stop,
+        done: impl Fn(&Record) + Sync,
+    ) -> Result<Vec<Record>, CampaignError> {
         let Self { definition, store, missing, .. } = self;
         let kept: Mutex<(Store, Option<CampaignError>)> = Mutex::new((store, None));
         let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
         // After a failure nothing more is run.
         let run = |task: &Task| {
-            if lock().1.is_some() {
+            if stop.is_ordered() || lock().1.is_some() {
                 return;
             }
             let result = task.run(definition);

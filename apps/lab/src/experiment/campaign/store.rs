@@ -23,21 +23,29 @@ pub struct Store {
     kept: HashMap<Key, Record>,
 }
 
-/// The results of `definition` in `folder`, in the order of its runs; none if there is no file.
-pub fn read(definition: &Definition, folder: &Path) -> Result<Vec<Record>, StoreError> {
-    let path = path(definition, folder);
-    let kept = kept(definition, &path)?;
-    Ok(sorted(definition, kept))
+/// What a file of results has.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The results that count, in the order of the experiment's runs.
+    pub records: Vec<Record>,
+    /// How many do not: of another build of the program, or of another form of the experiment.
+    pub stale: usize,
+}
+
+/// The results of `definition` in `folder`; none if there is no file.
+pub fn read(definition: &Definition, folder: &Path) -> Result<Found, StoreError> {
+    let (kept, stale) = kept(definition, &path(definition, folder))?;
+    Ok(Found { records: sorted(definition, kept), stale })
 }
 
 impl Store {
-    /// Opens the file in `folder`, or begins it. Results of another experiment or version are dropped, and so is a line that
-    /// an interruption cut off.
+    /// Opens the file in `folder`, or begins it. Results of another build of the program or another form of the
+    /// experiment are dropped, and so is a line that was cut off.
     pub fn open(definition: &Definition, folder: &Path) -> Result<Self, StoreError> {
         let path = path(definition, folder);
         let failed = |problem| StoreError { path: path.clone(), problem };
         std::fs::create_dir_all(folder).map_err(failed)?;
-        let kept = kept(definition, &path)?;
+        let (kept, _) = kept(definition, &path)?;
         replace(&path, kept.values().cloned().collect()).map_err(failed)?;
         let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
         Ok(Self { path, file, kept })
@@ -91,8 +99,8 @@ fn replace(path: &Path, records: Vec<Record>) -> io::Result<()> {
     std::fs::rename(aside, path)
 }
 
-/// What the file at `path` has that belongs to `definition`.
-fn kept(definition: &Definition, path: &Path) -> Result<HashMap<Key, Record>, StoreError> {
+/// What the file at `path` has that belongs to `definition`, and how many results it has that do not.
+fn kept(definition: &Definition, path: &Path) -> Result<(HashMap<Key, Record>, usize), StoreError> {
     let text = match std::fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => String::new(),
@@ -100,9 +108,9 @@ fn kept(definition: &Definition, path: &Path) -> Result<HashMap<Key, Record>, St
     };
     let (basis, subjects) = (basis(definition), definition.workload.subjects());
     let records = text.lines().filter_map(|line| serde_json::from_str::<Record>(line).ok());
-    let own = records.filter(|record| record.basis == basis);
-    let placed = own.filter(|record| record.key.place(definition, &subjects).is_some());
-    Ok(placed.map(|record| (record.key.clone(), record)).collect())
+    let counts = |record: &Record| record.basis == basis && record.key.place(definition, &subjects).is_some();
+    let (own, stale): (Vec<Record>, Vec<Record>) = records.partition(counts);
+    Ok((own.into_iter().map(|record| (record.key.clone(), record)).collect(), stale.len()))
 }
 
 fn sorted(definition: &Definition, kept: HashMap<Key, Record>) -> Vec<Record> {

@@ -1,13 +1,15 @@
 //! The runs of an experiment.
 
 use super::record::{Key, Record, basis};
-use crate::experiment::definition::{Axis, Cell, Definition, Workload};
+use crate::experiment::controllers;
+use crate::experiment::definition::{Axis, Cell, Definition, FlowWorkload, Workload};
 use crate::experiment::pages::{Channels, Run, Sizes, seed_of, stretch};
-use crate::workload::page_load::{Manner, single};
+use crate::workload::page_load::{Interaction, Manner, single};
 use hvq_channel::{ChannelSpec, Probability, Rate, TraceError};
 use hvq_pages::Page;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How much of an experiment is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -59,7 +61,7 @@ impl Task {
     pub fn run(&self, definition: &Definition) -> Result<Record, TraceError> {
         match &definition.workload {
             Workload::Page(workload) => {
-                let page = &workload.pages.0[self.subject];
+                let page = &workload.pages[self.subject];
                 let size_scale = match workload.sizes {
                     Sizes::Captured => 1.0,
                     Sizes::Paper => page.paper_size_scale.unwrap_or(1.0),
@@ -69,6 +71,8 @@ impl Task {
                 Ok(self.record(definition, values, failure))
             }
             Workload::Download(_) => self.download(definition),
+            Workload::Interaction(_) => self.interaction(definition),
+            Workload::Flow(workload) => self.flow(definition, workload),
         }
     }
 
@@ -84,6 +88,45 @@ impl Task {
             }
         }
         Ok(self.record(definition, values, failure))
+    }
+
+    fn interaction(&self, definition: &Definition) -> Result<Record, TraceError> {
+        let interaction = definition.matrix.interaction[self.cell.at(Axis::Interaction)].is;
+        let run = self.page_run(definition, &Arc::new(interaction.page()), (1.0, 1.0))?;
+        let (mut values, failure) = self.measured(definition, &run)?;
+        let time = values.get(definition.workload.measured()).copied();
+        if let (Some(time), Interaction::Exchanges { number, .. }) = (time, interaction) {
+            values.insert("exchange_ms".to_owned(), rounded(time / f64::from(number)));
+        }
+        Ok(self.record(definition, values, failure))
+    }
+
+    /// A download without end (HotNets 2023, Fig. 1).
+    fn flow(&self, definition: &Definition, workload: &FlowWorkload) -> Result<Record, TraceError> {
+        let Channels { name, embb, urllc } = self.channels(definition)?;
+        let run = controllers::Run {
+            setting: controllers::Setting { name, embb, urllc },
+            controller: definition.matrix.controller[self.cell.at(Axis::Controller)].is,
+            arrangement: controllers::Arrangement::of(self.key.scheme)
+                .unwrap_or(controllers::Arrangement::Single),
+            time: Duration::from_secs(workload.seconds.into()),
+            seed: self.seed(definition),
+        };
+        let outcome = run.outcome()?;
+        // Mbit/s over so many seconds, in bytes.
+        let bytes = outcome.throughput * outcome.seconds * 1e6 / 8.0;
+        let urllc_bytes = (outcome.urllc_share * bytes).round();
+        let values = [
+            ("goodput_mbit", outcome.goodput),
+            ("capacity_percent", rounded(100.0 * outcome.goodput / outcome.capacity.max(f64::MIN_POSITIVE))),
+            ("rtt_p50_ms", outcome.rtt.p50),
+            ("rtt_p95_ms", outcome.rtt.p95),
+            ("lost_packets", outcome.lost as f64),
+            ("urllc_bytes", urllc_bytes),
+            ("embb_bytes", bytes.round() - urllc_bytes),
+        ];
+        let values = values.map(|(name, value)| (name.to_owned(), value)).into();
+        Ok(self.record(definition, values, outcome.failure))
     }
 
     /// What `run` measures, by name, and why it failed, if it did.
@@ -109,10 +152,6 @@ impl Task {
         (think_scale, size_scale): (f64, f64),
     ) -> Result<Run, TraceError> {
         let (matrix, at) = (&definition.matrix, |axis| self.cell.at(axis));
-        let loss = matrix.loss[at(Axis::Loss)].is;
-        let embb = &matrix.embb[at(Axis::Embb)];
-        // Downloads of all sizes begin on the same stretch.
-        let place = seed_of(definition.seed, &self.key.subject, self.key.stretch);
         Ok(Run {
             page: page.clone(),
             manner: Manner {
@@ -122,17 +161,30 @@ impl Task {
                 size_scale,
                 background: matrix.background[at(Axis::Background)].is.0,
             },
-            channels: Channels {
-                name: embb.label.clone(),
-                embb: stretch(&lossy(&embb.is, loss), place)?,
-                urllc: lossy(&matrix.urllc[at(Axis::Urllc)].is, loss),
-            },
+            channels: self.channels(definition)?,
             belief: matrix.belief[at(Axis::Belief)].is,
             scheme: self.key.scheme,
             congestion: matrix.controller[at(Axis::Controller)].is,
             repetition: self.key.stretch,
-            seed: definition.seed.wrapping_add(self.key.stretch.into()),
+            seed: self.seed(definition),
         })
+    }
+
+    /// The channels, eMBB's trace begun where it is to be: downloads of all sizes, say, begin on the same stretch.
+    fn channels(&self, definition: &Definition) -> Result<Channels, TraceError> {
+        let (matrix, at) = (&definition.matrix, |axis| self.cell.at(axis));
+        let loss = matrix.loss[at(Axis::Loss)].is;
+        let embb = &matrix.embb[at(Axis::Embb)];
+        let place = seed_of(definition.half.seed(definition.seed), &self.key.subject, self.key.stretch);
+        Ok(Channels {
+            name: embb.label.clone(),
+            embb: stretch(&lossy(&embb.is, loss), place, definition.half)?,
+            urllc: lossy(&matrix.urllc[at(Axis::Urllc)].is, loss),
+        })
+    }
+
+    fn seed(&self, definition: &Definition) -> u64 {
+        definition.half.seed(definition.seed).wrapping_add(self.key.stretch.into())
     }
 
     fn record(
@@ -143,6 +195,11 @@ impl Task {
     ) -> Record {
         Record { basis: basis(definition), key: self.key.clone(), values, failure }
     }
+}
+
+/// `value` to three places: results are written as text and read again, and what is short comes back as it was.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
 }
 
 /// What both channels together carry downwards, in Mbit/s; `None` if that varies or has no limit.

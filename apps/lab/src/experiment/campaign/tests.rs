@@ -32,7 +32,7 @@ fn run(folder: &Path, scope: Scope, jobs: usize) -> (Tally, Vec<Record>) {
     let store = Store::open(&definition, folder).expect("the folder can be written");
     let session = Session::new(&definition, scope, store);
     let tally = session.tally;
-    (tally, session.run(jobs, |_| ()).expect("the traces are compiled in"))
+    (tally, session.run(jobs, &Stop::default(), |_| ()).expect("the traces are compiled in"))
 }
 
 fn bytes(folder: &Path) -> Vec<u8> {
@@ -56,7 +56,37 @@ fn an_interrupted_experiment_goes_on_where_it_was_and_ends_with_the_same_bytes()
     assert_eq!(tally, Tally { runs: 12, kept: 6 });
     assert_eq!(bytes(whole), bytes(parts));
     let definition = definition();
-    assert_eq!(read(&definition, parts).expect("it can be read").len(), 12);
+    assert_eq!(read(&definition, parts).expect("it can be read").records.len(), 12);
+}
+
+#[test]
+fn a_stop_lets_runs_come_to_their_end_and_begins_no_more() {
+    let folder = folder();
+    let definition = definition();
+    let store = Store::open(&definition, folder.path()).expect("the folder can be written");
+    let stop = Stop::default();
+    let session = Session::new(&definition, Scope::default(), store);
+    let records = session.run(1, &stop, |_| stop.order()).expect("the traces are compiled in");
+    assert_eq!(records.len(), 1);
+    assert_eq!(run(folder.path(), Scope::default(), 2).0, Tally { runs: 12, kept: 1 });
+}
+
+#[test]
+fn results_of_another_build_of_the_program_do_not_count() {
+    let folder = folder();
+    let (_, records) = run(folder.path(), Scope { stretches: Some(1), subjects: None }, 1);
+    let text = String::from_utf8(bytes(folder.path())).expect("JSON is text");
+    let basis = &records[0].basis;
+    let (build, digest) = basis.split_once('-').expect("a build and a digest");
+    assert_eq!((build.len(), digest.len()), (16, 16), "{basis}");
+    let other = format!("{}-{digest}", "0".repeat(16));
+    fs::write(folder.path().join("small.jsonl"), text.replacen(basis.as_str(), &other, 2))
+        .expect("it can be written");
+    let definition = definition();
+    let Found { records, stale } = read(&definition, folder.path()).expect("it can be read");
+    assert_eq!((records.len(), stale), (4, 2));
+    let store = Store::open(&definition, folder.path()).expect("the folder can be written");
+    assert_eq!(Session::new(&definition, Scope::QUICK, store).tally, Tally { runs: 6, kept: 4 });
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The channels of a run, and how they are arranged.
 
+use crate::experiment::pages::{Below, Rule, Scheme};
 use crate::world::Net;
 use crate::world::medium::Medium;
 use crate::world::wire::Wire;
 use hvq_channel::steer::{CostReward, Knowledge, Pair, Steered, SteeringPolicy};
 use hvq_channel::{Channel, ChannelSpec, Direction, Probability, Rate, TraceError};
-use hvq_scheduler::{Bandwidth, Hints, Sharing};
+use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
 use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -25,6 +26,16 @@ pub enum Arrangement {
 impl Arrangement {
     /// All three.
     pub const ALL: [Self; 3] = [Self::Single, Self::Steered, Self::Multipath];
+
+    /// That of `scheme`, if there is one.
+    pub fn of(scheme: Scheme) -> Option<Self> {
+        match scheme {
+            Scheme::EmbbAlone => Some(Self::Single),
+            Scheme::Below(Below::DChannel(rule)) if rule == Rule::default() => Some(Self::Steered),
+            Scheme::Paths(Policy::Hvc) => Some(Self::Multipath),
+            _ => None,
+        }
+    }
 
     /// Its name in tables and drawings.
     pub const fn label(self) -> &'static str {

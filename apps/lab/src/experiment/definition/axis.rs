@@ -25,11 +25,13 @@ pub enum Axis {
     Size,
     /// Flows in the background of a page load.
     Background,
+    /// What is done with an app.
+    Interaction,
 }
 
 impl Axis {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Deployment,
         Self::Embb,
         Self::Urllc,
@@ -39,6 +41,7 @@ impl Axis {
         Self::Belief,
         Self::Size,
         Self::Background,
+        Self::Interaction,
     ];
 
     /// Its name in files.
@@ -53,6 +56,23 @@ impl Axis {
             Self::Belief => "belief",
             Self::Size => "size",
             Self::Background => "background",
+            Self::Interaction => "interaction",
+        }
+    }
+
+    /// Its field in files, with the table.
+    pub const fn field(self) -> &'static str {
+        match self {
+            Self::Deployment => "matrix.deployment",
+            Self::Embb => "matrix.embb",
+            Self::Urllc => "matrix.urllc",
+            Self::Loss => "matrix.loss",
+            Self::Controller => "matrix.controller",
+            Self::Voice => "matrix.voice",
+            Self::Belief => "matrix.belief",
+            Self::Size => "matrix.size",
+            Self::Background => "matrix.background",
+            Self::Interaction => "matrix.interaction",
         }
     }
 }

@@ -11,12 +11,14 @@ macro_rules! texts {
 /// In the order of the report: the papers' figures and tables, then our own.
 const TEXTS: &[(&str, &str)] = texts![
     "nsdi-figure-3",
+    "validity-walking",
     "nsdi-table-2",
     "nsdi-table-3",
     "nsdi-table-4",
     "nsdi-table-5",
     "nsdi-figure-5",
     "nsdi-figure-6",
+    "nsdi-figure-7",
     "nsdi-figure-8a",
     "nsdi-figure-8b",
     "nsdi-figure-8c",
@@ -26,12 +28,16 @@ const TEXTS: &[(&str, &str)] = texts![
     "nsdi-figure-11",
     "hotmobile-figure-3",
     "hotmobile-figure-5a",
+    "hotmobile-figure-5b",
     "hotmobile-figure-5c",
     "hotmobile-table-2",
+    "hotnets-figure-1",
     "hotnets-table-1",
     "goal-3-priorities",
     "goal-6-bulk",
     "goal-7-beliefs",
+    "request-response",
+    "mobility",
 ];
 
 /// Their names.

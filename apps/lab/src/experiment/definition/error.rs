@@ -1,5 +1,6 @@
 //! What is wrong with the file of an experiment.
 
+use super::check::Place;
 use std::ops::Range;
 
 /// What is wrong with the file of an experiment, and where.
@@ -35,6 +36,18 @@ impl DefinitionError {
         let line = before.matches('\n').count() + 1;
         let problem = problem.into();
         Self::Field { file: file.to_owned(), line, field: field(text, line), problem }
+    }
+
+    /// `problem` in `place` of `text`, which is that of `file`.
+    pub(super) fn in_place(file: &str, text: &str, place: &Place, problem: String) -> Self {
+        match place {
+            Place::Span(span) => Self::at(file, text, Some(span.clone()), problem),
+            Place::Field(name) => {
+                let lines = 1..=text.lines().count();
+                let line = lines.into_iter().find(|line| field(text, *line) == *name).unwrap_or(1);
+                Self::Field { file: file.to_owned(), line, field: (*name).to_owned(), problem }
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Values with the label that tables and drawings give them.
 
 use crate::experiment::pages::Belief;
-use crate::workload::page_load::{Deployment, Voice};
+use crate::workload::page_load::{Deployment, Interaction, Voice};
 use hvq_channel::{ChannelSpec, Probability};
 use hvq_transport::congestion::Algorithm;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
@@ -60,9 +60,11 @@ pub struct Bytes(pub u64);
 
 impl Setting for Bytes {
     fn read(text: &str) -> Result<Self, String> {
-        let (digits, unit) = match (text.strip_suffix("KB"), text.strip_suffix("MB")) {
-            (Some(digits), _) => (digits, 1000),
-            (_, Some(digits)) => (digits, 1_000_000),
+        let (digits, unit) = match (text.strip_suffix("KB"), text.strip_suffix("MB"), text.strip_suffix('B'))
+        {
+            (Some(digits), ..) => (digits, 1000),
+            (_, Some(digits), _) => (digits, 1_000_000),
+            (.., Some(digits)) => (digits, 1),
             _ => (text, 1),
         };
         let number = digits.trim().parse::<u64>().ok().filter(|number| (1..=1_000_000).contains(number));
@@ -72,6 +74,31 @@ impl Setting for Bytes {
             .ok_or_else(|| format!("{text:?} is no size such as 500, 10KB or 100MB, at most 1000MB"))
     }
 }
+
+impl Setting for Interaction {
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "{text:?} is nothing to do with an app: choose launch, search, load, or exchanges such as 20x1KB, at most \
+                 {MOST_EXCHANGES}"
+            )
+        };
+        match text {
+            "launch" => Ok(Self::Launch),
+            "search" => Ok(Self::Search),
+            "load" => Ok(Self::Load),
+            _ => {
+                let (number, answer) = text.split_once('x').ok_or_else(wrong)?;
+                let number = number.parse().ok().filter(|number| (1..=MOST_EXCHANGES).contains(number));
+                let answer = Bytes::read(answer).map_err(|_| wrong())?.0;
+                Ok(Self::Exchanges { number: number.ok_or_else(wrong)?, answer })
+            }
+        }
+    }
+}
+
+/// More exchanges would not be made in the time that a run has.
+const MOST_EXCHANGES: u32 = 1000;
 
 /// A number of flows in the background (HotNets 2023, Table 1: two).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::labelled::{Bytes, Flows, Labelled, Setting};
 use crate::experiment::pages::Belief;
-use crate::workload::page_load::{Deployment, Voice};
+use crate::workload::page_load::{Deployment, Interaction, Voice};
 use hvq_channel::{ChannelSpec, Probability};
 use hvq_transport::congestion::Algorithm;
 use serde::Deserialize;
@@ -30,6 +30,8 @@ pub struct Matrix {
     pub size: Vec<Labelled<Bytes>>,
     /// Flows in the background of a page load.
     pub background: Vec<Labelled<Flows>>,
+    /// What is done with an app.
+    pub interaction: Vec<Labelled<Interaction>>,
 }
 
 impl Default for Matrix {
@@ -48,6 +50,7 @@ impl Default for Matrix {
             belief: one("true"),
             size: one("1MB"),
             background: one("0"),
+            interaction: one("load"),
         }
     }
 }
@@ -86,6 +89,7 @@ impl Matrix {
             Axis::Belief => of(&self.belief),
             Axis::Size => of(&self.size),
             Axis::Background => of(&self.background),
+            Axis::Interaction => of(&self.interaction),
         }
     }
 

@@ -2,8 +2,10 @@
 
 mod axis;
 mod builtin;
+mod check;
 mod error;
 mod expected;
+mod half;
 mod labelled;
 mod matrix;
 mod measure;
@@ -16,10 +18,11 @@ pub use axis::Axis;
 pub use builtin::{builtin, names};
 pub use error::DefinitionError;
 pub use expected::{Bound, Goal, Operand, Plot, PlotKind, Published, Selection, Wanted};
+pub use half::Half;
 pub use labelled::{Bytes, Flows, Labelled, Setting};
 pub use matrix::{Cell, Matrix};
 pub use measure::Measure;
-pub use workload::{Better, DownloadWorkload, PageSet, PageWorkload, Workload};
+pub use workload::{Better, DownloadWorkload, FlowWorkload, InteractionWorkload, PageWorkload, Workload};
 
 use crate::experiment::pages::Scheme;
 
@@ -38,7 +41,9 @@ pub struct Definition {
     pub schemes: Vec<Scheme>,
     /// Repetitions: each begins on another stretch of a trace and with another seed.
     pub stretches: u32,
-    /// The seed of the first repetition.
+    /// The half of pages, stretches and seeds that it is about.
+    pub half: Half,
+    /// The seed of the first repetition, as it is counted in that half.
     pub seed: u64,
     /// What runs over the channels.
     pub workload: Workload,
@@ -50,7 +55,7 @@ pub struct Definition {
     pub published: Vec<Published>,
     /// What it must show.
     pub goals: Vec<Goal>,
-    /// A hash of what decides the results of its runs besides the scheme: workload, matrix and seed. Results with another do
-    /// not belong to it.
+    /// A hash of what decides the results of its runs besides the scheme: workload, matrix, half, seed and files of traces.
+    /// Results with another do not belong to it.
     pub digest: u64,
 }

@@ -55,7 +55,12 @@ fn the_digest_follows_what_is_run_and_not_what_is_said_about_it() {
     {
         assert_eq!(digest(from, to), good, "{to}");
     }
-    for (from, to) in [("p05", "p07"), ("rate=200mbit", "rate=20mbit"), ("[page]", "seed = 2\n[page]")] {
+    for (from, to) in [
+        ("p05", "p07"),
+        ("rate=200mbit", "rate=20mbit"),
+        ("[page]", "seed = 2\n[page]"),
+        ("[page]", "half = \"training\"\n[page]"),
+    ] {
         assert_ne!(digest(from, to), good, "{to}");
     }
 }
@@ -89,6 +94,88 @@ fn errors_name_the_file_the_line_and_the_field() {
         let said = problem(from, to);
         assert!(said.starts_with(place) && said.contains(reason), "{from} → {to}: {said}");
     }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_its_place() {
+    let page = "[page]\npages = [\"p05\"]";
+    let cases = [
+        ("[\"embb\", \"hvc\"]", "[]", "x.toml:4: schemes: ", "at least one"),
+        ("\"hvc\"]", "\"embb\"]", "x.toml:4: schemes: ", "embb stands there twice"),
+        ("title = \"A\"", "title = 5", "x.toml:2: title: ", "expected a string"),
+        ("title = \"A\"", "title = \"A\"\nseed = -1", "x.toml:3: seed: ", "expected u64"),
+        ("title = \"A\"", "title = \"A\"\nstretches = 0", "x.toml:3: stretches: ", "from 1 to 1000"),
+        ("title = \"A\"", "title = \"A\"\nstretches = 1.5", "x.toml:3: stretches: ", "expected u32"),
+        ("[page]", "half = \"both\"\n[page]", "x.toml:6: half: ", "training or held-out"),
+        ("[\"0\", \"1%\"]", "[]", "x.toml:11: matrix.loss: ", "at least one value"),
+        ("[\"0\", \"1%\"]", "[\"0\", \"0\"]", "x.toml:11: matrix.loss: ", "twice"),
+        ("[\"0\", \"1%\"]", "[\"-1%\"]", "x.toml:11: matrix.loss: ", "-1%"),
+        ("[\"0\", \"1%\"]", "\"0\"", "x.toml:11: matrix.loss: ", "expected a sequence"),
+        ("loss = [", "size = [\"1KB\", \"2KB\"]\nloss = [", "x.toml:11: matrix.size: ", "changes nothing"),
+        ("loss = [", "size = [\"-1KB\"]\nloss = [", "x.toml:11: matrix.size: ", "-1KB"),
+        (
+            "loss = [",
+            "urllc = [{ is = \"urllc\" }]\nloss = [",
+            "x.toml:11: matrix.urllc: ",
+            "missing field `label`",
+        ),
+        ("loss = [", "belief = [\"maybe\"]\nloss = [", "x.toml:11: matrix.belief: ", "is no belief"),
+        ("loss = [", "controller = [\"tahoe\"]\nloss = [", "x.toml:11: matrix.controller: ", "tahoe"),
+        ("rate=200mbit", "rate=file:nowhere.csv", "x.toml:10: matrix.embb: ", "nowhere.csv: cannot read it"),
+        (page, "", "x.toml:1: name: ", "one workload is needed"),
+        ("[page]", "[download]\n[page]", "x.toml:1: name: ", "one workload is needed"),
+        ("[page]", "[page]\nthink = -1.0", "x.toml:7: page.think: ", "from 0 to 10"),
+        (page, "[page]\npages = []", "x.toml:7: page.pages: ", "at least one page"),
+        (page, "[page]\npages = [\"object:big\"]", "x.toml:7: page.pages: ", "no number of bytes"),
+        (page, "[flow]\nseconds = 0", "x.toml:7: flow.seconds: ", "from 1 to 600"),
+        (page, "[flow]\nminutes = 5", "x.toml:7: flow.minutes: ", "unknown field"),
+        ("number = 2", "number = -2", "x.toml:19: goals.number: ", "expected u32"),
+        ("number = 2\n", "", "x.toml:18: goals: ", "missing field `number`"),
+        ("values = {", "values = { \"MM-S\" = \"much\" } #", "x.toml:16: published.values", "expected"),
+    ];
+    for (from, to, place, reason) in cases {
+        let said = problem(from, to);
+        assert!(said.starts_with(place) && said.contains(reason), "{from} → {to}: {said}");
+    }
+    let flow = GOOD.replace(page, "[flow]\nseconds = 5").replace("\"hvc\"", "\"min-rtt\"");
+    let said = Definition::parse("x.toml", &flow).expect_err("only three ways are known").to_string();
+    assert!(said.starts_with("x.toml:4: schemes: min-rtt cannot be used here"), "{said}");
+}
+
+#[test]
+fn files_that_an_experiment_names_are_read_at_once_and_told_with_their_lines() {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("it can be written");
+        path.display().to_string()
+    };
+    let trace = write("rate.csv", "time_ms,down_mbps,up_mbps\n0,5,5\n1000,many,5\n");
+    let said = problem("rate=200mbit", &format!("rate=file:{trace}"));
+    let place = format!("x.toml:10: matrix.embb: {trace}:3: ");
+    assert!(said.starts_with(&place) && said.contains("many"), "{said}");
+    let object = |id: u32, after: u32| {
+        format!(
+            "{{\"id\": {id}, \"domain\": 0, \"type\": \"image\", \"mime\": \"\", \"size_bytes\": 1, \"req_bytes\": 1, \
+             \"method\": \"GET\", \"status\": 200, \"priority\": \"Low\", \"start_ms\": 0, \"ttfb_ms\": 0, \
+             \"end_ms\": 0, \"after\": {{\"id\": {after}, \"event\": \"end\", \"delay_ms\": 0}}}}"
+        )
+    };
+    let objects = format!("{},\n{}", object(0, 1), object(1, 0));
+    let text = format!(
+        "{{\"schema\": \"hvc-page/1\", \"page_id\": \"x\", \"site\": \"x\",\n\"objects\": [\n{objects}]}}"
+    );
+    let page = write("page.json", &text);
+    let said = problem("\"p05\"", &format!("\"{page}\""));
+    let place = format!("x.toml:7: page.pages: {page}:3: objects[0].after.id: waits for itself");
+    assert!(said.starts_with(&place), "{said}");
+    // What is in a trace is part of what results follow from.
+    let digest = |rate: u32| {
+        let trace = write("rate.csv", &format!("time_ms,down_mbps,up_mbps\n0,{rate},5\n"));
+        let text = GOOD.replacen("rate=200mbit", &format!("rate=file:{trace}"), 1);
+        Definition::parse("x.toml", &text).expect("it is well-formed").digest
+    };
+    assert_ne!(digest(5), digest(6));
 }
 
 #[test]

@@ -1,12 +1,17 @@
 //! What runs over the channels.
 
-use crate::experiment::pages::Sizes;
+use super::axis::Axis;
+use super::check::{Place, Problem};
+use super::half::Half;
+use crate::experiment::controllers::Arrangement;
+use crate::experiment::pages::{Scheme, Sizes};
 use crate::workload::page_load::single;
 use hvq_pages::{Page, THINK_SCALE, builtin};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use std::fmt;
 use std::sync::Arc;
+use toml::Spanned;
 
 /// What runs over the channels.
 #[derive(Clone, Debug)]
@@ -15,12 +20,36 @@ pub enum Workload {
     Page(PageWorkload),
     /// One object of each size is fetched; how long that takes is measured, in milliseconds.
     Download(DownloadWorkload),
+    /// A person does something with an app; how long it takes to answer is measured, in milliseconds.
+    Interaction(InteractionWorkload),
+    /// A download without end; its goodput in Mbit/s is measured.
+    Flow(FlowWorkload),
 }
 
 /// Downloads: sizes are what is varied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DownloadWorkload {}
+
+/// Interactions with apps: which ones is what is varied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InteractionWorkload {}
+
+/// A download without end.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowWorkload {
+    /// How long it is watched, in virtual seconds, the handshake included.
+    #[serde(deserialize_with = "seconds")]
+    pub seconds: u32,
+}
+
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let seconds = u32::deserialize(deserializer)?;
+    let wrong = || de::Error::custom(format!("{seconds} is no number of seconds from 1 to 600"));
+    if (1..=600).contains(&seconds) { Ok(seconds) } else { Err(wrong()) }
+}
 
 /// Which way the better values of a workload are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +64,8 @@ impl Workload {
     /// Which values are the better ones.
     pub const fn better(&self) -> Better {
         match self {
-            Self::Page(_) | Self::Download(_) => Better::Less,
+            Self::Page(_) | Self::Download(_) | Self::Interaction(_) => Better::Less,
+            Self::Flow(_) => Better::More,
         }
     }
 
@@ -43,7 +73,8 @@ impl Workload {
     pub const fn measured(&self) -> &'static str {
         match self {
             Self::Page(_) => "plt_ms",
-            Self::Download(_) => "time_ms",
+            Self::Download(_) | Self::Interaction(_) => "time_ms",
+            Self::Flow(_) => "goodput_mbit",
         }
     }
 
@@ -52,6 +83,8 @@ impl Workload {
         match self {
             Self::Page(_) => "page load time in ms",
             Self::Download(_) => "download time in ms",
+            Self::Interaction(_) => "response time in ms",
+            Self::Flow(_) => "goodput in Mbit/s",
         }
     }
 
@@ -59,32 +92,84 @@ impl Workload {
     pub const fn noted(&self) -> &'static [&'static str] {
         match self {
             // Those of steerers are shown where an experiment is about them.
-            Self::Page(_) => &[],
+            Self::Page(_) | Self::Interaction(_) => &[],
             Self::Download(_) => &["goodput_mbit", "capacity_percent"],
+            Self::Flow(_) => &["capacity_percent", "rtt_p50_ms", "rtt_p95_ms", "lost_packets"],
         }
     }
 
     /// What is run, one by one, by name.
     pub fn subjects(&self) -> Vec<String> {
         match self {
-            Self::Page(workload) => workload.pages.0.iter().map(|page| page.id.clone()).collect(),
+            Self::Page(workload) => workload.pages.iter().map(|page| page.id.clone()).collect(),
             Self::Download(_) => vec!["download".to_owned()],
+            Self::Interaction(_) => vec!["interaction".to_owned()],
+            Self::Flow(_) => vec!["flow".to_owned()],
+        }
+    }
+
+    /// What can be varied of it.
+    pub const fn axes(&self) -> &'static [Axis] {
+        use Axis::{Background, Belief, Controller, Deployment, Embb, Interaction, Loss, Size, Urllc, Voice};
+        match self {
+            Self::Page(_) => &[Deployment, Embb, Urllc, Loss, Controller, Voice, Belief, Background],
+            Self::Download(_) => &[Deployment, Embb, Urllc, Loss, Controller, Belief, Background, Size],
+            Self::Interaction(_) => {
+                &[Deployment, Embb, Urllc, Loss, Controller, Voice, Belief, Background, Interaction]
+            }
+            Self::Flow(_) => &[Embb, Urllc, Loss, Controller],
+        }
+    }
+
+    /// Whether `scheme` can be used for it.
+    pub fn takes(&self, scheme: Scheme) -> bool {
+        match self {
+            Self::Page(_) | Self::Download(_) | Self::Interaction(_) => true,
+            Self::Flow(_) => Arrangement::of(scheme).is_some(),
         }
     }
 }
 
 /// Page loads.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct PageWorkload {
     /// The pages.
-    pub pages: PageSet,
+    pub pages: Vec<Arc<Page>>,
     /// How heavy they are.
-    #[serde(default = "paper", deserialize_with = "sizes")]
     pub sizes: Sizes,
     /// The factor on recorded thinking times of the browser.
-    #[serde(default = "think")]
     pub think: f64,
+}
+
+/// Page loads as they are written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageText {
+    pages: Spanned<PageSet>,
+    #[serde(default = "paper", deserialize_with = "sizes")]
+    sizes: Sizes,
+    #[serde(default = "think", deserialize_with = "factor")]
+    think: f64,
+}
+
+impl PageText {
+    /// The workload with pages of `half`, where the text has but a number.
+    pub(super) fn of(self, half: Half) -> Result<PageWorkload, Problem> {
+        let Self { pages, sizes, think } = self;
+        let span = pages.span();
+        let pages = match pages.into_inner() {
+            PageSet::Names(pages) => pages,
+            PageSet::Number(number) => {
+                let known = half.pages();
+                let count = usize::try_from(number).ok().filter(|count| (1..=known.len()).contains(count));
+                let problem =
+                    || format!("from 1 to {} pages are compiled in of the {half} half", known.len());
+                let count = count.ok_or_else(|| Problem(Place::Span(span), problem()))?;
+                known.into_iter().take(count).map(Arc::new).collect()
+            }
+        };
+        Ok(PageWorkload { pages, sizes, think })
+    }
 }
 
 const fn think() -> f64 {
@@ -103,9 +188,18 @@ fn sizes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Sizes, D::Error> 
     }
 }
 
+fn factor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let factor = f64::deserialize(deserializer)?;
+    let wrong = || de::Error::custom(format!("{factor} is no factor from 0 to 10"));
+    if (0.0..=10.0).contains(&factor) { Ok(factor) } else { Err(wrong()) }
+}
+
 /// Pages: in a file so many of those compiled in, or a list of names of those and of files.
 #[derive(Clone, Debug)]
-pub struct PageSet(pub Vec<Arc<Page>>);
+enum PageSet {
+    Number(i64),
+    Names(Vec<Arc<Page>>),
+}
 
 impl<'de> Deserialize<'de> for PageSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -124,11 +218,7 @@ impl<'de> Visitor<'de> for NumberOrNames {
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<PageSet, E> {
-        let known = builtin::pages();
-        let count = usize::try_from(number).ok().filter(|count| (1..=known.len()).contains(count));
-        let count =
-            count.ok_or_else(|| E::custom(format!("from 1 to {} pages are compiled in", known.len())))?;
-        Ok(PageSet(known.into_iter().take(count).map(Arc::new).collect()))
+        Ok(PageSet::Number(number))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<PageSet, A::Error> {
@@ -139,7 +229,7 @@ impl<'de> Visitor<'de> for NumberOrNames {
         if pages.is_empty() {
             return Err(de::Error::custom("at least one page is needed"));
         }
-        Ok(PageSet(pages))
+        Ok(PageSet::Names(pages))
     }
 }
 

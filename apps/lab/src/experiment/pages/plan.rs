@@ -4,6 +4,7 @@ use super::belief::Belief;
 use super::run::{Channels, Run};
 use super::scheme::Scheme;
 use super::stretch::{seed_of, stretch};
+use crate::experiment::definition::Half;
 use crate::workload::page_load::Manner;
 use hvq_channel::{ChannelSpec, TraceName};
 use hvq_pages::Page;
@@ -36,6 +37,8 @@ pub struct Plan {
     pub congestion: Algorithm,
     /// Loads of each page with each scheme, each on another stretch of the trace.
     pub repetitions: u32,
+    /// The half of the traces' stretches and of the seeds.
+    pub half: Half,
     /// Of everything random.
     pub seed: u64,
 }
@@ -57,7 +60,11 @@ impl Plan {
     }
 
     fn run(&self, trace: TraceName, page: &Arc<Page>, repetition: u32, scheme: Scheme) -> Run {
-        let embb = stretch(&ChannelSpec::trace(trace), seed_of(self.seed, &page.id, repetition));
+        let embb = stretch(
+            &ChannelSpec::trace(trace),
+            seed_of(self.half.seed(self.seed), &page.id, repetition),
+            self.half,
+        );
         let embb = embb.expect("the traces are compiled in");
         let size_scale = match self.sizes {
             Sizes::Captured => 1.0,
@@ -71,7 +78,7 @@ impl Plan {
             scheme,
             congestion: self.congestion,
             repetition,
-            seed: self.seed.wrapping_add(repetition.into()),
+            seed: self.half.seed(self.seed).wrapping_add(repetition.into()),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::world::medium::{self, Medium};
 use crate::world::wire::Wire;
 use crate::world::{Net, Radio};
 use hvq_channel::steer::{Branch, Knowledge, Pair, Steered};
-use hvq_channel::{Channel, ChannelSpec, Direction, TraceError};
+use hvq_channel::{Channel, ChannelSpec, Collapse, Direction, Probability, TraceError};
 use hvq_pages::Page;
 use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
 use hvq_transport::congestion::Algorithm;
@@ -88,12 +88,17 @@ impl Run {
         })
     }
 
-    /// The controller of this run. HyStart++ takes a packet's change of channel for a queue and ends slow start; what the
-    /// papers measured shows no trace of that (NSDI 2023, Table 5: half the load time saved at 100 ms), so steered
-    /// packets get CUBIC without it.
+    /// The controller of this run. HyStart++ (RFC 9406) takes a packet's change of channel for a queue and ends slow start;
+    /// what the papers measured shows no trace of that (NSDI 2023, Table 5: half the load time saved at 100 ms), so steered
+    /// packets get CUBIC without it. In the papers' deployment all that stands for one TCP connection has that same
+    /// sender, so that what is compared differs in the channels alone.
     fn controller(&self) -> Algorithm {
+        let same_sender = self.manner.deployment == Deployment::TcpTls;
         match (self.scheme, self.congestion) {
             (Scheme::Below(_), Algorithm::Cubic) => Algorithm::PlainCubic,
+            (Scheme::EmbbAlone | Scheme::UrllcAlone | Scheme::Ideal, Algorithm::Cubic) if same_sender => {
+                Algorithm::PlainCubic
+            }
             (_, controller) => controller,
         }
     }
@@ -236,8 +241,8 @@ impl Run {
     }
 }
 
-/// One channel with the delay of URLLC and the rate of both: of a trace, the trace's rate, to which URLLC's 2 Mbit/s
-/// would add little.
+/// One channel with the delay of URLLC and the rate of both: what eMBB carries at each moment, nothing while it is cut,
+/// and beside that what URLLC carries.
 fn ideal(channels: &Channels) -> Result<ChannelSpec, TraceError> {
     let mut spec = channels.embb.clone();
     for (direction, link, urllc) in [
@@ -245,12 +250,10 @@ fn ideal(channels: &Channels) -> Result<ChannelSpec, TraceError> {
         (Direction::Down, &mut spec.down, &channels.urllc.down),
     ] {
         link.delay = urllc.delay.clone();
-        link.drx = None;
-        let extra = channels.urllc.typical(direction)?.rate;
-        if let (hvq_channel::Rate::Constant(rate), Some(extra)) = (&link.rate, extra) {
-            let sum = rate.bits_per_second().saturating_add(extra.bits_per_second());
-            link.rate = hvq_channel::Rate::Constant(hvq_channel::Bandwidth::from_bits_per_second(sum));
-        }
+        (link.drx, link.detours) = (None, Vec::new());
+        let cut = link.blackouts.drain(..);
+        link.collapses.extend(cut.map(|during| Collapse { during, left: Probability::NEVER }));
+        link.extra = channels.urllc.typical(direction)?.rate;
     }
     Ok(spec)
 }

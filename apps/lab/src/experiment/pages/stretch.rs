@@ -1,5 +1,6 @@
 //! Where in its trace a run begins.
 
+use crate::experiment::definition::Half;
 use crate::workload::page_load::LEAD;
 use hvq_channel::{Bandwidth, ChannelSpec, Direction, Rate, TraceEnd, TraceError};
 use rand::rngs::StdRng;
@@ -13,15 +14,15 @@ const LEAST: Bandwidth = Bandwidth::from_megabits_per_second(1);
 /// So many beginnings are tried at most.
 const MOST_TRIES: u32 = 100;
 
-/// `embb` from a random place of its trace on, as NSDI 2023 (§5.2) takes a random sub-sequence for each load: `seed`
+/// `embb` from a random place in a half of its trace on, as NSDI 2023 (§5.2) takes a random sub-sequence for each load: `seed`
 /// decides, and everything that is to be compared takes the same. What must be there before a load, connections to a
 /// gateway say, needs a channel that is not cut then, so places where it is are passed over; the load itself may meet
 /// anything. Fails if the trace cannot be read.
-pub fn stretch(embb: &ChannelSpec, seed: u64) -> Result<ChannelSpec, TraceError> {
+pub fn stretch(embb: &ChannelSpec, seed: u64, half: Half) -> Result<ChannelSpec, TraceError> {
     let mut dice = StdRng::seed_from_u64(seed);
     let mut offset = Duration::ZERO;
     for _ in 0..MOST_TRIES {
-        offset = Duration::from_secs(dice.random_range(0..PERIOD));
+        offset = Duration::from_secs(dice.random_range(half.beginnings(PERIOD)));
         if is_open(embb, offset)? {
             break;
         }
@@ -63,8 +64,11 @@ mod tests {
         let mut places = BTreeSet::new();
         for repetition in 0..200 {
             let seed = seed_of(1, "p01", repetition);
-            let begun = stretch(&embb, seed).expect("the trace is compiled in");
-            assert_eq!(begun, stretch(&embb, seed).expect("the trace is compiled in"));
+            let half = if repetition % 2 == 0 { Half::Training } else { Half::HeldOut };
+            let begun = stretch(&embb, seed, half).expect("the trace is compiled in");
+            assert_eq!(begun, stretch(&embb, seed, half).expect("the trace is compiled in"));
+            let second = begun.down.replay.offset.as_secs();
+            assert!(half.beginnings(PERIOD).contains(&second), "{half}: {second}");
             assert!(is_open(&embb, begun.down.replay.offset).expect("the trace is compiled in"));
             places.insert(begun.down.replay.offset);
         }

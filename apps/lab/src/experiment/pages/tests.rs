@@ -1,4 +1,5 @@
 use super::*;
+use crate::experiment::definition::Half;
 use crate::workload::page_load::{Deployment, Manner, Voice, single};
 use hvq_channel::{ChannelSpec, TraceName};
 use hvq_pages::builtin;
@@ -16,6 +17,7 @@ fn plan(deployment: Deployment, schemes: &[&str]) -> Plan {
         schemes: schemes.iter().map(|name| name.parse().expect("a scheme's name")).collect(),
         congestion: Algorithm::Cubic,
         repetitions: 1,
+        half: Half::Training,
         seed: 1,
     }
 }
@@ -62,6 +64,19 @@ fn two_channels_beat_one_for_a_page_through_a_gateway() {
         .map(|outcome| outcome.plt_ms.expect("it loads"))
         .collect();
     assert!(times.is_sorted(), "{times:?}");
+}
+
+#[test]
+fn a_hand_over_delays_what_uses_embb_alone_and_the_ideal_channel_loses_but_the_rate() {
+    let time = |events: &str, scheme| fetch(182_000, &format!("rtt=40ms,rate=200mbit{events}"), scheme);
+    // The object is on its way 2.1 to 2.4 s after the start of the channels.
+    let cut = ",blackout=2100ms..2300ms";
+    assert!(time(cut, "embb") > time("", "embb") + 150.0);
+    let (calm, ideal) = (time("", "ideal"), time(cut, "ideal"));
+    assert!(ideal >= calm && ideal < time(cut, "embb"), "{calm} {ideal}");
+    let detour = ",detour=2s..3s/30ms";
+    assert!(time(detour, "embb") > time("", "embb") + 60.0);
+    assert_eq!(time(detour, "ideal"), calm);
 }
 
 #[test]

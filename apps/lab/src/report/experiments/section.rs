@@ -141,13 +141,14 @@ fn method(results: &Results<'_>) -> String {
     };
     format!(
         "<details><summary>How it was measured: {} runs</summary><ul><li>{}: {}</li><li>eMBB: {}</li><li>URLLC: {}</li>\
-         <li>{} stretches, from seed {} on; {} runs in all</li></ul></details>",
+         <li>{} stretches of the {} half, from seed {} on; {} runs in all</li></ul></details>",
         results.len(),
         escape(definition.workload.measured_in_words()),
         escape(&subjects.join(", ")),
         channels(&definition.matrix.embb),
         channels(&definition.matrix.urllc),
         definition.stretches,
+        definition.half,
         definition.seed,
         results.len(),
     )

@@ -5,6 +5,7 @@
 
 mod browser;
 mod exchange;
+mod interaction;
 mod line;
 mod servers;
 mod single;
@@ -17,6 +18,7 @@ use hvq_transport::connection::{Connection, Event, FourTuple};
 use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::error::ConnectionError;
 use hvq_transport::time::Instant;
+pub use interaction::Interaction;
 use servers::Servers;
 pub use single::single;
 use std::fmt;
