@@ -19,6 +19,10 @@ pub(crate) enum Exit {
     HttpStatus = 22,
     /// The time was over.
     Timeout = 28,
+    /// SIGINT came, as of Ctrl-C, before the end.
+    Interrupted = 130,
+    /// SIGTERM came before the end.
+    Terminated = 143,
 }
 
 impl From<Exit> for ExitCode {

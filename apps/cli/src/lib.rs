@@ -11,6 +11,8 @@
 //! | 4 | TLS or the certificate |
 //! | 22 | an HTTP error status, with `--fail` |
 //! | 28 | too late |
+//! | 130 | ended by SIGINT before all was done |
+//! | 143 | ended by SIGTERM before all was done |
 
 mod arguments;
 mod commands;

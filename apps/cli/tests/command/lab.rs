@@ -59,20 +59,28 @@ fn an_experiment_is_run_once_and_reported() {
 }
 
 #[test]
-fn an_interrupted_run_leaves_whole_lines() {
+fn a_signal_ends_a_run_with_whole_lines_and_the_code_of_the_signal() {
+    for (signal, expected) in [("-INT", 130), ("-TERM", 143)] {
+        interrupt_with(signal, expected);
+    }
+}
+
+/// Interrupts a run and lets it go on.
+fn interrupt_with(signal: &str, expected: i32) {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("nsdi-figure-9.jsonl");
     let arguments = lab(&["run", "nsdi-figure-9", "--jobs", "1"], folder.path());
-    let mut running = hvq().args(arguments).stderr(Stdio::null()).spawn().unwrap();
+    let mut running = hvq().args(arguments).stderr(Stdio::piped()).spawn().unwrap();
     let start = Instant::now();
     let lines = || fs::read_to_string(&results).unwrap_or_default().lines().count();
     while lines() < 2 {
         assert!(start.elapsed() < Duration::from_secs(60) && running.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(20));
     }
-    // Not SIGINT, which what a shell starts in the background ignores.
-    assert!(Command::new("kill").arg("-TERM").arg(running.id().to_string()).status().unwrap().success());
-    assert!(!running.wait().unwrap().success());
+    assert!(Command::new("kill").arg(signal).arg(running.id().to_string()).status().unwrap().success());
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(code(&output), expected, "{}", said(&output));
+    assert!(said(&output).contains("the same command goes on"), "{}", said(&output));
     let text = fs::read_to_string(&results).unwrap();
     assert!(text.ends_with('\n') && text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
 }

@@ -1,5 +1,6 @@
 //! `hvq lab run` and `hvq lab list`: experiments described in files.
 
+use super::interruption::Interruption;
 use super::{jobs, progress};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
@@ -8,6 +9,7 @@ use hvq_lab::experiment::campaign::{Record, Scope, Session, Store, Tally, tasks}
 use hvq_lab::experiment::definition::{Definition, builtin, names};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The folder of results, unless another is named.
@@ -25,7 +27,8 @@ pub(crate) struct RunArguments {
     /// Runs at the same time (by default one a processor)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// The folder for results, a file of JSON lines for each experiment; what is there already is not run again
+    /// The folder for results, a file of JSON lines for each experiment; what this build of the program has there is not
+    /// run again
     #[arg(long, value_name = "DIR", default_value = RESULTS)]
     out: PathBuf,
     /// Two pages and one repetition only
@@ -41,7 +44,7 @@ pub(crate) struct RunArguments {
 enum Existing {
     /// They are kept and not run again
     Keep,
-    /// All are dropped and run again, as is needed after a change of the program
+    /// All are dropped and run again
     Drop,
 }
 
@@ -53,8 +56,10 @@ pub(super) fn run(arguments: &RunArguments, voice: Voice) -> Result<(), Failure>
     };
     // Errors in any of them come before hours of work on others.
     let definitions = chosen(&arguments.experiments)?;
+    let interruption = Interruption::watch(voice).or_fail(Exit::Runtime, || "signals".to_owned())?;
     for definition in &definitions {
-        run_one(definition, scope, arguments, voice)?;
+        run_one(definition, scope, arguments, (voice, &interruption))?;
+        interruption.check(&arguments.out)?;
     }
     Ok(())
 }
@@ -63,7 +68,7 @@ fn run_one(
     definition: &Definition,
     scope: Scope,
     arguments: &RunArguments,
-    voice: Voice,
+    (voice, interruption): (Voice, &Interruption),
 ) -> Result<(), Failure> {
     let open = match arguments.existing {
         Existing::Keep => Store::open,
@@ -77,13 +82,18 @@ fn run_one(
     bar.reset_eta();
     bar.set_prefix(definition.name.clone());
     let (start, jobs) = (Instant::now(), jobs(arguments.jobs));
-    let records = session.run(jobs, |record| note(&bar, record)).or_fail(Exit::Runtime, String::new)?;
+    let ran = AtomicUsize::new(0);
+    let done = |record: &Record| {
+        ran.fetch_add(1, Ordering::Relaxed);
+        note(&bar, record);
+    };
+    let records = session.run(jobs, interruption.stop(), done).or_fail(Exit::Runtime, String::new)?;
     bar.finish_and_clear();
     let failed = records.iter().filter(|record| record.failure.is_some()).count();
     voice.say(format!(
         "{}: {} runs in {:.0} s on {jobs} threads, {kept} were there, {failed} failed",
         definition.name,
-        runs - kept,
+        ran.into_inner(),
         start.elapsed().as_secs_f64()
     ));
     Ok(())

@@ -2,6 +2,7 @@
 
 mod controllers;
 mod experiments;
+mod interruption;
 mod pages;
 mod report;
 

@@ -7,11 +7,12 @@ use crate::server::chosen;
 use clap::{Args, ValueEnum};
 use hvq::transport::congestion::Algorithm;
 use hvq_channel::TraceName;
+use hvq_lab::experiment::definition::Half;
 use hvq_lab::experiment::pages::{Outcome, Plan, Run, Scheme, Sizes};
 use hvq_lab::experiment::pool;
 use hvq_lab::report::pages as report;
 use hvq_lab::workload::page_load::{self, Deployment, Manner};
-use hvq_pages::THINK_SCALE;
+use hvq_pages::{Page, THINK_SCALE};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -62,6 +63,9 @@ pub(crate) struct PagesArguments {
     /// Loads of each page with each scheme, each on another stretch of the trace
     #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
+    /// The half of pages, stretches of traces and seeds: parameters are chosen on one and reported on the other
+    #[arg(long, value_name = "training|held-out", default_value_t = Half::Training)]
+    half: Half,
     /// The seed of everything random
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -91,10 +95,19 @@ fn scale(text: &str) -> Result<f64, String> {
 }
 
 impl PagesArguments {
+    /// So many pages of the half, or those of these names.
+    fn pages(&self) -> Result<Vec<Page>, Failure> {
+        let known = self.half.pages();
+        match self.pages.parse() {
+            Ok(count) if (1..=known.len()).contains(&count) => Ok(known.into_iter().take(count).collect()),
+            _ => chosen(&self.pages),
+        }
+    }
+
     fn plan(&self) -> Result<Plan, Failure> {
         let voice = if self.priorities { page_load::Voice::Priorities } else { page_load::Voice::Silent };
         Ok(Plan {
-            pages: chosen(&self.pages)?.into_iter().map(Arc::new).collect(),
+            pages: self.pages()?.into_iter().map(Arc::new).collect(),
             sizes: match self.sizes {
                 PageSizes::Captured => Sizes::Captured,
                 PageSizes::Paper => Sizes::Paper,
@@ -110,6 +123,7 @@ impl PagesArguments {
             schemes: self.schemes.clone(),
             congestion: self.congestion,
             repetitions: self.repeat,
+            half: self.half,
             seed: self.seed,
         })
     }

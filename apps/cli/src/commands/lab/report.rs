@@ -4,7 +4,7 @@ use super::experiments::{RESULTS, chosen};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Voice;
 use clap::Args;
-use hvq_lab::experiment::campaign::{Record, read};
+use hvq_lab::experiment::campaign::{Found, Record, read};
 use hvq_lab::experiment::definition::Definition;
 use hvq_lab::experiment::statistics::Results;
 use hvq_lab::report::experiments::html;
@@ -27,16 +27,21 @@ pub(crate) struct ReportArguments {
 /// Writes the report.
 pub(super) fn run(arguments: &ReportArguments, voice: Voice) -> Result<(), Failure> {
     let mut found: Vec<(Definition, Vec<Record>)> = Vec::new();
-    let mut missing = Vec::new();
+    let (mut missing, mut left_out) = (Vec::new(), 0);
     for definition in chosen(&arguments.experiments)? {
-        match read(&definition, &arguments.results).or_fail(Exit::Runtime, || "results".to_owned())? {
-            records if records.is_empty() => missing.push(definition.name),
-            records => found.push((definition, records)),
+        let read = read(&definition, &arguments.results);
+        let Found { records, stale } = read.or_fail(Exit::Runtime, || "results".to_owned())?;
+        left_out += stale;
+        if records.is_empty() {
+            missing.push(definition.name);
+        } else {
+            found.push((definition, records));
         }
     }
     if found.is_empty() {
         let text = format!(
-            "there are no results in {}: `hvq lab run all` makes them, and those of another version do not count",
+            "there are no results in {}: `hvq lab run all` makes them ({left_out} of another build of the program, or of \
+             another form of an experiment, do not count)",
             arguments.results.display()
         );
         return Err(Failure::new(Exit::Usage, text));
@@ -45,6 +50,10 @@ pub(super) fn run(arguments: &ReportArguments, voice: Voice) -> Result<(), Failu
         found.iter().map(|(definition, records)| Results::new(definition, records)).collect();
     super::write(&arguments.out, &html(&experiments, &missing))?;
     voice.say(format!("report: {}", arguments.out.display()));
+    if left_out > 0 {
+        let why = "of another build of the program or another form of an experiment";
+        voice.say(format!("left out: {left_out} results {why}"));
+    }
     if !missing.is_empty() {
         voice.say(format!("not run: {}", missing.join(", ")));
     }

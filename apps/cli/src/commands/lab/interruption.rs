@@ -1,0 +1,91 @@
+//! SIGINT and SIGTERM while experiments run: what is going on comes to its end, no more is begun.
+
+use crate::failure::{Exit, Failure};
+use crate::output::Voice;
+use hvq_lab::experiment::campaign::Stop;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// Whether experiments go on, and which signal came if they do not.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Interruption {
+    stop: Arc<Stop>,
+    came: Arc<OnceLock<Exit>>,
+}
+
+impl Interruption {
+    /// Handles signals from now on, for as long as the program runs. A second one ends it at once: what is on disk is
+    /// whole by then.
+    pub(super) fn watch(voice: Voice) -> io::Result<Self> {
+        let watched = Self::default();
+        let mut signals = Signals::new()?;
+        let told = watched.clone();
+        tokio::spawn(async move {
+            let exit = signals.next().await;
+            // It is set here only, and once.
+            let _set = told.came.set(exit);
+            told.stop.order();
+            voice.say("ending: runs that are going on are finished and kept; a second signal ends at once");
+            let exit = signals.next().await;
+            std::process::exit(exit as i32);
+        });
+        Ok(watched)
+    }
+
+    /// What runs are told by.
+    pub(super) fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// Fails if a signal came: with its exit code, and with how to go on from what is in `folder`.
+    pub(super) fn check(&self, folder: &Path) -> Result<(), Failure> {
+        let Some(exit) = self.came.get() else { return Ok(()) };
+        let text = format!(
+            "ended by a signal: the results so far are in {}, and the same command goes on from there",
+            folder.display()
+        );
+        Err(Failure::new(*exit, text))
+    }
+}
+
+/// The signals that ask a program to end.
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) -> Exit {
+        tokio::select! {
+            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.terminate.recv() => Exit::Terminated,
+        }
+    }
+}
+
+/// Ctrl-C.
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) -> Exit {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Exit::Interrupted,
+            // Without a handler the system's own ends the program.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
