@@ -7,6 +7,7 @@
 mod blest;
 pub mod contract;
 mod ecf;
+mod expectation;
 mod flights;
 mod hvc;
 mod item;
@@ -29,6 +30,7 @@ mod xlink;
 
 pub use blest::Blest;
 pub use ecf::Ecf;
+pub use expectation::{Arrival, Expectation};
 pub use flights::Flights;
 pub use hvc::{Duplicating, Hvc};
 pub use item::{Content, History, Item, Message, Priority};
@@ -79,6 +81,12 @@ pub trait Scheduler: Send + fmt::Debug {
     /// order of streams all the same. Bulk data has its answer less often so; a policy that weighs every frame says 0.
     fn repeats(&mut self, _item: &Item, _path: &PathView) -> usize {
         0
+    }
+
+    /// What the latest answer of [`Scheduler::place`] expected of the two paths between which it chose; `None` if it did not
+    /// choose between two that could both send. By default nothing is expected.
+    fn expected(&self) -> Option<Expectation> {
+        None
     }
 
     /// What became of earlier placements. Most policies need not listen.

@@ -1,8 +1,10 @@
 //! Cost against reward: one bulk path and one scarce path compete for an item and for what follows it.
 
+use std::time::Duration;
+
 use super::cost::{Leg, NEVER, available, nanos};
 use super::reward::{Pressure, dearness, weight};
-use crate::{Item, PathView};
+use crate::{Arrival, Expectation, Item, PathView};
 
 /// How much stands or falls with the item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +49,15 @@ pub(super) struct Contest<'a> {
 }
 
 impl Contest<'_> {
+    /// When the item alone would be there over either path, if both can send now.
+    pub(super) fn expected(&self, item: &Item) -> Option<Expectation> {
+        let arrival = |(index, path): (usize, &PathView)| {
+            let leg = Leg::of(index, path, item.bytes);
+            path.has_room().then(|| Arrival { path: path.id, after: Duration::from_nanos(leg.arrival) })
+        };
+        Some(Expectation { bulk: arrival(self.bulk)?, scarce: arrival(self.scarce)? })
+    }
+
     /// Compares cost and reward of the scarce path, the reward being an earlier completion.
     ///
     /// A tie goes to the bulk path, as in DChannel's listing (Algorithm 1: reward > α · cost). Of a whole that the

@@ -2,7 +2,8 @@
 
 use super::Hvc;
 use crate::{
-    Content, Flights, History, Item, Observation, PathSet, PathView, Placement, Scheduler, proven, usable,
+    Content, Expectation, Flights, History, Item, Observation, PathSet, PathView, Placement, Scheduler,
+    proven, usable,
 };
 
 /// Data of this urgency is worth a copy (RFC 9218 §4.1: 0 is the most urgent).
@@ -42,6 +43,10 @@ impl Scheduler for Duplicating {
 
     fn repeats(&mut self, item: &Item, path: &PathView) -> usize {
         self.rule.repeats(item, path)
+    }
+
+    fn expected(&self) -> Option<Expectation> {
+        self.rule.expected()
     }
 
     fn observe(&mut self, observation: &Observation) {

@@ -22,8 +22,8 @@ use runs::Runs;
 use spare::{Loan, Spare};
 
 use crate::{
-    Content, Flights, Hints, History, Item, Observation, PathSet, PathView, Placement, Scheduler, proven,
-    usable,
+    Content, Expectation, Flights, Hints, History, Item, Observation, PathSet, PathView, Placement,
+    Scheduler, proven, usable,
 };
 
 /// How long background data stays off a scarce channel after foreground data used it.
@@ -67,6 +67,8 @@ pub struct Hvc {
     spare: Spare,
     /// When foreground data last went on a scarce path.
     foreground: Option<Duration>,
+    /// What the latest choice between two paths that could send expected of them.
+    expected: Option<Expectation>,
 }
 
 impl Scheduler for Hvc {
@@ -76,6 +78,7 @@ impl Scheduler for Hvc {
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
         let usable = usable(paths);
+        self.expected = None;
         match (item.content, item.history) {
             (Content::Acknowledgement { of }, _) => match self.acknowledgements.path(item, of, paths, usable)
             {
@@ -108,6 +111,10 @@ impl Scheduler for Hvc {
         REPEATS
     }
 
+    fn expected(&self) -> Option<Expectation> {
+        self.expected
+    }
+
     fn observe(&mut self, observation: &Observation) {
         if let Observation::PathGone { path } = *observation {
             self.acknowledgements.forget(path);
@@ -134,6 +141,7 @@ impl Hvc {
         };
         let verdict = rival.map(|rival| {
             let contest = Contest { bulk: (bulk, &paths[bulk]), scarce: (rival, &paths[rival]), extent };
+            self.expected = contest.expected(item);
             (rival, contest.decide(item))
         });
         let bytes = match verdict {

@@ -10,6 +10,7 @@ use crate::wire::connection_id::ConnectionId;
 use crate::wire::frame::Status;
 use crate::wire::transport_parameters::TransportParameters;
 use crate::{Bandwidth, PathId};
+use hvq_scheduler::Expectation;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -158,6 +159,15 @@ pub enum TraceEvent<'a> {
         kind: &'static str,
         /// Its size.
         bytes: usize,
+    },
+    /// The policy placed data on a path after it had weighed two of them.
+    PlacementExpected {
+        /// The path that the data is on.
+        path: PathId,
+        /// Bytes of data.
+        bytes: usize,
+        /// When the policy expected the data over either path.
+        expectation: Expectation,
     },
     /// A frame arrived.
     FrameReceived {

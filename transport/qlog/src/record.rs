@@ -70,8 +70,10 @@ impl Record {
             TraceEvent::Handshake(progress) => Self::Handshake(*progress),
             TraceEvent::KeysInstalled(level) => Self::KeysInstalled(*level),
             TraceEvent::KeysUpdated { by } => Self::KeysUpdated(*by),
-            // Frames are in the payload of their packet.
-            TraceEvent::FrameSent { .. } | TraceEvent::FrameReceived { .. } => return None,
+            // Frames are in the payload of their packet, and qlog has no event for what was expected.
+            TraceEvent::FrameSent { .. }
+            | TraceEvent::FrameReceived { .. }
+            | TraceEvent::PlacementExpected { .. } => return None,
             TraceEvent::PacketSent(packet) => Self::Sent(packet.into()),
             TraceEvent::PacketReceived(packet) => Self::Received(packet.into()),
             TraceEvent::PacketDropped { reason, bytes } => Self::Ignored { reason: *reason, bytes: *bytes },
@@ -122,7 +124,7 @@ impl LogTracer {
 
 impl Tracer for LogTracer {
     fn record(&mut self, now: Instant, event: &TraceEvent<'_>) {
-        if matches!(event, TraceEvent::FrameSent { .. } | TraceEvent::FrameReceived { .. }) {
+        if is_left_out(event) {
             return;
         }
         let is_full = self.shared.queued.load(Ordering::Relaxed) > self.shared.options.queue_bytes;
@@ -139,6 +141,12 @@ impl Tracer for LogTracer {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// Whether files say nothing of `event` beside the packet that it belongs to.
+fn is_left_out(event: &TraceEvent<'_>) -> bool {
+    use TraceEvent::{FrameReceived, FrameSent, PlacementExpected};
+    matches!(event, FrameSent { .. } | FrameReceived { .. } | PlacementExpected { .. })
 }
 
 impl Drop for LogTracer {

@@ -4,6 +4,7 @@ mod acknowledgements;
 mod beginning;
 mod bulk;
 mod dchannel;
+mod expectation;
 mod hints;
 mod messages;
 mod priorities;

@@ -217,12 +217,17 @@ impl Connection {
             // A policy that takes the whole item means the packet: what else fits of the message rides along.
             Choice::On(index, most) if most >= item.bytes => {
                 let written = self.write_stream(pass, [index], &item, in_message.max(1));
+                self.trace_expectation(pass, index, written);
                 if written >= item.bytes {
                     self.repeat_stream(pass, index, &item, in_message.saturating_sub(written));
                 }
                 written > 0
             }
-            Choice::On(index, most) => self.write_stream(pass, [index], &item, most) > 0,
+            Choice::On(index, most) => {
+                let written = self.write_stream(pass, [index], &item, most);
+                self.trace_expectation(pass, index, written);
+                written > 0
+            }
             Choice::OnEach(set) => self.write_stream(pass, set.iter(), &item, item.bytes) > 0,
             Choice::Wait => false,
         }

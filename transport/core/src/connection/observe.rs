@@ -1,6 +1,7 @@
 //! What tracers are told that no single step of the protocol knows: beginnings, events and metrics.
 
 use crate::PathId;
+use crate::connection::pass::Pass;
 use crate::connection::{Connection, Event, PathEvent};
 use crate::time::Instant;
 use crate::trace::{Growth, PathChange, PathMetrics, Progress, Side, Subject, TraceEvent};
@@ -49,6 +50,18 @@ impl Connection {
     pub(super) fn trace_key_update(&mut self, by: Side, now: Instant) {
         if let Some(tracer) = &mut self.tracer {
             tracer.record(now, &TraceEvent::KeysUpdated { by });
+        }
+    }
+
+    /// Tells the tracer what the policy expected of the choice by which `bytes` of data are on the path with this index.
+    pub(super) fn trace_expectation(&mut self, pass: &Pass, index: usize, bytes: usize) {
+        let Some(tracer) = &mut self.tracer else { return };
+        let (Some(view), Some(expectation)) = (pass.views.get(index), self.seat.policy.expected()) else {
+            return;
+        };
+        if bytes > 0 {
+            let event = TraceEvent::PlacementExpected { path: view.id, bytes, expectation };
+            tracer.record(pass.now, &event);
         }
     }
 
