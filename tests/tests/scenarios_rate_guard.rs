@@ -4,6 +4,7 @@ use hvq_channel::Direction;
 use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;
+use hvq_tests::net::wire::Wire;
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{ChannelHint, TransportConfig};
 use std::sync::Arc;
@@ -52,6 +53,35 @@ fn a_path_of_known_rate_is_filled_without_a_queue_by_every_controller() {
         println!("{algorithm}: {goodput:.2} Mbit/s, at most {queue:?} in the queue");
         assert!(goodput >= 1.8, "{algorithm}: {goodput:.2} Mbit/s");
         assert!(queue <= own + Duration::from_millis(5), "{algorithm}: {queue:?} in the queue");
+    }
+}
+
+/// Mbit/s of a download over eMBB with random loss, with a path over URLLC of known rate beside it or without.
+fn beside_urllc(algorithm: Algorithm, multipath: bool) -> f64 {
+    const TIME: Duration = Duration::from_secs(15);
+    let told = |local| {
+        let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
+        (config.datagram_size, config.congestion) = (DATAGRAM.into(), algorithm);
+        let delay = Some(Duration::from_micros(2500));
+        config.channels.push(ChannelHint::new(local, Hints { delay, ..urllc(Sharing::Dedicated) }));
+        config
+    };
+    let narrow = Wire::addresses(1);
+    let mut net = Net::new(told(narrow.local), told(narrow.remote), 1);
+    let first = net.wire("rtt=50ms,rate=60mbit,queue=800p,loss=0.1%");
+    let second = net.wire(URLLC);
+    net.connect(first);
+    let mut download = Download::new(multipath.then(|| (second, urllc(Sharing::Dedicated))));
+    net.run(&mut download, Net::START + TIME + HANDSHAKE);
+    download.goodput(TIME) / 1e6
+}
+
+#[test]
+fn a_path_with_a_rate_of_its_own_holds_no_coupled_path_back() {
+    for algorithm in [Algorithm::Lia, Algorithm::Olia, Algorithm::Balia] {
+        let [alone, beside] = [false, true].map(|multipath| beside_urllc(algorithm, multipath));
+        println!("{algorithm}: {alone:.1} Mbit/s alone, {beside:.1} beside URLLC");
+        assert!(beside > alone, "{algorithm}: {alone:.1} Mbit/s alone, {beside:.1} beside URLLC");
     }
 }
 

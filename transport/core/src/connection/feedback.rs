@@ -120,11 +120,16 @@ impl Connection {
     }
 
     /// A coupled controller learns what those of the other paths show; the others need not.
+    ///
+    /// Coupling is for paths that may share a bottleneck (RFC 6356 §2). A rate that was promised to a path is a bottleneck
+    /// of its own: such a path is fair to nobody by holding its siblings back, nor they by holding it.
     fn introduce_siblings(&mut self, of: PathId) {
-        if self.paths.get(of).is_none_or(|path| path.route.controller.flow().is_none()) {
+        let Some(own) = self.paths.get(of).filter(|path| path.route.controller.flow().is_some()) else {
             return;
-        }
-        let others = self.paths.open().filter(|path| path.id != of);
+        };
+        let is_sibling =
+            |path: &Path| path.id != of && !path.route.has_own_rate() && !own.route.has_own_rate();
+        let others = self.paths.open().filter(|path| is_sibling(path));
         let flows: SmallVec<[Flow; 3]> = others.filter_map(|path| path.route.controller.flow()).collect();
         if let Some(path) = self.paths.get_mut(of) {
             path.route.controller.on_siblings(&flows);

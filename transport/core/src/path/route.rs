@@ -119,6 +119,11 @@ impl Route {
         self.guard = rate.map(|rate| RateGuard { rate, flight: None });
     }
 
+    /// Whether the channel's rate was promised to this path ([`Self::guard_rate`]), so that no other shares its bottleneck.
+    pub fn has_own_rate(&self) -> bool {
+        self.guard.is_some()
+    }
+
     /// On a path of known rate no more may be in flight than it carries in an empty round trip, `base`, and a few
     /// milliseconds.
     pub fn keep_flight_within(&mut self, base: Option<Duration>) {
