@@ -3,10 +3,10 @@
 use crate::PathId;
 use crate::connection::lane::{Lane, PacketForm, PacketStart, TAG};
 use crate::connection::lifecycle::{Lifecycle, Milestone};
-use crate::connection::{Connection, Event, Transmit};
+use crate::connection::{Connection, Event, Role, Transmit};
 use crate::crypto::keys::Level;
 use crate::error::{ConnectionError, ErrorCode, TransportError};
-use crate::path::route::MINIMUM_DATAGRAM;
+use crate::path::route::{FourTuple, MINIMUM_DATAGRAM};
 use crate::recovery::ecn::Ecn;
 use crate::time::Instant;
 use crate::trace::{Payload, TraceEvent, TracedPacket};
@@ -16,6 +16,9 @@ use bytes::Bytes;
 
 /// Bytes of a reason that are sent at most, so that the frame fits everywhere.
 const REASON_LIMIT: usize = 500;
+
+/// Bytes of a long header without a token, and of the tag, at most.
+const LONG_OVERHEAD: usize = 72;
 
 /// What a closing connection keeps: the frame, and when it is due again.
 #[derive(Debug)]
@@ -101,22 +104,43 @@ impl Connection {
         if self.keys.is_some() && self.handshake.handshake.is_none() {
             return self.send_short_close(frame, now);
         }
+        let mut datagram = Vec::new();
         for level in [Level::Initial, Level::Handshake] {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-12.5
             //# CONNECTION_CLOSE frames signaling application errors (type 0x1d) MUST only appear in the
             //# application data packet number space.
-            self.send_long_close(level, hidden(&frame), now);
+            let close = Frame::ConnectionClose(hidden(&frame));
+            if datagram.len() + close.encoded_size() + LONG_OVERHEAD > MINIMUM_DATAGRAM {
+                self.send_closes(std::mem::take(&mut datagram), Ecn::NotEct);
+            }
+            self.append_long_close(&mut datagram, level, &close, now);
         }
-        if self.keys.is_some() {
-            self.send_short_close(frame, now);
+        let short = if self.keys.is_some() { self.short_close(frame, now) } else { None };
+        match short {
+            // One datagram says it in all packets that the peer may have keys for (RFC 9000 §10.2.3, §12.2).
+            Some(lane) if self.may_follow(&datagram, &lane) => {
+                datagram.extend_from_slice(&lane.bytes);
+                self.send_closes(datagram, lane.ecn);
+            }
+            short => {
+                self.send_closes(datagram, Ecn::NotEct);
+                short.into_iter().for_each(|lane| self.dispatch_lane(lane));
+            }
         }
     }
 
     fn send_short_close(&mut self, frame: ConnectionClose, now: Instant) {
-        let Some(id) = self.paths.best_for_close() else { return };
-        let Some(destination) = self.paths.remote_ids.current(id) else { return };
-        let Some(phase) = self.keys.as_ref().map(|keys| keys.phase()) else { return };
-        let Some(path) = self.paths.get_mut(id) else { return };
+        if let Some(lane) = self.short_close(frame, now) {
+            self.dispatch_lane(lane);
+        }
+    }
+
+    /// A sealed 1-RTT packet that says so, on the path that most likely delivers it.
+    fn short_close(&mut self, frame: ConnectionClose, now: Instant) -> Option<Lane> {
+        let id = self.paths.best_for_close()?;
+        let destination = self.paths.remote_ids.current(id)?;
+        let phase = self.keys.as_ref().map(|keys| keys.phase())?;
+        let path = self.paths.get_mut(id)?;
         let start = PacketStart {
             number: path.sent.next_number(&mut self.rng),
             largest_acknowledged: path.sent.largest_acknowledged(),
@@ -134,19 +158,28 @@ impl Connection {
         //# of
         // RFC 9000 §8.1, §10.2.1: a close goes to an unproven address within the limit only.
         if lane.bytes.len() + TAG > allowance {
-            return;
+            return None;
         }
-        if self.seal_lane(&mut lane, now).is_some() {
-            self.dispatch_lane(lane);
-        }
+        self.seal_lane(&mut lane, now).map(|_| lane)
     }
 
-    fn send_long_close(&mut self, level: Level, frame: ConnectionClose, now: Instant) {
+    /// Whether the packet of `lane` may follow those of the handshake in `datagram`.
+    fn may_follow(&self, datagram: &[u8], lane: &Lane) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
+        //= type=implication
+        //= reason=A packet with another connection ID gets a datagram of its own.
+        //# Senders MUST NOT coalesce QUIC packets with different connection IDs into a single UDP datagram
+        lane.path == PathId::ZERO
+            && datagram.len() + lane.bytes.len() <= MINIMUM_DATAGRAM
+            && self.paths.remote_ids.current(lane.path) == Some(self.handshake_ids.remote)
+    }
+
+    /// Adds a packet of `level` that says so to `datagram`, if there are keys and the address may be sent so much.
+    fn append_long_close(&mut self, datagram: &mut Vec<u8>, level: Level, close: &Frame, now: Instant) {
         let ids = (self.handshake_ids.remote, self.handshake_ids.local);
-        let version = self.version();
+        let (version, role) = (self.version(), self.role);
         let token = self.handshake.token.clone();
         let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
-        let (tuple, dscp) = (path.route.tuple, path.dscp);
         if path.route.amplification.allowance() < MINIMUM_DATAGRAM {
             return;
         }
@@ -158,28 +191,38 @@ impl Connection {
             _ => (LongKind::Handshake, &[] as &[u8]),
         };
         let header = LongHeader { kind, version, destination: ids.0, source: ids.1, token };
-        let mut bytes = Vec::with_capacity(MINIMUM_DATAGRAM);
-        let layout = header.put(&mut bytes, number, 4);
-        Frame::ConnectionClose(frame).put(&mut bytes);
-        bytes.resize(bytes.len().max(MINIMUM_DATAGRAM - TAG), 0);
-        patch_length(&mut bytes, &layout, 0, TAG);
+        let start = datagram.len();
+        let layout = header.put(datagram, number, 4);
+        close.put(datagram);
+        if role == Role::Client && level == Level::Initial {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-14.1
+            //# A client MUST expand the payload of all UDP datagrams carrying Initial packets to at least the
+            //# smallest allowed maximum datagram size of 1200 bytes by adding PADDING frames to the Initial
+            //# packet or
+            datagram.resize(datagram.len().max(MINIMUM_DATAGRAM - TAG), 0);
+        }
+        patch_length(datagram, &layout, start, TAG);
         if let Some(tracer) = &mut self.tracer {
             let packet = TracedPacket {
                 level,
                 path: PathId::ZERO,
                 number,
-                bytes: bytes.len() + TAG,
-                payload: Payload(bytes.get(layout.payload_offset()..).unwrap_or_default()),
+                bytes: datagram.len() - start + TAG,
+                payload: Payload(datagram.get(layout.payload_offset()..).unwrap_or_default()),
             };
             tracer.record(now, &TraceEvent::PacketSent(packet));
         }
-        keys.seal.seal(&mut bytes, 0, &layout, PathId::ZERO, number);
+        keys.seal.seal(datagram, start, &layout, PathId::ZERO, number);
         if let Some(path) = self.paths.get_mut(PathId::ZERO) {
-            path.route.amplification.on_sent(bytes.len());
+            path.route.amplification.on_sent(datagram.len() - start);
         }
-        let (local, remote) = (tuple.local, tuple.remote);
-        let transmit = Transmit { local, remote, ecn: Ecn::NotEct, dscp, bytes, segment: None };
-        self.outbox.push_back(transmit);
+    }
+
+    /// Queues a datagram of sealed packets for the address of the handshake.
+    fn send_closes(&mut self, bytes: Vec<u8>, ecn: Ecn) {
+        let Some(path) = self.paths.get(PathId::ZERO).filter(|_| !bytes.is_empty()) else { return };
+        let FourTuple { local, remote } = path.route.tuple;
+        self.outbox.push_back(Transmit { local, remote, ecn, dscp: path.dscp, bytes, segment: None });
     }
 }
 

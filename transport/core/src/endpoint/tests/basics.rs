@@ -114,6 +114,24 @@ fn a_close_reaches_the_peer_and_both_sides_forget() {
 }
 
 #[test]
+fn a_close_before_the_handshake_is_confirmed_is_one_small_datagram() {
+    // RFC 9000 §10.2.3: in a Handshake packet and in a 1-RTT packet, for the peer may not have the keys of the latter.
+    let mut network = Network::new(transport(), transport());
+    let tuple = network.link(RTT / 2);
+    let client = network.connect(tuple);
+    network.run_for(RTT + RTT / 4);
+    assert!(network.client_events.contains(&(client, Event::Connected)));
+    let sent = network.record(0);
+    let now = network.now;
+    network.client(client).close(77, b"done", now);
+    network.run_for(RTT / 8);
+    let sizes: Vec<usize> = sent.borrow().iter().map(Vec::len).collect();
+    assert!(sizes.len() == 1 && sizes[0] < 200, "{sizes:?}");
+    network.run_for(RTT);
+    assert!(network.server_events.iter().any(|(_, event)| matches!(event, Event::Closed(_))));
+}
+
+#[test]
 fn an_idle_connection_ends_on_both_sides() {
     let mut network = Network::new(transport(), transport());
     let tuple = network.link(RTT / 2);
