@@ -3,8 +3,10 @@
 
 use hvq_channel::Direction as Way;
 use hvq_scheduler::{PathId, Policy};
+use hvq_tests::net::wire::Wire;
 use hvq_tests::net::{Fate, Net, Side};
 use hvq_tests::transfer::Transfer;
+use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{
     Event, FourTuple, MigrateError, Migration, Moving, Multipath, PathCommandError, PathEvent,
     TransportConfig,
@@ -522,4 +524,31 @@ fn a_server_that_lacks_connection_ids_gets_them_with_the_probes_of_the_client() 
     net.wires[0].outside = outside(3, 3_000);
     transfer_while(&mut net, 50_000, |_, _| {});
     assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, outside(3, 3_000));
+}
+
+#[test]
+fn a_path_keeps_the_controller_that_it_was_given_wherever_it_moves() {
+    let mut net = connected(config(), config());
+    let commands = [(ZERO, Algorithm::Bbr), (ONE, Algorithm::Vegas)];
+    for side in Side::BOTH {
+        for (path, algorithm) in commands {
+            net.end(side).connection().set_congestion(path, algorithm).expect("the path is open");
+        }
+    }
+    // Another port keeps what was measured, another address does not; then back to where it was.
+    for outer in [SocketAddr::from(([10, 0, 0, 1], 7777)), outside(7, 1000), Wire::addresses(0).local] {
+        transfer_while(&mut net, 500_000, |net, round| {
+            if round == 2 {
+                net.wires[0].outside = outer;
+            }
+        });
+        net.run_for(milliseconds(500));
+        assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, outer, "{}", net.describe());
+        for side in Side::BOTH {
+            for (path, algorithm) in commands {
+                let stats = net.end(side).connection().path_stats(path).expect("the path is open");
+                assert_eq!(stats.controller, algorithm.name(), "{side:?}, {path}, at {outer}");
+            }
+        }
+    }
 }

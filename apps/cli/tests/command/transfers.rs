@@ -296,6 +296,27 @@ fn secrets_are_logged_only_when_asked() {
 }
 
 #[test]
+fn packets_are_encrypted_with_the_suites_that_were_named_or_not_at_all() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let url = server.url("/hello.txt");
+    // A secret is as long as the hash of its suite: SHA-384 goes with AES-256 (RFC 8446 §B.4).
+    for (suite, digits) in [("aes128", 64), ("aes256", 96), ("chacha20", 64)] {
+        let keys = place.file(suite);
+        let output = run(["get", "-k", "--ciphers", suite, "--keylog", text(&keys), &url]);
+        assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"hello world"[..]), "{}", said(&output));
+        let logged = fs::read_to_string(&keys).unwrap();
+        let line = logged.lines().find(|line| line.starts_with("CLIENT_TRAFFIC_SECRET_0 ")).unwrap();
+        assert_eq!(line.rsplit(' ').next().map(str::len), Some(digits), "{suite}: {line}");
+    }
+    let strict = place.serve(&["--ciphers", "chacha20"]);
+    let output = run(["get", "-k", "--ciphers", "aes128,aes256", &strict.url("/hello.txt")]);
+    assert_eq!(code(&output), 4, "no suite in common: {}", said(&output));
+    let output = run(["get", "-k", "--ciphers", "aes128,chacha20", &strict.url("/hello.txt")]);
+    assert_eq!(code(&output), 0, "one in common: {}", said(&output));
+}
+
+#[test]
 fn a_path_moves_to_another_port_while_files_arrive_and_shows_what_it_was_told() {
     // Enough that they still arrive when the new address is validated, on a slow machine and a fast one.
     const COPIES: usize = 24;
