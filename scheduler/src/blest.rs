@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::min_rtt::acknowledge_on_its_own;
-use crate::usable::whole_on;
-use crate::{Content, Item, PathView, Placement, Scheduler, usable};
+use crate::min_rtt::fastest_unless;
+use crate::{Item, PathView, Placement, Scheduler};
 
 /// λ in hundredths: where it starts, and how far it may go.
 const LEAST: u32 = 100;
@@ -80,29 +79,18 @@ impl Scheduler for Blest {
     }
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
-        let usable = usable(paths);
-        if let Content::Acknowledgement { of } = item.content {
-            return acknowledge_on_its_own(item, of, paths, usable);
-        }
-        let by_rtt = |path: &&PathView| (path.rtt.smoothed, path.id);
-        let all = || usable.iter().map(|index| &paths[index]);
-        let Some(fast) = all().min_by_key(by_rtt) else { return Placement::Wait };
-        if fast.has_room() {
-            return whole_on(fast, item);
-        }
-        let Some(slow) = all().filter(|path| path.has_room()).min_by_key(by_rtt) else {
-            return Placement::Wait;
-        };
-        self.adapt(item, slow);
-        let in_flight = all().map(|path| path.in_flight as u128).fold(0, u128::saturating_add);
-        if self.blocks(item, fast, slow, in_flight) { Placement::Wait } else { whole_on(slow, item) }
+        fastest_unless(item, paths, |fast, slow, usable| {
+            self.adapt(item, slow);
+            let each = usable.iter().map(|index| paths[index].in_flight as u128);
+            self.blocks(item, fast, slow, each.fold(0, u128::saturating_add))
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PathId, Rtt};
+    use crate::{Content, PathId, Rtt};
 
     fn path(id: u32, rtt: u64, room: usize) -> PathView {
         let rtt = Rtt { smoothed: Duration::from_millis(rtt), ..Rtt::ZERO };

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::min_rtt::acknowledge_on_its_own;
-use crate::usable::whole_on;
-use crate::{Content, Item, PathView, Placement, Scheduler, usable};
+use crate::min_rtt::fastest_unless;
+use crate::{Item, PathView, Placement, Scheduler};
 
 /// How much the decision to wait is held on to (β of the paper), in hundredths.
 const HYSTERESIS: u32 = 25;
@@ -57,27 +56,14 @@ impl Scheduler for Ecf {
     }
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
-        let usable = usable(paths);
-        if let Content::Acknowledgement { of } = item.content {
-            return acknowledge_on_its_own(item, of, paths, usable);
-        }
-        let by_rtt = |path: &&PathView| (path.rtt.smoothed, path.id);
-        let all = || usable.iter().map(|index| &paths[index]);
-        let Some(fast) = all().min_by_key(by_rtt) else { return Placement::Wait };
-        if fast.has_room() {
-            return whole_on(fast, item);
-        }
-        match all().filter(|path| path.has_room()).min_by_key(by_rtt) {
-            Some(slow) if !self.waits(item, fast, slow) => whole_on(slow, item),
-            _ => Placement::Wait,
-        }
+        fastest_unless(item, paths, |fast, slow, _| self.waits(item, fast, slow))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PathId, Rtt};
+    use crate::{Content, PathId, Rtt};
 
     fn path(id: u32, rtt: u64, room: usize) -> PathView {
         let rtt = Rtt { smoothed: Duration::from_millis(rtt), ..Rtt::ZERO };

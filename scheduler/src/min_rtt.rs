@@ -1,6 +1,6 @@
 //! The default of most multipath stacks: the smallest round-trip time that has room.
 
-use crate::usable::named;
+use crate::usable::{named, whole_on};
 use crate::{Content, Item, PathSet, PathView, Placement, Scheduler, usable};
 
 /// Each frame on the usable path of smallest smoothed round-trip time that has room (MPTCP's default scheduler).
@@ -36,6 +36,30 @@ pub(crate) fn acknowledge_on_its_own(
     match named(paths, usable, of).or_else(|| fastest(paths, crate::proven(paths, usable).iter())) {
         Some(path) => Placement::On { path: path.id, bytes: item.bytes },
         None => Placement::Wait,
+    }
+}
+
+/// The item on the fastest usable path if that has room, acknowledgements on the path they acknowledge. Without room there
+/// `spares` is asked, with the fastest, the fastest of those with room and all of them, whether the slower one had better be
+/// left alone: what BLEST and ECF ask.
+pub(crate) fn fastest_unless(
+    item: &Item,
+    paths: &[PathView],
+    mut spares: impl FnMut(&PathView, &PathView, PathSet) -> bool,
+) -> Placement {
+    let usable = usable(paths);
+    if let Content::Acknowledgement { of } = item.content {
+        return acknowledge_on_its_own(item, of, paths, usable);
+    }
+    let by_rtt = |path: &&PathView| (path.rtt.smoothed, path.id);
+    let all = || usable.iter().map(|index| &paths[index]);
+    let Some(fast) = all().min_by_key(by_rtt) else { return Placement::Wait };
+    if fast.has_room() {
+        return whole_on(fast, item);
+    }
+    match all().filter(|path| path.has_room()).min_by_key(by_rtt) {
+        Some(slow) if !spares(fast, slow, usable) => whole_on(slow, item),
+        _ => Placement::Wait,
     }
 }
 

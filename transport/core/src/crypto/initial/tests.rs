@@ -21,6 +21,18 @@ fn client_hello() -> Vec<u8> {
          75300901100f088394c8f03e51570806048000ffff")
 }
 
+/// The client's first packet of 1200 bytes as it is before it is sealed: number 2, the ClientHello and PADDING.
+fn first_packet(version: Version) -> (Vec<u8>, HeaderLayout) {
+    let (kind, destination) = (LongKind::Initial, client_destination());
+    let header = LongHeader { kind, version, destination, source: ConnectionId::EMPTY, token: &[] };
+    let mut packet = Vec::new();
+    let layout = header.put(&mut packet, 2, 4);
+    packet.extend_from_slice(&client_hello());
+    packet.resize(1200 - 16, 0);
+    patch_length(&mut packet, &layout, 0, 16);
+    (packet, layout)
+}
+
 //= https://www.rfc-editor.org/rfc/rfc9001#section-5.2
 //= type=test
 //# The HKDF-Expand-Label function defined in TLS 1.3 MUST be used for Initial packets even where the TLS
@@ -40,18 +52,7 @@ fn the_secrets_are_those_of_the_rfc() {
 #[test]
 fn the_first_packet_of_a_client_of_version_2_is_that_of_the_rfc() {
     // RFC 9369 §A.2.
-    let header = LongHeader {
-        kind: LongKind::Initial,
-        version: Version::V2,
-        destination: client_destination(),
-        source: ConnectionId::EMPTY,
-        token: &[],
-    };
-    let mut packet = Vec::new();
-    let layout = header.put(&mut packet, 2, 4);
-    packet.extend_from_slice(&client_hello());
-    packet.resize(1200 - 16, 0);
-    patch_length(&mut packet, &layout, 0, 16);
+    let (mut packet, layout) = first_packet(Version::V2);
     assert_eq!(packet[..22], hex("d36b3343cf088394c8f03e5157080000449e00000002"));
     let (seal, _) = initial_keys(Version::V2, &client_destination(), Role::Client);
     seal.seal(&mut packet, 0, &layout, PathId::ZERO, 2);
@@ -83,18 +84,7 @@ fn the_first_packet_of_a_server_of_version_2_is_that_of_the_rfc() {
 #[test]
 fn the_first_packet_of_a_client_is_that_of_the_rfc() {
     // RFC 9001 §A.2. The tag covers every byte, so that the beginning and the end stand for the whole.
-    let header = LongHeader {
-        kind: LongKind::Initial,
-        version: Version::V1,
-        destination: client_destination(),
-        source: ConnectionId::EMPTY,
-        token: &[],
-    };
-    let mut packet = Vec::new();
-    let layout = header.put(&mut packet, 2, 4);
-    packet.extend_from_slice(&client_hello());
-    packet.resize(1200 - 16, 0);
-    patch_length(&mut packet, &layout, 0, 16);
+    let (mut packet, layout) = first_packet(Version::V1);
     assert_eq!(packet[..22], hex("c300000001088394c8f03e5157080000449e00000002"));
 
     let (seal, _) = initial_keys(Version::V1, &client_destination(), Role::Client);
