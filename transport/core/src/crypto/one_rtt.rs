@@ -86,7 +86,7 @@ pub struct OneRttKeys {
     previous_remote: Option<Box<PacketKey>>,
     seal_header: HeaderKey,
     /// Paths that were used in the current generation.
-    paths: SmallVec<[(PathId, PathUse); 2]>,
+    paths: SmallVec<[(PathId, PathUse); 1]>,
     usage: Usage,
     acknowledgement: Acknowledgement,
     answer: Answer,

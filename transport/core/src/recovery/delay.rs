@@ -21,7 +21,7 @@ const EPOCH: Duration = Duration::from_secs(2);
 /// The round-trip times of packets sent on one path, by the path that returned the acknowledgement.
 #[derive(Clone, Debug, Default)]
 pub struct PathRtts {
-    pairs: SmallVec<[Pair; 3]>,
+    pairs: SmallVec<[Pair; 1]>,
 }
 
 #[derive(Clone, Debug)]
