@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-NESTED := $(wildcard interop/Cargo.toml bench/Cargo.toml fuzz/Cargo.toml)
+NESTED := $(wildcard interop/Cargo.toml bench/Cargo.toml)
 ARGS ?=
 CONTROLLERS := --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-D --write README.md \
 	--figure data/controllers.svg
@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help header install ffi-test ffi-fuzz ffi-bench demo controllers test soak lint fmt interop runner aioquic bench rules build clean prepare-%
+.PHONY: help header install ffi-test ffi-fuzz ffi-bench demo controllers test soak lint fmt interop runner aioquic bench rules fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -47,6 +47,9 @@ test: prepare-test ## format check, lints and all tests
 soak: prepare-test ## a million random interactions, or SEEDS of them from FIRST on; SEED=N plays one
 	@HVQ_SEEDS=$(SEEDS) HVQ_FIRST=$(FIRST) HVQ_SEED=$(SEED) cargo test -p hvq-tests --test interactions -- \
 		--ignored --nocapture soak
+
+fuzz: prepare-base ## feed every parser, a server and a connection from libFuzzer: a minute each (FUZZ_EACH), or TARGETS="frames insider"
+	@fuzz/run.sh $(or $(FUZZ_EACH),60) $(TARGETS)
 
 lint: prepare-test ## format check and lints only
 	@cargo fmt --all --check

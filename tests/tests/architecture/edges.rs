@@ -60,7 +60,7 @@ const FOREIGN: [(&str, &[&str]); 1] = [(
 const INDEPENDENT: [&str; 1] = ["hvq-scheduler"];
 
 /// Workspaces of their own: they use the libraries, and list their dependencies themselves.
-const NESTED: [&str; 3] = ["interop/", "bench/", "fuzz/"];
+const NESTED: [&str; 2] = ["interop/", "bench/"];
 
 /// The manifest of a crate.
 pub(crate) struct Manifest {

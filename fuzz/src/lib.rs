@@ -1,0 +1,70 @@
+//! Fuzz targets: each takes any bytes, and panics if what they are fed to breaks a promise.
+//!
+//! `make fuzz` drives them with libFuzzer; `cargo test` replays the corpus and variations of it.
+
+mod capture;
+mod insider;
+mod stranger;
+mod text;
+mod wire;
+
+/// Something that reads what others wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The name, also of the folder of its corpus.
+    pub name: &'static str,
+    /// What it feeds the bytes to, and what must hold.
+    pub what: &'static str,
+    /// Runs it once. Panics if a promise is broken.
+    pub run: fn(&[u8]),
+}
+
+/// All targets.
+pub const TARGETS: [Target; 7] = [
+    Target {
+        name: "packets",
+        what: "a datagram is taken apart into packets, which together are no longer than it",
+        run: wire::packets,
+    },
+    Target {
+        name: "frames",
+        what: "the payload of a packet: frames that were read are written and read again as the same",
+        run: wire::frames,
+    },
+    Target {
+        name: "parameters",
+        what: "transport parameters, version information, a ClientHello",
+        run: wire::parameters,
+    },
+    Target {
+        name: "stranger",
+        what: "datagrams and Initial packets of somebody unknown, at a server: it answers with three times as much at most",
+        run: stranger::run,
+    },
+    Target {
+        name: "insider",
+        what: "1-RTT packets of an authenticated peer, at either end: it goes on, or it closes and is gone",
+        run: insider::run,
+    },
+    Target {
+        name: "text",
+        what: "options, channels, traces, pages, experiments, names, priorities",
+        run: text::run,
+    },
+    Target { name: "capture", what: "a pcap or pcapng file, decoded with a key log", run: capture::run },
+];
+
+/// The target `name`, if there is one.
+pub fn target(name: &str) -> Option<Target> {
+    TARGETS.into_iter().find(|target| target.name == name)
+}
+
+/// The pieces of `bytes`: each is preceded by its length in two bytes, the last ends where the bytes do.
+fn pieces(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = bytes.split_first_chunk()?;
+        let (piece, rest) = rest.split_at(usize::from(u16::from_be_bytes(*length)).min(rest.len()));
+        bytes = rest;
+        Some(piece)
+    })
+}
