@@ -98,6 +98,8 @@ check() {
     ffi)
         check base
         need libnghttp3-dev has_header nghttp3/nghttp3.h
+        need libpcre2-dev has_header pcre2.h
+        need zlib1g-dev has_header zlib.h
         need openssl has openssl
         need python3 has python3
         need valgrind has valgrind

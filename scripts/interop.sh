@@ -9,9 +9,8 @@ set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/hvq"
 boringssl=$(readlink -f "${BORING_BSSL_PATH:-$repository/.boringssl}")
-# The crate that carries the source of nginx 1.28.3.
-nginx_crate=1.28.5
-nginx="$cache/nginx-$nginx_crate-$(basename "$boringssl")/nginx"
+# Not looked for unless a row asks for it.
+nginx=nginx
 environment="$repository/interop/.venv"
 quic_go="$cache/quic-go-peer"
 # Later versions of the plugin carry a broken h3spec.
@@ -36,58 +35,6 @@ wanted() {
     done
     ((${#only[@]} == 0)) || [[ " ${only[*]} " == *" $row "* ]]
 }
-
-# Prints the folder of the nginx-src crate. Its own build is not used: that would download libraries.
-nginx_source() {
-    mkdir -p "$scratch/crate/src"
-    cat > "$scratch/crate/Cargo.toml" << TOML
-[package]
-name = "nginx-once"
-version = "0.0.0"
-edition = "2021"
-
-[dependencies]
-nginx-src = "=$nginx_crate"
-
-[workspace]
-TOML
-    echo > "$scratch/crate/src/lib.rs"
-    cargo fetch --quiet --manifest-path "$scratch/crate/Cargo.toml"
-    cargo metadata --quiet --format-version 1 --manifest-path "$scratch/crate/Cargo.toml" | python3 -c '
-import json, os, sys
-packages = json.load(sys.stdin)["packages"]
-print(next(os.path.dirname(p["manifest_path"]) for p in packages if p["name"] == "nginx-src"))'
-}
-
-build_nginx() {
-    [[ -x $nginx ]] && return
-    [[ -s $boringssl/lib/libssl.a ]] || fail "there is no BoringSSL at $boringssl: run make interop, not this script"
-    say "compiling nginx once into $(dirname "$nginx") (half a minute)"
-    mkdir -p "$cache"
-    # In the cache, so that the result gets its name in one rename.
-    scratch=$(mktemp -d "$cache/.nginx.XXXXXXXX")
-    trap 'rm -rf "$scratch"' EXIT
-    local source
-    source=$(nginx_source)
-    cp -r "$source/nginx" "$scratch/nginx"
-    if ! compile_nginx > "$scratch/log" 2>&1; then
-        tail -n 30 "$scratch/log" >&2
-        fail "nginx could not be compiled"
-    fi
-    mkdir -p "$(dirname "$nginx")"
-    mv "$scratch/nginx/objs/nginx" "$nginx"
-    rm -rf "$scratch"
-    trap - EXIT
-}
-
-compile_nginx() (
-    cd "$scratch/nginx"
-    chmod -R u+w .
-    sh auto/configure --with-http_ssl_module --with-http_v3_module \
-        --with-cc-opt="-O2 -I$boringssl/include" \
-        --with-ld-opt="-L$boringssl/lib -lssl -lcrypto -lstdc++ -lpthread" &&
-        make -j"$(nproc)"
-)
 
 # quic-go's client and server, from the module in interop/quic-go.
 build_quic_go() {
@@ -118,7 +65,7 @@ for argument in "$@"; do
     esac
 done
 if [[ -z ${only_asks:-} ]]; then
-    if wanted nginx "$@"; then build_nginx; fi
+    if wanted nginx "$@"; then nginx=$("$repository/scripts/nginx.sh" "$boringssl"); fi
     if wanted aioquic "$@" || wanted libcurl "$@"; then environment=$("$repository/scripts/python-peers.sh"); fi
     if wanted quic-go-server "$@" || wanted quic-go-client "$@" || wanted quic-go-client-v2 "$@"; then build_quic_go; fi
     if wanted h2load "$@"; then h2load=$("$repository/scripts/h2load.sh" "$boringssl"); fi
