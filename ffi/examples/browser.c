@@ -193,7 +193,7 @@ static void on_event(loop *self, const hvq_event *event)
         break;
     case HVQ_EVENT_CLOSED:
         if (!one->over)
-            fprintf(stderr, "tab %d: %.*s\n", index, (int)event->reason.length, (const char *)event->reason.data);
+            fprintf(stderr, "tab %d: %.*s\n", index, (int)event->bytes.length, (const char *)event->bytes.data);
         finish(self, index);
         break;
     case HVQ_EVENT_FORGOTTEN:

@@ -222,7 +222,7 @@ static void client_event(client *self, const hvq_event *event)
         }
         break;
     case HVQ_EVENT_CLOSED:
-        printf("closed: %.*s\n", (int)event->reason.length, (const char *)event->reason.data);
+        printf("closed: %.*s\n", (int)event->bytes.length, (const char *)event->bytes.data);
         self->closed = 1;
         break;
     default:

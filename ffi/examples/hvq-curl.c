@@ -247,7 +247,7 @@ static void on_event(curl *self, const hvq_event *event)
         break;
     case HVQ_EVENT_CLOSED:
         if (event->closed != HVQ_CLOSED_LOCALLY) {
-            fprintf(stderr, "%.*s\n", (int)event->reason.length, (const char *)event->reason.data);
+            fprintf(stderr, "%.*s\n", (int)event->bytes.length, (const char *)event->bytes.data);
             self->failed = 1;
         }
         self->closed = 1;

@@ -10,6 +10,7 @@
  * no name.
  */
 #include <hvq.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,12 +41,14 @@ typedef struct world {
     packet queue[ENDS][MOST]; /* towards that end */
     size_t count[ENDS];
     int reentered, verify_answer, released, owned;
+    unsigned char ticket[8192]; /* the latest one */
+    size_t ticket_length;
 } world;
 
 static const char *certificate_file, *key_file;
 static uint64_t seed_now;
 static world *current;
-static uint64_t total_calls, total_accepted, total_connected, total_paths;
+static uint64_t total_calls, total_accepted, total_connected, total_paths, total_early;
 
 static unsigned random_bits(world *w)
 {
@@ -142,6 +145,51 @@ static int32_t verify(void *user, const char *name, const hvq_bytes *chain, size
     return current->verify_answer == 3 ? (int32_t)any(current) : current->verify_answer;
 }
 
+static size_t first(void *state, const hvq_flights *flights, const hvq_path_view *paths, size_t count)
+{
+    (void)state;
+    reenter();
+    if (count == 0 || flights->sent == 0 || paths[count - 1].standing > 3)
+        abort();
+    return rarely(current) ? (size_t)any(current) : below(current, (unsigned)count);
+}
+
+static uint32_t admit(void *user, const hvq_candidate *candidate)
+{
+    (void)user;
+    reenter();
+    return rarely(current) ? below(current, 6) : candidate->proposal;
+}
+
+static void put_ticket(void *user, const char *name, hvq_bytes protocol, hvq_bytes ticket)
+{
+    (void)user;
+    reenter();
+    if (strcmp(name, "localhost") != 0 || protocol.length != 4 || ticket.length == 0)
+        abort();
+    if (ticket.length <= sizeof current->ticket) {
+        memcpy(current->ticket, ticket.data, ticket.length);
+        current->ticket_length = ticket.length;
+    }
+}
+
+/* The latest ticket, none, or a damaged one. */
+static int32_t take_ticket(void *user, const char *name, const hvq_bytes *protocols, size_t count, hvq_buffer *ticket)
+{
+    world *w = current;
+    (void)user, (void)name;
+    reenter();
+    if (count == 0 || protocols[0].length != 4 || ticket->capacity < sizeof w->ticket)
+        abort();
+    if (w->ticket_length == 0 || rarely(w))
+        return (int32_t)below(w, 3);
+    memcpy(ticket->data, w->ticket, w->ticket_length);
+    if (rarely(w))
+        ticket->data[below(w, (unsigned)w->ticket_length)] ^= 1;
+    ticket->length = rarely(w) ? (size_t)any(w) : w->ticket_length;
+    return 1;
+}
+
 static void keylog(void *user, const char *line)
 {
     (void)user;
@@ -162,6 +210,16 @@ static void release(void *user)
     current->released++;
     free(user);
 }
+
+/* Structs that may say that they are larger than they are: a length that is not true is not looked for. */
+static union {
+    hvq_client_options options;
+    unsigned char zeros[1 << 17];
+} large_options;
+static union {
+    hvq_scheduler scheduler;
+    unsigned char zeros[1 << 17];
+} large_scheduler;
 
 static hvq_address address(unsigned port)
 {
@@ -186,8 +244,9 @@ static hvq_route route(world *w)
     return made;
 }
 
-static void fill_transport(world *w, hvq_transport_config *config, hvq_scheduler *scheduler, hvq_channel *channel)
+static void fill_transport(world *w, hvq_transport_config *config, hvq_channel *channel)
 {
+    hvq_scheduler *scheduler = &large_scheduler.scheduler;
     static const char *const names[] = { "hvc", "round-robin", "redundant", "min-rtt", "single:1", "no-such", "" };
     static const char *const controllers[] = { "cubic", "bbr", "copa", "newreno", "nothing" };
     DO(hvq_transport_config_init(config, sizeof *config));
@@ -197,10 +256,11 @@ static void fill_transport(world *w, hvq_transport_config *config, hvq_scheduler
         config->congestion = controllers[rarely(w) ? 4 : below(w, 4)];
     if (below(w, 3) == 0) {
         memset(scheduler, 0, sizeof *scheduler);
-        scheduler->size = rarely(w) ? (size_t)any(w) & 255 : sizeof *scheduler;
+        scheduler->size = rarely(w) ? (size_t)any(w) : sizeof *scheduler;
         scheduler->place = rarely(w) ? NULL : place;
         scheduler->observe = below(w, 2) ? observe : NULL;
         scheduler->repeats = below(w, 2) ? repeats : NULL;
+        scheduler->first = below(w, 2) ? first : NULL;
         config->custom_scheduler = scheduler;
     }
     if (below(w, 4) == 0) {
@@ -227,33 +287,68 @@ static void fill_transport(world *w, hvq_transport_config *config, hvq_scheduler
     }
     if (below(w, 3) == 0)
         config->segments = 1 + below(w, 64);
+    if (below(w, 4) == 0) {
+        uint64_t *fields = &config->ack_threshold;
+        fields[below(w, 9)] = any(w);
+    }
+    if (below(w, 4) == 0) {
+        uint32_t *fields = &config->follow_preferred;
+        fields[below(w, 4)] = rarely(w) ? (uint32_t)any(w) : below(w, 2);
+    }
+    if (below(w, 4) == 0) {
+        static const uint32_t versions[] = { HVQ_QUIC_2, HVQ_QUIC_1, HVQ_QUIC_1, 7 };
+        config->versions = versions;
+        config->version_count = 1 + below(w, rarely(w) ? 4 : 2);
+        config->choose_version = below(w, 2);
+        config->first_version = below(w, 2) ? HVQ_QUIC_2 : 0;
+    }
+    if (below(w, 6) == 0)
+        config->preferred_ipv4 = address(2000 + below(w, 4));
 }
 
 static void make_configs(world *w)
 {
     static const char *const protocols[] = { "fuzz" };
     hvq_transport_config transport;
-    hvq_client_options client;
+    hvq_client_options *client = &large_options.options;
     hvq_server_options server;
-    hvq_scheduler scheduler;
     hvq_channel channel;
+    hvq_session_store store;
+    static const uint16_t suites[] = { 0x1302, 0x1303, 0x1301, 9 };
 
-    fill_transport(w, &transport, &scheduler, &channel);
-    DO(hvq_client_options_init(&client, sizeof client));
-    client.transport = rarely(w) ? NULL : &transport;
-    client.alpn = protocols;
-    client.alpn_count = rarely(w) ? 0 : 1;
+    fill_transport(w, &transport, &channel);
+    memset(&large_options, 0, sizeof large_options);
+    DO(hvq_client_options_init(client, sizeof *client));
+    client->transport = rarely(w) ? NULL : &transport;
+    client->alpn = protocols;
+    client->alpn_count = rarely(w) ? 0 : 1;
     if (below(w, 2))
-        client.insecure = 1;
+        client->insecure = 1;
     else
-        client.verify = verify;
+        client->verify = verify;
     w->verify_answer = rarely(w) ? (int)below(w, 4) : HVQ_VERIFY_TRUSTED;
-    client.keylog = below(w, 3) ? NULL : keylog;
+    client->keylog = below(w, 3) ? NULL : keylog;
+    if (below(w, 2)) {
+        store.size = sizeof store;
+        store.user = w;
+        store.put = rarely(w) ? NULL : put_ticket;
+        store.take = take_ticket;
+        client->sessions = &store;
+        client->early_data = rarely(w) ? below(w, 4) : 1;
+    }
+    if (below(w, 4) == 0) {
+        client->suites = suites;
+        client->suite_count = 1 + below(w, rarely(w) ? 4 : 3);
+    }
+    if (below(w, 4) == 0) {
+        client->token.data = (const uint8_t *)suites;
+        client->token.length = sizeof suites;
+    }
     if (rarely(w))
-        client.size = (size_t)any(w);
-    DO(hvq_client_config_new(&client, &w->client));
+        client->size = below(w, 2) ? offsetof(hvq_client_options, sessions) : (size_t)any(w);
+    DO(hvq_client_config_new(client, &w->client));
 
-    fill_transport(w, &transport, &scheduler, &channel);
+    fill_transport(w, &transport, &channel);
     DO(hvq_server_options_init(&server, sizeof server));
     server.transport = &transport;
     server.alpn = protocols;
@@ -261,6 +356,8 @@ static void make_configs(world *w)
     server.certificate_file = certificate_file;
     server.key_file = rarely(w) ? certificate_file : key_file;
     server.retry_from = below(w, 4) ? UINT64_MAX : 0;
+    server.admission = below(w, 4) ? NULL : admit;
+    server.early_data = below(w, 2);
     DO(hvq_server_config_new(&server, &w->server));
 }
 
@@ -293,10 +390,10 @@ static void connect_one(world *w)
 
 static void take_event(world *w, int end, const hvq_event *event)
 {
-    if (event->kind == HVQ_EVENT_CONNECTED) {
+    if (event->kind == HVQ_EVENT_CONNECTED || event->kind == HVQ_EVENT_EARLY_DATA)
         w->connection[end] = event->connection;
-        total_connected++;
-    }
+    total_connected += event->kind == HVQ_EVENT_CONNECTED;
+    total_early += event->kind == HVQ_EVENT_EARLY_DATA;
     total_paths += event->kind == HVQ_EVENT_PATH_VALIDATED && event->path > 0;
     if (event->kind == HVQ_EVENT_STREAM_OPENED) {
         hvq_stream stream;
@@ -373,11 +470,12 @@ static void call_stream(world *w, int end)
     size_t length = (size_t)(below(w, 4) ? below(w, 3000) : below(w, 200000));
     unsigned char *buffer = (unsigned char *)malloc(length + 1);
     size_t count;
+    uint32_t is_early;
     hvq_bytes chunk;
     hvq_owned owned;
 
     memset(buffer, 7, length + 1);
-    switch (below(w, 12)) {
+    switch (below(w, 13)) {
     case 0:
         DO(hvq_stream_open(endpoint, w->connection[end], below(w, rarely(w) ? 4 : 2), &stream));
         w->streams[w->stream_count++ % 8] = stream;
@@ -416,6 +514,9 @@ static void call_stream(world *w, int end)
     case 10:
         DO(hvq_stream_read(endpoint, stream, rarely(w) ? NULL : buffer, length, &count));
         break;
+    case 11:
+        DO(hvq_stream_is_early(endpoint, stream, rarely(w) ? NULL : &is_early));
+        break;
     default:
         DO(hvq_stream_read_chunk(endpoint, stream, (size_t)any(w), rarely(w) ? NULL : &chunk));
         break;
@@ -437,7 +538,7 @@ static void call_path(world *w, int end)
     path.connection = rarely(w) ? any(w) : w->connection[end];
     path.id = rarely(w) ? (uint32_t)any(w) : below(w, 4);
     path.reserved = 0;
-    switch (below(w, 11)) {
+    switch (below(w, 13)) {
     case 0:
     case 1:
         DO(hvq_path_open(endpoint, w->connection[end], rarely(w) ? NULL : &where, w->now, &path));
@@ -477,7 +578,13 @@ static void call_path(world *w, int end)
         free(room);
         break;
     default:
-        DO(hvq_path_migrate(endpoint, path, &where, w->now));
+        DO(hvq_path_migrate(endpoint, path, &where, rarely(w) ? 2 : below(w, 2), w->now));
+        break;
+    case 10:
+        DO(hvq_path_rotate_connection_id(endpoint, path, w->now));
+        break;
+    case 11:
+        DO(hvq_path_retire_connection_ids(endpoint, path));
         break;
     }
 }
@@ -494,6 +601,10 @@ static void call_connection(world *w, int end)
     hvq_datagram datagram;
     hvq_buffer room;
     hvq_route where = route(w);
+    hvq_peer peer;
+    hvq_frame_counter frames[8];
+    hvq_dropped dropped[8];
+    hvq_way ways[3];
 
     memset(buffer, 9, length + 1);
     memset(&datagram, 0, sizeof datagram);
@@ -503,7 +614,7 @@ static void call_connection(world *w, int end)
     datagram.bytes.length = length;
     datagram.deadline = any(w);
     datagram.urgency = below(w, 9);
-    switch (below(w, 13)) {
+    switch (below(w, 16)) {
     case 0:
         DO(hvq_connection_get_info(endpoint, connection, rarely(w) ? NULL : &info));
         break;
@@ -539,6 +650,23 @@ static void call_connection(world *w, int end)
         break;
     case 11:
         DO(hvq_endpoint_get_statistics(endpoint, &statistics));
+        break;
+    case 12:
+        DO(hvq_connection_get_peer(endpoint, connection, rarely(w) ? NULL : &peer));
+        break;
+    case 13:
+        DO(hvq_connection_list_frames(endpoint, connection, frames, below(w, 9), &count));
+        DO(hvq_endpoint_list_dropped(endpoint, dropped, below(w, 9), &count));
+        break;
+    case 14:
+        memset(ways, 0, sizeof ways);
+        for (count = 0; count < 3; count++) {
+            ways[count].route = route(w);
+            ways[count].hints.known = below(w, rarely(w) ? 64 : 16);
+            ways[count].hints.rate = any(w);
+            ways[count].hints.delay = any(w);
+        }
+        DO(hvq_endpoint_first_way(endpoint, rarely(w) ? NULL : w->client, ways, below(w, 4), w->now, &count));
         break;
     default:
         if (rarely(w))
@@ -655,8 +783,8 @@ int main(int count, char **arguments)
         for (index = 3; index < count; index++, played++)
             play_file(arguments[index], (uint64_t)index);
     }
-    printf("%llu sequences, %llu calls, %llu of them accepted; %llu connected, %llu more paths\n",
+    printf("%llu sequences, %llu calls, %llu of them accepted; %llu connected, %llu with 0-RTT, %llu more paths\n",
            (unsigned long long)played, (unsigned long long)total_calls, (unsigned long long)total_accepted,
-           (unsigned long long)total_connected, (unsigned long long)total_paths);
+           (unsigned long long)total_connected, (unsigned long long)total_early, (unsigned long long)total_paths);
     return 0;
 }

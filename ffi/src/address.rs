@@ -132,7 +132,7 @@ impl From<FourTuple> for hvq_route {
 
 /// Reads an address from text such as "192.0.2.1:443" or "[2001:db8::1]:443". Host names are not looked up.
 ///
-/// Errors: `HVQ_ERR_ARGUMENT` if it is no address with a port.
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT` if it is no address with a port.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_address_parse(text: *const c_char, address: *mut hvq_address) -> hvq_result {
     entry(|| {
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn hvq_address_parse(text: *const c_char, address: *mut hv
 
 /// Writes an address as text into `buffer`, with a zero byte at the end. 64 bytes are always enough.
 ///
-/// Errors: `HVQ_ERR_TOO_SMALL` if it does not fit; what fits was written.
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT` if it is none, `HVQ_ERR_TOO_SMALL` if it does not fit; what fits was written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_address_format(
     address: *const hvq_address,
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn hvq_address_format(
 
 /// Reads an address from a `struct sockaddr_in` or `struct sockaddr_in6` of `length` bytes.
 ///
-/// Errors: `HVQ_ERR_ARGUMENT` if it is neither, or cut off.
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT` if it is neither, or cut off.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_address_from_sockaddr(
     sockaddr: *const c_void,
@@ -206,7 +206,7 @@ fn decode_sockaddr(bytes: &[u8]) -> Option<SocketAddr> {
 /// Writes an address as a `struct sockaddr_in` or `struct sockaddr_in6` into `capacity` bytes at `sockaddr`, and the size
 /// of that into `length`. A `struct sockaddr_storage` is always large enough.
 ///
-/// Errors: `HVQ_ERR_TOO_SMALL`, `HVQ_ERR_ARGUMENT` if the address is none.
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_TOO_SMALL`, `HVQ_ERR_ARGUMENT` if the address is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_address_to_sockaddr(
     address: *const hvq_address,

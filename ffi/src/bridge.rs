@@ -5,8 +5,8 @@ use crate::error::{Failure, HVQ_ERR_ARGUMENT, HVQ_ERR_NULL};
 use crate::guard::Versioned;
 use crate::scheduler::*;
 use ::hvq_scheduler::{
-    Bandwidth, Content, Hints, History, Item, Observation, PathId, PathSet, PathView, PerMille, Placement,
-    Role, Scheduler, Sharing, Standing,
+    Bandwidth, Content, Flights, Hints, History, Item, Observation, PathId, PathSet, PathView, PerMille,
+    Placement, Role, Scheduler, Sharing, Standing,
 };
 use std::ffi::c_void;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::{mem, ptr};
 
 // SAFETY: the struct begins with its size and holds pointers and functions, for which zeros are NULL.
 unsafe impl Versioned for hvq_scheduler {
-    const FIRST_SIZE: usize = mem::size_of::<Self>();
+    const FIRST_SIZE: usize = mem::offset_of!(Self, first);
 
     fn defaults() -> Self {
         Self {
@@ -25,6 +25,7 @@ unsafe impl Versioned for hvq_scheduler {
             place: None,
             observe: None,
             repeats: None,
+            first: None,
         }
     }
 }
@@ -89,6 +90,15 @@ impl Scheduler for Foreign {
         // SAFETY: all pointers are valid for the call, and the state is that of this connection.
         unsafe { place(self.state, &item, self.views.as_ptr(), self.views.len(), &mut answer) };
         placement_of(&answer, paths.len())
+    }
+
+    fn first(&mut self, flights: &Flights, paths: &[PathView]) -> usize {
+        let Some(first) = self.table.0.first else { return 0 };
+        self.views.clear();
+        self.views.extend(paths.iter().map(view_of));
+        let flights = hvq_flights { sent: flights.sent as u64, received: flights.received as u64 };
+        // SAFETY: as above.
+        unsafe { first(self.state, &flights, self.views.as_ptr(), self.views.len()) }
     }
 
     fn repeats(&mut self, item: &Item, path: &PathView) -> usize {

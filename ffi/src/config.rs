@@ -11,6 +11,11 @@ use crate::log::hvq_log_callback;
 use crate::scheduler::hvq_scheduler;
 use std::ffi::{c_char, c_void};
 
+/// QUIC version 1 (RFC 9000).
+pub const HVQ_QUIC_1: u32 = 1;
+/// QUIC version 2 (RFC 9369).
+pub const HVQ_QUIC_2: u32 = 0x6b33_43cf;
+
 /// Nobody said whether others use the channel too.
 pub const HVQ_SHARING_UNKNOWN: u32 = 0;
 /// The channel is shared with other traffic.
@@ -82,7 +87,7 @@ pub struct hvq_transport_config {
     pub channels: *const hvq_channel,
     /// The number of channels.
     pub channel_count: usize,
-    /// A folder for qlog files, one for each connection, or NULL.
+    /// A folder for qlog files, one for each connection, or NULL. A thread writes them.
     pub qlog_folder: *const c_char,
     /// Called with what happens on connections, or NULL.
     pub log: hvq_log_callback,
@@ -134,6 +139,48 @@ pub struct hvq_transport_config {
     pub grease: u32,
     /// 1 lets clients move their paths to other addresses, 0 asks them not to.
     pub migration: u32,
+    /// The versions of QUIC that are spoken, the preferred one first: HVQ_QUIC_1 and HVQ_QUIC_2. NULL for both.
+    pub versions: *const u32,
+    /// How many.
+    pub version_count: usize,
+    /// The version that a client begins with, one of `versions`; 0 for the first.
+    pub first_version: u32,
+    /// 1 has a server move connections to the first of its versions that the client speaks too (RFC 9368), 0 has it stay
+    /// with what the client began with.
+    pub choose_version: u32,
+    /// A server's IPv4 address that clients shall move to after the handshake (RFC 9000 §9.6), where the program must receive
+    /// too; zeros for none.
+    pub preferred_ipv4: hvq_address,
+    /// The same over IPv6.
+    pub preferred_ipv6: hvq_address,
+    /// 1 has a client move to the address that its server prefers, 0 has it stay.
+    pub follow_preferred: u32,
+    /// 1 lets the network measure round-trip times on most paths (RFC 9000 §17.4), 0 on none.
+    pub spin_bit: u32,
+    /// 1 has both ends tell how often they want acknowledgements, if the peer does so too; 0 has them follow the three
+    /// `ack_` settings below.
+    pub ack_requests: u32,
+    /// Full datagrams that a client sends to open a path, so that the server may answer with more; 0 to 255.
+    pub opening_datagrams: u32,
+    /// So many packets that ask for an acknowledgement get it at once.
+    pub ack_threshold: u64,
+    /// The longest that an acknowledgement waits, in nanoseconds, below 2^14 milliseconds.
+    pub ack_delay: u64,
+    /// A packet out of order is acknowledged at once if the gap is so many packets old; 1 is every gap, 0 is none.
+    pub ack_reordering: u64,
+    /// Paths change the peer's connection ID that they use after so many packets; 0 for never.
+    pub rotation_packets: u64,
+    /// And after this time, in nanoseconds; 0 for never.
+    pub rotation_time: u64,
+    /// And with the first packet after so long a silence, in nanoseconds; 0 for never.
+    pub rotation_idle: u64,
+    /// The largest UDP payload that is accepted, in bytes, 1200 to 65527.
+    pub max_udp_payload: u64,
+    /// Packets sealed with one key at most; the key is updated at half of that. 0 for the cipher suite's own limit, which
+    /// is never exceeded (RFC 9001 §6.6).
+    pub aead_confidentiality: u64,
+    /// Packets that fail to authenticate before the connection ends; 0 as above.
+    pub aead_integrity: u64,
 }
 
 /// Fills a configuration with the defaults. `size` is sizeof(hvq_transport_config).

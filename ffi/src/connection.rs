@@ -4,11 +4,13 @@
 //! of connections that are gone are answered with `HVQ_ERR_UNKNOWN_CONNECTION`, by every function that takes one.
 
 use crate::address::{hvq_buffer, hvq_route};
+use crate::bridge::nanos;
 use crate::error::{Failure, HVQ_ERR_NONE, HVQ_ERR_NOT_CONNECTED, HVQ_ERR_TOO_SMALL, hvq_result};
 use crate::guard;
+use crate::session::*;
 use crate::state::{hvq_endpoint, look, with_connection};
-use hvq_transport::connection::Role;
 use hvq_transport::connection::lifecycle::Lifecycle;
+use hvq_transport::connection::{EarlyDataState, Role};
 use hvq_transport::time::Instant;
 use std::ffi::c_char;
 
@@ -43,6 +45,18 @@ pub struct hvq_connection_info {
     pub max_datagram_size: u64,
     /// The addresses of the open path with the smallest number; zeros if there is none.
     pub route: hvq_route,
+    /// The version of QUIC in use. It may change until the handshake is complete.
+    pub version: u32,
+    /// 1 if the handshake resumed an earlier session, once it is complete.
+    pub is_resumed: u32,
+    /// HVQ_EARLY_...: what became of 0-RTT.
+    pub early_data: u32,
+    /// 1 while a client sends or a server takes data before the handshake is complete.
+    pub is_early_data: u32,
+    /// How often keys were updated.
+    pub key_updates: u64,
+    /// Addresses of the peer, on all paths, that are being validated.
+    pub pending_validations: u64,
 }
 
 /// Writes a snapshot of a connection.
@@ -72,9 +86,88 @@ pub unsafe extern "C" fn hvq_connection_get_info(
             packets_dropped: core.stats().dropped,
             max_datagram_size: core.max_datagram_size().unwrap_or(0) as u64,
             route: first.map(|path| path.tuple.into()).unwrap_or_default(),
+            version: core.version().0,
+            is_resumed: core.is_resumed().into(),
+            early_data: match core.early_data() {
+                EarlyDataState::Unused => HVQ_EARLY_UNUSED,
+                EarlyDataState::Offered => HVQ_EARLY_OFFERED,
+                EarlyDataState::Accepted => HVQ_EARLY_ACCEPTED,
+                EarlyDataState::Rejected => HVQ_EARLY_REJECTED,
+            },
+            is_early_data: core.is_early_data().into(),
+            key_updates: core.key_updates(),
+            pending_validations: core.pending_validations() as u64,
         };
         // SAFETY: the caller lets it be written.
         unsafe { guard::put(info, shown) }
+    })
+}
+
+/// What the peer permits and is, as it said in the handshake (RFC 9000 §18.2). Limits are those at the beginning; times are in
+/// nanoseconds.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct hvq_peer {
+    /// Silence after which it ends the connection; 0 for never.
+    pub idle_timeout: u64,
+    /// The largest UDP payload that it accepts, in bytes.
+    pub max_udp_payload: u64,
+    /// Bytes on all streams together.
+    pub max_data: u64,
+    /// Bytes on each bidirectional stream that it opens.
+    pub stream_data_bidi_local: u64,
+    /// Bytes on each bidirectional stream that this end opens.
+    pub stream_data_bidi_remote: u64,
+    /// Bytes on each unidirectional stream.
+    pub stream_data_uni: u64,
+    /// Bidirectional streams that this end may open.
+    pub max_streams_bidi: u64,
+    /// Unidirectional streams that this end may open.
+    pub max_streams_uni: u64,
+    /// The largest DATAGRAM frame that it accepts, in bytes; 0 for none.
+    pub max_datagram_frame: u64,
+    /// By how much it delays acknowledgements at most.
+    pub ack_delay: u64,
+    /// The least delay of acknowledgements that it can keep; 0 if it cannot be asked.
+    pub least_ack_delay: u64,
+    /// Connection IDs that it keeps, for each path.
+    pub connection_ids: u64,
+    /// Paths that it permits at first; 0 if it does not know the multipath extension.
+    pub paths: u32,
+    /// 1 if clients may move to other addresses.
+    pub migration: u32,
+}
+
+/// Writes what the peer said in the handshake.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_UNKNOWN_CONNECTION`, `HVQ_ERR_NONE` before the handshake is complete.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_connection_get_peer(
+    endpoint: *mut hvq_endpoint,
+    connection: u64,
+    peer: *mut hvq_peer,
+) -> hvq_result {
+    look_at!(endpoint, connection, |core| {
+        guard::check(peer)?;
+        let said = core.peer_parameters().ok_or(HVQ_ERR_NONE)?;
+        let shown = hvq_peer {
+            idle_timeout: nanos(said.max_idle_timeout),
+            max_udp_payload: said.max_udp_payload_size,
+            max_data: said.initial_max_data,
+            stream_data_bidi_local: said.initial_max_stream_data_bidi_local,
+            stream_data_bidi_remote: said.initial_max_stream_data_bidi_remote,
+            stream_data_uni: said.initial_max_stream_data_uni,
+            max_streams_bidi: said.initial_max_streams_bidi,
+            max_streams_uni: said.initial_max_streams_uni,
+            max_datagram_frame: said.max_datagram_frame_size,
+            ack_delay: nanos(said.max_ack_delay),
+            least_ack_delay: said.min_ack_delay.map_or(0, nanos),
+            connection_ids: said.active_connection_id_limit,
+            paths: said.initial_max_path_id.map_or(0, |highest| highest.0.saturating_add(1)),
+            migration: (!said.disable_active_migration).into(),
+        };
+        // SAFETY: the caller lets it be written.
+        unsafe { guard::put(peer, shown) }
     })
 }
 

@@ -1,12 +1,17 @@
 //! What TLS is made from the options of C.
 
 use crate::address::hvq_bytes;
-use crate::error::{Failure, HVQ_ERR_ARGUMENT, HVQ_ERR_TLS};
+use crate::admission::admission;
+use crate::error::{Failure, HVQ_ERR_TLS};
 use crate::guard::{self, Versioned};
+use crate::session::Store;
 use crate::tls::*;
-use crate::transport;
+use crate::transport::{self, is_on, wrong};
+use bytes::Bytes;
+use hvq_transport::crypto::keys::Suite;
 use hvq_transport::crypto::session::{
-    ClientTls, Identity, KeyLog, NameCheck, Presented, ServerTls, TlsConfigError, Verdict, Verifier, Verify,
+    ClientTls, EarlyData, Identity, KeyLog, NameCheck, Presented, ServerTls, TlsConfigError, Verdict,
+    Verifier, Verify,
 };
 use hvq_transport::endpoint::{ClientConfig, RetryPolicy, ServerConfig};
 use std::ffi::{CString, c_char, c_void};
@@ -18,7 +23,7 @@ const NO_BYTES: hvq_bytes = hvq_bytes { data: ptr::null(), length: 0 };
 
 // SAFETY: the struct begins with its size and holds numbers, pointers and functions, for which zeros are NULL.
 unsafe impl Versioned for hvq_client_options {
-    const FIRST_SIZE: usize = mem::size_of::<Self>();
+    const FIRST_SIZE: usize = mem::offset_of!(Self, sessions);
 
     fn defaults() -> Self {
         Self {
@@ -36,13 +41,19 @@ unsafe impl Versioned for hvq_client_options {
             groups: ptr::null(),
             keylog: None,
             keylog_user: ptr::null_mut(),
+            sessions: ptr::null(),
+            early_data: 0,
+            reserved: 0,
+            token: NO_BYTES,
+            suites: ptr::null(),
+            suite_count: 0,
         }
     }
 }
 
 // SAFETY: as above.
 unsafe impl Versioned for hvq_server_options {
-    const FIRST_SIZE: usize = mem::size_of::<Self>();
+    const FIRST_SIZE: usize = mem::offset_of!(Self, admission);
 
     fn defaults() -> Self {
         Self {
@@ -62,13 +73,20 @@ unsafe impl Versioned for hvq_server_options {
                 RetryPolicy::Never => u64::MAX,
                 RetryPolicy::WhenBusy(count) => count as u64,
             },
+            admission: None,
+            admission_user: ptr::null_mut(),
+            early_data: 0,
+            reserved: 0,
+            early_data_context: NO_BYTES,
+            suites: ptr::null(),
+            suite_count: 0,
         }
     }
 }
 
 /// The first argument of a callback, which stands calls from several threads, as the documentation of callbacks asks.
 #[derive(Clone, Copy)]
-struct User(*mut c_void);
+pub(crate) struct User(*mut c_void);
 
 // SAFETY: the documentation of callbacks asks for it.
 unsafe impl Send for User {}
@@ -76,17 +94,14 @@ unsafe impl Send for User {}
 unsafe impl Sync for User {}
 
 impl User {
-    fn pointer(self) -> *mut c_void {
+    /// The argument.
+    pub(crate) fn pointer(self) -> *mut c_void {
         self.0
     }
 }
 
 fn tls(error: TlsConfigError) -> Failure {
     Failure::because(HVQ_ERR_TLS, error)
-}
-
-fn wrong(what: &'static str) -> Failure {
-    Failure::because(HVQ_ERR_ARGUMENT, what)
 }
 
 impl hvq_bytes {
@@ -99,6 +114,19 @@ impl hvq_bytes {
         // SAFETY: the caller says so.
         unsafe { guard::elements(self.data, self.length) }
     }
+}
+
+fn early_data(switch: u32) -> Result<EarlyData, Failure> {
+    Ok(if is_on(switch)? { EarlyData::On } else { EarlyData::Off })
+}
+
+/// Cipher suites by their numbers.
+unsafe fn suites(list: *const u16, count: usize) -> Result<Vec<Suite>, Failure> {
+    // SAFETY: the caller passes so many numbers.
+    let numbers = unsafe { guard::elements(list, count) }?;
+    let suite =
+        |number: &u16| Suite::from_code_point(*number).ok_or_else(|| wrong("an unknown cipher suite"));
+    numbers.iter().map(suite).collect()
 }
 
 unsafe fn protocols(list: *const *const c_char, count: usize) -> Result<Vec<Vec<u8>>, Failure> {
@@ -139,7 +167,7 @@ impl hvq_client_options {
     /// # Safety
     ///
     /// Everything that is pointed to is as the header says.
-    pub(crate) unsafe fn client(self) -> Result<ClientConfig, Failure> {
+    pub(crate) unsafe fn client(self) -> Result<hvq_client_config, Failure> {
         // SAFETY: the caller says so, here and below.
         let transport = unsafe { transport::read(self.transport) }?;
         // SAFETY: as above.
@@ -160,12 +188,19 @@ impl hvq_client_options {
             // SAFETY: as above.
             None => unsafe { self.own_tls(&alpn) }?,
         };
-        Ok(ClientConfig::new(tls_config, transport))
+        // SAFETY: as above.
+        let token = unsafe { self.token.get() }?;
+        let mut config = ClientConfig::new(tls_config, transport.config);
+        config.token = (!token.is_empty()).then(|| Bytes::copy_from_slice(token));
+        Ok(hvq_client_config { config, qlog: transport.qlog })
     }
 
     unsafe fn with_context(&self, context: NonNull<c_void>, alpn: &[Vec<u8>]) -> Result<ClientTls, Failure> {
-        if self.keylog.is_some() || !self.groups.is_null() {
-            return Err(wrong("with ssl_ctx, key log and groups are the context's business"));
+        if self.keylog.is_some() || !self.groups.is_null() || self.suite_count > 0 {
+            return Err(wrong("with ssl_ctx, key log, groups and cipher suites are the context's business"));
+        }
+        if !self.sessions.is_null() || self.early_data != 0 {
+            return Err(wrong("with ssl_ctx, sessions are not resumed"));
         }
         let check = if self.check_name == 1 { NameCheck::Required } else { NameCheck::None };
         // SAFETY: the caller says so.
@@ -194,7 +229,14 @@ impl hvq_client_options {
         if let Some(keylog) = keylog(self.keylog, self.keylog_user) {
             builder = builder.keylog(keylog);
         }
-        builder.build().map_err(tls)
+        // SAFETY: as above.
+        builder = builder.suites(unsafe { suites(self.suites, self.suite_count) }?);
+        if !self.sessions.is_null() {
+            // SAFETY: as above.
+            let store = Store::new(unsafe { guard::versioned(self.sessions) }?)?;
+            builder = builder.sessions(Arc::new(store));
+        }
+        builder.early_data(early_data(self.early_data)?).build().map_err(tls)
     }
 }
 
@@ -204,22 +246,28 @@ impl hvq_server_options {
     /// # Safety
     ///
     /// Everything that is pointed to is as the header says.
-    pub(crate) unsafe fn server(self) -> Result<ServerConfig, Failure> {
+    pub(crate) unsafe fn server(self) -> Result<hvq_server_config, Failure> {
         // SAFETY: the caller says so, here and below.
         let transport = unsafe { transport::read(self.transport) }?;
         let tls_config = match NonNull::new(self.ssl_ctx) {
+            Some(_) if self.keylog.is_some() || self.early_data != 0 || self.suite_count > 0 => {
+                return Err(wrong(
+                    "with ssl_ctx, key log, 0-RTT and cipher suites are not the library's business",
+                ));
+            }
             // SAFETY: the caller passes a valid context.
             Some(context) => unsafe { ServerTls::from_context(context) }.map_err(tls)?,
             // SAFETY: as above.
             None => unsafe { self.own_tls() }?,
         };
-        let mut config = ServerConfig::new(tls_config, transport);
+        let mut config = ServerConfig::new(tls_config, transport.config);
         config.retry = match self.retry_from {
             0 => RetryPolicy::Always,
             u64::MAX => RetryPolicy::Never,
             count => RetryPolicy::WhenBusy(usize::try_from(count).unwrap_or(usize::MAX)),
         };
-        Ok(config)
+        config.admission = admission(self.admission, User(self.admission_user));
+        Ok(hvq_server_config { config, qlog: transport.qlog })
     }
 
     unsafe fn own_tls(&self) -> Result<ServerTls, Failure> {
@@ -243,6 +291,13 @@ impl hvq_server_options {
         let mut builder = ServerTls::builder(identity).alpn(alpn);
         if let Some(keylog) = keylog(self.keylog, self.keylog_user) {
             builder = builder.keylog(keylog);
+        }
+        // SAFETY: the caller passes valid pointers or NULL.
+        let (suites, context) =
+            unsafe { (suites(self.suites, self.suite_count)?, self.early_data_context.get()?) };
+        builder = builder.suites(suites).early_data(early_data(self.early_data)?);
+        if !context.is_empty() {
+            builder = builder.early_data_context(context);
         }
         builder.build().map_err(tls)
     }

@@ -8,6 +8,7 @@
 //! `HVQ_ERR_BUSY` and does nothing.
 
 use crate::address::hvq_route;
+use crate::config::hvq_hints;
 use crate::error::{
     Failure, HVQ_ERR_ARGUMENT, HVQ_ERR_LIMIT, HVQ_ERR_SYSTEM, HVQ_ERR_TLS, HVQ_ERR_TOO_SMALL, hvq_result,
 };
@@ -18,7 +19,7 @@ use crate::tls::{hvq_client_config, hvq_server_config};
 use hvq_transport::connection::{Datagram, Ecn};
 use hvq_transport::crypto::reset::ResetKey;
 use hvq_transport::crypto::token::TokenKey;
-use hvq_transport::endpoint::{ConnectError, EndpointConfig};
+use hvq_transport::endpoint::{ConnectError, EndpointConfig, Way};
 use hvq_transport::time::Instant;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::ffi::c_char;
@@ -51,6 +52,10 @@ pub struct hvq_endpoint_options {
     pub id_length: u32,
     /// 0.
     pub reserved: u32,
+    /// Stateless resets sent in a second at most (RFC 9000 §10.3.3); 0 sends none.
+    pub resets_per_second: u32,
+    /// Version Negotiation packets sent in a second at most (RFC 9000 §6.1); 0 sends none.
+    pub negotiations_per_second: u32,
 }
 
 /// A datagram from the network, or several of equal size from one address to another, back to back.
@@ -73,7 +78,7 @@ pub struct hvq_incoming {
 
 // SAFETY: the struct begins with its size and holds numbers and pointers, for which zeros are NULL.
 unsafe impl Versioned for hvq_endpoint_options {
-    const FIRST_SIZE: usize = mem::size_of::<Self>();
+    const FIRST_SIZE: usize = mem::offset_of!(Self, resets_per_second);
 
     fn defaults() -> Self {
         let base = EndpointConfig::default();
@@ -88,6 +93,8 @@ unsafe impl Versioned for hvq_endpoint_options {
             max_handshaking: base.max_handshaking as u64,
             id_length: 8,
             reserved: 0,
+            resets_per_second: base.resets_per_second,
+            negotiations_per_second: base.negotiations_per_second,
         }
     }
 }
@@ -113,7 +120,8 @@ impl hvq_endpoint_options {
             reset_key: reset.map(|key| ResetKey::new(&key)),
             token_key: token.map(|key| TokenKey::new(&key)),
             epoch,
-            ..EndpointConfig::default()
+            resets_per_second: self.resets_per_second,
+            negotiations_per_second: self.negotiations_per_second,
         };
         let seed = seed.map_or_else(random, Ok)?;
         Ok(State::new(config, server.map(|server| server.config.clone()), seed))
@@ -183,6 +191,8 @@ pub unsafe extern "C" fn hvq_endpoint_free(endpoint: *mut hvq_endpoint) -> hvq_r
 }
 
 /// Replaces what new connections of peers are made from; NULL accepts no more. Existing connections go on.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_endpoint_set_server(
     endpoint: *mut hvq_endpoint,
@@ -281,11 +291,51 @@ pub unsafe extern "C" fn hvq_endpoint_connect(
     })
 }
 
+/// A way on which a connection could begin.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct hvq_way {
+    /// Its addresses.
+    pub route: hvq_route,
+    /// What is known of its channel.
+    pub hints: hvq_hints,
+}
+
+/// Says over which of `count` ways a connection with `config` had better begin, and writes its index: what the scheduler
+/// chooses from the hints and from what all connections of the endpoint saw of these channels. It is 0 while nothing tells of
+/// the delay of some way, and with schedulers that leave the choice to the program. Ways beyond the 64th are not
+/// looked at. Nothing is started: hvq_endpoint_connect() does that.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT`, also if `count` is 0, `HVQ_ERR_BUSY`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_endpoint_first_way(
+    endpoint: *mut hvq_endpoint,
+    config: *const hvq_client_config,
+    ways: *const hvq_way,
+    count: usize,
+    now: u64,
+    index: *mut usize,
+) -> hvq_result {
+    on_endpoint!(endpoint, |state| {
+        guard::check(index)?;
+        // SAFETY: the caller passes a configuration and so many ways.
+        let (config, ways) = unsafe { (guard::reference(config)?, guard::elements(ways, count)?) };
+        let decode = |way: &hvq_way| Ok(Way { tuple: way.route.decode()?, hints: way.hints.decode()? });
+        let ways = ways.iter().take(64).map(decode).collect::<Result<Vec<Way>, Failure>>()?;
+        if ways.is_empty() {
+            return Err(Failure::because(HVQ_ERR_ARGUMENT, "no way to choose from"));
+        }
+        let first = state.core.first_way(&config.config, &ways, Instant::from_nanos(now));
+        // SAFETY: the caller lets it be written.
+        unsafe { guard::put(index, first) }
+    })
+}
+
 /// Says what is to be done at time `now`: send a batch, look at an event, or wait. To be called until it says
 /// HVQ_OUTPUT_IDLE, after every other call that changes something. What the output points to is valid until the next poll of
 /// this endpoint, or until it is freed.
 ///
-/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_PANIC`.
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_endpoint_poll(
     endpoint: *mut hvq_endpoint,
@@ -324,43 +374,5 @@ pub unsafe extern "C" fn hvq_endpoint_connections(
         // SAFETY: the caller lets it be written.
         unsafe { guard::put(count, total) }?;
         if total > capacity { Err(HVQ_ERR_TOO_SMALL.into()) } else { Ok(()) }
-    })
-}
-
-/// What an endpoint ignored, and said to strangers.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct hvq_endpoint_statistics {
-    /// Connections that exist, closing ones included.
-    pub connections: u64,
-    /// Datagrams that no connection took.
-    pub datagrams_dropped: u64,
-    /// Version Negotiation packets sent.
-    pub version_negotiations: u64,
-    /// Retry packets sent.
-    pub retries: u64,
-    /// Stateless resets sent.
-    pub stateless_resets: u64,
-}
-
-/// Writes the counters of an endpoint.
-///
-/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hvq_endpoint_get_statistics(
-    endpoint: *mut hvq_endpoint,
-    statistics: *mut hvq_endpoint_statistics,
-) -> hvq_result {
-    on_endpoint!(endpoint, |state| {
-        let core = state.core.stats();
-        let counters = hvq_endpoint_statistics {
-            connections: state.core.handles().count() as u64,
-            datagrams_dropped: core.dropped.values().sum(),
-            version_negotiations: core.version_negotiations,
-            retries: core.retries,
-            stateless_resets: core.stateless_resets,
-        };
-        // SAFETY: the caller lets it be written.
-        unsafe { guard::put(statistics, counters) }
     })
 }

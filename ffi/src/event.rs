@@ -22,12 +22,12 @@ pub(crate) fn no_event() -> hvq_event {
         status: 0,
         closed: 0,
         reserved: 0,
-        reason: hvq_bytes { data: ptr::null(), length: 0 },
+        bytes: hvq_bytes { data: ptr::null(), length: 0 },
     }
 }
 
-/// An event; its reason is kept in `reason`.
-pub(crate) fn event_of(connection: u64, event: &Event, reason: &mut Vec<u8>) -> hvq_event {
+/// An event; its bytes are kept in `bytes`.
+pub(crate) fn event_of(connection: u64, event: &Event, bytes: &mut Vec<u8>) -> hvq_event {
     let blank = hvq_event { connection, ..no_event() };
     let kind = |kind| hvq_event { kind, ..blank };
     match event {
@@ -36,16 +36,22 @@ pub(crate) fn event_of(connection: u64, event: &Event, reason: &mut Vec<u8>) -> 
         Event::Confirmed => kind(HVQ_EVENT_CONFIRMED),
         Event::Stream(event) => stream_event(blank, event),
         Event::DatagramReceived => kind(HVQ_EVENT_DATAGRAM),
-        Event::NewToken(_) => kind(HVQ_EVENT_TOKEN),
+        Event::NewToken(token) => {
+            *bytes = token.to_vec();
+            hvq_event { bytes: lent(bytes), ..kind(HVQ_EVENT_TOKEN) }
+        }
         Event::Path(event) => path_event(blank, event),
         Event::Closed(error) => {
             let (closed, code) = closed_of(error);
-            *reason = error.to_string().into_bytes();
-            let reason = hvq_bytes { data: reason.as_ptr(), length: reason.len() };
-            hvq_event { closed, code, reason, ..kind(HVQ_EVENT_CLOSED) }
+            *bytes = error.to_string().into_bytes();
+            hvq_event { closed, code, bytes: lent(bytes), ..kind(HVQ_EVENT_CLOSED) }
         }
         Event::Forgotten => kind(HVQ_EVENT_FORGOTTEN),
     }
+}
+
+fn lent(bytes: &[u8]) -> hvq_bytes {
+    hvq_bytes { data: bytes.as_ptr(), length: bytes.len() }
 }
 
 /// The number of a direction.

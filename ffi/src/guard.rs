@@ -144,6 +144,11 @@ pub(crate) unsafe trait Versioned: Copy {
     fn defaults() -> Self;
 }
 
+/// Whether a version of the struct can have this size: none ends within a pointer.
+fn is_size_of<T: Versioned>(size: usize) -> bool {
+    (T::FIRST_SIZE..=1 << 16).contains(&size) && size.is_multiple_of(mem::align_of::<T>())
+}
+
 /// Reads a struct of whatever version the caller was compiled with.
 ///
 /// # Safety
@@ -156,7 +161,7 @@ pub(crate) unsafe fn versioned<T: Versioned>(pointer: *const T) -> Result<T, Fai
     let wrong = || {
         Failure::because(HVQ_ERR_ARGUMENT, "a struct of an impossible size: was its init function called?")
     };
-    if size < T::FIRST_SIZE || size > 1 << 16 {
+    if !is_size_of::<T>(size) {
         return Err(wrong());
     }
     let mut value = T::defaults();
@@ -180,7 +185,7 @@ pub(crate) unsafe fn versioned<T: Versioned>(pointer: *const T) -> Result<T, Fai
 /// `size` bytes at `pointer` may be written, or it is NULL.
 pub(crate) unsafe fn initialise<T: Versioned>(pointer: *mut T, size: usize) -> Result<(), Failure> {
     check(pointer)?;
-    if !(T::FIRST_SIZE..=1 << 16).contains(&size) {
+    if !is_size_of::<T>(size) {
         return Err(Failure::because(HVQ_ERR_ARGUMENT, "pass the size of the struct"));
     }
     let value = T::defaults();

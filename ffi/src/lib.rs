@@ -1,10 +1,9 @@
 //! The C interface of hvq.
 //!
 //! `include/hvq.h` is made from this crate and documents it for programs in C; what follows is for programmers of the
-//! crate. Modules with functions for C come in the order of the header, each a topic of it: `error`, `address`, `config`,
-//! `log`, `tls`, `endpoint`, `output`, `connection`, `stream`, `datagram`, `path`, `scheduler`. The others are what these share:
-//! `guard` is what every entry goes through, `state` what an endpoint of C holds, `bridge`, `credentials`, `event` and
-//! `transport` translate.
+//! crate. Modules with functions for C are the topics of the header (`tests/header.rs` has their order). The others are what
+//! these share: `guard` is what every entry goes through, `state` what an endpoint of C holds; `bridge`, `credentials`,
+//! `event`, `transport` and `tuning` translate.
 #![expect(unsafe_code, reason = "pointers of C cannot be followed otherwise")]
 #![expect(non_camel_case_types, reason = "these are the names in C")]
 #![expect(
@@ -16,9 +15,11 @@
 mod calls;
 
 pub mod address;
+pub mod admission;
 mod bridge;
 pub mod config;
 pub mod connection;
+pub mod counters;
 mod credentials;
 pub mod datagram;
 pub mod endpoint;
@@ -29,10 +30,12 @@ pub mod log;
 pub mod output;
 pub mod path;
 pub mod scheduler;
+pub mod session;
 mod state;
 pub mod stream;
 pub mod tls;
 mod transport;
+mod tuning;
 pub mod version;
 
 pub use state::hvq_endpoint;

@@ -33,7 +33,7 @@ pub struct hvq_transmit {
 pub const HVQ_EVENT_CONNECTED: u32 = 1;
 /// The handshake is confirmed. A client may open more paths from here on; HVQ_EVENT_PATH_AVAILABLE tells when.
 pub const HVQ_EVENT_CONFIRMED: u32 = 2;
-/// The connection ended: `closed` tells how, `code` with which code, and `reason` for people. Nothing but
+/// The connection ended: `closed` tells how, `code` with which code, and `bytes` why, for people. Nothing but
 /// HVQ_EVENT_FORGOTTEN follows.
 pub const HVQ_EVENT_CLOSED: u32 = 3;
 /// The connection's number is not known any more.
@@ -72,9 +72,11 @@ pub const HVQ_EVENT_PATH_STATUS: u32 = 19;
 pub const HVQ_EVENT_PATH_ABANDONED: u32 = 20;
 /// A client may open at least one more path now.
 pub const HVQ_EVENT_PATH_AVAILABLE: u32 = 21;
-/// A server accepted 0-RTT: streams may be used before the handshake is complete. Only with an `ssl_ctx` that permits it.
+/// A server accepted 0-RTT: streams may be used before the handshake is complete. The first event of such a connection.
+/// hvq_stream_is_early() tells what an attacker may have copied.
 pub const HVQ_EVENT_EARLY_DATA: u32 = 22;
-/// The server gave a token that spares a round trip when it is busy. The endpoint has it already.
+/// The server gave a token (`bytes`) that spares a round trip when it is busy. The endpoint has it already; `token` of
+/// hvq_client_options takes it to another endpoint.
 pub const HVQ_EVENT_TOKEN: u32 = 23;
 
 /// The program closed it.
@@ -116,8 +118,8 @@ pub struct hvq_event {
     pub closed: u32,
     /// 0.
     pub reserved: u32,
-    /// A reason for people, in UTF-8 and without a zero byte at its end. Valid until the next poll of the endpoint.
-    pub reason: hvq_bytes,
+    /// A reason for people, in UTF-8 and without a zero byte at its end, or a token. Valid until the next poll of the endpoint.
+    pub bytes: hvq_bytes,
 }
 
 /// What an endpoint says.

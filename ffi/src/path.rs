@@ -6,6 +6,7 @@
 use crate::address::hvq_route;
 use crate::bridge::{nanos, standing_of};
 use crate::config::hvq_hints;
+use crate::counters::name;
 use crate::error::{
     Failure, HVQ_ERR_ARGUMENT, HVQ_ERR_FORBIDDEN, HVQ_ERR_LAST_PATH, HVQ_ERR_LIMIT, HVQ_ERR_NO_CONNECTION_ID,
     HVQ_ERR_NOT_CLIENT, HVQ_ERR_NOT_CONNECTED, HVQ_ERR_NOT_NEGOTIATED, HVQ_ERR_TOO_SMALL,
@@ -97,7 +98,13 @@ pub unsafe extern "C" fn hvq_path_abandon(
     })
 }
 
-/// Moves a path to another route at time `now`. `HVQ_EVENT_PATH_MIGRATED` or `HVQ_EVENT_PATH_MIGRATION_FAILED` follows.
+/// The new addresses are used once the server has answered there, and the old ones until then.
+pub const HVQ_MOVE_VALIDATED: u32 = 0;
+/// The new addresses are used now, because the old ones are gone.
+pub const HVQ_MOVE_AT_ONCE: u32 = 1;
+
+/// Moves a path to another route at time `now`: `moving` is HVQ_MOVE_VALIDATED or HVQ_MOVE_AT_ONCE.
+/// `HVQ_EVENT_PATH_MIGRATED` or `HVQ_EVENT_PATH_MIGRATION_FAILED` follows.
 ///
 /// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT`, also if it is there already, `HVQ_ERR_BUSY`, `HVQ_ERR_UNKNOWN_CONNECTION`,
 /// `HVQ_ERR_UNKNOWN_PATH`, `HVQ_ERR_NOT_CLIENT`, `HVQ_ERR_NOT_CONNECTED`, `HVQ_ERR_FORBIDDEN`, `HVQ_ERR_NO_CONNECTION_ID`.
@@ -106,12 +113,18 @@ pub unsafe extern "C" fn hvq_path_migrate(
     endpoint: *mut hvq_endpoint,
     path: hvq_path,
     route: *const hvq_route,
+    moving: u32,
     now: u64,
 ) -> hvq_result {
     on_connection!(endpoint, path.connection, |core| {
+        let moving = match moving {
+            HVQ_MOVE_VALIDATED => Moving::Validated,
+            HVQ_MOVE_AT_ONCE => Moving::AtOnce,
+            _ => return Err(Failure::because(HVQ_ERR_ARGUMENT, "neither HVQ_MOVE_VALIDATED nor _AT_ONCE")),
+        };
         // SAFETY: the caller passes a valid struct.
         let tuple = unsafe { guard::reference(route) }?.decode()?;
-        let moved = core.migrate(PathId(path.id), tuple, Moving::Validated, Instant::from_nanos(now));
+        let moved = core.migrate(PathId(path.id), tuple, moving, Instant::from_nanos(now));
         moved.map(|_| ()).map_err(|error| match error {
             MigrateError::NotClient => HVQ_ERR_NOT_CLIENT.into(),
             MigrateError::NotConfirmed => HVQ_ERR_NOT_CONNECTED.into(),
@@ -204,6 +217,35 @@ pub unsafe extern "C" fn hvq_path_set_dscp(
     })
 }
 
+/// Uses another connection ID of the peer on a path from here on, and retires the one before (RFC 9000 §5.1.2), at time `now`.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_UNKNOWN_CONNECTION`, `HVQ_ERR_UNKNOWN_PATH`, `HVQ_ERR_NO_CONNECTION_ID`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_path_rotate_connection_id(
+    endpoint: *mut hvq_endpoint,
+    path: hvq_path,
+    now: u64,
+) -> hvq_result {
+    on_connection!(endpoint, path.connection, |core| {
+        core.rotate_connection_id(PathId(path.id), Instant::from_nanos(now)).map_err(command_failure)
+    })
+}
+
+/// Asks the peer to retire the connection IDs of this end on a path, for new ones: from then on what arrives shows others.
+/// Asking again before it has done so changes nothing.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_UNKNOWN_CONNECTION`, `HVQ_ERR_UNKNOWN_PATH`; `HVQ_ERR_NO_CONNECTION_ID` if
+/// there are none to ask for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_path_retire_connection_ids(
+    endpoint: *mut hvq_endpoint,
+    path: hvq_path,
+) -> hvq_result {
+    on_connection!(endpoint, path.connection, |core| {
+        core.retire_connection_ids(PathId(path.id)).map_err(command_failure)
+    })
+}
+
 /// A snapshot of a path. Times are in nanoseconds, sizes in bytes.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -246,6 +288,8 @@ pub struct hvq_path_statistics {
     pub packets_marked: u64,
     /// Probe timeouts.
     pub probe_timeouts: u64,
+    /// The name of the congestion controller.
+    pub congestion: [c_char; 16],
 }
 
 impl From<PathStats> for hvq_path_statistics {
@@ -271,6 +315,7 @@ impl From<PathStats> for hvq_path_statistics {
             spurious_losses: counters.spurious_losses,
             packets_marked: counters.marked,
             probe_timeouts: counters.probe_timeouts,
+            congestion: name(path.controller),
         }
     }
 }

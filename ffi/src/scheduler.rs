@@ -165,6 +165,16 @@ pub struct hvq_observation {
     pub delay: u64,
 }
 
+/// Bytes that a handshake sends on the path on which it begins.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct hvq_flights {
+    /// Of the client, until it has keys.
+    pub sent: u64,
+    /// Of the server: mostly its certificates.
+    pub received: u64,
+}
+
 /// A scheduler as a table of functions. They are called within calls on the endpoint, on their thread, and must not call
 /// the library for the same endpoint (HVQ_ERR_BUSY), nor unwind nor jump out.
 ///
@@ -199,5 +209,16 @@ pub struct hvq_scheduler {
     /// it there without a question for each. NULL asks for each.
     pub repeats: Option<
         unsafe extern "C" fn(state: *mut c_void, item: *const hvq_item, path: *const hvq_path_view) -> usize,
+    >,
+    /// Over which of `count` paths, none of which is open, a connection had better begin, as an index: hvq_endpoint_first_way()
+    /// asks it, of a state that is created and destroyed for that. Delays and queues are what other connections of the
+    /// endpoint saw and hints say. NULL, and an index that is none, stand for 0.
+    pub first: Option<
+        unsafe extern "C" fn(
+            state: *mut c_void,
+            flights: *const hvq_flights,
+            paths: *const hvq_path_view,
+            count: usize,
+        ) -> usize,
     >,
 }

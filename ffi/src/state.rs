@@ -120,8 +120,8 @@ pub(crate) struct State {
     pub(crate) arena: Arena,
     /// What C was last given to send.
     transmit: Option<Transmit>,
-    /// The reason in the event that C was last given.
-    reason: Vec<u8>,
+    /// The bytes in the event that C was last given.
+    bytes: Vec<u8>,
     /// What C last read without a copy.
     pub(crate) chunk: Bytes,
 }
@@ -132,7 +132,7 @@ impl State {
             core: Endpoint::new(config, server, seed),
             arena: Arena::default(),
             transmit: None,
-            reason: Vec::new(),
+            bytes: Vec::new(),
             chunk: Bytes::new(),
         }
     }
@@ -155,7 +155,7 @@ impl State {
             }
             Output::Event(handle, event) => {
                 output.kind = HVQ_OUTPUT_EVENT;
-                output.event = event_of(handle.0, &event, &mut self.reason);
+                output.event = event_of(handle.0, &event, &mut self.bytes);
             }
             Output::Idle(deadline) => {
                 output.deadline = deadline.map_or(u64::MAX, |deadline| deadline.at.as_nanos());
@@ -245,6 +245,20 @@ mod tests {
         }
         assert!(arena.buffers.len() <= MOST_BUFFERS);
         assert!(kept.iter().all(|(number, copy)| copy.iter().all(|byte| byte == number)));
+    }
+
+    #[test]
+    fn a_panic_is_an_error_and_the_endpoint_of_no_use_from_then_on() {
+        let endpoint = hvq_endpoint::new(State::new(EndpointConfig::default(), None, [1; 32]));
+        // SAFETY: it was made above, and is freed below.
+        let this = unsafe { endpoint.as_ref() };
+        assert_eq!(with(this, |_| Ok(())), 0);
+        assert_eq!(with(this, |_| panic!("as a test has it")), HVQ_ERR_PANIC);
+        assert_eq!(with(this, |_| Ok(())), HVQ_ERR_PANIC);
+        assert_eq!(with_connection(this, 0, |_| Ok(())), HVQ_ERR_PANIC);
+        assert_eq!(look(this, 0, |_| Ok(())), HVQ_ERR_PANIC);
+        // SAFETY: it was made above, and is not used any more.
+        assert!(unsafe { hvq_endpoint::free(endpoint) }.is_ok());
     }
 
     #[test]

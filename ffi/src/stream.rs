@@ -9,7 +9,7 @@ use crate::error::{
     HVQ_ERR_STOPPED, HVQ_ERR_UNKNOWN_STREAM, hvq_result,
 };
 use crate::guard;
-use crate::state::{hvq_endpoint, with, with_connection};
+use crate::state::{hvq_endpoint, look, with, with_connection};
 use bytes::Bytes;
 use hvq_scheduler::Priority;
 use hvq_transport::stream::{Direction, ReadError, ReadOutcome, StreamId, WriteError};
@@ -155,6 +155,8 @@ pub unsafe extern "C" fn hvq_stream_write(
 /// As hvq_stream_write(), without a copy if the bytes are many: the library keeps them until the peer has them. `release`
 /// is called once in any case, also for a call that fails; what was not taken is to be written again, in a new
 /// `hvq_owned`.
+///
+/// Errors: as of hvq_stream_write().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_stream_write_owned(
     endpoint: *mut hvq_endpoint,
@@ -294,6 +296,8 @@ pub unsafe extern "C" fn hvq_stream_read(
 
 /// As hvq_stream_read(), without a copy: `chunk` names at most `most` bytes that arrived, which are valid until the next
 /// call of this function for the same endpoint, or until that is freed.
+///
+/// Errors: as of hvq_stream_read().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_stream_read_chunk(
     endpoint: *mut hvq_endpoint,
@@ -312,5 +316,21 @@ pub unsafe extern "C" fn hvq_stream_read_chunk(
         let shown = hvq_bytes { data: state.chunk.as_ptr(), length: state.chunk.len() };
         // SAFETY: the caller lets it be written.
         unsafe { guard::put(chunk, shown) }
+    })
+}
+
+/// Writes 1 to `is_early` if a part of what was received on a stream came in 0-RTT, and may be a copy that an attacker sends;
+/// else 0, also for unknown streams.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_UNKNOWN_CONNECTION`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_stream_is_early(
+    endpoint: *mut hvq_endpoint,
+    stream: hvq_stream,
+    is_early: *mut u32,
+) -> hvq_result {
+    look_at!(endpoint, stream.connection, |core| {
+        // SAFETY: the caller lets it be written.
+        unsafe { guard::put(is_early, core.is_early_stream(StreamId(stream.id)).into()) }
     })
 }

@@ -5,11 +5,15 @@
 //! uses them: connections keep what they need.
 
 use crate::address::hvq_bytes;
+use crate::admission::hvq_admission_callback;
 use crate::config::hvq_transport_config;
 use crate::error::hvq_result;
 use crate::guard::{self, entry};
+use crate::session::hvq_session_store;
+use hvq_qlog::Qlog;
 use hvq_transport::endpoint::{ClientConfig, ServerConfig};
 use std::ffi::{c_char, c_void};
+use std::time::Duration;
 
 /// The server is not who it says: the handshake fails with the alert certificate_unknown. A negative answer -N fails it
 /// with the alert N, such as -42 for a bad certificate and -45 for one that expired.
@@ -73,6 +77,21 @@ pub struct hvq_client_options {
     pub keylog: hvq_keylog_callback,
     /// Passed to `keylog`.
     pub keylog_user: *mut c_void,
+    /// Where tickets are kept, so that connections resume earlier sessions; NULL for nowhere. The table is copied, what its
+    /// `user` points to is not. Not with `ssl_ctx`.
+    pub sessions: *const hvq_session_store,
+    /// 1 sends data in 0-RTT with tickets that permit it, 0 does not. Read the warning under Session tickets.
+    pub early_data: u32,
+    /// 0.
+    pub reserved: u32,
+    /// A token of an earlier connection to the same server (HVQ_EVENT_TOKEN), for endpoints that did not get it
+    /// themselves; those of its own connections an endpoint keeps and uses without being told.
+    pub token: hvq_bytes,
+    /// Cipher suites to offer, the preferred one first, by the numbers of TLS: 0x1301, 0x1302, 0x1303; NULL for all three.
+    /// Not with `ssl_ctx`.
+    pub suites: *const u16,
+    /// How many.
+    pub suite_count: usize,
 }
 
 /// What a server configuration is made from, filled with the defaults by hvq_server_options_init().
@@ -104,18 +123,36 @@ pub struct hvq_server_options {
     /// Clients prove their address first (a round trip) while so many handshakes are not complete: 0 always,
     /// UINT64_MAX never.
     pub retry_from: u64,
+    /// Decides about each client that asks for a connection, or NULL (see Admission).
+    pub admission: hvq_admission_callback,
+    /// Passed to `admission`.
+    pub admission_user: *mut c_void,
+    /// 1 accepts data in 0-RTT, once with each ticket that the same endpoint issued; 0 refuses it. Read the warning under
+    /// Session tickets. Not with `ssl_ctx`.
+    pub early_data: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Bytes that stand for settings of the program that 0-RTT relies on: tickets issued under other bytes do not open
+    /// 0-RTT. None for "hvq".
+    pub early_data_context: hvq_bytes,
+    /// Cipher suites to accept, as for clients.
+    pub suites: *const u16,
+    /// How many.
+    pub suite_count: usize,
 }
 
 /// What connections of a client are made from.
 #[derive(Debug)]
 pub struct hvq_client_config {
     pub(crate) config: ClientConfig,
+    pub(crate) qlog: Option<Qlog>,
 }
 
 /// What connections of a server are made from.
 #[derive(Debug)]
 pub struct hvq_server_config {
     pub(crate) config: ServerConfig,
+    pub(crate) qlog: Option<Qlog>,
 }
 
 /// Fills options with the defaults. `size` is sizeof(hvq_client_options).
@@ -144,15 +181,16 @@ pub unsafe extern "C" fn hvq_client_config_new(
         // SAFETY: the caller passes options as documented.
         let made = unsafe { guard::versioned(options)?.client()? };
         // SAFETY: the caller lets it be written.
-        unsafe { guard::put(config, Box::into_raw(Box::new(hvq_client_config { config: made }))) }
+        unsafe { guard::put(config, Box::into_raw(Box::new(made))) }
     })
 }
 
-/// Frees a client configuration. NULL is ignored.
+/// Frees a client configuration. NULL is ignored. With a `qlog_folder` it waits, for a second at most, until what was
+/// recorded is in the files: who wants all of it frees endpoints first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_client_config_free(config: *mut hvq_client_config) {
     // SAFETY: the caller gives back what hvq_client_config_new made.
-    unsafe { free(config) };
+    unsafe { free(config, |config| config.qlog) };
 }
 
 /// Fills options with the defaults. `size` is sizeof(hvq_server_options).
@@ -180,22 +218,27 @@ pub unsafe extern "C" fn hvq_server_config_new(
         // SAFETY: the caller passes options as documented.
         let made = unsafe { guard::versioned(options)?.server()? };
         // SAFETY: the caller lets it be written.
-        unsafe { guard::put(config, Box::into_raw(Box::new(hvq_server_config { config: made }))) }
+        unsafe { guard::put(config, Box::into_raw(Box::new(made))) }
     })
 }
 
-/// Frees a server configuration. NULL is ignored.
+/// Frees a server configuration, as hvq_client_config_free() does. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_server_config_free(config: *mut hvq_server_config) {
     // SAFETY: the caller gives back what hvq_server_config_new made.
-    unsafe { free(config) };
+    unsafe { free(config, |config| config.qlog) };
 }
 
-unsafe fn free<T>(pointer: *mut T) {
+/// How long freeing a configuration waits for its logs.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+unsafe fn free<T>(pointer: *mut T, qlog: impl FnOnce(T) -> Option<Qlog>) {
     entry(|| {
         if !pointer.is_null() {
             // SAFETY: the caller gives back what a Box was made into, once.
-            drop(unsafe { Box::from_raw(pointer) });
+            if let Some(qlog) = qlog(*unsafe { Box::from_raw(pointer) }) {
+                let _slow_disks_keep_nobody_waiting = qlog.flush(PATIENCE);
+            }
         }
         Ok(())
     });

@@ -1,10 +1,12 @@
 //! What the transport makes of a configuration of C.
 
+use crate::address::hvq_address;
 use crate::bridge::{Table, nanos};
 use crate::config::{hvq_channel, hvq_transport_config};
 use crate::error::{Failure, HVQ_ERR_ARGUMENT, HVQ_ERR_SYSTEM, HVQ_ERR_UNKNOWN_NAME};
 use crate::guard::{self, Versioned};
 use crate::log;
+use crate::tuning;
 use hvq_qlog::{Qlog, QlogOptions};
 use hvq_scheduler::{PathId, Policy};
 use hvq_transport::congestion::Algorithm;
@@ -12,7 +14,6 @@ use hvq_transport::connection::{
     ChannelHint, DatagramSizing, Dscp, EcnMarking, Greasing, Migration, Multipath, SchedulerFactory,
     TransportConfig,
 };
-use hvq_transport::trace::TracerFactory;
 use std::ffi::c_char;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ const MOST: u64 = (1 << 62) - 1;
 
 // SAFETY: the struct begins with its size and holds numbers, pointers and a function, for which zeros are NULL.
 unsafe impl Versioned for hvq_transport_config {
-    const FIRST_SIZE: usize = mem::size_of::<Self>();
+    const FIRST_SIZE: usize = mem::offset_of!(Self, versions);
 
     fn defaults() -> Self {
         let base = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
@@ -43,10 +44,7 @@ unsafe impl Versioned for hvq_transport_config {
             log: None,
             log_user: ptr::null_mut(),
             log_level: log::HVQ_LOG_INFO,
-            paths: match base.multipath {
-                Multipath::Off => 0,
-                Multipath::UpTo(highest) => highest.0 + 1,
-            },
+            paths: paths_of(base.multipath),
             idle_timeout: nanos(base.idle_timeout),
             handshake_timeout: nanos(base.handshake_timeout),
             keep_alive: base.keep_alive.map_or(0, nanos),
@@ -68,12 +66,45 @@ unsafe impl Versioned for hvq_transport_config {
             ecn: 0,
             grease: 1,
             migration: 1,
+            versions: ptr::null(),
+            version_count: 0,
+            first_version: 0,
+            choose_version: 0,
+            preferred_ipv4: hvq_address::default(),
+            preferred_ipv6: hvq_address::default(),
+            follow_preferred: 1,
+            spin_bit: 1,
+            ack_requests: 1,
+            opening_datagrams: base.opening_datagrams.into(),
+            ack_threshold: base.acknowledge.threshold,
+            ack_delay: nanos(base.acknowledge.max_delay),
+            ack_reordering: base.acknowledge.reordering,
+            rotation_packets: 0,
+            rotation_time: 0,
+            rotation_idle: 0,
+            max_udp_payload: base.max_udp_payload,
+            aead_confidentiality: 0,
+            aead_integrity: 0,
         }
     }
 }
 
-fn wrong(what: &'static str) -> Failure {
+fn paths_of(multipath: Multipath) -> u32 {
+    match multipath {
+        Multipath::Off => 0,
+        Multipath::UpTo(highest) => highest.0 + 1,
+    }
+}
+
+pub(crate) fn wrong(what: &'static str) -> Failure {
     Failure::because(HVQ_ERR_ARGUMENT, what)
+}
+
+/// A configuration as the transport has it.
+pub(crate) struct Read {
+    pub(crate) config: Arc<TransportConfig>,
+    /// The logs that connections write, if they do.
+    pub(crate) qlog: Option<Qlog>,
 }
 
 /// The configuration of C at `pointer`; the defaults if it is NULL.
@@ -81,7 +112,7 @@ fn wrong(what: &'static str) -> Failure {
 /// # Safety
 ///
 /// `pointer` is NULL or as the header says.
-pub(crate) unsafe fn read(pointer: *const hvq_transport_config) -> Result<Arc<TransportConfig>, Failure> {
+pub(crate) unsafe fn read(pointer: *const hvq_transport_config) -> Result<Read, Failure> {
     let given = if pointer.is_null() {
         hvq_transport_config::defaults()
     } else {
@@ -96,13 +127,17 @@ pub(crate) unsafe fn read(pointer: *const hvq_transport_config) -> Result<Arc<Tr
     set_limits(&mut config, &given)?;
     set_choices(&mut config, &given)?;
     // SAFETY: as above.
+    unsafe { tuning::apply(&mut config, &given) }?;
+    // SAFETY: as above.
     for channel in unsafe { guard::elements(given.channels, given.channel_count) }? {
         // SAFETY: as above.
         unsafe { add_channel(&mut config, channel) }?;
     }
     // SAFETY: as above.
-    config.tracer = unsafe { tracer_of(&given) }?;
-    Ok(Arc::new(config))
+    let qlog = unsafe { qlog_of(&given) }?;
+    let lines = log::factory(given.log, given.log_user, given.log_level)?;
+    config.tracer = log::both(qlog.as_ref().map(Qlog::factory), lines);
+    Ok(Read { config: Arc::new(config), qlog })
 }
 
 unsafe fn scheduler_of(given: &hvq_transport_config) -> Result<SchedulerFactory, Failure> {
@@ -132,7 +167,7 @@ pub(crate) unsafe fn algorithm(name: *const c_char) -> Result<Option<Algorithm>,
     parsed.transpose()
 }
 
-fn duration(nanos: u64) -> Option<Duration> {
+pub(crate) fn duration(nanos: u64) -> Option<Duration> {
     (nanos > 0).then(|| Duration::from_nanos(nanos))
 }
 
@@ -163,8 +198,12 @@ fn set_limits(config: &mut TransportConfig, given: &hvq_transport_config) -> Res
     Ok(())
 }
 
+/// Whether a switch is on.
+pub(crate) fn is_on(value: u32) -> Result<bool, Failure> {
+    if value > 1 { Err(wrong("a switch is 0 or 1")) } else { Ok(value == 1) }
+}
+
 fn set_choices(config: &mut TransportConfig, given: &hvq_transport_config) -> Result<(), Failure> {
-    let is_on = |value: u32| if value > 1 { Err(wrong("a switch is 0 or 1")) } else { Ok(value == 1) };
     config.multipath = match given.paths {
         0 => Multipath::Off,
         1..=64 => Multipath::UpTo(PathId(given.paths - 1)),
@@ -200,11 +239,9 @@ pub(crate) fn dscp(number: u32) -> Result<Dscp, Failure> {
     number.and_then(Dscp::new).ok_or_else(|| wrong("a codepoint is a number from 0 to 63"))
 }
 
-unsafe fn tracer_of(given: &hvq_transport_config) -> Result<Option<TracerFactory>, Failure> {
+unsafe fn qlog_of(given: &hvq_transport_config) -> Result<Option<Qlog>, Failure> {
     // SAFETY: the caller passes text or NULL.
     let folder = unsafe { guard::optional_text(given.qlog_folder) }?;
     let qlog = folder.map(|folder| Qlog::open(QlogOptions::new(folder)));
-    let qlog = qlog.transpose().map_err(|error| Failure::because(HVQ_ERR_SYSTEM, error))?;
-    let lines = log::factory(given.log, given.log_user, given.log_level)?;
-    Ok(log::both(qlog.map(|qlog| qlog.factory()), lines))
+    qlog.transpose().map_err(|error| Failure::because(HVQ_ERR_SYSTEM, error))
 }

@@ -187,7 +187,7 @@ class Connection:
         if kind == CONNECTED:
             self._connected = True
         elif kind == CLOSED:
-            self._closed = event.reason.copy().decode(errors="replace")
+            self._closed = event.bytes.copy().decode(errors="replace")
         elif kind == PATH_AVAILABLE:
             self._open_paths()
         elif kind == PATH_VALIDATED and event.path > 0:

@@ -4,7 +4,7 @@ import ctypes
 import ctypes.util
 import os
 from ctypes import (
-    POINTER, Structure, c_char_p, c_int32, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p,
+    POINTER, Structure, c_char, c_char_p, c_int32, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p,
 )
 
 OK, BLOCKED, NONE, END, UNKNOWN_STREAM, RESET = 0, -8, -9, -10, -6, -13
@@ -86,7 +86,7 @@ class Transmit(Structure):
 class Event(Structure):
     _fields_ = [
         ("kind", c_uint32), ("path", c_uint32), ("connection", c_uint64), ("stream", c_uint64), ("code", c_uint64),
-        ("direction", c_uint32), ("status", c_uint32), ("closed", c_uint32), ("reserved", c_uint32), ("reason", Bytes),
+        ("direction", c_uint32), ("status", c_uint32), ("closed", c_uint32), ("reserved", c_uint32), ("bytes", Bytes),
     ]
 
 
@@ -103,7 +103,7 @@ class PathStatistics(Structure):
             "rtt min_rtt delay window in_flight rate datagram_size datagrams_sent bytes_sent packets_received "
             "bytes_received packets_acknowledged packets_lost spurious_losses packets_marked probe_timeouts"
         ).split()
-    ]
+    ] + [("congestion", c_char * 16)]
 
 
 # The arguments of each function; all return a result, unless RETURNS says otherwise.

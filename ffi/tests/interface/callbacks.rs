@@ -244,6 +244,7 @@ fn a_scheduler_of_c_places_frames_and_may_not_call_back() {
         place: Some(place),
         observe: Some(observe),
         repeats: None,
+        first: None,
     };
     let mut talk = Talk::new(|transport: &mut hvq_transport_config, _, _| {
         transport.custom_scheduler = &table;

@@ -2,7 +2,11 @@
 #![expect(unsafe_code, reason = "C is called as C calls it, and allocations are counted by an allocator")]
 
 mod callbacks;
+mod choices;
+mod every;
+mod logs;
 mod misuse;
 mod overhead;
 mod pair;
+mod resumption;
 mod talk;

@@ -1,6 +1,6 @@
 //! The pair through the C interface.
 
-use super::{BLOCK, DATAGRAM, Pair, STEP, identity};
+use super::{BLOCK, DATAGRAM, Pair, STEP, Sender, identity};
 use hvq_ffi::address::{hvq_address, hvq_bytes, hvq_route};
 use hvq_ffi::config::{hvq_transport_config, hvq_transport_config_init};
 use hvq_ffi::endpoint::*;
@@ -134,26 +134,37 @@ fn pump(from: &mut End, to: &mut End, now: u64) -> u64 {
     }
 }
 
+impl C {
+    /// The sender, or its peer: the endpoint and its number of the connection.
+    fn sender(&self, sender: Sender) -> (*mut hvq_endpoint, u64) {
+        let end = if sender == Sender::Client { &self.client } else { &self.server };
+        (end.endpoint, end.connection.expect("connected"))
+    }
+
+    fn receiver(&self, sender: Sender) -> (*mut hvq_endpoint, u64) {
+        self.sender(if sender == Sender::Client { Sender::Server } else { Sender::Client })
+    }
+}
+
 impl Pair for C {
-    fn open(&mut self) -> u64 {
-        let connection = self.server.connection.expect("connected");
+    fn open(&mut self, sender: Sender) -> u64 {
+        let (endpoint, connection) = self.sender(sender);
         let mut stream = hvq_stream::default();
         // SAFETY: the endpoint is ours.
-        let opened =
-            unsafe { hvq_stream_open(self.server.endpoint, connection, HVQ_UNIDIRECTIONAL, &mut stream) };
+        let opened = unsafe { hvq_stream_open(endpoint, connection, HVQ_UNIDIRECTIONAL, &mut stream) };
         assert_eq!(opened, HVQ_OK);
         stream.id
     }
 
-    fn write(&mut self, stream: u64, mut left: u64) -> u64 {
-        let stream = hvq_stream { connection: self.server.connection.expect("connected"), id: stream };
+    fn write(&mut self, sender: Sender, id: u64, mut left: u64) -> u64 {
+        let (endpoint, connection) = self.sender(sender);
+        let stream = hvq_stream { connection, id };
         while left > 0 {
             let part = &self.block[..BLOCK.min(left as usize)];
             let mut written = 0;
             // SAFETY: the endpoint is ours, and so are the bytes.
-            let result = unsafe {
-                hvq_stream_write(self.server.endpoint, stream, part.as_ptr().cast(), part.len(), &mut written)
-            };
+            let result =
+                unsafe { hvq_stream_write(endpoint, stream, part.as_ptr().cast(), part.len(), &mut written) };
             match result {
                 HVQ_OK => left -= written as u64,
                 HVQ_ERR_BLOCKED => return left,
@@ -161,7 +172,7 @@ impl Pair for C {
             }
         }
         // SAFETY: as above.
-        assert_eq!(unsafe { hvq_stream_finish(self.server.endpoint, stream) }, HVQ_OK);
+        assert_eq!(unsafe { hvq_stream_finish(endpoint, stream) }, HVQ_OK);
         0
     }
 
@@ -171,11 +182,10 @@ impl Pair for C {
         pump(&mut self.server, &mut self.client, now) + pump(&mut self.client, &mut self.server, now)
     }
 
-    fn read(&mut self, stream: u64) -> u64 {
-        let connection = self.client.connection.expect("connected");
+    fn read(&mut self, sender: Sender, stream: u64) -> u64 {
+        let (endpoint, connection) = self.receiver(sender);
         let (mut accepted, mut received) = (hvq_stream::default(), 0);
         let mut chunk = hvq_bytes { data: ptr::null(), length: 0 };
-        let endpoint = self.client.endpoint;
         // SAFETY: the endpoint is ours, and so is everything else.
         unsafe {
             while hvq_stream_accept(endpoint, connection, HVQ_UNIDIRECTIONAL, &mut accepted) == HVQ_OK {}

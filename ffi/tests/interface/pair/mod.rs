@@ -13,35 +13,42 @@ pub const STEP: u64 = 50_000;
 /// The size of all datagrams.
 pub const DATAGRAM: u16 = 1400;
 
-/// A connected pair.
-pub trait Pair {
-    /// Opens a stream of the server.
-    fn open(&mut self) -> u64;
-    /// The server writes as much of `left` bytes as the stream takes; what is left then.
-    fn write(&mut self, stream: u64, left: u64) -> u64;
-    /// Both ends say what they have to say; how many datagrams that took.
-    fn exchange(&mut self) -> u64;
-    /// The client reads what arrived.
-    fn read(&mut self, stream: u64) -> u64;
+/// Who sends; the other one receives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sender {
+    Client,
+    Server,
 }
 
-/// Sends `bytes` from the server to the client, and returns how many datagrams were exchanged.
-pub fn transfer(pair: &mut dyn Pair, bytes: u64) -> u64 {
-    let stream = pair.open();
+/// A connected pair.
+pub trait Pair {
+    /// Opens a stream of the sender.
+    fn open(&mut self, sender: Sender) -> u64;
+    /// The sender writes as much of `left` bytes as the stream takes; what is left then.
+    fn write(&mut self, sender: Sender, stream: u64, left: u64) -> u64;
+    /// Both ends say what they have to say; how many datagrams that took.
+    fn exchange(&mut self) -> u64;
+    /// Its peer reads what arrived.
+    fn read(&mut self, sender: Sender, stream: u64) -> u64;
+}
+
+/// Sends `bytes`, and returns how many datagrams were exchanged.
+pub fn transfer(pair: &mut dyn Pair, sender: Sender, bytes: u64) -> u64 {
+    let stream = pair.open(sender);
     let (mut left, mut received, mut datagrams, mut idle) = (bytes, 0, 0, 0);
     while received < bytes {
         if left > 0 {
-            left = pair.write(stream, left);
+            left = pair.write(sender, stream, left);
         }
         datagrams += pair.exchange();
-        let some = pair.read(stream);
+        let some = pair.read(sender, stream);
         received += some;
         idle = if some == 0 { idle + 1 } else { 0 };
         assert!(idle < 10_000, "stuck after {received} of {bytes} bytes");
     }
     for _ in 0..4 {
         datagrams += pair.exchange();
-        pair.read(stream);
+        pair.read(sender, stream);
     }
     datagrams
 }

@@ -1,9 +1,9 @@
 //! The pair in Rust.
 
-use super::{BLOCK, DATAGRAM, Pair, STEP, identity};
+use super::{BLOCK, DATAGRAM, Pair, STEP, Sender, identity};
 use bytes::BytesMut;
 use hvq_scheduler::Policy;
-use hvq_transport::connection::{Datagram, Event, FourTuple, TransportConfig};
+use hvq_transport::connection::{Connection, Datagram, Event, FourTuple, TransportConfig};
 use hvq_transport::crypto::session::{ClientTls, Identity, ServerTls, Verify};
 use hvq_transport::endpoint::{
     ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig,
@@ -85,26 +85,39 @@ fn pump(from: &mut End, to: &mut End, now: Instant) -> u64 {
     }
 }
 
-impl Pair for Rust {
-    fn open(&mut self) -> u64 {
-        let handle = self.server.connection.expect("connected");
-        let connection = self.server.endpoint.connection(handle).expect("connected");
-        connection.open(Direction::Unidirectional).expect("the client permits it").0
+impl Rust {
+    /// The connection of the sender, or of its peer.
+    fn sender(&mut self, sender: Sender) -> &mut Connection {
+        let end = if sender == Sender::Client { &mut self.client } else { &mut self.server };
+        end.endpoint.connection(end.connection.expect("connected")).expect("connected")
     }
 
-    fn write(&mut self, stream: u64, mut left: u64) -> u64 {
-        let handle = self.server.connection.expect("connected");
-        let connection = self.server.endpoint.connection(handle).expect("connected");
+    fn receiver(&mut self, sender: Sender) -> &mut Connection {
+        self.sender(if sender == Sender::Client { Sender::Server } else { Sender::Client })
+    }
+}
+
+impl Pair for Rust {
+    fn open(&mut self, sender: Sender) -> u64 {
+        self.sender(sender).open(Direction::Unidirectional).expect("the peer permits it").0
+    }
+
+    fn write(&mut self, sender: Sender, stream: u64, mut left: u64) -> u64 {
+        let block = std::mem::take(&mut self.block);
+        let connection = self.sender(sender);
         while left > 0 {
-            let part = &self.block[..BLOCK.min(left as usize)];
+            let part = &block[..BLOCK.min(left as usize)];
             match connection.write(StreamId(stream), part) {
                 Ok(written) => left -= written as u64,
-                Err(WriteError::Blocked) => return left,
+                Err(WriteError::Blocked) => break,
                 Err(error) => panic!("{error}"),
             }
         }
-        connection.finish(StreamId(stream)).expect("it is open");
-        0
+        if left == 0 {
+            connection.finish(StreamId(stream)).expect("it is open");
+        }
+        self.block = block;
+        left
     }
 
     fn exchange(&mut self) -> u64 {
@@ -113,9 +126,8 @@ impl Pair for Rust {
         pump(&mut self.server, &mut self.client, now) + pump(&mut self.client, &mut self.server, now)
     }
 
-    fn read(&mut self, stream: u64) -> u64 {
-        let handle = self.client.connection.expect("connected");
-        let connection = self.client.endpoint.connection(handle).expect("connected");
+    fn read(&mut self, sender: Sender, stream: u64) -> u64 {
+        let connection = self.receiver(sender);
         while connection.accept(Direction::Unidirectional).is_some() {}
         let mut received = 0;
         while let Ok(ReadOutcome::Data(data)) = connection.read(StreamId(stream), usize::MAX) {
