@@ -379,6 +379,7 @@ const MIRRORS: &[Mirror] = &[
             ("first", "hvq_scheduler.first"),
             ("repeats", "hvq_scheduler.repeats"),
             ("observe", "hvq_scheduler.observe"),
+            ("expected", "- only logs tell what built-in policies expected"),
         ],
     },
     Mirror {
