@@ -17,6 +17,29 @@ use std::sync::Arc;
 struct End {
     endpoint: Endpoint,
     connection: Option<ConnectionHandle>,
+    copies: Copies,
+}
+
+/// Memory for copies of batches, used again, as the C interface has it: what is compared is the interface alone.
+#[derive(Default)]
+struct Copies {
+    buffers: Vec<BytesMut>,
+    next: usize,
+}
+
+impl Copies {
+    fn copy(&mut self, bytes: &[u8]) -> BytesMut {
+        let count = self.buffers.len();
+        let order = (0..count).map(|step| (self.next + step) % count);
+        let free = order.into_iter().find(|index| self.buffers[*index].try_reclaim(bytes.len()));
+        self.next = free.unwrap_or(count);
+        if free.is_none() {
+            self.buffers.push(BytesMut::with_capacity(128 << 10));
+        }
+        let buffer = &mut self.buffers[self.next];
+        buffer.extend_from_slice(bytes);
+        buffer.split()
+    }
 }
 
 /// The pair.
@@ -42,6 +65,7 @@ impl Rust {
         let end = |server, seed| End {
             endpoint: Endpoint::new(EndpointConfig::default(), server, [seed; 32]),
             connection: None,
+            copies: Copies::default(),
         };
         let mut pair = Self {
             client: end(None, 1),
@@ -68,7 +92,7 @@ fn pump(from: &mut End, to: &mut End, now: Instant) -> u64 {
     loop {
         match from.endpoint.poll(now) {
             Output::Transmit(transmit) => {
-                let mut left = BytesMut::from(&transmit.bytes[..]);
+                let mut left = to.copies.copy(&transmit.bytes);
                 let size = transmit.segment.unwrap_or(left.len()).max(1);
                 while !left.is_empty() {
                     let bytes = left.split_to(size.min(left.len()));
