@@ -99,6 +99,32 @@ fn a_file_that_makes_no_sense_is_told_with_its_line_and_field() {
 }
 
 #[test]
+fn a_trace_and_a_page_that_make_no_sense_are_told_before_anything_is_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let trace = write("rate.csv", "time_ms,down_mbps,up_mbps\n0,5,5\n1000,-5,5\n");
+    let file = write("trace.toml", &SMALL.replace("rate=200mbit", &format!("rate=file:{trace}")));
+    let output = run(lab(&["run", &file], folder.path()));
+    assert_eq!(code(&output), 2);
+    assert!(
+        said(&output).contains("matrix.embb: ") && said(&output).contains("rate.csv:3: "),
+        "{}",
+        said(&output)
+    );
+    let page = write("page.json", "{\n\"schema\": \"hvc-page/1\",\n\"objects\": [\n{\"start_ms\": -1}]}");
+    let file = write("page.toml", &SMALL.replace("p05", &page));
+    let output = run(lab(&["run", &file], folder.path()));
+    assert_eq!(code(&output), 2);
+    let place = "page.json:4: objects[0].start_ms: ";
+    assert!(said(&output).contains("page.pages: ") && said(&output).contains(place), "{}", said(&output));
+    assert!(!folder.path().join("small.jsonl").exists());
+}
+
+#[test]
 fn the_figures_of_the_papers_are_listed() {
     let output = run(["lab", "list"]);
     let text = String::from_utf8(output.stdout).unwrap();

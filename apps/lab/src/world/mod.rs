@@ -11,6 +11,7 @@
 pub mod identity;
 pub mod ledger;
 pub mod medium;
+pub mod rewards;
 pub mod wire;
 
 use hvq_channel::{Channel, ChannelSpec, Direction};
@@ -24,6 +25,7 @@ use hvq_transport::error::ConnectionError;
 use hvq_transport::time::Instant;
 use ledger::Ledger;
 use medium::Medium;
+use rewards::Rewards;
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -166,6 +168,8 @@ pub struct Net {
     pub tap: Option<Tap>,
     /// Who counts what the server sends to unproven addresses, if anybody does.
     pub ledger: Option<Ledger>,
+    /// Who holds rewards that policies expect against those that come, if anybody does: of wires 0 and 1.
+    pub rewards: Option<Rewards>,
     /// What connections of the client are made from.
     pub client_config: ClientConfig,
     server_transport: Arc<TransportConfig>,
@@ -189,6 +193,7 @@ impl Net {
             radio: Radio::Apart,
             tap: None,
             ledger: None,
+            rewards: None,
             client_config: ClientConfig::new(identity::client(), Arc::new(client)),
             server_transport: server,
             seed,
@@ -354,8 +359,7 @@ impl Net {
         }
         let find = |wire: &Wire| wire.direction(transmit.local, transmit.remote);
         let Some(index) = self.wires.iter().position(|wire| find(wire).is_some()) else { return };
-        let wire = &mut self.wires[index];
-        let Some(direction) = find(wire) else { return };
+        let Some(direction) = find(&self.wires[index]) else { return };
         let server = if direction == Direction::Up { transmit.remote } else { transmit.local };
         let size = transmit.segment.unwrap_or(transmit.bytes.len()).max(1);
         for payload in transmit.bytes.chunks(size) {
@@ -365,7 +369,10 @@ impl Net {
                 Fate::Become(other) => other,
                 Fate::Drop => continue,
             };
-            wire.enter(
+            if let Some(rewards) = &self.rewards {
+                rewards.enter(self, (side, index), payload.len());
+            }
+            self.wires[index].enter(
                 direction,
                 at,
                 Packet {

@@ -42,7 +42,7 @@ pub(crate) struct PagesArguments {
         default_value = "MM-S,MM-W,MM-D,LB-S,LB-W,LB-D"
     )]
     trace: Vec<TraceName>,
-    /// Where the browser's connections end and what they begin with: gateway, cold, resumed or tcp-tls
+    /// Where the browser's connections end and what they begin with: gateway, cold, resumed, tcp-tls or http1
     #[arg(long, value_name = "PLACE", default_value_t = Deployment::Gateway)]
     deployment: Deployment,
     /// Let servers tell the transport how urgent each response is (RFC 9218)
@@ -116,6 +116,7 @@ impl PagesArguments {
                 deployment: self.deployment,
                 voice,
                 think_scale: self.think,
+                wait_scale: self.half.wait_scale(),
                 size_scale: 1.0,
                 background: self.background,
             },

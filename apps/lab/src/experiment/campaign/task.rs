@@ -34,6 +34,22 @@ pub struct Task {
     subject: usize,
 }
 
+/// Factors on what was recorded of a page.
+#[derive(Clone, Copy, Debug)]
+struct Scales {
+    /// On thinking times of the browser.
+    think: f64,
+    /// On sizes of responses.
+    size: f64,
+    /// On times that servers take.
+    wait: f64,
+}
+
+impl Scales {
+    /// As it was recorded.
+    const NONE: Self = Self { think: 1.0, size: 1.0, wait: 1.0 };
+}
+
 /// The runs of `definition` within `scope`: what is compared stands together.
 pub fn tasks(definition: &Definition, scope: Scope) -> Vec<Task> {
     let subjects = definition.workload.subjects();
@@ -66,7 +82,8 @@ impl Task {
                     Sizes::Captured => 1.0,
                     Sizes::Paper => page.paper_size_scale.unwrap_or(1.0),
                 };
-                let run = self.page_run(definition, page, (workload.think, size_scale))?;
+                let scales = Scales { think: workload.think, size: size_scale, wait: workload.waits };
+                let run = self.page_run(definition, page, scales)?;
                 let (values, failure) = self.measured(definition, &run)?;
                 Ok(self.record(definition, values, failure))
             }
@@ -78,7 +95,7 @@ impl Task {
 
     fn download(&self, definition: &Definition) -> Result<Record, TraceError> {
         let size = definition.matrix.size[self.cell.at(Axis::Size)].is.0;
-        let run = self.page_run(definition, &Arc::new(single(size)), (1.0, 1.0))?;
+        let run = self.page_run(definition, &Arc::new(single(size)), Scales::NONE)?;
         let (mut values, failure) = self.measured(definition, &run)?;
         if let Some(time) = values.get(definition.workload.measured()).copied() {
             let goodput = size as f64 * 8.0 / (time * 1e3);
@@ -92,7 +109,7 @@ impl Task {
 
     fn interaction(&self, definition: &Definition) -> Result<Record, TraceError> {
         let interaction = definition.matrix.interaction[self.cell.at(Axis::Interaction)].is;
-        let run = self.page_run(definition, &Arc::new(interaction.page()), (1.0, 1.0))?;
+        let run = self.page_run(definition, &Arc::new(interaction.page()), Scales::NONE)?;
         let (mut values, failure) = self.measured(definition, &run)?;
         let time = values.get(definition.workload.measured()).copied();
         if let (Some(time), Interaction::Exchanges { number, .. }) = (time, interaction) {
@@ -144,21 +161,17 @@ impl Task {
         Ok((values, outcome.failure))
     }
 
-    /// The load of `page` with these factors on thinking times and sizes.
-    fn page_run(
-        &self,
-        definition: &Definition,
-        page: &Arc<Page>,
-        (think_scale, size_scale): (f64, f64),
-    ) -> Result<Run, TraceError> {
+    /// The load of `page` with these factors on what was recorded.
+    fn page_run(&self, definition: &Definition, page: &Arc<Page>, scales: Scales) -> Result<Run, TraceError> {
         let (matrix, at) = (&definition.matrix, |axis| self.cell.at(axis));
         Ok(Run {
             page: page.clone(),
             manner: Manner {
                 deployment: matrix.deployment[at(Axis::Deployment)].is,
                 voice: matrix.voice[at(Axis::Voice)].is,
-                think_scale,
-                size_scale,
+                think_scale: scales.think,
+                wait_scale: scales.wait,
+                size_scale: scales.size,
                 background: matrix.background[at(Axis::Background)].is.0,
             },
             channels: self.channels(definition)?,
@@ -166,6 +179,7 @@ impl Task {
             scheme: self.key.scheme,
             congestion: matrix.controller[at(Axis::Controller)].is,
             repetition: self.key.stretch,
+            notes: definition.notes,
             seed: self.seed(definition),
         })
     }

@@ -24,7 +24,7 @@ pub use matrix::{Cell, Matrix};
 pub use measure::Measure;
 pub use workload::{Better, DownloadWorkload, FlowWorkload, InteractionWorkload, PageWorkload, Workload};
 
-use crate::experiment::pages::Scheme;
+use crate::experiment::pages::{Notes, Scheme};
 
 /// An experiment.
 #[derive(Clone, Debug)]
@@ -45,6 +45,8 @@ pub struct Definition {
     pub half: Half,
     /// The seed of the first repetition, as it is counted in that half.
     pub seed: u64,
+    /// What runs note besides times and bytes: what is drawn or was published.
+    pub notes: Notes,
     /// What runs over the channels.
     pub workload: Workload,
     /// What is varied besides.

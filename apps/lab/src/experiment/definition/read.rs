@@ -7,7 +7,7 @@ use super::expected::{Goal, Plot, Published};
 use super::half::Half;
 use super::matrix::Matrix;
 use super::workload::{DownloadWorkload, FlowWorkload, InteractionWorkload, PageText, Workload};
-use crate::experiment::pages::Scheme;
+use crate::experiment::pages::{Notes, Scheme};
 use serde::Deserialize;
 use std::path::Path;
 use toml::Spanned;
@@ -88,7 +88,8 @@ fn checked(read: Text) -> Result<Definition, Problem> {
     check.workload(&workload)?;
     let (seed, half) = (read.seed.unwrap_or(1), read.half);
     let traces = check.traces()?;
-    let digest = digest(&format!("{workload:?} {:?} {half} {seed} {traces:?}", read.matrix));
+    let notes = notes(&read.plot, &read.published);
+    let digest = digest(&format!("{workload:?} {:?} {half} {seed} {notes:?} {traces:?}", read.matrix));
     Ok(Definition {
         name: read.name.into_inner(),
         title: read.title,
@@ -98,6 +99,7 @@ fn checked(read: Text) -> Result<Definition, Problem> {
         stretches: read.stretches.map_or(STRETCHES, Spanned::into_inner),
         half,
         seed,
+        notes,
         workload,
         matrix: read.matrix,
         plot: read.plot,
@@ -105,6 +107,15 @@ fn checked(read: Text) -> Result<Definition, Problem> {
         goals,
         digest,
     })
+}
+
+/// What runs have to note so that it can be drawn.
+fn notes(plot: &Plot, published: &[Published]) -> Notes {
+    let mut measures = published.iter().map(|published| &published.measure).chain([&plot.measure]);
+    match measures.any(|measure| measure.name().starts_with("reward_error")) {
+        true => Notes::Rewards,
+        false => Notes::Few,
+    }
 }
 
 /// Checks the name and the number of repetitions.

@@ -97,6 +97,23 @@ fn errors_name_the_file_the_line_and_the_field() {
 }
 
 #[test]
+fn a_number_of_pages_is_of_the_half_and_takes_its_factor_on_waits() {
+    let read = |page: &str, half: &str| {
+        let text =
+            GOOD.replace("pages = [\"p05\"]", page).replace("[page]", &format!("half = \"{half}\"\n[page]"));
+        let workload = Definition::parse("x.toml", &text).expect("it is well-formed").workload;
+        let Workload::Page(PageWorkload { pages, waits, .. }) = workload else { panic!("pages are loaded") };
+        (pages.iter().map(|page| page.id.clone()).collect::<Vec<_>>(), waits)
+    };
+    let training = Half::Training.pages().into_iter().take(3).map(|page| page.id).collect();
+    assert_eq!(read("pages = 3", "training"), (training, 1.0));
+    let (held_out, waits) = read("pages = 3", "held-out");
+    assert_eq!((held_out.len(), waits), (3, Half::HeldOut.wait_scale()));
+    assert_eq!(read("pages = [\"p05\"]", "held-out"), (vec!["p05".to_owned()], 1.0));
+    assert_eq!(read("pages = 3\nwaits = 0.5", "held-out").1, 0.5);
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_in_its_place() {
     let page = "[page]\npages = [\"p05\"]";
     let cases = [

@@ -139,6 +139,8 @@ pub struct PageWorkload {
     pub sizes: Sizes,
     /// The factor on recorded thinking times of the browser.
     pub think: f64,
+    /// The factor on recorded times that servers take.
+    pub waits: f64,
 }
 
 /// Page loads as they are written.
@@ -150,17 +152,21 @@ pub(super) struct PageText {
     sizes: Sizes,
     #[serde(default = "think", deserialize_with = "factor")]
     think: f64,
+    #[serde(default, deserialize_with = "some_factor")]
+    waits: Option<f64>,
 }
 
 impl PageText {
     /// The workload with pages of `half`, where the text has but a number.
     pub(super) fn of(self, half: Half) -> Result<PageWorkload, Problem> {
-        let Self { pages, sizes, think } = self;
+        let Self { pages, sizes, think, waits } = self;
         let span = pages.span();
+        let mut usual = 1.0;
         let pages = match pages.into_inner() {
             PageSet::Names(pages) => pages,
             PageSet::Number(number) => {
                 let known = half.pages();
+                usual = half.wait_scale();
                 let count = usize::try_from(number).ok().filter(|count| (1..=known.len()).contains(count));
                 let problem =
                     || format!("from 1 to {} pages are compiled in of the {half} half", known.len());
@@ -168,7 +174,7 @@ impl PageText {
                 known.into_iter().take(count).map(Arc::new).collect()
             }
         };
-        Ok(PageWorkload { pages, sizes, think })
+        Ok(PageWorkload { pages, sizes, think, waits: waits.unwrap_or(usual) })
     }
 }
 
@@ -192,6 +198,10 @@ fn factor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let factor = f64::deserialize(deserializer)?;
     let wrong = || de::Error::custom(format!("{factor} is no factor from 0 to 10"));
     if (0.0..=10.0).contains(&factor) { Ok(factor) } else { Err(wrong()) }
+}
+
+fn some_factor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    factor(deserializer).map(Some)
 }
 
 /// Pages: in a file so many of those compiled in, or a list of names of those and of files.

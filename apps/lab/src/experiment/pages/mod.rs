@@ -14,6 +14,6 @@ pub use belief::Belief;
 pub use below::{Background, Below, Rule};
 pub use outcome::{ChannelUse, Outcome};
 pub use plan::{Plan, Sizes};
-pub use run::{Channels, Run};
+pub use run::{Channels, Notes, Run};
 pub use scheme::Scheme;
 pub use stretch::{seed_of, stretch};

@@ -1,7 +1,7 @@
 //! What is varied, and the runs that follow from it.
 
 use super::belief::Belief;
-use super::run::{Channels, Run};
+use super::run::{Channels, Notes, Run};
 use super::scheme::Scheme;
 use super::stretch::{seed_of, stretch};
 use crate::experiment::definition::Half;
@@ -78,6 +78,7 @@ impl Plan {
             scheme,
             congestion: self.congestion,
             repetition,
+            notes: Notes::Few,
             seed: self.half.seed(self.seed).wrapping_add(repetition.into()),
         }
     }

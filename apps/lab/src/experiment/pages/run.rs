@@ -6,6 +6,7 @@ use super::outcome::{ChannelUse, Outcome};
 use super::scheme::Scheme;
 use crate::workload::page_load::{Deployment, LEAD, Manner, PageLoad, Paths};
 use crate::world::medium::{self, Medium};
+use crate::world::rewards::Rewards;
 use crate::world::wire::Wire;
 use crate::world::{Net, Radio};
 use hvq_channel::steer::{Branch, Knowledge, Pair, Steered};
@@ -52,8 +53,20 @@ pub struct Run {
     pub congestion: Algorithm,
     /// The repetition, counted from 0.
     pub repetition: u32,
+    /// What is noted besides.
+    pub notes: Notes,
     /// Of everything random.
     pub seed: u64,
+}
+
+/// What a run notes besides times and bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Notes {
+    /// What costs nothing to note.
+    #[default]
+    Few,
+    /// How wrong the rewards are that the policy of two paths expects, too.
+    Rewards,
 }
 
 impl Run {
@@ -66,7 +79,9 @@ impl Run {
         }
         net.radio = Radio::Common;
         let paths = self.connect(&mut net)?;
-        let mut load = PageLoad::new(&self.page, self.manner, paths);
+        let listens = self.notes == Notes::Rewards && paths.second.is_some();
+        net.rewards = listens.then(Rewards::default);
+        let mut load = PageLoad::new(&self.page, self.manner, paths).with_rewards(net.rewards.clone());
         net.run(&mut load, Net::START + LEAD + LIMIT);
         let (embb, urllc) = self.usage(&net);
         let loaded = load.page_load_time();
@@ -79,11 +94,7 @@ impl Run {
             plt_ms: loaded.map(|time| time.as_micros() as f64 / 1e3),
             embb,
             urllc,
-            noted: net.wires[0]
-                .channel
-                .steered()
-                .map(|steered| noted(steered, net.elapsed()))
-                .unwrap_or_default(),
+            noted: noted(&net),
             failure: loaded.is_none().then(|| load.failure().map_or_else(late, str::to_owned)),
         })
     }
@@ -93,7 +104,7 @@ impl Run {
     /// packets get CUBIC without it. In the papers' deployment all that stands for one TCP connection has that same
     /// sender, so that what is compared differs in the channels alone.
     fn controller(&self) -> Algorithm {
-        let same_sender = self.manner.deployment == Deployment::TcpTls;
+        let same_sender = self.manner.deployment.greets();
         match (self.scheme, self.congestion) {
             (Scheme::Below(_), Algorithm::Cubic) => Algorithm::PlainCubic,
             (Scheme::EmbbAlone | Scheme::UrllcAlone | Scheme::Ideal, Algorithm::Cubic) if same_sender => {
@@ -156,7 +167,8 @@ impl Run {
         if self.manner.deployment != Deployment::Gateway {
             let domains: BTreeSet<u32> = self.page.objects.iter().map(|object| object.domain).collect();
             servers.extend((0..self.manner.background).map(|index| paths.to_background(index).first.remote));
-            servers.extend(domains.into_iter().map(|domain| paths.to_domain(domain).first.remote));
+            let numbers = domains.into_iter().flat_map(|domain| self.manner.deployment.servers(domain));
+            servers.extend(numbers.map(|number| paths.to_domain(number).first.remote));
         }
         let of_servers = servers.into_iter().map(|address| ChannelHint::new(address, down));
         Ok([ChannelHint::new(local, hints(Direction::Up)?)].into_iter().chain(of_servers).collect())
@@ -189,9 +201,7 @@ impl Run {
         let paths = Paths { first: Wire::addresses(0), second: None };
         let resolver = match self.manner.deployment {
             Deployment::Gateway => None,
-            Deployment::Cold | Deployment::Resumed | Deployment::TcpTls => {
-                Some(medium::flow(paths.first.remote))
-            }
+            _ => Some(medium::flow(paths.first.remote)),
         };
         let background = (0..self.manner.background)
             .map(|index| medium::flow(paths.to_background(index).first.remote))
@@ -258,25 +268,42 @@ fn ideal(channels: &Channels) -> Result<ChannelSpec, TraceError> {
     Ok(spec)
 }
 
-/// What was measured of a steerer: bytes in the reordering buffers of both sides while the page was loaded (NSDI 2023,
+/// What was measured besides: of a steerer, bytes in the reordering buffers of both sides while the page was loaded (NSDI 2023,
 /// Table 3), and how much more than expected packets gained on URLLC, in milliseconds (Fig. 11).
-fn noted(steered: &Steered<crate::world::wire::Packet>, now: Duration) -> BTreeMap<String, f64> {
+fn noted(net: &Net) -> BTreeMap<String, f64> {
     let mut noted = BTreeMap::new();
+    if let Some(rewards) = &net.rewards {
+        note_errors(&mut noted, rewards.errors());
+    }
+    if let Some(steered) = net.wires[0].channel.steered() {
+        note_steered(&mut noted, steered, net.elapsed());
+    }
+    // Results are written as text and read again: what is short comes back as it was.
+    noted.values_mut().for_each(|value| *value = (*value * 1e3).round() / 1e3);
+    noted
+}
+
+fn note_steered(
+    noted: &mut BTreeMap<String, f64>,
+    steered: &Steered<crate::world::wire::Packet>,
+    now: Duration,
+) {
     for (side, direction) in [("proxy", Direction::Up), ("client", Direction::Down)] {
         let occupancy = steered.occupancy(direction);
         noted.insert(format!("{side}_buffer_mean_bytes"), occupancy.mean(LEAD, now));
         noted.insert(format!("{side}_buffer_most_bytes"), occupancy.most() as f64);
     }
     let errors = [Direction::Up, Direction::Down].map(|direction| steered.reward_errors(direction));
-    let mut errors: Vec<f64> = errors.concat().into_iter().map(f64::abs).collect();
+    note_errors(noted, errors.concat());
+}
+
+fn note_errors(noted: &mut BTreeMap<String, f64>, errors: Vec<f64>) {
+    let mut errors: Vec<f64> = errors.into_iter().map(f64::abs).collect();
     errors.sort_by(f64::total_cmp);
     for (name, share) in [("reward_error_p50_ms", 0.5), ("reward_error_p90_ms", 0.9)] {
         let index = (errors.len() as f64 * share) as usize;
         noted.extend(errors.get(index).map(|error| (name.to_owned(), *error)));
     }
-    // Results are written as text and read again: what is short comes back as it was.
-    noted.values_mut().for_each(|value| *value = (*value * 1e3).round() / 1e3);
-    noted
 }
 
 /// Whether `policy` is told what is known of the channels. The schedulers of multipath transports measure instead: with a

@@ -7,8 +7,14 @@ use hvq_transport::congestion::Algorithm;
 use std::sync::Arc;
 
 fn plan(deployment: Deployment, schemes: &[&str]) -> Plan {
-    let manner =
-        Manner { deployment, voice: Voice::Silent, think_scale: 0.1, size_scale: 1.0, background: 0 };
+    let manner = Manner {
+        deployment,
+        voice: Voice::Silent,
+        think_scale: 0.1,
+        size_scale: 1.0,
+        wait_scale: 1.0,
+        background: 0,
+    };
     Plan {
         pages: builtin::page("p05").into_iter().map(Arc::new).collect(),
         sizes: Sizes::Captured,
@@ -80,6 +86,13 @@ fn a_hand_over_delays_what_uses_embb_alone_and_the_ideal_channel_loses_but_the_r
 }
 
 #[test]
+fn one_request_at_a_time_on_six_connections_is_slower_than_many_on_one() {
+    let time = |deployment| outcomes(&plan(deployment, &["embb"]))[0].plt_ms.expect("it loads");
+    let (one, six) = (time(Deployment::TcpTls), time(Deployment::Http1));
+    assert!(six > one, "{one} {six}");
+}
+
+#[test]
 fn a_resumed_session_saves_the_round_trip_of_the_handshake() {
     let mean = |deployment| {
         let outcomes = outcomes(&plan(deployment, &["embb"]));
@@ -127,6 +140,18 @@ fn a_steerers_buffers_and_mistakes_are_noted() {
     assert!((0.0..100.0).contains(&noted("reward_error_p90_ms")), "{outcomes:?}");
 }
 
+#[test]
+fn what_a_policy_of_two_paths_expects_is_held_against_what_comes() {
+    let plan = plan(Deployment::TcpTls, &["hvc"]);
+    let mut run = plan.runs().remove(0);
+    run.notes = Notes::Rewards;
+    let outcome = run.outcome().expect("the traces are compiled in");
+    let error = outcome.noted.get("reward_error_p90_ms").copied().expect("it is noted");
+    assert!((0.0..200.0).contains(&error), "{outcome:?}");
+    let few = plan.runs()[0].outcome().expect("the traces are compiled in");
+    assert_eq!((few.plt_ms, few.noted.len()), (outcome.plt_ms, 0), "to listen changes nothing");
+}
+
 /// The load time in ms of one object of `size` bytes with `scheme`, as the papers fetch it from a command line.
 fn fetch(size: u64, embb: &str, scheme: &str) -> f64 {
     let run = Run {
@@ -136,6 +161,7 @@ fn fetch(size: u64, embb: &str, scheme: &str) -> f64 {
             voice: Voice::Silent,
             think_scale: 1.0,
             size_scale: 1.0,
+            wait_scale: 1.0,
             background: 0,
         },
         channels: Channels {
@@ -147,6 +173,7 @@ fn fetch(size: u64, embb: &str, scheme: &str) -> f64 {
         scheme: scheme.parse().expect("a scheme's name"),
         congestion: Algorithm::Cubic,
         repetition: 0,
+        notes: Notes::Few,
         seed: 1,
     };
     run.outcome().expect("there are no traces").plt_ms.expect("it loads")
@@ -173,6 +200,7 @@ fn gain(round_trip: &str, scheme: &str) -> f64 {
         voice: Voice::Silent,
         think_scale: 0.25,
         size_scale: 1.0,
+        wait_scale: 1.0,
         background: 0,
     };
     let mean = |scheme: &str| {
@@ -191,6 +219,7 @@ fn gain(round_trip: &str, scheme: &str) -> f64 {
                 scheme: scheme.parse().expect("a scheme's name"),
                 congestion: Algorithm::Cubic,
                 repetition: 0,
+                notes: Notes::Few,
                 seed: 1,
             };
             run.outcome().expect("there are no traces").plt_ms.expect("it loads")

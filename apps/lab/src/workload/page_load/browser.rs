@@ -2,6 +2,7 @@
 
 use super::exchange::{self, DOWNLOAD, UPLOAD};
 use super::line::{Line, Wanted};
+use super::sockets::{self, Sockets};
 use super::{Deployment, LEAD, Manner, Paths, Voice};
 use crate::world::Net;
 use hvq_pages::{Loader, Page};
@@ -44,6 +45,8 @@ pub(super) struct Browser {
     lines: BTreeMap<Host, Line>,
     /// Domains whose addresses were asked for.
     asked: BTreeSet<u32>,
+    /// What waits for a connection that carries one request at a time.
+    sockets: Sockets,
     errands: Vec<Errand>,
     /// When it was told something last.
     now: Instant,
@@ -67,11 +70,16 @@ fn in_order(paths: Paths, net: &Net) -> Paths {
 
 impl Browser {
     pub(super) fn new(loader: Loader, page: &Page, manner: Manner, paths: Paths) -> Self {
-        let domains: BTreeSet<u32> = page.objects.iter().map(|object| object.domain).collect();
+        let mut domains: BTreeMap<u32, usize> = BTreeMap::new();
+        page.objects.iter().for_each(|object| *domains.entry(object.domain).or_default() += 1);
         let mut hosts: BTreeSet<Host> = [Host::Standing].into();
         match manner.deployment {
-            Deployment::TcpTls => hosts.extend(domains.into_iter().map(Host::Domain)),
-            Deployment::Resumed => hosts.extend(domains.into_iter().map(Host::Earlier)),
+            Deployment::TcpTls | Deployment::Http1 => {
+                // No domain needs more connections than it has objects.
+                let servers = |(domain, objects)| manner.deployment.servers(domain).take(objects);
+                hosts.extend(domains.into_iter().flat_map(servers).map(Host::Domain));
+            }
+            Deployment::Resumed => hosts.extend(domains.into_keys().map(Host::Earlier)),
             Deployment::Gateway | Deployment::Cold => {}
         }
         let mut browser = Self {
@@ -80,6 +88,7 @@ impl Browser {
             paths,
             lines: BTreeMap::new(),
             asked: BTreeSet::new(),
+            sockets: Sockets::default(),
             errands: Vec::new(),
             now: Net::START,
         };
@@ -167,13 +176,44 @@ impl Browser {
         for request in self.loader.ready(clock(self.now)) {
             let host = match self.manner.deployment {
                 Deployment::Gateway => Host::Standing,
-                Deployment::Cold | Deployment::Resumed | Deployment::TcpTls => Host::Domain(request.domain),
+                _ => Host::Domain(request.domain),
             };
             if host != Host::Standing && self.asked.insert(request.domain) {
                 self.ask(Host::Standing, Wanted::Address(request.domain));
             }
-            self.ask(host, Wanted::Object(request.object, request.request_size));
+            let wanted = Wanted::Object(request.object, request.request_size);
+            if self.manner.deployment == Deployment::Http1 {
+                self.sockets.push(request.domain, wanted);
+                self.use_sockets(request.domain);
+            } else {
+                self.ask(host, wanted);
+            }
         }
+    }
+
+    /// Gives what waits to connections of `domain` that are idle, and begins more if there may be.
+    fn use_sockets(&mut self, domain: u32) {
+        let hosts = || self.sockets.begun(domain).map(Host::Domain);
+        let idle: Vec<Host> =
+            hosts().filter(|host| self.lines.get(host).is_some_and(Line::is_idle)).collect();
+        let mut opening = hosts().filter(|host| !self.lines.get(host).is_some_and(Line::is_ready)).count();
+        for host in idle {
+            if let Some(wanted) = self.sockets.pop(domain) {
+                self.ask(host, wanted);
+            }
+        }
+        while let Some(server) = self.sockets.begin(domain, opening) {
+            opening += 1;
+            if self.sockets.knows(domain) {
+                self.greet(Host::Domain(server));
+            }
+        }
+    }
+
+    /// The address of `host` is known: what TCP and TLS take comes first.
+    fn greet(&mut self, host: Host) {
+        self.line(host).greet();
+        self.errands.push(Errand::Pump(host));
     }
 
     fn ask(&mut self, host: Host, wanted: Wanted) {
@@ -191,7 +231,7 @@ impl Browser {
         self.now = now;
         let mut lines = self.lines.iter_mut();
         let Some((host, line)) = lines.find(|(_, line)| line.handle == Some(handle)) else { return };
-        let greets = self.manner.deployment == Deployment::TcpTls && matches!(host, Host::Domain(_));
+        let greets = self.manner.deployment.greets() && matches!(host, Host::Domain(_));
         match event {
             Event::Connected => {
                 if !greets {
@@ -232,33 +272,34 @@ impl Browser {
         if progress == Progress::Going {
             return;
         }
-        if let Some(line) = self.lines.values_mut().find(|line| line.handle == Some(handle)) {
-            line.answered(id);
-        }
+        let mut lines = self.lines.iter_mut();
+        let Some((host, line)) = lines.find(|(_, line)| line.handle == Some(handle)) else { return };
+        let host = *host;
+        line.answered(id);
         match wanted {
             Wanted::Object(object, _) => {
                 self.loader.on_end(object, clock(self.now)).expect("the loader asked for it");
             }
+            Wanted::Address(domain) if self.manner.deployment == Deployment::Http1 => {
+                self.sockets.learn(domain);
+                let begun = self.sockets.begun(domain);
+                begun.for_each(|server| self.greet(Host::Domain(server)));
+            }
             Wanted::Address(domain) if self.manner.deployment == Deployment::TcpTls => {
-                self.line(Host::Domain(domain)).greet();
-                self.errands.push(Errand::Pump(Host::Domain(domain)));
+                self.greet(Host::Domain(domain));
             }
             Wanted::Address(domain) => self.errands.push(Errand::Connect(Host::Domain(domain))),
             Wanted::Background(part, priority) => {
                 let next = if part == UPLOAD { DOWNLOAD } else { UPLOAD };
-                let mut lines = self.lines.iter_mut();
-                if let Some((host, line)) = lines.find(|(_, line)| line.handle == Some(handle)) {
-                    line.ask(Wanted::Background(next, priority));
-                    self.errands.push(Errand::Pump(*host));
-                }
+                self.ask(host, Wanted::Background(next, priority));
             }
             Wanted::Greeting(greeting) => {
-                let greeted = self.lines.iter_mut().find(|(_, line)| line.handle == Some(handle));
-                if let Some((host, line)) = greeted {
-                    line.greeted(greeting);
-                    self.errands.push(Errand::Pump(*host));
-                }
+                line.greeted(greeting);
+                self.errands.push(Errand::Pump(host));
             }
+        }
+        if let (Deployment::Http1, Host::Domain(server)) = (self.manner.deployment, host) {
+            self.use_sockets(sockets::domain_of(server));
         }
     }
 }

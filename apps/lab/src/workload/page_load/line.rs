@@ -78,6 +78,16 @@ impl Line {
         }
     }
 
+    /// Whether requests can be sent.
+    pub(super) fn is_ready(&self) -> bool {
+        self.stage == Stage::Ready
+    }
+
+    /// Whether they can and there are none.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_ready() && self.asked.is_empty() && self.waiting.is_empty()
+    }
+
     /// Whether what comes first may be sent.
     fn may_send(&self, wanted: Wanted) -> bool {
         match self.stage {

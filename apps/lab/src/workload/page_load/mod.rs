@@ -9,7 +9,9 @@ mod interaction;
 mod line;
 mod servers;
 mod single;
+mod sockets;
 
+use crate::world::rewards::Rewards;
 use crate::world::wire::Wire;
 use crate::world::{Application, Net, Side};
 use browser::Browser;
@@ -40,11 +42,25 @@ pub enum Deployment {
     /// small packets, and one that brings the certificates. That is what the papers measured (NSDI 2023, Table 2). The
     /// transport below is QUIC all the same: its own handshake was before the load.
     TcpTls,
+    /// As [`Self::TcpTls`], with up to six connections to each domain and one request at a time on each: HTTP/1.1, which
+    /// HotMobile 2021 (§4.1) measured with.
+    Http1,
 }
 
 impl Deployment {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Gateway, Self::Cold, Self::Resumed, Self::TcpTls];
+    pub const ALL: [Self; 5] = [Self::Gateway, Self::Cold, Self::Resumed, Self::TcpTls, Self::Http1];
+
+    /// Whether connections begin with what TCP and TLS take.
+    pub const fn greets(self) -> bool {
+        matches!(self, Self::TcpTls | Self::Http1)
+    }
+
+    /// The numbers of the servers that have `domain`: a number for each connection.
+    pub fn servers(self, domain: u32) -> impl Iterator<Item = u32> {
+        let connections = if self == Self::Http1 { sockets::MOST } else { 1 };
+        (0..connections).map(move |socket| sockets::server(domain, socket))
+    }
 
     /// The name that [`FromStr`] takes.
     pub const fn name(self) -> &'static str {
@@ -53,6 +69,7 @@ impl Deployment {
             Self::Cold => "cold",
             Self::Resumed => "resumed",
             Self::TcpTls => "tcp-tls",
+            Self::Http1 => "http1",
         }
     }
 }
@@ -92,6 +109,8 @@ pub struct Manner {
     pub voice: Voice,
     /// The factor on recorded thinking times of the browser.
     pub think_scale: f64,
+    /// The factor on recorded times that servers take.
+    pub wait_scale: f64,
     /// The factor on sizes of responses.
     pub size_scale: f64,
     /// Background flows that the load does not wait for (HotNets 2023, §4): each sends 5 KB up, gets 10 KB, and begins
@@ -134,6 +153,8 @@ pub struct PageLoad {
     browser: Browser,
     servers: Servers,
     failure: Option<String>,
+    /// Who listens to connections, if anybody does.
+    rewards: Option<Rewards>,
 }
 
 /// From the start of the world to that of the load: for what is open before it.
@@ -147,7 +168,15 @@ impl PageLoad {
             browser: Browser::new(loader, page, manner, paths),
             servers: Servers::new(page, manner),
             failure: None,
+            rewards: None,
         }
+    }
+
+    /// The same with `rewards` told what policies expect.
+    #[must_use]
+    pub fn with_rewards(mut self, rewards: Option<Rewards>) -> Self {
+        self.rewards = rewards;
+        self
     }
 
     /// From the start of the load to its load event; `None` before that.
@@ -171,6 +200,9 @@ impl Application for PageLoad {
         connection: &mut Connection,
         now: Instant,
     ) {
+        if let (Event::Connected, Some(rewards)) = (event, &self.rewards) {
+            connection.set_tracer(rewards.listener(side));
+        }
         match side {
             Side::Client => self.browser.on_event(handle, event, connection, now),
             Side::Server => self.servers.on_event(handle, event, connection, now),

@@ -3,7 +3,7 @@
 use super::exchange::{self, PRELIMINARIES};
 use super::{Manner, Voice};
 use crate::world::Net;
-use hvq_pages::{ObjectId, Page, SERVER_WAIT_LIMIT};
+use hvq_pages::{ObjectId, Page};
 use hvq_scheduler::Priority;
 use hvq_transport::connection::{Connection, Event};
 use hvq_transport::endpoint::ConnectionHandle;
@@ -48,7 +48,7 @@ impl Servers {
     pub(super) fn new(page: &Page, manner: Manner) -> Self {
         let answer = |object: &hvq_pages::Object| Answer {
             size: object.scaled_size(manner.size_scale).max(1),
-            wait: object.recorded_server_wait.min(SERVER_WAIT_LIMIT),
+            wait: object.server_wait(manner.wait_scale),
             priority: match manner.voice {
                 Voice::Silent => Priority::DEFAULT,
                 Voice::Priorities => {
