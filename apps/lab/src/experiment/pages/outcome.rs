@@ -28,7 +28,7 @@ pub struct Outcome {
     pub failure: Option<String>,
 }
 
-/// Bytes of UDP payload that a channel delivered from the start of the world on.
+/// Bytes of UDP payload that a channel delivered during the load; what is open before it has cost what it has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ChannelUse {
     /// From the client.
@@ -38,6 +38,11 @@ pub struct ChannelUse {
 }
 
 impl ChannelUse {
+    /// What was delivered since it was `before`.
+    pub const fn since(self, before: Self) -> Self {
+        Self { up: self.up.saturating_sub(before.up), down: self.down.saturating_sub(before.down) }
+    }
+
     /// Both directions.
     pub const fn bytes(self) -> u64 {
         self.up + self.down

@@ -4,7 +4,7 @@ use super::belief::Belief;
 use super::below::{Below, Flows};
 use super::outcome::{ChannelUse, Outcome};
 use super::scheme::Scheme;
-use crate::workload::page_load::{Deployment, LEAD, Manner, PageLoad, Paths};
+use crate::workload::page_load::{Deployment, Manner, PageLoad, Paths};
 use crate::world::medium::{self, Medium};
 use crate::world::rewards::Rewards;
 use crate::world::wire::Wire;
@@ -82,8 +82,12 @@ impl Run {
         let listens = self.notes == Notes::Rewards && paths.second.is_some();
         net.rewards = listens.then(Rewards::default);
         let mut load = PageLoad::new(&self.page, self.manner, paths).with_rewards(net.rewards.clone());
-        net.run(&mut load, Net::START + LEAD + LIMIT);
-        let (embb, urllc) = self.usage(&net);
+        let begin = Net::START + self.manner.deployment.lead();
+        net.run(&mut load, begin);
+        let before = self.usage(&net);
+        net.run(&mut load, begin + LIMIT);
+        let after = self.usage(&net);
+        let (embb, urllc) = (after.0.since(before.0), after.1.since(before.1));
         let loaded = load.page_load_time();
         let late = || format!("not loaded after {} s", LIMIT.as_secs());
         Ok(Outcome {
@@ -94,7 +98,7 @@ impl Run {
             plt_ms: loaded.map(|time| time.as_micros() as f64 / 1e3),
             embb,
             urllc,
-            noted: noted(&net),
+            noted: noted(&net, self.manner.deployment.lead()),
             failure: loaded.is_none().then(|| load.failure().map_or_else(late, str::to_owned)),
         })
     }
@@ -227,7 +231,7 @@ impl Run {
         Ok(Steered::new(&pair, dice, up?, down?)?.with_reordering(below.reordering()))
     }
 
-    /// What went over eMBB and over URLLC.
+    /// What went over eMBB and over URLLC so far.
     fn usage(&self, net: &Net) -> (ChannelUse, ChannelUse) {
         let plain = |index: usize| {
             let [up, down] = [Direction::Up, Direction::Down]
@@ -270,13 +274,13 @@ fn ideal(channels: &Channels) -> Result<ChannelSpec, TraceError> {
 
 /// What was measured besides: of a steerer, bytes in the reordering buffers of both sides while the page was loaded (NSDI 2023,
 /// Table 3), and how much more than expected packets gained on URLLC, in milliseconds (Fig. 11).
-fn noted(net: &Net) -> BTreeMap<String, f64> {
+fn noted(net: &Net, lead: Duration) -> BTreeMap<String, f64> {
     let mut noted = BTreeMap::new();
     if let Some(rewards) = &net.rewards {
         note_errors(&mut noted, rewards.errors());
     }
     if let Some(steered) = net.wires[0].channel.steered() {
-        note_steered(&mut noted, steered, net.elapsed());
+        note_steered(&mut noted, steered, (lead, net.elapsed()));
     }
     // Results are written as text and read again: what is short comes back as it was.
     noted.values_mut().for_each(|value| *value = (*value * 1e3).round() / 1e3);
@@ -286,11 +290,11 @@ fn noted(net: &Net) -> BTreeMap<String, f64> {
 fn note_steered(
     noted: &mut BTreeMap<String, f64>,
     steered: &Steered<crate::world::wire::Packet>,
-    now: Duration,
+    (lead, now): (Duration, Duration),
 ) {
     for (side, direction) in [("proxy", Direction::Up), ("client", Direction::Down)] {
         let occupancy = steered.occupancy(direction);
-        noted.insert(format!("{side}_buffer_mean_bytes"), occupancy.mean(LEAD, now));
+        noted.insert(format!("{side}_buffer_mean_bytes"), occupancy.mean(lead, now));
         noted.insert(format!("{side}_buffer_most_bytes"), occupancy.most() as f64);
     }
     let errors = [Direction::Up, Direction::Down].map(|direction| steered.reward_errors(direction));

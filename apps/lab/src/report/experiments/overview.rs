@@ -35,16 +35,14 @@ pub(super) fn contents(experiments: &[Results<'_>], missing: &[String]) -> Strin
     page::section(&title, &format!("<ol class=\"contents\">\n{entries}</ol>\n{missing}"))
 }
 
-/// For the experiment with the most schemes and an ideal one, the share of the gap that each scheme closes.
+/// For the first experiment along eMBB that has the ideal channel, the share of the gap that each scheme closes.
 pub(super) fn gaps(experiments: &[Results<'_>]) -> String {
-    let with_limit = experiments.iter().filter(|results| {
+    let first = experiments.iter().find(|results| {
         let definition = results.definition;
         definition.plot.along == Axis::Embb
             && [Scheme::Ideal, Scheme::EmbbAlone].iter().all(|scheme| definition.schemes.contains(scheme))
     });
-    let Some(results) = with_limit.max_by_key(|results| results.definition.schemes.len()) else {
-        return String::new();
-    };
+    let Some(results) = first else { return String::new() };
     let definition = results.definition;
     let mut body = String::new();
     for panel in panels(definition) {

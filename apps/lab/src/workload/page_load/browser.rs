@@ -3,7 +3,7 @@
 use super::exchange::{self, DOWNLOAD, UPLOAD};
 use super::line::{Line, Wanted};
 use super::sockets::{self, Sockets};
-use super::{Deployment, LEAD, Manner, Paths, Voice};
+use super::{Deployment, Manner, Paths, Voice};
 use crate::world::Net;
 use hvq_pages::{Loader, Page};
 use hvq_scheduler::Priority;
@@ -127,13 +127,13 @@ impl Browser {
         if !self.errands.is_empty() {
             return Some(self.now);
         }
-        self.loader.next_deadline().map(|due| Net::START + due.max(LEAD))
+        self.loader.next_deadline().map(|due| Net::START + due.max(self.manner.deployment.lead()))
     }
 
     /// Requests what is due and runs the errands.
     pub(super) fn on_wake(&mut self, net: &mut Net) {
         self.now = net.now;
-        if clock(net.now) >= LEAD {
+        if clock(net.now) >= self.manner.deployment.lead() {
             self.request_due();
         }
         for errand in std::mem::take(&mut self.errands) {

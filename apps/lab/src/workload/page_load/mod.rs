@@ -56,6 +56,15 @@ impl Deployment {
         matches!(self, Self::TcpTls | Self::Http1)
     }
 
+    /// From the start of the world to that of the load: for what is open before it. Handshakes of six connections to each
+    /// domain take their time where URLLC carries them.
+    pub const fn lead(self) -> Duration {
+        match self {
+            Self::Http1 => Duration::from_secs(12),
+            _ => LEAD,
+        }
+    }
+
     /// The numbers of the servers that have `domain`: a number for each connection.
     pub fn servers(self, domain: u32) -> impl Iterator<Item = u32> {
         let connections = if self == Self::Http1 { sockets::MOST } else { 1 };
@@ -157,11 +166,11 @@ pub struct PageLoad {
     rewards: Option<Rewards>,
 }
 
-/// From the start of the world to that of the load: for what is open before it.
+/// The usual time from the start of the world to that of the load: for what is open before it.
 pub const LEAD: Duration = Duration::from_secs(2);
 
 impl PageLoad {
-    /// A load of `page` that begins [`LEAD`] after the world.
+    /// A load of `page` that begins [`Deployment::lead`] after the world.
     pub fn new(page: &Page, manner: Manner, paths: Paths) -> Self {
         let loader = Loader::new(page, manner.think_scale, manner.size_scale);
         Self {
