@@ -3,9 +3,11 @@
 use crate::priority;
 use h3::quic::StreamId;
 use http::HeaderMap;
-use hvq::Priority;
+use hvq::{Priority, WriteError};
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
 
 /// A stream that its owner writes to and others may prioritise.
 type Shared = Mutex<hvq::SendStream>;
@@ -52,6 +54,19 @@ impl Priorities {
         let stream = self.find(id)?;
         let priority = lock(&stream).priority();
         Ok(priority)
+    }
+
+    /// Waits until the peer stops what is sent on stream `id` (RFC 9114 §4.1.1), or the connection ends. Of a stream that was
+    /// sent whole, or that nobody sends on any more, neither is told, and this waits for ever.
+    pub async fn unwanted(&self, id: StreamId) {
+        poll_fn(|context| match self.find(id) {
+            Ok(stream) => match lock(&stream).poll_stopped(context) {
+                Poll::Ready(Ok(Some(_)) | Err(WriteError::ConnectionLost(_))) => Poll::Ready(()),
+                Poll::Ready(_) | Poll::Pending => Poll::Pending,
+            },
+            Err(UnknownStream(_)) => Poll::Pending,
+        })
+        .await;
     }
 
     /// Makes `stream` known for as long as the result lives.

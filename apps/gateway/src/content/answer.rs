@@ -16,18 +16,18 @@ pub(super) const CHUNK: usize = 64 * 1024;
 
 /// A response, what its body is, and how long to wait before it.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub struct Answer {
     /// Status and headers.
-    pub(crate) head: Response<()>,
+    pub head: Response<()>,
     /// The body.
-    pub(crate) body: Body,
+    pub body: Body,
     /// How long the server pretends to think.
-    pub(crate) wait: Duration,
+    pub wait: Duration,
 }
 
 /// Where the bytes of a body come from.
 #[derive(Debug)]
-pub(crate) enum Body {
+pub enum Body {
     /// There are none.
     Empty,
     /// What is in memory.
@@ -40,7 +40,7 @@ pub(crate) enum Body {
 
 impl Answer {
     /// A response of `status` with `body` of `length` bytes.
-    fn new(status: StatusCode, body: Body, length: u64) -> Self {
+    pub fn new(status: StatusCode, body: Body, length: u64) -> Self {
         let mut head = Response::new(());
         *head.status_mut() = status;
         head.headers_mut().insert(CONTENT_LENGTH, length.into());
@@ -48,7 +48,7 @@ impl Answer {
     }
 
     /// An error, said in words too.
-    pub(crate) fn error(status: StatusCode) -> Self {
+    pub fn error(status: StatusCode) -> Self {
         let text = Bytes::from(format!("{status}\n"));
         let length = text.len() as u64;
         Self::new(status, Body::Text(text), length)
@@ -56,12 +56,12 @@ impl Answer {
     }
 
     /// The method is not one of ours (RFC 9110 §15.5.6).
-    pub(crate) fn not_allowed() -> Self {
+    pub fn not_allowed() -> Self {
         Self::error(StatusCode::METHOD_NOT_ALLOWED).with(ALLOW, HeaderValue::from_static("GET, HEAD"))
     }
 
     /// It is at `path` instead.
-    pub(crate) fn moved(path: &str) -> Self {
+    pub fn moved(path: &str) -> Self {
         match HeaderValue::from_str(path) {
             Ok(path) => Self::error(StatusCode::MOVED_PERMANENTLY).with(LOCATION, path),
             Err(_) => Self::error(StatusCode::NOT_FOUND),
@@ -70,7 +70,7 @@ impl Answer {
 
     /// What has `length` bytes, of which `body` makes a stretch: all of it, or what `request` asks for
     /// (RFC 9110 §14.2: ranges are defined for GET only).
-    pub(crate) fn stretch(
+    pub fn stretch(
         request: &Request<()>,
         media_type: HeaderValue,
         length: u64,
@@ -93,18 +93,18 @@ impl Answer {
     }
 
     /// The same with one more header.
-    pub(crate) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.head.headers_mut().insert(name, value);
         self
     }
 
     /// The same after `wait`.
-    pub(crate) fn after(self, wait: Duration) -> Self {
+    pub fn after(self, wait: Duration) -> Self {
         Self { wait, ..self }
     }
 
     /// The answer to a HEAD request (RFC 9110 §9.3.2).
-    pub(crate) fn without_body(self) -> Self {
+    pub fn without_body(self) -> Self {
         Self { body: Body::Empty, ..self }
     }
 }
@@ -115,7 +115,7 @@ fn ascii(text: &str) -> HeaderValue {
 
 impl Body {
     /// The next bytes, `None` after the last; fails if a file became shorter.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
+    pub async fn next(&mut self) -> io::Result<Option<Bytes>> {
         match self {
             Self::Empty => Ok(None),
             Self::Text(text) => {

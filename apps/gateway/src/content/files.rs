@@ -2,7 +2,6 @@
 
 use super::answer::CHUNK;
 use super::{Answer, Body};
-use crate::failure::{Exit, Failure, OrFail};
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode};
 use std::fs::File;
@@ -16,25 +15,28 @@ const INDEX: &str = "index.html";
 
 /// A folder whose files are offered. Nothing outside of it is, whatever paths and symbolic links say.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub struct Files {
     root: PathBuf,
 }
 
 impl Files {
-    /// The files under `root`, which must be a folder.
-    pub(crate) fn new(root: &Path) -> Result<Self, Failure> {
-        let found = root.canonicalize().or_fail(Exit::Usage, || format!("--root {}", root.display()))?;
-        if !found.is_dir() {
-            return Err(Failure::new(Exit::Usage, format!("--root {} is not a folder", root.display())));
+    /// The files under `root`.
+    ///
+    /// # Errors
+    /// There is nothing at `root`, or it is not a folder.
+    pub fn new(root: &Path) -> io::Result<Self> {
+        let root = root.canonicalize()?;
+        if !root.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, "this is not a folder"));
         }
-        Ok(Self { root: found })
+        Ok(Self { root })
     }
 
     /// The answer to a request for `path`, which starts with a slash and is decoded.
     ///
     /// Looking a name up and reading a small file takes some microseconds; waking a thread that may wait for the disk takes
     /// ten times as long. So this waits itself, as nginx does, and only the chunks of large files are read elsewhere.
-    pub(super) fn answer(&self, path: &str, request: &Request<()>) -> Answer {
+    pub fn answer(&self, path: &str, request: &Request<()>) -> Answer {
         match find(&self.root, path) {
             Ok(Found::Small(content, media_type)) => {
                 let length = content.len() as u64;

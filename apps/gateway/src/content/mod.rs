@@ -1,0 +1,29 @@
+//! What a server has itself: the files of a folder, with media types, ranges and an orderly no.
+
+mod answer;
+mod files;
+mod range;
+
+pub use answer::{Answer, Body};
+pub use files::Files;
+
+use http::{Method, Request, StatusCode};
+
+/// The answer to `request` from what `find` has at a path, which starts with a slash and is decoded. Only reads.
+pub fn answer(request: &Request<()>, find: impl FnOnce(&str) -> Answer) -> Answer {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Answer::not_allowed();
+    }
+    let answer = match decode_path(request.uri().path()) {
+        Some(path) => find(&path),
+        None => Answer::error(StatusCode::BAD_REQUEST),
+    };
+    if request.method() == Method::HEAD { answer.without_body() } else { answer }
+}
+
+/// The path of a URL without its percent-encoding; `None` if it is no text or holds what no path of ours has.
+fn decode_path(path: &str) -> Option<String> {
+    let decoded = percent_encoding::percent_decode_str(path).decode_utf8().ok()?;
+    let sound = decoded.starts_with('/') && !decoded.contains(['\0', '\\']);
+    sound.then(|| decoded.into_owned())
+}
