@@ -28,6 +28,7 @@ has_libclang() {
     return 1
 }
 
+has_nginx() { [[ -x /usr/sbin/nginx ]] || has nginx; }
 has_header() { [[ -e /usr/include/$1 ]] || compgen -G "/usr/include/*/$1" > /dev/null; }
 has_venv() { has python3 && python3 -c 'import ensurepip, venv' 2> /dev/null; }
 
@@ -63,6 +64,8 @@ check() {
     test)
         check base
         check_lint_tools
+        need nginx-light has_nginx
+        need curl has curl
         ;;
     demo)
         check base

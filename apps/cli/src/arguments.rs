@@ -3,8 +3,10 @@
 use crate::commands::decode::DecodeArguments;
 use crate::commands::demo::DemoArguments;
 use crate::commands::emulate::EmulateArguments;
+use crate::commands::gateway::GatewayArguments;
 use crate::commands::get::GetArguments;
 use crate::commands::lab::LabArguments;
+use crate::commands::proxy::ProxyArguments;
 use crate::commands::serve::ServeArguments;
 use crate::failure::{Exit, Failure};
 use clap::error::ErrorKind;
@@ -40,6 +42,10 @@ pub(crate) enum Command {
     Serve(Box<ServeArguments>),
     /// Fetch URLs over HTTP/3, over one or several paths
     Get(Box<GetArguments>),
+    /// Take HTTP/3 over multipath QUIC in front of origins such as nginx
+    Gateway(Box<GatewayArguments>),
+    /// Carry what local programs ask for to a gateway, over all channels (HTTP, HTTPS and SOCKS5 proxy)
+    Proxy(Box<ProxyArguments>),
     /// Put emulated channels between UDP programs
     Emulate(Box<EmulateArguments>),
     /// Load real pages over two emulated channels, compare schedulers, and write a report
@@ -145,6 +151,13 @@ mod tests {
             ("hvq emulate", "--channel"),
             ("hvq demo --embb XX-Y", "XX-Y"),
             ("hvq demo --schemes warp", "warp"),
+            ("hvq gateway --listen here", "here"),
+            ("hvq gateway --origin ftp://a", "h2c://"),
+            ("hvq gateway --allow example.org", "HOST:PORT"),
+            ("hvq gateway --origin http://a --root .", "cannot be used with"),
+            ("hvq proxy", "--gateway"),
+            ("hvq proxy --gateway a:b", "HOST:PORT"),
+            ("hvq proxy --gateway a --path 127.0.0.1", "NAME="),
             ("hvq lab", "no command"),
             ("hvq lab controllers --controllers bbr9", "bbr9"),
             ("hvq lab controllers --loss 2", "--loss"),

@@ -1,4 +1,4 @@
-//! The hvq command: serve, get, emulate, demo, lab, decode.
+//! The hvq command: serve, get, gateway, proxy, emulate, demo, lab, decode.
 //!
 //! What fails is said in one line on standard error, `hvq: …` with its causes, and in the exit code:
 //!
@@ -56,6 +56,8 @@ fn start(arguments: Arguments, voice: Voice) -> Result<(), Failure> {
         match arguments.command {
             Command::Serve(serve) => commands::serve::run(serve, voice).await,
             Command::Get(get) => commands::get::run(get, voice).await,
+            Command::Gateway(gateway) => commands::gateway::run(gateway, voice).await,
+            Command::Proxy(proxy) => commands::proxy::run(proxy, voice).await,
             Command::Emulate(emulate) => commands::emulate::run(emulate, voice).await,
             Command::Demo(demo) => commands::demo::run(demo, voice).await,
             Command::Lab(lab) => tokio::task::block_in_place(|| commands::lab::run(&lab, voice)),

@@ -4,6 +4,7 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Voice;
 use hvq::TransportConfig;
 use hvq::qlog::{Qlog, QlogOptions};
+use hvq::transport::trace::TracerFactory;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,7 +26,12 @@ impl Logs {
 
     /// The same configuration, with connections watched.
     pub(crate) fn watch(&self, config: TransportConfig) -> TransportConfig {
-        TransportConfig { tracer: self.0.as_ref().map(Qlog::factory), ..config }
+        TransportConfig { tracer: self.tracer(), ..config }
+    }
+
+    /// What watches connections, if a folder was asked for.
+    pub(crate) fn tracer(&self) -> Option<TracerFactory> {
+        self.0.as_ref().map(Qlog::factory)
     }
 
     /// Waits for the last events, and says what is missing.

@@ -26,10 +26,15 @@ impl SelfSigned {
         Ok(Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() })
     }
 
+    /// Certificate and key in PEM.
+    pub(crate) fn pem(&self) -> (Vec<u8>, Vec<u8>) {
+        (self.certificate.clone().into_bytes(), self.key.clone().into_bytes())
+    }
+
     /// The identity of a server that has it.
     pub(crate) fn identity(&self) -> Identity {
-        let (certificate, key) = (self.certificate.clone(), self.key.clone());
-        Identity::Pem { chain: certificate.into_bytes(), key: key.into_bytes() }
+        let (chain, key) = self.pem();
+        Identity::Pem { chain, key }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::tree::File;
 use toml::{Table, Value};
 
 /// The crates of the project and the crates of the project that they may use.
-const EDGES: [(&str, &[&str]); 16] = [
+const EDGES: [(&str, &[&str]); 18] = [
     ("hvq-scheduler", &[]),
     ("hvq-transport", &["hvq-scheduler"]),
     ("hvq-qlog", &["hvq-scheduler", "hvq-transport"]),
@@ -16,6 +16,8 @@ const EDGES: [(&str, &[&str]); 16] = [
     ("hvq-pages", &[]),
     ("hvq-decode", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
     ("hvq-cli", LIBRARIES),
+    ("hvq-gateway", LIBRARIES),
+    ("hvq-proxy", LIBRARIES),
     ("hvq-endpoint", LIBRARIES),
     ("hvq-runner", LIBRARIES),
     ("hvq-lab", LIBRARIES),
@@ -48,6 +50,8 @@ const LIBRARIES: &[&str] = &[
     "hvq-pages",
     "hvq-lab",
     "hvq-decode",
+    "hvq-gateway",
+    "hvq-proxy",
 ];
 
 /// Crates outside of the project that may not be used, not even by tests: the core does no I/O and has no runtime.

@@ -3,6 +3,8 @@
 pub(crate) mod decode;
 pub(crate) mod demo;
 pub(crate) mod emulate;
+pub(crate) mod gateway;
 pub(crate) mod get;
 pub(crate) mod lab;
+pub(crate) mod proxy;
 pub(crate) mod serve;

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod channels;
+mod gateway;
 mod lab;
 mod support;
 mod transfers;

@@ -80,6 +80,11 @@ impl Running {
         format!("https://localhost:{}{path}", self.address(0).port())
     }
 
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Presses Ctrl-C.
     #[cfg(unix)]
     pub fn interrupt(&self) {

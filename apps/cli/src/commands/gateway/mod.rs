@@ -1,0 +1,223 @@
+//! `hvq gateway`: multipath QUIC with HTTP/3 in front of origins.
+
+mod signals;
+
+use crate::arguments::Format;
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::{self, Voice};
+use crate::qlog::Logs;
+use crate::tls::SelfSigned;
+use clap::Args;
+use hvq::transport::congestion::Algorithm;
+use hvq::{ChannelOptions, Identity};
+use hvq_gateway::configuration::{Format as LogFormat, HostHeader, OriginUrl, Serves};
+use hvq_gateway::reach::Destination;
+use hvq_gateway::{Config, ConfigError, Gateway, Overrides, StartError};
+use hvq_scheduler::Policy;
+use serde_json::json;
+use signals::{Signal, Signals};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `hvq gateway`. Flags go before the environment, and both before the file.
+#[derive(Debug, Args)]
+pub(crate) struct GatewayArguments {
+    /// The configuration (TOML); read again on SIGHUP
+    #[arg(short, long, value_name = "FILE", env = "HVQ_GATEWAY_CONFIG")]
+    config: Option<PathBuf>,
+    /// Check the configuration, say what is wrong with file, line and field, and end
+    #[arg(long)]
+    check_config: bool,
+    /// Where to listen; may be repeated (by default [::]:443, or the addresses of the channels)
+    #[arg(long, value_name = "ADDRESS:PORT", env = "HVQ_GATEWAY_LISTEN", value_delimiter = ',')]
+    listen: Vec<SocketAddr>,
+    /// A listening address that belongs to a channel, and what is known of it; may be repeated
+    #[arg(long, value_name = "NAME=ADDRESS[:PORT][,rate=…,delay=…,dscp=…]")]
+    channel: Vec<ChannelOptions>,
+    /// Where metrics (/metrics) and health (/health) are told, over HTTP/1.1
+    #[arg(long, value_name = "ADDRESS:PORT", env = "HVQ_GATEWAY_ADMIN")]
+    admin: Option<SocketAddr>,
+    /// How long requests under way may take once the gateway is to stop
+    #[arg(long, value_name = "TIME", env = "HVQ_GATEWAY_DRAIN", value_parser = crate::duration::parse)]
+    drain: Option<Duration>,
+    #[command(flatten)]
+    identity: IdentityArguments,
+    #[command(flatten)]
+    content: ContentArguments,
+    #[command(flatten)]
+    through: ThroughArguments,
+    #[command(flatten)]
+    records: RecordArguments,
+    /// Which path carries each frame
+    #[arg(long, value_name = "NAME", env = "HVQ_GATEWAY_SCHEDULER")]
+    scheduler: Option<Policy>,
+    /// Congestion control of paths that name none
+    #[arg(long, visible_alias = "cc", value_name = "NAME", env = "HVQ_GATEWAY_CONGESTION")]
+    congestion: Option<Algorithm>,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Who the gateway is.
+#[derive(Debug, Args)]
+struct IdentityArguments {
+    /// The certificate chain (PEM)
+    #[arg(long, value_name = "FILE", requires = "key", env = "HVQ_GATEWAY_CERT")]
+    cert: Option<PathBuf>,
+    /// The private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert", env = "HVQ_GATEWAY_KEY")]
+    key: Option<PathBuf>,
+    /// Make a certificate for this host name or address; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["cert", "key"])]
+    self_signed: Vec<String>,
+    /// Write the certificate that was made to this file, for --cacert
+    #[arg(long, value_name = "FILE", requires = "self_signed")]
+    write_cert: Option<PathBuf>,
+}
+
+/// What is behind the gateway.
+#[derive(Debug, Args)]
+struct ContentArguments {
+    /// Where requests for hosts go that the file does not name: http://HOST:PORT, h2c://HOST:PORT or https://HOST:PORT
+    #[arg(long, value_name = "URL", conflicts_with = "root", env = "HVQ_GATEWAY_ORIGIN")]
+    origin: Option<OriginUrl>,
+    /// The folder whose files are served for hosts that the file does not name
+    #[arg(long, value_name = "FOLDER", env = "HVQ_GATEWAY_ROOT")]
+    root: Option<PathBuf>,
+}
+
+/// Who may go through the gateway, and where.
+#[derive(Debug, Args)]
+struct ThroughArguments {
+    /// A host and port that clients with a token may reach through the gateway, such as *:443; may be repeated
+    #[arg(long, value_name = "HOST:PORT", env = "HVQ_GATEWAY_ALLOW", value_delimiter = ',')]
+    allow: Vec<Destination>,
+    /// The tokens, a line each: NAME TOKEN
+    #[arg(long, value_name = "FILE", env = "HVQ_GATEWAY_TOKENS")]
+    tokens: Option<PathBuf>,
+    /// A network that may be reached though it is not public, such as 10.0.0.0/8; may be repeated
+    #[arg(long, value_name = "NETWORK", env = "HVQ_GATEWAY_REACH", value_delimiter = ',')]
+    reach: Vec<ipnet::IpNet>,
+}
+
+/// What is written down.
+#[derive(Debug, Args)]
+struct RecordArguments {
+    /// The access log; - is standard output
+    #[arg(long, value_name = "FILE", env = "HVQ_GATEWAY_ACCESS_LOG")]
+    access_log: Option<PathBuf>,
+    /// How its lines look: common or json
+    #[arg(long, value_name = "FORMAT", env = "HVQ_GATEWAY_ACCESS_LOG_FORMAT")]
+    access_log_format: Option<LogFormat>,
+    /// Write what each connection does to a qlog file in this folder (by default what QLOGDIR says)
+    #[arg(long, value_name = "FOLDER", env = "QLOGDIR")]
+    qlog: Option<PathBuf>,
+}
+
+impl GatewayArguments {
+    fn overrides(&self, identity: Option<Identity>, logs: &Logs) -> Overrides {
+        let origin = self.content.origin.clone().map(|url| Serves::Origin {
+            url,
+            ca: None,
+            host_header: HostHeader::Client,
+        });
+        Overrides {
+            listen: self.listen.clone(),
+            channels: self.channel.clone(),
+            identity,
+            admin: self.admin,
+            drain: self.drain,
+            scheduler: self.scheduler,
+            congestion: self.congestion,
+            log_file: self.records.access_log.clone(),
+            log_format: self.records.access_log_format,
+            fallback: origin.or(self.content.root.clone().map(Serves::Files)),
+            allow: self.through.allow.clone(),
+            tokens: self.through.tokens.clone(),
+            reach: self.through.reach.clone(),
+            tracer: logs.tracer(),
+        }
+    }
+
+    /// Certificate and key that the arguments name or ask for.
+    fn identity(&self) -> Result<Option<Identity>, Failure> {
+        if let (Some(chain), Some(key)) = (&self.identity.cert, &self.identity.key) {
+            return Ok(Some(Identity::Files { chain: chain.clone(), key: key.clone() }));
+        }
+        if self.identity.self_signed.is_empty() {
+            return Ok(None);
+        }
+        let made = SelfSigned::new(&self.identity.self_signed)?;
+        if let Some(path) = &self.identity.write_cert {
+            let written = std::fs::write(path, &made.certificate);
+            written.or_fail(Exit::Usage, || format!("cannot write {}", path.display()))?;
+        }
+        Ok(Some(made.identity()))
+    }
+}
+
+/// Runs the gateway until it is told to stop.
+pub(crate) async fn run(arguments: Box<GatewayArguments>, voice: Voice) -> Result<(), Failure> {
+    let logs = Logs::open(arguments.records.qlog.as_deref())?;
+    let overrides = arguments.overrides(arguments.identity()?, &logs);
+    let load = || Config::load(arguments.config.as_deref(), &overrides);
+    let config = load().map_err(wrong)?;
+    if arguments.check_config {
+        // A certificate that does not fit its key, or an origin's that is none, is found by trying.
+        hvq_gateway::check(&config).map_err(refused)?;
+        voice.say("the configuration is sound");
+        return Ok(());
+    }
+    let mut signals = Signals::new().or_fail(Exit::Runtime, || "cannot wait for signals".to_owned())?;
+    let mut gateway = Gateway::start(config).await.map_err(refused)?;
+    announce(&arguments, &gateway, voice)?;
+    while signals.next().await == Signal::Reload {
+        reload(&mut gateway, load(), voice);
+    }
+    voice.say("stopping: requests under way are finished (a second signal stops at once)");
+    tokio::select! {
+        () = gateway.stop() => {}
+        () = signals.second() => voice.say("stopped at once"),
+    }
+    logs.finish(voice);
+    Ok(())
+}
+
+/// A configuration that is wrong changes nothing.
+fn reload(gateway: &mut Gateway, config: Result<Config, ConfigError>, voice: Voice) {
+    let reloaded = match config {
+        Ok(config) => gateway.reload(config).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    match reloaded {
+        Ok(kept) if kept.is_empty() => voice.say("the configuration was read again"),
+        Ok(kept) => voice.say(format!(
+            "the configuration was read again; these stay as they are until a restart: {}",
+            kept.join(", ")
+        )),
+        Err(problem) => eprintln!("hvq: the configuration stays as it was: {problem}"),
+    }
+}
+
+fn wrong(error: ConfigError) -> Failure {
+    Failure::new(Exit::Usage, error.to_string())
+}
+
+fn refused(error: StartError) -> Failure {
+    Failure::new(Exit::Usage, error.to_string())
+}
+
+/// Says where the gateway listens.
+fn announce(arguments: &GatewayArguments, gateway: &Gateway, voice: Voice) -> Result<(), Failure> {
+    let (addresses, admin) = (gateway.local_addrs(), gateway.admin_addr());
+    if arguments.format.json {
+        return output::print(&json!({ "listening": addresses, "admin": admin }).to_string());
+    }
+    let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    voice.say(format!("listening on {addresses} (UDP)"));
+    if let Some(admin) = admin {
+        voice.say(format!("metrics at http://{admin}/metrics"));
+    }
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! `hvq gateway` and `hvq proxy` as programs: over two paths, and told by signals.
+
+use crate::support::{Running, code, hvq, json, run, said};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// An origin that answers every connection with its request's first line, in a thread that ends with the test program.
+fn origin(name: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let length = stream.read(&mut request).unwrap_or(0);
+            let request = String::from_utf8_lossy(&request[..length]).into_owned();
+            let text = format!("{name}: {}", request.lines().next().unwrap_or_default());
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", text.len());
+            // The gateway may be gone.
+            let _gone = stream.write_all((head + &text).as_bytes());
+        }
+    });
+    address
+}
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.file(name).to_str().unwrap().to_owned()
+    }
+
+    /// A gateway on two ports, with the certificate in `chain.pem`.
+    fn gateway(&self, more: &[&str]) -> Running {
+        let certificate = self.text("chain.pem");
+        let mut arguments =
+            vec!["gateway", "--json", "--self-signed", "localhost", "--write-cert", &certificate];
+        arguments.extend(["--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"]);
+        arguments.extend(more);
+        Running::start(arguments)
+    }
+
+    /// What `hvq get` gets from `gateway` over two paths.
+    fn get(&self, gateway: &Running, path: &str) -> std::process::Output {
+        let (first, second) = (gateway.address(0), gateway.address(1));
+        let certificate = self.text("chain.pem");
+        let arguments = [
+            "get",
+            "--max-time",
+            "20s",
+            "--cacert",
+            &certificate,
+            "--path",
+            "embb=127.0.0.1",
+            "--path",
+            &format!("urllc=127.0.0.1>{second}"),
+            &format!("https://localhost:{}{path}", first.port()),
+        ]
+        .map(str::to_owned);
+        run(arguments)
+    }
+}
+
+fn signal(name: &str, running: &Running) {
+    let sent = std::process::Command::new("kill").args([name, &running.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn a_gateway_fetches_from_its_origin_reads_its_file_again_and_ends_when_told() {
+    let place = Place::new();
+    let file = |origin: SocketAddr| format!("[[host]]\nnames = ['*']\norigin = 'http://{origin}'\n");
+    fs::write(place.file("gateway.toml"), file(origin("one"))).unwrap();
+    let log = place.text("access.log");
+    let gateway = place.gateway(&["--config", &place.text("gateway.toml"), "--access-log", &log]);
+    let output = place.get(&gateway, "/a");
+    assert_eq!(
+        (code(&output), output.stdout.as_slice()),
+        (0, &b"one: GET /a HTTP/1.1"[..]),
+        "{}",
+        said(&output)
+    );
+
+    // J9: a broken file changes nothing, a sound one everything.
+    fs::write(place.file("gateway.toml"), "colour = 'red'\n").unwrap();
+    signal("-HUP", &gateway);
+    thread::sleep(Duration::from_millis(200));
+    assert_eq!(place.get(&gateway, "/b").stdout, b"one: GET /b HTTP/1.1");
+    fs::write(place.file("gateway.toml"), file(origin("two"))).unwrap();
+    signal("-HUP", &gateway);
+    let start = Instant::now();
+    while place.get(&gateway, "/c").stdout != b"two: GET /c HTTP/1.1" {
+        assert!(start.elapsed() < Duration::from_secs(20), "the file was not read again");
+    }
+    signal("-TERM", &gateway);
+    assert_eq!(gateway.wait().0, 0);
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.contains("\"GET /a HTTP/3.0\" 200 20 "), "{log}");
+}
+
+#[test]
+fn a_configuration_is_checked_without_starting_anything() {
+    let place = Place::new();
+    fs::write(place.file("gateway.toml"), "[limits]\nheader = '1 parsec'\n").unwrap();
+    let check = ["gateway", "--check-config", "--config"].map(str::to_owned).into_iter();
+    let output = run(check.clone().chain([place.text("gateway.toml")]));
+    assert_eq!(code(&output), 2);
+    assert!(said(&output).contains("gateway.toml:2: limits.header: "), "{}", said(&output));
+    fs::write(place.file("gateway.toml"), "[[host]]\nnames = ['*']\norigin = 'http://127.0.0.1:1'\n")
+        .unwrap();
+    let sound = check.chain([place.text("gateway.toml"), "--self-signed".to_owned(), "localhost".to_owned()]);
+    let output = run(sound);
+    assert_eq!(code(&output), 0, "{}", said(&output));
+    // Environment goes before the file, flags before both.
+    let mut command = hvq();
+    command.env("HVQ_GATEWAY_ORIGIN", "nonsense").args([
+        "gateway",
+        "--check-config",
+        "--self-signed",
+        "localhost",
+    ]);
+    let output = command.output().unwrap();
+    assert_eq!(code(&output), 2);
+    assert!(said(&output).contains("h2c://"), "{}", said(&output));
+    command.args(["--origin", "http://127.0.0.1:1"]);
+    assert_eq!(code(&command.output().unwrap()), 0);
+}
+
+#[test]
+fn the_example_of_a_configuration_is_sound_but_for_its_certificate() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/examples/gateway.toml");
+    let output = run(["gateway", "--check-config", "--config", example, "--self-signed", "localhost"]);
+    assert_eq!(code(&output), 0, "{}", said(&output));
+    // With everything that is commented out.
+    let text = fs::read_to_string(example).unwrap();
+    let lines = text.lines().map(|line| match line.strip_prefix("# ") {
+        Some(rest)
+            if rest.starts_with('[') || rest.split_once(" = ").is_some_and(|(key, _)| !key.contains(' ')) =>
+        {
+            rest
+        }
+        _ => line,
+    });
+    let place = Place::new();
+    fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
+    let all = lines.collect::<Vec<_>>().join("\n");
+    let all = all
+        .replace("/etc/hvq/tokens", &place.text("tokens"))
+        .replace("/srv/www", place.0.path().to_str().unwrap());
+    let all = all.replace("ca = \"/etc/hvq/origin-ca.pem\"", "");
+    fs::write(place.file("all.toml"), all).unwrap();
+    let output =
+        run(["gateway", "--check-config", "--config", &place.text("all.toml"), "--self-signed", "localhost"]);
+    assert_eq!(code(&output), 0, "{}", said(&output));
+}
+
+#[test]
+fn a_proxy_carries_curl_to_the_gateway_and_both_end_when_told() {
+    let place = Place::new();
+    fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
+    fs::write(place.file("token"), "0123456789abcdef\n").unwrap();
+    let tokens = place.text("tokens");
+    let gateway = place.gateway(&[
+        "--allow",
+        "127.0.0.1:*",
+        "--tokens",
+        &tokens,
+        "--reach",
+        "127.0.0.0/8",
+        "--drain",
+        "200ms",
+    ]);
+    let (first, second) = (gateway.address(0), gateway.address(1));
+    let proxy = Running::start([
+        "proxy",
+        "--json",
+        "--listen",
+        "127.0.0.1:0",
+        "--gateway",
+        &format!("localhost:{}", first.port()),
+        "--cacert",
+        &place.text("chain.pem"),
+        "--token-file",
+        &place.text("token"),
+        "--path",
+        &format!("embb=127.0.0.1>{first}"),
+        "--path",
+        &format!("urllc=127.0.0.1>{second}"),
+    ]);
+    let address: SocketAddr = proxy.ready["listening"].as_str().unwrap().parse().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let url = format!("http://{}/through", origin("far"));
+    write!(stream, "GET {url} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("far: GET /through HTTP/1.1"), "{answer}");
+    signal("-TERM", &proxy);
+    assert_eq!(proxy.wait().0, 0);
+    gateway.interrupt();
+    assert_eq!(gateway.wait().0, 0);
+}
+
+#[test]
+fn a_proxy_does_not_listen_to_other_machines_unless_that_is_permitted() {
+    // I12.
+    let output = run(["proxy", "--listen", "0.0.0.0:0", "--gateway", "localhost:1"]);
+    assert_eq!(code(&output), 2);
+    assert!(said(&output).contains("--allow-remote"), "{}", said(&output));
+}
+
+#[test]
+fn the_addresses_of_a_gateway_are_told_as_json() {
+    let place = Place::new();
+    let gateway = place.gateway(&["--root", place.0.path().to_str().unwrap(), "--admin", "127.0.0.1:0"]);
+    assert_eq!(gateway.ready["listening"].as_array().unwrap().len(), 2);
+    assert!(gateway.ready["admin"].as_str().unwrap().parse::<SocketAddr>().unwrap().port() > 0);
+    fs::write(place.file("hello"), "hi").unwrap();
+    let certificate = place.text("chain.pem");
+    let url = gateway.url("/hello");
+    let output = run(["get", "--json", "--cacert", &certificate, &url]);
+    assert_eq!(json(&output)["status"], 200);
+}

@@ -1,0 +1,137 @@
+//! Metrics and health over HTTP/1.1, for those who watch the gateway.
+
+use crate::gateway::Shared;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST};
+use http::uri::Authority;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+/// Connections that are served at a time; others wait.
+const CONNECTIONS: usize = 32;
+/// How long a request may take to come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Who answers at the admin address.
+pub(crate) struct Admin {
+    address: SocketAddr,
+    accepting: JoinHandle<()>,
+}
+
+impl Admin {
+    /// Listens at `address`, for requests that name it by an IP address, as localhost or as one of `hosts`.
+    pub(crate) async fn start(
+        address: SocketAddr,
+        hosts: Vec<String>,
+        shared: Arc<Shared>,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let accepting = tokio::spawn(accept(listener, Arc::new(hosts), shared));
+        Ok(Self { address, accepting })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, hosts: Arc<Vec<String>>, shared: Arc<Shared>) {
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(permit) = permits.clone().acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Mostly no file descriptors: trying again at once would only burn time.
+                tracing::warn!(%error, "cannot accept at the admin address");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (hosts, shared) = (hosts.clone(), shared.clone());
+        tokio::spawn(async move {
+            serve(stream, &hosts, &shared).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn serve(stream: TcpStream, hosts: &[String], shared: &Shared) {
+    let service =
+        service_fn(async |request: Request<Incoming>| Ok::<_, Infallible>(answer(&request, hosts, shared)));
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).keep_alive(false);
+    let served = builder.serve_connection(TokioIo::new(stream), service);
+    if let Ok(Err(error)) = tokio::time::timeout(PATIENCE * 2, served).await {
+        tracing::debug!(%error, "a request at the admin address");
+    }
+}
+
+fn answer(request: &Request<Incoming>, hosts: &[String], shared: &Shared) -> Response<Full<Bytes>> {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    // I12: a page in somebody's browser whose name suddenly means this address.
+    if !host.is_some_and(|host| is_ours(host, hosts)) {
+        return text(StatusCode::FORBIDDEN, "this is not a name of the admin address\n".to_owned());
+    }
+    match (request.method(), request.uri().path()) {
+        (&Method::GET, "/metrics") => text(StatusCode::OK, shared.metrics.text(shared.log.dropped())),
+        (&Method::GET, "/health") if shared.is_stopping() => {
+            text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned())
+        }
+        (&Method::GET, "/health") => text(StatusCode::OK, "ok\n".to_owned()),
+        (&Method::GET, _) => text(StatusCode::NOT_FOUND, "there are /metrics and /health\n".to_owned()),
+        _ => text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned()),
+    }
+}
+
+/// Whether `host`, as a request has it, is an address, localhost or one of `hosts`.
+fn is_ours(host: &str, hosts: &[String]) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let name = authority.host();
+    name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+        || name.eq_ignore_ascii_case("localhost")
+        || hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_known_names_are_answered() {
+        let hosts = ["metrics.example.org".to_owned()];
+        for ours in ["127.0.0.1:9433", "[::1]:9433", "localhost", "Metrics.Example.Org:80"] {
+            assert!(is_ours(ours, &hosts), "{ours}");
+        }
+        for other in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "a b"] {
+            assert!(!is_ours(other, &hosts), "{other}");
+        }
+    }
+}

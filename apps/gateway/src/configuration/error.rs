@@ -1,0 +1,59 @@
+//! What is wrong with a configuration, and where.
+
+use std::ops::Range;
+
+/// What is wrong with a configuration, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{file}: {problem}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What the operating system says.
+        problem: String,
+    },
+    /// A field does not say what it should.
+    #[error("{file}:{line}: {field}: {problem}")]
+    Field {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// The field, with the tables that it is in.
+        field: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Something is wrong or missing that no line of a file says.
+    #[error("{0}")]
+    Missing(String),
+}
+
+impl ConfigError {
+    /// `problem` at `span` of `text`, which is that of `file`.
+    pub(super) fn at(file: &str, text: &str, span: Option<Range<usize>>, problem: impl Into<String>) -> Self {
+        let start = span.map_or(0, |span| span.start).min(text.len());
+        let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
+        // The parser tells the line too, in several lines.
+        let problem = problem.into().split_whitespace().collect::<Vec<_>>().join(" ");
+        Self::Field { file: file.to_owned(), line, field: field(text, line), problem }
+    }
+}
+
+/// The field that `line` of `text` belongs to: the last key up to there, in the last table up to there.
+fn field(text: &str, line: usize) -> String {
+    let (mut table, mut key) = ("", "");
+    for line in text.lines().take(line) {
+        let trimmed = line.trim();
+        if line.starts_with('[') {
+            (table, key) = (trimmed.split(']').next().unwrap_or_default().trim_matches(['[', ' ']), "");
+        } else if let Some((name, _)) = trimmed.split_once('=')
+            && trimmed.starts_with(|first: char| first.is_ascii_alphabetic())
+        {
+            key = name.trim();
+        }
+    }
+    let path = [table, key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
+    if path.is_empty() { "the file".to_owned() } else { path }
+}

@@ -1,0 +1,129 @@
+//! What a configuration file holds.
+
+use super::values::{Size, Text, Time};
+use super::{ConfigError, Format, OriginUrl, Pattern};
+use crate::reach::Destination;
+use hvq::ChannelOptions;
+use hvq::transport::congestion::Algorithm;
+use hvq_scheduler::Policy;
+use ipnet::IpNet;
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// A file, as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct File {
+    pub(super) listen: Vec<SocketAddr>,
+    pub(super) channel: Vec<Text<ChannelOptions>>,
+    pub(super) certificate: Option<Spanned<PathBuf>>,
+    pub(super) key: Option<Spanned<PathBuf>>,
+    pub(super) admin: Option<SocketAddr>,
+    pub(super) admin_hosts: Vec<String>,
+    pub(super) drain: Option<Text<Time>>,
+    pub(super) early_data: Option<bool>,
+    pub(super) transport: Transport,
+    pub(super) log: Log,
+    pub(super) limits: Limits,
+    pub(super) timeouts: Timeouts,
+    pub(super) host: Vec<Spanned<Host>>,
+    pub(super) proxy: Option<Spanned<Proxy>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Transport {
+    pub(super) scheduler: Option<Text<Policy>>,
+    pub(super) congestion: Option<Text<Algorithm>>,
+    pub(super) idle: Option<Text<Time>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Log {
+    pub(super) file: Option<PathBuf>,
+    pub(super) format: Option<Text<Format>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Limits {
+    pub(super) header: Option<Text<Size>>,
+    pub(super) body: Option<Text<Size>>,
+    pub(super) requests: Option<usize>,
+    pub(super) requests_per_connection: Option<u64>,
+    pub(super) tunnels: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Timeouts {
+    pub(super) header: Option<Text<Time>>,
+    pub(super) connect: Option<Text<Time>>,
+    pub(super) first_byte: Option<Text<Time>>,
+    pub(super) idle: Option<Text<Time>>,
+    pub(super) tunnel: Option<Text<Time>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Host {
+    pub(super) names: Vec<Text<Pattern>>,
+    pub(super) origin: Option<Text<OriginUrl>>,
+    pub(super) files: Option<Spanned<PathBuf>>,
+    pub(super) ca: Option<Spanned<PathBuf>>,
+    #[serde(default)]
+    pub(super) host_header: HostHeader,
+}
+
+/// Which host an origin is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HostHeader {
+    /// The one that the client asked for.
+    #[default]
+    Client,
+    /// That of the origin's URL.
+    Origin,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Proxy {
+    pub(super) allow: Vec<Text<Destination>>,
+    pub(super) tokens: Option<Spanned<PathBuf>>,
+    #[serde(default)]
+    pub(super) reach: Vec<IpNet>,
+}
+
+/// A file that was read, with its text, which errors point into.
+#[derive(Debug, Default)]
+pub(super) struct Source {
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+impl Source {
+    /// Reads `path` and what it says.
+    pub(super) fn read(path: &Path) -> Result<(Self, File), ConfigError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::Unreadable { file: name.clone(), problem: error.to_string() })?;
+        Self::parse(name, text)
+    }
+
+    /// What `text`, that of a file called `name`, says.
+    pub(super) fn parse(name: String, text: String) -> Result<(Self, File), ConfigError> {
+        match toml::from_str(&text) {
+            Ok(file) => Ok((Self { name, text }, file)),
+            Err(error) => Err(ConfigError::at(&name, &text, error.span(), error.message())),
+        }
+    }
+
+    /// `problem` with the value `at`.
+    pub(super) fn wrong<T>(&self, at: &Spanned<T>, problem: impl Into<String>) -> ConfigError {
+        ConfigError::at(&self.name, &self.text, Some(at.span()), problem)
+    }
+}

@@ -1,0 +1,157 @@
+//! Names of hosts, and where origins are.
+
+use http::Uri;
+use http::uri::Authority;
+use std::fmt;
+use std::str::FromStr;
+
+/// Names of hosts: one, all below one (`*.example.org`), or all (`*`). Ports do not count.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Pattern {
+    /// All.
+    Any,
+    /// All below this name.
+    Below(String),
+    /// This one, in lower case.
+    Exactly(String),
+}
+
+impl Pattern {
+    /// Whether `host`, in lower case and without a port, is among them.
+    pub fn matches(&self, host: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Below(parent) => host
+                .strip_suffix(parent.as_str())
+                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.') && !rest.starts_with('.')),
+            Self::Exactly(name) => host == name,
+        }
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "*" {
+            return Ok(Self::Any);
+        }
+        let (below, name) = match text.strip_prefix("*.") {
+            Some(parent) => (true, parent),
+            None => (false, text),
+        };
+        let plain =
+            name.parse::<Authority>().is_ok_and(|name| name.port().is_none() && name.host() == name.as_str());
+        if !plain || name.contains('*') {
+            return Err(format!(
+                "{text:?} is no name of a host: expected one such as \"example.org\", \"*.example.org\" or \"*\""
+            ));
+        }
+        let name = name.to_ascii_lowercase();
+        Ok(if below { Self::Below(name) } else { Self::Exactly(name) })
+    }
+}
+
+/// How an origin is spoken to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protocol {
+    /// HTTP/1.1 over TCP (`http://`).
+    Http1,
+    /// HTTP/2 over TCP with prior knowledge (`h2c://`, RFC 9113 §3.3).
+    Http2,
+    /// HTTP/2 or HTTP/1.1 over TLS (`https://`).
+    Tls,
+}
+
+/// Where an origin is: `http://HOST[:PORT]`, `h2c://HOST[:PORT]` or `https://HOST[:PORT]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OriginUrl {
+    /// How it is spoken to.
+    pub protocol: Protocol,
+    /// The name or address of its host, IPv6 addresses without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Host and port as the URL has them.
+    pub authority: Authority,
+}
+
+impl FromStr for OriginUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = || {
+            format!(
+                "{text:?} is no origin: expected http://HOST:PORT, h2c://HOST:PORT or https://HOST:PORT, without a path"
+            )
+        };
+        let uri: Uri = text.parse().map_err(|_| wanted())?;
+        let (protocol, port) = match uri.scheme_str() {
+            Some("http") => (Protocol::Http1, 80),
+            Some("h2c") => (Protocol::Http2, 80),
+            Some("https") => (Protocol::Tls, 443),
+            _ => return Err(wanted()),
+        };
+        let authority =
+            uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(wanted)?;
+        if !matches!(uri.path(), "" | "/") || uri.query().is_some() || authority.host().is_empty() {
+            return Err(wanted());
+        }
+        Ok(Self {
+            protocol,
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(port),
+            authority: authority.clone(),
+        })
+    }
+}
+
+impl fmt::Display for OriginUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.protocol {
+            Protocol::Http1 => "http",
+            Protocol::Http2 => "h2c",
+            Protocol::Tls => "https",
+        };
+        write!(f, "{scheme}://{}", self.authority)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_exactly_below_or_always() {
+        let matches = |pattern: &str, host: &str| pattern.parse::<Pattern>().unwrap().matches(host);
+        assert!(matches("Example.org", "example.org") && matches("*", "anything"));
+        assert!(matches("*.example.org", "www.example.org") && matches("*.example.org", "a.b.example.org"));
+        for host in ["example.org", ".example.org", "wwwexample.org", "example.org.evil"] {
+            assert!(!matches("*.example.org", host), "{host}");
+        }
+        assert!(!matches("example.org", "www.example.org"));
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for text in ["", "a b", "www.*.org", "example.org:443", "https://example.org", "*.*"] {
+            assert!(text.parse::<Pattern>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn origins_have_a_protocol_and_a_port() {
+        let origin: OriginUrl = "http://127.0.0.1:8080".parse().unwrap();
+        assert_eq!(
+            (origin.protocol, origin.host.as_str(), origin.port),
+            (Protocol::Http1, "127.0.0.1", 8080)
+        );
+        let origin: OriginUrl = "https://[::1]/".parse().unwrap();
+        assert_eq!((origin.protocol, origin.host.as_str(), origin.port), (Protocol::Tls, "::1", 443));
+        assert_eq!("h2c://backend:81".parse::<OriginUrl>().unwrap().to_string(), "h2c://backend:81");
+        for text in ["", "127.0.0.1:80", "ftp://a", "http://", "http://a/path", "http://u:p@a", "http://a?q"]
+        {
+            assert!(text.parse::<OriginUrl>().is_err(), "{text:?}");
+        }
+    }
+}

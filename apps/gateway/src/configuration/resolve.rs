@@ -1,0 +1,201 @@
+//! From what is written to what is meant, with everything checked that can be checked without starting.
+
+use super::file::{File, Host, Proxy, Source};
+use super::values::{Size, Text, Time};
+use super::{
+    Config, ConfigError, DEFAULT_LISTEN, Format, HostConfig, Limits, LogConfig, Overrides, Pattern, Protocol,
+    ProxyConfig, Serves, Timeouts,
+};
+use crate::reach::Reach;
+use crate::tokens::Tokens;
+use hvq::transport::congestion::Algorithm;
+use hvq::{EarlyData, Identity, LocalAddress};
+use hvq_scheduler::Policy;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use toml::Spanned;
+
+pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Result<Config, ConfigError> {
+    let identity = identity(source, &file, overrides)?;
+    let hosts = hosts(source, file.host, overrides)?;
+    let proxy = proxy(source, file.proxy, overrides)?;
+    if hosts.is_empty() && proxy.is_none() {
+        return Err(ConfigError::Missing(
+            "there is nothing to serve: name an origin or a folder ([[host]], --origin or --root), or what may be reached \
+             ([proxy], --allow)"
+                .to_owned(),
+        ));
+    }
+    let channels: Vec<_> = instead(&overrides.channels, file.channel.into_iter().map(|text| text.0));
+    if let Some(channel) = channels.iter().find(|channel| matches!(channel.local, LocalAddress::Interface(_)))
+    {
+        let name = &channel.name;
+        return Err(ConfigError::Missing(format!(
+            "channel {name}: a gateway needs an address, not an interface"
+        )));
+    }
+    let mut listen: Vec<SocketAddr> = instead(&overrides.listen, file.listen);
+    if listen.is_empty() && channels.is_empty() {
+        listen.push(DEFAULT_LISTEN.parse().expect("the constant is an address"));
+    }
+    let log_format = file.log.format.map(|text| text.0);
+    Ok(Config {
+        listen,
+        channels,
+        identity,
+        admin: overrides.admin.or(file.admin),
+        admin_hosts: file.admin_hosts,
+        drain: overrides.drain.unwrap_or(time(&file.drain, Duration::from_secs(30))),
+        early_data: if file.early_data == Some(true) { EarlyData::On } else { EarlyData::Off },
+        scheduler: overrides.scheduler.or(value(&file.transport.scheduler)).unwrap_or(Policy::Hvc),
+        congestion: overrides.congestion.or(value(&file.transport.congestion)).unwrap_or(Algorithm::Cubic),
+        connection_idle: time(&file.transport.idle, Duration::from_secs(60)),
+        tracer: overrides.tracer.clone(),
+        log: LogConfig {
+            file: overrides.log_file.clone().or(file.log.file),
+            format: overrides.log_format.or(log_format).unwrap_or(Format::Common),
+        },
+        limits: limits(&file.limits),
+        timeouts: timeouts(&file.timeouts),
+        hosts,
+        proxy,
+    })
+}
+
+/// What was said on the command line, or else in the file.
+fn instead<T: Clone>(said: &[T], file: impl IntoIterator<Item = T>) -> Vec<T> {
+    if said.is_empty() { file.into_iter().collect() } else { said.to_vec() }
+}
+
+fn value<T: Copy>(text: &Option<Text<T>>) -> Option<T> {
+    text.as_ref().map(|text| text.0)
+}
+
+fn time(text: &Option<Text<Time>>, default: Duration) -> Duration {
+    text.as_ref().map_or(default, |text| text.0.0)
+}
+
+fn limits(file: &super::file::Limits) -> Limits {
+    let default = Limits::default();
+    let size = |text: &Option<Text<Size>>, default| text.as_ref().map_or(default, |text| text.0.0);
+    Limits {
+        header: size(&file.header, default.header),
+        body: size(&file.body, default.body),
+        requests: file.requests.unwrap_or(default.requests),
+        requests_per_connection: file.requests_per_connection.unwrap_or(default.requests_per_connection),
+        tunnels: file.tunnels.unwrap_or(default.tunnels),
+    }
+}
+
+fn timeouts(file: &super::file::Timeouts) -> Timeouts {
+    let default = Timeouts::default();
+    Timeouts {
+        header: time(&file.header, default.header),
+        connect: time(&file.connect, default.connect),
+        first_byte: time(&file.first_byte, default.first_byte),
+        idle: time(&file.idle, default.idle),
+        tunnel: time(&file.tunnel, default.tunnel),
+    }
+}
+
+/// Reads certificate and key now, so that a file that is missing is found before anything starts.
+fn identity(source: &Source, file: &File, overrides: &Overrides) -> Result<Identity, ConfigError> {
+    if let Some(identity) = &overrides.identity {
+        return match identity {
+            Identity::Pem { .. } => Ok(identity.clone()),
+            Identity::Files { chain, key } => {
+                let read = |path: &PathBuf| {
+                    std::fs::read(path).map_err(|error| ConfigError::Unreadable {
+                        file: path.display().to_string(),
+                        problem: error.to_string(),
+                    })
+                };
+                Ok(Identity::Pem { chain: read(chain)?, key: read(key)? })
+            }
+        };
+    }
+    match (&file.certificate, &file.key) {
+        (Some(chain), Some(key)) => Ok(Identity::Pem { chain: read(source, chain)?, key: read(source, key)? }),
+        (Some(certificate), None) => Err(source.wrong(certificate, "a certificate needs its key")),
+        (None, Some(key)) => Err(source.wrong(key, "a key needs its certificate")),
+        (None, None) => Err(ConfigError::Missing(
+            "there is no certificate: name certificate and key (--cert and --key), or ask for one (--self-signed)".to_owned(),
+        )),
+    }
+}
+
+fn read(source: &Source, path: &Spanned<PathBuf>) -> Result<Vec<u8>, ConfigError> {
+    std::fs::read(path.get_ref())
+        .map_err(|error| source.wrong(path, format!("cannot read {}: {error}", path.get_ref().display())))
+}
+
+fn hosts(
+    source: &Source,
+    hosts: Vec<Spanned<Host>>,
+    overrides: &Overrides,
+) -> Result<Vec<HostConfig>, ConfigError> {
+    let mut resolved = Vec::new();
+    for host in hosts {
+        let serves = match (&host.get_ref().origin, &host.get_ref().files) {
+            (Some(_), Some(_)) => return Err(source.wrong(&host, "a host has an origin or files, not both")),
+            (None, None) => return Err(source.wrong(&host, "a host needs an origin or files")),
+            (Some(url), None) => {
+                if let Some(ca) = host.get_ref().ca.as_ref().filter(|_| url.0.protocol != Protocol::Tls) {
+                    return Err(source.wrong(ca, "only an origin with https:// has a certificate"));
+                }
+                let ca = host.get_ref().ca.as_ref().map(|ca| read(source, ca)).transpose()?;
+                Serves::Origin { url: url.0.clone(), ca, host_header: host.get_ref().host_header }
+            }
+            (None, Some(folder)) => {
+                if !folder.get_ref().is_dir() {
+                    let problem = format!("{} is not a folder", folder.get_ref().display());
+                    return Err(source.wrong(folder, problem));
+                }
+                Serves::Files(folder.get_ref().clone())
+            }
+        };
+        if host.get_ref().names.is_empty() {
+            return Err(source.wrong(&host, "a host needs a name"));
+        }
+        let names = host.into_inner().names.into_iter().map(|name| name.0).collect();
+        resolved.push(HostConfig { names, serves });
+    }
+    if let Some(serves) = overrides.fallback.clone() {
+        resolved.push(HostConfig { names: vec![Pattern::Any], serves });
+    }
+    Ok(resolved)
+}
+
+/// The proxy is closed unless somebody says where it leads, and then only for those who know a token.
+fn proxy(
+    source: &Source,
+    file: Option<Spanned<Proxy>>,
+    overrides: &Overrides,
+) -> Result<Option<ProxyConfig>, ConfigError> {
+    if file.is_none() && overrides.allow.is_empty() {
+        return Ok(None);
+    }
+    let tokens = match (&overrides.tokens, file.as_ref().and_then(|proxy| proxy.get_ref().tokens.as_ref())) {
+        (Some(path), _) => Tokens::read(path)
+            .map_err(|problem| ConfigError::Unreadable { file: path.display().to_string(), problem })?,
+        (None, Some(path)) => Tokens::read(path.get_ref()).map_err(|problem| source.wrong(path, problem))?,
+        (None, None) => {
+            let problem =
+                "who may go through the gateway has to know a token: name the file (tokens, --tokens)";
+            return Err(match &file {
+                Some(proxy) => source.wrong(proxy, problem),
+                None => ConfigError::Missing(problem.to_owned()),
+            });
+        }
+    };
+    let (allow, reach) = match file.map(Spanned::into_inner) {
+        Some(proxy) => (proxy.allow.into_iter().map(|text| text.0).collect(), proxy.reach),
+        None => (Vec::new(), Vec::new()),
+    };
+    Ok(Some(ProxyConfig {
+        allow: instead(&overrides.allow, allow),
+        tokens,
+        reach: Reach::new(instead(&overrides.reach, reach)),
+    }))
+}

@@ -1,0 +1,159 @@
+use super::*;
+use crate::configuration::file::Source;
+use std::fs;
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        fs::write(place.file("chain.pem"), made.cert.pem()).unwrap();
+        fs::write(place.file("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
+        place
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The configuration of a file that begins with a certificate, and has `text` after it.
+    fn load(&self, text: &str) -> Result<Config, ConfigError> {
+        let folder = self.0.path().display();
+        let text = format!(
+            "certificate = '{folder}/chain.pem'\nkey = '{folder}/key.pem'\n{}",
+            text.replace("DIR", &folder.to_string())
+        );
+        fs::write(self.file("gateway.toml"), text).unwrap();
+        Config::load(Some(&self.file("gateway.toml")), &Overrides::default())
+    }
+
+    /// Line, field and problem of a file that is wrong.
+    fn wrong(&self, text: &str) -> (usize, String, String) {
+        match self.load(text) {
+            Err(ConfigError::Field { line, field, problem, .. }) => (line, field, problem),
+            other => panic!("{text}: {:?}", other.map(|_| ())),
+        }
+    }
+}
+
+const HOST: &str = "[[host]]\nnames = ['*']\norigin = 'http://127.0.0.1:80'\n";
+
+#[test]
+fn everything_that_may_be_said_is_understood() {
+    let place = Place::new();
+    let config = place
+        .load(
+            "listen = ['127.0.0.1:0']\nchannel = ['embb=127.0.0.1:4433,rate=60mbit']\nadmin = '127.0.0.1:0'\n\
+             admin_hosts = ['metrics']\ndrain = '5s'\nearly_data = true\n\
+             [transport]\nscheduler = 'min-rtt'\ncongestion = 'bbr'\nidle = '2m'\n\
+             [log]\nfile = '-'\nformat = 'json'\n\
+             [limits]\nheader = '16KiB'\nbody = '1MiB'\nrequests = 7\nrequests_per_connection = 8\ntunnels = 9\n\
+             [timeouts]\nheader = '1s'\nconnect = '2s'\nfirst_byte = '3s'\nidle = '4s'\ntunnel = '5s'\n\
+             [[host]]\nnames = ['example.org', '*.example.org']\norigin = 'h2c://127.0.0.1:81'\nhost_header = 'origin'\n\
+             [[host]]\nnames = ['*']\nfiles = 'DIR'\n\
+             [proxy]\nallow = ['*:443']\ntokens = 'DIR/tokens'\nreach = ['10.0.0.0/8']\n",
+        )
+        .unwrap();
+    assert_eq!((config.scheduler.to_string().as_str(), config.congestion), ("min-rtt", Algorithm::Bbr));
+    assert_eq!((config.limits.header, config.limits.body, config.limits.tunnels), (16 << 10, 1 << 20, 9));
+    assert_eq!((config.timeouts.first_byte, config.drain), (Duration::from_secs(3), Duration::from_secs(5)));
+    assert_eq!((config.log.format, config.early_data), (Format::Json, EarlyData::On));
+    assert!(matches!(&config.hosts[0].serves, Serves::Origin { host_header: HostHeader::Origin, .. }));
+    assert!(matches!(&config.hosts[1].serves, Serves::Files(_)));
+    assert!(config.proxy.unwrap().reach.allows("10.1.1.1".parse().unwrap()));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_line_and_field() {
+    let place = Place::new();
+    // J11: the line is that of the value, two lines after the text begins.
+    for (text, line, field, part) in [
+        ("listen = ['here']\n", 3, "listen", "socket address"),
+        ("\ncolour = 'red'\n", 4, "colour", "unknown field"),
+        ("[limits]\nheader = '16KB'\n", 4, "limits.header", "\"32KiB\""),
+        ("[limits]\nrequests = -1\n", 4, "limits.requests", "-1"),
+        ("[timeouts]\n\nidle = 60\n", 5, "timeouts.idle", "string"),
+        ("[timeouts]\nidle = '60'\n", 4, "timeouts.idle", "\"30s\""),
+        ("[transport]\nscheduler = 'fastest'\n", 4, "transport.scheduler", "hvc"),
+        ("[transport]\ncongestion = 'bbr9'\n", 4, "transport.congestion", "cubic"),
+        ("[log]\nformat = 'xml'\n", 4, "log.format", "common, json"),
+        ("channel = ['embb']\n", 3, "channel", "NAME="),
+        ("[[host]]\nnames = ['*']\n", 3, "host", "an origin or files"),
+        ("[[host]]\nnames = []\nfiles = '.'\n", 3, "host", "a name"),
+        ("[[host]]\nnames = ['a b']\nfiles = '.'\n", 4, "host.names", "name of a host"),
+        ("[[host]]\nnames = ['*']\norigin = 'ftp://a'\n", 5, "host.origin", "h2c://"),
+        ("[[host]]\nnames = ['*']\nfiles = '/nonexistent'\n", 5, "host.files", "not a folder"),
+        ("[[host]]\nnames = ['*']\norigin = 'http://a'\nca = 'x'\n", 6, "host.ca", "https://"),
+        (
+            "[[host]]\nnames = ['*']\norigin = 'http://a'\nhost_header = 'mine'\n",
+            6,
+            "host.host_header",
+            "client",
+        ),
+        ("[proxy]\nallow = ['*:443']\n", 3, "proxy", "token"),
+        ("[proxy]\nallow = ['*']\ntokens = 'DIR/tokens'\n", 4, "proxy.allow", "HOST:PORT"),
+        ("[proxy]\nallow = []\ntokens = 'DIR/missing'\n", 5, "proxy.tokens", "cannot read"),
+        ("[proxy]\nallow = []\ntokens = 'DIR/tokens'\nreach = ['ten']\n", 6, "proxy.reach", "ten"),
+        ("listen = [\n", 3, "listen", ""),
+    ] {
+        let (said_line, said_field, problem) = place.wrong(text);
+        // A list that is open ends where the file does.
+        let lines = if text == "listen = [\n" { said_line..said_line + 1 } else { line..line + 1 };
+        assert!(
+            lines.contains(&said_line) && said_field == field,
+            "{text}: {said_line} {said_field} {problem}"
+        );
+        assert!(problem.contains(part) || problem.contains("IP address"), "{text}: {problem}");
+        assert!(!problem.contains('\n'), "{problem}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let place = Place::new();
+    assert!(place.load("").map(|_| ()).unwrap_err().to_string().contains("nothing to serve"));
+    let missing = Config::load(Some(&place.file("none.toml")), &Overrides::default()).map(|_| ());
+    assert!(missing.unwrap_err().to_string().contains("none.toml"));
+    let fallback = Some(Serves::Files(place.0.path().to_owned()));
+    let overrides = Overrides { fallback, ..Overrides::default() };
+    let missing = Config::load(None, &overrides).map(|_| ());
+    assert!(missing.unwrap_err().to_string().contains("no certificate"));
+}
+
+#[test]
+fn flags_go_before_the_file() {
+    let place = Place::new();
+    place.load(&format!("listen = ['127.0.0.1:1']\ndrain = '5s'\n[log]\nfile = 'a'\n{HOST}")).unwrap();
+    let overrides = Overrides {
+        listen: vec!["127.0.0.1:2".parse().unwrap()],
+        drain: Some(Duration::from_secs(1)),
+        log_file: Some("-".into()),
+        fallback: Some(Serves::Files(place.0.path().to_owned())),
+        ..Overrides::default()
+    };
+    let config = Config::load(Some(&place.file("gateway.toml")), &overrides).unwrap();
+    assert_eq!(config.listen, ["127.0.0.1:2".parse::<SocketAddr>().unwrap()]);
+    assert_eq!(
+        (config.drain, config.log.file, config.hosts.len()),
+        (Duration::from_secs(1), Some("-".into()), 2)
+    );
+}
+
+#[test]
+fn damaged_files_never_do_more_than_be_refused() {
+    // J11: every prefix, and every byte turned into another.
+    let text = format!(
+        "listen = ['127.0.0.1:1']\n[limits]\nheader = '16KiB'\n[transport]\nscheduler = 'hvc'\n{HOST}"
+    );
+    for end in 0..text.len() {
+        let _either = Source::parse("a".to_owned(), text[..end].to_owned());
+        for other in ['\0', '"', '[', '9', '\u{e4}'] {
+            let damaged = format!("{}{other}{}", &text[..end], &text[end + 1..]);
+            if let Err(error) = Source::parse("a".to_owned(), damaged) {
+                assert!(matches!(error, ConfigError::Field { line: 1.., .. }), "{error}");
+            }
+        }
+    }
+}

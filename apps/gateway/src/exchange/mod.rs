@@ -1,0 +1,197 @@
+//! One request and its response: from a stream of HTTP/3 to what answers, and back.
+
+mod progress;
+mod relay;
+mod reply;
+mod upload;
+
+pub(crate) use progress::{Progress, Trouble};
+pub(crate) use reply::{Reply, Unsent};
+pub(crate) use upload::{Bounds, Receive, Upload};
+
+use crate::access::Entry;
+use crate::connection::Peer;
+use crate::content::{self, Body};
+use crate::fields::{self, Fault};
+use crate::site::{Place, Site};
+use crate::tunnel;
+use bytes::Bytes;
+use h3::error::Code;
+use h3::quic::StreamId;
+use h3::server::RequestResolver;
+use http::header::{EXPECT, PROXY_AUTHENTICATE, RETRY_AFTER};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use std::sync::Arc;
+use tokio::time::timeout;
+
+/// A request that was taken, and all that is needed to answer it.
+pub(crate) struct Exchange {
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) site: Arc<Site>,
+    pub(crate) request: Request<()>,
+    pub(crate) id: StreamId,
+    /// The receiving half, until somebody reads the body.
+    pub(crate) receive: Option<Receive>,
+    pub(crate) reply: Reply,
+    pub(crate) entry: Entry,
+}
+
+/// Serves the request that `resolver` has on a stream of `peer`.
+pub(crate) async fn serve(peer: Arc<Peer>, resolver: RequestResolver<hvq_h3::Connection, Bytes>) {
+    let site = peer.gateway.site();
+    let early = peer.connection.is_early_data();
+    let resolving = hvq_h3::server::resolve(resolver, &peer.priorities);
+    // H19: headers that come byte by byte.
+    let (request, stream) = match timeout(site.timeouts.header, resolving).await {
+        Ok(Ok(resolved)) => resolved,
+        Ok(Err(error)) => {
+            peer.gateway.metrics.malformed();
+            return tracing::debug!(%error, "no request");
+        }
+        Err(_) => return tracing::debug!("the headers took too long"),
+    };
+    let entry = peer.gateway.enter(&peer, &request);
+    let (send, receive) = stream.split();
+    let id = send.send_id();
+    let reply = Reply::new(send, request.method(), site.timeouts.idle);
+    let mut exchange = Exchange { peer, site, request, id, receive: Some(receive), reply, entry };
+    // RFC 8470 §5.1: what may do harm when it is done twice waits until it cannot be a copy.
+    let harmless = exchange.request.method().is_safe();
+    if early && !harmless && exchange.peer.connection.handshake_complete().await.is_err() {
+        return exchange.reply.abort(Code::H3_REQUEST_CANCELLED);
+    }
+    let permits = exchange.peer.gateway.permits.clone();
+    match permits.try_acquire() {
+        Ok(_permit) => exchange.answer(early && harmless).await,
+        Err(_) => {
+            let field = Some((RETRY_AFTER, HeaderValue::from_static("1")));
+            exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, "too many requests at a time", field).await;
+        }
+    }
+}
+
+impl Exchange {
+    async fn answer(mut self, early: bool) {
+        let declared = match fields::check(&self.request) {
+            Ok(declared) => declared,
+            Err(fault) => return self.fail(fault).await,
+        };
+        if self.request.method() == Method::CONNECT {
+            return tunnel::serve(self).await;
+        }
+        let uri = self.request.uri().clone();
+        let place = uri.authority().map(|authority| self.site.place(authority.host(), uri.scheme_str()));
+        match place.unwrap_or(Place::Nowhere) {
+            Place::Files(files) => {
+                let answer = content::answer(&self.request, |path| files.answer(path, &self.request));
+                self.own(answer).await;
+            }
+            Place::Origin(origin) => {
+                self.entry.origin();
+                relay::relay(self, relay::Towards::Origin(origin), declared, early).await;
+            }
+            Place::Elsewhere(anywhere) => match self.permit(uri.authority(), 80) {
+                Ok(()) => {
+                    self.entry.origin();
+                    relay::relay(self, relay::Towards::Anywhere(anywhere), declared, early).await;
+                }
+                Err(denied) => self.deny(denied).await,
+            },
+            Place::Nowhere => {
+                // RFC 9110 §15.5.20.
+                let text = "this host is not served here";
+                self.refuse(StatusCode::MISDIRECTED_REQUEST, text, None).await;
+            }
+        }
+    }
+
+    /// Whether the client may go through the gateway to `authority`.
+    pub(crate) fn permit(
+        &mut self,
+        authority: Option<&http::uri::Authority>,
+        port: u16,
+    ) -> Result<(), tunnel::Denied> {
+        let site = self.site.clone();
+        let (name, permitted) = tunnel::permit(&site, authority, Some(port), self.request.headers());
+        self.entry.user(name);
+        permitted.map(|_| ())
+    }
+
+    /// Says that the client may not go through the gateway.
+    pub(crate) async fn deny(&mut self, denied: tunnel::Denied) {
+        self.peer.gateway.metrics.denied();
+        let (status, text) = denied.answer();
+        let challenge = (PROXY_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        let field = Some(challenge).filter(|_| status == StatusCode::PROXY_AUTHENTICATION_REQUIRED);
+        self.refuse(status, text, field).await;
+    }
+
+    /// Answers with what the gateway has itself.
+    async fn own(&mut self, mut answer: content::Answer) {
+        let head = std::mem::replace(&mut answer.head, Response::new(()));
+        let sent = send(&mut self.reply, head, answer.body).await;
+        self.note(sent);
+    }
+
+    /// Ends a request that must not go on.
+    pub(crate) async fn fail(&mut self, fault: Fault) {
+        match fault {
+            Fault::Malformed(text) => {
+                tracing::debug!(text, "malformed request");
+                self.peer.gateway.metrics.malformed();
+                if let Some(receive) = &mut self.receive {
+                    receive.stop_sending(Code::H3_MESSAGE_ERROR);
+                }
+                self.reply.abort(Code::H3_MESSAGE_ERROR);
+            }
+            Fault::Refused(status, text) => self.refuse(status, text, None).await,
+        }
+    }
+
+    /// Answers with an error.
+    pub(crate) async fn refuse(
+        &mut self,
+        status: StatusCode,
+        text: &str,
+        field: Option<(http::HeaderName, HeaderValue)>,
+    ) {
+        let sent = self.reply.refuse(status, text, field).await;
+        self.note(sent);
+    }
+
+    /// Whether the client waits for a word before it sends the body (RFC 9110 §10.1.1).
+    pub(crate) fn expects(&self) -> bool {
+        let expect = self.request.headers().get(EXPECT);
+        expect.is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+    }
+
+    /// What became of the response.
+    pub(crate) fn note(&mut self, sent: Result<(), Unsent>) {
+        if let Err(error) = sent {
+            tracing::debug!(?error, "the client did not take the response");
+            self.reply.abort(Code::H3_REQUEST_CANCELLED);
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.entry.done(self.reply.status, self.reply.bytes);
+    }
+}
+
+async fn send(reply: &mut Reply, head: Response<()>, mut body: Body) -> Result<(), Unsent> {
+    reply.head(head).await?;
+    loop {
+        match body.next().await {
+            Ok(Some(chunk)) => reply.data(chunk).await?,
+            Ok(None) => return reply.finish().await,
+            Err(error) => {
+                // RFC 9114 §4.1: what cannot be completed is reset.
+                tracing::warn!(%error, "cannot read what is to be sent");
+                reply.abort(Code::H3_INTERNAL_ERROR);
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A request to an origin, and its response back.
+
+use super::{Bounds, Exchange, Progress, Trouble, Unsent, Upload};
+use crate::fields::{self, Fault, Provenance};
+use crate::origin::{Anywhere, Failure, Head, Origin};
+use bytes::Bytes;
+use h3::error::Code;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Method, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use std::sync::Arc;
+use tokio::time::timeout;
+
+/// Whom a request goes to.
+#[derive(Clone, Debug)]
+pub(super) enum Towards {
+    /// An origin of the configuration.
+    Origin(Arc<Origin>),
+    /// Whatever host it names.
+    Anywhere(Arc<Anywhere>),
+}
+
+impl Towards {
+    async fn send(&self, head: Head, body: Upload) -> Result<Response<Incoming>, Failure> {
+        match self {
+            Self::Origin(origin) => origin.send(head, body).await,
+            Self::Anywhere(anywhere) => anywhere.send(head, body).await,
+        }
+    }
+}
+
+/// Why there is no response to hand on.
+enum NoResponse {
+    /// The origin gave none.
+    Origin(Failure),
+    /// The client's body cannot go on.
+    Client(Trouble),
+    /// The client wants none any more.
+    Cancelled,
+}
+
+/// Hands the request on, and the response back. `early` says that it came before the handshake was complete.
+pub(super) async fn relay(mut exchange: Exchange, towards: Towards, declared: Option<u64>, early: bool) {
+    let head = match head(&exchange, early) {
+        Ok(head) => head,
+        Err(fault) => return exchange.fail(fault).await,
+    };
+    let wanted = exchange.request.headers().clone();
+    let progress = Arc::new(Progress::default());
+    let answered = ask(&mut exchange, towards, head, (declared, progress.clone())).await;
+    exchange.entry.uploaded(progress.bytes());
+    match answered {
+        Ok(response) => {
+            exchange.entry.answered();
+            back(&mut exchange, response, &wanted).await;
+        }
+        Err(NoResponse::Origin(failure)) => {
+            tracing::info!(%failure, "no answer from the origin");
+            exchange.peer.gateway.metrics.origin_failed(failure.kind());
+            let (status, text) = failure.answer();
+            exchange.refuse(status, text, None).await;
+        }
+        Err(NoResponse::Client(trouble)) => troubled(&mut exchange, trouble).await,
+        Err(NoResponse::Cancelled) => exchange.reply.abort(Code::H3_REQUEST_CANCELLED),
+    }
+}
+
+fn head(exchange: &Exchange, early: bool) -> Result<Head, Fault> {
+    let uri = exchange.request.uri();
+    let malformed = Fault::Malformed("no authority or path");
+    let authority = uri.authority().ok_or(malformed)?.clone();
+    let address = exchange.peer.address();
+    let provenance = Provenance { address, authority: &authority, early };
+    let fields = fields::inbound(exchange.request.headers().clone(), provenance)?;
+    let path = uri.path_and_query().ok_or(malformed)?.clone();
+    Ok(Head { method: exchange.request.method().clone(), path, fields, authority })
+}
+
+/// Asks the origin, a second time if that is safe and the connection was closed before it answered: it is seldom the
+/// request that was wrong then, but a connection that the origin had just given up.
+async fn ask(
+    exchange: &mut Exchange,
+    towards: Towards,
+    mut head: Head,
+    (declared, progress): (Option<u64>, Arc<Progress>),
+) -> Result<Response<Incoming>, NoResponse> {
+    if exchange.expects() {
+        let mut go_on = Response::new(());
+        *go_on.status_mut() = StatusCode::CONTINUE;
+        exchange.reply.head(go_on).await.map_err(|_| NoResponse::Cancelled)?;
+    }
+    let body = body(exchange, declared, progress.clone()).await.map_err(NoResponse::Client)?;
+    // RFC 9110 §8.6: a method that anticipates a body says that there is none.
+    if body.is_empty() && matches!(head.method, Method::POST | Method::PUT | Method::PATCH) {
+        head.fields.insert(CONTENT_LENGTH, 0.into());
+    }
+    let again = (body.is_empty() && head.method.is_idempotent()).then(|| Head {
+        method: head.method.clone(),
+        authority: head.authority.clone(),
+        path: head.path.clone(),
+        fields: head.fields.clone(),
+    });
+    match once(exchange, &towards, (head, body), &progress).await {
+        Err(NoResponse::Origin(Failure::Closed)) => match again {
+            Some(head) => once(exchange, &towards, (head, Upload::empty()), &progress).await,
+            None => Err(NoResponse::Origin(Failure::Closed)),
+        },
+        answered => answered,
+    }
+}
+
+async fn body(
+    exchange: &mut Exchange,
+    declared: Option<u64>,
+    progress: Arc<Progress>,
+) -> Result<Upload, Trouble> {
+    let (limit, idle) = (exchange.site.limits.body, exchange.site.timeouts.idle);
+    let Some(receive) = exchange.receive.take() else { return Ok(Upload::empty()) };
+    Upload::begin(receive, Bounds { declared, limit, idle }, progress).await
+}
+
+async fn once(
+    exchange: &Exchange,
+    towards: &Towards,
+    (head, body): (Head, Upload),
+    progress: &Progress,
+) -> Result<Response<Incoming>, NoResponse> {
+    let patience = exchange.site.timeouts.first_byte;
+    let result = tokio::select! {
+        result = towards.send(head, body) => result,
+        () = progress.still(patience) => Err(Failure::Late),
+        () = exchange.peer.priorities.unwanted(exchange.id) => return Err(NoResponse::Cancelled),
+    };
+    result.map_err(|failure| match progress.trouble() {
+        Some(trouble) => NoResponse::Client(trouble),
+        None => NoResponse::Origin(failure),
+    })
+}
+
+/// What a client is told whose body cannot go on.
+async fn troubled(exchange: &mut Exchange, trouble: Trouble) {
+    match trouble {
+        Trouble::Aborted => exchange.reply.abort(Code::H3_REQUEST_CANCELLED),
+        Trouble::Mismatch => {
+            exchange.fail(Fault::Malformed("the body has another length than it said")).await
+        }
+        Trouble::TooLarge => {
+            exchange.refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than the limit", None).await;
+        }
+        Trouble::TimedOut => {
+            exchange.refuse(StatusCode::REQUEST_TIMEOUT, "the body paused for too long", None).await;
+        }
+    }
+}
+
+/// Hands the response on as the origin sends it and the client takes it.
+async fn back(exchange: &mut Exchange, response: Response<Incoming>, wanted: &HeaderMap) {
+    let (parts, mut body) = response.into_parts();
+    let head = match fields::outbound(parts) {
+        Ok(head) => head,
+        Err(fault) => return exchange.fail(fault).await,
+    };
+    // RFC 9218 §8: the origin may know better than the client how urgent its response is.
+    let priority = hvq_h3::priority::merge(wanted, head.headers());
+    let _advice = exchange.peer.priorities.set(exchange.id, priority);
+    if let Err(error) = exchange.reply.head(head).await {
+        if let Unsent::Stream(h3::error::StreamError::HeaderTooBig { .. }) = error {
+            let text = "the origin's header section is larger than the client takes";
+            return exchange.refuse(StatusCode::BAD_GATEWAY, text, None).await;
+        }
+        return exchange.note(Err(error));
+    }
+    if exchange.request.method() == Method::HEAD {
+        let sent = exchange.reply.finish().await;
+        return exchange.note(sent);
+    }
+    loop {
+        let frame = tokio::select! {
+            frame = timeout(exchange.site.timeouts.idle, body.frame()) => frame,
+            () = exchange.peer.priorities.unwanted(exchange.id) => {
+                return exchange.reply.abort(Code::H3_REQUEST_CANCELLED);
+            }
+        };
+        let sent = match frame {
+            Ok(Some(Ok(frame))) => hand_on(exchange, frame).await,
+            Ok(None) => {
+                let sent = exchange.reply.finish().await;
+                return exchange.note(sent);
+            }
+            // The response is cut short, and must look so (RFC 9114 §4.1).
+            Ok(Some(Err(error))) => {
+                tracing::info!(%error, "the origin's response broke off");
+                exchange.peer.gateway.metrics.origin_failed("broke_off");
+                return exchange.reply.abort(Code::H3_INTERNAL_ERROR);
+            }
+            Err(_) => {
+                exchange.peer.gateway.metrics.origin_failed("paused");
+                return exchange.reply.abort(Code::H3_INTERNAL_ERROR);
+            }
+        };
+        if sent.is_err() {
+            return exchange.note(sent);
+        }
+    }
+}
+
+async fn hand_on(exchange: &mut Exchange, frame: http_body::Frame<Bytes>) -> Result<(), Unsent> {
+    match frame.into_data() {
+        Ok(data) => exchange.reply.data(data).await,
+        Err(frame) => match frame.into_trailers() {
+            Ok(trailers) => exchange.reply.trailers(trailers).await,
+            Err(_) => Ok(()),
+        },
+    }
+}

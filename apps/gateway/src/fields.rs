@@ -1,0 +1,177 @@
+//! Rules for header fields on their way from HTTP/3 to an origin and back: what is malformed, what concerns one hop only,
+//! and what the gateway says itself.
+
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, response};
+use std::net::IpAddr;
+
+/// Fields that an HTTP/3 message must not have, because they are about a connection of HTTP/1.1 (RFC 9114 §4.2).
+const CONNECTION_SPECIFIC: [HeaderName; 5] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Fields that say where a request came from, which the gateway says itself: what a client says there is not believed.
+const PROVENANCE: [HeaderName; 6] = [
+    FORWARDED,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("early-data"),
+];
+
+/// What the gateway is called in `via` (RFC 9110 §7.6.3).
+const PSEUDONYM: &str = "hvq-gateway";
+/// How often a request may have come through a gateway of this name: more is a loop.
+const PASSES: usize = 8;
+
+/// Why a request is not served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// It is malformed, and its stream is reset (RFC 9114 §4.1.2).
+    Malformed(&'static str),
+    /// It is answered with an error.
+    Refused(StatusCode, &'static str),
+}
+
+/// What `request` says about the length of its body.
+///
+/// # Errors
+/// The request must not go on: it is malformed, or would mean something else in HTTP/1.1.
+pub(crate) fn check(request: &Request<()>) -> Result<Option<u64>, Fault> {
+    let fields = request.headers();
+    // RFC 9114 §4.2: what has such a field is malformed.
+    if CONNECTION_SPECIFIC.iter().any(|name| fields.contains_key(name)) {
+        return Err(Fault::Malformed("a field about a connection of HTTP/1.1"));
+    }
+    if fields.get_all(TE).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers")) {
+        return Err(Fault::Malformed("te says more than trailers"));
+    }
+    if fields.get_all(HOST).iter().count() > 1 {
+        return Err(Fault::Malformed("several hosts"));
+    }
+    let uri = request.uri();
+    // RFC 9114 §4.3.1: no user information in :authority.
+    if uri.authority().is_none_or(|authority| authority.as_str().contains('@') || authority.host().is_empty())
+    {
+        return Err(Fault::Malformed("the authority is no host"));
+    }
+    if request.method() != Method::CONNECT {
+        let path = uri.path_and_query().map_or("", |path| path.as_str());
+        // RFC 9114 §4.3.1: a path begins with a slash; only OPTIONS may ask for the server as a whole.
+        let whole = path == "*" && request.method() == Method::OPTIONS;
+        if !whole && !path.starts_with('/') {
+            return Err(Fault::Malformed("the path does not begin with a slash"));
+        }
+        if path.bytes().any(|byte| !(0x21..=0x7e).contains(&byte)) {
+            return Err(Fault::Refused(
+                StatusCode::BAD_REQUEST,
+                "the path has bytes that belong percent-encoded",
+            ));
+        }
+    }
+    length(fields)
+}
+
+/// The `content-length`, which is said once and in digits if it is said at all (RFC 9110 §8.6).
+fn length(fields: &HeaderMap) -> Result<Option<u64>, Fault> {
+    let mut said = fields.get_all(CONTENT_LENGTH).iter();
+    let (Some(value), more) = (said.next(), said.next()) else { return Ok(None) };
+    let digits = !value.is_empty() && value.as_bytes().iter().all(u8::is_ascii_digit);
+    let number = value.to_str().ok().and_then(|text| text.parse().ok());
+    match (digits, number, more) {
+        (true, Some(number), None) => Ok(Some(number)),
+        _ => Err(Fault::Malformed("the content length is no number")),
+    }
+}
+
+/// Where a request came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Provenance<'a> {
+    /// The client's address, on its open path of smallest ID: paths of one connection are one client's.
+    pub(crate) address: IpAddr,
+    /// The host that it asked for.
+    pub(crate) authority: &'a Authority,
+    /// Whether it came before the handshake was complete (RFC 8470 §5.1).
+    pub(crate) early: bool,
+}
+
+/// The fields that an origin gets with a request that passed [`check`], without `host`.
+///
+/// # Errors
+/// The request goes in circles.
+pub(crate) fn inbound(fields: HeaderMap, provenance: Provenance<'_>) -> Result<HeaderMap, Fault> {
+    let mut fields = fields;
+    let passes = fields.get_all(VIA).iter().filter_map(|via| via.to_str().ok());
+    if passes.map(|via| via.matches(PSEUDONYM).count()).sum::<usize>() >= PASSES {
+        return Err(Fault::Refused(StatusCode::LOOP_DETECTED, "the request goes in circles"));
+    }
+    for name in PROVENANCE.iter().chain(&[HOST, TE, EXPECT, PROXY_AUTHORIZATION]) {
+        fields.remove(name);
+    }
+    join_cookies(&mut fields);
+    let Provenance { address, authority, early } = provenance;
+    let node = if address.is_ipv6() { format!("\"[{address}]\"") } else { address.to_string() };
+    for (name, text) in [
+        ("forwarded", format!("for={node};host=\"{authority}\";proto=https")),
+        ("x-forwarded-for", address.to_string()),
+        ("x-forwarded-host", authority.to_string()),
+        ("x-forwarded-proto", "https".to_owned()),
+    ] {
+        let value = HeaderValue::from_str(&text).expect("addresses and authorities are visible ASCII");
+        fields.insert(HeaderName::from_static(name), value);
+    }
+    fields.append(VIA, HeaderValue::from_static("3 hvq-gateway"));
+    if early {
+        fields.insert(HeaderName::from_static("early-data"), HeaderValue::from_static("1"));
+    }
+    Ok(fields)
+}
+
+/// RFC 9114 §4.2.1: crumbs of a cookie become one field before they go on.
+fn join_cookies(fields: &mut HeaderMap) {
+    if fields.get_all(COOKIE).iter().count() < 2 {
+        return;
+    }
+    let crumbs: Vec<&[u8]> = fields.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    let joined = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).expect("joined values are a value");
+    fields.insert(COOKIE, joined);
+}
+
+/// The head of an origin's response as the client gets it.
+///
+/// # Errors
+/// It is a response to something that the gateway did not ask for.
+pub(crate) fn outbound(parts: response::Parts) -> Result<Response<()>, Fault> {
+    // Nothing was asked that switches protocols (RFC 9110 §15.2.2); other interim responses never get here.
+    if parts.status.is_informational() {
+        return Err(Fault::Refused(StatusCode::BAD_GATEWAY, "the origin switched protocols, unasked"));
+    }
+    let mut fields = parts.headers;
+    // RFC 9110 §7.6.1: what `connection` names concerns one hop only.
+    let nominated: Vec<HeaderName> = fields
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in nominated.iter().chain(&CONNECTION_SPECIFIC).chain(&[PROXY_AUTHENTICATE]) {
+        fields.remove(name);
+    }
+    let mut response = Response::new(());
+    *response.status_mut() = parts.status;
+    *response.headers_mut() = fields;
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+use super::*;
+
+fn request(method: &str, path: &str, fields: &[(&str, &str)]) -> Request<()> {
+    let mut uri = http::uri::Parts::default();
+    uri.scheme = Some(http::uri::Scheme::HTTPS);
+    uri.authority = Some("example.org".parse().unwrap());
+    uri.path_and_query = Some(path.parse().unwrap());
+    let mut request = Request::new(());
+    *request.method_mut() = method.parse().unwrap();
+    *request.uri_mut() = http::Uri::from_parts(uri).unwrap();
+    for (name, value) in fields {
+        request.headers_mut().append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+    }
+    request
+}
+
+fn malformed(fields: &[(&str, &str)]) -> bool {
+    matches!(check(&request("POST", "/", fields)), Err(Fault::Malformed(_)))
+}
+
+fn map(fields: &[(&str, &str)]) -> HeaderMap {
+    request("GET", "/", fields).headers().clone()
+}
+
+fn provenance(authority: &Authority) -> Provenance<'_> {
+    Provenance { address: [192, 0, 2, 7].into(), authority, early: false }
+}
+
+#[test]
+fn fields_about_a_connection_are_malformed() {
+    // I2: what would steer an HTTP/1.1 connection never reaches one.
+    for field in [
+        ("connection", "close"),
+        ("connection", "x-secret"),
+        ("keep-alive", "timeout=5"),
+        ("proxy-connection", "keep-alive"),
+        ("transfer-encoding", "chunked"),
+        ("transfer-encoding", "identity"),
+        ("upgrade", "websocket"),
+        ("te", "gzip"),
+        ("te", "trailers, gzip"),
+    ] {
+        assert!(malformed(&[field]), "{field:?}");
+    }
+    assert!(!malformed(&[("te", "trailers")]));
+}
+
+#[test]
+fn a_content_length_is_one_number() {
+    // I4: several, signed, listed and overflowing lengths.
+    for value in ["", "+5", "-1", "5, 5", "0x5", "5 ", "18446744073709551616", "1e3"] {
+        assert!(malformed(&[("content-length", value)]), "{value:?}");
+    }
+    assert!(malformed(&[("content-length", "5"), ("content-length", "5")]));
+    assert_eq!(
+        check(&request("POST", "/", &[("content-length", "18446744073709551615")])),
+        Ok(Some(u64::MAX))
+    );
+    assert_eq!(check(&request("POST", "/", &[])), Ok(None));
+}
+
+#[test]
+fn paths_are_absolute_and_printable() {
+    // I3: an absolute URL, or nothing, where a path belongs; a path that only UTF-8 can write.
+    assert!(matches!(check(&request("GET", "*", &[])), Err(Fault::Malformed(_))));
+    // What h3 reads paths into takes these for none.
+    for path in ["http://elsewhere/", "elsewhere", "/a b", "/a\r\nb"] {
+        assert!(path.parse::<http::uri::PathAndQuery>().is_err(), "{path}");
+    }
+    assert!(matches!(
+        check(&request("GET", "/\u{e4}", &[])),
+        Err(Fault::Refused(StatusCode::BAD_REQUEST, _))
+    ));
+    for (method, path) in
+        [("OPTIONS", "*"), ("GET", "/a%20b?c=d"), ("GET", "//double"), ("DELETE", "/a;b:@c")]
+    {
+        assert_eq!(check(&request(method, path, &[])), Ok(None), "{path}");
+    }
+}
+
+#[test]
+fn several_hosts_and_users_in_the_authority_are_malformed() {
+    // I5; that `host` and `:authority` are equal is checked before.
+    assert!(malformed(&[("host", "example.org"), ("host", "example.org")]));
+    let mut user = request("GET", "/", &[]);
+    *user.uri_mut() = "https://user@example.org/".parse().unwrap();
+    assert!(matches!(check(&user), Err(Fault::Malformed(_))));
+}
+
+#[test]
+fn what_a_client_says_about_itself_is_overwritten() {
+    // I10: forged addresses.
+    let authority: Authority = "example.org:8443".parse().unwrap();
+    let fields = map(&[
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-forwarded-for", "10.0.0.1"),
+        ("forwarded", "for=127.0.0.1"),
+        ("x-real-ip", "127.0.0.1"),
+        ("x-forwarded-proto", "http"),
+        ("early-data", "1"),
+        ("proxy-authorization", "Bearer secret"),
+        ("authorization", "Bearer kept"),
+        ("priority", "u=1, i"),
+    ]);
+    let fields = inbound(fields, provenance(&authority)).unwrap();
+    assert_eq!(fields.get_all("x-forwarded-for").iter().collect::<Vec<_>>(), ["192.0.2.7"]);
+    assert_eq!(fields["forwarded"], "for=192.0.2.7;host=\"example.org:8443\";proto=https");
+    assert_eq!(
+        (&fields["x-forwarded-host"], &fields["x-forwarded-proto"]),
+        (&"example.org:8443".parse().unwrap(), &"https".parse().unwrap())
+    );
+    for gone in ["x-real-ip", "early-data", "proxy-authorization"] {
+        assert!(!fields.contains_key(gone), "{gone}");
+    }
+    assert_eq!(
+        (&fields["authorization"], &fields["priority"]),
+        (&"Bearer kept".parse().unwrap(), &"u=1, i".parse().unwrap())
+    );
+    let six = Provenance { address: "2001:db8::1".parse().unwrap(), early: true, ..provenance(&authority) };
+    let fields = inbound(HeaderMap::new(), six).unwrap();
+    assert!(fields["forwarded"].to_str().unwrap().starts_with("for=\"[2001:db8::1]\";"));
+    assert_eq!(fields["early-data"], "1");
+}
+
+#[test]
+fn crumbs_of_a_cookie_are_joined() {
+    // I7.
+    let authority: Authority = "example.org".parse().unwrap();
+    let fields =
+        inbound(map(&[("cookie", "a=1"), ("cookie", "b=2; c=3"), ("cookie", "d=4")]), provenance(&authority));
+    let fields = fields.unwrap();
+    assert_eq!(fields.get_all("cookie").iter().collect::<Vec<_>>(), ["a=1; b=2; c=3; d=4"]);
+}
+
+#[test]
+fn a_request_that_goes_in_circles_is_stopped() {
+    let authority: Authority = "example.org".parse().unwrap();
+    let mut fields = HeaderMap::new();
+    for _ in 0..PASSES {
+        fields = inbound(fields, provenance(&authority)).unwrap();
+    }
+    let refused = inbound(fields, provenance(&authority)).unwrap_err();
+    assert!(matches!(refused, Fault::Refused(StatusCode::LOOP_DETECTED, _)));
+}
+
+#[test]
+fn what_concerns_one_hop_does_not_come_back() {
+    let response = Response::builder()
+        .status(200)
+        .header("connection", "keep-alive, X-Hop")
+        .header("keep-alive", "timeout=5")
+        .header("x-hop", "1")
+        .header("transfer-encoding", "chunked")
+        .header("upgrade", "h2c")
+        .header("server", "origin")
+        .header("set-cookie", "a=1")
+        .header("set-cookie", "b=2")
+        .body(())
+        .unwrap();
+    let response = outbound(response.into_parts().0).unwrap();
+    let names: Vec<_> = response.headers().keys().map(HeaderName::as_str).collect();
+    assert_eq!(names, ["server", "set-cookie"]);
+    assert_eq!(response.headers().get_all("set-cookie").iter().count(), 2);
+    let switched = Response::builder().status(101).body(()).unwrap();
+    assert!(matches!(outbound(switched.into_parts().0), Err(Fault::Refused(StatusCode::BAD_GATEWAY, _))));
+}

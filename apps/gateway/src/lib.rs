@@ -1,0 +1,48 @@
+//! A gateway: it terminates multipath QUIC with HTTP/3, and hands requests on to origins over HTTP/1.1, HTTP/2 without TLS
+//! (h2c) or TLS, serves files itself, and lets those who show a token go through it to other hosts.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = hvq_gateway::Config::load(Some("gateway.toml".as_ref()), &Default::default())?;
+//! let gateway = hvq_gateway::Gateway::start(config).await?;
+//! println!("listening on {:?}", gateway.local_addrs());
+//! gateway.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What an origin is told
+//! - `host`: what the client asked for, or with `host_header = "origin"` the host of the origin's URL.
+//! - `forwarded` (RFC 7239), `x-forwarded-for`, `x-forwarded-host`, `x-forwarded-proto`: the client's address is that of its
+//!   open path of smallest ID. A connection may have several, all proved to be the same client's. What clients send under
+//!   these names is dropped.
+//! - `via` (RFC 9110 §7.6.3), which nginx takes as a reason not to compress unless `gzip_proxied any` is set.
+//! - `priority` (RFC 9218) as the client sent it; a `priority` in the response goes before it.
+//! - `early-data: 1` with requests that came in 0-RTT (RFC 8470); methods that are not safe wait for the handshake.
+//!
+//! # What is not carried
+//! Interim responses other than `100 Continue`, upgrades, `te`, and trailers of requests that no `trailer` field announces.
+//!
+//! # Going through
+//! `CONNECT` (RFC 9114 §4.4), and requests for `http` URLs of hosts that are not configured, are for those who show a token
+//! of the file in `proxy-authorization: Bearer TOKEN`. Nobody gets to loopback, private, link-local and other addresses
+//! that are not of the public internet unless the network is named in `proxy.reach`.
+
+mod access;
+mod admin;
+pub mod configuration;
+mod connection;
+pub mod content;
+mod exchange;
+mod fields;
+mod gateway;
+mod metrics;
+mod origin;
+pub mod reach;
+mod site;
+mod tokens;
+mod tunnel;
+
+pub use configuration::{Config, ConfigError, Overrides};
+pub use gateway::{Gateway, StartError, check};
+pub use tokens::Tokens;

@@ -1,0 +1,142 @@
+//! What a gateway counts, for Prometheus: over all connections together, so that labels are few (J8).
+
+mod text;
+mod traffic;
+
+use crate::access::Record;
+use hvq::{ChannelOptions, Connection};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use traffic::Traffic;
+
+/// Upper ends of the classes of durations, in seconds.
+const CLASSES: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// What a gateway counts.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    connections: AtomicU64,
+    open_connections: AtomicI64,
+    open_requests: AtomicI64,
+    open_tunnels: AtomicI64,
+    malformed: AtomicU64,
+    denied: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
+    /// Requests by the first digit of their status; 0 counts those without a response.
+    statuses: [AtomicU64; 6],
+    total: Histogram,
+    origin: Histogram,
+    failures: Mutex<BTreeMap<&'static str, u64>>,
+    traffic: Mutex<Traffic>,
+}
+
+/// Durations by class.
+#[derive(Debug, Default)]
+struct Histogram {
+    classes: [AtomicU64; CLASSES.len()],
+    count: AtomicU64,
+    microseconds: AtomicU64,
+}
+
+impl Histogram {
+    fn add(&self, duration: Duration) {
+        if let Some(class) = CLASSES.iter().position(|end| duration.as_secs_f64() <= *end) {
+            self.classes[class].fetch_add(1, Ordering::Relaxed);
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let microseconds = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        self.microseconds.fetch_add(microseconds, Ordering::Relaxed);
+    }
+}
+
+/// Something that is counted for as long as it lasts.
+pub(crate) struct Lasting<'a>(&'a AtomicI64);
+
+impl<'a> Lasting<'a> {
+    fn new(gauge: &'a AtomicI64) -> Self {
+        gauge.fetch_add(1, Ordering::Relaxed);
+        Self(gauge)
+    }
+}
+
+impl Drop for Lasting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection whose frames are counted, and stay counted once this is dropped.
+pub(crate) struct Watched {
+    metrics: Arc<Metrics>,
+    connection: Connection,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.metrics.open_connections.fetch_sub(1, Ordering::Relaxed);
+        self.metrics.traffic().ended(&self.connection);
+    }
+}
+
+impl Metrics {
+    /// The channels whose names frames are counted by, in place of addresses.
+    pub(crate) fn channels(&self, channels: &[ChannelOptions]) {
+        self.traffic().name(channels);
+    }
+
+    /// A connection begins, and lasts as long as the result.
+    pub(crate) fn connection(self: &Arc<Self>, connection: &Connection) -> Watched {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.open_connections.fetch_add(1, Ordering::Relaxed);
+        self.traffic().begun(connection);
+        Watched { metrics: self.clone(), connection: connection.clone() }
+    }
+
+    /// A tunnel is open for as long as the result lasts.
+    pub(crate) fn tunnel(&self) -> Lasting<'_> {
+        Lasting::new(&self.open_tunnels)
+    }
+
+    /// A request begins.
+    pub(crate) fn begun(&self) {
+        self.open_requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request is over.
+    pub(crate) fn ended(&self, record: &Record) {
+        self.open_requests.fetch_sub(1, Ordering::Relaxed);
+        let class = record.status.map_or(0, |status| usize::from(status.as_u16() / 100));
+        if let Some(count) = self.statuses.get(class) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sent.fetch_add(record.sent, Ordering::Relaxed);
+        self.received.fetch_add(record.received, Ordering::Relaxed);
+        self.total.add(record.total);
+        if let Some(first_byte) = record.first_byte {
+            self.origin.add(first_byte);
+        }
+    }
+
+    /// A request was malformed.
+    pub(crate) fn malformed(&self) {
+        self.malformed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Somebody was not let through.
+    pub(crate) fn denied(&self) {
+        self.denied.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An origin failed.
+    pub(crate) fn origin_failed(&self, kind: &'static str) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        *failures.entry(kind).or_default() += 1;
+    }
+
+    fn traffic(&self) -> MutexGuard<'_, Traffic> {
+        self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

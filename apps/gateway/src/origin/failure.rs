@@ -1,0 +1,83 @@
+//! Why an origin gave no answer, and what the client is told.
+
+use http::StatusCode;
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+/// Why an origin gave no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It cannot be connected to.
+    Unreachable(String),
+    /// Connecting took too long.
+    ConnectTimeout,
+    /// Where it is may not be gone to.
+    Forbidden,
+    /// It closed the connection before it answered.
+    Closed,
+    /// Its answer is none.
+    Unintelligible(String),
+    /// Its answer took too long.
+    Late,
+}
+
+impl Failure {
+    /// The status of the answer to the client, and a sentence for people that tells nothing about the network behind.
+    pub(crate) fn answer(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Unreachable(_) => (StatusCode::BAD_GATEWAY, "the origin cannot be reached"),
+            Self::ConnectTimeout => (StatusCode::GATEWAY_TIMEOUT, "the origin cannot be reached in time"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "this address may not be reached"),
+            Self::Closed => (StatusCode::BAD_GATEWAY, "the origin closed the connection without an answer"),
+            Self::Unintelligible(_) => (StatusCode::BAD_GATEWAY, "the origin's answer is no HTTP"),
+            Self::Late => (StatusCode::GATEWAY_TIMEOUT, "the origin did not answer in time"),
+        }
+    }
+
+    /// What metrics call it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Unreachable(_) => "unreachable",
+            Self::ConnectTimeout => "connect_timeout",
+            Self::Forbidden => "forbidden",
+            Self::Closed => "closed",
+            Self::Unintelligible(_) => "unintelligible",
+            Self::Late => "late",
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (_, text) = self.answer();
+        match self {
+            Self::Unreachable(cause) | Self::Unintelligible(cause) => write!(f, "{text}: {cause}"),
+            _ => f.write_str(text),
+        }
+    }
+}
+
+impl From<hyper_util::client::legacy::Error> for Failure {
+    fn from(error: hyper_util::client::legacy::Error) -> Self {
+        let mut causes = Vec::new();
+        let mut next: Option<&(dyn Error + 'static)> = Some(&error);
+        while let Some(cause) = next {
+            causes.push(cause);
+            next = cause.source();
+        }
+        let last = causes.last().map(ToString::to_string).unwrap_or_default();
+        if error.is_connect() {
+            let kind = causes.iter().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+            return match kind {
+                Some(io::ErrorKind::TimedOut) => Self::ConnectTimeout,
+                Some(io::ErrorKind::PermissionDenied) => Self::Forbidden,
+                _ => Self::Unreachable(last),
+            };
+        }
+        match causes.iter().find_map(|cause| cause.downcast_ref::<hyper::Error>()) {
+            Some(error) if error.is_parse() => Self::Unintelligible(last),
+            _ => Self::Closed,
+        }
+    }
+}

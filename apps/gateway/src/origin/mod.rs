@@ -1,0 +1,120 @@
+//! Origins: where answers come from, over connections that are kept and used again.
+
+mod connector;
+mod failure;
+mod wire;
+
+pub(crate) use connector::{Direct, Filtered};
+pub(crate) use failure::Failure;
+
+use crate::configuration::{HostHeader, OriginUrl, Protocol};
+use crate::exchange::Upload;
+use http::header::HOST;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::time::Duration;
+
+/// How long a connection that nobody uses is kept: less than nginx keeps them (75 s), so that it is seldom the origin that
+/// closes one just when it is used again.
+const KEPT: Duration = Duration::from_secs(30);
+/// Connections that are kept while nobody uses them.
+const SPARE: usize = 256;
+/// Bytes of a response's head, or of a piece of its body, that are read at most.
+const BUFFER: usize = 128 << 10;
+
+/// An origin with its connections.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    url: OriginUrl,
+    host_header: HostHeader,
+    client: Client<Direct, Upload>,
+}
+
+/// What is asked of an origin.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) method: Method,
+    pub(crate) authority: Authority,
+    pub(crate) path: PathAndQuery,
+    pub(crate) fields: HeaderMap,
+}
+
+impl Origin {
+    /// The origin at `url`, whose certificate goes back to one in `ca` (PEM) or of the system.
+    pub(crate) fn new(
+        url: OriginUrl,
+        ca: Option<&[u8]>,
+        host_header: HostHeader,
+        patience: Duration,
+    ) -> Result<Self, String> {
+        let prior_knowledge = url.protocol == Protocol::Http2;
+        let connector = Direct::new(&url, ca, patience)?;
+        Ok(Self { client: client(connector, prior_knowledge), url, host_header })
+    }
+
+    /// Sends the request, and waits for the head of the response.
+    pub(crate) async fn send(&self, head: Head, body: Upload) -> Result<Response<Incoming>, Failure> {
+        let authority = match self.host_header {
+            HostHeader::Client => head.authority.clone(),
+            HostHeader::Origin => self.url.authority.clone(),
+        };
+        // Connections are kept by the host in the URL, which is none of the client's choice where HTTP/1.1 can name another
+        // one in a field. HTTP/2 must not say it twice.
+        let (scheme, target, host) = match self.url.protocol {
+            Protocol::Http1 => (Scheme::HTTP, self.url.authority.clone(), Some(authority)),
+            Protocol::Http2 => (Scheme::HTTP, authority, None),
+            Protocol::Tls => (Scheme::HTTPS, authority, None),
+        };
+        let head = Head { authority: target, ..head };
+        let mut request = request(scheme, head, body);
+        if let Some(host) = host {
+            let host = HeaderValue::from_str(host.as_str()).expect("an authority is visible ASCII");
+            request.headers_mut().insert(HOST, host);
+        }
+        self.client.request(request).await.map_err(Failure::from)
+    }
+}
+
+/// The way to whatever host a client names, as far as it may be reached.
+#[derive(Debug)]
+pub(crate) struct Anywhere {
+    client: Client<Filtered, Upload>,
+}
+
+impl Anywhere {
+    /// Through `connector`.
+    pub(crate) fn new(connector: Filtered) -> Self {
+        Self { client: client(connector, false) }
+    }
+
+    /// Sends the request to the host that it names, over HTTP/1.1, and waits for the head of the response.
+    pub(crate) async fn send(&self, head: Head, body: Upload) -> Result<Response<Incoming>, Failure> {
+        self.client.request(request(Scheme::HTTP, head, body)).await.map_err(Failure::from)
+    }
+}
+
+fn client<C>(connector: C, prior_knowledge: bool) -> Client<C, Upload>
+where
+    C: hyper_util::client::legacy::connect::Connect + Clone,
+{
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .timer(TokioTimer::new())
+        .pool_idle_timeout(KEPT)
+        .pool_max_idle_per_host(SPARE)
+        .http1_max_buf_size(BUFFER)
+        .http2_only(prior_knowledge)
+        .build(connector)
+}
+
+fn request(scheme: Scheme, head: Head, body: Upload) -> Request<Upload> {
+    let uri = Uri::builder().scheme(scheme).authority(head.authority).path_and_query(head.path).build();
+    let mut request = Request::new(body);
+    *request.method_mut() = head.method;
+    *request.uri_mut() = uri.expect("scheme, authority and path are a URL");
+    *request.headers_mut() = head.fields;
+    request
+}

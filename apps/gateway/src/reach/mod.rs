@@ -1,0 +1,159 @@
+//! Where clients may go through the gateway: which hosts and ports, and which addresses behind their names.
+
+mod addresses;
+
+pub use addresses::is_public;
+
+use crate::configuration::Pattern;
+use http::uri::Authority;
+use ipnet::IpNet;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+/// Addresses of one name that are tried.
+const TRIED: usize = 4;
+
+/// Hosts and ports that may be asked for: `example.org:443`, `*.example.org:443`, `*:443`, `[2001:db8::1]:*`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Destination {
+    host: Pattern,
+    /// `None` stands for all ports.
+    port: Option<u16>,
+}
+
+impl Destination {
+    /// Whether `host`, in lower case and with brackets around an IPv6 address, and `port` are among them.
+    pub fn matches(&self, host: &str, port: u16) -> bool {
+        self.port.is_none_or(|allowed| allowed == port) && self.host.matches(host)
+    }
+}
+
+impl FromStr for Destination {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = || {
+            format!(
+                "{text:?} is no destination: expected HOST:PORT such as \"example.org:443\", \"*.example.org:443\" or \"*:443\""
+            )
+        };
+        let (host, port) = text.rsplit_once(':').ok_or_else(wanted)?;
+        let port = match port {
+            "*" => None,
+            port => Some(port.parse().map_err(|_| wanted())?),
+        };
+        Ok(Self { host: host.parse().map_err(|_| wanted())?, port })
+    }
+}
+
+/// Host and port of `authority`, the host in lower case; `None` if there is no host, or user information, or no port and
+/// no `default`.
+pub fn host_and_port(authority: &Authority, default: Option<u16>) -> Option<(String, u16)> {
+    let host = authority.host();
+    if host.is_empty() || authority.as_str().contains('@') {
+        return None;
+    }
+    // An authority may end in a colon, which means the default port (RFC 3986 §6.2.3), or in a port that is no 16 bits.
+    let port = match authority.port() {
+        Some(port) => port.as_u16(),
+        None if authority.as_str().len() == host.len() => default?,
+        None => return None,
+    };
+    (port != 0).then(|| (host.to_ascii_lowercase(), port))
+}
+
+/// Which addresses may be reached: public ones, and those of networks that were named.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reach {
+    networks: Vec<IpNet>,
+}
+
+impl Reach {
+    /// Public addresses, and those in `networks`.
+    pub fn new(networks: Vec<IpNet>) -> Self {
+        Self { networks }
+    }
+
+    /// Whether `address` may be reached.
+    pub fn allows(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        is_public(address) || self.networks.iter().any(|network| network.contains(&address))
+    }
+
+    /// The addresses of `host` that may be reached, a few at most. They are to be connected to without another look at the
+    /// name, which may mean something else a moment later.
+    ///
+    /// # Errors
+    /// The name has no address, or none that may be reached ([`io::ErrorKind::PermissionDenied`]).
+    pub async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let name = host.trim_matches(['[', ']']);
+        let found: Vec<SocketAddr> = match name.parse::<IpAddr>() {
+            Ok(address) => vec![SocketAddr::new(address, port)],
+            Err(_) => tokio::net::lookup_host((name, port)).await?.collect(),
+        };
+        if found.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+        }
+        let allowed: Vec<_> = found.into_iter().filter(|found| self.allows(found.ip())).take(TRIED).collect();
+        if allowed.is_empty() {
+            let text = "the address is not public, and no network that may be reached has it";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        Ok(allowed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destinations_are_a_host_and_a_port() {
+        let matches = |text: &str, host: &str, port| text.parse::<Destination>().unwrap().matches(host, port);
+        assert!(matches("example.org:443", "example.org", 443) && matches("*:443", "10.0.0.1", 443));
+        assert!(matches("*.example.org:*", "a.example.org", 22) && matches("[::1]:80", "[::1]", 80));
+        assert!(
+            !matches("example.org:443", "example.org", 80) && !matches("*.example.org:*", "example.org", 22)
+        );
+        for text in ["", "example.org", "example.org:", "example.org:65536", ":443", "a b:1"] {
+            assert!(text.parse::<Destination>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn authorities_with_users_ports_that_are_none_or_no_host_lead_nowhere() {
+        let read = |text: &str, default| host_and_port(&text.parse().unwrap(), default);
+        assert_eq!(read("Example.org:443", None), Some(("example.org".to_owned(), 443)));
+        assert_eq!(read("example.org", Some(80)), Some(("example.org".to_owned(), 80)));
+        assert_eq!(read("[::1]:8", None), Some(("[::1]".to_owned(), 8)));
+        for text in
+            ["example.org", "user@example.org:443", "example.org:0", "example.org:99999", "example.org:"]
+        {
+            assert_eq!(read(text, None), None, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn loopback_and_metadata_addresses_are_refused_until_a_network_is_named() {
+        // I11: the gateway is asked for itself, its neighbours and the metadata service of a cloud.
+        let closed = Reach::default();
+        for host in [
+            "127.0.0.1",
+            "localhost",
+            "169.254.169.254",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "10.1.2.3",
+            "0.0.0.0",
+        ] {
+            let refused = closed.resolve(host, 80).await.unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{host}");
+        }
+        let open = Reach::new(vec!["127.0.0.0/8".parse().unwrap()]);
+        assert_eq!(open.resolve("127.0.0.1", 80).await.unwrap(), [SocketAddr::from(([127, 0, 0, 1], 80))]);
+        assert!(
+            open.allows("::ffff:127.0.0.1".parse().unwrap()) && !open.allows("10.1.2.3".parse().unwrap())
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! What a gateway serves: everything that a new configuration replaces while it runs.
+
+use crate::configuration::{Config, HostConfig, Limits, Pattern, Serves, Timeouts};
+use crate::content::Files;
+use crate::origin::{Anywhere, Filtered, Origin};
+use crate::reach::Destination;
+use crate::tokens::Tokens;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// What a gateway serves.
+#[derive(Debug)]
+pub(crate) struct Site {
+    hosts: Vec<Host>,
+    pub(crate) proxy: Option<Proxy>,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+}
+
+#[derive(Debug)]
+struct Host {
+    names: Vec<Pattern>,
+    place: Place,
+}
+
+/// Who may go through the gateway, and how.
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    pub(crate) allow: Vec<Destination>,
+    pub(crate) tokens: Tokens,
+    pub(crate) connector: Filtered,
+    pub(crate) tunnels: Arc<Semaphore>,
+    anywhere: Arc<Anywhere>,
+}
+
+/// Where an answer comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// A folder.
+    Files(Arc<Files>),
+    /// An origin of the configuration.
+    Origin(Arc<Origin>),
+    /// The host that the request names, if its client may go there.
+    Elsewhere(Arc<Anywhere>),
+    /// Nobody serves this host.
+    Nowhere,
+}
+
+impl Site {
+    /// What `config` says.
+    pub(crate) fn new(config: &Config) -> Result<Self, String> {
+        let (limits, timeouts) = (config.limits, config.timeouts);
+        let hosts = config.hosts.iter().map(|host| self::host(host, timeouts)).collect::<Result<_, _>>()?;
+        let proxy = config.proxy.as_ref().map(|proxy| {
+            let connector = Filtered::new(proxy.reach.clone(), timeouts.connect);
+            Proxy {
+                allow: proxy.allow.clone(),
+                tokens: proxy.tokens.clone(),
+                anywhere: Arc::new(Anywhere::new(connector.clone())),
+                connector,
+                tunnels: Arc::new(Semaphore::new(limits.tunnels)),
+            }
+        });
+        Ok(Self { hosts, proxy, limits, timeouts })
+    }
+
+    /// Where the answers to requests for `host` by `scheme` come from. Hosts that are named go first, then what clients may
+    /// go on to (plain HTTP only: for `https` they open a tunnel), then the hosts of all names.
+    pub(crate) fn place(&self, host: &str, scheme: Option<&str>) -> Place {
+        let host = host.to_ascii_lowercase();
+        let of = |any: bool| {
+            let matches = |name: &&Pattern| (**name == Pattern::Any) == any && name.matches(&host);
+            self.hosts.iter().find(|host| host.names.iter().any(|name| matches(&name)))
+        };
+        if let Some(named) = of(false) {
+            return named.place.clone();
+        }
+        match (&self.proxy, scheme) {
+            (Some(proxy), Some("http")) => Place::Elsewhere(proxy.anywhere.clone()),
+            _ => of(true).map_or(Place::Nowhere, |host| host.place.clone()),
+        }
+    }
+}
+
+fn host(config: &HostConfig, timeouts: Timeouts) -> Result<Host, String> {
+    let place = match &config.serves {
+        Serves::Files(folder) => {
+            let files = Files::new(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            Place::Files(Arc::new(files))
+        }
+        Serves::Origin { url, ca, host_header } => {
+            let origin = Origin::new(url.clone(), ca.as_deref(), *host_header, timeouts.connect)?;
+            Place::Origin(Arc::new(origin))
+        }
+    };
+    Ok(Host { names: config.names.clone(), place })
+}

@@ -1,0 +1,219 @@
+//! Going through the gateway: who may, where to, and the tunnels of CONNECT (RFC 9114 §4.4).
+
+use crate::exchange::{Exchange, Receive, Reply};
+use crate::reach::host_and_port;
+use crate::site::Site;
+use bytes::{Buf, Bytes, BytesMut};
+use h3::error::Code;
+use http::header::PROXY_AUTHORIZATION;
+use http::uri::Authority;
+use http::{HeaderMap, Response, StatusCode};
+use std::future::poll_fn;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, sleep_until};
+
+/// Bytes that are read at a time.
+const CHUNK: usize = 64 << 10;
+
+/// Why a client may not go through the gateway.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Denied {
+    /// Nobody may.
+    Closed,
+    /// It showed no token that is known.
+    Unknown,
+    /// Not there.
+    Destination,
+    /// It names no host and port.
+    Nonsense,
+}
+
+impl Denied {
+    /// What the client is told.
+    pub(crate) fn answer(self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Closed => (StatusCode::FORBIDDEN, "nobody may go through this gateway"),
+            Self::Unknown => {
+                (StatusCode::PROXY_AUTHENTICATION_REQUIRED, "a token is needed to go through this gateway")
+            }
+            Self::Destination => (StatusCode::FORBIDDEN, "this destination is not allowed"),
+            Self::Nonsense => (StatusCode::BAD_REQUEST, "a host and a port are needed"),
+        }
+    }
+}
+
+/// Whether whoever sent `fields` may go to `authority`: host and port if so, and the name of the token that was shown.
+pub(crate) fn permit(
+    site: &Site,
+    authority: Option<&Authority>,
+    port: Option<u16>,
+    fields: &HeaderMap,
+) -> (Option<String>, Result<(String, u16), Denied>) {
+    let Some(proxy) = &site.proxy else { return (None, Err(Denied::Closed)) };
+    let Some(name) = proxy.tokens.name(fields.get(PROXY_AUTHORIZATION)) else {
+        return (None, Err(Denied::Unknown));
+    };
+    let permitted = match authority.and_then(|authority| host_and_port(authority, port)) {
+        None => Err(Denied::Nonsense),
+        Some((host, port)) if proxy.allow.iter().any(|allowed| allowed.matches(&host, port)) => {
+            Ok((host, port))
+        }
+        Some(_) => Err(Denied::Destination),
+    };
+    (Some(name.to_owned()), permitted)
+}
+
+/// Serves a CONNECT request.
+pub(crate) async fn serve(mut exchange: Exchange) {
+    let authority = exchange.request.uri().authority().cloned();
+    // RFC 9110 §9.3.6: there is no default port.
+    let (name, permitted) = permit(&exchange.site, authority.as_ref(), None, exchange.request.headers());
+    exchange.entry.user(name);
+    let (host, port) = match permitted {
+        Ok(target) => target,
+        Err(denied) => return exchange.deny(denied).await,
+    };
+    let site = exchange.site.clone();
+    let Some(proxy) = &site.proxy else { return };
+    let Ok(_permit) = proxy.tunnels.try_acquire() else {
+        let text = "too many tunnels at a time";
+        return exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, text, None).await;
+    };
+    let connected = tokio::select! {
+        connected = proxy.connector.connect(&host, port) => connected,
+        () = exchange.peer.priorities.unwanted(exchange.id) => {
+            return exchange.reply.abort(Code::H3_REQUEST_CANCELLED);
+        }
+    };
+    let stream = match connected {
+        Ok(stream) => stream,
+        Err(error) => {
+            let (status, text) = match error.kind() {
+                io::ErrorKind::PermissionDenied => (StatusCode::FORBIDDEN, "this address may not be reached"),
+                io::ErrorKind::TimedOut => {
+                    (StatusCode::GATEWAY_TIMEOUT, "the host cannot be reached in time")
+                }
+                _ => (StatusCode::BAD_GATEWAY, "the host cannot be reached"),
+            };
+            return exchange.refuse(status, text, None).await;
+        }
+    };
+    let Some(receive) = exchange.receive.take() else { return };
+    if let Err(error) = exchange.reply.head(Response::new(())).await {
+        return exchange.note(Err(error));
+    }
+    let gateway = exchange.peer.gateway.clone();
+    let _open = gateway.metrics.tunnel();
+    carry(&mut exchange, receive, stream).await;
+}
+
+/// When something moved last in either direction of a tunnel.
+struct Activity {
+    start: Instant,
+    last: AtomicU64,
+}
+
+impl Activity {
+    fn new() -> Self {
+        Self { start: Instant::now(), last: AtomicU64::new(0) }
+    }
+
+    fn moved(&self) {
+        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(now, Ordering::Relaxed);
+    }
+
+    async fn still(&self, patience: Duration) {
+        loop {
+            let until = self.start + Duration::from_millis(self.last.load(Ordering::Relaxed)) + patience;
+            if until <= Instant::now() {
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+}
+
+/// Why one direction of a tunnel ended before its end.
+enum Broken {
+    /// The client's stream.
+    Client,
+    /// The host's connection.
+    Host,
+}
+
+/// Carries bytes both ways until both ends are done, one breaks off, or nothing moves for too long.
+async fn carry(exchange: &mut Exchange, mut receive: Receive, stream: TcpStream) {
+    // A connection that is given up is reset, which only dropping it without a goodbye does (RFC 9114 §4.4).
+    let abrupt = |stream: &TcpStream| drop(stream.set_zero_linger());
+    let (mut read, mut write) = stream.into_split();
+    let activity = Activity::new();
+    let (patience, id) = (exchange.site.timeouts.tunnel, exchange.id);
+    let mut uploaded = 0;
+    let ended = {
+        let up = upwards(&mut receive, &mut write, &activity, &mut uploaded);
+        let down = downwards(&mut read, &mut exchange.reply, &activity);
+        let gone = async {
+            exchange.peer.priorities.unwanted(id).await;
+            Err::<(), _>(Broken::Client)
+        };
+        let both = async { tokio::try_join!(up, down).map(|_| ()) };
+        tokio::select! {
+            ended = both => ended,
+            ended = gone => ended,
+            () = activity.still(patience) => Err(Broken::Host),
+        }
+    };
+    exchange.entry.uploaded(uploaded);
+    if let Err(broken) = ended {
+        // RFC 9114 §4.4: an error of the TCP connection is H3_CONNECT_ERROR on the stream, and the other way round a reset.
+        let code = match broken {
+            Broken::Client => Code::H3_REQUEST_CANCELLED,
+            Broken::Host => Code::H3_CONNECT_ERROR,
+        };
+        receive.stop_sending(code);
+        exchange.reply.abort(code);
+        if let Ok(stream) = read.reunite(write) {
+            abrupt(&stream);
+        }
+    }
+}
+
+async fn upwards(
+    receive: &mut Receive,
+    write: &mut OwnedWriteHalf,
+    activity: &Activity,
+    count: &mut u64,
+) -> Result<(), Broken> {
+    while let Some(mut data) = poll_fn(|context| {
+        receive
+            .poll_recv_data(context)
+            .map_ok(|data| data.map(|mut data| data.copy_to_bytes(data.remaining())))
+    })
+    .await
+    .map_err(|_| Broken::Client)?
+    {
+        *count += data.len() as u64;
+        write.write_all_buf(&mut data).await.map_err(|_| Broken::Host)?;
+        activity.moved();
+    }
+    write.shutdown().await.map_err(|_| Broken::Host)
+}
+
+async fn downwards(read: &mut OwnedReadHalf, reply: &mut Reply, activity: &Activity) -> Result<(), Broken> {
+    let mut buffer = BytesMut::new();
+    loop {
+        buffer.reserve(CHUNK);
+        if read.read_buf(&mut buffer).await.map_err(|_| Broken::Host)? == 0 {
+            return reply.finish().await.map_err(|_| Broken::Client);
+        }
+        let data: Bytes = buffer.split().freeze();
+        reply.data(data).await.map_err(|_| Broken::Client)?;
+        activity.moved();
+    }
+}

@@ -1,0 +1,9 @@
+//! A gateway over loopback, with clients and origins of all sorts.
+#![expect(clippy::unwrap_used, reason = "whatever fails in a test fails the test")]
+
+mod hostile;
+mod nginx;
+mod operation;
+mod origins;
+mod setup;
+mod tunnels;

@@ -1,0 +1,306 @@
+//! A gateway, clients over one or two paths, and origins that do as a test wants.
+
+use bytes::{Buf, Bytes};
+use h3::client::{RequestStream, SendRequest};
+use h3::error::StreamError;
+use http::{Method, Request, Response};
+use hvq::{
+    ClientConfig, ClientTls, Connection, Endpoint, Identity, LocalAddress, PathOptions, Policy,
+    TransportConfig, Verify,
+};
+use hvq_gateway::{Config, Gateway, Overrides};
+use std::future::{Future, poll_fn};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+pub type Stream = RequestStream<hvq_h3::BidiStream<Bytes>, Bytes>;
+
+/// No test takes as long as this unless it hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What `future` gives in time.
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LIMIT, future).await.expect("the test hangs")
+}
+
+/// A gateway on two loopback ports, with a certificate for localhost.
+pub struct Place {
+    pub gateway: Gateway,
+    pub folder: tempfile::TempDir,
+    chain: Vec<u8>,
+    identity: Identity,
+}
+
+pub const TOKEN: &str = "0123456789abcdef";
+
+impl Place {
+    /// A gateway whose file says `text`; `DIR` in it stands for a folder of its own, in which `tokens` is.
+    pub async fn new(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("tokens"), format!("ann {TOKEN}\n")).unwrap();
+        let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let chain = key.cert.pem().into_bytes();
+        let identity =
+            Identity::Pem { chain: chain.clone(), key: key.signing_key.serialize_pem().into_bytes() };
+        let config = config(&folder, &identity, text).unwrap();
+        let gateway = Gateway::start(config).await.unwrap();
+        Self { gateway, folder, chain, identity }
+    }
+
+    /// In front of one origin.
+    pub async fn before(origin: SocketAddr) -> Self {
+        Self::new(&to(origin)).await
+    }
+
+    /// Writes another file, and has the gateway read it.
+    pub fn reload(&mut self, text: &str) -> Result<Vec<&'static str>, String> {
+        let config = config(&self.folder, &self.identity, text)?;
+        self.gateway.reload(config).map_err(|error| error.to_string())
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A client with one path.
+    pub async fn client(&self) -> Client {
+        Client::connect(self.gateway.local_addrs()[0], self.chain.clone()).await.unwrap()
+    }
+
+    /// A client with a path to each of the two ports.
+    pub async fn client_of_two_paths(&self) -> Client {
+        let client = self.client().await;
+        let local = LocalAddress::Ip(IpAddr::from(Ipv4Addr::LOCALHOST));
+        let second = PathOptions::new("second", local).to(self.gateway.local_addrs()[1]);
+        within(client.connection.open_path(second)).await.unwrap();
+        client
+    }
+
+    pub async fn try_client(&self) -> Result<Client, hvq::ConnectionError> {
+        Client::connect(self.gateway.local_addrs()[0], self.chain.clone()).await
+    }
+}
+
+/// The file of a gateway in front of `origin`, with timeouts that tests can wait for.
+pub fn to(origin: SocketAddr) -> String {
+    format!(
+        "[timeouts]\nheader = '500ms'\nfirst_byte = '700ms'\nidle = '1s'\nconnect = '500ms'\n\
+         [[host]]\nnames = ['localhost']\norigin = 'http://{origin}'\n"
+    )
+}
+
+fn config(folder: &tempfile::TempDir, identity: &Identity, text: &str) -> Result<Config, String> {
+    let path = folder.path().join("gateway.toml");
+    let text = format!(
+        "channel = ['embb=127.0.0.1:0,rate=1gbit']\nlisten = ['127.0.0.1:0', '127.0.0.1:0']\n{}",
+        text.replace("DIR", folder.path().to_str().unwrap())
+    );
+    std::fs::write(&path, text).unwrap();
+    let overrides = Overrides { identity: Some(identity.clone()), ..Overrides::default() };
+    Config::load(Some(&path), &overrides).map_err(|error| error.to_string())
+}
+
+/// A client.
+pub struct Client {
+    pub connection: Connection,
+    pub requests: SendRequest<hvq_h3::OpenStreams, Bytes>,
+    driver: JoinHandle<()>,
+    _endpoint: Endpoint,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.connection.close(0x100, b"");
+        self.driver.abort();
+    }
+}
+
+impl Client {
+    async fn connect(remote: SocketAddr, chain: Vec<u8>) -> Result<Self, hvq::ConnectionError> {
+        let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain)).build().unwrap();
+        let transport = TransportConfig {
+            handshake_timeout: Duration::from_secs(2),
+            ..TransportConfig::new(Arc::new(|| Policy::default().scheduler()))
+        };
+        let endpoint = Endpoint::client(&[]).unwrap();
+        let config = ClientConfig::new(tls, Arc::new(transport));
+        let connection = within(endpoint.connect(config, remote, "localhost").unwrap()).await?;
+        let (mut driver, requests) =
+            h3::client::new(hvq_h3::Connection::new(connection.clone())).await.unwrap();
+        let driver = tokio::spawn(async move { drop(poll_fn(|context| driver.poll_close(context)).await) });
+        Ok(Self { connection, requests, driver, _endpoint: endpoint })
+    }
+
+    /// Sends a request with all of its body.
+    pub async fn send(&self, request: Request<Bytes>) -> Result<Stream, StreamError> {
+        let (parts, body) = request.into_parts();
+        let mut stream = self.requests.clone().send_request(Request::from_parts(parts, ())).await?;
+        if !body.is_empty() {
+            stream.send_data(body).await?;
+        }
+        stream.finish().await?;
+        Ok(stream)
+    }
+
+    /// Sends a request, and receives all of its response.
+    pub async fn ask(&self, request: Request<Bytes>) -> Result<(Response<()>, Vec<u8>), StreamError> {
+        within(async {
+            let mut stream = self.send(request).await?;
+            let response = stream.recv_response().await?;
+            let body = body(&mut stream).await?;
+            Ok((response, body))
+        })
+        .await
+    }
+
+    /// The status of the response to a request.
+    pub async fn status(&self, request: Request<Bytes>) -> u16 {
+        self.ask(request).await.unwrap().0.status().as_u16()
+    }
+}
+
+/// All of a response's body.
+pub async fn body(stream: &mut Stream) -> Result<Vec<u8>, StreamError> {
+    let mut all = Vec::new();
+    while let Some(mut part) = stream.recv_data().await? {
+        all.extend_from_slice(&part.copy_to_bytes(part.remaining()));
+    }
+    Ok(all)
+}
+
+pub fn get(path: &str) -> Request<Bytes> {
+    Request::get(format!("https://localhost{path}")).body(Bytes::new()).unwrap()
+}
+
+pub fn post(path: &str, body: impl Into<Bytes>) -> Request<Bytes> {
+    Request::post(format!("https://localhost{path}")).body(body.into()).unwrap()
+}
+
+/// A request for a host and a port, with a token.
+pub fn through(method: Method, uri: &str) -> Request<Bytes> {
+    let request =
+        Request::builder().method(method).uri(uri).header("proxy-authorization", format!("Bearer {TOKEN}"));
+    request.body(Bytes::new()).unwrap()
+}
+
+/// `length` bytes that are not the same everywhere.
+pub fn bytes(length: usize) -> Bytes {
+    (0..length).map(|index| (index.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+/// An origin whose connections are handled by a function of the test.
+pub struct Origin {
+    pub address: SocketAddr,
+    /// The heads of all requests that came.
+    pub heads: Arc<Mutex<Vec<String>>>,
+    accepting: JoinHandle<()>,
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// A connection at an origin.
+pub struct Visit {
+    pub stream: TcpStream,
+    heads: Arc<Mutex<Vec<String>>>,
+    rest: Vec<u8>,
+}
+
+impl Visit {
+    /// The head of the next request; `None` at the end of the connection.
+    pub async fn head(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.rest.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                let head: Vec<u8> = self.rest.drain(..end + 4).collect();
+                let head = String::from_utf8(head).unwrap();
+                self.heads.lock().unwrap().push(head.clone());
+                return Some(head);
+            }
+            let mut part = [0; 16_384];
+            match self.stream.read(&mut part).await {
+                Ok(count) if count > 0 => self.rest.extend_from_slice(&part[..count]),
+                _ => return None,
+            }
+        }
+    }
+
+    /// The next `length` bytes of a body; fewer at the end of the connection.
+    pub async fn body(&mut self, length: usize) -> Vec<u8> {
+        let mut part = [0; 16_384];
+        while self.rest.len() < length {
+            match self.stream.read(&mut part).await {
+                Ok(count) if count > 0 => self.rest.extend_from_slice(&part[..count]),
+                _ => break,
+            }
+        }
+        let length = length.min(self.rest.len());
+        self.rest.drain(..length).collect()
+    }
+
+    pub async fn write(&mut self, text: impl AsRef<[u8]>) -> bool {
+        self.stream.write_all(text.as_ref()).await.is_ok()
+    }
+
+    /// Answers with 200 and a body.
+    pub async fn ok(&mut self, body: &[u8]) {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        self.write([head.as_bytes(), body].concat()).await;
+    }
+}
+
+impl Origin {
+    /// An origin that has `handle` deal with each connection.
+    pub async fn new<F>(handle: impl Fn(Visit) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let known = heads.clone();
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(handle(Visit { stream, heads: known.clone(), rest: Vec::new() }));
+            }
+        });
+        Self { address, heads, accepting }
+    }
+
+    /// An origin that answers every request with the length of its path, and goes on.
+    pub async fn plain() -> Self {
+        Self::new(|mut visit| async move {
+            while let Some(head) = visit.head().await {
+                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+                visit.ok(path.as_bytes()).await;
+            }
+        })
+        .await
+    }
+
+    /// The heads of all requests that came, in lower case.
+    pub fn seen(&self) -> Vec<String> {
+        self.heads.lock().unwrap().iter().map(|head| head.to_lowercase()).collect()
+    }
+}
+
+/// The length of the body that a request announces.
+pub fn length(head: &str) -> Option<usize> {
+    let line = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+    line.trim().parse().ok()
+}
+
+/// The code of the reset that ended `result`.
+pub fn code<T: std::fmt::Debug>(result: Result<T, StreamError>) -> u64 {
+    match result {
+        Err(StreamError::RemoteTerminate { code, .. }) => code.value(),
+        other => panic!("the stream was not reset: {other:?}"),
+    }
+}

@@ -1,0 +1,200 @@
+//! Going through the gateway.
+
+use crate::setup::{Client, Origin, Place, Stream, TOKEN, body, bytes, code, through, within};
+use bytes::{Buf, Bytes};
+use http::{Method, Request};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// A gateway that lets those with a token reach loopback.
+async fn open() -> Place {
+    Place::new("[proxy]\nallow = ['127.0.0.1:*']\ntokens = 'DIR/tokens'\nreach = ['127.0.0.0/8']\n").await
+}
+
+/// A tunnel to `to`.
+async fn connect(client: &Client, to: &str) -> (u16, Stream) {
+    let request = through(Method::CONNECT, to).map(|_| ());
+    within(async {
+        let mut stream = client.requests.clone().send_request(request).await.unwrap();
+        let status = stream.recv_response().await.unwrap().status().as_u16();
+        (status, stream)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn nobody_goes_through_a_gateway_that_does_not_say_so() {
+    let origin = Origin::plain().await;
+    let place = Place::before(origin.address).await;
+    let (status, _) = connect(&place.client().await, &origin.address.to_string()).await;
+    assert_eq!(status, 403);
+}
+
+#[tokio::test]
+async fn a_token_and_an_allowed_destination_are_needed() {
+    let origin = Origin::plain().await;
+    let place = open().await;
+    let client = place.client().await;
+    let ask = |token: Option<&str>, to: &str| {
+        let mut request = Request::builder().method(Method::CONNECT).uri(to);
+        if let Some(token) = token {
+            request = request.header("proxy-authorization", format!("Bearer {token}"));
+        }
+        request.body(Bytes::new()).unwrap()
+    };
+    let to = origin.address.to_string();
+    for token in [None, Some(""), Some("0123456789abcdeX"), Some("0123456789abcde")] {
+        let (response, _) = client.ask(ask(token, &to)).await.unwrap();
+        assert_eq!(response.status().as_u16(), 407, "{token:?}");
+        assert_eq!(response.headers()["proxy-authenticate"], "Bearer");
+    }
+    assert_eq!(client.status(ask(Some(TOKEN), "example.org:443")).await, 403);
+    assert_eq!(client.status(ask(Some(TOKEN), "127.0.0.1")).await, 400, "RFC 9110 §9.3.6: a port is needed");
+    assert_eq!(origin.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn loopback_and_private_addresses_are_out_of_reach_unless_they_are_named() {
+    // I11, with every host allowed, and names that lead there.
+    let origin = Origin::plain().await;
+    let port = origin.address.port();
+    let place = Place::new("[proxy]\nallow = ['*:*']\ntokens = 'DIR/tokens'\n").await;
+    let client = place.client().await;
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "0.0.0.0",
+        "169.254.169.254",
+        "10.0.0.1",
+        "[fe80::1]",
+    ] {
+        assert_eq!(connect(&client, &format!("{host}:{port}")).await.0, 403, "{host}");
+        let plain = through(Method::GET, &format!("http://{host}:{port}/"));
+        assert_eq!(client.status(plain).await, 403, "{host}");
+    }
+    assert_eq!(origin.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn bytes_go_both_ways_and_each_direction_ends_by_itself() {
+    // An origin that answers only when all was said.
+    let origin = Origin::new(|mut visit| async move {
+        let mut all = Vec::new();
+        visit.stream.read_to_end(&mut all).await.unwrap();
+        all.reverse();
+        visit.stream.write_all(&all).await.unwrap();
+    })
+    .await;
+    let place = open().await;
+    let client = place.client_of_two_paths().await;
+    let (status, mut stream) = connect(&client, &origin.address.to_string()).await;
+    assert_eq!(status, 200);
+    let content = bytes(1_000_000);
+    within(async {
+        stream.send_data(content.clone()).await.unwrap();
+        stream.finish().await.unwrap();
+        let mut back = body(&mut stream).await.unwrap();
+        back.reverse();
+        assert!(back == content, "{} bytes came back", back.len());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_host_that_ends_first_can_still_be_written_to() {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let sender = std::sync::Mutex::new(Some(sender));
+    let origin = Origin::new(move |mut visit| {
+        let sender = sender.lock().unwrap().take().unwrap();
+        async move {
+            visit.stream.write_all(b"bye").await.unwrap();
+            visit.stream.shutdown().await.unwrap();
+            let mut all = Vec::new();
+            visit.stream.read_to_end(&mut all).await.unwrap();
+            sender.send(all).unwrap();
+        }
+    })
+    .await;
+    let place = open().await;
+    let client = place.client().await;
+    let (_, mut stream) = connect(&client, &origin.address.to_string()).await;
+    within(async {
+        assert_eq!(body(&mut stream).await.unwrap(), b"bye");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        stream.send_data(Bytes::from_static(b"still here")).await.unwrap();
+        stream.finish().await.unwrap();
+        assert_eq!(receiver.await.unwrap(), b"still here");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_breaks_off_on_one_side_breaks_off_on_the_other() {
+    // RFC 9114 §4.4: a reset TCP connection is H3_CONNECT_ERROR, and a reset stream a reset TCP connection.
+    let origin = Origin::new(|mut visit| async move {
+        let mut first = [0; 1];
+        visit.stream.read_exact(&mut first).await.unwrap();
+        if first == *b"r" {
+            visit.stream.set_zero_linger().unwrap();
+        } else {
+            let error = visit.stream.read_exact(&mut first).await.unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        }
+    })
+    .await;
+    let place = open().await;
+    let client = place.client().await;
+    within(async {
+        let (_, mut stream) = connect(&client, &origin.address.to_string()).await;
+        stream.send_data(Bytes::from_static(b"r")).await.unwrap();
+        assert_eq!(code(body(&mut stream).await), 0x10f);
+        let (_, mut stream) = connect(&client, &origin.address.to_string()).await;
+        stream.send_data(Bytes::from_static(b"s")).await.unwrap();
+        stream.stop_stream(h3::error::Code::H3_REQUEST_CANCELLED);
+        let ended = stream.recv_data().await.map(|data| data.map(|data| data.remaining()));
+        assert_eq!(code(ended), 0x10c);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn tunnels_are_counted_and_end_when_nothing_moves() {
+    let origin = Origin::new(|mut visit| async move {
+        visit.body(usize::MAX).await;
+    })
+    .await;
+    let place = Place::new(
+        "[limits]\ntunnels = 1\n[timeouts]\ntunnel = '500ms'\n\
+         [proxy]\nallow = ['127.0.0.1:*']\ntokens = 'DIR/tokens'\nreach = ['127.0.0.0/8']\n",
+    )
+    .await;
+    let client = place.client().await;
+    let to = origin.address.to_string();
+    let (status, mut first) = connect(&client, &to).await;
+    assert_eq!(status, 200);
+    assert_eq!(connect(&client, &to).await.0, 503);
+    assert_eq!(code(within(body(&mut first)).await), 0x10f);
+    assert_eq!(connect(&client, &to).await.0, 200);
+}
+
+#[tokio::test]
+async fn plain_requests_for_other_hosts_are_carried_for_those_who_may() {
+    let origin = Origin::plain().await;
+    let place = open().await;
+    let client = place.client().await;
+    let url = format!("http://{}/a?b", origin.address);
+    let (response, content) = client.ask(through(Method::GET, &url)).await.unwrap();
+    assert_eq!((response.status().as_u16(), content.as_slice()), (200, &b"/a?b"[..]));
+    let seen = origin.seen();
+    assert!(
+        seen[0].contains(&format!("host: {}", origin.address)) && !seen[0].contains(TOKEN),
+        "{}",
+        seen[0]
+    );
+    let stranger = Request::get(&url).body(Bytes::new()).unwrap();
+    assert_eq!(client.status(stranger).await, 407);
+    let hidden = through(Method::GET, &url.replace("http:", "https:"));
+    assert_eq!(client.status(hidden).await, 421, "whoever wants TLS to a host opens a tunnel");
+}

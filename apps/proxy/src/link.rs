@@ -1,0 +1,239 @@
+//! The connection to the gateway: made when it is needed, over all paths, and made again when it is lost.
+
+use bytes::Bytes;
+use h3::client::{RequestStream, SendRequest};
+use h3::error::{Code, StreamError};
+use http::header::PROXY_AUTHORIZATION;
+use http::{HeaderValue, Request};
+use hvq::{
+    ClientConfig, ConnectError, ConnectOptions, Connection, ConnectionError, Endpoint, PathInfo, PathOptions,
+};
+use hvq_h3::{OpenStreams, Priorities};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+/// How long the gateway may take to notice that the connection is closed.
+const GOODBYE: Duration = Duration::from_millis(500);
+
+/// Both halves of a request's stream.
+pub(crate) type Stream = RequestStream<hvq_h3::BidiStream<Bytes>, Bytes>;
+
+/// Where the gateway is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GatewayAddress {
+    /// Its name, for which its certificate must be.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
+/// How to get to the gateway.
+#[derive(Clone)]
+pub struct LinkOptions {
+    /// Where it is.
+    pub gateway: GatewayAddress,
+    /// TLS and transport.
+    pub config: ClientConfig,
+    /// The paths; none means one from where the system likes.
+    pub paths: Vec<PathOptions>,
+    /// The token that opens the gateway.
+    pub token: Option<HeaderValue>,
+}
+
+/// Why the gateway cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// Its name has no address.
+    #[error("the gateway's name {0} has no address: {1}")]
+    Name(String, io::Error),
+    /// No connection can be started.
+    #[error("cannot connect to the gateway: {0}")]
+    Start(#[from] ConnectError),
+    /// There is no connection.
+    #[error("cannot connect to the gateway: {0}")]
+    Connection(#[from] ConnectionError),
+    /// There is no HTTP/3 on it.
+    #[error("no HTTP/3 with the gateway: {0}")]
+    Http(#[from] h3::error::ConnectionError),
+    /// The request could not be sent.
+    #[error("the gateway took no request: {0}")]
+    Request(#[from] StreamError),
+}
+
+/// The connection to the gateway.
+pub struct Link {
+    options: LinkOptions,
+    endpoint: Endpoint,
+    session: Mutex<Option<Arc<Session>>>,
+}
+
+/// A connection that requests go over. Requests hold on to it, because it ends when nobody does.
+pub(crate) struct Session {
+    connection: Connection,
+    requests: SendRequest<OpenStreams, Bytes>,
+    priorities: Priorities,
+}
+
+/// A request on its way: its stream, and what keeps its connection.
+pub(crate) struct Open {
+    pub(crate) stream: Stream,
+    pub(crate) session: Arc<Session>,
+}
+
+impl Link {
+    /// To the gateway that `options` name. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The system gives no socket or no randomness.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn new(options: LinkOptions) -> io::Result<Self> {
+        Ok(Self { options, endpoint: Endpoint::client(&[])?, session: Mutex::new(None) })
+    }
+
+    /// Connects, if there is no connection.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub async fn connect(&self) -> Result<(), LinkError> {
+        self.session().await.map(|_| ())
+    }
+
+    /// The open paths, if there is a connection.
+    pub async fn paths(&self) -> Vec<PathInfo> {
+        let session = self.session.lock().await.clone();
+        session.map(|session| session.connection.paths()).unwrap_or_default()
+    }
+
+    /// Sends the head of a request, which has an authority and neither `host` nor fields about a connection of HTTP/1.1,
+    /// with the token.
+    pub(crate) async fn open(&self, mut request: Request<()>) -> Result<Open, LinkError> {
+        request.headers_mut().remove(PROXY_AUTHORIZATION);
+        if let Some(token) = &self.options.token {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, token.clone());
+        }
+        let priority = hvq_h3::priority::parse(request.headers());
+        let mut again = true;
+        loop {
+            let session = self.session().await?;
+            match session.requests.clone().send_request(copy(&request)).await {
+                Ok(stream) => {
+                    // The urgency of what is sent up; the gateway orders what comes down.
+                    let _advice = session.priorities.set(stream.id(), priority);
+                    return Ok(Open { stream, session });
+                }
+                // A gateway that says goodbye, or went away: nothing was sent, so that another connection may do.
+                Err(error) => {
+                    self.forget(&session).await;
+                    if !std::mem::take(&mut again) {
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn session(&self) -> Result<Arc<Session>, LinkError> {
+        // Held while connecting, so that everybody who waits gets the same connection.
+        let mut current = self.session.lock().await;
+        if let Some(session) = current.as_ref().filter(|session| session.connection.close_reason().is_none())
+        {
+            return Ok(session.clone());
+        }
+        *current = None;
+        let session = Arc::new(self.start().await?);
+        *current = Some(session.clone());
+        Ok(session)
+    }
+
+    async fn forget(&self, session: &Arc<Session>) {
+        let mut current = self.session.lock().await;
+        current.take_if(|current| Arc::ptr_eq(current, session));
+    }
+
+    async fn start(&self) -> Result<Session, LinkError> {
+        let connection = self.dial().await?;
+        let transport = hvq_h3::Connection::new(connection.clone());
+        let priorities = transport.priorities();
+        let (mut driver, requests) = h3::client::new(transport).await?;
+        // It ends with the connection, and the connection with the last who holds on to the session.
+        tokio::spawn(async move {
+            let end = poll_fn(|context| driver.poll_close(context)).await;
+            tracing::info!(%end, "the connection to the gateway ended");
+        });
+        Ok(Session { connection, requests, priorities })
+    }
+
+    /// Connects to the gateway's addresses in turn, and opens the other paths.
+    async fn dial(&self) -> Result<Connection, LinkError> {
+        let GatewayAddress { host, port } = &self.options.gateway;
+        let paths = &self.options.paths;
+        let addresses: Vec<SocketAddr> = match paths.first().and_then(|path| path.remote) {
+            Some(remote) => vec![remote],
+            None => {
+                let found = tokio::net::lookup_host((host.as_str(), *port)).await;
+                found.map_err(|error| LinkError::Name(host.clone(), error))?.collect()
+            }
+        };
+        let mut last = LinkError::Name(host.clone(), io::ErrorKind::NotFound.into());
+        for address in addresses {
+            let first = self.endpoint.first_path(&self.options.config, address, paths);
+            let mut options = ConnectOptions::new(address, host.clone());
+            if let Some(path) = paths.get(first) {
+                options = options.over(path);
+            }
+            let connecting = match self.endpoint.connect_with(self.options.config.clone(), options) {
+                Ok(connecting) => connecting,
+                Err(error) => {
+                    last = error.into();
+                    continue;
+                }
+            };
+            match connecting.await {
+                Ok(connection) => {
+                    let others = paths.iter().enumerate().filter(|(index, _)| *index != first);
+                    others.for_each(|(_, path)| open_path(&connection, path.clone()));
+                    return Ok(connection);
+                }
+                Err(error) => last = error.into(),
+            }
+        }
+        Err(last)
+    }
+
+    /// Ends the connection and tells the gateway.
+    pub async fn close(&self) {
+        if let Some(session) = self.session.lock().await.take() {
+            session.connection.close(Code::H3_NO_ERROR.value(), b"");
+        }
+        self.endpoint.close(Code::H3_NO_ERROR.value(), b"");
+        let _late = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+    }
+}
+
+/// Opens a further path. Requests do not wait for it, and do without if it fails.
+fn open_path(connection: &Connection, path: PathOptions) {
+    let connection = connection.clone();
+    tokio::spawn(async move {
+        let name = path.name.clone();
+        match connection.open_path(path).await {
+            Ok(id) => tracing::info!(%id, name, "path is validated"),
+            Err(_) if connection.close_reason().is_some() => {}
+            Err(error) => tracing::warn!(name, %error, "path cannot be used"),
+        }
+    });
+}
+
+fn copy(request: &Request<()>) -> Request<()> {
+    let mut copy = Request::new(());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    copy
+}
