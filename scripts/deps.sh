@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|interop|runner|bench|ffi|rules ...
+# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|video|interop|runner|bench|ffi|rules ...
 #
 # Missing Debian packages are installed when that needs no password; otherwise one message names them all.
 set -euo pipefail
@@ -60,6 +60,7 @@ check() {
         need cmake has cmake
         need libclang-dev has_libclang
         need pkg-config has pkg-config
+        need libvpx-dev has_header vpx/vpx_encoder.h
         ;;
     test)
         check base
@@ -71,6 +72,11 @@ check() {
         check base
         has chromium || has google-chrome || has firefox ||
             say "no browser found: the demo writes its report all the same, open it elsewhere"
+        ;;
+    video)
+        check base
+        need ffmpeg has ffmpeg
+        need python3 has python3
         ;;
     interop)
         check base
@@ -112,7 +118,7 @@ check() {
         need build-essential has_compiler
         need python3 has python3
         ;;
-    *) fail "unknown target '$1'; known: base test demo interop runner bench ffi rules" ;;
+    *) fail "unknown target '$1'; known: base test demo video interop runner bench ffi rules" ;;
     esac
 }
 

@@ -5,7 +5,7 @@ use crate::tree::File;
 use toml::{Table, Value};
 
 /// The crates of the project and the crates of the project that they may use.
-const EDGES: [(&str, &[&str]); 18] = [
+const EDGES: [(&str, &[&str]); 19] = [
     ("hvq-scheduler", &[]),
     ("hvq-transport", &["hvq-scheduler"]),
     ("hvq-qlog", &["hvq-scheduler", "hvq-transport"]),
@@ -21,7 +21,8 @@ const EDGES: [(&str, &[&str]); 18] = [
     ("hvq-endpoint", LIBRARIES),
     ("hvq-runner", LIBRARIES),
     ("hvq-lab", LIBRARIES),
-    ("hvq-svc", LIBRARIES),
+    ("hvq-svc", &[]),
+    ("hvq-vpx", &["hvq-svc"]),
     (
         "hvq-tests",
         &[
@@ -52,6 +53,8 @@ const LIBRARIES: &[&str] = &[
     "hvq-decode",
     "hvq-gateway",
     "hvq-proxy",
+    "hvq-svc",
+    "hvq-vpx",
 ];
 
 /// Crates outside of the project that may not be used, not even by tests: the core does no I/O and has no runtime.

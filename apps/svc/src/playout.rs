@@ -1,0 +1,191 @@
+//! The receiver's model: when it decodes which frame, and with which layers (HotNets 2023, §3.3).
+
+mod adaptive;
+#[cfg(test)]
+mod tests;
+
+pub use adaptive::Adaptive;
+
+use crate::layers::{Chain, LAYERS, LayerSet};
+use crate::message::LayerHeader;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Frames that may wait, so that a sender who counts wildly costs no memory: eight seconds at 30 a second.
+const MOST_WAITING: u32 = 240;
+
+/// How long a receiver that has the base layer waits for the others.
+#[derive(Clone, Debug)]
+pub enum Wait {
+    /// So long, or until the base layers of the next two frames are there (HotNets 2023, §3.3: 60 ms), even if nothing is
+    /// missing.
+    Fixed(Duration),
+    /// Until all layers are there, or for as long as they are likely to come in time.
+    Adaptive(Adaptive),
+}
+
+impl Wait {
+    /// That of the paper.
+    pub const PAPER: Duration = Duration::from_millis(60);
+}
+
+/// What becomes of a frame whose base layer is missing while later ones are there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gaps {
+    /// Everything waits for it: it is on its way, since a base layer is sent until it arrives.
+    Wait,
+    /// It is left out when a later frame is decoded: lost packets are not repeated.
+    Skip,
+}
+
+/// A decoded frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decoded {
+    /// Its number.
+    pub frame: u32,
+    /// When the picture was taken.
+    pub captured: Duration,
+    /// When it is decoded.
+    pub at: Duration,
+    /// The layers that were there.
+    pub present: LayerSet,
+    /// How many layers, from the base layer on, are decoded: those that refer to nothing that is missing.
+    pub depth: usize,
+}
+
+impl Decoded {
+    /// From the camera to the screen, without the time that encoder and decoder take.
+    pub fn latency(&self) -> Duration {
+        self.at.saturating_sub(self.captured)
+    }
+}
+
+/// A frame of which something arrived.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    captured: Duration,
+    base: Option<Duration>,
+    complete: Option<Duration>,
+    present: LayerSet,
+    fresh: LayerSet,
+}
+
+/// The receiver: told of layers as they arrive, it says when to decode what. It does no decoding itself.
+#[derive(Clone, Debug)]
+pub struct Playout {
+    wait: Wait,
+    gaps: Gaps,
+    frames: BTreeMap<u32, Waiting>,
+    /// The first frame that is neither decoded nor skipped.
+    next: u32,
+    /// When the last one was decoded.
+    last: Duration,
+    chain: Chain,
+    skipped: u64,
+}
+
+impl Playout {
+    /// A receiver at the start of a video.
+    pub fn new(wait: Wait, gaps: Gaps) -> Self {
+        Self {
+            wait,
+            gaps,
+            frames: BTreeMap::new(),
+            next: 0,
+            last: Duration::ZERO,
+            chain: Chain::default(),
+            skipped: 0,
+        }
+    }
+
+    /// All of a layer is there at `at`. What comes for frames that are decoded is of no use, and what is too far ahead of
+    /// them is dropped; whether it may still be of use.
+    pub fn on_layer(&mut self, header: &LayerHeader, at: Duration) -> bool {
+        if header.frame < self.next {
+            if let Wait::Adaptive(adaptive) = &mut self.wait {
+                adaptive.on_late(header.frame, header.layer, at);
+            }
+            return false;
+        }
+        if header.frame - self.next >= MOST_WAITING || header.layer >= LAYERS {
+            return false;
+        }
+        let waiting = self.frames.entry(header.frame).or_insert(Waiting {
+            captured: header.captured,
+            base: None,
+            complete: None,
+            present: LayerSet::NONE,
+            fresh: LayerSet::NONE,
+        });
+        if waiting.present.contains(header.layer) {
+            return false;
+        }
+        waiting.present = waiting.present.with(header.layer);
+        waiting.fresh = LayerSet::from_bits(waiting.fresh.bits() | header.fresh().bits());
+        if header.layer == 0 {
+            waiting.base = Some(at);
+        }
+        if waiting.present == LayerSet::ALL {
+            waiting.complete = Some(at);
+        }
+        true
+    }
+
+    /// When the next frame is to be decoded, as far as is known: call [`Self::poll`] then.
+    pub fn deadline(&self) -> Option<Duration> {
+        let (frame, base) = self.candidate()?;
+        Some(self.due(frame, base).max(self.last))
+    }
+
+    /// The frame that is to be decoded by `now`, if there is one; call it until there is none.
+    pub fn poll(&mut self, now: Duration) -> Option<Decoded> {
+        let (frame, base) = self.candidate()?;
+        let at = self.due(frame, base).max(self.last);
+        if at > now {
+            return None;
+        }
+        let waiting = self.frames.remove(&frame)?;
+        self.frames = self.frames.split_off(&frame);
+        if frame > self.next {
+            self.skipped += u64::from(frame - self.next);
+            self.chain.skip();
+        }
+        self.next = frame.saturating_add(1);
+        self.last = at;
+        if let Wait::Adaptive(adaptive) = &mut self.wait {
+            adaptive.on_decoded(frame, base, waiting.complete);
+        }
+        let depth = self.chain.decode(waiting.present, waiting.fresh);
+        Some(Decoded { frame, captured: waiting.captured, at, present: waiting.present, depth })
+    }
+
+    /// Frames that were left out because their base layer did not come.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Frames from this number on are neither decoded nor skipped.
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// The frame that comes next, and when its base layer was there.
+    fn candidate(&self) -> Option<(u32, Duration)> {
+        let with_base = |(frame, waiting): (&u32, &Waiting)| Some((*frame, waiting.base?));
+        let first = self.frames.iter().find_map(with_base)?;
+        (self.gaps == Gaps::Skip || first.0 == self.next).then_some(first)
+    }
+
+    /// When a frame is to be decoded whose base layer was there at `base`.
+    fn due(&self, frame: u32, base: Duration) -> Duration {
+        let base_of = |ahead: u32| self.frames.get(&frame.checked_add(ahead)?)?.base;
+        let followed = base_of(1).zip(base_of(2)).map(|(first, second)| base.max(first).max(second));
+        let (wait, complete) = match &self.wait {
+            Wait::Fixed(wait) => (*wait, None),
+            Wait::Adaptive(adaptive) => {
+                (adaptive.wait(), self.frames.get(&frame).and_then(|waiting| waiting.complete))
+            }
+        };
+        [Some(base + wait), followed, complete].into_iter().flatten().min().unwrap_or(base)
+    }
+}

@@ -1,0 +1,126 @@
+use super::*;
+use crate::message::Reference;
+
+const FRAME: Duration = Duration::from_millis(33);
+
+fn ms(value: u64) -> Duration {
+    Duration::from_millis(value)
+}
+
+fn header(frame: u32, layer: usize) -> LayerHeader {
+    let reference = if frame == 0 { Reference::Fresh } else { Reference::Earlier };
+    LayerHeader { frame, layer, captured: FRAME * frame, reference }
+}
+
+/// Hands in layers as (frame, layer, milliseconds) and returns what is decoded as (frame, milliseconds, depth).
+fn play(mut playout: Playout, arrivals: &[(u32, usize, u64)]) -> Vec<(u32, u64, usize)> {
+    let mut decoded = Vec::new();
+    let mut arrivals = arrivals.iter().peekable();
+    loop {
+        let next = arrivals.peek().map(|(_, _, at)| ms(*at));
+        let Some(now) = [playout.deadline(), next].into_iter().flatten().min() else { return decoded };
+        while let Some((frame, layer, at)) = arrivals.next_if(|(_, _, at)| ms(*at) <= now) {
+            playout.on_layer(&header(*frame, *layer), ms(*at));
+        }
+        while let Some(Decoded { frame, at, depth, .. }) = playout.poll(now) {
+            decoded.push((frame, at.as_millis() as u64, depth));
+        }
+    }
+}
+
+fn paper(gaps: Gaps) -> Playout {
+    Playout::new(Wait::Fixed(Wait::PAPER), gaps)
+}
+
+#[test]
+fn a_frame_is_decoded_60_ms_after_its_base_layer_with_what_is_there() {
+    let arrivals = [(0, 0, 9), (0, 1, 30), (0, 2, 68), (1, 0, 42), (1, 1, 101), (1, 2, 103)];
+    assert_eq!(play(paper(Gaps::Wait), &arrivals), [(0, 69, 3), (1, 102, 2)]);
+}
+
+#[test]
+fn base_layers_of_the_next_two_frames_end_the_wait() {
+    let arrivals = [(0, 0, 50), (1, 0, 52), (2, 0, 54), (2, 1, 60)];
+    assert_eq!(play(paper(Gaps::Wait), &arrivals), [(0, 54, 1), (1, 112, 1), (2, 114, 1)]);
+}
+
+#[test]
+fn frames_are_decoded_in_order_even_if_their_base_layers_are_not() {
+    let arrivals = [(1, 0, 40), (2, 0, 70), (0, 0, 200), (3, 0, 205)];
+    assert_eq!(play(paper(Gaps::Wait), &arrivals), [(0, 200, 1), (1, 200, 1), (2, 200, 1), (3, 265, 1)]);
+}
+
+#[test]
+fn where_packets_get_lost_a_missing_base_layer_is_skipped() {
+    let arrivals = [(0, 0, 10), (2, 0, 76), (1, 0, 300), (3, 0, 301)];
+    let mut playout = paper(Gaps::Skip);
+    assert_eq!(play(playout.clone(), &arrivals), [(0, 70, 1), (2, 136, 1), (3, 361, 1)]);
+    playout.on_layer(&header(0, 0), ms(0));
+    playout.on_layer(&header(5, 0), ms(0));
+    assert!(playout.poll(ms(60)).is_some() && playout.poll(ms(60)).is_some());
+    assert_eq!(playout.skipped(), 4);
+}
+
+#[test]
+fn a_layer_that_comes_twice_or_too_late_or_from_far_ahead_changes_nothing() {
+    let mut playout = paper(Gaps::Wait);
+    assert!(playout.on_layer(&header(0, 0), ms(1)));
+    assert!(!playout.on_layer(&header(0, 0), ms(50)));
+    assert!(!playout.on_layer(&header(MOST_WAITING, 0), ms(50)));
+    assert!(!playout.on_layer(&LayerHeader { layer: 7, ..header(0, 0) }, ms(50)));
+    assert_eq!(playout.poll(ms(60)), None);
+    let decoded = playout.poll(ms(61)).expect("60 ms have passed");
+    assert_eq!((decoded.frame, decoded.latency(), decoded.present.depth()), (0, ms(61), 1));
+    assert!(!playout.on_layer(&header(0, 1), ms(62)));
+    assert_eq!(playout.deadline(), None);
+}
+
+#[test]
+fn the_highest_frame_number_ends_the_video_and_nothing_else() {
+    let mut playout = paper(Gaps::Skip);
+    playout.next = u32::MAX - 1;
+    playout.on_layer(&header(u32::MAX - 1, 0), ms(1));
+    assert!(playout.poll(ms(61)).is_some());
+}
+
+/// The latencies and depths of 60 frames whose base layer takes 9 ms and the other layers `took`, or nothing.
+fn adaptive(took: impl Fn(u32) -> Option<u64>) -> Vec<(u64, usize)> {
+    let mut arrivals = Vec::new();
+    for frame in 0..60 {
+        let captured = u64::from(frame) * 33;
+        arrivals.push((frame, 0, captured + 9));
+        let others =
+            took(frame).into_iter().flat_map(|took| [1, 2].map(|layer| (frame, layer, captured + took)));
+        arrivals.extend(others);
+    }
+    arrivals.sort_by_key(|(_, _, at)| *at);
+    let playout = Playout::new(Wait::Adaptive(Adaptive::new(Adaptive::MOST)), Gaps::Wait);
+    let decoded = play(playout, &arrivals);
+    decoded.into_iter().map(|(frame, at, depth)| (at - u64::from(frame) * 33, depth)).collect()
+}
+
+#[test]
+fn an_adaptive_receiver_decodes_as_soon_as_nothing_is_missing() {
+    assert!(adaptive(|_| Some(24)).iter().all(|&played| played == (24, 3)));
+}
+
+#[test]
+fn an_adaptive_receiver_waits_for_what_takes_a_little_longer_than_before() {
+    let played = adaptive(|frame| Some(if frame == 40 { 28 } else { 24 }));
+    assert_eq!(played[40], (28, 3));
+}
+
+#[test]
+fn an_adaptive_receiver_does_not_wait_for_what_will_not_come() {
+    let played = adaptive(|frame| (frame < 30).then_some(24));
+    // 15 ms and a quarter and 5 ms after the base layer at first.
+    assert!((30..34).all(|frame| played[frame].0 > 30 && played[frame].1 == 1), "{played:?}");
+    assert!((34..60).all(|frame| played[frame] == (14, 1)), "{played:?}");
+}
+
+#[test]
+fn an_adaptive_receiver_sees_that_a_longer_wait_would_do() {
+    let played = adaptive(|frame| Some(if frame < 30 { 20 } else { 38 }));
+    assert_eq!(played[29], (20, 3));
+    assert_eq!(played[59].0, 38, "{played:?}");
+}

@@ -1,0 +1,127 @@
+use super::*;
+use hvq_svc::layers::{Chain, LayerSet};
+use hvq_svc::picture::{Picture, test_picture};
+use hvq_svc::ssim::ssim;
+
+const WIDTH: usize = 320;
+const HEIGHT: usize = 180;
+
+fn settings(period: u32) -> Settings {
+    let kilobits = [100, 500, 1200];
+    Settings { kilobits, references: References { period }, ..Settings::new(WIDTH, HEIGHT) }
+}
+
+fn like(one: &Picture, other: &Picture) -> f64 {
+    ssim(one, other).expect("they are of one size")
+}
+
+/// Encodes 40 pictures and decodes, of each, the layers that `keep` leaves and `Chain` lets through; the mean SSIM.
+fn quality(period: u32, keep: impl Fn(u32) -> LayerSet, chained: Chained) -> f64 {
+    let mut encoder = Encoder::new(settings(period)).expect("libvpx takes these settings");
+    let mut decoder = Decoder::new().expect("libvpx has a decoder");
+    let (mut chain, mut sum) = (Chain::default(), 0.0);
+    for number in 0..40 {
+        let picture = test_picture(WIDTH, HEIGHT, number);
+        let encoded = encoder.encode(&picture).expect("a picture of the right size");
+        let depth = match chained {
+            Chained::Yes => chain.decode(keep(number), encoded.fresh),
+            Chained::No => keep(number).depth(),
+        };
+        let layers: Vec<&[u8]> = encoded.layers[..depth].iter().map(Vec::as_slice).collect();
+        sum += like(&picture, &decoder.decode(&layers).expect("layers without a gap"));
+    }
+    sum / 40.0
+}
+
+/// Whether layers that refer to something missing are left out.
+#[derive(Clone, Copy)]
+enum Chained {
+    Yes,
+    No,
+}
+
+fn up_to(depth: usize) -> impl Fn(u32) -> LayerSet {
+    move |_| (0..depth).fold(LayerSet::NONE, LayerSet::with)
+}
+
+/// The middle layer is lost now and then.
+fn holes(number: u32) -> LayerSet {
+    if number % 10 == 5 { LayerSet::NONE.with(0).with(2) } else { LayerSet::ALL }
+}
+
+#[test]
+fn each_layer_makes_the_picture_better() {
+    let [one, two, three] = [1, 2, 3].map(|depth| quality(8, up_to(depth), Chained::Yes));
+    assert!(one > 0.4 && two > one + 0.01 && three > two, "{one} {two} {three}");
+}
+
+#[test]
+fn a_lost_layer_costs_no_more_than_it_until_the_next_beginning() {
+    let base = quality(8, up_to(1), Chained::Yes);
+    let kept = quality(8, holes, Chained::Yes);
+    assert!(kept > base + 0.01, "{kept} {base}");
+    // Decoded all the same, what refers to it shows errors that the decoder does not report.
+    assert!(quality(8, holes, Chained::No) <= kept + 0.005);
+}
+
+#[test]
+fn layers_take_turns_to_begin_anew() {
+    let fresh = |period, number| References { period }.fresh(number);
+    assert_eq!([0, 1, 4, 8, 12, 16].map(|number| fresh(8, number).bits()), [7, 0, 4, 2, 4, 2]);
+    assert_eq!([0, 1, 2].map(|number| fresh(0, number).bits()), [7, 0, 0]);
+    assert_eq!([0, 1, 2].map(|number| fresh(1, number).bits()), [7, 6, 6]);
+}
+
+/// The bytes of these pictures.
+fn encode(encoder: &mut Encoder, numbers: std::ops::Range<u32>) -> usize {
+    let encoded = numbers.map(|number| encoder.encode(&test_picture(WIDTH, HEIGHT, number)));
+    encoded.map(|encoded| encoded.expect("a picture").layers.iter().map(Vec::len).sum::<usize>()).sum()
+}
+
+#[test]
+fn rates_can_change_on_the_way() {
+    let mut encoder = Encoder::new(settings(8)).expect("libvpx takes these settings");
+    encode(&mut encoder, 0..30);
+    let before = encode(&mut encoder, 30..60);
+    encoder.set_rates([50, 100, 100]).expect("libvpx takes these rates");
+    encode(&mut encoder, 60..90);
+    let after = encode(&mut encoder, 90..120);
+    assert!(after * 2 < before, "{before} then {after}");
+}
+
+#[test]
+fn what_cannot_be_encoded_is_said() {
+    assert!(matches!(Encoder::new(Settings { width: 0, ..settings(8) }), Err(EncodeError::Library(_))));
+    let mut encoder = Encoder::new(settings(8)).expect("libvpx takes these settings");
+    let other = encoder.encode(&Picture::grey(64, 64));
+    assert_eq!(other, Err(EncodeError::Size(64, 64, WIDTH, HEIGHT)));
+}
+
+#[test]
+fn odd_sizes_are_encoded_too() {
+    let settings = Settings { width: 101, height: 67, ..settings(8) };
+    let mut encoder = Encoder::new(settings).expect("libvpx takes these settings");
+    let mut decoder = Decoder::new().expect("libvpx has a decoder");
+    let picture = test_picture(101, 67, 0);
+    let encoded = encoder.encode(&picture).expect("a picture");
+    let layers: Vec<&[u8]> = encoded.layers.iter().map(Vec::as_slice).collect();
+    let decoded = decoder.decode(&layers).expect("all layers");
+    assert!(like(&picture, &decoded) > 0.8);
+}
+
+#[test]
+fn damaged_layers_end_in_an_error_or_a_picture_and_never_worse() {
+    let mut encoder = Encoder::new(settings(8)).expect("libvpx takes these settings");
+    let encoded = encoder.encode(&test_picture(WIDTH, HEIGHT, 0)).expect("a picture");
+    let mut decoder = Decoder::new().expect("libvpx has a decoder");
+    assert!(decoder.decode(&[]).is_err() && decoder.decode(&[&[]]).is_err());
+    assert!(decoder.decode(&[&[0xff; 40]]).is_err());
+    for (index, step) in (0..encoded.layers[0].len()).step_by(7).zip(1..) {
+        let mut damaged = encoded.layers[0].clone();
+        damaged[index] ^= 1 << (step % 8);
+        let _ = decoder.decode(&[&damaged]);
+        let _ = decoder.decode(&[&encoded.layers[0][..index]]);
+    }
+    let mut fresh = Decoder::new().expect("libvpx has a decoder");
+    assert!(fresh.decode(&[&encoded.layers[0]]).is_ok());
+}
