@@ -6,3 +6,4 @@ pub mod definition;
 pub mod pages;
 pub mod pool;
 pub mod statistics;
+pub mod video;

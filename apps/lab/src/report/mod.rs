@@ -5,3 +5,4 @@ pub mod experiments;
 pub mod page;
 pub mod pages;
 pub mod svg;
+pub mod video;

@@ -3,3 +3,4 @@
 pub mod bulk;
 pub mod page_load;
 pub mod pattern;
+pub mod video;

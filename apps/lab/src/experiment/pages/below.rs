@@ -31,7 +31,7 @@ pub enum Below {
 
 /// What is known of flows besides their packets.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Flows {
+pub(in crate::experiment) struct Flows {
     /// That of name lookups.
     pub(super) resolver: Option<Flow>,
     /// Those in the background.
@@ -89,7 +89,7 @@ fn thousandths(text: &str) -> Option<u32> {
 
 impl Below {
     /// The policy of one direction, for channels as `known` and flows as `flows`.
-    pub(super) fn steerer(
+    pub(in crate::experiment) fn steerer(
         self,
         direction: Direction,
         known: Knowledge,
@@ -114,7 +114,7 @@ impl Below {
     }
 
     /// Who has a reordering buffer: the papers' testbeds have it for every steerer of packets.
-    pub(super) const fn reordering(self) -> Reordering {
+    pub(in crate::experiment) const fn reordering(self) -> Reordering {
         match self {
             Self::DChannel(rule) => rule.reordering,
             _ => Reordering::BothSides,

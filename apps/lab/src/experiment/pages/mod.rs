@@ -11,9 +11,11 @@ mod stretch;
 mod tests;
 
 pub use belief::Belief;
+pub(super) use below::Flows;
 pub use below::{Background, Below, Rule};
 pub use outcome::{ChannelUse, Outcome};
 pub use plan::{Plan, Sizes};
 pub use run::{Channels, Notes, Run};
+pub(super) use run::{ideal, is_told};
 pub use scheme::Scheme;
 pub use stretch::{seed_of, stretch};

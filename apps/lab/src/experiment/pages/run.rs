@@ -257,7 +257,7 @@ impl Run {
 
 /// One channel with the delay of URLLC and the rate of both: what eMBB carries at each moment, nothing while it is cut,
 /// and beside that what URLLC carries.
-fn ideal(channels: &Channels) -> Result<ChannelSpec, TraceError> {
+pub(in crate::experiment) fn ideal(channels: &Channels) -> Result<ChannelSpec, TraceError> {
     let mut spec = channels.embb.clone();
     for (direction, link, urllc) in [
         (Direction::Up, &mut spec.up, &channels.urllc.up),
@@ -313,7 +313,7 @@ fn note_errors(noted: &mut BTreeMap<String, f64>, errors: Vec<f64>) {
 /// Whether `policy` is told what is known of the channels. The schedulers of multipath transports measure instead: with a
 /// guaranteed rate the transport would pace URLLC for them, and spare them the queue that makes MPTCP slow there (NSDI
 /// 2023, Fig. 3).
-fn is_told(policy: Policy) -> bool {
+pub(in crate::experiment) fn is_told(policy: Policy) -> bool {
     use Policy::{Blest, Ecf, MinRtt, Redundant, RoundRobin, Sttf, Weighted, Xlink};
     !matches!(policy, MinRtt | RoundRobin | Weighted | Redundant | Ecf | Blest | Sttf | Xlink)
 }

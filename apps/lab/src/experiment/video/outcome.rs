@@ -1,0 +1,87 @@
+//! What a viewer got. All of it follows from the run's seed.
+
+use super::scheme::Scheme;
+use crate::experiment::pages::ChannelUse;
+use crate::workload::video::Arrival;
+use hvq_svc::clip::Clip;
+use hvq_svc::freeze::Freezes;
+use hvq_svc::layers::LAYERS;
+use hvq_svc::playout::{Adaptive, Gaps, Playout, Wait};
+use serde::{Deserialize, Serialize};
+
+/// What a run measured, as a line of JSON.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The name of the channels.
+    pub channels: String,
+    /// The scheme.
+    pub scheme: Scheme,
+    /// The repetition, counted from 0: the same stretch of a trace for every scheme.
+    pub repetition: u32,
+    /// How long the video was, in seconds.
+    pub seconds: f64,
+    /// What the paper's receiver shows, which waits for 60 ms.
+    pub paper: Viewing,
+    /// What a receiver shows that waits for as long as it is of use.
+    pub adaptive: Viewing,
+    /// What went over eMBB.
+    pub embb: ChannelUse,
+    /// What went over URLLC.
+    pub urllc: ChannelUse,
+    /// Layers that were taken back because they were late.
+    pub withdrawn: u64,
+    /// Why the video ended early, if it did.
+    pub failure: Option<String>,
+}
+
+/// What one receiver shows.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Viewing {
+    /// From the capture of each frame to its decoding, in milliseconds, in the order of the frames.
+    pub latency_ms: Vec<f64>,
+    /// How like its source each of these frames is (SSIM).
+    pub ssim: Vec<f64>,
+    /// How many of them have one, two and all layers.
+    pub depths: [u32; LAYERS],
+    /// Frames that were never shown.
+    pub missing: u32,
+    /// Freezes by the W3C's definition.
+    pub freezes: u32,
+    /// How long they took, in milliseconds.
+    pub frozen_ms: f64,
+}
+
+impl Viewing {
+    /// What a receiver shows of `frames` of `clip` that waits as `wait` says, given when layers arrived.
+    pub(super) fn of(arrivals: &[Arrival], clip: &Clip, frames: u32, (wait, gaps): (Wait, Gaps)) -> Self {
+        let mut playout = Playout::new(wait, gaps);
+        let (mut viewing, mut freezes) = (Self::default(), Freezes::default());
+        let mut arrivals = arrivals.iter().peekable();
+        loop {
+            let next = arrivals.peek().map(|(at, _)| *at);
+            let Some(now) = [playout.deadline(), next].into_iter().flatten().min() else { break };
+            while let Some((at, header)) = arrivals.next_if(|(at, _)| *at <= now) {
+                playout.on_layer(header, *at);
+            }
+            while let Some(decoded) = playout.poll(now) {
+                if let Some(shown) = decoded.depth.checked_sub(1) {
+                    viewing.latency_ms.push((decoded.latency().as_secs_f64() * 1e5).round() / 100.0);
+                    viewing.ssim.push(clip.frame(decoded.frame).ssim[shown]);
+                    viewing.depths[shown] += 1;
+                    freezes.on_shown(decoded.at);
+                }
+            }
+        }
+        viewing.missing = frames.saturating_sub(viewing.latency_ms.len() as u32);
+        viewing.freezes = freezes.count();
+        viewing.frozen_ms = freezes.total().as_secs_f64() * 1e3;
+        viewing
+    }
+
+    /// What both receivers show.
+    pub(super) fn both(arrivals: &[Arrival], clip: &Clip, frames: u32, gaps: Gaps) -> (Self, Self) {
+        let fixed = Wait::Fixed(Wait::PAPER);
+        let adaptive = Wait::Adaptive(Adaptive::new(Adaptive::MOST));
+        (Self::of(arrivals, clip, frames, (fixed, gaps)), Self::of(arrivals, clip, frames, (adaptive, gaps)))
+    }
+}

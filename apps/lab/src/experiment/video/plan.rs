@@ -1,0 +1,71 @@
+//! What is varied, and the runs that follow from it.
+
+use super::run::Run;
+use super::scheme::Scheme;
+use crate::experiment::definition::Half;
+use crate::experiment::pages::{Channels, seed_of, stretch};
+use crate::workload::page_load::LEAD;
+use hvq_channel::{ChannelSpec, Interval, TraceName};
+use hvq_svc::clip::Clip;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A stretch of time, counted from the first frame on, in which eMBB carries nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dark {
+    /// When it begins.
+    pub from: Duration,
+    /// How long it takes.
+    pub time: Duration,
+}
+
+/// What is varied.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The clip, which is repeated, and its name.
+    pub clip: (String, Arc<Clip>),
+    /// eMBB by these traces.
+    pub traces: Vec<TraceName>,
+    /// How both channels are used.
+    pub schemes: Vec<Scheme>,
+    /// How long each video is.
+    pub time: Duration,
+    /// Videos with each scheme, each on another stretch of the trace.
+    pub repetitions: u32,
+    /// When eMBB is cut, if it is.
+    pub dark: Option<Dark>,
+    /// Of everything random.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// All runs: by trace, then by stretch, then by scheme, so that what is compared runs together.
+    pub fn runs(&self) -> Vec<Run> {
+        let stretches =
+            self.traces.iter().flat_map(|trace| (0..self.repetitions).map(move |turn| (*trace, turn)));
+        let runs =
+            stretches.flat_map(|(trace, turn)| self.schemes.iter().map(move |scheme| (trace, turn, *scheme)));
+        runs.map(|(trace, turn, scheme)| self.run(trace, turn, scheme)).collect()
+    }
+
+    fn run(&self, trace: TraceName, repetition: u32, scheme: Scheme) -> Run {
+        let (name, clip) = &self.clip;
+        // Nothing about video was tuned on either half of the traces; what hvc is made for was, on the other.
+        let seed = seed_of(self.seed, name, repetition);
+        let embb = stretch(&ChannelSpec::trace(trace), seed, Half::HeldOut);
+        let mut embb = embb.expect("the traces are compiled in");
+        if let Some(Dark { from, time }) = self.dark {
+            let interval = Interval { from: LEAD + from, until: LEAD + from + time };
+            embb.up.blackouts.push(interval);
+            embb.down.blackouts.push(interval);
+        }
+        Run {
+            clip: clip.clone(),
+            channels: Channels { name: trace.label().to_owned(), embb, urllc: ChannelSpec::urllc() },
+            scheme,
+            frames: (self.time.as_nanos() / Clip::INTERVAL.as_nanos().max(1)).try_into().unwrap_or(u32::MAX),
+            repetition,
+            seed: self.seed.wrapping_add(repetition.into()),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! One video with one scheme.
+
+use super::datagrams;
+use super::outcome::{Outcome, Viewing};
+use super::scheme::Scheme;
+use crate::experiment::pages::{self, ChannelUse, Channels, Flows, ideal, is_told};
+use crate::workload::page_load::Paths;
+use crate::workload::video::{Arrival, Program, Video, Voice};
+use crate::world::medium::Medium;
+use crate::world::wire::Wire;
+use crate::world::{Net, Radio};
+use hvq_channel::steer::{Branch, Knowledge, Pair, Steered};
+use hvq_channel::{Channel, ChannelSpec, Direction, TraceError};
+use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
+use hvq_svc::clip::Clip;
+use hvq_svc::message::Deadlines;
+use hvq_svc::playout::{Gaps, Wait};
+use hvq_transport::congestion::Algorithm;
+use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What still arrives so long after the last frame counts.
+const TAIL: Duration = Duration::from_secs(10);
+
+/// The UDP payload of datagrams: what fits an Ethernet frame over IPv6.
+const DATAGRAM: usize = 1452;
+
+/// How long base layers take over a URLLC that nothing else uses: most have less than 2 KB.
+const FLIGHT: Duration = Duration::from_millis(10);
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What is sent, again and again.
+    pub clip: Arc<Clip>,
+    /// The channels, their traces begun where they are to be.
+    pub channels: Channels,
+    /// How they are used.
+    pub scheme: Scheme,
+    /// How many frames are sent.
+    pub frames: u32,
+    /// The repetition, counted from 0.
+    pub repetition: u32,
+    /// Of everything random.
+    pub seed: u64,
+}
+
+/// What arrived, and what it took.
+struct Sent {
+    arrivals: Vec<Arrival>,
+    embb: ChannelUse,
+    urllc: ChannelUse,
+    withdrawn: u64,
+    failure: Option<String>,
+    gaps: Gaps,
+}
+
+impl Run {
+    /// Runs it. Fails if a trace cannot be read; what happens to the video is part of the outcome.
+    pub fn outcome(&self) -> Result<Outcome, TraceError> {
+        let Sent { arrivals, embb, urllc, withdrawn, failure, gaps } = match self.scheme {
+            Scheme::Packets(steering) => {
+                let until = (self.seed, self.end());
+                let sent = datagrams::send(&self.program(Voice::Silent), &self.channels, steering, until)?;
+                let datagrams::Sending { arrivals, embb, urllc } = sent;
+                Sent { arrivals, embb, urllc, withdrawn: 0, failure: None, gaps: Gaps::Skip }
+            }
+            Scheme::Transport(scheme, voice) => self.transport(scheme, voice)?,
+        };
+        let (paper, adaptive) = Viewing::both(&arrivals, &self.clip, self.frames, gaps);
+        Ok(Outcome {
+            channels: self.channels.name.clone(),
+            scheme: self.scheme,
+            repetition: self.repetition,
+            seconds: (Clip::INTERVAL * self.frames).as_secs_f64(),
+            paper,
+            adaptive,
+            embb,
+            urllc,
+            withdrawn,
+            failure,
+        })
+    }
+
+    fn program(&self, voice: Voice) -> Program {
+        let deadlines = Deadlines::of(FLIGHT, Wait::PAPER);
+        Program { clip: self.clip.clone(), frames: self.frames, voice, deadlines }
+    }
+
+    fn end(&self) -> Duration {
+        Program::captured(self.frames) + TAIL
+    }
+
+    fn transport(&self, scheme: pages::Scheme, voice: Voice) -> Result<Sent, TraceError> {
+        let config = self.config(scheme)?;
+        let mut net = Net::new(config.clone(), config, self.seed);
+        net.radio = Radio::Common;
+        let paths = self.connect(scheme, &mut net)?;
+        let mut video = Video::new(self.program(voice), paths);
+        net.run(&mut video, Net::START + self.end());
+        let (embb, urllc) = usage(scheme, &net);
+        Ok(Sent {
+            arrivals: video.arrivals().to_vec(),
+            embb,
+            urllc,
+            withdrawn: video.withdrawn(),
+            failure: video.failure().map(str::to_owned),
+            gaps: Gaps::Wait,
+        })
+    }
+
+    fn config(&self, scheme: pages::Scheme) -> Result<TransportConfig, TraceError> {
+        let policy = match scheme {
+            pages::Scheme::Paths(policy) => policy,
+            _ => Policy::Single(None),
+        };
+        let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
+        config.datagram_size = DATAGRAM.into();
+        config.multipath = Multipath::Off;
+        // HyStart++ takes a packet's change of channel for a queue, and ends slow start.
+        if matches!(scheme, pages::Scheme::Below(_)) {
+            config.congestion = Algorithm::PlainCubic;
+        }
+        if matches!(scheme, pages::Scheme::Paths(_)) {
+            config.multipath = Multipath::UpTo(PathId(3));
+            if is_told(policy) {
+                config.channels = self.guaranteed()?;
+            }
+        }
+        Ok(config)
+    }
+
+    /// What an operator guarantees of URLLC to both ends; of eMBB nobody knows anything in advance.
+    fn guaranteed(&self) -> Result<Vec<ChannelHint>, TraceError> {
+        let FourTuple { local, remote } = Wire::addresses(0);
+        let hint = |(address, direction)| {
+            let typical = self.channels.urllc.typical(direction)?;
+            let hints = Hints {
+                rate: typical.rate.map(|rate| Bandwidth::from_bits_per_second(rate.bits_per_second())),
+                delay: Some(typical.delay),
+                shared: Sharing::Dedicated,
+                ..Hints::NONE
+            };
+            Ok(ChannelHint::new(address, hints))
+        };
+        [(local, Direction::Up), (remote, Direction::Down)].into_iter().map(hint).collect()
+    }
+
+    /// Puts the channels into `net`; URLLC comes first where there are two paths, so that the handshake is on it.
+    fn connect(&self, scheme: pages::Scheme, net: &mut Net) -> Result<Paths, TraceError> {
+        let Channels { embb, urllc, .. } = &self.channels;
+        let plain = |net: &mut Net, spec: &ChannelSpec| {
+            let channel = Channel::new(spec, net.dice())?;
+            Ok(net.join(Medium::Plain(Box::new(channel))))
+        };
+        let alone = |first| Paths { first, second: None };
+        Ok(match scheme {
+            pages::Scheme::EmbbAlone => alone(plain(net, embb)?),
+            pages::Scheme::Ideal => alone(plain(net, &ideal(&self.channels)?)?),
+            pages::Scheme::UrllcAlone => alone(plain(net, urllc)?),
+            pages::Scheme::Below(below) => {
+                let steerer = |direction| -> Result<_, TraceError> {
+                    let (embb, urllc) = (embb.typical(direction)?, urllc.typical(direction)?);
+                    let unlimited = hvq_channel::Bandwidth::from_bits_per_second(u64::MAX);
+                    let known = Knowledge {
+                        high_bandwidth_delay: embb.delay,
+                        low_latency_delay: urllc.delay,
+                        low_latency_rate: urllc.rate.unwrap_or(unlimited),
+                    };
+                    Ok(below.steerer(direction, known, &Flows::default()))
+                };
+                let pair = Pair { high_bandwidth: embb.clone(), low_latency: urllc.clone() };
+                let (up, down) = (steerer(Direction::Up)?, steerer(Direction::Down)?);
+                let steered = Steered::new(&pair, net.dice(), up, down)?.with_reordering(below.reordering());
+                alone(net.join(Medium::Steered(Box::new(steered))))
+            }
+            pages::Scheme::Paths(_) => {
+                let first = plain(net, urllc)?;
+                Paths { first, second: Some(plain(net, embb)?) }
+            }
+        })
+    }
+}
+
+/// What went over eMBB and over URLLC.
+fn usage(scheme: pages::Scheme, net: &Net) -> (ChannelUse, ChannelUse) {
+    let both = |bytes: &dyn Fn(Direction) -> u64| ChannelUse {
+        up: bytes(Direction::Up),
+        down: bytes(Direction::Down),
+    };
+    let plain =
+        |index: usize| both(&|direction| net.wires[index].channel.link(direction).statistics().left.bytes);
+    match (scheme, net.wires[0].channel.steered()) {
+        (_, Some(steered)) => {
+            let branch = |branch| both(&|direction| steered.statistics(branch, direction).left.bytes);
+            (branch(Branch::HighBandwidth), branch(Branch::LowLatency))
+        }
+        (pages::Scheme::Paths(_), None) => (plain(1), plain(0)),
+        (pages::Scheme::UrllcAlone, None) => (ChannelUse::default(), plain(0)),
+        (_, None) => (plain(0), ChannelUse::default()),
+    }
+}

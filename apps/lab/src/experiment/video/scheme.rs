@@ -1,0 +1,84 @@
+//! The ways of sending video over two channels that are compared.
+
+use crate::experiment::pages;
+use crate::workload::video::Voice;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A way of using the channels.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Scheme {
+    /// Packets without a transport, as the paper sent them.
+    Packets(Steering),
+    /// Over the transport.
+    Transport(pages::Scheme, Voice),
+}
+
+/// Where packets without a transport go.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Steering {
+    /// To eMBB.
+    Embb,
+    /// Where DChannel's rule says (NSDI 2023, Algorithm 1).
+    DChannel,
+    /// Those of base layers to URLLC, all others to eMBB.
+    Priority,
+}
+
+impl Steering {
+    const ALL: [(&'static str, Self); 3] =
+        [("embb", Self::Embb), ("dchannel", Self::DChannel), ("priority", Self::Priority)];
+}
+
+const VOICES: [(&str, Voice); 2] = [("+priorities", Voice::Priorities), ("+deadlines", Voice::Deadlines)];
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(steering) => {
+                let named = Steering::ALL.iter().find(|(_, known)| known == steering);
+                write!(f, "udp:{}", named.map_or("", |(name, _)| name))
+            }
+            Self::Transport(scheme, voice) => {
+                let named = VOICES.iter().find(|(_, known)| known == voice);
+                write!(f, "{scheme}{}", named.map_or("", |(name, _)| name))
+            }
+        }
+    }
+}
+
+impl FromStr for Scheme {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        if let Some(steering) = name.strip_prefix("udp:") {
+            let found = Steering::ALL.iter().find(|(known, _)| *known == steering);
+            let names = Steering::ALL.map(|(name, _)| name).join(", ");
+            let wrong =
+                || format!("packets go by no rule called {steering:?}: choose udp: and one of {names}");
+            return found.map(|(_, steering)| Self::Packets(*steering)).ok_or_else(wrong);
+        }
+        let told = VOICES.iter().find_map(|(suffix, voice)| Some((name.strip_suffix(suffix)?, *voice)));
+        let (scheme, voice) = told.unwrap_or((name, Voice::Silent));
+        let scheme = scheme
+            .parse()
+            .map_err(|error| format!("{error}; or udp:NAME for packets without a transport"))?;
+        Ok(Self::Transport(scheme, voice))
+    }
+}
+
+impl From<Scheme> for String {
+    fn from(scheme: Scheme) -> Self {
+        scheme.to_string()
+    }
+}
+
+impl TryFrom<String> for Scheme {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        name.parse()
+    }
+}
