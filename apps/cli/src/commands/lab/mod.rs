@@ -5,6 +5,7 @@ mod experiments;
 mod interruption;
 mod pages;
 mod report;
+mod video;
 
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Voice;
@@ -15,6 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pages::PagesArguments;
 use report::ReportArguments;
 use std::path::Path;
+use video::VideoArguments;
 
 /// Arguments of `hvq lab`.
 #[derive(Debug, Args)]
@@ -30,6 +32,8 @@ enum Experiment {
     Controllers(ControllersArguments),
     /// Page loads over eMBB and URLLC with every scheme of the papers: mean page load times, gains, bytes on URLLC
     Pages(PagesArguments),
+    /// Real-time video in layers over eMBB and URLLC with every scheme: latency and quality of frames, freezes
+    Video(VideoArguments),
     /// Run experiments that are described in files: the figures and tables of the papers, and our own
     Run(RunArguments),
     /// Write a report on the results of experiments: one file of HTML with drawings, tables and goals
@@ -43,6 +47,7 @@ pub(crate) fn run(arguments: &LabArguments, voice: Voice) -> Result<(), Failure>
     match &arguments.experiment {
         Experiment::Controllers(arguments) => controllers::run(arguments, voice),
         Experiment::Pages(arguments) => pages::run(arguments, voice),
+        Experiment::Video(arguments) => video::run(arguments, voice),
         Experiment::Run(arguments) => experiments::run(arguments, voice),
         Experiment::Report(arguments) => report::run(arguments, voice),
         Experiment::List => experiments::list(),

@@ -1,0 +1,134 @@
+//! `hvq lab video`: real-time video in virtual time (HotNets 2023, Fig. 2).
+
+use super::{jobs, progress, write, write_between_marks};
+use crate::duration;
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::{self, Voice};
+use clap::Args;
+use hvq_channel::TraceName;
+use hvq_lab::experiment::pool;
+use hvq_lab::experiment::video::{Dark, Outcome, Plan, Run, Scheme};
+use hvq_lab::report::video as report;
+use hvq_svc::clip::Clip;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Between which the tables stand in a document.
+const MARKS: [&str; 2] = ["<!-- video: begin -->\n", "<!-- video: end -->"];
+
+/// Arguments of `hvq lab video`.
+#[derive(Debug, Args)]
+pub(crate) struct VideoArguments {
+    /// The clip: bunny, or a file that the example `clip` of hvq-vpx wrote
+    #[arg(long, value_name = "NAME|FILE", default_value = "bunny")]
+    clip: String,
+    /// Ways of using the channels: udp:embb, udp:dchannel or udp:priority for packets without a transport, embb,
+    /// below:NAME for a steerer of the transport's packets, or a scheduler; with +priorities or +deadlines the transport
+    /// is told which layers matter, and until when
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "udp:embb,udp:dchannel,udp:priority,embb,below:dchannel,min-rtt,redundant,dchannel,\
+                         priority-svc+priorities,xlink+deadlines,hvc,hvc+deadlines"
+    )]
+    schemes: Vec<Scheme>,
+    /// eMBB by these traces: MM-S, MM-W, MM-D, LB-S, LB-W, LB-D
+    #[arg(long, value_name = "TRACES", value_delimiter = ',', default_value = "MM-D,LB-D")]
+    trace: Vec<TraceName>,
+    /// How long each video is, in virtual seconds
+    #[arg(long, value_name = "NUMBER", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..))]
+    seconds: u16,
+    /// Videos with each scheme, each on another stretch of the trace
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    repetitions: u32,
+    /// Let eMBB carry nothing for so long, from the tenth second of each video on
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    dark: Option<Duration>,
+    /// The seed of everything random
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Runs at the same time (by default one a processor)
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Write everything that was measured to this file too, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a drawing of the distributions of latency and SSIM to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
+    /// Put the tables into this file too, between its lines <!-- video: begin --> and <!-- video: end -->
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+}
+
+impl VideoArguments {
+    fn plan(&self) -> Result<Plan, Failure> {
+        let from = Duration::from_secs(10);
+        Ok(Plan {
+            clip: (self.clip.clone(), Arc::new(clip(&self.clip)?)),
+            traces: self.trace.clone(),
+            schemes: self.schemes.clone(),
+            time: Duration::from_secs(self.seconds.into()),
+            repetitions: self.repetitions,
+            dark: self.dark.map(|time| Dark { from, time }),
+            seed: self.seed,
+        })
+    }
+}
+
+/// The clip called `name`, or that of the file.
+fn clip(name: &str) -> Result<Clip, Failure> {
+    if !Path::new(name).exists() {
+        return Clip::builtin(name).or_fail(Exit::Usage, || "--clip".to_owned());
+    }
+    let text = std::fs::read_to_string(name).or_fail(Exit::Runtime, || format!("cannot read {name}"))?;
+    Clip::parse(&text).or_fail(Exit::Usage, || name.to_owned())
+}
+
+/// Runs everything and prints the tables.
+pub(super) fn run(arguments: &VideoArguments, voice: Voice) -> Result<(), Failure> {
+    let runs = arguments.plan()?.runs();
+    let jobs = jobs(arguments.jobs);
+    let start = Instant::now();
+    let outcomes = run_all(&runs, jobs, voice)?;
+    if let Some(path) = &arguments.json {
+        let lines: Result<Vec<String>, _> = outcomes.iter().map(serde_json::to_string).collect();
+        write(path, &(lines?.join("\n") + "\n"))?;
+    }
+    if let (Some(path), Some(figure)) = (&arguments.figure, report::figure(&outcomes)) {
+        write(path, &figure)?;
+    }
+    let tables = report::markdown(&outcomes);
+    if let Some(path) = &arguments.write {
+        write_between_marks(path, MARKS, &tables)?;
+    }
+    output::print(tables.trim_end())?;
+    let simulated = f64::from(arguments.seconds) * runs.len() as f64;
+    let took = start.elapsed().as_secs_f64();
+    voice.say(format!(
+        "{} videos, {simulated:.0} s of virtual time in {took:.0} s ({:.0} × on {jobs} threads)",
+        runs.len(),
+        simulated / took
+    ));
+    match outcomes.iter().find_map(|outcome| outcome.failure.as_ref().map(|reason| (outcome, reason))) {
+        None => Ok(()),
+        Some((outcome, reason)) => {
+            let text = format!("{} over {}: {reason}", outcome.scheme, outcome.channels);
+            Err(Failure::new(Exit::Runtime, text))
+        }
+    }
+}
+
+fn run_all(runs: &[Run], jobs: usize, voice: Voice) -> Result<Vec<Outcome>, Failure> {
+    let bar = progress(runs.len(), voice);
+    let outcomes = pool::run(runs, jobs, Run::outcome, |outcome| {
+        if let Ok(outcome) = outcome {
+            bar.set_message(format!("{}, {}", outcome.channels, outcome.scheme));
+        }
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())
+}
