@@ -8,6 +8,7 @@ use crate::commands::get::GetArguments;
 use crate::commands::lab::LabArguments;
 use crate::commands::proxy::ProxyArguments;
 use crate::commands::serve::ServeArguments;
+use crate::commands::svc::SvcArguments;
 use crate::failure::{Exit, Failure};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Demo(Box<DemoArguments>),
     /// Run experiments in virtual time
     Lab(Box<LabArguments>),
+    /// Send and receive real-time video in layers, over one or several paths
+    Svc(Box<SvcArguments>),
     /// Show the frames of a capture, by path
     Decode(Box<DecodeArguments>),
 }
@@ -165,6 +168,11 @@ mod tests {
             ("hvq lab pages --schemes warp", "warp"),
             ("hvq lab pages --think 20", "--think"),
             ("hvq lab pages --deployment moon", "moon"),
+            ("hvq lab video --schemes warp", "warp"),
+            ("hvq svc send", "FILE"),
+            ("hvq svc send test --size 1x1", "640x360"),
+            ("hvq svc send test --kbit 1,2", "--kbit"),
+            ("hvq svc receive --wait soon", "adaptive"),
         ] {
             let said = wrong(line);
             assert!(said.contains(part) && !said.contains('\n'), "{line}: {said}");

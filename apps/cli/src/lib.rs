@@ -1,4 +1,4 @@
-//! The hvq command: serve, get, gateway, proxy, emulate, demo, lab, decode.
+//! The hvq command: serve, get, gateway, proxy, emulate, demo, lab, svc, decode.
 //!
 //! What fails is said in one line on standard error, `hvq: …` with its causes, and in the exit code:
 //!
@@ -61,6 +61,7 @@ fn start(arguments: Arguments, voice: Voice) -> Result<(), Failure> {
             Command::Emulate(emulate) => commands::emulate::run(emulate, voice).await,
             Command::Demo(demo) => commands::demo::run(demo, voice).await,
             Command::Lab(lab) => tokio::task::block_in_place(|| commands::lab::run(&lab, voice)),
+            Command::Svc(svc) => commands::svc::run(svc, voice).await,
             Command::Decode(decode) => commands::decode::run(&decode, voice),
         }
     });

@@ -62,8 +62,18 @@ pub(crate) fn server(
     secrecy: &Secrecy,
     early_data: EarlyData,
 ) -> Result<ServerTls, Failure> {
+    server_of(hvq_h3::ALPN, identity, secrecy, early_data)
+}
+
+/// TLS of a server of the application protocol `alpn`.
+pub(crate) fn server_of(
+    alpn: &[u8],
+    identity: Identity,
+    secrecy: &Secrecy,
+    early_data: EarlyData,
+) -> Result<ServerTls, Failure> {
     let suites = secrecy.suites.iter().copied();
-    let mut builder = ServerTls::builder(identity).alpn([hvq_h3::ALPN]).early_data(early_data).suites(suites);
+    let mut builder = ServerTls::builder(identity).alpn([alpn]).early_data(early_data).suites(suites);
     if let Some(path) = &secrecy.keylog {
         builder = builder.keylog(open_keylog(path)?);
     }
@@ -76,8 +86,18 @@ pub(crate) fn client(
     secrecy: &Secrecy,
     resumption: &Resumption,
 ) -> Result<ClientTls, Failure> {
+    client_of(hvq_h3::ALPN, verify, secrecy, resumption)
+}
+
+/// TLS of a client of the application protocol `alpn`.
+pub(crate) fn client_of(
+    alpn: &[u8],
+    verify: Verify,
+    secrecy: &Secrecy,
+    resumption: &Resumption,
+) -> Result<ClientTls, Failure> {
     let suites = secrecy.suites.iter().copied();
-    let mut builder = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(verify).suites(suites);
+    let mut builder = ClientTls::builder().alpn([alpn]).verify(verify).suites(suites);
     if let Some(file) = &resumption.file {
         let sessions = Arc::new(FileSessions::open(file)?);
         builder = builder.sessions(sessions).early_data(resumption.early_data);

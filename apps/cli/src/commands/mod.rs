@@ -8,3 +8,4 @@ pub(crate) mod get;
 pub(crate) mod lab;
 pub(crate) mod proxy;
 pub(crate) mod serve;
+pub(crate) mod svc;

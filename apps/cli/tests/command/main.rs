@@ -7,3 +7,4 @@ mod gateway;
 mod lab;
 mod support;
 mod transfers;
+mod video;

@@ -46,7 +46,10 @@ pub(super) fn bind(arguments: &ServeArguments, tls: ServerTls, logs: &Logs) -> R
 }
 
 /// What is to be bound: `listen`, and the addresses of channels that are not among them.
-fn addresses(listen: &[SocketAddr], channels: &[ChannelOptions]) -> Result<Vec<LocalAddress>, Failure> {
+pub(crate) fn addresses(
+    listen: &[SocketAddr],
+    channels: &[ChannelOptions],
+) -> Result<Vec<LocalAddress>, Failure> {
     let mut local: Vec<LocalAddress> = listen.iter().copied().map(LocalAddress::Socket).collect();
     for channel in channels {
         if listen.iter().any(|bound| channel.hint_for(*bound).is_some()) {

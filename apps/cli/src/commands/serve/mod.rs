@@ -1,6 +1,6 @@
 //! `hvq serve`: files, or objects of pages, over HTTP/3.
 
-mod listen;
+pub(crate) mod listen;
 
 use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail};

@@ -1,0 +1,50 @@
+//! `hvq svc`: real-time video in layers over several channels, from a file or a test picture to a file or a window.
+
+mod pictures;
+mod receive;
+mod screen;
+mod send;
+
+use crate::failure::Failure;
+use crate::output::Voice;
+use clap::{Args, Subcommand};
+use receive::ReceiveArguments;
+use send::SendArguments;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The application protocol: one unidirectional stream for each layer, as `hvq_svc::message` says.
+pub(super) const ALPN: &[u8] = b"hvq-svc/1";
+
+/// The code with which a sender takes back a layer that is late.
+pub(super) const LATE: u64 = 1;
+
+/// A peer of which nothing is heard for so long has vanished.
+pub(super) const SILENCE: Duration = Duration::from_secs(5);
+
+/// Arguments of `hvq svc`.
+#[derive(Debug, Args)]
+pub(crate) struct SvcArguments {
+    #[command(subcommand)]
+    command: SvcCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SvcCommand {
+    /// Encode a file, or a test picture, in layers and send it as it plays
+    Send(Box<SendArguments>),
+    /// Receive a video, record or show it, and say how good it was
+    Receive(Box<ReceiveArguments>),
+}
+
+/// Sends or receives.
+pub(crate) async fn run(arguments: Box<SvcArguments>, voice: Voice) -> Result<(), Failure> {
+    match arguments.command {
+        SvcCommand::Send(arguments) => send::run(arguments, voice).await,
+        SvcCommand::Receive(arguments) => receive::run(arguments, voice).await,
+    }
+}
+
+/// The time of day, which sender and receiver must have in common for latencies to be right.
+pub(super) fn time_of_day() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

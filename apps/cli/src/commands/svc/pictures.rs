@@ -1,0 +1,168 @@
+//! Where pictures come from: a file, through `ffmpeg` unless it is YUV4MPEG2, or a test picture; each at its time.
+
+use crate::failure::{Exit, Failure, OrFail};
+use hvq_svc::picture::{Picture, test_picture};
+use hvq_svc::y4m::Reader;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The name that stands for the test picture.
+pub(super) const TEST: &str = "test";
+
+/// Pictures, one after another.
+pub(super) struct Source {
+    kind: Kind,
+    pub(super) width: usize,
+    pub(super) height: usize,
+    /// So many pictures in so many seconds.
+    pub(super) rate: (u32, u32),
+    next: u32,
+    start: Option<Instant>,
+}
+
+enum Kind {
+    Test,
+    File(Box<Reader<BufReader<Box<dyn Read + Send>>>>),
+    Program(Box<Reader<BufReader<ChildStdout>>>, Ended),
+}
+
+/// A program that writes pictures, and what it says when it fails.
+struct Ended {
+    child: Child,
+    said: Option<ChildStderr>,
+}
+
+impl Ended {
+    /// Its last words, if it failed.
+    fn complaint(&mut self) -> Option<String> {
+        let status = self.child.wait().ok()?;
+        let mut text = String::new();
+        let _ = self.said.take()?.take(1 << 16).read_to_string(&mut text);
+        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+        (!status.success()).then(|| last.trim().to_owned())
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+impl Source {
+    /// Opens `name`, scaled to width and height, or of its own size if that is `None`.
+    pub(super) fn open(name: &str, size: Option<(usize, usize)>) -> Result<Self, Failure> {
+        if name == TEST {
+            let (width, height) = size.unwrap_or((640, 360));
+            return Ok(Self { kind: Kind::Test, width, height, rate: (30, 1), next: 0, start: None });
+        }
+        let unreadable = || format!("cannot read {name}");
+        if name.ends_with(".y4m") && size.is_none() {
+            let file: Box<dyn Read + Send> = Box::new(File::open(name).or_fail(Exit::Usage, unreadable)?);
+            let reader = Reader::new(BufReader::new(file)).or_fail(Exit::Usage, || name.to_owned())?;
+            let format = reader.format();
+            return Ok(Self::of(Kind::File(Box::new(reader)), format));
+        }
+        if !name.contains("://") {
+            File::open(name).or_fail(Exit::Usage, unreadable)?;
+        }
+        Self::convert(name, size)
+    }
+
+    fn of(kind: Kind, format: hvq_svc::y4m::Format) -> Self {
+        let hvq_svc::y4m::Format { width, height, rate } = format;
+        Self { kind, width, height, rate, next: 0, start: None }
+    }
+
+    fn convert(name: &str, size: Option<(usize, usize)>) -> Result<Self, Failure> {
+        let mut command = Command::new("ffmpeg");
+        command.args(["-v", "error", "-nostdin", "-i", name, "-an"]);
+        if let Some((width, height)) = size {
+            command.args(["-vf", &format!("scale={width}:{height}")]);
+        }
+        command.args(["-r", "30", "-pix_fmt", "yuv420p", "-f", "yuv4mpegpipe", "-"]);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.or_fail(Exit::Usage, || {
+            format!("cannot start ffmpeg, which reads {name} (install it, or give a .y4m file or test)")
+        })?;
+        let pictures = BufReader::new(child.stdout.take().expect("it was asked for"));
+        let mut ended = Ended { said: child.stderr.take(), child };
+        match Reader::new(pictures) {
+            Ok(reader) => {
+                let format = reader.format();
+                Ok(Self::of(Kind::Program(Box::new(reader), ended), format))
+            }
+            Err(error) => {
+                let reason = ended.complaint().unwrap_or_else(|| error.to_string());
+                Err(Failure::new(
+                    Exit::Usage,
+                    format!("{name} is no video that ffmpeg understands: {reason}"),
+                ))
+            }
+        }
+    }
+
+    /// Time between two pictures.
+    pub(super) fn interval(&self) -> Duration {
+        Duration::from_secs(u64::from(self.rate.1)) / self.rate.0.max(1)
+    }
+
+    /// Waits until the next picture is due, and returns it; `None` behind the last one.
+    pub(super) fn next(&mut self) -> Result<Option<Picture>, Failure> {
+        let picture = match &mut self.kind {
+            Kind::Test => Ok(Some(test_picture(self.width, self.height, self.next))),
+            Kind::File(reader) => read(reader),
+            Kind::Program(reader, ended) => match read(reader) {
+                Ok(Some(picture)) => Ok(Some(picture)),
+                end => match ended.complaint() {
+                    Some(reason) => Err(Failure::new(Exit::Runtime, format!("ffmpeg: {reason}"))),
+                    None => end,
+                },
+            },
+        }?;
+        // A file is read as fast as it plays, like a camera.
+        let start = *self.start.get_or_insert_with(Instant::now);
+        let due = start + self.interval() * self.next;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        self.next = self.next.saturating_add(1);
+        Ok(picture)
+    }
+}
+
+fn read<R: BufRead>(reader: &mut Reader<R>) -> Result<Option<Picture>, Failure> {
+    reader.read().or_fail(Exit::Runtime, || "the video".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_video_is_refused_with_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing.mp4").to_string_lossy().into_owned();
+        let failure = Source::open(&missing, None).err().unwrap();
+        assert!(
+            failure.exit() == Exit::Usage && failure.line().contains("missing.mp4"),
+            "{}",
+            failure.line()
+        );
+        let text = folder.path().join("text.y4m");
+        std::fs::write(&text, "no video\n").unwrap();
+        let failure = Source::open(&text.to_string_lossy(), None).err().unwrap();
+        assert!(failure.line().contains("no YUV4MPEG2"), "{}", failure.line());
+    }
+
+    #[test]
+    fn test_pictures_come_as_fast_as_they_play() {
+        let mut source = Source::open(TEST, Some((64, 48))).unwrap();
+        let start = Instant::now();
+        for _ in 0..4 {
+            assert!(source.next().unwrap().is_some());
+        }
+        assert!(start.elapsed() >= source.interval() * 3);
+    }
+}

@@ -1,0 +1,319 @@
+//! `hvq svc send`.
+
+use super::pictures::{Source, TEST};
+use super::{ALPN, LATE, SILENCE, time_of_day};
+use crate::arguments::Format;
+use crate::failure::{Exit, Failure, OrFail, exit_of};
+use crate::output::{self, Voice};
+use crate::paths;
+use crate::qlog::Logs;
+use crate::tls::{self, Resumption};
+use crate::transport::TransportArguments;
+use clap::{Args, ValueEnum};
+use hvq::{
+    ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, Priority, TransportConfig, Verify,
+};
+use hvq_svc::adaptation::{Adaptation, Delivery};
+use hvq_svc::layers::LAYERS;
+use hvq_svc::message::{Deadlines, LayerHeader, Reference, urgency};
+use hvq_svc::playout::Wait;
+use hvq_vpx::{Encoded, Encoder, References, Settings};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// How long base layers take over URLLC.
+const FLIGHT: Duration = Duration::from_millis(10);
+/// How long what is under way may take when the video is over.
+const LINGER: Duration = Duration::from_secs(2);
+/// How often rates are adapted.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Arguments of `hvq svc send`.
+#[derive(Debug, Args)]
+pub(crate) struct SendArguments {
+    /// A video file, anything else that ffmpeg reads (such as /dev/video0), or test for a test picture
+    #[arg(value_name = "FILE|test")]
+    source: String,
+    /// Where the receiver is
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    to: Option<SocketAddr>,
+    /// A path; may be repeated. The first carries the handshake
+    #[arg(long = "path", value_name = "NAME=LOCAL[>REMOTE][,rate=…,delay=…]")]
+    paths: Vec<PathOptions>,
+    /// Accept the receiver's certificate if it goes back to one in this file (PEM); without it any is accepted
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// The size of the pictures (by default that of the file; 640x360 for test)
+    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = size)]
+    size: Option<(usize, usize)>,
+    /// The rate of each layer by itself, in kbit/s
+    #[arg(long, value_name = "BASE,MIDDLE,HIGHEST", value_delimiter = ',', num_args = 3, default_values_t = Settings::KILOBITS)]
+    kbit: Vec<u32>,
+    /// Every so many frames a layer above the base layer begins anew, so that errors end: 0 for never, 1 for always
+    #[arg(long, value_name = "FRAMES", default_value_t = References::default().period)]
+    refresh: u32,
+    /// What the transport is told of layers: deadlines (and priorities), priorities, or nothing
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Tell::Deadlines)]
+    tell: Tell,
+    /// Keep the rates as they are, whatever the channels carry
+    #[arg(long)]
+    fixed: bool,
+    /// Stop after this time
+    #[arg(long, value_name = "TIME", value_parser = crate::duration::parse)]
+    duration: Option<Duration>,
+    #[command(flatten)]
+    transport: TransportArguments,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// What the transport is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Tell {
+    /// Which layers matter, and until when; what is late is taken back.
+    Deadlines,
+    /// Which layers matter.
+    Priorities,
+    /// Nothing.
+    Nothing,
+}
+
+fn size(text: &str) -> Result<(usize, usize), String> {
+    let parsed =
+        text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
+    let sides = 16..=4096_usize;
+    parsed
+        .filter(|(width, height)| sides.contains(width) && sides.contains(height))
+        .ok_or_else(|| format!("{text:?} is no size such as 640x360, with sides of 16 to 4096"))
+}
+
+/// What sender and encoder know of each other.
+#[derive(Debug)]
+struct Progress {
+    sent: AtomicU32,
+    late: AtomicU32,
+    frames: AtomicU32,
+    skipped: AtomicU64,
+    rates: Mutex<[u32; LAYERS]>,
+}
+
+/// Sends until the video ends or the receiver leaves.
+pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(), Failure> {
+    let logs = arguments.transport.logs()?;
+    let kilobits = [arguments.kbit[0], arguments.kbit[1], arguments.kbit[2]];
+    let source = {
+        let (name, size) = (arguments.source.clone(), arguments.size);
+        tokio::task::spawn_blocking(move || Source::open(&name, size)).await??
+    };
+    let settings = Settings {
+        rate: source.rate,
+        kilobits,
+        references: References { period: arguments.refresh },
+        ..Settings::new(source.width, source.height)
+    };
+    let encoder = Encoder::new(settings).or_fail(Exit::Usage, || "cannot encode".to_owned())?;
+    let (endpoint, connection) = connect(&arguments, &logs, voice).await?;
+    let progress = Arc::new(Progress {
+        sent: AtomicU32::new(0),
+        late: AtomicU32::new(0),
+        frames: AtomicU32::new(0),
+        skipped: AtomicU64::new(0),
+        rates: Mutex::new(kilobits),
+    });
+    let what = if arguments.source == TEST { "a test picture" } else { &arguments.source };
+    voice.say(format!("sending {what}, {}x{}, {kilobits:?} kbit/s", source.width, source.height));
+    let result = stream(&arguments, &connection, (source, encoder), &progress).await;
+    let figures = paths::figures(&connection);
+    connection.close(0, b"the video is over");
+    let _late = timeout(Duration::from_millis(500), endpoint.wait_idle()).await;
+    logs.finish(voice);
+    let of = |counter: &AtomicU32| counter.load(Ordering::Relaxed);
+    if arguments.format.json {
+        output::print(
+            &json!({
+                "frames": of(&progress.frames), "layers": of(&progress.sent), "late": of(&progress.late),
+                "skipped": progress.skipped.load(Ordering::Relaxed), "paths": figures,
+            })
+            .to_string(),
+        )?;
+    } else {
+        voice.say(format!(
+            "{} frames sent; of {} layers {} were taken back because they were late",
+            of(&progress.frames),
+            of(&progress.sent),
+            of(&progress.late)
+        ));
+        figures.iter().for_each(|path| voice.say(paths::line(path)));
+    }
+    result
+}
+
+async fn connect(
+    arguments: &SendArguments,
+    logs: &Logs,
+    voice: Voice,
+) -> Result<(Endpoint, Connection), Failure> {
+    let verify = arguments.cacert.clone().map_or(Verify::Insecure, Verify::CaFile);
+    let tls = tls::client_of(ALPN, verify, &arguments.transport.secrecy(), &Resumption::default())?;
+    let transport = TransportConfig {
+        idle_timeout: SILENCE,
+        keep_alive: Some(SILENCE / 4),
+        ..arguments.transport.config()
+    };
+    let config = ClientConfig::new(tls, Arc::new(logs.watch(transport)));
+    let endpoint = Endpoint::client(&[])?;
+    let first = arguments.paths.first();
+    let remote = first.and_then(|path| path.remote).or(arguments.to).ok_or_else(|| {
+        Failure::new(Exit::Usage, "where is the receiver? Say --to ADDRESS:PORT, or --path NAME=LOCAL>REMOTE")
+    })?;
+    let mut options = ConnectOptions::new(remote, "localhost");
+    if let Some(path) = first {
+        options = options.over(path);
+    }
+    let said = || format!("cannot connect to the receiver at {remote}");
+    let connecting = endpoint.connect_with(config, options).or_fail(Exit::Connection, said)?;
+    let connection = connecting.await.map_err(|error| {
+        Failure::new(exit_of(&error), format!("cannot connect to the receiver at {remote}: {error}"))
+    })?;
+    for mut path in arguments.paths.iter().skip(1).cloned() {
+        path.remote = path.remote.or(arguments.to);
+        let name = path.name.clone();
+        if let Err(error) = connection.open_path(path).await {
+            voice.say(format!("hvq: warning: path {name} cannot be used: {}", Failure::from(error).line()));
+        }
+    }
+    Ok((endpoint, connection))
+}
+
+/// Encodes and sends pictures, each at its time.
+async fn stream(
+    arguments: &SendArguments,
+    connection: &Connection,
+    (source, encoder): (Source, Encoder),
+    progress: &Arc<Progress>,
+) -> Result<(), Failure> {
+    let most = arguments.duration.map(|time| (time.as_secs_f64() / source.interval().as_secs_f64()) as u32);
+    let (frames, mut encoded) = mpsc::channel(2);
+    let encoding = {
+        let progress = progress.clone();
+        std::thread::spawn(move || encode((source, encoder), most.unwrap_or(u32::MAX), &frames, &progress))
+    };
+    let mut adaptation = Adaptation::new(*progress.rates.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut step = tokio::time::interval(STEP);
+    step.tick().await;
+    let mut before = (0, 0);
+    let mut sending = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            frame = encoded.recv() => match frame {
+                Some(frame) => send(connection, frame, (arguments.tell, progress), &mut sending).await?,
+                None => break,
+            },
+            _ = step.tick(), if !arguments.fixed => {
+                let now = (progress.sent.load(Ordering::Relaxed), progress.late.load(Ordering::Relaxed));
+                let delivery = Delivery { sent: now.0 - before.0, late: now.1 - before.1 };
+                before = now;
+                let rates = adaptation.step(capacity(connection), delivery);
+                *progress.rates.lock().unwrap_or_else(PoisonError::into_inner) = rates;
+            }
+            end = connection.closed() => {
+                return Err(Failure::new(exit_of(&end), format!("the receiver is gone: {end}")));
+            }
+        }
+        while sending.try_join_next().is_some() {}
+    }
+    let _late = timeout(LINGER, async { while sending.join_next().await.is_some() {} }).await;
+    encoding.join().unwrap_or_else(|_| Err(Failure::new(Exit::Runtime, "the encoder failed")))
+}
+
+/// What the transport believes that all paths carry: a window in each round trip, or the rate of the bottleneck.
+fn capacity(connection: &Connection) -> Option<f64> {
+    let rate = |path: hvq::PathInfo| match path.stats.rate {
+        Some(rate) => rate.bits_per_second() as f64,
+        None => path.stats.window as f64 * 8.0 / path.stats.rtt.as_secs_f64().max(0.001),
+    };
+    Some(connection.paths().into_iter().map(rate).sum::<f64>()).filter(|rate| *rate > 0.0)
+}
+
+type Frame = (LayerHeader, Encoded);
+
+/// Encodes on a thread of its own: a picture takes longer than other tasks can wait.
+fn encode(
+    (mut source, mut encoder): (Source, Encoder),
+    most: u32,
+    frames: &mpsc::Sender<Frame>,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let mut rates = *progress.rates.lock().unwrap_or_else(PoisonError::into_inner);
+    for frame in 0..most {
+        let Some(picture) = source.next()? else { break };
+        let header = LayerHeader { frame, layer: 0, captured: time_of_day(), reference: Reference::Earlier };
+        let wanted = *progress.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted != rates {
+            // A layer that is not sent is encoded all the same, as small as can be: others refer to it again later.
+            encoder
+                .set_rates(wanted.map(|rate| rate.max(50)))
+                .or_fail(Exit::Runtime, || "encoder".to_owned())?;
+            rates = wanted;
+        }
+        let encoded = encoder.encode(&picture).or_fail(Exit::Runtime, || "encoder".to_owned())?;
+        if frames.blocking_send((header, encoded)).is_err() {
+            break;
+        }
+        progress.frames.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Sends the layers of a frame, each as a message on a stream of its own, and takes back those that are late.
+async fn send(
+    connection: &Connection,
+    (header, frame): Frame,
+    (tell, progress): (Tell, &Arc<Progress>),
+    sending: &mut tokio::task::JoinSet<()>,
+) -> Result<(), Failure> {
+    let deadlines = Deadlines::of(FLIGHT, Wait::PAPER);
+    let rates = *progress.rates.lock().unwrap_or_else(PoisonError::into_inner);
+    for (layer, data) in frame.layers.into_iter().enumerate() {
+        if rates[layer] == 0 {
+            progress.skipped.fetch_add(1, Ordering::Relaxed);
+            continue;
+        }
+        let left = deadlines.of_layer(layer).saturating_sub(time_of_day().saturating_sub(header.captured));
+        let reference = if frame.fresh.contains(layer) { Reference::Fresh } else { Reference::Earlier };
+        let header = LayerHeader { layer, reference, ..header };
+        // Streams are opened in the order of the frames; the peer permits many at a time.
+        let opened = connection.open_uni().await;
+        let mut stream =
+            opened.map_err(|end| Failure::new(exit_of(&end), format!("the receiver is gone: {end}")))?;
+        progress.sent.fetch_add(u32::from(layer > 0), Ordering::Relaxed);
+        let progress = progress.clone();
+        sending.spawn(async move {
+            if tell != Tell::Nothing {
+                stream.set_priority(Priority { urgency: urgency(layer), incremental: false });
+            }
+            let message = [&header.encode()[..], &data].concat();
+            let sent = async {
+                stream.write_chunk(message.into()).await?;
+                if tell == Tell::Deadlines {
+                    stream.end_message(Some(left))?;
+                }
+                stream.finish()?;
+                stream.stopped().await
+            };
+            if layer == 0 || tell != Tell::Deadlines {
+                let _gone = sent.await;
+            } else if timeout(left, sent).await.is_err() {
+                progress.late.fetch_add(1, Ordering::Relaxed);
+                let _gone = stream.reset(LATE);
+            }
+        });
+    }
+    Ok(())
+}
