@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help header install ffi-test ffi-fuzz ffi-bench demo controllers test soak lint fmt interop runner aioquic bench rules fuzz build clean prepare-%
+.PHONY: help video header install ffi-test ffi-fuzz ffi-bench demo controllers test soak lint fmt interop runner aioquic bench rules fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,11 @@ report: prepare-base ## run the papers' experiments and our own in virtual time,
 	@cargo build --release -p hvq-cli
 	@"$(TARGET)/release/hvq" lab run all $(ARGS)
 	@"$(TARGET)/release/hvq" lab report
+
+video: prepare-video ## send one video over two emulated channels three ways, put what a viewer sees side by side into video.mp4
+	@echo "video: building (a few minutes the first time)"
+	@cargo build --release -p hvq-cli
+	@scripts/video.sh "$(TARGET)/release/hvq" video.mp4 $(ARGS)
 
 test: prepare-test ## format check, lints and all tests
 	@echo "test 1/3: format"
