@@ -53,6 +53,17 @@ class TransportConfig(Structure):
     ] + [
         (name, c_uint32)
         for name in "fixed_datagram_size max_datagram_size segments ecn grease migration".split()
+    ] + [
+        ("versions", c_void_p), ("version_count", c_size_t), ("first_version", c_uint32), ("choose_version", c_uint32),
+        ("preferred_ipv4", Address), ("preferred_ipv6", Address),
+    ] + [
+        (name, c_uint32) for name in "follow_preferred spin_bit ack_requests opening_datagrams".split()
+    ] + [
+        (name, c_uint64)
+        for name in (
+            "ack_threshold ack_delay ack_reordering rotation_packets rotation_time rotation_idle max_udp_payload "
+            "aead_confidentiality aead_integrity"
+        ).split()
     ]
 
 
@@ -61,7 +72,9 @@ class ClientOptions(Structure):
         ("size", c_size_t), ("transport", POINTER(TransportConfig)), ("alpn", POINTER(c_char_p)),
         ("alpn_count", c_size_t), ("ca_file", c_char_p), ("ca_pem", Bytes), ("verify", c_void_p),
         ("verify_user", c_void_p), ("insecure", c_uint32), ("check_name", c_uint32), ("ssl_ctx", c_void_p),
-        ("groups", c_char_p), ("keylog", c_void_p), ("keylog_user", c_void_p),
+        ("groups", c_char_p), ("keylog", c_void_p), ("keylog_user", c_void_p), ("sessions", c_void_p),
+        ("early_data", c_uint32), ("reserved", c_uint32), ("token", Bytes), ("suites", c_void_p),
+        ("suite_count", c_size_t),
     ]
 
 
