@@ -4,7 +4,7 @@ use crate::exchange;
 use crate::gateway::Shared;
 use bytes::Bytes;
 use h3::error::Code;
-use hvq_h3::Priorities;
+use hvq_h3::{Datagrams, Priorities};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,6 +23,7 @@ pub(crate) struct Peer {
     pub(crate) gateway: Arc<Shared>,
     pub(crate) connection: hvq::Connection,
     pub(crate) priorities: Priorities,
+    pub(crate) datagrams: Arc<Datagrams>,
     address: Mutex<(Instant, IpAddr)>,
 }
 
@@ -44,6 +45,9 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     let priorities = transport.priorities();
     let mut builder = h3::server::builder();
     builder.max_field_section_size(gateway.site().limits.header);
+    // UDP is carried for those who may go through (RFC 9298 §3).
+    let through = gateway.site().proxy.is_some();
+    builder.enable_extended_connect(through).enable_datagram(through);
     let mut h3 = match builder.build::<_, Bytes>(transport).await {
         Ok(h3) => h3,
         Err(error) => return tracing::debug!(%error, "no HTTP/3"),
@@ -53,6 +57,7 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
         gateway: gateway.clone(),
         connection: connection.clone(),
         priorities,
+        datagrams: Datagrams::new(connection.clone()),
         address: Mutex::new(address),
     });
     let mut requests = JoinSet::new();
@@ -69,6 +74,7 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
                 }
             },
             () = gateway.stopping() => break,
+            () = peer.datagrams.run(), if through => break,
             Some(_) = requests.join_next() => {}
         }
     }

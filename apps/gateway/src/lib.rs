@@ -24,7 +24,7 @@
 //! Interim responses other than `100 Continue`, upgrades, `te`, and trailers of requests that no `trailer` field announces.
 //!
 //! # Going through
-//! `CONNECT` (RFC 9114 §4.4), and requests for `http` URLs of hosts that are not configured, are for those who show a token
+//! `CONNECT` (RFC 9114 §4.4), UDP (RFC 9298), and requests for `http` URLs of hosts that are not configured, are for those who show a token
 //! of the file in `proxy-authorization: Bearer TOKEN`. Nobody gets to loopback, private, link-local and other addresses
 //! that are not of the public internet unless the network is named in `proxy.reach`.
 
@@ -42,6 +42,7 @@ pub mod reach;
 mod site;
 mod tokens;
 mod tunnel;
+mod udp;
 
 pub use configuration::{Config, ConfigError, Overrides};
 pub use gateway::{Gateway, StartError, check};

@@ -113,22 +113,22 @@ pub(crate) async fn serve(mut exchange: Exchange) {
 }
 
 /// When something moved last in either direction of a tunnel.
-struct Activity {
+pub(crate) struct Activity {
     start: Instant,
     last: AtomicU64,
 }
 
 impl Activity {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { start: Instant::now(), last: AtomicU64::new(0) }
     }
 
-    fn moved(&self) {
+    pub(crate) fn moved(&self) {
         let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last.store(now, Ordering::Relaxed);
     }
 
-    async fn still(&self, patience: Duration) {
+    pub(crate) async fn still(&self, patience: Duration) {
         loop {
             let until = self.start + Duration::from_millis(self.last.load(Ordering::Relaxed)) + patience;
             if until <= Instant::now() {

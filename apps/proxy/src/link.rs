@@ -8,7 +8,7 @@ use http::{HeaderValue, Request};
 use hvq::{
     ClientConfig, ConnectError, ConnectOptions, Connection, ConnectionError, Endpoint, PathInfo, PathOptions,
 };
-use hvq_h3::{OpenStreams, Priorities};
+use hvq_h3::{Datagrams, OpenStreams, Priorities};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -63,6 +63,9 @@ pub enum LinkError {
     /// The request could not be sent.
     #[error("the gateway took no request: {0}")]
     Request(#[from] StreamError),
+    /// It refused.
+    #[error("the gateway answered {0}")]
+    Refused(http::StatusCode),
 }
 
 /// The connection to the gateway.
@@ -77,6 +80,7 @@ pub(crate) struct Session {
     connection: Connection,
     requests: SendRequest<OpenStreams, Bytes>,
     priorities: Priorities,
+    pub(crate) datagrams: Arc<Datagrams>,
 }
 
 /// A request on its way: its stream, and what keeps its connection.
@@ -103,6 +107,12 @@ impl Link {
     /// See [`LinkError`].
     pub async fn connect(&self) -> Result<(), LinkError> {
         self.session().await.map(|_| ())
+    }
+
+    /// The gateway's host and port.
+    pub(crate) fn authority(&self) -> String {
+        let GatewayAddress { host, port } = &self.options.gateway;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 
     /// The open paths, if there is a connection.
@@ -161,13 +171,18 @@ impl Link {
         let connection = self.dial().await?;
         let transport = hvq_h3::Connection::new(connection.clone());
         let priorities = transport.priorities();
-        let (mut driver, requests) = h3::client::new(transport).await?;
+        let mut builder = h3::client::builder();
+        builder.enable_datagram(true).enable_extended_connect(true);
+        let (mut driver, requests) = builder.build::<_, _, Bytes>(transport).await?;
+        let datagrams = Datagrams::new(connection.clone());
+        let run = datagrams.clone();
+        tokio::spawn(async move { run.run().await });
         // It ends with the connection, and the connection with the last who holds on to the session.
         tokio::spawn(async move {
             let end = poll_fn(|context| driver.poll_close(context)).await;
             tracing::info!(%end, "the connection to the gateway ended");
         });
-        Ok(Session { connection, requests, priorities })
+        Ok(Session { connection, requests, priorities, datagrams })
     }
 
     /// Connects to the gateway's addresses in turn, and opens the other paths.
@@ -235,5 +250,6 @@ fn copy(request: &Request<()>) -> Request<()> {
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
     *copy.headers_mut() = request.headers().clone();
+    *copy.extensions_mut() = request.extensions().clone();
     copy
 }

@@ -3,7 +3,7 @@
 use crate::http::{self, Service};
 use crate::link::Link;
 use crate::pac::Offer;
-use crate::socks;
+use crate::socks::{self, Ends};
 use boring::pkey::PKey;
 use boring::ssl::{AlpnError, SslAcceptor, SslMethod, select_next_proto};
 use boring::x509::X509;
@@ -136,7 +136,10 @@ async fn serve(stream: TcpStream, service: Arc<Service>, tls: Option<SslAcceptor
     let mut first = [0];
     timeout(PATIENCE, stream.peek(&mut first)).await.map_err(|_| io::ErrorKind::TimedOut)??;
     match (first, tls) {
-        ([SOCKS], _) => socks::serve(stream, &service.link).await,
+        ([SOCKS], _) => {
+            let ends = Ends { program: stream.peer_addr()?.ip(), here: stream.local_addr()?.ip() };
+            socks::serve(stream, ends, &service.link).await
+        }
         ([TLS], Some(tls)) => {
             let accepted = timeout(PATIENCE, tokio_boring::accept(&tls, stream)).await;
             let stream = accepted.map_err(|_| io::ErrorKind::TimedOut)?;

@@ -1,11 +1,15 @@
-//! SOCKS5 (RFC 1928): CONNECT without authentication. Names are resolved by the gateway.
+//! SOCKS5 (RFC 1928): CONNECT and UDP without authentication. Names are resolved by the gateway.
+
+mod udp;
+
+pub(crate) use udp::Ends;
 
 use crate::carry::{Tunnel, carry, tunnel};
 use crate::link::Link;
 use http::StatusCode;
 use http::uri::Authority;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -17,6 +21,7 @@ const VERSION: u8 = 5;
 const NO_AUTHENTICATION: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
+const ASSOCIATE: u8 = 3;
 
 /// The REP field of a reply (RFC 1928 §6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,14 +50,35 @@ impl Reply {
     }
 }
 
+/// What a client asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Wish {
+    /// A connection to this host.
+    Connect(Authority),
+    /// A place to send packets to.
+    Associate,
+}
+
+/// An address as replies have it.
+fn address_of(address: SocketAddr) -> Vec<u8> {
+    let mut bytes = match address.ip() {
+        IpAddr::V4(address) => [&[1][..], &address.octets()].concat(),
+        IpAddr::V6(address) => [&[4][..], &address.octets()].concat(),
+    };
+    bytes.extend(address.port().to_be_bytes());
+    bytes
+}
+
 /// Serves one client.
 pub(crate) async fn serve(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    ends: Ends,
     link: &Arc<Link>,
 ) -> io::Result<()> {
     let asked = timeout(PATIENCE, negotiate(&mut stream)).await.map_err(|_| io::ErrorKind::TimedOut)??;
     let target = match asked {
-        Ok(target) => target,
+        Ok(Wish::Connect(target)) => target,
+        Ok(Wish::Associate) => return udp::associate(stream, ends, link).await,
         Err(reply) => return reply.send(&mut stream).await,
     };
     match tunnel(link, target).await {
@@ -70,9 +96,7 @@ pub(crate) async fn serve(
 }
 
 /// What the client wants to be connected to, or the reply to what cannot be done.
-async fn negotiate(
-    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-) -> io::Result<Result<Authority, Reply>> {
+async fn negotiate(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<Result<Wish, Reply>> {
     let malformed = || io::Error::from(io::ErrorKind::InvalidData);
     let [version, count] = array(stream).await?;
     if version != VERSION {
@@ -101,13 +125,17 @@ async fn negotiate(
         _ => return Ok(Err(Reply::AddressNotSupported)),
     };
     let port = u16::from_be_bytes(array(stream).await?);
+    // The address says where packets will come from, which programs seldom know.
+    if command == ASSOCIATE {
+        return Ok(Ok(Wish::Associate));
+    }
     if command != CONNECT {
         return Ok(Err(Reply::CommandNotSupported));
     }
     let authority = format!("{host}:{port}").parse::<Authority>();
     // A name with a port, a user or nothing in it is no name.
     let sound = authority.ok().filter(|authority| authority.host() == host && !host.is_empty());
-    Ok(sound.ok_or(Reply::AddressNotSupported))
+    Ok(sound.map(Wish::Connect).ok_or(Reply::AddressNotSupported))
 }
 
 async fn array<const LENGTH: usize>(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<[u8; LENGTH]> {
@@ -121,7 +149,7 @@ mod tests {
     use super::*;
 
     /// What a client that sends `bytes` is understood to want, and what it is answered.
-    async fn say(bytes: &[u8]) -> (io::Result<Result<Authority, Reply>>, Vec<u8>) {
+    async fn say(bytes: &[u8]) -> (io::Result<Result<Wish, Reply>>, Vec<u8>) {
         let (mut client, mut server) = tokio::io::duplex(1024);
         client.write_all(bytes).await.unwrap();
         client.shutdown().await.unwrap();
@@ -144,7 +172,7 @@ mod tests {
             ),
         ] {
             let (asked, answered) = say(&[&greeting, request].concat()).await;
-            assert_eq!(asked.unwrap().unwrap(), wanted);
+            assert_eq!(asked.unwrap(), Ok(Wish::Connect(wanted.parse().unwrap())));
             assert_eq!(answered, [5, 0]);
         }
     }

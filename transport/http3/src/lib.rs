@@ -33,12 +33,17 @@
 //! - A dropped [`Connection`] is closed with H3_NO_ERROR, because HTTP/3 cannot go on without its control stream
 //!   (§6.2.1). `h3` owns it: for a client it lives as long as the driver that [`h3::client::new`] returns.
 //!
+//! # Datagrams
+//! HTTP datagrams (RFC 9297) are [`Datagrams`] and [`Capsules`], beside `h3`, whose builders say in SETTINGS that they are taken.
+//! (`h3-datagram` 0.0.2 writes quarter stream ID 0 into all of them, whatever their stream.)
+//!
 //! # Absent
-//! HTTP datagrams (RFC 9297): `h3-datagram` 0.0.2 writes quarter stream ID 0 into all of them, whatever their stream.
 //! Server push, which `h3` does not have. 0-RTT.
 
 mod bidi_stream;
+mod capsules;
 mod connection;
+mod datagrams;
 mod error;
 mod priorities;
 pub mod priority;
@@ -47,7 +52,9 @@ mod send_stream;
 pub mod server;
 
 pub use bidi_stream::BidiStream;
+pub use capsules::Capsules;
 pub use connection::{Connection, OpenStreams};
+pub use datagrams::{Datagrams, Flow, Outcome};
 pub use priorities::{Priorities, UnknownStream};
 pub use recv_stream::RecvStream;
 pub use send_stream::{SendStream, Unsent};

@@ -14,9 +14,10 @@ use crate::connection::Peer;
 use crate::content::{self, Body};
 use crate::fields::{self, Fault};
 use crate::site::{Place, Site};
-use crate::tunnel;
+use crate::{tunnel, udp};
 use bytes::Bytes;
 use h3::error::Code;
+use h3::ext::Protocol;
 use h3::quic::StreamId;
 use h3::server::RequestResolver;
 use http::header::{EXPECT, PROXY_AUTHENTICATE, RETRY_AFTER};
@@ -77,7 +78,15 @@ impl Exchange {
             Err(fault) => return self.fail(fault).await,
         };
         if self.request.method() == Method::CONNECT {
-            return tunnel::serve(self).await;
+            return match self.request.extensions().get::<Protocol>().copied() {
+                None => tunnel::serve(self).await,
+                Some(protocol) if protocol == Protocol::CONNECT_UDP => udp::serve(self).await,
+                // RFC 9220 §3.
+                Some(_) => {
+                    let text = "only connect-udp is spoken here";
+                    self.refuse(StatusCode::NOT_IMPLEMENTED, text, None).await;
+                }
+            };
         }
         let uri = self.request.uri().clone();
         let place = uri.authority().map(|authority| self.site.place(authority.host(), uri.scheme_str()));

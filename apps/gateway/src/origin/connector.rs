@@ -122,6 +122,15 @@ impl Filtered {
         Self { reach: Arc::new(reach), patience }
     }
 
+    /// The addresses of `host` that may be reached.
+    ///
+    /// # Errors
+    /// As [`Filtered::connect`].
+    pub(crate) async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let resolving = timeout(self.patience, self.reach.resolve(host, port));
+        resolving.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
     /// Connects to `host`, trying a few of its addresses in turn.
     ///
     /// # Errors

@@ -2,9 +2,12 @@
 
 use crate::setup::{Client, Origin, Place, Stream, TOKEN, body, bytes, code, through, within};
 use bytes::{Buf, Bytes};
+use h3::ext::Protocol;
 use http::{Method, Request};
+use hvq_h3::Datagrams;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UdpSocket;
 
 /// A gateway that lets those with a token reach loopback.
 async fn open() -> Place {
@@ -197,4 +200,59 @@ async fn plain_requests_for_other_hosts_are_carried_for_those_who_may() {
     assert_eq!(client.status(stranger).await, 407);
     let hidden = through(Method::GET, &url.replace("http:", "https:"));
     assert_eq!(client.status(hidden).await, 421, "whoever wants TLS to a host opens a tunnel");
+}
+
+/// Asks for packets to `path`.
+async fn connect_udp(client: &Client, path: &str) -> (u16, Stream) {
+    let mut request = through(Method::CONNECT, &format!("https://localhost{path}")).map(|_| ());
+    request.extensions_mut().insert(Protocol::CONNECT_UDP);
+    within(async {
+        let mut stream = client.requests.clone().send_request(request).await.unwrap();
+        let status = stream.recv_response().await.unwrap().status().as_u16();
+        (status, stream)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn packets_go_through_in_datagrams_and_in_capsules() {
+    // An echo that turns packets round.
+    let echo = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let port = echo.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let mut packet = [0; 2048];
+        while let Ok((length, from)) = echo.recv_from(&mut packet).await {
+            packet[..length].reverse();
+            echo.send_to(&packet[..length], from).await.unwrap();
+        }
+    });
+    let place = open().await;
+    let client = place.client().await;
+    let (status, mut stream) =
+        connect_udp(&client, &format!("/.well-known/masque/udp/127.0.0.1/{port}/")).await;
+    assert_eq!(status, 200);
+    let datagrams = Datagrams::new(client.connection.clone());
+    let mut flow = datagrams.flow(stream.id()).unwrap();
+    assert!(datagrams.flow(stream.id()).is_none());
+    let run = datagrams.clone();
+    tokio::spawn(async move { run.run().await });
+    within(async {
+        flow.send(&[&[0], b"abc"], hvq::Priority::DEFAULT).unwrap();
+        assert_eq!(flow.receive().await, &b"\0cba"[..]);
+        // Another context, and then a packet in a capsule behind one that nobody knows.
+        flow.send(&[&[1], b"ignored"], hvq::Priority::DEFAULT).unwrap();
+        stream.send_data(Bytes::from_static(&[0x17, 2, 9, 9, 0, 4, 0, b'x', b'y', b'z'])).await.unwrap();
+        assert_eq!(flow.receive().await, &b"\0zyx"[..]);
+        stream.finish().await.unwrap();
+        assert!(body(&mut stream).await.unwrap().is_empty(), "the end of one side is the end of the other");
+    })
+    .await;
+    // H22: datagrams of requests that there are not change nothing; one that cannot belong to any ends the connection.
+    client.connection.send_datagram(Bytes::from_static(&[0x3f, 1, 2])).unwrap();
+    let (status, _) = connect_udp(&client, "/.well-known/masque/udp/169.254.169.254/53/").await;
+    assert_eq!(status, 403);
+    assert_eq!(connect_udp(&client, "/elsewhere").await.0, 400);
+    client.connection.send_datagram(Bytes::from_static(&[0xff; 8])).unwrap();
+    let closed = within(client.connection.closed()).await.to_string();
+    assert!(closed.contains("0x33"), "{closed}");
 }

@@ -2,7 +2,7 @@
 
 use crate::setup::{Place, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UdpSocket};
 
 async fn say(place: &Place, text: impl AsRef<[u8]>) -> String {
     within(async {
@@ -59,4 +59,45 @@ async fn nonsense_ends_the_connection_and_nothing_else() {
     )
     .await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test]
+async fn packets_go_through_by_socks_and_come_back_from_where_they_went() {
+    let echo = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let port = echo.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let mut packet = [0; 2048];
+        while let Ok((length, from)) = echo.recv_from(&mut packet).await {
+            packet[..length].reverse();
+            echo.send_to(&packet[..length], from).await.unwrap();
+        }
+    });
+    let place = Place::new().await;
+    within(async {
+        let mut control = TcpStream::connect(place.address()).await.unwrap();
+        control.write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+        let mut reply = [0; 12];
+        control.read_exact(&mut reply).await.unwrap();
+        assert_eq!(reply[..6], [5, 0, 5, 0, 0, 1]);
+        let relay = std::net::SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([reply[10], reply[11]])));
+        let program = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut head = vec![0, 0, 0, 3, 9];
+        head.extend_from_slice(b"127.0.0.1");
+        head.extend(port.to_be_bytes());
+        for text in [&b"one"[..], b"two"] {
+            program.send_to(&[&head, text].concat(), relay).await.unwrap();
+            stranger.send_to(&[&head, &b"not mine"[..]].concat(), relay).await.unwrap();
+            let mut answer = [0; 2048];
+            let (length, from) = program.recv_from(&mut answer).await.unwrap();
+            let turned: Vec<u8> = text.iter().rev().copied().collect();
+            assert_eq!((from, &answer[..length]), (relay, &[&head[..], &turned].concat()[..]));
+        }
+        // Packets end with the connection.
+        drop(control);
+        while UdpSocket::bind(relay).await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
 }

@@ -1,0 +1,158 @@
+//! UDP through the gateway (RFC 9298): packets in HTTP datagrams, or in capsules where none are carried.
+
+use crate::exchange::Exchange;
+use crate::tunnel::{self, Activity};
+use bytes::{Buf, Bytes};
+use h3::error::Code;
+use http::uri::Authority;
+use http::{HeaderValue, Response, StatusCode};
+use hvq_h3::{Capsules, Flow};
+use std::future::poll_fn;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use tokio::net::UdpSocket;
+
+/// The path that a client asks for by default (RFC 9298 §3).
+const WELL_KNOWN: &str = "/.well-known/masque/udp/";
+/// The largest UDP payload.
+const LARGEST: usize = 65_527;
+/// The context of packets that are nothing but payload (RFC 9298 §4), as a variable-length integer.
+const PLAIN: u8 = 0;
+
+/// Host and port of a path of RFC 9298 §3.4, as an authority.
+fn target(path: &str) -> Option<Authority> {
+    let (host, port) = path.strip_prefix(WELL_KNOWN)?.strip_suffix('/')?.split_once('/')?;
+    let host = percent_encoding::percent_decode_str(host).decode_utf8().ok()?;
+    let host = if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host.into_owned() };
+    let authority: Authority = format!("{host}:{port}").parse().ok()?;
+    (authority.host() == host && !host.is_empty()).then_some(authority)
+}
+
+/// Serves an extended CONNECT request for UDP.
+pub(crate) async fn serve(mut exchange: Exchange) {
+    let authority = target(exchange.request.uri().path());
+    let (name, permitted) =
+        tunnel::permit(&exchange.site, authority.as_ref(), None, exchange.request.headers());
+    exchange.entry.user(name);
+    let (host, port) = match permitted {
+        Ok(target) => target,
+        Err(denied) => return exchange.deny(denied).await,
+    };
+    let site = exchange.site.clone();
+    let Some(proxy) = &site.proxy else { return };
+    let Ok(_permit) = proxy.tunnels.try_acquire() else {
+        let text = "too many tunnels at a time";
+        return exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, text, None).await;
+    };
+    let socket = match open(proxy.connector.resolve(&host, port).await).await {
+        Ok(socket) => socket,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return exchange.refuse(StatusCode::FORBIDDEN, "this address may not be reached", None).await;
+        }
+        Err(_) => return exchange.refuse(StatusCode::BAD_GATEWAY, "the host cannot be reached", None).await,
+    };
+    let Some(flow) = exchange.peer.datagrams.flow(exchange.id) else { return };
+    let mut head = Response::new(());
+    head.headers_mut().insert("capsule-protocol", HeaderValue::from_static("?1"));
+    if let Err(error) = exchange.reply.head(head).await {
+        return exchange.note(Err(error));
+    }
+    let gateway = exchange.peer.gateway.clone();
+    let _open = gateway.metrics.tunnel();
+    carry(&mut exchange, &socket, flow).await;
+}
+
+/// A socket that sends to and receives from one of the addresses only.
+async fn open(addresses: io::Result<Vec<SocketAddr>>) -> io::Result<UdpSocket> {
+    let address = *addresses?.first().ok_or(io::ErrorKind::NotFound)?;
+    let any = match address {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let socket = UdpSocket::bind(any).await?;
+    socket.connect(address).await?;
+    Ok(socket)
+}
+
+async fn carry(exchange: &mut Exchange, socket: &UdpSocket, mut flow: Flow) {
+    let Some(mut receive) = exchange.receive.take() else { return };
+    let (activity, patience) = (Activity::new(), exchange.site.timeouts.tunnel);
+    let priority = hvq_h3::priority::parse(exchange.request.headers());
+    let (mut capsules, mut buffer) = (Capsules::default(), vec![0; LARGEST + 1]);
+    let ended = loop {
+        tokio::select! {
+            datagram = flow.receive() => send(socket, &datagram).await,
+            received = socket.recv(&mut buffer) => match received {
+                // RFC 9298 §5: what does not fit is dropped.
+                Ok(length) => if flow.send(&[&[PLAIN], &buffer[..length]], priority).is_err() { break None },
+                // Nobody is there; somebody may come.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(_) => break Some(Code::H3_CONNECT_ERROR),
+            },
+            data = poll_fn(|context| receive.poll_recv_data(context).map_ok(|data| data.map(take))) => match data {
+                Ok(Some(data)) => {
+                    capsules.push(&data);
+                    while let Some(datagram) = capsules.datagram() {
+                        send(socket, &datagram).await;
+                    }
+                }
+                Ok(None) if capsules.is_complete() => break None,
+                Ok(None) => break Some(Code::H3_MESSAGE_ERROR),
+                Err(_) => break Some(Code::H3_REQUEST_CANCELLED),
+            },
+            () = exchange.peer.priorities.unwanted(exchange.id) => break Some(Code::H3_REQUEST_CANCELLED),
+            () = activity.still(patience) => break Some(Code::H3_CONNECT_ERROR),
+        }
+        activity.moved();
+    };
+    match ended {
+        None => {
+            let sent = exchange.reply.finish().await;
+            exchange.note(sent);
+        }
+        Some(code) => {
+            receive.stop_sending(code);
+            exchange.reply.abort(code);
+        }
+    }
+}
+
+fn take(mut data: impl Buf) -> Bytes {
+    data.copy_to_bytes(data.remaining())
+}
+
+/// Sends a packet on. Contexts other than plain payloads were never agreed on, and are dropped (RFC 9298 §4).
+async fn send(socket: &UdpSocket, datagram: &[u8]) {
+    if let Some((&PLAIN, payload)) = datagram.split_first() {
+        // What cannot be sent is lost, as packets may be.
+        let _lost = socket.send(payload).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_a_host_and_a_port_with_nothing_hidden_in_them() {
+        let read = |path: &str| target(path).map(|authority| authority.to_string());
+        assert_eq!(read("/.well-known/masque/udp/192.0.2.6/443/").as_deref(), Some("192.0.2.6:443"));
+        assert_eq!(
+            read("/.well-known/masque/udp/2001%3Adb8%3A%3A42/53/").as_deref(),
+            Some("[2001:db8::42]:53")
+        );
+        assert_eq!(read("/.well-known/masque/udp/example.org/53/").as_deref(), Some("example.org:53"));
+        for path in [
+            "/",
+            "/.well-known/masque/udp/example.org/",
+            "/.well-known/masque/udp/example.org/53",
+            "/.well-known/masque/udp/a%40b/53/",
+            "/.well-known/masque/udp/a%2Fb/53/",
+            "/.well-known/masque/udp//53/",
+            "/.well-known/masque/udp/a/b/53/",
+            "/.well-known/masque/udp/a%00/53/",
+        ] {
+            assert_eq!(read(path), None, "{path}");
+        }
+    }
+}
