@@ -367,8 +367,9 @@ fn resolved(path: &mut Path, now: Instant) {
     let rate = path.rate();
     path.route.backlog.on_resolved(now, path.sent.in_flight(), rate);
     path.route.keep_flight_within(path.rtts.longest_base());
-    let smoothed = path.rtt().smoothed();
-    path.route.pace(smoothed, now);
+    // After an outage the smoothed round-trip time is that of the outage for long: a window must not be spread over it.
+    let rtt = path.rtt();
+    path.route.pace(rtt.smoothed().min(rtt.latest()), now);
 }
 
 fn content_of(receipt: &Receipt) -> Content {

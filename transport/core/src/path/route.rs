@@ -178,9 +178,9 @@ impl Route {
         (ready > now).then_some(ready)
     }
 
-    /// Lets the pacer follow the controller: its own rate, or 1.25 windows a round trip (RFC 9002 §7.7).
-    pub fn pace(&mut self, smoothed_rtt: Duration, now: Instant) {
+    /// Lets the pacer follow the controller: its own rate, or 1.25 windows a round trip of `rtt` (RFC 9002 §7.7).
+    pub fn pace(&mut self, rtt: Duration, now: Instant) {
         let window = self.controller.window();
-        self.pacer.set_rate(self.controller.pacing_rate(), window, smoothed_rtt, now);
+        self.pacer.set_rate(self.controller.pacing_rate(), window, rtt, now);
     }
 }
