@@ -4,6 +4,7 @@
 //! utility of each, which rewards rate and punishes losses and growing delay, says which way to go. Delays are compared
 //! only among samples of one return path (see [`monitor`]). Intervals that the application left idle say nothing.
 
+use super::queueing::Reading;
 use super::{Controller, LossSample, MarkSample, Sample, Sending, initial_window, minimum_window};
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
@@ -20,6 +21,11 @@ const TRIAL: f64 = 0.05;
 /// Rates stay within these, in bits per second, so that arithmetic on them cannot overflow.
 const LEAST_RATE: f64 = 8_000.0;
 const MOST_RATE: f64 = 1e12;
+/// The share of the rate that is sent while the queue of the starting phase empties, the share of a round trip that it may
+/// keep, and how many round trips it is given.
+const DRAIN: f64 = 0.5;
+const DRAINED: u32 = 16;
+const DRAIN_ROUNDS: u32 = 8;
 /// Round trips' worth of data that may be in flight: only a path that stops answering reaches this.
 const FLIGHT: f64 = 2.0;
 
@@ -31,14 +37,38 @@ enum Phase {
         /// The utility of the rate before.
         before: Option<f64>,
     },
-    /// A pair of trials runs, the first of them above the rate or below it.
-    Trying {
-        /// What the trials have shown.
-        above: Option<f64>,
-        below: Option<f64>,
-        /// Trials yet to begin.
-        left: u8,
+    /// The queue that doubling the rate left empties. The paper has no such phase; but no utility rewards a rate for emptying a
+    /// queue, so that it would stay for seconds.
+    Draining {
+        /// When it is given up: the path may have become longer.
+        until: Instant,
     },
+    /// Two pairs of trials run, one above the rate and one below it each.
+    Trying {
+        /// What the pairs have shown.
+        pairs: [Pair; PAIRS],
+        /// Trials yet to begin.
+        left: usize,
+    },
+}
+
+/// Pairs of trials before the rate changes: only if all agree on the direction, as in the authors' sender (PCC-Uspace). The
+/// second has the trials of the first the other way round, so that trends fall on both alike and two lossy intervals in a row
+/// decide nothing.
+const PAIRS: usize = 2;
+
+/// The utilities of two trials.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct Pair {
+    above: Option<f64>,
+    below: Option<f64>,
+}
+
+impl Pair {
+    /// How much better the trial above the rate was.
+    fn difference(self) -> Option<f64> {
+        Some(self.above? - self.below?)
+    }
 }
 
 /// The controller of Dong et al.
@@ -51,9 +81,10 @@ pub struct Vivace {
     phase: Phase,
     step: Step,
     monitors: Monitors,
-    /// Counts pairs: every other one begins with the lower rate, so that trends fall on both alike.
-    pairs: u32,
-    smoothed_rtt: Duration,
+    /// Counts rounds of trials: every other one begins with the lower rate.
+    rounds: u32,
+    /// The smoothed round-trip time, but no more than the latest: after an outage it would be that of the outage for long.
+    rtt: Duration,
     /// The average over all return paths, in proportion to what they carry: this bounds what is in flight.
     mixed_rtt: Duration,
 }
@@ -68,14 +99,14 @@ impl Vivace {
             phase: Phase::Starting { before: None },
             step: Step::default(),
             monitors: Monitors::default(),
-            pairs: 0,
-            smoothed_rtt: Duration::ZERO,
+            rounds: 0,
+            rtt: Duration::ZERO,
             mixed_rtt: Duration::ZERO,
         }
     }
 
     fn seconds(&self) -> f64 {
-        self.smoothed_rtt.as_secs_f64().max(1e-6)
+        self.rtt.as_secs_f64().max(1e-6)
     }
 
     fn set_rate(&mut self, rate: f64) {
@@ -83,6 +114,19 @@ impl Vivace {
         let rate = rate.max(least.min(MOST_RATE)).clamp(LEAST_RATE, MOST_RATE);
         self.rate = Some(rate);
         self.bound_flight(rate);
+    }
+
+    /// The first rate is an initial window for each round trip: of fewer packets an interval would last for many, and learn
+    /// little. What persistent congestion left of the window grows until then as in slow start (RFC 9002 §7.3.1). The
+    /// latest round trip counts, for the smoothed one may still be that of an outage.
+    fn find_first_rate(&mut self, rtt: Duration, acknowledged: usize) {
+        let initial = initial_window(self.datagram_size);
+        if self.window < initial {
+            self.window = self.window.saturating_add(acknowledged).min(initial);
+        }
+        if self.window >= initial {
+            self.set_rate(initial as f64 * 8.0 / rtt.as_secs_f64().max(1e-6));
+        }
     }
 
     fn bound_flight(&mut self, rate: f64) {
@@ -99,9 +143,12 @@ impl Vivace {
     fn next(&mut self, rate: f64) -> (f64, Purpose) {
         match &mut self.phase {
             Phase::Starting { .. } if self.monitors.awaits_nothing() => (rate, Purpose::Start),
+            Phase::Draining { .. } => (rate * DRAIN, Purpose::Fill),
             Phase::Trying { left, .. } if *left > 0 => {
+                // Above, below, below, above, or the other way round.
+                let is_inner = (1..2 * PAIRS - 1).contains(&(*left - 1));
                 *left -= 1;
-                if (*left == 1) == self.pairs.is_multiple_of(2) {
+                if is_inner == self.rounds.is_multiple_of(2) {
                     (rate * (1.0 + TRIAL), Purpose::Above)
                 } else {
                     (rate * (1.0 - TRIAL), Purpose::Below)
@@ -121,13 +168,14 @@ impl Vivace {
     }
 
     /// Learns from an interval all of whose packets are accounted for.
-    fn learn(&mut self, monitor: &Monitor) {
+    fn learn(&mut self, monitor: &Monitor, now: Instant) {
         let (Some(rate), utility) = (self.rate, monitor.utility()) else { return };
         match (monitor.purpose, &mut self.phase) {
             (Purpose::Start, Phase::Starting { before }) => {
                 let Some(utility) = utility else { return };
                 if before.is_some_and(|before| utility < before) {
-                    self.start_pair();
+                    self.phase = Phase::Draining { until: now + self.rtt * DRAIN_ROUNDS };
+                    self.monitors.discard();
                     self.set_rate(rate / 2.0);
                 } else {
                     *before = Some(utility);
@@ -135,21 +183,45 @@ impl Vivace {
                     self.monitors.discard();
                 }
             }
-            (Purpose::Above, Phase::Trying { above, .. }) if utility.is_some() => *above = utility,
-            (Purpose::Below, Phase::Trying { below, .. }) if utility.is_some() => *below = utility,
-            (Purpose::Above | Purpose::Below, Phase::Trying { .. }) => self.start_pair(),
+            (Purpose::Above, Phase::Trying { pairs, .. }) if utility.is_some() => {
+                if let Some(pair) = pairs.iter_mut().find(|pair| pair.above.is_none()) {
+                    pair.above = utility;
+                }
+            }
+            (Purpose::Below, Phase::Trying { pairs, .. }) if utility.is_some() => {
+                if let Some(pair) = pairs.iter_mut().find(|pair| pair.below.is_none()) {
+                    pair.below = utility;
+                }
+            }
+            (Purpose::Above | Purpose::Below, Phase::Trying { .. }) => self.start_trials(),
             _ => {}
         }
-        if let Phase::Trying { above: Some(above), below: Some(below), .. } = self.phase {
-            let change = self.step.change(rate / 1e6, above - below, TRIAL) * 1e6;
+        self.decide(rate);
+    }
+
+    /// Changes the rate once all trials are in and agree.
+    fn decide(&mut self, rate: f64) {
+        let Phase::Trying { pairs, .. } = self.phase else { return };
+        let [Some(first), Some(second)] = pairs.map(Pair::difference) else { return };
+        if (first < 0.0) == (second < 0.0) {
+            let change = self.step.change(rate / 1e6, f64::midpoint(first, second), TRIAL) * 1e6;
             self.set_rate(rate + change);
-            self.start_pair();
+        }
+        self.start_trials();
+    }
+
+    /// Goes on with trials as soon as the queue of the starting phase is gone.
+    fn watch_drain(&mut self, sample: &Sample) {
+        let Phase::Draining { until } = self.phase else { return };
+        let is_empty = |reading: Reading| reading.queueing <= reading.base / DRAINED;
+        if sample.now >= until || Reading::of(sample).is_some_and(is_empty) {
+            self.start_trials();
         }
     }
 
-    fn start_pair(&mut self) {
-        self.pairs = self.pairs.wrapping_add(1);
-        self.phase = Phase::Trying { above: None, below: None, left: 2 };
+    fn start_trials(&mut self) {
+        self.rounds = self.rounds.wrapping_add(1);
+        self.phase = Phase::Trying { pairs: [Pair::default(); PAIRS], left: 2 * PAIRS };
         self.monitors.discard();
     }
 }
@@ -176,26 +248,27 @@ impl Controller for Vivace {
     }
 
     fn on_acknowledged(&mut self, sample: &Sample) {
-        self.smoothed_rtt = sample.smoothed_rtt;
+        self.rtt = sample.rtt.map_or(sample.smoothed_rtt, |latest| latest.min(sample.smoothed_rtt));
         let rtt = sample.rtt.unwrap_or(self.mixed_rtt);
         self.mixed_rtt = self.mixed_rtt.mul_f64(0.875).saturating_add(rtt / 8);
-        match self.rate {
-            None if sample.rtt.is_some() => self.set_rate(self.window as f64 * 8.0 / self.seconds()),
-            None => return,
-            Some(rate) => self.bound_flight(rate),
+        match (self.rate, sample.rtt) {
+            (None, Some(rtt)) => self.find_first_rate(rtt, sample.bytes),
+            (None, None) => return,
+            (Some(rate), _) => self.bound_flight(rate),
         }
         self.monitors.on_sample(sample);
         // Losses show up to an eighth of a round trip after what was sent next (RFC 9002 §6.1.2).
         while let Some(monitor) = self.monitors.complete(sample.sent_at, sample.smoothed_rtt / 8) {
-            self.learn(&monitor);
+            self.learn(&monitor, sample.now);
         }
+        self.watch_drain(sample);
     }
 
     fn on_lost(&mut self, sample: &LossSample) {
         if sample.persistent == Persistence::Persistent {
-            // RFC 9002 §7.6.2: two datagrams, and then from the beginning.
-            let smoothed_rtt = self.smoothed_rtt;
-            *self = Self { smoothed_rtt, ..Self::new(self.datagram_size) };
+            // RFC 9002 §7.6.2: two datagrams, and then from the beginning as if nothing were known.
+            let rtt = self.rtt;
+            *self = Self { rtt, ..Self::new(self.datagram_size) };
             self.set_window(0.0);
             return;
         }
