@@ -74,7 +74,7 @@ impl Connection {
         path.liveness = Liveness::Answering;
         path.acknowledged_at = now;
         if sent_here {
-            inform_controller(path, &acknowledged, over, now);
+            inform_controller(path, &acknowledged, over, Limited::ByPasses, now);
         }
         self.paths.refresh_delays();
         if answered {
@@ -250,7 +250,7 @@ impl Connection {
             if self.role == Role::Server || level == Level::Handshake {
                 path.pto.reset();
             }
-            inform_controller(path, &acknowledged, PathId::ZERO, now);
+            inform_controller(path, &acknowledged, PathId::ZERO, Limited::BySample, now);
         }
         for packet in &acknowledged.packets {
             self.settle(PathId::ZERO, packet, Fate::Acknowledged, now);
@@ -285,7 +285,31 @@ impl Connection {
     }
 }
 
-fn inform_controller(path: &mut Path, acknowledged: &Acknowledged, over: PathId, now: Instant) {
+/// How it is known that a window was not used up for want of data (RFC 9002 §7.8).
+#[derive(Clone, Copy)]
+enum Limited {
+    /// Of the packets with 1-RTT keys: none of them was in flight when the window was used.
+    ByPasses,
+    /// Of the handshake's packets, which have numbers of their own: there was too little to send when they left.
+    BySample,
+}
+
+impl Limited {
+    fn holds(self, path: &Path, newest: &SentPacket) -> bool {
+        match self {
+            Self::ByPasses => !path.route.was_used_with(newest.number),
+            Self::BySample => newest.delivery.app_limited,
+        }
+    }
+}
+
+fn inform_controller(
+    path: &mut Path,
+    acknowledged: &Acknowledged,
+    over: PathId,
+    limited: Limited,
+    now: Instant,
+) {
     path.counters.packets_acknowledged += acknowledged.packets.len() as u64;
     path.counters.spurious_losses += acknowledged.spurious.len() as u64;
     for spurious in &acknowledged.spurious {
@@ -320,7 +344,7 @@ fn inform_controller(path: &mut Path, acknowledged: &Acknowledged, over: PathId,
         delivery,
         in_flight: path.sent.in_flight(),
         app_limited: path.route.is_held_below_window()
-            || newest.is_some_and(|packet| packet.delivery.app_limited),
+            || newest.is_some_and(|packet| limited.holds(path, packet)),
     };
     path.route.controller.on_acknowledged(&sample);
     heed_marks(path, acknowledged, now);

@@ -268,10 +268,9 @@ impl Connection {
         }
         let exhausted = !self.streams.has_sendable() && self.control.is_empty();
         for view in &pass.views {
-            if exhausted
-                && view.room >= view.datagram_size
-                && let Some(path) = self.paths.get_mut(view.id)
-            {
+            let Some(path) = self.paths.get_mut(view.id) else { continue };
+            path.route.on_pass(view.room, path.sent.next_unused());
+            if exhausted && view.room >= view.datagram_size {
                 path.route.rate.on_app_limited(path.sent.in_flight());
             }
         }

@@ -71,6 +71,8 @@ pub struct Route {
     pub since: u64,
     /// What the channel lets through, if that is known.
     guard: Option<RateGuard>,
+    /// Packets below this number were in flight when the window was last used.
+    used_below: u64,
 }
 
 /// Keeps a path of known rate from building a queue, whatever its controller believes.
@@ -105,7 +107,21 @@ impl Route {
             mtu: Discovery::new(sizing),
             since: 0,
             guard: None,
+            used_below: 0,
         }
+    }
+
+    /// A pass over what wants to be sent is over, `room` bytes are left, and the next packet will be number `next`: takes
+    /// note of it if the window was used, so that no full datagram fits any more (RFC 9002 §7.8).
+    pub fn on_pass(&mut self, room: usize, next: u64) {
+        if room < self.datagram_size {
+            self.used_below = self.used_below.max(next);
+        }
+    }
+
+    /// Whether the window was used while packet `number` was in flight.
+    pub fn was_used_with(&self, number: u64) -> bool {
+        number < self.used_below
     }
 
     /// Another controller takes over, in its initial state.
