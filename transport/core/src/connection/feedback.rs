@@ -63,6 +63,9 @@ impl Connection {
         let sent_here = acknowledged.packets.last().is_none_or(|newest| newest.number >= path.route.since);
         if let Some(rtt) = acknowledged.rtt_sample.filter(|_| sent_here) {
             path.rtts.sample(over, rtt, delay, now);
+            if let Some(newest) = acknowledged.packets.last() {
+                path.on_round_trip(newest, over, rtt.saturating_sub(delay), now);
+            }
             path.persistent.on_rtt_sample(now);
             if let Some(tracer) = &mut self.tracer {
                 tracer.record(now, &TraceEvent::RttSampled { sent_on: of, acknowledged_over: over, rtt });

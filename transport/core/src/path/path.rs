@@ -11,6 +11,7 @@ use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::pto::Pto;
 use crate::recovery::reordering::Thresholds;
 use crate::recovery::rtt::Rtt;
+use crate::space::packet::SentPacket;
 use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
@@ -212,12 +213,11 @@ impl Path {
         self.hints.rate.or_else(measured)
     }
 
-    /// Bytes believed queued at the bottleneck: those of this path or, if that is more, those that its delay tells of where
-    /// others share the channel.
+    /// Bytes believed queued at the bottleneck: those of this path and, where others share the channel, theirs.
     pub fn backlog(&self, now: Instant) -> usize {
         let own = self.own_backlog(now);
         match self.hints.shared {
-            Sharing::Shared | Sharing::Endpoint => own.max(self.queued(now)),
+            Sharing::Shared | Sharing::Endpoint => own.saturating_add(self.crowd(now)),
             Sharing::Unknown | Sharing::Dedicated => own,
         }
     }
@@ -227,14 +227,19 @@ impl Path {
         self.route.backlog.bytes(now, self.sent.in_flight(), self.rate())
     }
 
-    /// Bytes that the time added to the smallest round trip stands for at the promised rate. The queue drains while the
-    /// path is idle: nothing else would show that it is gone.
-    fn queued(&self, now: Instant) -> usize {
-        let rtt = self.rtt();
-        let added = rtt.min().map_or(Duration::ZERO, |min| rtt.smoothed().saturating_sub(min));
-        let left = added.saturating_sub(now.since(self.active_at));
+    /// Bytes that others are believed to have queued on a channel of promised rate.
+    fn crowd(&self, now: Instant) -> usize {
+        let left = self.route.crowd.left(now);
         let bytes = self.hints.rate.map_or(0, |rate| rate.bytes_in(left));
         usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// `packet`, which was sent here, was acknowledged over `over` after `rtt`: what that took beyond the packets of this
+    /// path shows the queue of others.
+    pub fn on_round_trip(&mut self, packet: &SentPacket, over: PathId, rtt: Duration, now: Instant) {
+        let (Some(rate), Some(base)) = (self.hints.rate, self.rtts.min_for(over)) else { return };
+        let before = usize::try_from(packet.delivery.in_flight).unwrap_or(usize::MAX);
+        self.route.crowd.on_sample([rtt, base], before.saturating_add(packet.bytes), rate, now);
     }
 
     /// When packets count as lost (RFC 9002 §6.1), with the patience that the route has taught.
@@ -319,9 +324,10 @@ mod tests {
     use crate::path::mtu::DatagramSizing;
     use crate::path::route::FourTuple;
     use crate::recovery::rtt::INITIAL_RTT;
+    use crate::space::packet::PacketClass;
 
-    /// A path of 2 Mbit/s with round trips of 5 ms, and then of 45 ms for a while.
-    fn queued(shared: Sharing) -> (Path, Instant) {
+    /// A path of 2 Mbit/s with a round trip of 5 ms, and then one of 45 ms with 1000 bytes in flight before.
+    fn crowded(shared: Sharing) -> (Path, Instant) {
         let address = ([192, 0, 2, 1], 443).into();
         let tuple = FourTuple { local: address, remote: address };
         let sizing = DatagramSizing::default();
@@ -330,30 +336,32 @@ mod tests {
         let route = Route::new(tuple, controller, Amplification::Validated, sizing, now);
         let mut path = Path::new(PathId(1), route, AckPolicy::default());
         path.set_hints(Hints { rate: Some(Bandwidth::from_mbit(2)), shared, ..Hints::NONE });
-        for rtt in [5].into_iter().chain([45; 60]) {
-            now += Duration::from_millis(1);
-            path.rtts.sample(PathId(1), Duration::from_millis(rtt), Duration::ZERO, now);
+        for (number, rtt) in [(0, 5), (1, 45)] {
+            now += Duration::from_millis(50);
+            let rtt = Duration::from_millis(rtt);
+            let mut packet = SentPacket::new(number, now, 250, PacketClass::AckEliciting);
+            packet.delivery.in_flight = 1000 * number;
+            path.rtts.sample(PathId(1), rtt, Duration::ZERO, now);
+            path.on_round_trip(&packet, PathId(1), rtt, now);
         }
-        path.active_at = now;
         (path, now)
     }
 
     #[test]
     fn the_queue_of_others_counts_where_the_channel_is_shared_and_drains_with_time() {
         for shared in [Sharing::Shared, Sharing::Endpoint] {
-            let (path, now) = queued(shared);
-            // 40 ms at 250 bytes a millisecond.
-            assert!((9_500..=10_000).contains(&path.backlog(now)), "{} bytes", path.backlog(now));
-            let later = now + Duration::from_millis(20);
-            assert!((4_500..=5_000).contains(&path.backlog(later)), "{} bytes", path.backlog(later));
-            assert_eq!(path.backlog(now + Duration::from_millis(40)), 0);
+            let (path, now) = crowded(shared);
+            // 45 ms are 5 ms, 5 ms for 1250 bytes of its own, and 35 ms at 250 bytes a millisecond.
+            assert_eq!(path.backlog(now), 8750);
+            assert_eq!(path.backlog(now + Duration::from_millis(20)), 3750);
+            assert_eq!(path.backlog(now + Duration::from_millis(35)), 0);
         }
     }
 
     #[test]
     fn on_a_channel_of_its_own_a_path_counts_what_it_sent() {
         for shared in [Sharing::Unknown, Sharing::Dedicated] {
-            let (path, now) = queued(shared);
+            let (path, now) = crowded(shared);
             assert_eq!(path.backlog(now), 0);
         }
     }

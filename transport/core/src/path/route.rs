@@ -6,6 +6,7 @@ use crate::path::amplification::Amplification;
 use crate::path::mtu::{DatagramSizing, Discovery};
 use crate::path::validation::Validation;
 use crate::recovery::backlog::Backlog;
+use crate::recovery::crowd::Crowd;
 use crate::recovery::ecn::EcnValidation;
 use crate::recovery::pacing::Pacer;
 use crate::recovery::rate::RateSampler;
@@ -54,6 +55,8 @@ pub struct Route {
     pub rate: RateSampler,
     /// What is believed to wait at the bottleneck.
     pub backlog: Backlog,
+    /// What others are believed to have queued there.
+    pub crowd: Crowd,
     /// How much may be sent before the peer's address is validated (RFC 9000 §8.1).
     pub amplification: Amplification,
     /// The validation of the address (RFC 9000 §8.2).
@@ -99,6 +102,7 @@ impl Route {
             pacer: Pacer::new(datagram_size, now),
             rate: RateSampler::default(),
             backlog: Backlog::new(now),
+            crowd: Crowd::default(),
             amplification,
             validation: Validation::default(),
             ecn: EcnValidation::default(),
