@@ -5,6 +5,7 @@ mod beginning;
 mod contest;
 mod cost;
 mod duplicating;
+mod promises;
 mod reward;
 mod runs;
 mod spare;
@@ -17,6 +18,7 @@ use acknowledgement::Budget;
 use contest::{Contest, Extent, Verdict};
 use cost::{NEVER, nanos, resumes};
 pub use duplicating::Duplicating;
+use promises::Promises;
 use reward::{BACKGROUND, dearness, weight};
 use runs::Runs;
 use spare::{Loan, Spare};
@@ -55,11 +57,18 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - a path on which packets are lost counts with what it takes to repeat them; control frames and the handshake keep to the
 ///   paths of little loss;
 /// - a path that costs n times as much has to be worth n times its fare;
-/// - where others share a scarce path a byte costs twice its fare, and bulk borrows nothing;
+/// - where strangers share a scarce path a byte costs twice its fare, and where anybody does bulk borrows nothing;
+/// - what was told to wait for a path stands in its queue for what is asked about later;
 /// - a connection begins where its keys and its data are soonest there;
 /// - acknowledgements use the low-latency path within a budget;
 /// - of a scarce path's promised rate bulk is lent what nothing latency-critical wants, in small pieces;
 /// - lost and late data goes where it arrives first, whatever that costs.
+///
+/// The price adapts to demand through the fare, which is the queue that an item finds and adds to: what was sent, what others
+/// have queued where the channel is shared, and what waits for room. Two things follow for fresh data, and are tested as
+/// properties (`tests/price.rs`). The queue is bounded: an item is taken only while (1 + α) of its fare is less than D, what
+/// the scarce path saves it, so no item leaves a queue longer than D / (1 + α). And nobody starves: the queue drains
+/// whatever is asked, so after D / (1 + α) at the latest the path takes whatever alone is worth it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hvc {
     acknowledgements: Budget,
@@ -69,6 +78,7 @@ pub struct Hvc {
     foreground: Option<Duration>,
     /// What the latest choice between two paths that could send expected of them.
     expected: Option<Expectation>,
+    promises: Promises,
 }
 
 impl Scheduler for Hvc {
@@ -140,7 +150,9 @@ impl Hvc {
             false => cheapest(item, paths, scarce, extent),
         };
         let verdict = rival.map(|rival| {
-            let contest = Contest { bulk: (bulk, &paths[bulk]), scarce: (rival, &paths[rival]), extent };
+            let behind = |index: usize| self.promises.behind(&paths[index], item.now);
+            let (bulk_view, rival_view) = (behind(bulk), behind(rival));
+            let contest = Contest { bulk: (bulk, &bulk_view), scarce: (rival, &rival_view), extent };
             self.expected = contest.expected(item);
             (rival, contest.decide(item))
         });
@@ -208,6 +220,7 @@ impl Hvc {
     /// The first `bytes` on `path`, or the wait for it.
     fn send(&mut self, item: &Item, path: &PathView, bytes: usize) -> Placement {
         if !path.has_room() {
+            self.promises.add(path.id, bytes, item.now);
             return Placement::WaitAtMost(Duration::from_nanos(resumes(path).min(LONGEST_WAIT)));
         }
         // What is repeated tells of a long stream, too: else all that an outage lost would go over the scarce path.

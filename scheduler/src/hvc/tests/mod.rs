@@ -7,6 +7,7 @@ mod dchannel;
 mod expectation;
 mod hints;
 mod messages;
+mod price;
 mod priorities;
 mod sharing;
 mod spare;
