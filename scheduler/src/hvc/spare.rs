@@ -7,13 +7,16 @@ use super::cost::{Leg, available, nanos, transmission};
 use crate::{Bandwidth, Content, Item, PathId, PathView, Sharing};
 
 /// How long bulk stays off a scarce channel after something latency-critical used it: who sent once may send again.
-const HOLD: Duration = Duration::from_secs(1);
+const HOLD: Duration = Duration::from_millis(100);
+
+/// After so long without anything latency-critical nothing is kept free for it.
+const CALM: Duration = Duration::from_secs(1);
 
 /// How long a piece of bulk keeps the channel busy at most: what a latency-critical frame may find in its way.
 const BURST: Duration = Duration::from_millis(2);
 
-/// One over the share of the rate that is lent. The other half keeps frames and acknowledgements from meeting a burst
-/// each time.
+/// One over the share of the rate that is lent until then. The other half keeps frames and acknowledgements from meeting
+/// a burst each time.
 const SHARE: u64 = 2;
 
 /// A piece that carries less than this is mostly header.
@@ -21,6 +24,9 @@ const LEAST: usize = 200;
 
 /// Header, connection ID, frame header and AEAD tag of a packet with one piece.
 const OVERHEAD: usize = 36;
+
+/// IPv6 and UDP headers: what is lent of a whole rate has to leave room for them, or a queue would grow.
+const LOWER_HEADERS: usize = 48;
 
 /// What was lent, and when it was last wanted for something better.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +59,8 @@ impl Spare {
     /// earlier by the piece, and the piece is there before that.
     pub(super) fn lend(&mut self, item: &Item, extent: Extent, bulk: &PathView, scarce: &PathView) -> Loan {
         let (Some(rate), Extent::Whole(whole)) = (promised(scarce, bulk), extent) else { return Loan::None };
-        let quiet = self.wanted.is_none_or(|last| item.now.saturating_sub(last) > HOLD);
+        let since = self.wanted.map_or(Duration::MAX, |last| item.now.saturating_sub(last));
+        let quiet = since > HOLD;
         let burst = usize::try_from(rate.bytes_in(BURST)).unwrap_or(usize::MAX);
         let most = burst.min(scarce.datagram_size).saturating_sub(OVERHEAD).min(item.bytes);
         let in_time = Leg::of(0, scarce, most).arrival <= Leg::of_whole(0, bulk, whole).arrival;
@@ -69,7 +76,8 @@ impl Spare {
             return Loan::In(Duration::from_nanos(wait).max(BURST / 4));
         }
         self.path = Some(scarce.id);
-        self.lent_until = now + nanos(rate.transmission_time(bytes + OVERHEAD)) * SHARE;
+        let share = if since > CALM { 1 } else { SHARE };
+        self.lent_until = now + nanos(rate.transmission_time(bytes + OVERHEAD + LOWER_HEADERS)) * share;
         Loan::Now(bytes)
     }
 }
