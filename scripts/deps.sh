@@ -67,6 +67,7 @@ check() {
         check_lint_tools
         need nginx-light has_nginx
         need curl has curl
+        need wget has wget
         ;;
     demo)
         check base
