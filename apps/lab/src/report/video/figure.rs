@@ -18,8 +18,11 @@ const LEAST_SSIM: f64 = 0.85;
 
 /// Styles of lines beyond those of all pages.
 const STYLE: &str = "\
+.line { fill: none; stroke-width: 1.5; stroke-linejoin: round; }\n\
+.line.s0 { stroke: var(--s0); fill: none; } .line.s1 { stroke: var(--s1); fill: none; }\n\
+.line.s2 { stroke: var(--s2); fill: none; }\n\
 .line.s3 { stroke: var(--s3); fill: none; } .line.s4 { stroke: var(--s4); fill: none; }\n\
-.line.s5 { stroke: var(--ink); fill: none; } .s5 { fill: var(--ink); }\n";
+.s5 { fill: var(--ink); } .line.s5 { stroke: var(--ink); fill: none; }\n";
 
 /// The schemes that are drawn: more than six lines cannot be told apart.
 const DRAWN: [&str; 6] =
@@ -45,9 +48,10 @@ pub fn figure(outcomes: &[Outcome]) -> Option<String> {
         for (panel, values) in row.sorted.iter().enumerate() {
             svg.polyline(&format!("line s{style}"), &curve(panel, values));
         }
-        let x = PANELS[0].0 + 140.0 * place as f64;
-        svg.area_with_tip(&format!("s{style}"), Area { x, y: 300.0, width: 9.0, height: 9.0 }, "");
-        svg.text("name", (x + 13.0, 309.0), Anchor::Start, &row.scheme.to_string());
+        let x = PANELS[0].0 + 290.0 * (place % 3) as f64;
+        let y = 292.0 + 18.0 * (place / 3) as f64;
+        svg.area_with_tip(&format!("s{style}"), Area { x, y, width: 9.0, height: 9.0 }, "");
+        svg.text("name", (x + 13.0, y + 9.0), Anchor::Start, &row.scheme.to_string());
     }
     Some(svg.file(&format!("{}{STYLE}", crate::report::page::BASE)))
 }
