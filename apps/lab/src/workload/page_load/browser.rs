@@ -11,7 +11,7 @@ use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent};
 use hvq_transport::endpoint::{ConnectionHandle, Way};
 use hvq_transport::stream::{ReadOutcome, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// What a connection is for.
@@ -26,6 +26,9 @@ enum Host {
     /// Any: the connection is there for the session that a later one resumes.
     Earlier(u32),
 }
+
+/// Before the load nothing is begun for so long.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// What has to be done for a host once the network is at hand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +51,8 @@ pub(super) struct Browser {
     /// What waits for a connection that carries one request at a time.
     sockets: Sockets,
     errands: Vec<Errand>,
+    /// Connections that are there before the load, and when they are begun.
+    planned: VecDeque<(Instant, Host)>,
     /// When it was told something last.
     now: Instant,
 }
@@ -90,6 +95,7 @@ impl Browser {
             asked: BTreeSet::new(),
             sockets: Sockets::default(),
             errands: Vec::new(),
+            planned: VecDeque::new(),
             now: Net::START,
         };
         for flow in 0..manner.background {
@@ -98,7 +104,9 @@ impl Browser {
             let priority = browser.background_priority();
             browser.line(host).ask(Wanted::Background(UPLOAD, priority));
         }
-        browser.errands = hosts.into_iter().map(Errand::Connect).collect();
+        let apart =
+            manner.deployment.lead().saturating_sub(SETTLED) / u32::try_from(hosts.len()).unwrap_or(u32::MAX);
+        browser.planned = (0..).zip(hosts).map(|(index, host)| (Net::START + apart * index, host)).collect();
         browser
     }
 
@@ -127,7 +135,10 @@ impl Browser {
         if !self.errands.is_empty() {
             return Some(self.now);
         }
-        self.loader.next_deadline().map(|due| Net::START + due.max(self.manner.deployment.lead()))
+        let planned = self.planned.front().map(|(at, _)| *at);
+        let due = self.loader.next_deadline();
+        let due = due.map(|due| Net::START + due.max(self.manner.deployment.lead()));
+        planned.into_iter().chain(due).min()
     }
 
     /// Requests what is due and runs the errands.
@@ -135,6 +146,10 @@ impl Browser {
         self.now = net.now;
         if clock(net.now) >= self.manner.deployment.lead() {
             self.request_due();
+        }
+        while let Some((_, host)) = self.planned.front().copied().filter(|(at, _)| *at <= net.now) {
+            self.planned.pop_front();
+            self.errands.push(Errand::Connect(host));
         }
         for errand in std::mem::take(&mut self.errands) {
             match errand {
