@@ -4,6 +4,7 @@ use super::belief::Belief;
 use super::below::{Below, Flows};
 use super::outcome::{ChannelUse, Outcome};
 use super::scheme::Scheme;
+use super::stretch::led;
 use crate::workload::page_load::{Deployment, Manner, PageLoad, Paths};
 use crate::world::medium::{self, Medium};
 use crate::world::rewards::Rewards;
@@ -180,7 +181,7 @@ impl Run {
 
     /// Puts the channels into `net`; URLLC comes first where there are two paths, so that handshakes are on it.
     fn connect(&self, net: &mut Net) -> Result<Paths, TraceError> {
-        let Channels { embb, urllc, .. } = &self.channels;
+        let Channels { embb, urllc, .. } = &self.led();
         let plain = |net: &mut Net, spec: &ChannelSpec| {
             let channel = Channel::new(spec, net.dice())?;
             Ok(net.join(Medium::Plain(Box::new(channel))))
@@ -188,7 +189,7 @@ impl Run {
         Ok(match self.scheme {
             Scheme::EmbbAlone => Paths { first: plain(net, embb)?, second: None },
             Scheme::UrllcAlone => Paths { first: plain(net, urllc)?, second: None },
-            Scheme::Ideal => Paths { first: plain(net, &ideal(&self.channels)?)?, second: None },
+            Scheme::Ideal => Paths { first: plain(net, &ideal(&self.led())?)?, second: None },
             Scheme::Below(below) => {
                 let steered = self.steered(below, net.dice())?;
                 Paths { first: net.join(Medium::Steered(Box::new(steered))), second: None }
@@ -198,6 +199,12 @@ impl Run {
                 Paths { first, second: Some(plain(net, embb)?) }
             }
         })
+    }
+
+    /// The channels, eMBB's trace begun so that the load meets the place that was chosen.
+    fn led(&self) -> Channels {
+        let embb = led(&self.channels.embb, self.manner.deployment.lead());
+        Channels { embb, ..self.channels.clone() }
     }
 
     /// What flows are for. Where every domain has a server of its own, the first host is the resolver of names.
@@ -214,7 +221,7 @@ impl Run {
     }
 
     fn steered(&self, below: Below, dice: u64) -> Result<Steered<crate::world::wire::Packet>, TraceError> {
-        let Channels { embb, urllc, .. } = &self.channels;
+        let Channels { embb, urllc, .. } = &self.led();
         let known = |direction| -> Result<Knowledge, TraceError> {
             let (embb, urllc) = (embb.typical(direction)?, urllc.typical(direction)?);
             let unlimited = hvq_channel::Bandwidth::from_bits_per_second(u64::MAX);

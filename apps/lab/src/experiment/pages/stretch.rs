@@ -30,6 +30,13 @@ pub fn stretch(embb: &ChannelSpec, seed: u64, half: Half) -> Result<ChannelSpec,
     Ok(embb.clone().starting_at(offset))
 }
 
+/// `embb` with what is before the load in its trace, so that loads after any `lead` meet the same.
+pub(super) fn led(embb: &ChannelSpec, lead: Duration) -> ChannelSpec {
+    let period = Duration::from_secs(PERIOD);
+    let offset = embb.down.replay.offset + period + LEAD - lead.min(period);
+    embb.clone().starting_at(Duration::from_nanos((offset.as_nanos() % period.as_nanos()) as u64))
+}
+
 /// Whether the channel carries something in each second before the load.
 fn is_open(embb: &ChannelSpec, offset: Duration) -> Result<bool, TraceError> {
     for (direction, link) in [(Direction::Up, &embb.up), (Direction::Down, &embb.down)] {
@@ -56,6 +63,14 @@ mod tests {
     use super::*;
     use hvq_channel::TraceName;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn a_load_meets_the_same_of_its_trace_after_any_lead() {
+        let embb = ChannelSpec::trace(TraceName::LowBandWalking).starting_at(Duration::from_secs(4));
+        assert_eq!(led(&embb, LEAD), embb);
+        let longer = led(&embb, LEAD + Duration::from_secs(10));
+        assert_eq!(longer.up.replay.offset, Duration::from_secs(594));
+    }
 
     #[test]
     fn loads_begin_at_many_places_but_at_none_where_the_channel_is_cut() {
