@@ -64,6 +64,9 @@ fn row(results: &Results<'_>, cells: &[Cell], scheme: Scheme) -> Vec<String> {
         })
     });
     let known: Vec<f64> = estimates.iter().flatten().map(|estimate| estimate.value).collect();
-    let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
-    std::iter::once(escape(&scheme.to_string())).chain(written).chain([format!("{mean:.1}")]).collect()
+    let mean = match known.len() {
+        0 => String::new(),
+        number => format!("{:.1}", known.iter().sum::<f64>() / number as f64),
+    };
+    std::iter::once(escape(&scheme.to_string())).chain(written).chain([mean]).collect()
 }
