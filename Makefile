@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help video header install ffi-test ffi-fuzz ffi-bench demo controllers test soak lint fmt interop runner aioquic bench rules fuzz build clean prepare-%
+.PHONY: help video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -30,7 +30,7 @@ controllers: prepare-base ## compare congestion controllers over two unlike chan
 	@"$(TARGET)/release/hvq" lab controllers $(or $(ARGS),$(CONTROLLERS))
 
 report: prepare-base ## run the papers' experiments and our own in virtual time, write report.html
-	@echo "report: building (a few minutes the first time), then about 20 minutes of processor time"
+	@echo "report: building (a few minutes the first time), then about 35 minutes of processor time"
 	@cargo build --release -p hvq-cli
 	@"$(TARGET)/release/hvq" lab run all $(ARGS)
 	@"$(TARGET)/release/hvq" lab report
