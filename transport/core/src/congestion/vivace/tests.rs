@@ -82,6 +82,18 @@ fn the_rate_finds_the_capacity_and_the_queue_stays_short() {
 }
 
 #[test]
+fn the_queue_that_doubling_built_is_emptied_before_the_trials() {
+    let mut world = World::new(20.0);
+    while world.vivace.in_slow_start() {
+        world.run(0.01);
+    }
+    let left = world.queue;
+    world.run(0.5);
+    assert!(left > 0.02, "{left} s of queue at the end of the start");
+    assert!(world.queue < 0.005, "{} s of {left} s of queue are left", world.queue);
+}
+
+#[test]
 fn losses_below_a_twentieth_are_tolerated_and_more_are_not() {
     let utility = |rate: f64, lost: f64| {
         let mut monitors = monitor::Monitors::default();
