@@ -40,6 +40,7 @@
 //! | `rtt=trace:MM-D`, `rtt=file:PATH` | a CSV of `time_ms,rtt_ms`, interpolated linearly |
 //! | `rate=2mbit`, `rate=unlimited` | constant rate (`bit`, `kbit`, `mbit`, `gbit`) |
 //! | `rate=trace:MM-D`, `rate=file:PATH` | a CSV of `time_ms,down_mbps,up_mbps`; a value holds until the next row |
+//! | `up.rate=mahimahi:PATH` | a link trace of Mahimahi: a line for each 1500 bytes, the millisecond in which they pass |
 //! | `offset=30s`, `end=loop` or `end=hold` | where in the traces to start, and what follows their last row |
 //! | `queue=800p`, `queue=64kb`, `queue=unlimited` | drop-tail queue; 800 packets unless said |
 //! | `ecn=50p`, `ecn=64kb`, `ecn=off` | packets that find more than this queued leave with congestion experienced |
@@ -93,5 +94,5 @@ pub use queue::QueueLimit;
 pub use rate::Rate;
 pub use series::{Bucket, Series};
 pub use spec::{ChannelSpec, LinkSpec, Reorder, Replay, SpecError, Typical};
-pub use statistics::{Count, LinkStatistics, Summary};
+pub use statistics::{Count, LinkStatistics, Summary, Times};
 pub use trace::{DelayTrace, RateTrace, TraceEnd, TraceError, TraceName, TraceProblem, TraceSource};

@@ -18,7 +18,8 @@ pub struct Count {
 }
 
 impl Count {
-    pub(crate) fn add(&mut self, size: usize) {
+    /// Counts one packet of `size` bytes.
+    pub fn add(&mut self, size: usize) {
         *self += Self { packets: 1, bytes: size as u64 };
     }
 }
@@ -53,7 +54,7 @@ pub struct Summary {
 
 /// Times: the extremes and the sum as they are, and a histogram in microseconds.
 #[derive(Clone, Debug)]
-pub(crate) struct Times {
+pub struct Times {
     histogram: Histogram<u64>,
     min: Duration,
     max: Duration,
@@ -63,21 +64,30 @@ pub(crate) struct Times {
 /// Times above an hour count as an hour in the quantiles.
 const LONGEST_MICROSECONDS: u64 = 3_600_000_000;
 
+impl Default for Times {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Times {
-    pub(crate) fn new() -> Self {
+    /// Nothing recorded yet.
+    pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, LONGEST_MICROSECONDS, 3)
             .expect("the bounds and three significant digits are within what a histogram offers");
         Self { histogram, min: Duration::MAX, max: Duration::ZERO, total: Duration::ZERO }
     }
 
-    pub(crate) fn record(&mut self, time: Duration) {
+    /// Records `time`.
+    pub fn record(&mut self, time: Duration) {
         self.histogram.saturating_record(nanoseconds(time) / 1_000);
         self.min = self.min.min(time);
         self.max = self.max.max(time);
         self.total = self.total.saturating_add(time);
     }
 
-    pub(crate) fn summary(&self) -> Summary {
+    /// What was recorded, in a few numbers.
+    pub fn summary(&self) -> Summary {
         let count = self.histogram.len();
         if count == 0 {
             return Summary::default();

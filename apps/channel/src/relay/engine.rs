@@ -104,8 +104,10 @@ impl Engine {
             if sent.is_none() {
                 counters.unsent.add(departure.size);
             }
-            counters.lateness.record(at.saturating_sub(departure.at));
-            self.tap(TapEvent { at, direction, size: departure.size, moment: TapMoment::Left });
+            let lateness = at.saturating_sub(departure.at);
+            counters.lateness.record(lateness);
+            let moment = TapMoment::Left { delay: departure.at - departure.entered, lateness };
+            self.tap(TapEvent { at, direction, size: departure.size, moment });
         }
         channel.next_deadline()
     }

@@ -49,8 +49,13 @@ pub enum RelayError {
 pub enum TapMoment {
     /// It was handed to the channel, which took it or not.
     Entered(Verdict),
-    /// It came out of the channel.
-    Left,
+    /// It came out of the channel and was sent.
+    Left {
+        /// After so long, as the channel says.
+        delay: Duration,
+        /// And so much later than the channel says.
+        lateness: Duration,
+    },
 }
 
 /// A packet passing the tap.

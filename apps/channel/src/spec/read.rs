@@ -180,6 +180,10 @@ fn read_rate(text: &str) -> Result<Rate, QuantityError> {
     match text {
         "unlimited" => Ok(Rate::Unlimited),
         _ if text.starts_with("trace:") || text.starts_with("file:") => read_source(text).map(Rate::Trace),
+        _ if text.starts_with("mahimahi:") => match text.split_once(':') {
+            Some((_, path)) if !path.is_empty() => Ok(Rate::Trace(TraceSource::Mahimahi(path.into()))),
+            _ => Err(QuantityError::new(text, "mahimahi:PATH")),
+        },
         _ => text.parse().map(Rate::Constant),
     }
 }

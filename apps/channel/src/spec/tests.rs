@@ -150,3 +150,11 @@ proptest! {
         let _ = text.parse::<ChannelSpec>();
     }
 }
+
+#[test]
+fn a_rate_may_be_a_link_trace_of_mahimahi() {
+    let spec = parse("up.rate=mahimahi:up.trace,down.rate=mahimahi:down.trace");
+    assert_eq!(spec.up.rate, Rate::Trace(TraceSource::Mahimahi("up.trace".into())));
+    assert_eq!(spec.to_string(), "up.rate=mahimahi:up.trace,down.rate=mahimahi:down.trace");
+    assert!("rate=mahimahi:".parse::<ChannelSpec>().unwrap_err().to_string().contains("mahimahi:PATH"));
+}

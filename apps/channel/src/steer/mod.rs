@@ -17,7 +17,7 @@ mod reorder;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 pub use asap::Asap;
@@ -27,7 +27,7 @@ pub use occupancy::Occupancy;
 pub use policy::{
     Always, Branch, CostReward, DelaySource, Knowledge, PacketSize, PacketState, SteeringPolicy,
 };
-use reorder::ReorderingBuffer;
+pub use reorder::ReorderingBuffer;
 
 use crate::channel::{Channel, Direction};
 use crate::link::{Departure, Verdict};
@@ -86,9 +86,14 @@ impl<T> Default for Sequence<T> {
 struct Lane<T> {
     policy: Box<dyn SteeringPolicy>,
     flows: BTreeMap<Flow, Sequence<T>>,
+    /// The flows of which something waits.
+    waiting: BTreeSet<Flow>,
     reorders: bool,
     occupancy: Occupancy,
-    foresight: Foresight,
+    /// `None` if nobody will ask.
+    foresight: Option<Foresight>,
+    /// The channel of the last packet.
+    last: Option<Branch>,
 }
 
 impl<T> Lane<T> {
@@ -96,15 +101,25 @@ impl<T> Lane<T> {
         Self {
             policy,
             flows: BTreeMap::new(),
+            waiting: BTreeSet::new(),
             reorders: true,
             occupancy: Occupancy::default(),
-            foresight: Foresight::default(),
+            foresight: Some(Foresight::default()),
+            last: None,
         }
     }
 
     /// When a packet has waited for long enough.
     fn deadline(&self) -> Option<Duration> {
-        self.flows.values().filter_map(|flow| flow.buffer.deadline()).min()
+        self.waiting.iter().filter_map(|flow| self.flows.get(flow)?.buffer.deadline()).min()
+    }
+
+    /// Keeps the list of flows of which something waits.
+    fn note_waiting(&mut self, flow: Flow) {
+        match self.flows.get(&flow).and_then(|sequence| sequence.buffer.deadline()) {
+            Some(_) => self.waiting.insert(flow),
+            None => self.waiting.remove(&flow),
+        };
     }
 }
 
@@ -118,8 +133,21 @@ pub struct Steered<T> {
     low_latency: Channel<Numbered<T>>,
     up: Lane<T>,
     down: Lane<T>,
-    ready: VecDeque<(Direction, Departure<T>)>,
+    ready: VecDeque<Delivered<T>>,
     measured: Measured,
+}
+
+/// A packet that comes out, and the channel that it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered<T> {
+    /// Which way it went.
+    pub direction: Direction,
+    /// The channel.
+    pub branch: Branch,
+    /// The packet; it left when the reordering buffer let it go.
+    pub departure: Departure<T>,
+    /// How long the reordering buffer held it.
+    pub held: Duration,
 }
 
 /// When the delays were measured last.
@@ -165,18 +193,29 @@ impl<T: Clone> Steered<T> {
         self
     }
 
+    /// Without a record of how right the policies were, which grows with every packet: [`Steered::reward_errors`] stays
+    /// empty.
+    #[must_use]
+    pub fn without_foresight(mut self) -> Self {
+        self.up.foresight = None;
+        self.down.foresight = None;
+        self
+    }
+
     /// Hands in a packet at `now`.
     pub fn enqueue(&mut self, direction: Direction, now: Duration, sent: Sent<T>) -> Verdict {
         self.measure(now);
         let Sent { flow, packet, size } = sent;
-        let arrivals = Arrivals {
+        let arrivals = self.lane(direction).foresight.is_some().then(|| Arrivals {
             high_bandwidth: self.high_bandwidth.link(direction).foresee(now, size),
             low_latency: self.low_latency.link(direction).foresee(now, size),
-        };
+        });
         let lane = self.lane_mut(direction);
         let branch = lane.policy.choose(now, flow, size);
-        if let Some(reward) = lane.policy.expected_reward() {
-            lane.foresight.note(flow, arrivals, branch, reward);
+        lane.last = Some(branch);
+        let expected = lane.policy.expected_reward();
+        if let (Some(foresight), Some(arrivals), Some(reward)) = (&mut lane.foresight, arrivals, expected) {
+            foresight.note(flow, arrivals, branch, reward);
         }
         let sequence = lane.flows.entry(flow).or_default();
         let number = sequence.next;
@@ -190,6 +229,11 @@ impl<T: Clone> Steered<T> {
             self.keep_awake(now);
         }
         verdict
+    }
+
+    /// The channel that the last packet of `direction` was given to, which may have dropped it; `None` before the first.
+    pub fn last_branch(&self, direction: Direction) -> Option<Branch> {
+        self.lane(direction).last
     }
 
     /// Tells the policies the delays of both channels as a handshake at `now` would measure them, if that is due.
@@ -209,8 +253,8 @@ impl<T: Clone> Steered<T> {
 
     /// When something happens next: a packet leaves, or a gap in the order is given up. `None` if nothing will.
     pub fn next_deadline(&self) -> Option<Duration> {
-        if let Some((_, departure)) = self.ready.front() {
-            return Some(departure.at);
+        if let Some(delivered) = self.ready.front() {
+            return Some(delivered.departure.at);
         }
         let channels = [self.high_bandwidth.next_deadline(), self.low_latency.next_deadline()];
         let buffers = [self.up.deadline(), self.down.deadline()];
@@ -219,6 +263,11 @@ impl<T: Clone> Steered<T> {
 
     /// Hands out the next packet that has left by `now`, with the time at which it did.
     pub fn dequeue(&mut self, now: Duration) -> Option<(Direction, Departure<T>)> {
+        self.deliver(now).map(|delivered| (delivered.direction, delivered.departure))
+    }
+
+    /// Like [`Steered::dequeue`], and says which channel the packet took.
+    pub fn deliver(&mut self, now: Duration) -> Option<Delivered<T>> {
         loop {
             if let Some(ready) = self.ready.pop_front() {
                 return Some(ready);
@@ -269,7 +318,7 @@ impl<T: Clone> Steered<T> {
     /// For each packet of `direction`, how much more it really gained on the low-latency channel than its policy
     /// expected, in milliseconds (NSDI 2023, Fig. 11). Empty if the policy expects nothing.
     pub fn reward_errors(&self, direction: Direction) -> &[f64] {
-        self.lane(direction).foresight.errors()
+        self.lane(direction).foresight.as_ref().map_or(&[], Foresight::errors)
     }
 
     fn lane(&self, direction: Direction) -> &Lane<T> {
@@ -294,7 +343,9 @@ impl<T: Clone> Steered<T> {
         }
         let lane = self.lane_mut(direction);
         let released = if lane.reorders {
-            lane.flows.entry(flow).or_default().buffer.arrive(number, branch, departure, at)
+            let released = lane.flows.entry(flow).or_default().buffer.arrive(number, branch, departure, at);
+            lane.note_waiting(flow);
+            released
         } else {
             vec![departure]
         };
@@ -302,21 +353,37 @@ impl<T: Clone> Steered<T> {
             None => lane.occupancy.hold(at, size),
             Some((_, held)) => held.iter().for_each(|packet| lane.occupancy.release(at, packet.size)),
         }
-        self.release(direction, released, at);
+        let mut released = released.into_iter();
+        self.release(direction, branch, released.next(), at);
+        // Only packets of the low-latency channel are held.
+        self.release(direction, Branch::LowLatency, released, at);
     }
 
     fn give_up(&mut self, direction: Direction, at: Duration) {
         let mut released = Vec::new();
         let lane = self.lane_mut(direction);
-        for flow in lane.flows.values_mut() {
-            released.extend(flow.buffer.give_up(at));
+        let waiting: Vec<Flow> = lane.waiting.iter().copied().collect();
+        for flow in waiting {
+            if let Some(sequence) = lane.flows.get_mut(&flow) {
+                released.extend(sequence.buffer.give_up(at));
+            }
+            lane.note_waiting(flow);
         }
         released.iter().for_each(|packet| lane.occupancy.release(at, packet.size));
-        self.release(direction, released, at);
+        self.release(direction, Branch::LowLatency, released, at);
     }
 
-    fn release(&mut self, direction: Direction, released: Vec<Departure<T>>, at: Duration) {
-        self.ready.extend(released.into_iter().map(|departure| (direction, Departure { at, ..departure })));
+    fn release(
+        &mut self,
+        direction: Direction,
+        branch: Branch,
+        released: impl IntoIterator<Item = Departure<T>>,
+        at: Duration,
+    ) {
+        self.ready.extend(released.into_iter().map(|departure| {
+            let held = at.saturating_sub(departure.at);
+            Delivered { direction, branch, departure: Departure { at, ..departure }, held }
+        }));
     }
 }
 

@@ -13,24 +13,35 @@ const MOST_REMEMBERED: usize = 4096;
 
 /// Only what came over the low-latency channel is held: reordering that others cause is left as it is.
 #[derive(Debug)]
-pub(super) struct ReorderingBuffer<T> {
+pub struct ReorderingBuffer<T> {
     /// The first number that has not arrived and is not given up.
     missing: u64,
     /// Numbers beyond it that arrived and were handed on.
     gone: BTreeSet<u64>,
     /// What waits for it, with the time of arrival.
     held: BTreeMap<u64, (Duration, T)>,
+    timeout: Duration,
 }
 
 impl<T> Default for ReorderingBuffer<T> {
     fn default() -> Self {
-        Self { missing: 0, gone: BTreeSet::new(), held: BTreeMap::new() }
+        Self { missing: 0, gone: BTreeSet::new(), held: BTreeMap::new(), timeout: TIMEOUT }
     }
 }
 
 impl<T> ReorderingBuffer<T> {
+    /// Packets wait for at most `timeout` from now on; 100 ms unless this is called.
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
+    /// How many packets wait.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// Takes packet `number`, which came over `branch` at `at`; returns what is handed on now, in order.
-    pub(super) fn arrive(&mut self, number: u64, branch: Branch, packet: T, at: Duration) -> Vec<T> {
+    pub fn arrive(&mut self, number: u64, branch: Branch, packet: T, at: Duration) -> Vec<T> {
         if number < self.missing || self.gone.contains(&number) || self.held.contains_key(&number) {
             // A copy, or a packet that was given up.
             return vec![packet];
@@ -60,13 +71,13 @@ impl<T> ReorderingBuffer<T> {
     }
 
     /// When a packet has waited for long enough.
-    pub(super) fn deadline(&self) -> Option<Duration> {
+    pub fn deadline(&self) -> Option<Duration> {
         // The channel is first in, first out: the smallest number has waited the longest.
-        self.held.first_key_value().map(|(_, (at, _))| *at + TIMEOUT)
+        self.held.first_key_value().map(|(_, (at, _))| *at + self.timeout)
     }
 
     /// Hands on what has waited for long enough at `now`, and what follows without a gap.
-    pub(super) fn give_up(&mut self, now: Duration) -> Vec<T> {
+    pub fn give_up(&mut self, now: Duration) -> Vec<T> {
         let mut released = Vec::new();
         while self.deadline().is_some_and(|deadline| deadline <= now) {
             let Some((number, (_, packet))) = self.held.pop_first() else { break };

@@ -1,6 +1,7 @@
 //! Traces: CSV files with one row per sample, and how they are replayed.
 
 mod delay;
+mod mahimahi;
 mod named;
 mod rate;
 mod rows;
@@ -30,6 +31,8 @@ pub enum TraceSource {
     Named(TraceName),
     /// A CSV file.
     File(PathBuf),
+    /// A link trace of Mahimahi, for the rate of one direction.
+    Mahimahi(PathBuf),
 }
 
 impl TraceSource {
@@ -37,7 +40,7 @@ impl TraceSource {
     pub fn delay(&self) -> Result<Arc<DelayTrace>, TraceError> {
         match self {
             Self::Named(name) => Ok(name.delay()),
-            Self::File(path) => self
+            Self::File(path) | Self::Mahimahi(path) => self
                 .read(path)
                 .and_then(|text| DelayTrace::parse(&path.display().to_string(), &text).map(Arc::new)),
         }
@@ -50,6 +53,9 @@ impl TraceSource {
             Self::File(path) => self
                 .read(path)
                 .and_then(|text| RateTrace::parse(&path.display().to_string(), &text).map(Arc::new)),
+            Self::Mahimahi(path) => self
+                .read(path)
+                .and_then(|text| mahimahi::parse(&path.display().to_string(), &text).map(Arc::new)),
         }
     }
 
@@ -67,6 +73,7 @@ impl fmt::Display for TraceSource {
         match self {
             Self::Named(name) => write!(formatter, "trace:{name}"),
             Self::File(path) => write!(formatter, "file:{}", path.display()),
+            Self::Mahimahi(path) => write!(formatter, "mahimahi:{}", path.display()),
         }
     }
 }

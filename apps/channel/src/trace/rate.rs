@@ -10,15 +10,15 @@ use crate::quantity::{Bandwidth, nanoseconds};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateTrace {
     /// Nanoseconds since the first row, increasing; never empty.
-    times: Vec<u64>,
-    down: Column,
-    up: Column,
+    pub(super) times: Vec<u64>,
+    pub(super) down: Column,
+    pub(super) up: Column,
     /// Nanoseconds.
-    period: u64,
+    pub(super) period: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Column {
+pub(super) struct Column {
     /// Bits per second, one for each time.
     rates: Vec<u64>,
     /// What one period carries, in bits · nanoseconds per second.
@@ -28,6 +28,20 @@ struct Column {
 /// One bit for this trace's arithmetic: rates times nanoseconds give 10⁻⁹ bits, and nothing is rounded on the way.
 const BIT: u128 = 1_000_000_000;
 
+impl Column {
+    /// `rates` from `times` on, the last until `period`.
+    pub(super) fn new(rates: Vec<u64>, times: &[u64], period: u64) -> Self {
+        let ends = times.iter().skip(1).chain([&period]);
+        let capacity = times
+            .iter()
+            .zip(ends)
+            .zip(&rates)
+            .map(|((from, until), rate)| u128::from(*rate) * u128::from(until - from))
+            .sum();
+        Self { rates, capacity }
+    }
+}
+
 impl RateTrace {
     /// Reads the CSV `text`, columns `time_ms,down_mbps,up_mbps`; `file` is its name in errors.
     pub fn parse(file: &str, text: &str) -> Result<Self, TraceError> {
@@ -35,18 +49,12 @@ impl RateTrace {
         let (times, period) = rows::times(&rows);
         let column = |index: usize, name| {
             let rates: Vec<u64> = rows.iter().map(|row| (row[index] * 1e6).round() as u64).collect();
-            let ends = times.iter().skip(1).chain([&period]);
-            let capacity = times
-                .iter()
-                .zip(ends)
-                .zip(&rates)
-                .map(|((from, until), rate)| u128::from(*rate) * u128::from(until - from))
-                .sum();
-            if capacity == 0 {
+            let column = Column::new(rates, &times, period);
+            if column.capacity == 0 {
                 let problem = TraceProblem::NoCapacity(name);
                 return Err(TraceError { file: file.to_owned(), line: 0, problem });
             }
-            Ok(Column { rates, capacity })
+            Ok(column)
         };
         let (down, up) = (column(1, "down_mbps")?, column(2, "up_mbps")?);
         Ok(Self { times, down, up, period })
