@@ -5,7 +5,7 @@ use crate::tree::File;
 use toml::{Table, Value};
 
 /// The crates of the project and the crates of the project that they may use.
-const EDGES: [(&str, &[&str]); 19] = [
+const EDGES: [(&str, &[&str]); 21] = [
     ("hvq-scheduler", &[]),
     ("hvq-transport", &["hvq-scheduler"]),
     ("hvq-qlog", &["hvq-scheduler", "hvq-transport"]),
@@ -14,6 +14,8 @@ const EDGES: [(&str, &[&str]); 19] = [
     ("hvq-ffi", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
     ("hvq-channel", &[]),
     ("hvq-pages", &[]),
+    ("hvq-tun", &["hvq-channel"]),
+    ("hvq-tunnel", LIBRARIES),
     ("hvq-decode", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
     ("hvq-cli", LIBRARIES),
     ("hvq-gateway", LIBRARIES),
@@ -55,6 +57,8 @@ const LIBRARIES: &[&str] = &[
     "hvq-proxy",
     "hvq-svc",
     "hvq-vpx",
+    "hvq-tun",
+    "hvq-tunnel",
 ];
 
 /// Crates outside of the project that may not be used, not even by tests: the core does no I/O and has no runtime.

@@ -1,0 +1,103 @@
+//! How urgent an IP packet is, by what it looks like: nobody has to mark anything.
+
+use hvq::Priority;
+use hvq_channel::steer::Flow;
+use hvq_tun::packet::{Header, Transport};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What somebody waits for and that is done with a packet: opening and closing of connections, acknowledgements, name
+/// lookups, echo requests.
+const CONTROL: Priority = Priority { urgency: 1, incremental: false };
+/// The first bytes of an exchange: handshakes, requests, short answers.
+const SHORT: Priority = Priority { urgency: 2, incremental: false };
+/// A transfer that has gone on for long.
+const BULK: Priority = Priority { urgency: 4, incremental: true };
+
+/// So many bytes of a flow count as a short exchange: about what is sent before a first acknowledgement (RFC 6928).
+const SHORT_BYTES: usize = 16_384;
+/// So many bytes are a bulk transfer.
+const BULK_BYTES: usize = 1 << 20;
+/// A flow that was silent for so long begins another exchange.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Judges the packets of one direction.
+#[derive(Clone, Debug, Default)]
+pub struct Importance {
+    exchanges: HashMap<Flow, Exchange>,
+}
+
+/// What was sent since the last pause of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Exchange {
+    bytes: usize,
+    last: Duration,
+}
+
+impl Importance {
+    /// How urgent a packet of `size` bytes is that `flow` sends at `now`.
+    pub fn of(&mut self, header: Option<&Header>, flow: Flow, size: usize, now: Duration) -> Priority {
+        let Some(header) = header else { return Priority::DEFAULT };
+        let exchange = self.exchanges.entry(flow).or_default();
+        if now.saturating_sub(exchange.last) > PAUSE {
+            exchange.bytes = 0;
+        }
+        exchange.last = now;
+        exchange.bytes = exchange.bytes.saturating_add(size);
+        let small = match header.transport {
+            Transport::Tcp { flags, .. } => flags.opens() || flags.ends() || header.payload == 0,
+            Transport::Icmp => header.payload < 200,
+            _ => header.is_name_lookup(),
+        };
+        match exchange.bytes {
+            _ if small => CONTROL,
+            0..=SHORT_BYTES => SHORT,
+            BULK_BYTES.. => BULK,
+            _ => Priority::DEFAULT,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    fn header(transport: Transport, payload: usize) -> Header {
+        let address = IpAddr::from([10, 0, 0, 1]);
+        Header { source: address, destination: address, transport, payload }
+    }
+
+    fn segment(flags: u8, payload: usize) -> Header {
+        let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend([0x04, 0xd2, 0, 80, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, flags, 0, 0, 0, 0, 0, 0]);
+        packet.extend(vec![0; payload]);
+        let total = (packet.len() as u16).to_be_bytes();
+        packet[2..4].copy_from_slice(&total);
+        Header::read(&packet).unwrap()
+    }
+
+    #[test]
+    fn what_is_waited_for_is_urgent_without_being_marked() {
+        let mut importance = Importance::default();
+        let mut urgency =
+            |header: &Header, size| importance.of(Some(header), Flow(1), size, Duration::ZERO).urgency;
+        assert_eq!(urgency(&segment(2, 0), 60), 1, "SYN");
+        assert_eq!(urgency(&segment(16, 0), 52), 1, "ACK");
+        assert_eq!(urgency(&segment(17, 0), 52), 1, "FIN");
+        assert_eq!(urgency(&header(Transport::Udp { ports: (5000, 53) }, 30), 58), 1, "a name");
+        assert_eq!(urgency(&header(Transport::Icmp, 64), 84), 1, "ping");
+        assert_eq!(urgency(&segment(24, 300), 340), 2, "a request");
+    }
+
+    #[test]
+    fn a_long_transfer_gives_way_and_a_pause_begins_anew() {
+        let mut importance = Importance::default();
+        let data = segment(16, 1400);
+        let mut send = |now| importance.of(Some(&data), Flow(2), 1440, Duration::from_millis(now)).urgency;
+        assert!((0..11).all(|_| send(0) == 2));
+        assert_eq!(send(0), 3);
+        assert_eq!((0..1_000).map(|_| send(1)).last(), Some(4));
+        assert_eq!(send(2_000), 2, "the next exchange");
+    }
+}

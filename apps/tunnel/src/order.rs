@@ -1,0 +1,210 @@
+//! Packets in the order in which they were sent, flow by flow: DChannel's reordering buffer at the end of a tunnel
+//! (NSDI 2023, §3.6).
+//!
+//! Payloads of HTTP datagrams begin with a context ID (RFC 9484 §4.6). 0 means an IP packet. 2 means a flow, a number and
+//! an IP packet; it is used if both ends say so in the field `hvq-order`.
+
+use bytes::{Buf, Bytes};
+use hvq::transport::wire::varint;
+use hvq_channel::steer::{Branch, Flow, ReorderingBuffer};
+use hvq_tun::packet::Flows;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+/// The context of plain packets (RFC 9484 §6).
+const PLAIN: u64 = 0;
+/// The context of packets with their place in the order.
+const ORDERED: u64 = 2;
+/// Packets that wait at one time, over all flows; more are handed on as they come.
+const MOST_HELD: usize = 8192;
+
+/// Whether packets are numbered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ordering {
+    /// They are.
+    Numbered,
+    /// They are not: the peer would not understand it.
+    Plain,
+}
+
+/// Numbers packets.
+#[derive(Clone, Debug)]
+pub struct Numbering {
+    ordering: Ordering,
+    next: HashMap<Flow, u64>,
+}
+
+impl Numbering {
+    /// Nothing is numbered yet.
+    pub fn new(ordering: Ordering) -> Self {
+        Self { ordering, next: HashMap::new() }
+    }
+
+    /// The payload for `packet` of `flow`.
+    pub fn payload(&mut self, flow: Flow, packet: &[u8]) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(packet.len() + 12);
+        match self.ordering {
+            Ordering::Plain => varint::put(&mut payload, PLAIN),
+            Ordering::Numbered => {
+                let next = self.next.entry(flow).or_default();
+                varint::put(&mut payload, ORDERED);
+                varint::put(&mut payload, flow.0);
+                varint::put(&mut payload, *next);
+                *next += 1;
+            }
+        }
+        payload.extend_from_slice(packet);
+        payload
+    }
+}
+
+/// Puts packets in order.
+#[derive(Debug, Default)]
+pub struct Order {
+    flows: HashMap<u64, ReorderingBuffer<Bytes>>,
+    /// Flows of which something waits.
+    waiting: BTreeSet<u64>,
+    held: usize,
+    patience: Duration,
+}
+
+impl Order {
+    /// Packets wait for at most so long for those before them: by how much the paths differ. Zero turns it off.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
+    /// Takes the payload of a datagram that arrived at `now`; returns the packets that can be handed on. What is in another
+    /// context, or makes no sense, is dropped (RFC 9484 §4.6).
+    pub fn arrive(&mut self, mut payload: Bytes, now: Duration) -> Vec<Bytes> {
+        match take(&mut payload) {
+            Some(PLAIN) => vec![payload],
+            Some(ORDERED) => {
+                let (Some(flow), Some(number)) = (take(&mut payload), take(&mut payload)) else {
+                    return Vec::new();
+                };
+                if flow >= Flows::MOST {
+                    return Vec::new();
+                }
+                if self.patience.is_zero() || self.held >= MOST_HELD {
+                    return vec![payload];
+                }
+                let buffer = self.flows.entry(flow).or_default();
+                buffer.set_timeout(self.patience);
+                let before = buffer.held();
+                // Which path it came over is not told, so that every packet waits for those before it.
+                let released = buffer.arrive(number, Branch::LowLatency, payload, now);
+                let after = buffer.held();
+                self.note(flow, before, after);
+                released
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// When packets have waited for long enough.
+    pub fn deadline(&self) -> Option<Duration> {
+        self.waiting.iter().filter_map(|flow| self.flows.get(flow)?.deadline()).min()
+    }
+
+    /// Packets that have waited for long enough at `now`.
+    pub fn give_up(&mut self, now: Duration) -> Vec<Bytes> {
+        let mut released = Vec::new();
+        for flow in self.waiting.clone() {
+            let Some(buffer) = self.flows.get_mut(&flow) else { continue };
+            let before = buffer.held();
+            released.extend(buffer.give_up(now));
+            let after = buffer.held();
+            self.note(flow, before, after);
+        }
+        released
+    }
+
+    fn note(&mut self, flow: u64, before: usize, after: usize) {
+        self.held = (self.held + after).saturating_sub(before);
+        if after > 0 {
+            self.waiting.insert(flow);
+        } else {
+            self.waiting.remove(&flow);
+        }
+    }
+}
+
+fn take(payload: &mut Bytes) -> Option<u64> {
+    let (value, size) = varint::get(payload)?;
+    payload.advance(size);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ms(value: u64) -> Duration {
+        Duration::from_millis(value)
+    }
+
+    fn patient() -> Order {
+        let mut order = Order::default();
+        order.set_patience(ms(20));
+        order
+    }
+
+    #[test]
+    fn packets_of_a_flow_come_out_in_the_order_in_which_they_went_in() {
+        let mut numbering = Numbering::new(Ordering::Numbered);
+        let payloads: Vec<Bytes> =
+            (0..4_u8).map(|index| numbering.payload(Flow(7), &[index]).into()).collect();
+        let other: Bytes = numbering.payload(Flow(8), b"other").into();
+        let mut order = patient();
+        assert!(order.arrive(payloads[2].clone(), ms(1)).is_empty());
+        assert_eq!(order.arrive(other, ms(1)), [&b"other"[..]]);
+        assert_eq!(order.arrive(payloads[0].clone(), ms(2)), [&[0][..]]);
+        assert_eq!(order.arrive(payloads[1].clone(), ms(3)), [&[1][..], &[2]]);
+        assert_eq!(
+            (order.arrive(payloads[3].clone(), ms(4)), order.deadline()),
+            (vec![Bytes::from_static(&[3])], None)
+        );
+    }
+
+    #[test]
+    fn a_lost_packet_holds_others_for_as_long_as_paths_differ() {
+        let mut numbering = Numbering::new(Ordering::Numbered);
+        let payloads: Vec<Bytes> =
+            (0..3_u8).map(|index| numbering.payload(Flow(7), &[index]).into()).collect();
+        let mut order = patient();
+        assert!(order.arrive(payloads[1].clone(), ms(5)).is_empty());
+        assert_eq!(order.deadline(), Some(ms(25)));
+        assert!(order.give_up(ms(24)).is_empty());
+        assert_eq!(order.give_up(ms(25)), [&[1][..]]);
+        assert_eq!(order.arrive(payloads[2].clone(), ms(26)), [&[2][..]]);
+        assert_eq!(order.held, 0);
+    }
+
+    #[test]
+    fn plain_packets_pass_and_other_contexts_are_dropped() {
+        let mut order = patient();
+        let mut plain = Numbering::new(Ordering::Plain);
+        let payload = plain.payload(Flow(3), b"packet");
+        assert_eq!(payload[0], 0);
+        assert_eq!(order.arrive(payload.into(), ms(0)), [&b"packet"[..]]);
+        for bad in [&b""[..], &[4, 1, 2], &[2], &[2, 1], &[2, 0x80, 0, 0x40, 0, 1, 9]] {
+            assert!(order.arrive(Bytes::copy_from_slice(bad), ms(0)).is_empty(), "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_numbers_neither_upset_it_nor_fill_the_memory(
+            payloads in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..24), 0..200),
+        ) {
+            let mut order = patient();
+            for (at, payload) in (0..).zip(payloads) {
+                let _packets = order.arrive(payload.into(), ms(at));
+                let _late = order.give_up(ms(at));
+            }
+            prop_assert!(order.held <= MOST_HELD);
+        }
+    }
+}

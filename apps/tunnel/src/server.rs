@@ -1,0 +1,274 @@
+//! The end of a tunnel that is asked for it.
+
+mod access;
+
+use crate::capsule::Capsule;
+use crate::device::AsyncDevice;
+use crate::order::Ordering;
+use crate::outbound::Outbound;
+use crate::prefix::Prefix;
+use crate::session::{Arrived, Ended, Inbound};
+pub use access::{ServerOptions, TooOpen};
+use bytes::{Buf, Bytes};
+use h3::error::{Code, StreamError};
+use h3::ext::Protocol;
+use h3::server::RequestStream;
+use http::{Method, Request, Response, StatusCode};
+use hvq_h3::{BidiStream, Datagrams};
+use hvq_tun::packet::Header;
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// The path that asks for all addresses and protocols (RFC 9484 §3); what is in front is the same for others.
+const PATH: &str = "/.well-known/masque/ip/";
+/// Pieces of a stream that wait.
+const PIECES: usize = 64;
+
+/// A request for a tunnel.
+pub type Stream = RequestStream<BidiStream<Bytes>, Bytes>;
+
+/// Assigns addresses, and carries packets between tunnels and a TUN device. What happens to them beyond the device is the
+/// affair of the system: forwarding, and translation of addresses if need be.
+#[derive(Debug)]
+pub struct Server {
+    options: ServerOptions,
+    device: AsyncDevice,
+    sessions: Mutex<HashMap<IpAddr, Arc<Outbound>>>,
+}
+
+/// The addresses of one tunnel, free again when this is dropped.
+#[derive(Debug)]
+struct Lease<'a> {
+    server: &'a Server,
+    addresses: Vec<IpAddr>,
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        let mut sessions = self.server.sessions();
+        for address in &self.addresses {
+            sessions.remove(address);
+        }
+    }
+}
+
+impl Server {
+    /// A server of tunnels that end at `device`.
+    pub fn new(options: ServerOptions, device: AsyncDevice) -> Arc<Self> {
+        Arc::new(Self { options, device, sessions: Mutex::default() })
+    }
+
+    /// Whether `request` asks for a tunnel.
+    pub fn is_asked(request: &Request<()>) -> bool {
+        request.method() == Method::CONNECT
+            && request.extensions().get::<Protocol>() == Some(&Protocol::CONNECT_UDP)
+            && request.uri().path().starts_with(PATH)
+    }
+
+    /// Accepts connections of `endpoint` and carries packets, until the endpoint closes or the device fails.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub async fn run(self: &Arc<Self>, endpoint: &hvq::Endpoint) -> io::Result<()> {
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                result = self.carry() => return result,
+                accepted = endpoint.accept() => match accepted {
+                    Some(connection) => {
+                        let server = Arc::clone(self);
+                        connections.spawn(async move { server.serve(connection).await });
+                    }
+                    None => return Ok(()),
+                },
+                Some(_) = connections.join_next() => {}
+            }
+        }
+    }
+
+    /// Takes packets from the device to the tunnels that they are for. Whoever does not call [`Server::run`] has to keep
+    /// this going. Cancel-safe.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub async fn carry(&self) -> io::Result<()> {
+        let mut buffer = vec![0; 65_535];
+        loop {
+            let size = self.device.receive(&mut buffer).await?;
+            let packet = buffer.get(..size).unwrap_or_default();
+            let Some(header) = Header::read(packet) else { continue };
+            let session = self.sessions().get(&header.destination).cloned();
+            match session {
+                Some(session) => session.send(packet, Some(&header)),
+                None => tracing::trace!(to = %header.destination, "a packet for nobody"),
+            }
+        }
+    }
+
+    /// Serves one connection that is there for tunnels only.
+    async fn serve(self: Arc<Self>, connection: hvq::Connection) {
+        let datagrams = Datagrams::new(connection.clone());
+        let mut builder = h3::server::builder();
+        builder.enable_datagram(true).enable_extended_connect(true);
+        let mut h3 = match builder.build::<_, Bytes>(hvq_h3::Connection::new(connection.clone())).await {
+            Ok(h3) => h3,
+            Err(error) => return tracing::debug!(%error, "no HTTP/3"),
+        };
+        let mut sessions = JoinSet::new();
+        let sorting = Arc::clone(&datagrams);
+        sessions.spawn(async move { sorting.run().await });
+        loop {
+            tokio::select! {
+                accepted = h3.accept() => {
+                    let Ok(Some(resolver)) = accepted else { break };
+                    let (server, connection, datagrams) =
+                        (Arc::clone(&self), connection.clone(), datagrams.clone());
+                    sessions.spawn(async move {
+                        let Ok((request, stream)) = resolver.resolve_request().await else { return };
+                        if let Err(error) = server.answer(&request, stream, connection, &datagrams).await {
+                            tracing::debug!(%error, "a request failed");
+                        }
+                    });
+                }
+                Some(_) = sessions.join_next() => {}
+            }
+        }
+    }
+
+    /// Answers a request that came over `connection`, whose datagrams are `datagrams`, and carries the packets of its
+    /// tunnel to its end. This is for servers that do other things as well.
+    ///
+    /// # Errors
+    /// The stream failed.
+    pub async fn answer(
+        &self,
+        request: &Request<()>,
+        mut stream: Stream,
+        connection: hvq::Connection,
+        datagrams: &Arc<Datagrams>,
+    ) -> Result<(), StreamError> {
+        if !Self::is_asked(request) {
+            return refuse(&mut stream, StatusCode::NOT_FOUND).await;
+        }
+        if !self.options.admits(request.headers()) {
+            tracing::info!(from = %connection.remote_address(), "a tunnel is refused: no token, or a wrong one");
+            return refuse(&mut stream, StatusCode::UNAUTHORIZED).await;
+        }
+        let id = stream.id();
+        let Some(own) = datagrams.flow(id) else {
+            return refuse(&mut stream, StatusCode::BAD_REQUEST).await;
+        };
+        let ordering = match request.headers().contains_key("hvq-order") {
+            true => Ordering::Numbered,
+            false => Ordering::Plain,
+        };
+        let (capsule, capsules) = mpsc::channel(PIECES);
+        let outbound = Arc::new(Outbound::new(connection.clone(), id, capsule, ordering));
+        let Some(lease) = self.lease(&outbound) else {
+            return refuse(&mut stream, StatusCode::SERVICE_UNAVAILABLE).await;
+        };
+        let mut response = Response::builder().header("capsule-protocol", "?1");
+        if ordering == Ordering::Numbered {
+            response = response.header("hvq-order", "?1");
+        }
+        stream.send_response(response.body(()).expect("the fields are constants")).await?;
+        let assigned = lease.addresses.iter().copied().map(Prefix::only).collect();
+        stream.send_data(Capsule::AddressAssign(assigned).bytes()).await?;
+        let routes = Capsule::RouteAdvertisement(self.options.routes.clone());
+        stream.send_data(routes.bytes()).await?;
+        let (pieces, _halves) = halves(stream, capsules);
+        let inbound = Inbound::new(connection, own, pieces);
+        let ended = self.receive(inbound, &lease.addresses).await;
+        tracing::info!(%ended, addresses = ?lease.addresses, "a tunnel ended");
+        Ok(())
+    }
+
+    /// Hands the packets of one tunnel to the device until it ends; returns why.
+    async fn receive(&self, mut inbound: Inbound, addresses: &[IpAddr]) -> Ended {
+        loop {
+            match inbound.next().await {
+                Ok(Arrived::Packets(packets)) => {
+                    for packet in packets {
+                        self.forward(&packet, addresses);
+                    }
+                }
+                Ok(Arrived::Capsule(capsule)) => {
+                    tracing::debug!(?capsule, "clients have nothing to assign or to advertise");
+                }
+                Err(ended) => return ended,
+            }
+        }
+    }
+
+    /// Hands a packet to the device, if it may come from there and go to where it wants.
+    fn forward(&self, packet: &[u8], addresses: &[IpAddr]) {
+        let Some(header) = Header::read(packet) else { return };
+        // RFC 9484 §11: packets with other source addresses than assigned are dropped.
+        let honest = addresses.contains(&header.source);
+        let permitted = self.options.routes.iter().any(|route| route.contains(header.destination));
+        if !honest || !permitted {
+            tracing::debug!(from = %header.source, to = %header.destination, "a packet is not permitted");
+            return;
+        }
+        if let Err(error) = self.device.send(packet) {
+            tracing::debug!(%error, "a packet is not taken");
+        }
+    }
+
+    /// Free addresses, one of each version that there is, for a tunnel that packets are sent to through `outbound`.
+    fn lease(&self, outbound: &Arc<Outbound>) -> Option<Lease<'_>> {
+        let mut sessions = self.sessions();
+        let mut addresses = Vec::new();
+        for candidates in self.options.candidates() {
+            let free = candidates.into_iter().find(|address| !sessions.contains_key(address))?;
+            addresses.push(free);
+        }
+        for address in &addresses {
+            sessions.insert(*address, Arc::clone(outbound));
+        }
+        drop(sessions);
+        Some(Lease { server: self, addresses })
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<Outbound>>> {
+        // The map is whole after every statement.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads pieces from the stream of a tunnel and writes `capsules` to it, for as long as the tasks live.
+fn halves(stream: Stream, mut capsules: mpsc::Receiver<Bytes>) -> (mpsc::Receiver<Bytes>, JoinSet<()>) {
+    let (mut send, mut receive) = stream.split();
+    let (piece, pieces) = mpsc::channel(PIECES);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        while let Ok(Some(mut data)) = receive.recv_data().await {
+            if piece.send(data.copy_to_bytes(data.remaining())).await.is_err() {
+                break;
+            }
+        }
+    });
+    tasks.spawn(async move {
+        while let Some(capsule) = capsules.recv().await {
+            if send.send_data(capsule).await.is_err() {
+                break;
+            }
+        }
+    });
+    (pieces, tasks)
+}
+
+async fn refuse(stream: &mut Stream, status: StatusCode) -> Result<(), StreamError> {
+    let mut response = Response::builder().status(status);
+    if status == StatusCode::UNAUTHORIZED {
+        // RFC 6750 §3.
+        response = response.header("www-authenticate", "Bearer");
+    }
+    stream.send_response(response.body(()).expect("the fields are constants")).await?;
+    stream.stop_sending(Code::H3_NO_ERROR);
+    stream.finish().await
+}
