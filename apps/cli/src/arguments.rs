@@ -5,10 +5,16 @@ use crate::commands::demo::DemoArguments;
 use crate::commands::emulate::EmulateArguments;
 use crate::commands::gateway::GatewayArguments;
 use crate::commands::get::GetArguments;
+#[cfg(target_os = "linux")]
+use crate::commands::inside::InsideArguments;
 use crate::commands::lab::LabArguments;
 use crate::commands::proxy::ProxyArguments;
+#[cfg(target_os = "linux")]
+use crate::commands::run::RunArguments;
 use crate::commands::serve::ServeArguments;
 use crate::commands::svc::SvcArguments;
+#[cfg(target_os = "linux")]
+use crate::commands::tunnel::TunnelArguments;
 use crate::failure::{Exit, Failure};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -49,6 +55,16 @@ pub(crate) enum Command {
     Proxy(Box<ProxyArguments>),
     /// Put emulated channels between UDP programs
     Emulate(Box<EmulateArguments>),
+    /// Run a command in a network of its own, behind emulated channels
+    #[cfg(target_os = "linux")]
+    Run(Box<RunArguments>),
+    /// Carry IP packets over all channels to a gateway
+    #[cfg(target_os = "linux")]
+    Tunnel(Box<TunnelArguments>),
+    /// The first process of such a network; nothing to call by hand
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Inside(InsideArguments),
     /// Load real pages over two emulated channels, compare schedulers, and write a report
     Demo(Box<DemoArguments>),
     /// Run experiments in virtual time
@@ -152,6 +168,14 @@ mod tests {
             ("hvq serve --root . --page p05 --self-signed a", "cannot be used with"),
             ("hvq -q -v get https://a", "cannot be used with"),
             ("hvq emulate", "--channel"),
+            ("hvq run", "COMMAND"),
+            ("hvq run --steer warp -- a", "best-pkt-size"),
+            ("hvq run --direct --mptcp -- a", "cannot be used with"),
+            ("hvq run --scheduler hvc --steer asap -- a", "cannot be used with"),
+            ("hvq run --mtu 1000 -- a", "1280"),
+            ("hvq run --embb rate=mahimahi: -- a", "mahimahi:PATH"),
+            ("hvq tunnel connect", "URL"),
+            ("hvq tunnel serve --route 10.0.0.0/33 --self-signed a", "10.0.0.0/8"),
             ("hvq demo --embb XX-Y", "XX-Y"),
             ("hvq demo --schemes warp", "warp"),
             ("hvq gateway --listen here", "here"),

@@ -1,4 +1,4 @@
-//! The hvq command: serve, get, gateway, proxy, emulate, demo, lab, svc, decode.
+//! The hvq command: serve, get, gateway, proxy, emulate, run, tunnel, demo, lab, svc, decode.
 //!
 //! What fails is said in one line on standard error, `hvq: …` with its causes, and in the exit code:
 //!
@@ -13,6 +13,9 @@
 //! | 28 | too late |
 //! | 130 | ended by SIGINT before all was done |
 //! | 143 | ended by SIGTERM before all was done |
+//!
+//! `hvq run` ends with the exit code of its command, 126 and 127 for one that cannot be run or is not there, and 128 and the
+//! number of the signal for one that a signal ended.
 
 mod arguments;
 mod commands;
@@ -41,7 +44,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let voice = Voice::of(&arguments);
     match start(arguments, voice) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(exit) => exit,
         Err(failure) => {
             failure.report();
             failure.exit().into()
@@ -49,11 +52,24 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn start(arguments: Arguments, voice: Voice) -> Result<(), Failure> {
+fn start(arguments: Arguments, voice: Voice) -> Result<ExitCode, Failure> {
     output::start_log(arguments.log.as_deref())?;
+    match arguments.command {
+        // Namespaces are made before there are threads.
+        #[cfg(target_os = "linux")]
+        Command::Run(run) => commands::run::run(&run, voice),
+        #[cfg(target_os = "linux")]
+        Command::Inside(inside) => commands::inside::run(&inside),
+        #[cfg(target_os = "linux")]
+        Command::Tunnel(tunnel) => commands::tunnel::run(&tunnel, voice),
+        command => perform(command, voice).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn perform(command: Command, voice: Voice) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        match arguments.command {
+        match command {
             Command::Serve(serve) => commands::serve::run(serve, voice).await,
             Command::Get(get) => commands::get::run(get, voice).await,
             Command::Gateway(gateway) => commands::gateway::run(gateway, voice).await,
@@ -63,6 +79,10 @@ fn start(arguments: Arguments, voice: Voice) -> Result<(), Failure> {
             Command::Lab(lab) => tokio::task::block_in_place(|| commands::lab::run(&lab, voice)),
             Command::Svc(svc) => commands::svc::run(svc, voice).await,
             Command::Decode(decode) => commands::decode::run(&decode, voice),
+            #[cfg(target_os = "linux")]
+            Command::Run(_) | Command::Inside(_) | Command::Tunnel(_) => {
+                unreachable!("these have no runtime")
+            }
         }
     });
     // Blocking reads of files must not keep the program from ending.

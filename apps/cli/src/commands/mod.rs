@@ -5,7 +5,13 @@ pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod gateway;
 pub(crate) mod get;
+#[cfg(target_os = "linux")]
+pub(crate) mod inside;
 pub(crate) mod lab;
 pub(crate) mod proxy;
+#[cfg(target_os = "linux")]
+pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod svc;
+#[cfg(target_os = "linux")]
+pub(crate) mod tunnel;

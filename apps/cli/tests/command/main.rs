@@ -5,6 +5,8 @@ mod arguments;
 mod channels;
 mod gateway;
 mod lab;
+#[cfg(target_os = "linux")]
+mod networks;
 mod support;
 mod transfers;
 mod video;

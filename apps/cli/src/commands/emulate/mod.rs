@@ -1,7 +1,7 @@
 //! `hvq emulate`: emulated channels between UDP programs.
 
 mod channel;
-mod statistics;
+pub(crate) mod statistics;
 
 use crate::arguments::Format;
 use crate::duration;

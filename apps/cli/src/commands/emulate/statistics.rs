@@ -21,10 +21,7 @@ const REASONS: [(DropReason, &str); 5] = [
 
 /// A table for people.
 pub(super) fn table(figures: &[Figures]) -> String {
-    let mut lines = vec![format!(
-        "{:<12} {:<4} {:>9} {:>10} {:>9} {:>10} {:>10} {:>10}  {}",
-        "channel", "way", "packets", "bytes", "rate", "delay p50", "p98", "max", "dropped"
-    )];
+    let mut lines = vec![heading()];
     for (name, elapsed, statistics) in figures {
         for (way, link) in [("up", &statistics.up), ("down", &statistics.down)] {
             lines.push(row(name, way, *elapsed, link));
@@ -41,7 +38,16 @@ pub(super) fn table(figures: &[Figures]) -> String {
     lines.join("\n")
 }
 
-fn row(name: &str, way: &str, elapsed: Duration, link: &LinkStatistics) -> String {
+/// The line above [`row`]s.
+pub(crate) fn heading() -> String {
+    format!(
+        "{:<12} {:<4} {:>9} {:>10} {:>9} {:>10} {:>10} {:>10}  {}",
+        "channel", "way", "packets", "bytes", "rate", "delay p50", "p98", "max", "dropped"
+    )
+}
+
+/// What a link did, `way`, while it ran for `elapsed`.
+pub(crate) fn row(name: &str, way: &str, elapsed: Duration, link: &LinkStatistics) -> String {
     let delays = link.delays();
     let megabits = link.left.bytes as f64 * 8e-6 / elapsed.as_secs_f64().max(1e-3);
     let dropped: Vec<String> = REASONS
@@ -79,7 +85,8 @@ pub(super) fn json(figures: &[Figures]) -> Value {
     json!({ "channels": channels.collect::<Vec<_>>() })
 }
 
-fn link(link: &LinkStatistics) -> Value {
+/// The same for programs.
+pub(crate) fn link(link: &LinkStatistics) -> Value {
     let dropped: Map<String, Value> = REASONS
         .iter()
         .map(|(reason, name)| ((*name).to_owned(), link.dropped(*reason).packets.into()))
@@ -93,7 +100,8 @@ fn link(link: &LinkStatistics) -> Value {
     })
 }
 
-fn summary(summary: &Summary) -> Value {
+/// Times in milliseconds.
+pub(crate) fn summary(summary: &Summary) -> Value {
     let milliseconds = |duration: Duration| duration.as_secs_f64() * 1e3;
     json!({
         "min": milliseconds(summary.min),

@@ -12,7 +12,6 @@ use h3::client::SendRequest;
 use http::Method;
 use hvq::{
     ClientConfig, ConnectOptions, Connection, EarlyData, Endpoint, PathId, PathOptions, TransportConfig,
-    Verify,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -107,12 +106,7 @@ impl Session {
 
 fn client_config(arguments: &GetArguments, logs: &Logs) -> Result<ClientConfig, Failure> {
     let network = &arguments.network;
-    let verify = match (&arguments.trust.cacert, arguments.trust.insecure) {
-        (Some(file), _) => Verify::CaFile(file.clone()),
-        (None, true) => Verify::Insecure,
-        (None, false) => Verify::SystemRoots,
-    };
-    let tls = tls::client(verify, &network.transport.secrecy(), &resumption(arguments))?;
+    let tls = tls::client(arguments.trust.verify(), &network.transport.secrecy(), &resumption(arguments))?;
     let transport =
         TransportConfig { handshake_timeout: network.connect_timeout, ..network.transport.config() };
     Ok(ClientConfig::new(tls, Arc::new(logs.watch(transport))))

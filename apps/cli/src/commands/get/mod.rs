@@ -4,7 +4,7 @@ mod connect;
 mod fetch;
 mod sink;
 mod statistics;
-mod target;
+pub(crate) mod target;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +16,7 @@ use crate::qlog::Logs;
 use crate::transport::TransportArguments;
 use clap::Args;
 use connect::Session;
-use hvq::PathOptions;
+use hvq::{PathOptions, Verify};
 use statistics::Statistics;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,13 +75,24 @@ struct SinkArguments {
 
 /// Whom to believe.
 #[derive(Debug, Args)]
-struct TrustArguments {
+pub(crate) struct TrustArguments {
     /// Accept any certificate: whoever is on the way can read and change everything
     #[arg(short = 'k', long, conflicts_with = "cacert")]
     insecure: bool,
     /// Accept certificates that go back to one in this file (PEM), instead of the system's
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
+}
+
+impl TrustArguments {
+    /// Whose certificates are accepted.
+    pub(crate) fn verify(&self) -> Verify {
+        match (&self.cacert, self.insecure) {
+            (Some(file), _) => Verify::CaFile(file.clone()),
+            (None, true) => Verify::Insecure,
+            (None, false) => Verify::SystemRoots,
+        }
+    }
 }
 
 /// What is kept for the next connection.

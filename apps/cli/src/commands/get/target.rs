@@ -6,18 +6,18 @@ use url::{Host, Url};
 
 /// What is to be fetched, and from whom.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// The URL, complete.
-    pub(super) url: Url,
+    pub(crate) url: Url,
     /// The host name or address, an IPv6 address without brackets.
-    pub(super) host: String,
+    pub(crate) host: String,
     /// The UDP port.
-    pub(super) port: u16,
+    pub(crate) port: u16,
 }
 
 impl Target {
     /// Reads a URL; `https://` may be left out.
-    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         let whole = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
         let url = Url::parse(&whole).or_fail(Exit::Usage, || format!("{text:?} is no URL"))?;
         if url.scheme() != "https" {
@@ -35,7 +35,7 @@ impl Target {
     }
 
     /// The addresses of the host, as the system resolves it.
-    pub(super) async fn resolve(&self) -> Result<Vec<SocketAddr>, Failure> {
+    pub(crate) async fn resolve(&self) -> Result<Vec<SocketAddr>, Failure> {
         let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
         let found = found.or_fail(Exit::Connection, || format!("cannot resolve {}", self.host))?;
         let addresses: Vec<SocketAddr> = found.collect();
@@ -46,12 +46,12 @@ impl Target {
     }
 
     /// Whether one connection serves both.
-    pub(super) fn same_server(&self, other: &Self) -> bool {
+    pub(crate) fn same_server(&self, other: &Self) -> bool {
         self.host == other.host && self.port == other.port
     }
 
     /// The last part of the URL's path, if it is a name for a file.
-    pub(super) fn file_name(&self) -> Result<String, Failure> {
+    pub(crate) fn file_name(&self) -> Result<String, Failure> {
         let last = self.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
         let name = percent_encoding::percent_decode_str(last).decode_utf8_lossy().into_owned();
         if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {

@@ -83,7 +83,7 @@ fn migration(text: &str) -> Result<Migration, String> {
 
 /// Who the server is.
 #[derive(Debug, Args)]
-struct IdentityArguments {
+pub(crate) struct IdentityArguments {
     /// The certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "key", required_unless_present = "self_signed")]
     cert: Option<PathBuf>,
@@ -158,7 +158,8 @@ fn site(content: &ContentArguments) -> Result<Site, Failure> {
     Ok(Site::Pages(pages))
 }
 
-fn identity(arguments: &IdentityArguments) -> Result<Identity, Failure> {
+/// The certificate and key that they name, or fresh ones.
+pub(crate) fn identity(arguments: &IdentityArguments) -> Result<Identity, Failure> {
     if let (Some(chain), Some(key)) = (&arguments.cert, &arguments.key) {
         return Ok(Identity::Files { chain: chain.clone(), key: key.clone() });
     }

@@ -1,0 +1,219 @@
+//! `hvq run`: a command in a network of its own, behind emulated channels.
+
+mod figures;
+mod tunnelled;
+
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::Voice;
+use clap::Args;
+use hvq_channel::ChannelSpec;
+use hvq_channel::steer::{Pair, Reordering};
+use hvq_scheduler::Policy;
+use hvq_tun::outside::{self, Doors};
+use hvq_tun::privilege::{self, Privilege};
+use hvq_tun::program::{self, Program};
+use hvq_tun::shell::{Plan, Route, Scene, Shell};
+use hvq_tun::steerer::Steerer;
+use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// A server may take so long until it listens.
+const SERVER_LIMIT: Duration = Duration::from_secs(10);
+
+/// What Ethernet carries.
+const MTU: u16 = 1500;
+/// What fits into a datagram of QUIC over Ethernet, with what is in front of it.
+pub(crate) const TUNNEL_MTU: u16 = 1360;
+
+/// Arguments of `hvq run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    route: RouteArguments,
+    #[command(flatten)]
+    other: OtherArguments,
+    #[command(flatten)]
+    record: RecordArguments,
+    /// A command line for the shell, run at the other end of the channels, which COMMAND reaches as `far` or $HVQ_FAR;
+    /// COMMAND starts when it listens for TCP connections, and it ends with COMMAND
+    #[arg(long, value_name = "COMMAND LINE")]
+    server: Option<OsString>,
+    /// Let COMMAND reach these ports of addresses outside, over TCP and UDP, and name servers; without it nothing is reached
+    /// but the other end
+    #[arg(long, value_name = "PORT,…", num_args = 0..=1, require_equals = true, default_missing_value = "80,443",
+        value_delimiter = ',')]
+    outside: Option<Vec<u16>>,
+    /// What to run, with its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Over what packets go.
+#[derive(Debug, Args)]
+struct RouteArguments {
+    /// The channel with the high bandwidth, as of hvq emulate: items such as embb, MM-D, rtt=40ms, rate=60mbit, loss=1%,
+    /// up.rate=mahimahi:FILE
+    #[arg(long, value_name = "SPEC", default_value = "embb")]
+    embb: ChannelSpec,
+    /// The channel with the low latency
+    #[arg(long, value_name = "SPEC", default_value = "urllc")]
+    urllc: ChannelSpec,
+    /// Who decides for each packet: dchannel[:ALPHA], asap, pkt-state, pkt-control, best-pkt-size[:BYTES], pkt-uplink,
+    /// all-embb, all-urllc
+    #[arg(long, value_name = "STEERER", default_value = "dchannel")]
+    steer: Steerer,
+    /// Which side puts packets in order again that were steered: both, client, nowhere
+    #[arg(long, value_name = "SIDE", default_value = "both", value_parser = parse_reordering)]
+    reorder: Reordering,
+    /// One channel only, that of --embb
+    #[arg(long, conflicts_with_all = ["urllc", "steer", "mptcp", "scheduler"])]
+    direct: bool,
+    /// The seed of everything random
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// The largest packet (by default 1500, and 1360 in a tunnel)
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
+    mtu: Option<u16>,
+}
+
+/// Ways over both channels that steer no packets.
+#[derive(Debug, Args)]
+struct OtherArguments {
+    /// Both channels with a device each, for the kernel's MPTCP
+    #[arg(long, conflicts_with_all = ["steer", "scheduler"])]
+    mptcp: bool,
+    /// Both channels as paths of a tunnel (hvq tunnel), whose packets this scheduler places: hvc, min-rtt, blest, …
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["steer", "reorder"])]
+    scheduler: Option<Policy>,
+}
+
+/// What is written down.
+#[derive(Debug, Args)]
+struct RecordArguments {
+    /// Write a line about each packet to this file, its channel, delay and size: CSV if it ends in .csv, else JSON
+    #[arg(long, value_name = "FILE")]
+    packets: Option<PathBuf>,
+    /// Write what the channels did to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+fn parse_reordering(text: &str) -> Result<Reordering, String> {
+    match text {
+        "both" => Ok(Reordering::BothSides),
+        "client" => Ok(Reordering::ClientSide),
+        "nowhere" => Ok(Reordering::Nowhere),
+        _ => Err("choose from both, client, nowhere".to_owned()),
+    }
+}
+
+impl RunArguments {
+    fn route(&self) -> Route {
+        let RouteArguments { embb, urllc, steer, reorder, direct, .. } = &self.route;
+        let pair = || Box::new(Pair { high_bandwidth: embb.clone(), low_latency: urllc.clone() });
+        match (direct, self.other.mptcp) {
+            (true, _) => Route::Direct(Box::new(embb.clone())),
+            (false, true) => Route::Mptcp(pair()),
+            (false, false) => Route::Steered { channels: pair(), steerer: *steer, reordering: *reorder },
+        }
+    }
+}
+
+/// Runs the command, and returns its exit code. There must be no other thread yet.
+pub(crate) fn run(arguments: &RunArguments, voice: Voice) -> Result<ExitCode, Failure> {
+    let privilege = privilege::acquire()?;
+    let plan = plan(arguments, privilege)?;
+    let (report, code) = match arguments.other.scheduler {
+        Some(policy) => tunnelled::run(arguments, &plan, policy, voice)?,
+        None => {
+            let shell = Shell::open(&plan).or_fail(Exit::Runtime, || "hvq run".to_owned())?;
+            let code = perform(arguments, shell.scene(), voice)?;
+            (shell.close()?, code)
+        }
+    };
+    if voice >= Voice::Normal {
+        eprintln!("{}", figures::table(&report));
+    }
+    if let Some(path) = &arguments.record.report {
+        std::fs::write(path, figures::json(&report, code))
+            .or_fail(Exit::Runtime, || format!("cannot write {}", path.display()))?;
+    }
+    Ok(ExitCode::from(code))
+}
+
+/// Runs the server, if there is one, and the command, and returns its exit code.
+fn perform(arguments: &RunArguments, scene: &Scene, voice: Voice) -> Result<u8, Failure> {
+    let command = wrapped(&arguments.command, arguments.other.mptcp, voice);
+    // First, because the doors listen as well.
+    let server = arguments.server.as_ref().map(|line| serve(scene, line, arguments)).transpose()?;
+    if let Some(ports) = &arguments.outside {
+        let doors = Doors::open(scene.far(), ports).or_fail(Exit::Runtime, || "--outside".to_owned())?;
+        let resolver = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+        std::thread::spawn(move || open_doors(doors, outside::resolver_in(&resolver)));
+    }
+    let program = scene.run(&command).or_fail(Exit::Runtime, || "cannot start the command".to_owned())?;
+    program.pass_signals()?;
+    let code = program.wait()?;
+    drop(server);
+    Ok(code)
+}
+
+fn plan(arguments: &RunArguments, privilege: Privilege) -> Result<Plan, Failure> {
+    let user = match privilege {
+        Privilege::Own => None,
+        Privilege::User(user) => Some(user),
+    };
+    Ok(Plan {
+        route: arguments.route(),
+        seed: arguments.route.seed,
+        mtu: arguments.route.mtu.unwrap_or(match arguments.other.scheduler {
+            Some(_) => TUNNEL_MTU,
+            None => MTU,
+        }),
+        log: arguments.record.packets.clone(),
+        resolvers: Vec::new(),
+        user,
+        launcher: program::this_program(&[OsStr::new("inside")])?,
+    })
+}
+
+/// Lets connections out until this program ends.
+fn open_doors(doors: Doors, resolver: Option<SocketAddr>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let served = runtime.and_then(|runtime| runtime.block_on(doors.serve(resolver)));
+    if let Err(error) = served {
+        tracing::warn!(%error, "nothing outside can be reached");
+    }
+}
+
+/// Starts the server, and waits until it listens.
+fn serve(scene: &Scene, line: &OsStr, arguments: &RunArguments) -> Result<Program, Failure> {
+    let command = [OsString::from("sh"), OsString::from("-c"), line.to_owned()];
+    let command = wrapped(&command, arguments.other.mptcp, Voice::Quiet);
+    let server = scene.serve(&command).or_fail(Exit::Runtime, || "cannot start the server".to_owned())?;
+    let listens = program::wait_for_listener(scene.far(), &server, SERVER_LIMIT)?;
+    if !listens && !server.is_running() {
+        let code = server.wait()?;
+        return Err(Failure::new(Exit::Runtime, format!("the server ended with exit code {code}")));
+    }
+    Ok(server)
+}
+
+/// The command, with what makes its TCP connections MPTCP connections if they are to be.
+fn wrapped(command: &[OsString], mptcp: bool, voice: Voice) -> Vec<OsString> {
+    if !mptcp {
+        return command.to_vec();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if std::env::split_paths(&path).any(|folder| folder.join("mptcpize").is_file()) {
+        let prefix = ["mptcpize", "run"].map(OsString::from);
+        return prefix.into_iter().chain(command.iter().cloned()).collect();
+    }
+    voice.say(
+        "without mptcpize only programs that ask for MPTCP themselves use both channels (package mptcpize)",
+    );
+    command.to_vec()
+}

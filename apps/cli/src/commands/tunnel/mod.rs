@@ -1,0 +1,55 @@
+//! `hvq tunnel`: IP packets over all channels to a gateway.
+
+mod connect;
+mod serve;
+
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::Voice;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `hvq tunnel`.
+#[derive(Debug, Args)]
+pub(crate) struct TunnelArguments {
+    #[command(subcommand)]
+    end: End,
+}
+
+/// Which end of the tunnel.
+#[derive(Debug, Subcommand)]
+enum End {
+    /// Ask a server for a tunnel, and send the packets of a command or of this machine through it
+    Connect(Box<connect::ConnectArguments>),
+    /// Serve tunnels: their packets come out of a TUN device of this machine
+    Serve(Box<serve::TunnelServeArguments>),
+}
+
+/// Who may use the tunnel.
+#[derive(Debug, Args)]
+struct TokenArguments {
+    /// A file with a token on each line, 16 characters or more (a client sends the first); by default $HVQ_TOKEN
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl TokenArguments {
+    /// The tokens. They are no arguments, which every user of a machine can see.
+    fn read(&self) -> Result<Vec<String>, Failure> {
+        let text = match &self.token_file {
+            Some(path) => std::fs::read_to_string(path)
+                .or_fail(Exit::Usage, || format!("cannot read {}", path.display()))?,
+            None => std::env::var("HVQ_TOKEN").unwrap_or_default(),
+        };
+        let tokens = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        Ok(tokens.map(str::to_owned).collect())
+    }
+}
+
+/// Runs one end, and returns its exit code, or that of its command. There must be no other thread yet.
+pub(crate) fn run(arguments: &TunnelArguments, voice: Voice) -> Result<ExitCode, Failure> {
+    match &arguments.end {
+        End::Connect(connect) => connect::run(connect, voice),
+        End::Serve(serve) => serve::run(serve, voice).map(|()| ExitCode::SUCCESS),
+    }
+}

@@ -1,0 +1,95 @@
+//! The end of tunnels that serves them.
+
+use super::TokenArguments;
+use crate::commands::run::TUNNEL_MTU;
+use crate::commands::serve::listen::{addresses, hints};
+use crate::commands::serve::{IdentityArguments, identity};
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::Voice;
+use crate::tls;
+use crate::transport::TransportArguments;
+use clap::Args;
+use hvq::{ChannelOptions, EarlyData, Endpoint, ServerConfig, TransportConfig};
+use hvq_tun::device::TunDevice;
+use hvq_tun::namespace::Namespace;
+use hvq_tun::wiring::{self, End};
+use hvq_tunnel::{AsyncDevice, Prefix, Server, ServerOptions};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The network of tunnels, 100.64.200.0/24: not one of those of `hvq run`, in which it may be tried.
+const NETWORK: u8 = 200;
+
+/// Arguments of `hvq tunnel serve`.
+#[derive(Debug, Args)]
+pub(super) struct TunnelServeArguments {
+    /// Where to listen; may be repeated (by default [::]:4433, or the addresses of the channels)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Vec<SocketAddr>,
+    /// A listening address that belongs to a channel, and what is known of it; may be repeated
+    #[arg(long, value_name = "NAME=ADDRESS[:PORT][,rate=…,delay=…,dscp=…]")]
+    channel: Vec<ChannelOptions>,
+    #[command(flatten)]
+    identity: IdentityArguments,
+    #[command(flatten)]
+    tokens: TokenArguments,
+    /// Where packets may go; may be repeated; nowhere unless it is given
+    #[arg(long, value_name = "ADDRESS/BITS")]
+    route: Vec<Prefix>,
+    /// What the TUN device is called
+    #[arg(long, value_name = "NAME", default_value = "hvq0")]
+    device: String,
+    #[command(flatten)]
+    transport: TransportArguments,
+}
+
+/// Serves tunnels until it is told to stop.
+pub(super) fn run(arguments: &TunnelServeArguments, voice: Voice) -> Result<(), Failure> {
+    let network = End::far(NETWORK);
+    let options =
+        ServerOptions::new(arguments.tokens.read()?, arguments.route.clone(), (network.v4, network.v6))
+            .or_fail(Exit::Usage, || "hvq tunnel serve".to_owned())?;
+    let here = Namespace::current()?;
+    let device = TunDevice::new(&here, &arguments.device).or_fail(Exit::Runtime, || {
+        format!("cannot make the device {} (this needs root, or the capability NET_ADMIN)", arguments.device)
+    })?;
+    let lines = wiring::addresses(&arguments.device, network, TUNNEL_MTU);
+    wiring::apply(&here, &lines).or_fail(Exit::Runtime, || "cannot set up the device".to_owned())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(serve(arguments, options, device, voice));
+    runtime.shutdown_background();
+    result
+}
+
+async fn serve(
+    arguments: &TunnelServeArguments,
+    options: ServerOptions,
+    device: TunDevice,
+    voice: Voice,
+) -> Result<(), Failure> {
+    let logs = arguments.transport.logs()?;
+    let identity = identity(&arguments.identity)?;
+    let tls = tls::server(identity, &arguments.transport.secrecy(), EarlyData::Off)?;
+    let local = addresses(&arguments.listen, &arguments.channel)?;
+    let config = |channels| {
+        let transport = TransportConfig { channels, ..arguments.transport.config() };
+        ServerConfig::new(tls.clone(), Arc::new(logs.watch(transport)))
+    };
+    let endpoint =
+        Endpoint::server(config(Vec::new()), &local).or_fail(Exit::Usage, || "cannot listen".to_owned())?;
+    let bound = endpoint.local_addrs();
+    endpoint.set_server(Some(config(hints(&arguments.channel, &bound))));
+    let bound = bound.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    voice.say(format!("tunnels on {bound} (UDP) come out of {}", arguments.device));
+    let server = Server::new(options, AsyncDevice::new(device)?);
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        result = server.run(&endpoint) => result?,
+        result = tokio::signal::ctrl_c() => result?,
+        _ = terminated.recv() => {}
+    }
+    endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+    logs.finish(voice);
+    Ok(())
+}
