@@ -43,7 +43,7 @@ const CLIENT: &str = r"
 import socket, time, sys
 def echo(address, data, kind=socket.SOCK_DGRAM):
     s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, kind); s.settimeout(5)
-    t = time.time(); s.connect((address, 7)); s.send(data)
+    t = time.time(); s.connect((address, 7)); s.sendall(data)
     got = b''
     while len(got) < len(data):
         got += s.recv(65536)
@@ -392,12 +392,12 @@ fn a_tunnel_is_closed_to_those_without_a_token_and_off_its_routes() {
         ]);
         command.env("HVQ_TOKEN", token).output().unwrap()
     };
-    let output = connect("a token of some length", "echo('192.0.2.1', b'hello')");
+    let output = connect("a token of some length", "echo('192.0.2.1', b'hello', socket.SOCK_STREAM)");
     assert_eq!(code(&output), 0, "{}", said(&output));
     let output = connect("another token of some length", "print('must not run')");
     assert!(code(&output) == 3 && said(&output).contains("401"), "{}", said(&output));
     let beyond = "
-try: echo('192.0.2.2', b'hello')
+try: echo('192.0.2.2', b'hello', socket.SOCK_STREAM)
 except OSError: sys.exit(9)
 ";
     let output = connect("a token of some length", beyond);
