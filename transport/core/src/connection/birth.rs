@@ -236,7 +236,7 @@ impl Connection {
             served_at: None,
             events: VecDeque::new(),
             outbox: ShortQueue::default(),
-            spare: None,
+            spares: Default::default(),
             counters: Counters::default(),
             tracer: None,
             rng: birth.rng,

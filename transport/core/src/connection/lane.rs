@@ -143,11 +143,11 @@ impl Lane {
         });
     }
 
-    /// Goes on in `spare`, which may have memory for the whole batch.
-    pub fn move_to(&mut self, mut spare: Vec<u8>) {
+    /// Goes on in `spare`, and returns the memory that it had before.
+    pub fn move_to(&mut self, mut spare: Vec<u8>) -> Vec<u8> {
         spare.clear();
         spare.extend_from_slice(&self.bytes);
-        self.bytes = spare;
+        std::mem::replace(&mut self.bytes, spare)
     }
 
     /// Whether one more datagram may join the batch, of which `most` are allowed.

@@ -34,6 +34,7 @@ pub mod preferred;
 mod receive;
 mod silence;
 mod sizing;
+pub(crate) mod spares;
 pub mod stats;
 mod timeout;
 mod transmit;
@@ -57,6 +58,7 @@ use crate::connection::control::ControlQueue;
 use crate::connection::early_data::EarlyData;
 use crate::connection::key_update::KeyUpdate;
 use crate::connection::lifecycle::Lifecycle;
+use crate::connection::spares::Spares;
 use crate::connection::stats::Counters;
 use crate::crypto::one_rtt::OneRttKeys;
 use crate::datagram::Datagrams;
@@ -186,8 +188,8 @@ pub struct Connection {
     served_at: Option<Instant>,
     events: VecDeque<Event>,
     outbox: ShortQueue<Transmit>,
-    /// Memory for the next batch, if the endpoint has some.
-    spare: Option<Vec<u8>>,
+    /// Memory for datagrams, while the endpoint lends its own.
+    spares: Spares,
     counters: Counters,
     tracer: Option<Box<dyn Tracer>>,
     rng: StdRng,
@@ -242,9 +244,9 @@ impl Connection {
         Step::Idle(self.deadline(now))
     }
 
-    /// Memory for the next batch, in place of what there is; see [`Endpoint::recycle`](crate::endpoint::Endpoint::recycle).
-    pub(crate) fn exchange_spare(&mut self, spare: Option<Vec<u8>>) -> Option<Vec<u8>> {
-        std::mem::replace(&mut self.spare, spare)
+    /// Lends or gives back memory for datagrams; see [`Endpoint::recycle`](crate::endpoint::Endpoint::recycle).
+    pub(crate) fn exchange_spares(&mut self, spares: &mut Spares) {
+        std::mem::swap(&mut self.spares, spares);
     }
 
     /// The next event that waits to be told.

@@ -79,10 +79,14 @@ impl Connection {
         }
         if lane.open.is_none() {
             let Some(start) = self.next_packet(lane.path) else { return 0 };
-            if lane.segments == 1
-                && let Some(spare) = self.spare.take()
-            {
-                lane.move_to(spare);
+            // The second packet means a batch.
+            let spare = match lane.segments {
+                0 => self.spares.take_single(),
+                1 => self.spares.take_batch(),
+                _ => None,
+            };
+            if let Some(spare) = spare {
+                self.spares.put(lane.move_to(spare));
             }
             lane.start(&start);
         }

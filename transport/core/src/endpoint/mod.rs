@@ -24,6 +24,7 @@ pub use channels::Way;
 pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig};
 pub use stats::EndpointStats;
 
+use crate::connection::spares::Spares;
 use crate::connection::{Connection, Datagram, Event, FourTuple, Step, Transmit};
 use crate::crypto::replay::ReplayGuard;
 use crate::crypto::reset::ResetKey;
@@ -66,12 +67,8 @@ pub enum ConnectError {
     TooManyConnections,
 }
 
-/// Batches whose memory is kept for others.
-const MOST_SPARES: usize = 32;
 /// Ways that are compared at most: a policy takes no more paths.
 const MOST_WAYS: usize = PathSet::CAPACITY;
-/// Memory of fewer bytes is not worth keeping.
-const LEAST_SPARE: usize = 1 << 14;
 
 /// What an endpoint has to say when it is polled.
 #[derive(Debug)]
@@ -101,8 +98,8 @@ pub struct Endpoint {
     router: Router,
     schedule: Schedule,
     outbox: VecDeque<Transmit>,
-    /// Memory of batches that were sent.
-    spares: Vec<Vec<u8>>,
+    /// Memory of datagrams that were sent.
+    spares: Spares,
     next_handle: u64,
     handshaking: usize,
     /// Which tickets opened 0-RTT lately, once a server accepts it.
@@ -145,7 +142,7 @@ impl Endpoint {
             router: Router::default(),
             schedule: Schedule::default(),
             outbox: VecDeque::new(),
-            spares: Vec::new(),
+            spares: Spares::default(),
             next_handle: 0,
             handshaking: 0,
             replay,
@@ -237,9 +234,7 @@ impl Endpoint {
     /// Takes the memory of a batch that was sent, for one to come. Nobody has to give any back; who does saves going to the
     /// system for it.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
-        if bytes.capacity() >= LEAST_SPARE && self.spares.len() < MOST_SPARES {
-            self.spares.push(bytes);
-        }
+        self.spares.put(bytes);
     }
 
     /// The next thing to do at `now`.
@@ -257,9 +252,9 @@ impl Endpoint {
                 self.note(handle, &event);
                 return Output::Event(handle, event);
             }
-            connection.exchange_spare(self.spares.pop());
+            connection.exchange_spares(&mut self.spares);
             let step = connection.poll(now);
-            self.spares.extend(connection.exchange_spare(None));
+            connection.exchange_spares(&mut self.spares);
             if let Some(changes) = connection.take_id_changes() {
                 self.router.synchronise(handle, changes);
             }
