@@ -14,7 +14,6 @@ const TIME: Duration = Duration::from_secs(5);
 /// The share of the rate of `paths` channels like `spec` that a download with `policy` fills after slow start.
 fn share(policy: Policy, spec: &str, rate: f64, paths: usize) -> f64 {
     let config = || {
-        let policy = policy.clone();
         let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
         config.datagram_size = 1452.into();
         config
@@ -39,7 +38,7 @@ fn share(policy: Policy, spec: &str, rate: f64, paths: usize) -> f64 {
 fn two_equal_paths_carry_what_both_channels_can() {
     for (spec, rate) in [("rtt=20ms,rate=50mbit", 50.0), ("rtt=10ms,rate=200mbit", 200.0)] {
         for policy in [Policy::Hvc, Policy::MinRtt] {
-            let both = share(policy.clone(), spec, rate, 2);
+            let both = share(policy, spec, rate, 2);
             assert!(both >= 0.94, "{:?} on {spec}: {both:.3} of both channels", policy.scheduler());
         }
     }
