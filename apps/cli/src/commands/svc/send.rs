@@ -53,8 +53,8 @@ pub(crate) struct SendArguments {
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = size)]
     size: Option<(usize, usize)>,
     /// The rate of each layer by itself, in kbit/s
-    #[arg(long, value_name = "BASE,MIDDLE,HIGHEST", value_delimiter = ',', num_args = 3, default_values_t = Settings::KILOBITS)]
-    kbit: Vec<u32>,
+    #[arg(long, value_name = "BASE,MIDDLE,HIGHEST", default_value = "400,4100,7500", value_parser = kilobits)]
+    kbit: [u32; LAYERS],
     /// Every so many frames a layer above the base layer begins anew, so that errors end: 0 for never, 1 for always
     #[arg(long, value_name = "FRAMES", default_value_t = References::default().period)]
     refresh: u32,
@@ -84,6 +84,16 @@ enum Tell {
     Nothing,
 }
 
+/// Three rates with commas between.
+fn kilobits(text: &str) -> Result<[u32; LAYERS], String> {
+    let rates: Result<Vec<u32>, _> = text.split(',').map(|rate| rate.trim().parse()).collect();
+    rates
+        .ok()
+        .and_then(|rates| rates.try_into().ok())
+        .filter(|rates: &[u32; LAYERS]| rates.iter().all(|rate| (1..=1_000_000).contains(rate)))
+        .ok_or_else(|| format!("{text:?} is no list of three rates in kbit/s, such as 400,4100,7500"))
+}
+
 fn size(text: &str) -> Result<(usize, usize), String> {
     let parsed =
         text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
@@ -106,7 +116,7 @@ struct Progress {
 /// Sends until the video ends or the receiver leaves.
 pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(), Failure> {
     let logs = arguments.transport.logs()?;
-    let kilobits = [arguments.kbit[0], arguments.kbit[1], arguments.kbit[2]];
+    let kilobits = arguments.kbit;
     let source = {
         let (name, size) = (arguments.source.clone(), arguments.size);
         tokio::task::spawn_blocking(move || Source::open(&name, size)).await??
