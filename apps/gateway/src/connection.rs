@@ -13,10 +13,6 @@ use tokio::time::timeout;
 
 /// How long what is known of a client's address counts: a client may move.
 const FRESH: Duration = Duration::from_millis(100);
-/// A connection on which nothing moved for so long has nothing more to say.
-const STILL: Duration = Duration::from_secs(2);
-/// How often a connection that is to end is looked at.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// A client and its connection.
 pub(crate) struct Peer {
@@ -82,33 +78,10 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     let _gone = h3.shutdown(0).await;
     let finished = async {
         while requests.join_next().await.is_some() {}
-        settled(&connection).await;
+        hvq_h3::server::settled(&connection).await;
     };
     if timeout(gateway.patience(), finished).await.is_err() {
         tracing::debug!("requests under way are abandoned");
     }
     connection.close(Code::H3_NO_ERROR.value(), b"");
-}
-
-/// Waits until the client closes the connection, as GOAWAY tells it to when it has what it asked for, or nothing has moved
-/// for a while: closing earlier would cut responses short that wait for a slow reader.
-async fn settled(connection: &hvq::Connection) {
-    let quiet = async {
-        let mut last = (Instant::now(), None);
-        while last.0.elapsed() < STILL {
-            tokio::time::sleep(GLANCE).await;
-            let paths = connection.stats().paths;
-            let moved: Vec<_> = paths
-                .iter()
-                .map(|path| (path.in_flight, path.counters.bytes_sent, path.counters.bytes_received))
-                .collect();
-            if last.1.as_ref() != Some(&moved) {
-                last = (Instant::now(), Some(moved));
-            }
-        }
-    };
-    tokio::select! {
-        _ = connection.closed() => {}
-        () = quiet => {}
-    }
 }

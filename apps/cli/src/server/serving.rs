@@ -7,17 +7,13 @@ use h3::server::{RequestResolver, RequestStream};
 use hvq_h3::Priorities;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// How long requests under way may take once the server is to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A connection on which nothing moved for so long has nothing more to say.
-const STILL: Duration = Duration::from_secs(2);
-/// How often a connection that is to end is looked at.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// What all connections of a server share.
 #[derive(Debug)]
@@ -106,33 +102,10 @@ async fn serve(service: Arc<Service>, connection: hvq::Connection) {
     // GOAWAY (RFC 9114 §5.2), which a client that is gone does not miss.
     let _gone = h3.shutdown(0).await;
     let finished = timeout(PATIENCE, async { while requests.join_next().await.is_some() {} }).await;
-    if finished.is_err() || timeout(PATIENCE, settled(&connection)).await.is_err() {
+    if finished.is_err() || timeout(PATIENCE, hvq_h3::server::settled(&connection)).await.is_err() {
         tracing::debug!(%remote, "requests under way are abandoned");
     }
     connection.close(Code::H3_NO_ERROR.value(), b"");
-}
-
-/// Waits until the client closes the connection, as GOAWAY tells it to when it has what it asked for, or nothing has
-/// moved for a while: closing earlier would cut responses short that wait for a slow reader.
-async fn settled(connection: &hvq::Connection) {
-    let quiet = async {
-        let mut last = (Instant::now(), None);
-        while last.0.elapsed() < STILL {
-            tokio::time::sleep(GLANCE).await;
-            let paths = connection.stats().paths;
-            let moved: Vec<_> = paths
-                .iter()
-                .map(|path| (path.in_flight, path.counters.bytes_sent, path.counters.bytes_received))
-                .collect();
-            if last.1.as_ref() != Some(&moved) {
-                last = (Instant::now(), Some(moved));
-            }
-        }
-    };
-    tokio::select! {
-        _ = connection.closed() => {}
-        () = quiet => {}
-    }
 }
 
 /// Answers one request.
