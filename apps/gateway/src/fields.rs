@@ -2,21 +2,12 @@
 //! and what the gateway says itself.
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
-    TRANSFER_ENCODING, UPGRADE, VIA,
+    CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, VIA,
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, response};
+use hvq_h3::hop::{self, CONNECTION_SPECIFIC};
 use std::net::IpAddr;
-
-/// Fields that an HTTP/3 message must not have, because they are about a connection of HTTP/1.1 (RFC 9114 §4.2).
-const CONNECTION_SPECIFIC: [HeaderName; 5] = [
-    CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    TRANSFER_ENCODING,
-    UPGRADE,
-];
 
 /// Fields that say where a request came from, which the gateway says itself: what a client says there is not believed.
 const PROVENANCE: [HeaderName; 6] = [
@@ -156,17 +147,8 @@ pub(crate) fn outbound(parts: response::Parts) -> Result<Response<()>, Fault> {
         return Err(Fault::Refused(StatusCode::BAD_GATEWAY, "the origin switched protocols, unasked"));
     }
     let mut fields = parts.headers;
-    // RFC 9110 §7.6.1: what `connection` names concerns one hop only.
-    let nominated: Vec<HeaderName> = fields
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in nominated.iter().chain(&CONNECTION_SPECIFIC).chain(&[PROXY_AUTHENTICATE]) {
-        fields.remove(name);
-    }
+    hop::strip(&mut fields);
+    fields.remove(PROXY_AUTHENTICATE);
     let mut response = Response::new(());
     *response.status_mut() = parts.status;
     *response.headers_mut() = fields;

@@ -45,6 +45,7 @@ mod capsules;
 mod connection;
 mod datagrams;
 mod error;
+pub mod hop;
 mod priorities;
 pub mod priority;
 mod recv_stream;

@@ -1,30 +1,13 @@
 //! Header fields on their way from a local program to the gateway and back.
 
-use http::header::{
-    CONNECTION, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
-};
-use http::{HeaderMap, HeaderName, Request, Response, StatusCode, request};
+use http::header::{HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE};
+use http::{HeaderMap, Request, Response, StatusCode, request};
+use hvq_h3::hop;
 
-/// Fields about one connection of HTTP/1.1 (RFC 9110 §7.6.1), which HTTP/3 must not have (RFC 9114 §4.2).
-const ONE_HOP: [HeaderName; 7] = [
-    CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    TE,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    PROXY_AUTHORIZATION,
-];
-
+/// Takes out what concerns one hop only.
 fn strip(fields: &mut HeaderMap) {
-    let nominated: Vec<HeaderName> = fields
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in nominated.iter().chain(&ONE_HOP) {
+    hop::strip(fields);
+    for name in [TE, PROXY_AUTHORIZATION] {
         fields.remove(name);
     }
 }
@@ -61,6 +44,7 @@ pub(super) fn status(status: StatusCode) -> StatusCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderName;
 
     #[test]
     fn what_concerns_one_hop_stays_here() {
