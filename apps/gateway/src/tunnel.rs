@@ -2,7 +2,7 @@
 
 use crate::exchange::{Exchange, Receive, Reply};
 use crate::reach::host_and_port;
-use crate::site::Site;
+use crate::site::{Proxy, Site};
 use bytes::{Buf, Bytes, BytesMut};
 use h3::error::Code;
 use http::header::PROXY_AUTHORIZATION;
@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 
 /// Bytes that are read at a time.
@@ -68,24 +69,47 @@ pub(crate) fn permit(
     (Some(name.to_owned()), permitted)
 }
 
-/// Serves a CONNECT request.
-pub(crate) async fn serve(mut exchange: Exchange) {
-    let authority = exchange.request.uri().authority().cloned();
+/// A tunnel that may begin.
+pub(crate) struct Admitted<'a> {
+    pub(crate) proxy: &'a Proxy,
+    /// Where it leads.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// Its place among the tunnels that may be open.
+    _place: SemaphorePermit<'a>,
+}
+
+/// Lets a tunnel to `authority` begin, or tells the client why it may not.
+pub(crate) async fn admit<'a>(
+    exchange: &mut Exchange,
+    site: &'a Site,
+    authority: Option<&Authority>,
+) -> Option<Admitted<'a>> {
     // RFC 9110 §9.3.6: there is no default port.
-    let (name, permitted) = permit(&exchange.site, authority.as_ref(), None, exchange.request.headers());
+    let (name, permitted) = permit(site, authority, None, exchange.request.headers());
     exchange.entry.user(name);
     let (host, port) = match permitted {
         Ok(target) => target,
-        Err(denied) => return exchange.deny(denied).await,
+        Err(denied) => {
+            exchange.deny(denied).await;
+            return None;
+        }
     };
-    let site = exchange.site.clone();
-    let Some(proxy) = &site.proxy else { return };
-    let Ok(_permit) = proxy.tunnels.try_acquire() else {
+    let proxy = site.proxy.as_ref()?;
+    let Ok(place) = proxy.tunnels.try_acquire() else {
         let text = "too many tunnels at a time";
-        return exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, text, None).await;
+        exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, text, None).await;
+        return None;
     };
+    Some(Admitted { proxy, host, port, _place: place })
+}
+
+/// Serves a CONNECT request.
+pub(crate) async fn serve(mut exchange: Exchange) {
+    let (site, authority) = (exchange.site.clone(), exchange.request.uri().authority().cloned());
+    let Some(admitted) = admit(&mut exchange, &site, authority.as_ref()).await else { return };
     let connected = tokio::select! {
-        connected = proxy.connector.connect(&host, port) => connected,
+        connected = admitted.proxy.connector.connect(&admitted.host, admitted.port) => connected,
         () = exchange.peer.priorities.unwanted(exchange.id) => {
             return exchange.reply.abort(Code::H3_REQUEST_CANCELLED);
         }

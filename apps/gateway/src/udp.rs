@@ -30,21 +30,10 @@ fn target(path: &str) -> Option<Authority> {
 
 /// Serves an extended CONNECT request for UDP.
 pub(crate) async fn serve(mut exchange: Exchange) {
-    let authority = target(exchange.request.uri().path());
-    let (name, permitted) =
-        tunnel::permit(&exchange.site, authority.as_ref(), None, exchange.request.headers());
-    exchange.entry.user(name);
-    let (host, port) = match permitted {
-        Ok(target) => target,
-        Err(denied) => return exchange.deny(denied).await,
-    };
-    let site = exchange.site.clone();
-    let Some(proxy) = &site.proxy else { return };
-    let Ok(_permit) = proxy.tunnels.try_acquire() else {
-        let text = "too many tunnels at a time";
-        return exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, text, None).await;
-    };
-    let socket = match open(proxy.connector.resolve(&host, port).await).await {
+    let (site, authority) = (exchange.site.clone(), target(exchange.request.uri().path()));
+    let Some(admitted) = tunnel::admit(&mut exchange, &site, authority.as_ref()).await else { return };
+    let addresses = admitted.proxy.connector.resolve(&admitted.host, admitted.port).await;
+    let socket = match open(addresses).await {
         Ok(socket) => socket,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             return exchange.refuse(StatusCode::FORBIDDEN, "this address may not be reached", None).await;
