@@ -1,6 +1,6 @@
 //! `hvq lab controllers`: HotNets 2023, Fig. 1.
 
-use super::{jobs, progress, write, write_between_marks};
+use super::{jobs, run_all, write, write_between_marks, write_lines};
 use crate::duration;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
@@ -8,7 +8,6 @@ use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq_channel::{Probability, TraceName};
 use hvq_lab::experiment::controllers::{Outcome, Plan, Run};
-use hvq_lab::experiment::pool;
 use hvq_lab::report::controllers as report;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -79,7 +78,10 @@ pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), 
     let runs = arguments.plan().runs();
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
-    let outcomes = run_all(&runs, jobs, voice)?;
+    let outcomes = run_all((&runs, jobs), voice, Run::outcome, |outcome| {
+        let Outcome { setting, controller, arrangement, goodput, .. } = outcome;
+        format!("{setting}, {controller}, {}: {goodput:.1} Mbit/s", arrangement.label())
+    })?;
     let simulated = f64::from(arguments.seconds) * runs.len() as f64;
     let took = start.elapsed().as_secs_f64();
     std::fs::create_dir_all(&arguments.out)
@@ -87,8 +89,7 @@ pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), 
     let page = arguments.out.join(REPORT);
     write(&page, &report::html(&outcomes))?;
     if let Some(path) = &arguments.json {
-        let lines: Result<Vec<String>, _> = outcomes.iter().map(serde_json::to_string).collect();
-        write(path, &(lines?.join("\n") + "\n"))?;
+        write_lines(path, &outcomes)?;
     }
     if let Some(path) = &arguments.figure {
         write(path, &report::figure(&outcomes))?;
@@ -110,17 +111,4 @@ pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), 
             Err(Failure::new(Exit::Runtime, text))
         }
     }
-}
-
-fn run_all(runs: &[Run], jobs: usize, voice: Voice) -> Result<Vec<Outcome>, Failure> {
-    let bar = progress(runs.len(), voice);
-    let outcomes = pool::run(runs, jobs, Run::outcome, |outcome| {
-        if let Ok(outcome) = outcome {
-            let Outcome { setting, controller, arrangement, goodput, .. } = outcome;
-            bar.set_message(format!("{setting}, {controller}, {}: {goodput:.1} Mbit/s", arrangement.label()));
-        }
-        bar.inc(1);
-    });
-    bar.finish_and_clear();
-    outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())
 }

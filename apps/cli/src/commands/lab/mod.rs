@@ -12,9 +12,12 @@ use crate::output::Voice;
 use clap::{Args, Subcommand};
 use controllers::ControllersArguments;
 use experiments::RunArguments;
+use hvq_channel::TraceError;
+use hvq_lab::experiment::pool;
 use indicatif::{ProgressBar, ProgressStyle};
 use pages::PagesArguments;
 use report::ReportArguments;
+use serde::Serialize;
 use std::path::Path;
 use video::VideoArguments;
 
@@ -69,6 +72,30 @@ fn progress(runs: usize, voice: Voice) -> ProgressBar {
     let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} {eta} {msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
+}
+
+/// Runs everything, `jobs` at a time, while a bar says with `describe` what was done last.
+fn run_all<R: Sync, O: Send>(
+    (runs, jobs): (&[R], usize),
+    voice: Voice,
+    run: impl Fn(&R) -> Result<O, TraceError> + Sync,
+    describe: impl Fn(&O) -> String + Sync,
+) -> Result<Vec<O>, Failure> {
+    let bar = progress(runs.len(), voice);
+    let outcomes = pool::run(runs, jobs, run, |outcome| {
+        if let Ok(outcome) = outcome {
+            bar.set_message(describe(outcome));
+        }
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())
+}
+
+/// Writes what was measured to the file at `path`, one JSON object a line.
+fn write_lines(path: &Path, outcomes: &[impl Serialize]) -> Result<(), Failure> {
+    let lines: Result<Vec<String>, _> = outcomes.iter().map(serde_json::to_string).collect();
+    write(path, &(lines?.join("\n") + "\n"))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

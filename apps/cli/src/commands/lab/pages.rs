@@ -1,7 +1,7 @@
 //! `hvq lab pages`: page loads in virtual time (NSDI 2023, Fig. 3).
 
-use super::progress;
-use crate::failure::{Exit, Failure, OrFail};
+use super::{jobs, run_all, write_between_marks, write_lines};
+use crate::failure::Failure;
 use crate::output::{self, Voice};
 use crate::server::chosen;
 use clap::{Args, ValueEnum};
@@ -9,7 +9,6 @@ use hvq::transport::congestion::Algorithm;
 use hvq_channel::TraceName;
 use hvq_lab::experiment::definition::Half;
 use hvq_lab::experiment::pages::{Outcome, Plan, Run, Scheme, Sizes};
-use hvq_lab::experiment::pool;
 use hvq_lab::report::pages as report;
 use hvq_lab::workload::page_load::{self, Deployment, Manner};
 use hvq_pages::{Page, THINK_SCALE};
@@ -133,24 +132,17 @@ impl PagesArguments {
 /// Runs everything and prints the tables.
 pub(super) fn run(arguments: &PagesArguments, voice: Voice) -> Result<(), Failure> {
     let runs = arguments.plan()?.runs();
-    let jobs = super::jobs(arguments.jobs);
+    let jobs = jobs(arguments.jobs);
     let start = Instant::now();
-    let bar = progress(runs.len(), voice);
-    let outcomes = pool::run(&runs, jobs, Run::outcome, |outcome| {
-        if let Ok(Outcome { page, channels, scheme, .. }) = outcome {
-            bar.set_message(format!("{page}, {channels}, {scheme}"));
-        }
-        bar.inc(1);
-    });
-    bar.finish_and_clear();
-    let outcomes: Vec<Outcome> =
-        outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())?;
+    let outcomes =
+        run_all((&runs, jobs), voice, Run::outcome, |Outcome { page, channels, scheme, .. }| {
+            format!("{page}, {channels}, {scheme}")
+        })?;
     if let Some(path) = &arguments.json {
-        let lines: Result<Vec<String>, _> = outcomes.iter().map(serde_json::to_string).collect();
-        super::write(path, &(lines?.join("\n") + "\n"))?;
+        write_lines(path, &outcomes)?;
     }
     if let Some(path) = &arguments.write {
-        super::write_between_marks(path, MARKS, &report::markdown(&outcomes))?;
+        write_between_marks(path, MARKS, &report::markdown(&outcomes))?;
     }
     output::print(report::markdown(&outcomes).trim_end())?;
     let simulated: f64 = outcomes.iter().filter_map(|outcome| outcome.plt_ms).sum::<f64>() / 1e3;

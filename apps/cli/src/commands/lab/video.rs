@@ -1,13 +1,12 @@
 //! `hvq lab video`: real-time video in virtual time (HotNets 2023, Fig. 2).
 
-use super::{jobs, progress, write, write_between_marks};
+use super::{jobs, run_all, write, write_between_marks, write_lines};
 use crate::duration;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
 use clap::Args;
 use hvq_channel::TraceName;
-use hvq_lab::experiment::pool;
-use hvq_lab::experiment::video::{Dark, Outcome, Plan, Run, Scheme};
+use hvq_lab::experiment::video::{Dark, Plan, Run, Scheme};
 use hvq_lab::report::video as report;
 use hvq_svc::clip::Clip;
 use std::path::{Path, PathBuf};
@@ -92,10 +91,11 @@ pub(super) fn run(arguments: &VideoArguments, voice: Voice) -> Result<(), Failur
     let runs = arguments.plan()?.runs();
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
-    let outcomes = run_all(&runs, jobs, voice)?;
+    let outcomes = run_all((&runs, jobs), voice, Run::outcome, |outcome| {
+        format!("{}, {}", outcome.channels, outcome.scheme)
+    })?;
     if let Some(path) = &arguments.json {
-        let lines: Result<Vec<String>, _> = outcomes.iter().map(serde_json::to_string).collect();
-        write(path, &(lines?.join("\n") + "\n"))?;
+        write_lines(path, &outcomes)?;
     }
     if let (Some(path), Some(figure)) = (&arguments.figure, report::figure(&outcomes)) {
         write(path, &figure)?;
@@ -119,16 +119,4 @@ pub(super) fn run(arguments: &VideoArguments, voice: Voice) -> Result<(), Failur
             Err(Failure::new(Exit::Runtime, text))
         }
     }
-}
-
-fn run_all(runs: &[Run], jobs: usize, voice: Voice) -> Result<Vec<Outcome>, Failure> {
-    let bar = progress(runs.len(), voice);
-    let outcomes = pool::run(runs, jobs, Run::outcome, |outcome| {
-        if let Ok(outcome) = outcome {
-            bar.set_message(format!("{}, {}", outcome.channels, outcome.scheme));
-        }
-        bar.inc(1);
-    });
-    bar.finish_and_clear();
-    outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())
 }
