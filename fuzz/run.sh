@@ -11,7 +11,8 @@ shift || true
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 targets=("$@")
-((${#targets[@]})) || targets=(packets frames parameters stranger insider text capture)
+# Each has a corpus, which a test sees to.
+((${#targets[@]})) || mapfile -t targets < <(ls fuzz/corpus)
 target_folder=${CARGO_TARGET_DIR:-$root/target}/fuzz
 triple=$(rustc -vV | sed -n 's/^host: //p')
 coverage="-Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing -Cdebug-assertions \
