@@ -514,6 +514,26 @@ typedef struct hvq_session_store {
                     hvq_buffer *ticket);
 } hvq_session_store;
 
+/// Keeps a ticket of a connection whose configuration has an `ssl_ctx` of the program, as the library does without being
+/// asked for its own contexts. The program calls it in the context's callback for new sessions, which BoringSSL calls if the
+/// cache mode includes SSL_SESS_CACHE_CLIENT, and returns 0 from there, since the ticket is copied:
+///
+///     static int new_session(SSL *ssl, SSL_SESSION *session) {
+///         uint32_t is_kept;
+///         if (hvq_session_keep(ssl, session, &is_kept) != HVQ_OK || !is_kept)
+///             keep_of_another_kind(ssl, session);
+///         return 0;
+///     }
+///
+/// `is_kept` becomes 1 if the `SSL` is of a connection of the library: the ticket goes to the store of its configuration, if
+/// that has one, with what 0-RTT needs to know beside it; and 0 if not. Both pointers must be those that BoringSSL passed.
+/// This function may be called in the middle of a call on the endpoint.
+///
+/// Errors: HVQ_ERR_NULL.
+hvq_result hvq_session_keep(void *ssl,
+                            void *session,
+                            uint32_t *is_kept);
+
 /* ------------------------------------------------------------------------
  * Admission
  *
@@ -615,7 +635,7 @@ typedef struct hvq_client_options {
     uint32_t check_name;
     /// A BoringSSL SSL_CTX * of the program, in place of one that the library makes. It must be of the very BoringSSL that
     /// the library is linked with, which is so if the program is linked with libhvq.a and that one. A reference is taken; the
-    /// context is not changed.
+    /// context is not changed. Sessions are resumed if its callback for new sessions calls hvq_session_keep().
     void *ssl_ctx;
     /// Groups for the key exchange, such as "X25519:P-256"; NULL for BoringSSL's choice.
     const char *groups;
@@ -624,7 +644,7 @@ typedef struct hvq_client_options {
     /// Passed to `keylog`.
     void *keylog_user;
     /// Where tickets are kept, so that connections resume earlier sessions; NULL for nowhere. The table is copied, what its
-    /// `user` points to is not. Not with `ssl_ctx`.
+    /// `user` points to is not. With `ssl_ctx` see hvq_session_keep().
     const hvq_session_store *sessions;
     /// 1 sends data in 0-RTT with tickets that permit it, 0 does not. Read the warning under Session tickets.
     uint32_t early_data;

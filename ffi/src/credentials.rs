@@ -199,12 +199,31 @@ impl hvq_client_options {
         if self.keylog.is_some() || !self.groups.is_null() || self.suite_count > 0 {
             return Err(wrong("with ssl_ctx, key log, groups and cipher suites are the context's business"));
         }
-        if !self.sessions.is_null() || self.early_data != 0 {
-            return Err(wrong("with ssl_ctx, sessions are not resumed"));
-        }
+        // SAFETY: the caller passes a valid pointer or NULL.
+        let store = unsafe { self.store() }?;
+        let early_data = early_data(self.early_data)?;
         let check = if self.check_name == 1 { NameCheck::Required } else { NameCheck::None };
         // SAFETY: the caller says so.
-        unsafe { ClientTls::from_context(context, alpn, check) }.map_err(tls)
+        let tls_config = unsafe { ClientTls::from_context(context, alpn, check) }.map_err(tls)?;
+        match store {
+            Some(_) if alpn.is_empty() => Err(wrong("with ssl_ctx and sessions, alpn names the protocols")),
+            Some(store) => tls_config.with_sessions(Arc::new(store), early_data).map_err(tls),
+            None if early_data == EarlyData::On => Err(wrong("0-RTT needs sessions")),
+            None => Ok(tls_config),
+        }
+    }
+
+    /// The store of tickets, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// `sessions` is as the header says.
+    unsafe fn store(&self) -> Result<Option<Store>, Failure> {
+        if self.sessions.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the caller says so.
+        Store::new(unsafe { guard::versioned(self.sessions) }?).map(Some)
     }
 
     unsafe fn own_tls(&self, alpn: &[Vec<u8>]) -> Result<ClientTls, Failure> {
@@ -231,9 +250,8 @@ impl hvq_client_options {
         }
         // SAFETY: as above.
         builder = builder.suites(unsafe { suites(self.suites, self.suite_count) }?);
-        if !self.sessions.is_null() {
-            // SAFETY: as above.
-            let store = Store::new(unsafe { guard::versioned(self.sessions) }?)?;
+        // SAFETY: as above.
+        if let Some(store) = unsafe { self.store() }? {
             builder = builder.sessions(Arc::new(store));
         }
         builder.early_data(early_data(self.early_data)?).build().map_err(tls)

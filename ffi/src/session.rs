@@ -8,10 +8,11 @@
 //! servers ask hvq_stream_is_early() before they act upon anything else.
 
 use crate::address::{hvq_buffer, hvq_bytes};
-use crate::error::{Failure, HVQ_ERR_NULL};
-use crate::guard::Versioned;
-use hvq_transport::crypto::session::{SessionStore, SessionTicket};
+use crate::error::{Failure, HVQ_ERR_NULL, hvq_result};
+use crate::guard::{self, Versioned};
+use hvq_transport::crypto::session::{SessionStore, SessionTicket, keep_session};
 use std::ffi::{CString, c_char, c_void};
+use std::ptr::NonNull;
 use std::{fmt, mem, ptr};
 
 /// No 0-RTT, or the server has not decided yet.
@@ -54,6 +55,40 @@ pub struct hvq_session_store {
             ticket: *mut hvq_buffer,
         ) -> i32,
     >,
+}
+
+/// Keeps a ticket of a connection whose configuration has an `ssl_ctx` of the program, as the library does without being
+/// asked for its own contexts. The program calls it in the context's callback for new sessions, which BoringSSL calls if the
+/// cache mode includes SSL_SESS_CACHE_CLIENT, and returns 0 from there, since the ticket is copied:
+///
+///     static int new_session(SSL *ssl, SSL_SESSION *session) {
+///         uint32_t is_kept;
+///         if (hvq_session_keep(ssl, session, &is_kept) != HVQ_OK || !is_kept)
+///             keep_of_another_kind(ssl, session);
+///         return 0;
+///     }
+///
+/// `is_kept` becomes 1 if the `SSL` is of a connection of the library: the ticket goes to the store of its configuration, if
+/// that has one, with what 0-RTT needs to know beside it; and 0 if not. Both pointers must be those that BoringSSL passed.
+/// This function may be called in the middle of a call on the endpoint.
+///
+/// Errors: `HVQ_ERR_NULL`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_session_keep(
+    ssl: *mut c_void,
+    session: *mut c_void,
+    is_kept: *mut u32,
+) -> hvq_result {
+    guard::entry(|| {
+        guard::check(is_kept)?;
+        let (Some(ssl), Some(session)) = (NonNull::new(ssl), NonNull::new(session)) else {
+            return Err(HVQ_ERR_NULL.into());
+        };
+        // SAFETY: the program passes on what BoringSSL passed to its callback.
+        let kept = unsafe { keep_session(ssl, session) };
+        // SAFETY: `is_kept` may be written.
+        unsafe { guard::put(is_kept, u32::from(kept)) }
+    })
 }
 
 /// Bytes of the largest ticket.

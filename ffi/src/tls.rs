@@ -69,7 +69,7 @@ pub struct hvq_client_options {
     pub check_name: u32,
     /// A BoringSSL `SSL_CTX *` of the program, in place of one that the library makes. It must be of the very BoringSSL that
     /// the library is linked with, which is so if the program is linked with libhvq.a and that one. A reference is taken; the
-    /// context is not changed.
+    /// context is not changed. Sessions are resumed if its callback for new sessions calls hvq_session_keep().
     pub ssl_ctx: *mut c_void,
     /// Groups for the key exchange, such as "X25519:P-256"; NULL for BoringSSL's choice.
     pub groups: *const c_char,
@@ -78,7 +78,7 @@ pub struct hvq_client_options {
     /// Passed to `keylog`.
     pub keylog_user: *mut c_void,
     /// Where tickets are kept, so that connections resume earlier sessions; NULL for nowhere. The table is copied, what its
-    /// `user` points to is not. Not with `ssl_ctx`.
+    /// `user` points to is not. With `ssl_ctx` see hvq_session_keep().
     pub sessions: *const hvq_session_store,
     /// 1 sends data in 0-RTT with tickets that permit it, 0 does not. Read the warning under Session tickets.
     pub early_data: u32,

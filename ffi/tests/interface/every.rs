@@ -204,8 +204,8 @@ const ROWS: &[Row] = &[
     row!(Path [], hvq_path_get_statistics, |a| (a.end(), a.path, a.at(out()))),
 ];
 
-/// Functions that cannot fail, or for which NULL is fine.
-const OTHERS: [&str; 8] = [
+/// Functions that cannot fail, or for which NULL is fine; and one whose arguments BoringSSL makes (see `resumption`).
+const OTHERS: [&str; 9] = [
     "hvq_client_config_free",
     "hvq_endpoint_free",
     "hvq_error_name",
@@ -213,6 +213,7 @@ const OTHERS: [&str; 8] = [
     "hvq_last_error",
     "hvq_last_error_code",
     "hvq_server_config_free",
+    "hvq_session_keep",
     "hvq_version",
 ];
 

@@ -1,6 +1,8 @@
 //! Session tickets, 0-RTT and tokens.
 
 use crate::talk::{Talk, endpoint};
+use boring::ssl::{Ssl, SslContextBuilder, SslMethod, SslSession, SslSessionCacheMode};
+use foreign_types::{ForeignType, ForeignTypeRef};
 use hvq_ffi::address::{hvq_buffer, hvq_bytes};
 use hvq_ffi::counters::{hvq_endpoint_get_statistics, hvq_endpoint_statistics};
 use hvq_ffi::endpoint::hvq_endpoint_free;
@@ -56,6 +58,13 @@ unsafe extern "C" fn take(
         place.length = bytes.len();
         1
     }
+}
+
+/// What BoringSSL wrote of the latest ticket: after the format and the version it is the first part, behind its length.
+fn session_of(kept: &Kept) -> Vec<u8> {
+    let (.., ticket) = kept.tickets.last().expect("there is a ticket");
+    let length = u32::from_be_bytes(ticket[5..9].try_into().expect("these are four bytes"));
+    ticket[9..][..length as usize].to_vec()
 }
 
 fn store(kept: &mut Kept) -> hvq_session_store {
@@ -196,7 +205,50 @@ fn a_token_that_the_program_takes_elsewhere_proves_the_address() {
 }
 
 #[test]
-fn stores_need_both_functions_and_no_context_of_the_program() {
+fn contexts_of_the_program_resume_sessions_if_their_callback_passes_them_on() {
+    let mut context = SslContextBuilder::new(SslMethod::tls()).expect("there is memory");
+    context.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
+    context.set_new_session_callback(|ssl, session| {
+        let mut is_kept = 9;
+        // SAFETY: both are what BoringSSL passed.
+        let result = unsafe { hvq_session_keep(ssl.as_ptr().cast(), session.as_ptr().cast(), &mut is_kept) };
+        assert_eq!((result, is_kept), (HVQ_OK, 1));
+    });
+    let context = context.build();
+    let mut kept = Kept::default();
+    let table = store(&mut kept);
+    let mut talk = Talk::new(|_, client, server| {
+        client.sessions = &table;
+        client.ca_pem.length = 0;
+        client.ssl_ctx = context.as_ptr().cast();
+        (client.early_data, server.early_data) = (1, 1);
+    });
+    talk.exchange(50);
+    assert_eq!(talk.infos().map(|info| (info.is_resumed, info.early_data)), [(0, HVQ_EARLY_UNUSED); 2]);
+    talk.connect();
+    let (mut stream, mut count) = (hvq_stream::default(), 0);
+    // SAFETY: the endpoint is ours, and everything that is pointed to is above.
+    unsafe {
+        assert_eq!(hvq_stream_open(talk.client, talk.connection, HVQ_BIDIRECTIONAL, &mut stream), HVQ_OK);
+        assert_eq!(hvq_stream_write(talk.client, stream, b"early".as_ptr().cast(), 5, &mut count), HVQ_OK);
+    }
+    talk.exchange(50);
+    assert_eq!(talk.infos().map(|info| (info.is_resumed, info.early_data)), [(1, HVQ_EARLY_ACCEPTED); 2]);
+    // Connections that are not of the library are left to the program.
+    let (foreign, mut is_kept) = (Ssl::new(&context).expect("there is memory"), 9);
+    let session = SslSession::from_der(&session_of(&kept)).expect("it was written by BoringSSL");
+    let (ssl, session) = (foreign.as_ptr().cast(), session.as_ptr().cast());
+    // SAFETY: both are valid or NULL, and nobody else uses them.
+    unsafe {
+        assert_eq!((hvq_session_keep(ssl, session, &mut is_kept), is_kept), (HVQ_OK, 0));
+        assert_eq!(hvq_session_keep(ptr::null_mut(), session, &mut is_kept), HVQ_ERR_NULL);
+        assert_eq!(hvq_session_keep(ssl, ptr::null_mut(), &mut is_kept), HVQ_ERR_NULL);
+        assert_eq!(hvq_session_keep(ssl, session, ptr::null_mut()), HVQ_ERR_NULL);
+    }
+}
+
+#[test]
+fn stores_need_both_functions_and_with_a_context_of_the_program_protocols() {
     let mut kept = Kept::default();
     let mut options: hvq_client_options = crate::pair::c::filled(hvq_client_options_init);
     let protocols = [c"test".as_ptr()];
@@ -214,7 +266,12 @@ fn stores_need_both_functions_and_no_context_of_the_program() {
     options.early_data = 2;
     // SAFETY: as above.
     assert_eq!(unsafe { hvq_client_config_new(&options, &mut config) }, HVQ_ERR_ARGUMENT);
-    (options.early_data, options.insecure, options.ssl_ctx) = (1, 0, ptr::dangling_mut::<u64>().cast());
-    // SAFETY: the context is not looked at.
+    let context = SslContextBuilder::new(SslMethod::tls()).expect("there is memory").build();
+    (options.early_data, options.insecure, options.ssl_ctx) = (1, 0, context.as_ptr().cast());
+    // SAFETY: as above. 0-RTT without tickets.
+    assert_eq!(unsafe { hvq_client_config_new(&options, &mut config) }, HVQ_ERR_ARGUMENT);
+    let table = store(&mut kept);
+    (options.sessions, options.alpn_count) = (&table, 0);
+    // SAFETY: as above. Tickets for no protocol.
     assert_eq!(unsafe { hvq_client_config_new(&options, &mut config) }, HVQ_ERR_ARGUMENT);
 }

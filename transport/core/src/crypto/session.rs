@@ -16,6 +16,7 @@ pub use crate::crypto::keys::Secret;
 pub use alert::alert_name;
 pub use client::{ClientTls, ClientTlsBuilder, NameCheck, Verify};
 pub use early_data::{EarlyData, EarlyDataState};
+pub use foreign::keep_session;
 pub use server::{Identity, ServerTls, ServerTlsBuilder};
 pub use store::{SessionStore, SessionTicket};
 pub use verifier::{Presented, Verdict, Verifier};

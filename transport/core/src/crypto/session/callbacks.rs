@@ -5,7 +5,7 @@ use crate::crypto::keys::{Level, Secret, Suite};
 use crate::crypto::replay::ReplayGuard;
 use crate::time::Instant;
 use boring::ex_data::Index;
-use boring::ssl::{Ssl, SslRef, SslSession};
+use boring::ssl::{Ssl, SslRef, SslSessionRef};
 use boring_sys as ffi;
 use bytes::Bytes;
 use foreign_types::ForeignTypeRef;
@@ -46,14 +46,15 @@ pub(super) fn to_ffi(level: Level) -> ffi::ssl_encryption_level_t {
     }
 }
 
-/// Keeps a ticket of a client's session.
-pub(super) fn keep_ticket(ssl: &mut SslRef, session: &SslSession) {
-    let (Some(state), Ok(bytes)) = (ssl.ex_data_mut(*STATE), session.to_der()) else { return };
+/// Keeps a ticket of a client's session; `false` if there is nothing to keep, or `ssl` is of no connection of ours.
+pub(super) fn keep_ticket(ssl: &mut SslRef, session: &SslSessionRef) -> bool {
+    let (Some(state), Ok(bytes)) = (ssl.ex_data_mut(*STATE), session.to_der()) else { return false };
     if state.tickets.len() >= MAX_TICKETS {
         state.tickets.pop_front();
     }
     state.tickets.push_back(Ticket(bytes));
     state.outputs.push_back(SessionOutput::Ticket);
+    true
 }
 
 fn from_ffi(level: ffi::ssl_encryption_level_t) -> Option<Level> {

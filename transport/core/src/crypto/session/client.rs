@@ -74,7 +74,7 @@ impl ClientTls {
 
     /// A configuration from a context of BoringSSL that the program made, for programs that have their own ideas of
     /// certificates and sessions. The context is not changed: each session speaks TLS 1.3 only and offers `alpn`, unless
-    /// that is empty. Tickets are the context's business. `check` must be [`NameCheck::None`] for contexts of
+    /// that is empty. Key logs, groups and cipher suites are the context's business. `check` must be [`NameCheck::None`] for contexts of
     /// `TLS_with_buffers_method`, which cannot check names.
     ///
     /// # Errors
@@ -96,6 +96,24 @@ impl ClientTls {
             sessions: None,
             early_data: EarlyData::Off,
         })
+    }
+
+    /// Has connections keep their tickets in `sessions`, resume what they find there, and use 0-RTT as `early_data` says. For
+    /// contexts of the program: their cache mode must include clients, and their callback for new sessions call
+    /// [`keep_session`](super::keep_session). Tickets are looked for by protocol, so that there must be some.
+    ///
+    /// # Errors
+    /// No application protocol is named.
+    pub fn with_sessions(
+        mut self,
+        sessions: Arc<dyn SessionStore>,
+        early_data: EarlyData,
+    ) -> Result<Self, TlsConfigError> {
+        if self.alpn.is_empty() {
+            return Err(TlsConfigError::Alpn);
+        }
+        (self.sessions, self.early_data) = (Some(sessions), early_data);
+        Ok(self)
     }
 
     /// Where tickets are kept, if anywhere.
@@ -239,7 +257,9 @@ impl ClientTlsBuilder {
             context.set_curves_list(&list).map_err(unknown)?;
         }
         context.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
-        context.set_new_session_callback(|ssl, session| keep_ticket(ssl, &session));
+        context.set_new_session_callback(|ssl, session| {
+            keep_ticket(ssl, &session);
+        });
         let check = match self.verifier {
             Some(verifier) => {
                 verifier::install(&mut context, verifier);

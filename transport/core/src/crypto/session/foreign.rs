@@ -1,9 +1,10 @@
 //! Contexts of BoringSSL that the program made itself, as a browser does.
 
+use super::callbacks::keep_ticket;
 use super::{TlsConfigError, encode_alpn};
-use boring::ssl::{Ssl, SslContext, SslVersion};
+use boring::ssl::{Ssl, SslContext, SslRef, SslSessionRef, SslVersion};
 use boring_sys as ffi;
-use foreign_types::ForeignType;
+use foreign_types::{ForeignType, ForeignTypeRef};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
@@ -45,4 +46,19 @@ pub(super) unsafe fn adopt(pointer: NonNull<c_void>) -> SslContext {
         ffi::SSL_CTX_up_ref(pointer);
         SslContext::from_ptr(pointer)
     }
+}
+
+/// Keeps a ticket for a connection that was made with a context of the program, which calls this in the context's callback
+/// for new sessions (`SSL_CTX_sess_set_new_cb`) and keeps ownership of the session. `false` if the `SSL` is of no connection
+/// of this crate, whose tickets are then the program's business.
+///
+/// # Safety
+///
+/// `ssl` and `session` are what BoringSSL passed to that callback, which has not returned yet.
+pub unsafe fn keep_session(ssl: NonNull<c_void>, session: NonNull<c_void>) -> bool {
+    // SAFETY: the caller says that both are valid, and nobody else uses the `SSL` while BoringSSL calls back.
+    let (ssl, session) = unsafe {
+        (SslRef::from_ptr_mut(ssl.as_ptr().cast()), SslSessionRef::from_ptr(session.as_ptr().cast()))
+    };
+    keep_ticket(ssl, session)
 }
