@@ -4,7 +4,9 @@ use std::fs;
 use std::io;
 
 use nix::sched::{CloneFlags, unshare};
-use nix::unistd::{getgid, getuid};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::{getgid, getppid, getuid};
 use serde::{Deserialize, Serialize};
 
 /// The capabilities to administer the system (for namespaces and mounts) and its networks, by number.
@@ -59,6 +61,19 @@ pub fn acquire() -> Result<Privilege, NoPrivilege> {
     let granted = crate::namespace::Namespace::new();
     granted.map_err(refused("no network namespace can be made"))?;
     Ok(Privilege::User(user))
+}
+
+/// Lets the kernel kill this process when `parent` ends, which must be the one that started it. A change of user, as
+/// [`acquire`] may be, undoes it.
+///
+/// # Errors
+/// Another process started this one, or it is gone already.
+pub fn end_with(parent: u32) -> io::Result<()> {
+    set_pdeathsig(Signal::SIGKILL)?;
+    if u32::try_from(getppid().as_raw()) == Ok(parent) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("process {parent} did not start this one, or has ended")))
 }
 
 /// Calls `user`, as it is outside of this new user namespace, root inside (user_namespaces(7)).

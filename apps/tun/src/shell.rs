@@ -41,6 +41,8 @@ pub enum Route {
     },
     /// Over two channels with a device and an address each, for the kernel's MPTCP (RFC 8684).
     Mptcp(Box<Pair<ChannelSpec>>),
+    /// Over two channels with a device and an address each, for programs that choose among addresses themselves.
+    Apart(Box<Pair<ChannelSpec>>),
 }
 
 /// What a shell is made from.
@@ -52,6 +54,8 @@ pub struct Plan {
     pub seed: u64,
     /// The largest packet, 1280 bytes at least (RFC 8200 §5).
     pub mtu: u16,
+    /// The congestion controller of TCP at both ends (as of `ip route … congctl`); `None` is the system's.
+    pub congestion: Option<String>,
     /// A log of every packet.
     pub log: Option<PathBuf>,
     /// The name servers of programs; none means the far end.
@@ -100,7 +104,7 @@ impl Scene {
             false => plan.resolvers.clone(),
         };
         let hosts = vec![(gateway.v4.into(), FAR.to_owned()), (gateway.v6.into(), FAR.to_owned())];
-        let environment = HashMap::from([(FAR_VARIABLE.to_owned(), gateway.v4.to_string())]);
+        let environment = environment(&plan.route);
         let parent = Identity::current().map_err(failed("read /proc"))?;
         let instructions = Instructions { parent, user: plan.user, resolvers, hosts, environment };
         Ok(Self { near, far, instructions, launcher: plan.launcher.clone() })
@@ -116,7 +120,7 @@ impl Scene {
         let name = "tun0";
         let device = |namespace| TunDevice::new(namespace, name).map_err(failed("make a TUN device"));
         let devices = [device(&scene.near)?, device(&scene.far)?];
-        wire(&scene.near, &scene.far, &[name], plan.mtu).map_err(failed("set up the network"))?;
+        wire(&scene, &[name], plan).map_err(failed("set up the network"))?;
         Ok((scene, devices))
     }
 
@@ -179,7 +183,7 @@ impl Shell {
             let crossing = Crossing::new(&scene.near, &scene.far, name, network);
             crossings.push(crossing.map_err(failed("make a TUN device"))?);
         }
-        wire(&scene.near, &scene.far, devices, plan.mtu).map_err(failed("set up the network"))?;
+        wire(&scene, devices, plan).map_err(failed("set up the network"))?;
         let emulator = Emulator::start(crossings, log).map_err(failed("start the emulator"))?;
         Ok(Self { scene, devices, emulator })
     }
@@ -205,8 +209,20 @@ impl Shell {
 const fn devices(route: &Route) -> &'static [&'static str] {
     match route {
         Route::Direct(_) | Route::Steered { .. } => &["tun0"],
-        Route::Mptcp(_) => &["embb0", "urllc0"],
+        Route::Mptcp(_) | Route::Apart(_) => &["embb0", "urllc0"],
     }
+}
+
+/// What programs are told: where the far end is, and the addresses of each channel that has its own.
+fn environment(route: &Route) -> HashMap<String, String> {
+    let mut told = HashMap::from([(FAR_VARIABLE.to_owned(), End::far(0).v4.to_string())]);
+    if let Route::Apart(_) = route {
+        for (index, channel) in (0..).zip(["EMBB", "URLLC"]) {
+            told.insert(format!("HVQ_{channel}_NEAR"), End::near(index).v4.to_string());
+            told.insert(format!("HVQ_{channel}_FAR"), End::far(index).v4.to_string());
+        }
+    }
+    told
 }
 
 fn networks(plan: &Plan) -> Result<Vec<Network>, TraceError> {
@@ -218,7 +234,7 @@ fn networks(plan: &Plan) -> Result<Vec<Network>, TraceError> {
         Route::Steered { channels, steerer, reordering } => {
             vec![Network::Pair(Box::new(steerer.steer(channels, plan.seed, *reordering)?))]
         }
-        Route::Mptcp(channels) => vec![
+        Route::Mptcp(channels) | Route::Apart(channels) => vec![
             single(&channels.high_bandwidth, "embb", plan.seed)?,
             single(&channels.low_latency, "urllc", plan.seed.wrapping_add(1))?,
         ],
@@ -226,36 +242,46 @@ fn networks(plan: &Plan) -> Result<Vec<Network>, TraceError> {
 }
 
 /// Addresses and routes: the near end sends all to the far end.
-fn wire(near: &Namespace, far: &Namespace, devices: &[&str], mtu: u16) -> io::Result<()> {
+fn wire(scene: &Scene, devices: &[&str], plan: &Plan) -> io::Result<()> {
     let mut near_lines = vec![wiring::loopback()];
     let mut far_lines = near_lines.clone();
     for (index, device) in (0..).zip(devices) {
-        near_lines.extend(wiring::addresses(device, End::near(index), mtu));
-        far_lines.extend(wiring::addresses(device, End::far(index), mtu));
+        near_lines.extend(wiring::addresses(device, End::near(index), plan.mtu));
+        far_lines.extend(wiring::addresses(device, End::far(index), plan.mtu));
         if index == 0 {
             near_lines.extend(wiring::default_routes(device, End::far(index)));
         } else {
-            near_lines.extend(wiring::subflow_lines(device, index));
+            near_lines.extend(wiring::source_routes(device, index));
+        }
+        if let (Route::Mptcp(_), 1..) = (&plan.route, index) {
+            near_lines.push(wiring::subflow(device, index));
         }
     }
-    if devices.len() > 1 {
+    if let Route::Mptcp(_) = &plan.route {
         near_lines.push(wiring::subflow_limits());
         far_lines.push(wiring::subflow_limits());
     }
-    for (namespace, lines) in [(near, near_lines), (far, far_lines)] {
+    if let Some(name) = &plan.congestion {
+        for (index, device) in (0..).zip(devices) {
+            near_lines.extend(wiring::congestion(device, End::near(index), Some(End::far(index)), name));
+            far_lines.extend(wiring::congestion(device, End::far(index), None, name));
+        }
+    }
+    for (namespace, lines) in [(&scene.near, near_lines), (&scene.far, far_lines)] {
         namespace.within(permit_all)?;
         wiring::apply(namespace, &lines)?;
     }
     Ok(())
 }
 
-/// Lets answers come back over another device than questions go, and users without privileges send echo requests. Systems
-/// without these settings do so anyway.
+/// Lets answers come back over another device than questions go, and users without privileges send echo requests and serve
+/// every port: all of it is theirs here. Systems without these settings do so anyway.
 fn permit_all() {
     for (name, value) in [
         ("ipv4/conf/all/rp_filter", "0"),
         ("ipv4/conf/default/rp_filter", "0"),
         ("ipv4/ping_group_range", "0 2147483647"),
+        ("ipv4/ip_unprivileged_port_start", "0"),
         ("mptcp/enabled", "1"),
     ] {
         if let Err(error) = fs::write(format!("/proc/sys/net/{name}"), value) {

@@ -105,16 +105,45 @@ fn batch(options: &[&str], lines: &[&str]) -> io::Result<()> {
     Err(io::Error::other(format!("ip: {said}")))
 }
 
-/// The lines that let MPTCP add subflows from `device`, the near end of pair `index`.
-pub fn subflow_lines(device: &str, index: u8) -> Vec<String> {
+/// The lines by which what leaves from the near address of pair `index` leaves through `device`, wherever it goes.
+pub fn source_routes(device: &str, index: u8) -> Vec<String> {
     let (End { v4, .. }, End { v4: gateway, .. }) = (End::near(index), End::far(index));
     let table = 100 + u32::from(index);
     vec![
-        // What leaves from this address leaves through this device, wherever it goes.
         format!("rule add from {v4} table {table}"),
         format!("route add default via {gateway} dev {device} table {table}"),
-        format!("mptcp endpoint add {v4} dev {device} subflow"),
     ]
+}
+
+/// The line that lets MPTCP add subflows from `device`, the near end of pair `index`.
+pub fn subflow(device: &str, index: u8) -> String {
+    format!("mptcp endpoint add {} dev {device} subflow", End::near(index).v4)
+}
+
+/// The lines that give TCP connections through `device` the congestion controller `name`, at the end `end` and, if there is
+/// one, by the default routes through `gateway`. It is a property of routes, because namespaces may not choose one that the
+/// system keeps for itself as their default.
+pub fn congestion(device: &str, end: End, gateway: Option<End>, name: &str) -> Vec<String> {
+    let [a, b, c, _] = end.v4.octets();
+    let [w, x, y, z, ..] = end.v6.segments();
+    let mut lines = vec![
+        format!(
+            "route replace {a}.{b}.{c}.0/24 dev {device} proto kernel scope link src {} congctl {name}",
+            end.v4
+        ),
+        format!(
+            "-6 route replace {w:x}:{x:x}:{y:x}:{z:x}::/64 dev {device} proto kernel metric 256 congctl {name}"
+        ),
+    ];
+    let through = |End { v4, v6 }: End| {
+        [
+            format!("route replace default via {v4} dev {device} congctl {name}"),
+            format!("-6 route replace default via {v6} dev {device} congctl {name}"),
+        ]
+    };
+    // The second pair has no default route of its own.
+    lines.extend(gateway.filter(|gateway| *gateway == End::far(0)).map(through).into_iter().flatten());
+    lines
 }
 
 /// The line that lets MPTCP have as many subflows as devices.

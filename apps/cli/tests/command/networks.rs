@@ -287,6 +287,71 @@ fn whatever_is_killed_leaves_nothing_behind() {
 }
 
 #[test]
+fn each_channel_has_an_address_of_its_own_when_they_are_apart() {
+    if !permitted() {
+        return;
+    }
+    let program = "
+import os
+for channel, least, most in (('EMBB', 80, 160), ('URLLC', 5, 60)):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
+    s.bind((os.environ['HVQ_' + channel + '_NEAR'], 0))
+    t = time.time(); s.sendto(b'x', (os.environ['HVQ_' + channel + '_FAR'], 7)); s.recv(9)
+    assert least <= (time.time() - t) * 1000 <= most, (channel, time.time() - t)
+";
+    let output = python(&["--apart", "--embb", "rtt=80ms,rate=60mbit"], program);
+    assert_eq!(code(&output), 0, "{}", said(&output));
+}
+
+#[test]
+fn tcp_takes_the_controller_that_is_asked_for_at_both_ends() {
+    if !permitted() {
+        return;
+    }
+    let program = "
+for address in ('100.64.0.1', 'fd68:7671::1'):
+    s = socket.create_connection((address, 9)); s.settimeout(5)
+    print(s.getsockopt(6, 13, 16).rstrip(b'\\0').decode(), s.recv(16).rstrip(b'\\0').decode())
+";
+    let tells = "
+import socket, threading
+def tell(s):
+    while True:
+        c, _ = s.accept(); c.sendall(c.getsockopt(6, 13, 16))
+for address, family in (('0.0.0.0', socket.AF_INET), ('::', socket.AF_INET6)):
+    s = socket.socket(family); s.setsockopt(1, 2, 1)
+    if family == socket.AF_INET6: s.setsockopt(41, 26, 1)
+    s.bind((address, 9)); s.listen(8); threading.Thread(target=tell, args=(s,)).start()
+";
+    let server = format!("exec python3 -c \"{tells}\"");
+    for route in [&["--direct"][..], &["--mptcp"]] {
+        let options = [route, &["--tcp", "reno"]].concat();
+        let output = run(&options, Some(&server), &["python3", "-c", &format!("{CLIENT}{program}")]);
+        assert_eq!(code(&output), 0, "{}", said(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "reno reno\nreno reno\n", "{route:?}");
+    }
+    let output = run(&["--direct", "--tcp", "warp"], None, &["true"]);
+    assert!(code(&output) == 2 && said(&output).contains("warp"), "{}", said(&output));
+}
+
+#[test]
+fn it_ends_with_the_process_that_started_it_where_that_is_asked_for() {
+    if !permitted() {
+        return;
+    }
+    let marker = format!("97{}3", std::process::id());
+    let script = format!("exec 2> /dev/null; \"$0\" -q run --direct --parent $$ -- sleep {marker} & wait");
+    let program = std::path::PathBuf::from(hvq().get_program());
+    let mut shell = Command::new("sh").arg("-c").arg(&script).arg(program).spawn().unwrap();
+    wait_until("the program runs", || processes(&marker).len() >= 3);
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    wait_until("all processes end", || processes(&marker).is_empty());
+    let output = run(&["--direct", "--parent", "1"], None, &["true"]);
+    assert!(code(&output) == 1 && said(&output).contains("did not start this one"), "{}", said(&output));
+}
+
+#[test]
 fn signals_reach_the_command() {
     if !permitted() {
         return;

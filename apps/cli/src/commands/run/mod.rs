@@ -35,6 +35,10 @@ pub(crate) struct RunArguments {
     route: RouteArguments,
     #[command(flatten)]
     other: OtherArguments,
+    /// Both channels with a device and an address each, for programs such as hvq proxy that choose among them; the addresses
+    /// are in $HVQ_EMBB_NEAR, $HVQ_EMBB_FAR, $HVQ_URLLC_NEAR and $HVQ_URLLC_FAR
+    #[arg(long, conflicts_with_all = ["steer", "mptcp", "scheduler"])]
+    apart: bool,
     #[command(flatten)]
     record: RecordArguments,
     /// A command line for the shell, run at the other end of the channels, which COMMAND reaches as `far` or $HVQ_FAR;
@@ -46,6 +50,9 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "PORT,…", num_args = 0..=1, require_equals = true, default_missing_value = "80,443",
         value_delimiter = ',')]
     outside: Option<Vec<u16>>,
+    /// End, and everything with it, when the process of this number ends, which must be the one that started this
+    #[arg(long, value_name = "PROCESS")]
+    parent: Option<u32>,
     /// What to run, with its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -69,7 +76,7 @@ struct RouteArguments {
     #[arg(long, value_name = "SIDE", default_value = "both", value_parser = parse_reordering)]
     reorder: Reordering,
     /// One channel only, that of --embb
-    #[arg(long, conflicts_with_all = ["urllc", "steer", "mptcp", "scheduler"])]
+    #[arg(long, conflicts_with_all = ["urllc", "steer", "mptcp", "apart", "scheduler"])]
     direct: bool,
     /// The seed of everything random
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -77,6 +84,9 @@ struct RouteArguments {
     /// The largest packet (by default 1500, and 1360 in a tunnel)
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
     mtu: Option<u16>,
+    /// The congestion controller of TCP at both ends, such as cubic or bbr (by default the system's)
+    #[arg(long, value_name = "NAME", value_parser = controller)]
+    tcp: Option<String>,
 }
 
 /// Ways over both channels that steer no packets.
@@ -114,17 +124,34 @@ impl RunArguments {
     fn route(&self) -> Route {
         let RouteArguments { embb, urllc, steer, reorder, direct, .. } = &self.route;
         let pair = || Box::new(Pair { high_bandwidth: embb.clone(), low_latency: urllc.clone() });
-        match (direct, self.other.mptcp) {
-            (true, _) => Route::Direct(Box::new(embb.clone())),
-            (false, true) => Route::Mptcp(pair()),
-            (false, false) => Route::Steered { channels: pair(), steerer: *steer, reordering: *reorder },
+        match (direct, self.other.mptcp, self.apart) {
+            (true, ..) => Route::Direct(Box::new(embb.clone())),
+            (false, true, _) => Route::Mptcp(pair()),
+            (false, false, true) => Route::Apart(pair()),
+            (false, false, false) => {
+                Route::Steered { channels: pair(), steerer: *steer, reordering: *reorder }
+            }
         }
     }
+}
+
+/// Reads the name of a congestion controller.
+fn controller(text: &str) -> Result<String, String> {
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let known = known.map_err(|error| format!("the system does not say which it has: {error}"))?;
+    if known.split_whitespace().any(|name| name == text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("this system has no {text}, but {}", known.trim()))
 }
 
 /// Runs the command, and returns its exit code. There must be no other thread yet.
 pub(crate) fn run(arguments: &RunArguments, voice: Voice) -> Result<ExitCode, Failure> {
     let privilege = privilege::acquire()?;
+    // After the change of user that this may be.
+    if let Some(parent) = arguments.parent {
+        privilege::end_with(parent)?;
+    }
     let plan = plan(arguments, privilege)?;
     let (report, code) = match arguments.other.scheduler {
         Some(policy) => tunnelled::run(arguments, &plan, policy, voice)?,
@@ -173,6 +200,7 @@ fn plan(arguments: &RunArguments, privilege: Privilege) -> Result<Plan, Failure>
             Some(_) => TUNNEL_MTU,
             None => MTU,
         }),
+        congestion: arguments.route.tcp.clone(),
         log: arguments.record.packets.clone(),
         resolvers: Vec::new(),
         user,

@@ -119,6 +119,7 @@ fn source(arguments: &ConnectArguments) -> Result<(Source, &str), Failure> {
         route: Route::Direct(Box::default()),
         seed: 0,
         mtu: TUNNEL_MTU,
+        congestion: None,
         log: None,
         resolvers: arguments.resolver.clone(),
         user,
