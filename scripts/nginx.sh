@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles nginx with HTTP/3 once, and prints where it is: scripts/nginx.sh BORINGSSL
+# Compiles nginx with HTTP/2 and HTTP/3 once, and prints where it is: scripts/nginx.sh BORINGSSL
 #
 # The source of nginx 1.28.3 comes from a crate that carries it.
 set -euo pipefail
@@ -7,7 +7,7 @@ set -euo pipefail
 boringssl=${1:?usage: scripts/nginx.sh BORINGSSL}
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/hvq"
 crate=1.28.5
-program="$cache/nginx-$crate-$(basename "$boringssl")/nginx"
+program="$cache/nginx-$crate-h2-$(basename "$boringssl")/nginx"
 if [[ -x $program ]]; then
     echo "$program"
     exit
@@ -45,7 +45,7 @@ print(next(os.path.dirname(p["manifest_path"]) for p in packages if p["name"] ==
 compile() (
     cd "$scratch/nginx"
     chmod -R u+w .
-    sh auto/configure --with-http_ssl_module --with-http_v3_module \
+    sh auto/configure --with-http_ssl_module --with-http_v2_module --with-http_v3_module \
         --with-cc-opt="-O2 -I$boringssl/include" \
         --with-ld-opt="-L$boringssl/lib -lssl -lcrypto -lstdc++ -lpthread" &&
         make -j"$(nproc)"
