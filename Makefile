@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules fuzz build clean prepare-%
+.PHONY: help live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,11 @@ video: prepare-video ## send one video over two emulated channels three ways, pu
 	@echo "video: building (a few minutes the first time)"
 	@cargo build --release -p hvq-cli
 	@scripts/video.sh "$(TARGET)/release/hvq" video.mp4 $(ARGS)
+
+live: prepare-live ## load pages with Chromium, load servers with h2load, run curl and iperf3, all over emulated channels in real time
+	@echo "live: building (a few minutes the first time), then about six minutes"
+	@cargo build --release -p hvq-cli
+	@scripts/live.sh "$(TARGET)/release/hvq" $(or $(ARGS),--write README.md)
 
 test: prepare-test ## format check, lints and all tests
 	@echo "test 1/3: format"

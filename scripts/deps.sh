@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|video|interop|runner|bench|ffi|rules ...
+# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|video|live|interop|runner|bench|ffi|rules ...
 #
 # Missing Debian packages are installed when that needs no password; otherwise one message names them all.
 set -euo pipefail
@@ -29,6 +29,7 @@ has_libclang() {
 }
 
 has_nginx() { [[ -x /usr/sbin/nginx ]] || has nginx; }
+has_dnsmasq() { [[ -x /usr/sbin/dnsmasq ]] || has dnsmasq; }
 has_header() { [[ -e /usr/include/$1 ]] || compgen -G "/usr/include/*/$1" > /dev/null; }
 has_venv() { has python3 && python3 -c 'import ensurepip, venv' 2> /dev/null; }
 
@@ -66,6 +67,26 @@ check() {
         check base
         check_lint_tools
         need nginx-light has_nginx
+        need curl has curl
+        need wget has wget
+        need chromium has chromium
+        ;;
+    live)
+        check base
+        need python3 has python3
+        need libpcre2-dev has_header pcre2.h
+        need zlib1g-dev has_header zlib.h
+        need ninja-build has ninja
+        need autoconf has autoreconf
+        need libtool has libtoolize
+        need libev-dev has_header ev.h
+        need libc-ares-dev has_header ares.h
+        need dpkg-dev has dpkg-source
+        need iproute2 has ip
+        need chromium has chromium
+        need mptcpize has mptcpize
+        need iperf3 has iperf3
+        need dnsmasq-base has_dnsmasq
         need curl has curl
         need wget has wget
         ;;
@@ -119,7 +140,7 @@ check() {
         need build-essential has_compiler
         need python3 has python3
         ;;
-    *) fail "unknown target '$1'; known: base test demo video interop runner bench ffi rules" ;;
+    *) fail "unknown target '$1'; known: base test demo video live interop runner bench ffi rules" ;;
     esac
 }
 

@@ -5,7 +5,7 @@ use crate::tree::File;
 use toml::{Table, Value};
 
 /// The crates of the project and the crates of the project that they may use.
-const EDGES: [(&str, &[&str]); 21] = [
+const EDGES: [(&str, &[&str]); 22] = [
     ("hvq-scheduler", &[]),
     ("hvq-transport", &["hvq-scheduler"]),
     ("hvq-qlog", &["hvq-scheduler", "hvq-transport"]),
@@ -23,6 +23,7 @@ const EDGES: [(&str, &[&str]); 21] = [
     ("hvq-endpoint", LIBRARIES),
     ("hvq-runner", LIBRARIES),
     ("hvq-lab", LIBRARIES),
+    ("hvq-live", &["hvq-channel", "hvq-pages", "hvq-lab", "hvq-scheduler"]),
     ("hvq-svc", &[]),
     ("hvq-vpx", &["hvq-svc"]),
     (
@@ -52,6 +53,7 @@ const LIBRARIES: &[&str] = &[
     "hvq-channel",
     "hvq-pages",
     "hvq-lab",
+    "hvq-live",
     "hvq-decode",
     "hvq-gateway",
     "hvq-proxy",

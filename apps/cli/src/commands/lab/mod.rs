@@ -3,6 +3,8 @@
 mod controllers;
 mod experiments;
 mod interruption;
+#[cfg(target_os = "linux")]
+mod live;
 mod pages;
 mod report;
 mod video;
@@ -37,6 +39,9 @@ enum Experiment {
     Pages(PagesArguments),
     /// Real-time video in layers over eMBB and URLLC with every scheme: latency and quality of frames, freezes
     Video(VideoArguments),
+    /// Real programs in real time behind emulated channels: browsers, Nginx, h2load, curl, iperf3
+    #[cfg(target_os = "linux")]
+    Live(live::LiveArguments),
     /// Run experiments that are described in files: the figures and tables of the papers, and our own
     Run(RunArguments),
     /// Write a report on the results of experiments: one file of HTML with drawings, tables and goals
@@ -51,6 +56,8 @@ pub(crate) fn run(arguments: &LabArguments, voice: Voice) -> Result<(), Failure>
         Experiment::Controllers(arguments) => controllers::run(arguments, voice),
         Experiment::Pages(arguments) => pages::run(arguments, voice),
         Experiment::Video(arguments) => video::run(arguments, voice),
+        #[cfg(target_os = "linux")]
+        Experiment::Live(arguments) => live::run(arguments, voice),
         Experiment::Run(arguments) => experiments::run(arguments, voice),
         Experiment::Report(arguments) => report::run(arguments, voice),
         Experiment::List => experiments::list(),

@@ -1,0 +1,194 @@
+//! `hvq lab live`: real programs in real time.
+
+use super::{write, write_between_marks, write_lines};
+use crate::failure::{Exit, Failure, OrFail};
+use crate::output::{self, Voice};
+use crate::server::chosen;
+use clap::{Args, ValueEnum};
+use hvq_channel::ChannelSpec;
+use hvq_live::error::LiveError;
+use hvq_live::report::Results;
+use hvq_live::tools::Tools;
+use hvq_live::{load, programs, web};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The name of the report in its folder.
+const REPORT: &str = "live.html";
+/// Between which the tables stand in a document.
+const MARKS: [&str; 2] = ["<!-- live: begin -->\n", "<!-- live: end -->"];
+
+/// Arguments of `hvq lab live`.
+#[derive(Debug, Args)]
+pub(crate) struct LiveArguments {
+    /// The experiments
+    #[arg(value_name = "WHICH", value_enum, default_value = "all")]
+    experiments: Vec<Which>,
+    #[command(flatten)]
+    web: WebArguments,
+    #[command(flatten)]
+    other: OtherArguments,
+    #[command(flatten)]
+    tools: ToolArguments,
+    /// The folder for the report, live.html
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// Write everything that was measured to this file too, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Put the tables into this file too, between its lines <!-- live: begin --> and <!-- live: end -->
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+}
+
+/// What the browser loads.
+#[derive(Debug, Args)]
+struct WebArguments {
+    /// How many pages of those compiled in, or which: names or files of page descriptions, separated by commas
+    #[arg(long, value_name = "NUMBER|NAMES", default_value = "p05,p12")]
+    pages: String,
+    /// eMBB for pages, as of hvq run --embb; may be repeated. A trace alone (MM-S, …, LB-D) begins elsewhere in each repetition
+    #[arg(long = "channel", value_name = "SPEC", default_values = ["rtt=40ms,rate=60mbit", "LB-D"])]
+    channels: Vec<String>,
+    /// Loads of each page by each way over each channel
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: u32,
+}
+
+/// What programs and load generators do.
+#[derive(Debug, Args)]
+struct OtherArguments {
+    /// eMBB for curl, wget, iperf3 and the name lookup, as of hvq run --embb
+    #[arg(long, value_name = "SPEC", default_value = "embb")]
+    embb: String,
+    /// How long iperf3 runs, in seconds
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    bulk: u32,
+    /// Rounds of h2load, in each of which every server has its turn
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Requests of a round for 1 KiB
+    #[arg(long, value_name = "NUMBER", default_value_t = 30_000, value_parser = clap::value_parser!(u32).range(50..))]
+    requests: u32,
+    /// Requests of a round for 10 MiB
+    #[arg(long, value_name = "NUMBER", default_value_t = 80, value_parser = clap::value_parser!(u32).range(4..))]
+    downloads: u32,
+}
+
+/// Programs that are used.
+#[derive(Debug, Args)]
+struct ToolArguments {
+    /// Nginx with HTTP/2 and HTTP/3 (scripts/nginx.sh compiles one)
+    #[arg(long, value_name = "FILE", default_value = "nginx", env = "HVQ_NGINX")]
+    nginx: PathBuf,
+    /// h2load with HTTP/3 (scripts/h2load.sh compiles one)
+    #[arg(long, value_name = "FILE", default_value = "h2load", env = "HVQ_H2LOAD")]
+    h2load: PathBuf,
+    /// Chromium
+    #[arg(long, value_name = "FILE", default_value = "chromium", env = "HVQ_CHROMIUM")]
+    chromium: PathBuf,
+}
+
+/// An experiment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Which {
+    /// Pages in Chromium, from Nginx, over TCP, MPTCP, DChannel's steerer, hvq proxy with hvq gateway, and HTTP/3
+    Web,
+    /// h2load with HTTP/3 against hvq gateway and against Nginx
+    Load,
+    /// curl, wget, iperf3 and a name lookup in hvq run: what rides which channel
+    Programs,
+    /// All of them
+    All,
+}
+
+/// Runs what is asked for, prints the tables and writes the report.
+pub(super) fn run(arguments: &LiveArguments, voice: Voice) -> Result<(), Failure> {
+    let tools = Tools {
+        hvq: std::env::current_exe()?,
+        nginx: arguments.tools.nginx.clone(),
+        h2load: arguments.tools.h2load.clone(),
+        chromium: arguments.tools.chromium.clone(),
+    };
+    let plan = arguments.plan()?;
+    let start = Instant::now();
+    let say = |line: &str| voice.say(format!("live: {line}"));
+    let wanted = |which| arguments.experiments.iter().any(|asked| [which, Which::All].contains(asked));
+    let mut results = Results::default();
+    if wanted(Which::Programs) {
+        let plan = programs::Plan { embb: arguments.other.embb.clone(), bulk_seconds: arguments.other.bulk };
+        results.programs = or_skipped("programs", programs::run(&tools, &plan, &say), &mut results.skipped);
+    }
+    if wanted(Which::Load) {
+        let OtherArguments { rounds, requests, downloads, .. } = arguments.other;
+        let plan = load::Plan { rounds, small_requests: requests, large_requests: downloads };
+        results.load = or_skipped("load", load::run(&tools, &plan, &say), &mut results.skipped);
+    }
+    if wanted(Which::Web) {
+        results.skipped.extend(web::arms().1);
+        results.web = or_skipped("web", web::run(&tools, &plan, &say), &mut results.skipped);
+        if !results.web.is_empty() {
+            results.expected = web::expected(&plan).or_fail(Exit::Usage, || "virtual time".to_owned())?;
+        }
+    }
+    keep(arguments, &results)?;
+    voice.say(format!("live: {:.0} s", start.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+impl LiveArguments {
+    /// What the browser is to do, once every channel is known to be one.
+    fn plan(&self) -> Result<web::Plan, Failure> {
+        for (flag, text) in
+            self.web.channels.iter().map(|text| ("--channel", text)).chain([("--embb", &self.other.embb)])
+        {
+            let read = text.parse::<ChannelSpec>();
+            read.or_fail(Exit::Usage, || format!("{flag} {text}"))?;
+        }
+        Ok(web::Plan {
+            pages: chosen(&self.web.pages)?.into_iter().map(Arc::new).collect(),
+            channels: self.web.channels.clone(),
+            arms: web::arms().0,
+            repetitions: self.web.repetitions,
+        })
+    }
+}
+
+/// What an experiment gave; nothing if it cannot be run, and then why is said.
+fn or_skipped<T>(name: &str, result: Result<Vec<T>, LiveError>, skipped: &mut Vec<String>) -> Vec<T> {
+    result.unwrap_or_else(|error| {
+        skipped.push(format!("{name}: {error}"));
+        Vec::new()
+    })
+}
+
+/// Writes what was measured to where it is wanted.
+fn keep(arguments: &LiveArguments, results: &Results) -> Result<(), Failure> {
+    let tables = results.markdown();
+    std::fs::create_dir_all(&arguments.out)
+        .or_fail(Exit::Runtime, || format!("cannot create {}", arguments.out.display()))?;
+    write(&arguments.out.join(REPORT), &results.html())?;
+    if let Some(path) = &arguments.json {
+        write_lines(path, &lines(results)?)?;
+    }
+    if let Some(path) = &arguments.write {
+        write_between_marks(path, MARKS, &tables)?;
+    }
+    output::print(tables.trim_end())
+}
+
+/// Everything that was measured, each with the name of its experiment.
+fn lines(results: &Results) -> Result<Vec<Value>, Failure> {
+    fn named<T: Serialize>(name: &str, all: &[T]) -> Result<Vec<Value>, serde_json::Error> {
+        let one = |one| Ok(json!({ "experiment": name, "result": serde_json::to_value(one)? }));
+        all.iter().map(one).collect()
+    }
+    let mut lines = named("programs", &results.programs)?;
+    lines.extend(named("load", &results.load)?);
+    lines.extend(named("web", &results.web)?);
+    lines.extend(named("web in virtual time", &results.expected)?);
+    Ok(lines)
+}

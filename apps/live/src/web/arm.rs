@@ -1,0 +1,126 @@
+//! The ways by which a browser gets to a page.
+
+use hvq_lab::workload::page_load::Deployment;
+use serde::{Serialize, Serializer};
+
+/// A way by which a browser gets to a page.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Arm {
+    /// HTTP/2 over TCP with CUBIC, eMBB alone: what the others are measured against.
+    Embb,
+    /// The same over the kernel's MPTCP, both channels.
+    Mptcp,
+    /// The same with DChannel's steerer below.
+    Dchannel,
+    /// The same with BBR in place of CUBIC.
+    DchannelBbr,
+    /// `hvq proxy` and `hvq gateway` over eMBB alone.
+    GatewayEmbb,
+    /// `hvq proxy` and `hvq gateway` over both channels with `hvc`.
+    GatewayHvc,
+    /// The browser's own HTTP/3, eMBB alone.
+    Http3,
+}
+
+/// How a browser speaks to servers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Speech {
+    /// HTTP/2 over TLS and TCP.
+    Http2,
+    /// HTTP/3.
+    Http3,
+    /// To a proxy, which has one connection to a gateway with this scheduler and so many paths.
+    Proxy(&'static str, usize),
+}
+
+/// What stands for an arm in virtual time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Model {
+    /// Where connections end.
+    pub deployment: Deployment,
+    /// The scheme, as in `hvq lab pages`.
+    pub scheme: &'static str,
+    /// The controller.
+    pub congestion: &'static str,
+}
+
+impl Arm {
+    /// All of them, the baseline first.
+    pub const ALL: [Self; 7] = [
+        Self::Embb,
+        Self::Mptcp,
+        Self::Dchannel,
+        Self::DchannelBbr,
+        Self::GatewayEmbb,
+        Self::GatewayHvc,
+        Self::Http3,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Embb => "eMBB, TCP",
+            Self::Mptcp => "MPTCP",
+            Self::Dchannel => "DChannel, TCP CUBIC",
+            Self::DchannelBbr => "DChannel, TCP BBR",
+            Self::GatewayEmbb => "gateway, eMBB",
+            Self::GatewayHvc => "gateway, hvc",
+            Self::Http3 => "eMBB, HTTP/3",
+        }
+    }
+
+    /// Its options of `hvq run`, besides the channels.
+    pub const fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Embb | Self::Http3 => &["--direct", "--tcp", "cubic"],
+            Self::Mptcp => &["--mptcp", "--tcp", "cubic"],
+            Self::Dchannel => &["--steer", "dchannel", "--tcp", "cubic"],
+            Self::DchannelBbr => &["--steer", "dchannel", "--tcp", "bbr"],
+            Self::GatewayEmbb | Self::GatewayHvc => &["--apart"],
+        }
+    }
+
+    /// How the browser speaks to servers.
+    pub const fn speech(self) -> Speech {
+        match self {
+            Self::Embb | Self::Mptcp | Self::Dchannel | Self::DchannelBbr => Speech::Http2,
+            Self::GatewayEmbb => Speech::Proxy("single", 1),
+            Self::GatewayHvc => Speech::Proxy("hvc", 2),
+            Self::Http3 => Speech::Http3,
+        }
+    }
+
+    /// What stands for it in virtual time; nothing does for MPTCP.
+    pub const fn model(self) -> Option<Model> {
+        let (deployment, scheme, congestion) = match self {
+            Self::Embb => (Deployment::TcpTls, "embb", "cubic"),
+            Self::Mptcp => return None,
+            Self::Dchannel => (Deployment::TcpTls, "below:dchannel", "cubic"),
+            Self::DchannelBbr => (Deployment::TcpTls, "below:dchannel", "bbr"),
+            Self::GatewayEmbb => (Deployment::Gateway, "embb", "cubic"),
+            Self::GatewayHvc => (Deployment::Gateway, "hvc", "cubic"),
+            Self::Http3 => (Deployment::Cold, "embb", "cubic"),
+        };
+        Some(Model { deployment, scheme, congestion })
+    }
+}
+
+impl Serialize for Arm {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hvq_lab::experiment::pages::Scheme;
+
+    #[test]
+    fn what_stands_for_an_arm_is_a_scheme_of_the_lab() {
+        for model in Arm::ALL.into_iter().filter_map(Arm::model) {
+            assert!(model.scheme.parse::<Scheme>().is_ok(), "{model:?}");
+        }
+        assert_eq!(Arm::Mptcp.model(), None);
+    }
+}
