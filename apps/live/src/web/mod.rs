@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 pub use virtual_time::{Expected, expected};
 
+/// A page that every browser loads first, in another window with other connections, so that its parts have been started.
+const WARM: &str = "warm.html";
+
 /// What is loaded, and how often.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -148,6 +151,7 @@ impl Stage {
             }
             sites.push(site);
         }
+        fs::write(root.join(WARM), "<!doctype html><title>warm</title>").map_err(cannot("write a page"))?;
         let identity = nginx::identity(folder)?;
         let site = Site {
             root,

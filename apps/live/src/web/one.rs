@@ -2,7 +2,7 @@
 
 use super::arm::{Arm, Speech};
 use super::browser::{Options, Pipes, Timing};
-use super::{Load, Stage, stretch};
+use super::{Load, Stage, WARM, stretch};
 use crate::error::LiveError;
 use crate::shell::{Packets, Report, Running, Shell};
 use crate::tools::folder;
@@ -16,6 +16,8 @@ const LIMIT: Duration = Duration::from_secs(45);
 /// And everything so long to end.
 const END: Duration = Duration::from_secs(10);
 
+/// The host of the page that is loaded first.
+const WARM_HOST: &str = "warm.test";
 /// The far end of the first channel.
 const FAR: &str = "100.64.0.1";
 
@@ -71,6 +73,7 @@ impl Stage {
         if scheme == "http" {
             appears(&scratch.path().join("proxy"), &mut running)?;
         }
+        browser.load(&format!("{scheme}://{WARM_HOST}/{WARM}"), &mut running, LIMIT)?;
         let url = format!("{scheme}:{}", self.sites[page].first);
         let timing = browser.load(&url, &mut running, LIMIT)?;
         browser.close();
@@ -87,7 +90,11 @@ impl Stage {
                     self.hosts[page].iter().map(|host| format!("{host}:443")).collect();
                 vec![format!("--origin-to-force-quic-on={}", origins.join(","))]
             }
-            Speech::Proxy(..) => vec!["--disable-quic --proxy-server=https://127.0.0.1:3128".to_owned()],
+            Speech::Proxy(..) => vec![
+                "--disable-quic --proxy-server=https://127.0.0.1:3128".to_owned(),
+                // Without the proxy these names are not known at all.
+                "'--proxy-bypass-list=*.google.com;*.googleapis.com;*.gvt1.com'".to_owned(),
+            ],
         };
         Options { address: FAR.to_owned(), key: self.identity.1.clone(), more }
     }

@@ -1,6 +1,7 @@
 //! Programs, a proxy, a gateway and an origin over loopback.
 #![expect(clippy::unwrap_used, reason = "whatever fails in a test fails the test")]
 
+mod browser;
 mod programs;
 mod setup;
 mod wire;
