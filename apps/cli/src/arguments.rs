@@ -193,6 +193,8 @@ mod tests {
             ("hvq lab pages --think 20", "--think"),
             ("hvq lab pages --deployment moon", "moon"),
             ("hvq lab video --schemes warp", "warp"),
+            ("hvq lab live moon", "moon"),
+            ("hvq lab live web --repetitions 0", "--repetitions"),
             ("hvq svc send", "FILE"),
             ("hvq svc send test --size 1x1", "640x360"),
             ("hvq svc send test --kbit 1,2", "--kbit"),

@@ -12,6 +12,7 @@
 pub mod error;
 pub mod load;
 pub mod nginx;
+pub mod observer;
 pub mod programs;
 pub mod report;
 pub mod shell;

@@ -351,6 +351,66 @@ fn it_ends_with_the_process_that_started_it_where_that_is_asked_for() {
     assert!(code(&output) == 1 && said(&output).contains("did not start this one"), "{}", said(&output));
 }
 
+/// `hvq lab live web` with a server and a browser that wait until they are ended, `marker` in their command lines; once
+/// both run.
+fn live_experiment(folder: &Path, marker: &str) -> std::process::Child {
+    use std::os::unix::fs::PermissionsExt;
+    let server = format!("exec python3 -m http.server 80 --directory /tmp/{marker} >&2");
+    for (name, line) in [("nginx", server), ("chromium", format!("exec sleep {marker}"))] {
+        let file = folder.join(name);
+        fs::write(&file, format!("#!/bin/sh\n{line}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = hvq();
+    command.args(["-q", "lab", "live", "web", "--pages", "p34", "--repetitions", "1"]).env("TMPDIR", folder);
+    command.arg("--nginx").arg(folder.join("nginx")).arg("--chromium").arg(folder.join("chromium"));
+    let command = command.arg("--out").arg(folder).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    wait_until("the programs run", || processes(marker).iter().any(|line| line.starts_with("sleep")));
+    child
+}
+
+#[test]
+fn an_experiment_in_real_time_that_is_killed_leaves_no_process_and_no_device() {
+    if !permitted() {
+        return;
+    }
+    let (folder, before) = (tempfile::tempdir().unwrap(), devices());
+    let marker = format!("95{}9", std::process::id());
+    let mut child = live_experiment(folder.path(), &marker);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("all processes end", || processes(&marker).is_empty());
+    assert_eq!(devices(), before);
+}
+
+#[test]
+fn an_experiment_in_real_time_ends_by_a_signal_and_leaves_no_file_either() {
+    if !permitted() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let marker = format!("94{}9", std::process::id());
+    let mut child = live_experiment(folder.path(), &marker);
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    // The load that goes on comes to its end: here the browser's.
+    for line in fs::read_dir("/proc").unwrap().flatten() {
+        let text = fs::read_to_string(line.path().join("cmdline")).unwrap_or_default();
+        if text.replace('\0', " ").trim() == format!("sleep {marker}") {
+            Command::new("kill").arg(line.file_name()).status().unwrap();
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    wait_until("all processes end", || processes(&marker).is_empty());
+    let mut names: Vec<String> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["chromium", "live.html", "nginx"]);
+}
+
 #[test]
 fn signals_reach_the_command() {
     if !permitted() {

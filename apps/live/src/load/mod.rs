@@ -5,6 +5,7 @@ mod server;
 
 use crate::error::{LiveError, cannot};
 use crate::nginx;
+use crate::observer::Observer;
 use crate::tools::{Tools, folder};
 use generator::Generator;
 use serde::Serialize;
@@ -103,11 +104,11 @@ impl Round {
     }
 }
 
-/// Starts all servers and asks them in turn; each round begins with another one. `say` is told of each turn.
+/// Starts all servers and asks them in turn; each round begins with another one. It ends early when it is to.
 ///
 /// # Errors
 /// Nginx or h2load is not there, or a server does not start.
-pub fn run(tools: &Tools, plan: &Plan, say: &dyn Fn(&str)) -> Result<Vec<Round>, LiveError> {
+pub fn run(tools: &Tools, plan: &Plan, observer: Observer<'_>) -> Result<Vec<Round>, LiveError> {
     let files = folder()?;
     let setup = prepare(tools, files.path())?;
     let generator = Generator { h2load: tools.h2load()?, folder: files.path().to_owned() };
@@ -125,6 +126,9 @@ pub fn run(tools: &Tools, plan: &Plan, say: &dyn Fn(&str)) -> Result<Vec<Round>,
         }
         for round in 0..plan.rounds {
             for turn in 0..servers.len() {
+                if !observer.goes_on() {
+                    return Ok(rounds);
+                }
                 let (subject, server) = &servers[(turn + round as usize) % servers.len()];
                 let before = server.processor_seconds();
                 let asked = generator.ask(server.port, size, requests)?;
@@ -138,7 +142,12 @@ pub fn run(tools: &Tools, plan: &Plan, say: &dyn Fn(&str)) -> Result<Vec<Round>,
                     processor_seconds: server.processor_seconds() - before,
                     latency_ms: asked.latency_ms,
                 };
-                say(&format!("{}, {}: {:.0} requests/s", subject.name(), size.name, result.rate()));
+                (observer.say)(&format!(
+                    "{}, {}: {:.0} requests/s",
+                    subject.name(),
+                    size.name,
+                    result.rate()
+                ));
                 rounds.push(result);
             }
         }

@@ -4,6 +4,7 @@ pub mod traffic;
 
 use crate::error::{LiveError, cannot};
 use crate::nginx::Site;
+use crate::observer::Observer;
 use crate::shell::{Packets, Shell};
 use crate::tools::{Tools, folder, found};
 use serde::Serialize;
@@ -62,19 +63,22 @@ struct Program {
     command: String,
 }
 
-/// Runs every program over every way; `say` is told of each. Programs that are not there are passed over, and their outcome
+/// Runs every program over every way, until it is to end. Programs that are not there are passed over, and their outcome
 /// says so.
 ///
 /// # Errors
 /// The system fails, or there is no Nginx.
-pub fn run(tools: &Tools, plan: &Plan, say: &dyn Fn(&str)) -> Result<Vec<Outcome>, LiveError> {
+pub fn run(tools: &Tools, plan: &Plan, observer: Observer<'_>) -> Result<Vec<Outcome>, LiveError> {
     let files = folder()?;
     fs::write(files.path().join("file"), vec![b'.'; SIZE]).map_err(cannot("write a file"))?;
     let mut outcomes = Vec::new();
     for program in programs(tools, plan, files.path())? {
         let missing = program.needs.iter().find(|name| found(Path::new(name)).is_none());
         for (way, options) in WAYS {
-            say(&format!("{}, {way}", program.name));
+            if !observer.goes_on() {
+                return Ok(outcomes);
+            }
+            (observer.say)(&format!("{}, {way}", program.name));
             let failed = |failure: String| Outcome {
                 program: program.name,
                 way,

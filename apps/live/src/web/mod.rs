@@ -8,6 +8,7 @@ mod virtual_time;
 
 use crate::error::{LiveError, cannot};
 use crate::nginx::{self, Site};
+use crate::observer::Observer;
 use crate::tools::{Tools, folder, found};
 use arm::Arm;
 use hvq_pages::Page;
@@ -75,11 +76,11 @@ struct Stage {
 }
 
 /// Loads every page with every arm over every channel, so often as the plan says; arms take turns with each page, and begin
-/// with another one each time. `say` is told of each load.
+/// with another one each time. It ends early when it is to.
 ///
 /// # Errors
 /// The system fails, or Nginx or Chromium is not there.
-pub fn run(tools: &Tools, plan: &Plan, say: &dyn Fn(&str)) -> Result<Vec<Load>, LiveError> {
+pub fn run(tools: &Tools, plan: &Plan, observer: Observer<'_>) -> Result<Vec<Load>, LiveError> {
     let files = folder()?;
     let stage = Stage::new(tools, plan, files.path())?;
     let mut loads = Vec::new();
@@ -91,8 +92,11 @@ pub fn run(tools: &Tools, plan: &Plan, say: &dyn Fn(&str)) -> Result<Vec<Load>, 
         let repetition = (cell / plan.pages.len() / plan.channels.len()) as u32;
         for turn in 0..plan.arms.len() {
             let arm = plan.arms[(turn + cell) % plan.arms.len()];
+            if !observer.goes_on() {
+                return Ok(loads);
+            }
             let load = stage.load(page, (channel, repetition), arm);
-            say(&described(&load, loads.len() + 1, cells * plan.arms.len()));
+            (observer.say)(&described(&load, loads.len() + 1, cells * plan.arms.len()));
             loads.push(load);
         }
     }

@@ -38,6 +38,11 @@ impl Interruption {
         &self.stop
     }
 
+    /// The exit code of the signal, if one came.
+    pub(super) fn exit(&self) -> Option<Exit> {
+        self.came.get().copied()
+    }
+
     /// Fails if a signal came: with its exit code, and with how to go on from what is in `folder`.
     pub(super) fn check(&self, folder: &Path) -> Result<(), Failure> {
         let Some(exit) = self.came.get() else { return Ok(()) };

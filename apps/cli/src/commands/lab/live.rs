@@ -1,5 +1,6 @@
 //! `hvq lab live`: real programs in real time.
 
+use super::interruption::Interruption;
 use super::{write, write_between_marks, write_lines};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
@@ -7,6 +8,7 @@ use crate::server::chosen;
 use clap::{Args, ValueEnum};
 use hvq_channel::ChannelSpec;
 use hvq_live::error::LiveError;
+use hvq_live::observer::Observer;
 use hvq_live::report::Results;
 use hvq_live::tools::Tools;
 use hvq_live::{load, programs, web};
@@ -115,28 +117,34 @@ pub(super) fn run(arguments: &LiveArguments, voice: Voice) -> Result<(), Failure
     };
     let plan = arguments.plan()?;
     let start = Instant::now();
+    let interruption = Interruption::watch(voice).or_fail(Exit::Runtime, || "signals".to_owned())?;
     let say = |line: &str| voice.say(format!("live: {line}"));
+    let observer = Observer { say: &say, stop: interruption.stop() };
     let wanted = |which| arguments.experiments.iter().any(|asked| [which, Which::All].contains(asked));
     let mut results = Results::default();
     if wanted(Which::Programs) {
         let plan = programs::Plan { embb: arguments.other.embb.clone(), bulk_seconds: arguments.other.bulk };
-        results.programs = or_skipped("programs", programs::run(&tools, &plan, &say), &mut results.skipped);
+        results.programs =
+            or_skipped("programs", programs::run(&tools, &plan, observer), &mut results.skipped);
     }
     if wanted(Which::Load) {
         let OtherArguments { rounds, requests, downloads, .. } = arguments.other;
         let plan = load::Plan { rounds, small_requests: requests, large_requests: downloads };
-        results.load = or_skipped("load", load::run(&tools, &plan, &say), &mut results.skipped);
+        results.load = or_skipped("load", load::run(&tools, &plan, observer), &mut results.skipped);
     }
     if wanted(Which::Web) {
         results.skipped.extend(web::arms().1);
-        results.web = or_skipped("web", web::run(&tools, &plan, &say), &mut results.skipped);
-        if !results.web.is_empty() {
+        results.web = or_skipped("web", web::run(&tools, &plan, observer), &mut results.skipped);
+        if !results.web.is_empty() && interruption.exit().is_none() {
             results.expected = web::expected(&plan).or_fail(Exit::Usage, || "virtual time".to_owned())?;
         }
     }
     keep(arguments, &results)?;
     voice.say(format!("live: {:.0} s", start.elapsed().as_secs_f64()));
-    Ok(())
+    match interruption.exit() {
+        None => Ok(()),
+        Some(exit) => Err(Failure::new(exit, "ended by a signal: what was measured by then is above")),
+    }
 }
 
 impl LiveArguments {
