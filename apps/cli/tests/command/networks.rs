@@ -355,7 +355,7 @@ fn it_ends_with_the_process_that_started_it_where_that_is_asked_for() {
 /// both run.
 fn live_experiment(folder: &Path, marker: &str) -> std::process::Child {
     use std::os::unix::fs::PermissionsExt;
-    let server = format!("exec python3 -m http.server 80 --directory /tmp/{marker} >&2");
+    let server = format!("exec python3 -m http.server 80 --directory /{marker} >&2");
     for (name, line) in [("nginx", server), ("chromium", format!("exec sleep {marker}"))] {
         let file = folder.join(name);
         fs::write(&file, format!("#!/bin/sh\n{line}\n")).unwrap();
