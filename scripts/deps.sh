@@ -71,9 +71,8 @@ check() {
         need wget has wget
         need chromium has chromium
         ;;
-    live)
-        check base
-        need python3 has python3
+    # What nginx and h2load with HTTP/3 are compiled with.
+    compiled)
         need libpcre2-dev has_header pcre2.h
         need zlib1g-dev has_header zlib.h
         need ninja-build has ninja
@@ -82,6 +81,11 @@ check() {
         need libev-dev has_header ev.h
         need libc-ares-dev has_header ares.h
         need dpkg-dev has dpkg-source
+        ;;
+    live)
+        check base
+        need python3 has python3
+        check compiled
         need iproute2 has ip
         need chromium has chromium
         need mptcpize has mptcpize
@@ -104,17 +108,10 @@ check() {
         check base
         need python3 has python3
         need python3-venv has_venv
-        need libpcre2-dev has_header pcre2.h
-        need zlib1g-dev has_header zlib.h
         need golang-go has go
         need maven has mvn
         need chromium has chromium
-        need ninja-build has ninja
-        need autoconf has autoreconf
-        need libtool has libtoolize
-        need libev-dev has_header ev.h
-        need libc-ares-dev has_header ares.h
-        need dpkg-dev has dpkg-source
+        check compiled
         ;;
     runner)
         check base
