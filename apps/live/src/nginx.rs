@@ -29,7 +29,7 @@ impl Site {
     pub fn command(&self, nginx: &Path, folder: &Path) -> Result<String, LiveError> {
         let file = folder.join("nginx.conf");
         fs::write(&file, self.text(folder)).map_err(cannot("write Nginx's configuration"))?;
-        Ok(format!("exec '{}' -p '{}' -c '{}'", nginx.display(), folder.display(), file.display()))
+        Ok(format!("exec '{}' -e stderr -p '{}' -c '{}'", nginx.display(), folder.display(), file.display()))
     }
 
     fn text(&self, folder: &Path) -> String {
@@ -51,7 +51,6 @@ impl Site {
             "daemon off;\nmaster_process off;\npid '{folder}/nginx.pid';\nerror_log stderr error;\n\
              events {{ worker_connections 4096; }}\nhttp {{\n\
              access_log off;\nsendfile on;\ntcp_nopush on;\nkeepalive_requests 100000000;\n\
-             open_file_cache max=1000 inactive=60s;\n\
              client_body_temp_path '{folder}/t1'; proxy_temp_path '{folder}/t2'; fastcgi_temp_path '{folder}/t3';\n\
              uwsgi_temp_path '{folder}/t4'; scgi_temp_path '{folder}/t5';\n\
              default_type application/octet-stream;\nserver {{\n{server}}}\n}}\n"
@@ -60,7 +59,8 @@ impl Site {
 }
 
 /// A certificate that no name stands in, and its key, as files in `folder`, and the hash of the key by which Chromium is
-/// told to believe it: SHA-256 in base64. No client takes it for another host's: each virtual host gets connections of its own, as different servers would.
+/// told to believe it: SHA-256 in base64. No client takes it for another host's: each virtual host gets connections of its
+/// own, as different servers would.
 ///
 /// # Errors
 /// The files cannot be written.

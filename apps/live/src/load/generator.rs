@@ -11,6 +11,9 @@ use std::process::{Command, Stdio};
 /// It ends after so many seconds in any case.
 const LIMIT: &str = "300";
 
+/// What lets it end with `timeout`, which is its parent.
+const ENDS: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
+
 /// h2load.
 pub(super) struct Generator {
     pub(super) h2load: PathBuf,
@@ -34,7 +37,7 @@ impl Generator {
         let _gone = fs::remove_file(&log);
         let words = placed(1);
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).args(["timeout", LIMIT]).arg(&self.h2load).arg("--npn-list=h3");
+        command.args(&words[1..]).args(["timeout", LIMIT]).args(ENDS).arg(&self.h2load).arg("--npn-list=h3");
         command.args(["-c", &size.connections.min(requests).to_string(), "-m", &size.streams.to_string()]);
         command.args(["-n", &requests.to_string()]).arg(format!("--log-file={}", log.display()));
         command.arg(format!("https://127.0.0.1:{port}/{}", size.name)).stdin(Stdio::null());

@@ -163,11 +163,16 @@ mod tests {
     #[test]
     fn a_command_ends_with_the_thread_that_starts_it() {
         let words = placed(0);
+        let begun = Instant::now();
         let started = thread::spawn(move || {
-            Command::new(&words[0]).args(&words[1..]).args(["sleep", "60"]).spawn().unwrap()
+            let child = Command::new(&words[0]).args(&words[1..]).args(["sleep", "60"]).spawn().unwrap();
+            let name = format!("/proc/{}/comm", child.id());
+            while fs::read_to_string(&name).unwrap().trim() != "sleep" && begun.elapsed() < START {
+                thread::sleep(Duration::from_millis(5));
+            }
+            child
         });
         let mut child = started.join().unwrap();
-        // Either it is killed while it runs, or `setpriv` finds that its parent has changed.
         let start = Instant::now();
         while child.try_wait().unwrap().is_none() && start.elapsed() < START {
             thread::sleep(Duration::from_millis(10));

@@ -30,8 +30,9 @@ fn notes(loads: &[Load]) -> Vec<String> {
             .to_owned(),
         "Virtual time has no TLS certificates to check, no parser, no layout and no scripts to run, begins connections at will \
          where Chromium keeps to its own limits, asks for what a document leads to when all of it is there, and its TCP is \
-         the transport's own QUIC behind a greeting; Chromium's own work, 100 to 200 ms a load and more on a busy machine, is \
-         the same in every arm and makes gains smaller here."
+         the transport's own QUIC behind a greeting, with a CUBIC that does not leave slow start when packets change channels: the \
+         kernel's may (HyStart). Chromium's own work is the same in \
+         every arm and makes gains smaller, the more so on a busy machine."
             .to_owned(),
     ];
     let failed = loads.iter().filter_map(|load| load.failure.as_ref().map(|failure| (load, failure)));
