@@ -34,6 +34,16 @@ pub(crate) struct Driver {
     errors: u64,
 }
 
+/// Whether sockets had anything: datagrams, or only empty ones or an error. Where one had, the task is woken for what is
+/// behind it only once it has asked again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Arrivals {
+    /// None had.
+    None,
+    /// One had.
+    Some,
+}
+
 /// A socket, and what waits until it takes more.
 struct Port {
     socket: Arc<Socket>,
@@ -65,8 +75,7 @@ impl Driver {
         for port in &mut self.ports {
             port.flush(context, &mut self.stats);
         }
-        self.receive(context);
-        let received = !self.incoming.is_empty();
+        let arrivals = self.receive(context);
         let refused = self.take_refused();
         let now = self.shared.now();
         let progress = {
@@ -93,22 +102,26 @@ impl Driver {
         };
         self.send(context);
         match progress {
-            Progress::Idle(_) if received => Progress::More,
+            Progress::Idle(_) if arrivals == Arrivals::Some => Progress::More,
             progress => progress,
         }
     }
 
-    fn receive(&mut self, context: &mut Context<'_>) {
+    /// Takes a batch of each socket.
+    fn receive(&mut self, context: &mut Context<'_>) -> Arrivals {
+        let mut arrivals = Arrivals::None;
         for port in &self.ports {
             let before = self.incoming.len();
             if port.socket.poll_receive(context, &mut self.buffers, &mut self.incoming).is_ready() {
                 self.stats.receive_calls += 1;
+                arrivals = Arrivals::Some;
             }
             for datagram in self.incoming.get(before..).unwrap_or_default() {
                 self.stats.datagrams_received += 1;
                 self.stats.bytes_received += datagram.bytes.len() as u64;
             }
         }
+        arrivals
     }
 
     /// What sockets refused to send since the last call because it was too large.

@@ -21,6 +21,7 @@ const LARGEST: usize = 1 << 16;
 /// Batches of at least so many bytes are copied into memory that is used again.
 const POOLED: usize = 1 << 14;
 /// Buffers of [`LARGEST`] bytes that are kept for that: as many batches as one call receives, and as many that are read.
+/// When all are held by somebody, datagrams get memory of their own.
 const MOST_POOLED: usize = 2 * quinn_udp::BATCH_SIZE;
 
 /// A UDP socket.
@@ -259,11 +260,10 @@ struct Pool {
 }
 
 impl Pool {
-    /// A copy of `batch`.
-    fn copy(&mut self, batch: &[u8]) -> BytesMut {
+    /// A copy of `batch`, if it is large and there is memory.
+    fn copy(&mut self, batch: &[u8]) -> Option<BytesMut> {
         if batch.len() < POOLED {
-            // A datagram that is kept for long must not hold much more than itself.
-            return BytesMut::from(batch);
+            return None;
         }
         let count = self.buffers.len();
         let free = (0..count)
@@ -275,12 +275,12 @@ impl Pool {
                 self.buffers.push(BytesMut::with_capacity(LARGEST));
                 count
             }
-            None => return BytesMut::from(batch),
+            None => return None,
         };
         self.next = index + 1;
-        let Some(buffer) = self.buffers.get_mut(index) else { return BytesMut::from(batch) };
+        let buffer = self.buffers.get_mut(index)?;
         buffer.extend_from_slice(batch);
-        buffer.split()
+        Some(buffer.split())
     }
 }
 
@@ -303,12 +303,18 @@ impl Buffers {
         datagrams: &mut Vec<Datagram>,
     ) {
         for (meta, buffer) in self.metas.iter().zip(self.bytes.chunks(LARGEST)).take(count) {
-            let mut bytes = self.pool.copy(buffer.get(..meta.len).unwrap_or(buffer));
+            let batch = buffer.get(..meta.len).unwrap_or(buffer);
             let stride = meta.stride.max(1);
             let ecn = Ecn::from_bits(meta.ecn.map_or(0, |ecn| ecn as u8));
-            while !bytes.is_empty() {
-                let one = bytes.split_to(stride.min(bytes.len()));
-                datagrams.push(Datagram { local: local(meta), remote: meta.addr, ecn, bytes: one });
+            let datagram = |bytes| Datagram { local: local(meta), remote: meta.addr, ecn, bytes };
+            match self.pool.copy(batch) {
+                Some(mut bytes) => {
+                    while !bytes.is_empty() {
+                        datagrams.push(datagram(bytes.split_to(stride.min(bytes.len()))));
+                    }
+                }
+                // What is kept for long must hold no more than itself: peers choose what comes in a batch.
+                None => datagrams.extend(batch.chunks(stride).map(|one| datagram(BytesMut::from(one)))),
             }
         }
     }

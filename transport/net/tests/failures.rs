@@ -8,6 +8,7 @@ use common::{NAME, Pair, Pki, echo, local, transport, within};
 use hvq::transport::error::ErrorCode;
 use hvq::{ClientConfig, ClientTls, ConnectError, ConnectionError, Endpoint, Identity, Verify};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 #[tokio::test]
@@ -78,6 +79,56 @@ async fn a_peer_that_falls_silent_ends_the_connection_by_the_idle_timeout() {
     let pair = Pair::with(short, transport()).await;
     assert_eq!(within(pair.near.closed()).await, ConnectionError::IdleTimeout);
     within(pair.client.wait_idle()).await;
+}
+
+#[tokio::test]
+async fn one_empty_datagram_does_not_make_a_server_deaf_to_what_comes_after_it() {
+    // attacks.md A1: nothing else wakes a server without connections.
+    let pki = Pki::new();
+    let server = Endpoint::server(pki.server(transport()), &[local("127.0.0.1:0")]).unwrap();
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..3 {
+        stranger.send_to(&[], server.local_addrs()[0]).unwrap();
+        // It is looked at alone.
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    let client = Endpoint::client(&[]).unwrap();
+    let connecting = client.connect(pki.client(transport()), server.local_addrs()[0], NAME).unwrap();
+    let (near, far) = within(async { tokio::join!(connecting, server.accept()) }).await;
+    assert!(near.is_ok() && far.is_some());
+}
+
+#[tokio::test]
+async fn a_flood_of_empty_datagrams_leaves_time_for_connections_and_for_other_tasks() {
+    // attacks.md A1, CVE-2026-11352. All run on one thread, that of the test.
+    let pair = Pair::new().await;
+    let (server, stop) = (pair.server_addr(), Arc::new(AtomicBool::new(false)));
+    let stopped = Arc::clone(&stop);
+    let flood = std::thread::spawn(move || {
+        let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut sent = 0;
+        while !stopped.load(Ordering::Relaxed) {
+            // The kernel has room for a few thousand; what comes to a full buffer is lost, be it ours or theirs.
+            sent += (0..500).filter(|_| stranger.send_to(&[], server).is_ok()).count();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        sent
+    });
+    let _echo = echo(pair.far.clone());
+    for _ in 0..20 {
+        let (mut send, mut receive) = within(pair.near.open_bi()).await.unwrap();
+        within(send.write_all(&[7; 50_000])).await.unwrap();
+        send.finish().unwrap();
+        let mut received = 0;
+        while let Some(chunk) = within(receive.read_chunk(1 << 16)).await.unwrap() {
+            received += chunk.len();
+        }
+        assert_eq!(received, 50_000);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let sent = flood.join().unwrap();
+    println!("{sent} empty datagrams meanwhile");
 }
 
 #[tokio::test]

@@ -103,15 +103,40 @@ async fn a_codepoint_shares_the_traffic_class_with_the_ecn_mark() {
 #[test]
 fn memory_of_large_batches_is_used_again_once_nobody_holds_a_part_of_it() {
     let mut pool = Pool::default();
-    let (first, second) = (pool.copy(&[1; 30_000]), pool.copy(&[2; 60_000]));
+    let copy = |pool: &mut Pool, batch: &[u8]| pool.copy(batch).expect("there is room");
+    let (first, second) = (copy(&mut pool, &[1; 30_000]), copy(&mut pool, &[2; 60_000]));
     let place = first.as_ptr();
     assert_ne!(second.as_ptr(), place);
     let (kept, rest) = (first.clone().split_to(10), first);
     drop(rest);
     assert_eq!(kept, [1; 10][..]);
     drop(kept);
-    let third = pool.copy(&[3; 40_000]);
+    let third = copy(&mut pool, &[3; 40_000]);
     assert_eq!((third.as_ptr(), &third[..], &second[..]), (place, &[3; 40_000][..], &[2; 60_000][..]));
-    assert_eq!(pool.copy(&[4; 100]), [4; 100][..]);
+    assert!(pool.copy(&[4; 100]).is_none());
     assert_eq!(pool.buffers.len(), 2, "a single datagram has memory of its own");
+}
+
+#[test]
+fn small_parts_of_many_large_batches_hold_no_more_than_the_pool() {
+    // attacks.md E6: a peer chooses what it sends together, and which part of it this end has to keep.
+    let mut buffers = Buffers::new();
+    let (mut datagrams, mut kept) = (Vec::new(), Vec::new());
+    for batch in 0..2 * MOST_POOLED {
+        buffers.bytes[..40_000].fill(batch as u8);
+        buffers.metas[0] = RecvMeta { len: 40_000, stride: 1_000, ..RecvMeta::default() };
+        buffers.split(1, |_| ([127, 0, 0, 1], 1).into(), &mut datagrams);
+        assert_eq!(datagrams.len(), 40);
+        kept.extend(datagrams.drain(..).take(1));
+    }
+    assert_eq!(buffers.pool.buffers.len(), MOST_POOLED);
+    for (batch, datagram) in kept.iter().enumerate() {
+        assert_eq!(datagram.bytes, [batch as u8; 1_000][..]);
+    }
+    // Those beyond the pool are not in its memory.
+    let pooled = |datagram: &Datagram| {
+        let at = datagram.bytes.as_ptr() as usize;
+        buffers.pool.buffers.iter().any(|buffer| (buffer.as_ptr() as usize).abs_diff(at) <= LARGEST)
+    };
+    assert!(kept[..MOST_POOLED].iter().all(pooled) && !kept[MOST_POOLED..].iter().all(pooled));
 }
