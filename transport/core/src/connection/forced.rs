@@ -1,7 +1,7 @@
 //! Hostile peers of tests: what a connection says that it never would by itself, and what it keeps.
 
 use crate::PathId;
-use crate::connection::lane::{Elicits, Lane, TAG};
+use crate::connection::lane::{Elicits, Lane, PacketForm, TAG};
 use crate::connection::{Connection, FourTuple, Transmit};
 use crate::crypto::keys::Level;
 use crate::path::dscp::Dscp;
@@ -9,7 +9,7 @@ use crate::path::route::MINIMUM_DATAGRAM;
 use crate::recovery::ecn::Ecn;
 use crate::time::{Deadline, Instant};
 use crate::wire::frame::Frame;
-use crate::wire::header::{LongHeader, LongKind, patch_length};
+use crate::wire::header::{LongHeader, LongKind, ShortHeader, patch_length};
 
 impl Connection {
     /// Sends a 1-RTT packet with `frames`, whatever they are, on path `id`.
@@ -32,7 +32,13 @@ impl Connection {
 
     /// Sends a packet of the handshake's `level` with this payload, in a datagram of 1200 bytes or more.
     pub(crate) fn force_early(&mut self, level: Level, payload: &[u8]) {
-        let (version, tuple) = (self.version(), self.first_tuple);
+        self.force_long(level, payload, 0);
+    }
+
+    /// Sends a packet of the handshake's `level` with this payload, padded unless it is empty, and `bits` of its first byte
+    /// set.
+    pub(crate) fn force_long(&mut self, level: Level, payload: &[u8], bits: u8) {
+        let version = self.version();
         let kind = if level == Level::Initial { LongKind::Initial } else { LongKind::Handshake };
         let (destination, source) = (self.handshake_ids.remote, self.handshake_ids.local);
         let space = self.handshake.space(level).expect("the level is in use");
@@ -41,11 +47,34 @@ impl Connection {
         let mut bytes = Vec::new();
         let layout = header.put(&mut bytes, number, 4);
         bytes.extend_from_slice(payload);
-        bytes.resize(bytes.len().max(MINIMUM_DATAGRAM - TAG), 0);
+        if !payload.is_empty() {
+            bytes.resize(bytes.len().max(MINIMUM_DATAGRAM - TAG), 0);
+        }
         patch_length(&mut bytes, &layout, 0, TAG);
+        bytes[0] |= bits;
         let keys = space.keys.as_ref().expect("the level has keys");
         keys.seal.seal(&mut bytes, 0, &layout, PathId::ZERO, number);
-        let (local, remote) = (tuple.local, tuple.remote);
+        self.force_bytes(bytes);
+    }
+
+    /// Sends a 1-RTT packet with this payload and no padding on path 0, with `bits` of its first byte set. It is not in the
+    /// books of the path.
+    pub(crate) fn force_short(&mut self, payload: &[u8], bits: u8) {
+        let start = self.next_packet(PathId::ZERO).expect("the path can be used");
+        let PacketForm::OneRtt { phase, spin } = start.form else { panic!("there are 1-RTT keys") };
+        let header = ShortHeader { destination: start.destination, key_phase: phase, spin };
+        let mut bytes = Vec::new();
+        let layout = header.put(&mut bytes, start.number, 4);
+        bytes.extend_from_slice(payload);
+        bytes[0] |= bits;
+        let keys = self.keys.as_mut().expect("there are 1-RTT keys");
+        keys.seal(&mut bytes, 0, &layout, PathId::ZERO, start.number);
+        self.force_bytes(bytes);
+    }
+
+    /// Sends a datagram over the addresses of the handshake.
+    fn force_bytes(&mut self, bytes: Vec<u8>) {
+        let FourTuple { local, remote } = self.first_tuple;
         let (ecn, dscp) = (Ecn::NotEct, Dscp::default());
         self.outbox.push_back(Transmit { local, remote, ecn, dscp, bytes, segment: None });
     }

@@ -373,7 +373,12 @@ impl Connection {
     }
 
     /// Hands the packets that `drain` takes out of path `id` back to their owners, without a word to the controller.
-    fn take_back(&mut self, id: PathId, drain: impl FnOnce(&mut Sent) -> Vec<SentPacket>, now: Instant) {
+    pub(super) fn take_back(
+        &mut self,
+        id: PathId,
+        drain: impl FnOnce(&mut Sent) -> Vec<SentPacket>,
+        now: Instant,
+    ) {
         let Some(path) = self.paths.get_mut(id) else { return };
         for packet in drain(&mut path.sent) {
             self.settle(id, &packet, Fate::Lost, now);
@@ -509,6 +514,10 @@ impl Connection {
         if let Some(candidate) = path.elsewhere.get_mut(tuple) {
             candidate.amplification.on_sent(size);
         }
+        if path.sent.is_overgrown(now) {
+            self.take_back(lane.path, |sent| sent.shed(now), now);
+        }
+        let Some(path) = self.paths.get(lane.path) else { return false };
         let dscp = path.dscp;
         self.outbox.push_back(Transmit {
             dscp,

@@ -8,7 +8,7 @@ use crate::path::paths::Arrival;
 use crate::space::received::Received;
 use crate::time::Instant;
 use crate::trace::{Payload, TraceEvent, TracedPacket};
-use crate::wire::frame::{Frame, FrameReader};
+use crate::wire::frame::{Frame, FrameReader, Stream};
 use crate::wire::header::{
     Incoming, KeyPhase, PacketKind, ProtectedPacket, ShortPacket, next_packet, short_packet,
 };
@@ -17,6 +17,10 @@ use bytes::{Bytes, BytesMut};
 
 /// Packets kept while their keys are missing (RFC 9001 §5.7 allows it; a few are enough for reordering).
 const EARLY_PACKET_LIMIT: usize = 10;
+/// Bytes of those packets: ten of the size that clients begin with, or those of a wider path.
+const EARLY_BYTES_LIMIT: usize = 16 * 1024;
+/// Datagrams and packets above this size, which few networks carry, must not be kept alive by a small part of them.
+const USUAL_SIZE: usize = 2048;
 /// Packets read of one datagram at most: no honest sender coalesces more.
 const COALESCED_LIMIT: usize = 8;
 /// Bits of the first byte that must be zero once header protection is off (RFC 9000 §17.2, §17.3.1).
@@ -99,6 +103,9 @@ impl Connection {
                 //# entire connection, MUST be signaled using a CONNECTION_CLOSE frame (Section 19.19).
                 Err(PacketError::Close(error)) => return self.fail(error, now),
             }
+            if before > USUAL_SIZE && !bytes.is_empty() {
+                bytes = BytesMut::from(bytes.as_ref());
+            }
         }
     }
 
@@ -113,8 +120,14 @@ impl Connection {
         if let Some(packet) = short_packet(bytes, id_length, quic_bit) {
             return self.receive_short(packet?, tuple, ecn, now);
         }
+        let available = bytes.len();
         match next_packet(bytes, id_length, quic_bit)? {
-            Incoming::Protected(packet) => self.receive_protected(packet, tuple, ecn, now),
+            Incoming::Protected(mut packet) => {
+                if available > USUAL_SIZE && packet.bytes.len() * 2 < available {
+                    packet.bytes = BytesMut::from(packet.bytes.as_ref());
+                }
+                self.receive_protected(packet, tuple, ecn, now)
+            }
             Incoming::VersionNegotiation { source, versions, .. } => {
                 self.on_version_negotiation(source, &versions, now)
             }
@@ -196,15 +209,18 @@ impl Connection {
 
     pub(super) fn keep_for_later(
         &mut self,
-        packet: ProtectedPacket,
+        mut packet: ProtectedPacket,
         tuple: FourTuple,
         ecn: Ecn,
     ) -> Result<(), PacketError> {
-        if self.early_packets.len() < EARLY_PACKET_LIMIT {
-            self.early_packets.push((packet, tuple, ecn));
-            return Ok(());
+        let kept: usize = self.early_packets.iter().map(|(packet, ..)| packet.bytes.len()).sum();
+        if self.early_packets.len() >= EARLY_PACKET_LIMIT || kept + packet.bytes.len() > EARLY_BYTES_LIMIT {
+            return Err(Dropped::NoKeys.into());
         }
-        Err(Dropped::NoKeys.into())
+        // Nobody is known to have sent it: it must not keep the rest of its datagram alive.
+        packet.bytes = BytesMut::from(packet.bytes.as_ref());
+        self.early_packets.push((packet, tuple, ecn));
+        Ok(())
     }
 
     /// Takes in the packets that came before their keys.
@@ -390,8 +406,9 @@ impl Connection {
         let newest = received.largest().is_none_or(|largest| origin.number > largest);
         self.hear(origin, now);
         let (mut eliciting, mut probing, mut urgent, mut carries) = (false, true, false, false);
+        let size = payload.len();
         for frame in FrameReader::new(payload) {
-            let frame = frame?;
+            let frame = if size > USUAL_SIZE { detached(frame?, size) } else { frame? };
             //= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
             //# An endpoint MUST treat receipt of a frame in a packet type that is not permitted as a
             //# connection error of type PROTOCOL_VIOLATION.
@@ -499,6 +516,17 @@ fn stateless_reset_tail(datagram: &[u8]) -> Option<[u8; 16]> {
 fn is_unreadable(reason: Dropped) -> bool {
     use Dropped::{Malformed, NoKeys, Undecryptable, UnsupportedVersion};
     matches!(reason, Undecryptable | Malformed | NoKeys | UnsupportedVersion)
+}
+
+/// `frame` of a packet with `size` bytes of frames, its data copied if that is a small part of them: somebody may keep it.
+fn detached(frame: Frame, size: usize) -> Frame {
+    let own = |data: Bytes| if data.len() * 2 < size { Bytes::copy_from_slice(&data) } else { data };
+    match frame {
+        Frame::Stream(stream) => Frame::Stream(Stream { data: own(stream.data), ..stream }),
+        Frame::Datagram(data) => Frame::Datagram(own(data)),
+        Frame::NewToken(token) => Frame::NewToken(own(token)),
+        frame => frame,
+    }
 }
 
 /// PROTOCOL_VIOLATION, with what the peer did wrong.

@@ -185,6 +185,9 @@ impl Connection {
                 ..SentPacket::new(open.number, now, size, class)
             },
         );
+        if path.sent.is_overgrown(now) {
+            self.take_back(lane.path, |sent| sent.shed(now), now);
+        }
         if eliciting && !self.activity.sent_since {
             // RFC 9000 §10.1: the first ack-eliciting packet since input restarts the idle timer.
             self.activity.sent_since = true;

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 //= https://www.rfc-editor.org/rfc/rfc9000#section-7.5
 //# Implementations MUST support buffering at least 4096 bytes of data received in out-of-order CRYPTO frames
-/// Bytes of CRYPTO data ahead of what was read that are kept at most (RFC 9000 §7.5 asks for 4096 at least).
+/// Bytes of CRYPTO data ahead of what was read that are kept at most (RFC 9000 §7.5 asks for 4096 at least), those in
+/// pieces that overlap counted each.
 const BUFFER_LIMIT: u64 = 64 * 1024;
 /// Chunks kept at most while earlier data is missing.
 const CHUNK_LIMIT: usize = 256;
@@ -158,8 +159,14 @@ impl CryptoStream {
         if known {
             return Ok(Novelty::Known);
         }
-        self.incoming.insert(frame.offset, frame.data);
-        if self.incoming.len() > CHUNK_LIMIT {
+        if frame.offset <= self.read {
+            self.incoming.insert(frame.offset, frame.data);
+            return Ok(Novelty::New);
+        }
+        // What waits for earlier data is copied: a slice would keep the whole datagram that it came in alive.
+        self.incoming.insert(frame.offset, Bytes::copy_from_slice(&frame.data));
+        let held: usize = self.incoming.range(self.read + 1..).map(|(_, chunk)| chunk.len()).sum();
+        if self.incoming.len() > CHUNK_LIMIT || held as u64 > BUFFER_LIMIT {
             return Err(ErrorCode::CRYPTO_BUFFER_EXCEEDED.because("CRYPTO data in too many pieces"));
         }
         Ok(Novelty::New)

@@ -387,6 +387,22 @@ mod tests {
     }
 
     #[test]
+    fn no_refusal_of_a_small_size_makes_datagrams_smaller_than_every_path_must_carry() {
+        // attacks.md D15, RFC 9000 §14.2.1: somebody may have had the system believe that it refuses what it does not.
+        let mut discovery = busy(DatagramSizing::default());
+        search(&mut discovery, 1500, NOW);
+        for size in 0..=MINIMUM_DATAGRAM {
+            assert!(!discovery.on_refused(size, NOW));
+            assert_eq!(discovery.size(), 1452);
+        }
+        assert!(discovery.on_refused(1452, NOW));
+        for size in 0..=MINIMUM_DATAGRAM {
+            discovery.on_refused(size, NOW);
+            assert_eq!(discovery.size(), MINIMUM_DATAGRAM);
+        }
+    }
+
+    #[test]
     fn a_refusal_changes_neither_a_fixed_size_nor_the_smallest() {
         let mut fixed = Discovery::new(DatagramSizing::Fixed(1452));
         assert!(!fixed.on_refused(1452, NOW));

@@ -21,6 +21,14 @@ const MOST_SKIPPED: usize = 8;
 /// At least this many packets in the interval from which the next number to skip is drawn.
 const LEAST_SKIP_INTERVAL: u64 = 64;
 
+/// So many packets may wait to be resolved however long it takes, and [`ROOM_FOR_EACH`] for each that elicits an
+/// acknowledgement.
+const LEAST_ROOM: usize = 2048;
+/// Packets to one that elicits an acknowledgement: peers acknowledge those that elicit none only along with others.
+const ROOM_FOR_EACH: usize = 8;
+/// Beyond that, packets of this age are given up.
+const STALE: Duration = Duration::from_secs(3);
+
 #[derive(Clone, Debug)]
 enum Slot {
     /// Acknowledged, lost, or never used.
@@ -313,6 +321,25 @@ impl Sent {
             self.last_eliciting_at = None;
         }
         drained
+    }
+
+    /// Whether there are packets that [`Self::shed`] takes.
+    pub fn is_overgrown(&self, now: Instant) -> bool {
+        let stale = || self.oldest_unacked().is_some_and(|oldest| now.since(oldest.sent_at) > STALE);
+        self.slots.len() > LEAST_ROOM + ROOM_FOR_EACH * self.ack_eliciting && stale()
+    }
+
+    /// Takes the oldest packets, neither acknowledged nor lost, if there are so many that the peer must have ceased to
+    /// acknowledge anything. It may go on to send, and each answer would take memory for as long as it does.
+    pub fn shed(&mut self, now: Instant) -> Vec<SentPacket> {
+        let mut shed = Vec::new();
+        while self.slots.len() > LEAST_ROOM / 2
+            && self.oldest_unacked().is_some_and(|oldest| now.since(oldest.sent_at) > STALE)
+        {
+            shed.extend(self.take(0));
+            self.trim();
+        }
+        shed
     }
 
     /// Recounts the running totals; `Err` names one that is wrong.

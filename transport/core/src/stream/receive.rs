@@ -62,6 +62,11 @@ impl ReceiveHalf {
         &self.window
     }
 
+    /// Pieces that it holds with gaps between them.
+    pub fn pieces(&self) -> usize {
+        self.assembler.runs()
+    }
+
     /// Its window, if the peer can still make use of a larger one (RFC 9000 §4.2).
     pub fn renewable(&mut self) -> Option<&mut ReceiveWindow> {
         (self.state == ReceiveState::Recv && self.abort.is_none()).then_some(&mut self.window)

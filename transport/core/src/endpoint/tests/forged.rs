@@ -15,12 +15,14 @@ use bytes::BytesMut;
 use std::time::Duration;
 
 const TAG: usize = 16;
-const SOURCE: [u8; 8] = [0x5; 8];
+/// The connection ID that forged packets come from.
+pub(super) const SOURCE: [u8; 8] = [0x5; 8];
 
 /// An Initial packet to be.
 #[derive(Clone, Debug)]
 pub(super) struct Forged {
     pub destination: Vec<u8>,
+    pub source: Vec<u8>,
     pub payload: Vec<u8>,
     /// Bytes of the packet at least, with PADDING frames.
     pub size: usize,
@@ -28,7 +30,12 @@ pub(super) struct Forged {
 
 /// A packet to `destination` with this payload, padded to what a datagram must have (RFC 9000 §14.1).
 pub(super) fn initial(destination: &[u8], payload: &[u8]) -> Forged {
-    Forged { destination: destination.to_vec(), payload: payload.to_vec(), size: 1200 }
+    Forged {
+        destination: destination.to_vec(),
+        source: SOURCE.to_vec(),
+        payload: payload.to_vec(),
+        size: 1200,
+    }
 }
 
 /// The packet on the wire; `change` gets the first byte before it is sealed.
@@ -38,7 +45,7 @@ pub(super) fn sealed(forged: &Forged, change: impl Fn(u8) -> u8) -> Vec<u8> {
         kind: LongKind::Initial,
         version: Version::V1,
         destination,
-        source: ConnectionId::new(&SOURCE).unwrap(),
+        source: ConnectionId::new(&forged.source).unwrap(),
         token: &[],
     };
     let mut bytes = Vec::new();
@@ -52,10 +59,11 @@ pub(super) fn sealed(forged: &Forged, change: impl Fn(u8) -> u8) -> Vec<u8> {
     bytes
 }
 
-/// The frames of the Initial packet in `datagram`, which the server sent in answer to one to `destination`.
-fn opened(destination: &[u8], datagram: &[u8]) -> Vec<Frame> {
+/// The frames of the Initial packet in `datagram`, which the server sent in answer to one to `destination` from a
+/// connection ID of `source` bytes.
+fn opened(destination: &[u8], source: usize, datagram: &[u8]) -> Vec<Frame> {
     let (_, open) = initial_keys(Version::V1, &ConnectionId::new(destination).unwrap(), Role::Client);
-    let next = next_packet(&mut BytesMut::from(datagram), SOURCE.len(), QuicBit::Free);
+    let next = next_packet(&mut BytesMut::from(datagram), source, QuicBit::Free);
     let Ok(Incoming::Protected(mut packet)) = next else { return Vec::new() };
     let offset = packet.number_offset;
     let Ok(header) = open.unprotect(&mut packet.bytes, offset) else { return Vec::new() };
@@ -70,7 +78,10 @@ pub(super) fn answer(network: &mut Network, destination: &[u8], bytes: &[u8]) ->
     let from = network.links[0].client;
     network.forge(from, bytes);
     network.run_for(Duration::from_millis(1));
-    let frames = sent.borrow().iter().flat_map(|datagram| opened(destination, datagram)).collect::<Vec<_>>();
+    // RFC 9000 §17.2: the length of the source connection ID follows the destination connection ID.
+    let source = usize::from(bytes[6 + destination.len()]);
+    let sent = sent.borrow();
+    let frames: Vec<_> = sent.iter().flat_map(|datagram| opened(destination, source, datagram)).collect();
     frames.into_iter().find_map(|frame| match frame {
         Frame::ConnectionClose(ConnectionClose::Transport { code, .. }) => Some(code),
         _ => None,

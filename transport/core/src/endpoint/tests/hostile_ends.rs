@@ -10,8 +10,6 @@ use bytes::Bytes;
 use hvq_scheduler::Priority;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(40);
@@ -22,17 +20,6 @@ pub(super) fn connected() -> (Network, ConnectionHandle) {
     let client = network.connect(tuple);
     network.run_for(RTT * 4);
     (network, client)
-}
-
-/// From now on the datagrams of link 0 are kept and do not arrive.
-fn catch(network: &mut Network) -> Rc<RefCell<Vec<Vec<u8>>>> {
-    let caught = Rc::new(RefCell::new(Vec::new()));
-    let sink = Rc::clone(&caught);
-    network.links[0].drop = Box::new(move |_, bytes| {
-        sink.borrow_mut().push(bytes.to_vec());
-        true
-    });
-    caught
 }
 
 fn say(connection: &mut Connection, text: &'static str) {
@@ -87,7 +74,7 @@ fn closes_that_cross_each_other_end_both_sides_without_a_dialogue() {
 fn a_closing_endpoint_repeats_its_close_ever_more_seldom() {
     // attacks.md F7, RFC 9000 §10.2.1: after 1, 2, 4 … datagrams.
     let (mut network, client) = connected();
-    let caught = catch(&mut network);
+    let caught = network.catch(0);
     for _ in 0..300 {
         let now = network.now;
         network.client(client).force_on(PathId::ZERO, &[Frame::Ping], now);

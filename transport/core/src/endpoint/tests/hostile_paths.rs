@@ -11,7 +11,7 @@ use crate::ranges::Ranges;
 use crate::stream::Direction;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::frame::{Ack, Frame, NewConnectionId, Status};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -104,17 +104,6 @@ impl Attack {
         frames.iter().filter(|counter| wanted(counter.kind)).map(|counter| counter.sent).sum()
     }
 
-    /// From now on the datagrams of link `index` are kept and do not arrive.
-    fn catch(&mut self, index: usize) -> Rc<RefCell<Vec<Vec<u8>>>> {
-        let caught = Rc::new(RefCell::new(Vec::new()));
-        let sink = Rc::clone(&caught);
-        self.network.links[index].drop = Box::new(move |_, bytes| {
-            sink.borrow_mut().push(bytes.to_vec());
-            true
-        });
-        caught
-    }
-
     /// The client sends one datagram on path 1 that no challenge comes with, and then the link falls silent.
     fn enter(&mut self) {
         let mut first = true;
@@ -171,16 +160,8 @@ fn multipath_frames_in_packets_of_the_handshake_are_violations() {
         for level in [Level::Initial, Level::Handshake] {
             let mut network = Network::new(transport(), transport());
             let first = network.link(RTT / 2);
-            // What completes the handshake is lost, so that the server still reads these packets.
-            let end = network.now + RTT * 3 / 4;
-            network.links[0].drop = Box::new(move |now, _| now >= end);
-            let handle = network.connect(first);
-            if level == Level::Handshake {
-                network.run_for(RTT + RTT / 8);
-                network.links[0].drop = Box::new(|_, _| false);
-            } else {
-                network.run_for(RTT / 8);
-            }
+            // The server still reads these packets.
+            let handle = network.connect_up_to(level);
             network.client(handle).force_early(level, &payload);
             let mut attack = Attack { network, handle, second: first };
             assert_eq!(attack.verdict(), VIOLATION, "{} in {level:?}", frame.kind());
@@ -351,7 +332,7 @@ fn late_packets_of_an_abandoned_path_are_acknowledged_and_not_reset_for_three_pr
     // attacks.md G18, RFC 10069 §3.4.
     let mut attack = Attack::with_two_paths();
     let keep = attack.network.server().abandonment();
-    let caught = attack.catch(1);
+    let caught = attack.network.catch(1);
     for _ in 0..2 {
         attack.say(ONE, &[Frame::Ping, Frame::Padding(100)]);
         attack.network.run_for(Duration::from_micros(1));
@@ -473,7 +454,7 @@ fn paths_that_come_and_go_without_end_get_credit_slowly_and_leave_little_behind(
 fn paths_opened_from_forged_addresses_are_few_and_get_three_times_what_came_from_them() {
     // attacks.md G19, G36, RFC 10069 §7.
     let mut attack = Attack::between(up_to(20), up_to(20));
-    let caught = attack.catch(1);
+    let caught = attack.network.catch(1);
     for _ in 0..12 {
         attack.open();
     }

@@ -35,10 +35,7 @@ fn answer_to(frames: impl IntoIterator<Item = Frame>) -> Option<ErrorCode> {
         network.client(client).force(frame);
     }
     network.run_for(RTT * 5);
-    network.server_events.iter().find_map(|(_, event)| match event {
-        Event::Closed(ConnectionError::Transport(error)) => Some(error.code),
-        _ => None,
-    })
+    network.verdict()
 }
 
 fn ack(number: u64) -> Frame {
@@ -157,11 +154,7 @@ fn endless_retirements_whose_answers_are_not_acknowledged_close() {
         network.forge(tuple.local, datagram);
     }
     network.run_for(Duration::from_millis(1));
-    let code = network.server_events.iter().find_map(|(_, event)| match event {
-        Event::Closed(ConnectionError::Transport(error)) => Some(error.code),
-        _ => None,
-    });
-    assert_eq!(code, Some(ErrorCode::CONNECTION_ID_LIMIT_ERROR));
+    assert_eq!(network.verdict(), Some(ErrorCode::CONNECTION_ID_LIMIT_ERROR));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! The network of the tests: two endpoints, links with a fixed delay each way, and a filter that may drop.
 
 use crate::connection::{Connection, Datagram, Ecn, Event, FourTuple, Transmit, TransportConfig};
+use crate::crypto::keys::Level;
 use crate::crypto::session::{ClientTls, Identity, ServerTls, Verify};
 use crate::endpoint::{ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig};
+use crate::error::{ConnectionError, ErrorCode};
 use crate::time::Instant;
 use bytes::BytesMut;
 use hvq_scheduler::{Item, PathView, Placement, Scheduler};
@@ -52,6 +54,10 @@ pub(super) struct Network {
     pub links: Vec<Link>,
     in_flight: BTreeMap<(Instant, u64), (Side, Datagram)>,
     sequence: u64,
+    /// Bytes that the client sent and no filter dropped.
+    pub to_server: usize,
+    /// Bytes that the server sent.
+    pub from_server: usize,
     pub client_events: Vec<(ConnectionHandle, Event)>,
     pub server_events: Vec<(ConnectionHandle, Event)>,
     pub client_config: ClientConfig,
@@ -64,6 +70,14 @@ enum Side {
     Server,
 }
 
+/// With what an end closed by itself, if it did.
+pub(super) fn verdict(events: &[(ConnectionHandle, Event)]) -> Option<ErrorCode> {
+    events.iter().find_map(|(_, event)| match event {
+        Event::Closed(ConnectionError::Transport(error)) => Some(error.code),
+        _ => None,
+    })
+}
+
 pub(super) fn address(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
@@ -74,7 +88,16 @@ pub(super) fn transport() -> TransportConfig {
 
 impl Network {
     pub(super) fn new(client: TransportConfig, server: TransportConfig) -> Self {
-        let key = rcgen::generate_simple_self_signed(["server.test".to_owned()]).unwrap();
+        Self::certified(client, server, ["server.test".to_owned()])
+    }
+
+    /// With a certificate of the server for these names, the first of which clients ask for.
+    pub(super) fn certified(
+        client: TransportConfig,
+        server: TransportConfig,
+        names: impl Into<Vec<String>>,
+    ) -> Self {
+        let key = rcgen::generate_simple_self_signed(names).unwrap();
         let (certificate, key) = (key.cert.pem(), key.signing_key.serialize_pem());
         let identity = Identity::Pem { chain: certificate.clone().into(), key: key.into() };
         let server_tls = ServerTls::builder(identity).alpn(["hvq"]).build().unwrap();
@@ -88,6 +111,8 @@ impl Network {
             links: Vec::new(),
             in_flight: BTreeMap::new(),
             sequence: 0,
+            to_server: 0,
+            from_server: 0,
             client_events: Vec::new(),
             server_events: Vec::new(),
             server_config,
@@ -126,6 +151,17 @@ impl Network {
         recording
     }
 
+    /// From now on the datagrams of link `index` are kept and do not arrive.
+    pub(super) fn catch(&mut self, index: usize) -> Recording {
+        let caught = Recording::default();
+        let sink = Rc::clone(&caught);
+        self.links[index].drop = Box::new(move |_, bytes| {
+            sink.borrow_mut().push(bytes.to_vec());
+            true
+        });
+        caught
+    }
+
     /// Has `bytes` arrive at the server as if they came from `from`, over link 0.
     pub(super) fn forge(&mut self, from: SocketAddr, bytes: &[u8]) {
         let local = self.links[0].server;
@@ -142,6 +178,27 @@ impl Network {
 
     pub(super) fn connect(&mut self, tuple: FourTuple) -> ConnectionHandle {
         self.client.connect(&self.client_config, tuple, "server.test", self.now).unwrap()
+    }
+
+    /// Begins a connection over link 0 and stops where the server reads packets of `level`, and none of a later one.
+    pub(super) fn connect_up_to(&mut self, level: Level) -> ConnectionHandle {
+        let Link { client: local, server: remote, delay, .. } = self.links[0];
+        // What completes the handshake is lost.
+        let end = self.now + delay * 3 / 2;
+        self.links[0].drop = Box::new(move |now, _| now >= end);
+        let handle = self.connect(FourTuple { local, remote });
+        if level == Level::Handshake {
+            self.run_for(delay * 9 / 4);
+            self.links[0].drop = Box::new(|_, _| false);
+        } else {
+            self.run_for(delay / 4);
+        }
+        handle
+    }
+
+    /// What the server's connection was closed with by itself, if it was.
+    pub(super) fn verdict(&self) -> Option<ErrorCode> {
+        verdict(&self.server_events)
     }
 
     pub(super) fn client(&mut self, handle: ConnectionHandle) -> &mut Connection {
@@ -210,10 +267,12 @@ impl Network {
                 Side::Client => link.client == transmit.local && link.server == transmit.remote,
                 Side::Server => link.server == transmit.local && link.client == transmit.remote,
             });
+            self.from_server += if from == Side::Server { payload.len() } else { 0 };
             let Some(link) = link else { continue };
             if (link.drop)(self.now, payload) {
                 continue;
             }
+            self.to_server += if from == Side::Client { payload.len() } else { 0 };
             let datagram = Datagram {
                 local: transmit.remote,
                 remote: transmit.local,

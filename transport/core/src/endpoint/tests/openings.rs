@@ -3,7 +3,7 @@
 use super::forged::{answer, initial, sealed};
 use super::network::{Network, transport};
 use crate::connection::{Event, FourTuple};
-use crate::error::{ConnectionError, ErrorCode};
+use crate::error::ErrorCode;
 use crate::wire::frame::{Crypto, Frame};
 use bytes::Bytes;
 use std::cell::Cell;
@@ -20,13 +20,6 @@ fn network() -> (Network, FourTuple) {
 
 fn crypto(offset: u64, length: usize) -> Frame {
     Frame::Crypto(Crypto { offset, data: Bytes::from(vec![1; length]) })
-}
-
-fn server_closed_with(network: &Network) -> Option<ErrorCode> {
-    network.server_events.iter().find_map(|(_, event)| match event {
-        Event::Closed(ConnectionError::Transport(error)) => Some(error.code),
-        _ => None,
-    })
 }
 
 #[test]
@@ -59,7 +52,7 @@ fn crypto_data_after_the_handshake_is_bounded() {
             network.client(client).force(frame);
         }
         network.run_for(RTT * 3);
-        assert_eq!(server_closed_with(&network), Some(ErrorCode::CRYPTO_BUFFER_EXCEEDED));
+        assert_eq!(network.verdict(), Some(ErrorCode::CRYPTO_BUFFER_EXCEEDED));
     }
 }
 
@@ -71,7 +64,7 @@ fn a_client_that_says_that_the_handshake_is_done_commits_a_violation() {
     network.run_for(RTT * 3);
     network.client(client).force(Frame::HandshakeDone);
     network.run_for(RTT);
-    assert_eq!(server_closed_with(&network), Some(ErrorCode::PROTOCOL_VIOLATION));
+    assert_eq!(network.verdict(), Some(ErrorCode::PROTOCOL_VIOLATION));
 }
 
 #[test]
@@ -82,7 +75,7 @@ fn a_client_that_gives_its_server_a_token_commits_a_violation() {
     network.run_for(RTT * 3);
     network.client(client).force(Frame::NewToken(Bytes::from_static(&[1])));
     network.run_for(RTT);
-    assert_eq!(server_closed_with(&network), Some(ErrorCode::PROTOCOL_VIOLATION));
+    assert_eq!(network.verdict(), Some(ErrorCode::PROTOCOL_VIOLATION));
 }
 
 #[test]
@@ -133,6 +126,35 @@ fn a_server_sends_a_silent_client_three_times_what_came_however_long_it_waits() 
     let (received, sent) = (received.get(), sent.get());
     assert_eq!(received, 2400);
     assert!(sent > 1200 && sent <= 3 * received, "{sent} bytes for {received} of {client}");
+}
+
+#[test]
+fn a_long_certificate_arrives_within_three_times_what_came_whatever_of_the_clients_answers_is_lost() {
+    // attacks.md B18, RFC 9000 §8.1, RFC 9002 §6.2.2.1: the server waits for the client, whose probes set it free.
+    let names: Vec<String> = std::iter::once("server.test".to_owned())
+        .chain((0..600).map(|n| format!("name-{n:04}.example.server.test")))
+        .collect();
+    for lost in [0..0, 4..5, 7..9, 8..14] {
+        let mut network = Network::certified(transport(), transport(), names.clone());
+        let tuple = network.link(RTT / 2);
+        let (mut number, missing) = (0, lost.clone());
+        network.links[0].drop = Box::new(move |_, _| {
+            number += 1;
+            missing.contains(&(number - 1))
+        });
+        let client = network.connect(tuple);
+        let mut unproven = 0;
+        for _ in 0..8_000 {
+            network.run_for(Duration::from_millis(1));
+            let Some(handle) = network.server.handles().next() else { continue };
+            if network.server.get(handle).is_some_and(|server| !server.is_address_proven()) {
+                unproven = network.from_server;
+                assert!(unproven <= 3 * network.to_server, "{unproven} bytes for {}", network.to_server);
+            }
+        }
+        assert!(network.client_events.contains(&(client, Event::Confirmed)), "without {lost:?}");
+        assert!(unproven > 3 * 2400 - 1200 && network.from_server > 20_000, "{unproven}");
+    }
 }
 
 #[test]

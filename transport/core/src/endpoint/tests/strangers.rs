@@ -203,10 +203,9 @@ fn an_acknowledgement_with_2_to_the_62_ranges_is_an_encoding_error() {
     assert_eq!(answer(&mut network(), &[1; 8], &bytes), Some(ErrorCode::FRAME_ENCODING_ERROR));
 }
 
-#[test]
-fn frames_that_initial_packets_may_not_hold_are_violations() {
-    // attacks.md A17, RFC 9000 §12.4 (table 3). Zeros follow, which make most types complete frames.
-    let mut network = network();
+/// Frames that neither Initial nor Handshake packets may hold, one of each type (RFC 9000 §12.4, table 3). Zeros follow,
+/// which make most types complete frames.
+pub(super) fn later_frames() -> Vec<Vec<u8>> {
     let complete: [(u8, &[u8]); 3] = [
         (0x07, &[1, 9]),
         (0x18, &[0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
@@ -214,9 +213,16 @@ fn frames_that_initial_packets_may_not_hold_are_violations() {
     ];
     let zeros = (0x04..=0x1e).filter(|kind| ![0x06, 0x07, 0x18, 0x1c, 0x1d].contains(kind));
     let frames = zeros.map(|kind| (kind, &[][..])).chain(complete).chain([(0x30, &[][..]), (0x31, &[0][..])]);
-    for (index, (kind, rest)) in frames.enumerate() {
+    frames.map(|(kind, rest)| [&[kind], rest].concat()).collect()
+}
+
+#[test]
+fn frames_that_initial_packets_may_not_hold_are_violations() {
+    // attacks.md A17, RFC 9000 §12.4.
+    let mut network = network();
+    for (index, frame) in later_frames().iter().enumerate() {
         let destination = [index as u8 + 1; 8];
-        let bytes = sealed(&initial(&destination, &[&[kind], rest].concat()), |first| first);
-        assert_eq!(answer(&mut network, &destination, &bytes), VIOLATION, "frame type {kind:#x}");
+        let bytes = sealed(&initial(&destination, frame), |first| first);
+        assert_eq!(answer(&mut network, &destination, &bytes), VIOLATION, "{frame:x?}");
     }
 }

@@ -3,12 +3,19 @@
 use super::{Control, Interest, StreamEvent, Streams};
 use crate::error::{ErrorCode, TransportError};
 use crate::stream::id::{Direction, StreamId};
-use crate::stream::receive::Arrived;
+use crate::stream::receive::{Arrived, ReceiveHalf};
 use crate::stream::send::ResetBy;
 use crate::wire::frame;
 
 /// STREAM frames in a row that may bring nothing at all.
 const MAX_EMPTY_FRAMES: u32 = 1000;
+
+/// Pieces of data with gaps between them after which the pieces of all streams are counted, each time.
+const COUNTED_PIECES: usize = 16;
+/// One piece is accepted for so many bytes of the connection's window, and [`LEAST_PIECES`] whatever the window.
+const BYTES_PER_PIECE: u64 = 256;
+/// Pieces of all streams together that are always accepted.
+const LEAST_PIECES: usize = 8192;
 
 /// Whether there is state for a stream that a frame names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +39,11 @@ impl Streams {
         let Some(receive) = self.receive_half(id) else { return Ok(()) };
         let arrived = receive.on_stream(frame, room)?;
         let is_quiet = receive.interest == Interest::Told && !receive.state().is_terminal();
+        let is_scattered =
+            receive.pieces() >= COUNTED_PIECES && receive.pieces().is_multiple_of(COUNTED_PIECES);
+        if is_scattered {
+            self.check_pieces()?;
+        }
         if is_quiet && arrived.discarded == 0 {
             // The application knows already that there is something to read.
             self.window.receive(arrived.received);
@@ -124,6 +136,20 @@ impl Streams {
         if self.receive_half(id).is_some_and(|receive| receive.state().is_terminal()) {
             self.free_if_done(id);
         }
+    }
+
+    /// Closes if the streams together hold more pieces than any network makes of the connection's window: each takes
+    /// more memory than its bytes.
+    fn check_pieces(&self) -> Result<(), TransportError> {
+        let pieces: usize =
+            self.map.iter().filter_map(|(_, stream)| stream.receive.as_ref()).map(ReceiveHalf::pieces).sum();
+        let most = usize::try_from(self.window.window() / BYTES_PER_PIECE).unwrap_or(usize::MAX);
+        if pieces > most.max(LEAST_PIECES) {
+            return Err(
+                ErrorCode::INTERNAL_ERROR.because("the data of all streams arrived in too many pieces")
+            );
+        }
+        Ok(())
     }
 
     /// Finds a stream, or opens it and all below it if the peer may (RFC 9000 §3.2).
