@@ -11,6 +11,7 @@ use hvq_transport::connection::{
     Event, FourTuple, MigrateError, Migration, Moving, Multipath, PathCommandError, PathEvent,
     TransportConfig,
 };
+use hvq_transport::endpoint::{Endpoint, EndpointConfig};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -128,6 +129,36 @@ fn a_path_whose_new_way_carries_small_datagrams_only_is_used_no_more() {
         matches!(event, Event::Path(PathEvent::MigrationFailed(ONE) | PathEvent::ValidationFailed(ONE)))
     });
     assert!(failed && left, "{}", net.describe());
+}
+
+#[test]
+fn a_client_without_connection_ids_is_followed_by_a_server_that_has_some() {
+    // attacks.md D14, RFC 9000 §5.1, §9.5: once its NAT moves it, once it moves itself.
+    let mut net = Net::new(config(), config(), 1);
+    let without = EndpointConfig { id_length: 0, ..EndpointConfig::default() };
+    net.client.endpoint = Endpoint::new(without, None, [7; 32]);
+    let (first, second) = (net.wire(FAST), net.wire(SLOW));
+    net.connect(first);
+    net.run_for(milliseconds(100));
+    let now = net.now;
+    assert!(net.client.connection().open_path(second, now).is_err(), "RFC 10069 §2.1: no multipath");
+    transfer_while(&mut net, 2_000_000, |net, round| match round {
+        5 => net.wires[0].outside = outside(7, 1000),
+        30 => {
+            let now = net.now;
+            net.client.connection().migrate(ZERO, second, Moving::Validated, now).expect("there are spares");
+        }
+        _ => {}
+    });
+    net.run_for(milliseconds(500));
+    assert_eq!(migrations(&net, ZERO), 2, "{}", net.describe());
+    assert_eq!(
+        tuple_of(&mut net, Side::Server, ZERO),
+        FourTuple { local: second.remote, remote: second.local }
+    );
+    let frames = net.server.connection().stats().frames;
+    let about_ids = frames.iter().filter(|frame| frame.kind == "new_connection_id");
+    assert_eq!(about_ids.map(|frame| frame.received).sum::<u64>(), 0, "the client has none to issue");
 }
 
 //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1.2
