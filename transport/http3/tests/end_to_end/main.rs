@@ -7,6 +7,8 @@ mod connections;
 #[cfg(test)]
 mod priorities;
 #[cfg(test)]
+mod raw;
+#[cfg(test)]
 mod setup;
 #[cfg(test)]
 mod streams;
