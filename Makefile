@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules fuzz build clean prepare-%
+.PHONY: help attacks live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -95,6 +95,9 @@ aioquic: prepare-runner ## make aioquic's 13 interop checks, put the table into 
 
 bench: prepare-bench ## compare throughput and CPU with other implementations over loopback
 	@scripts/bench.sh $(or $(ARGS),--write README.md)
+
+attacks: prepare-base ## count the attacks that tests try (tests/ATTACKS.md), put the numbers into the README
+	@HVQ_WRITE_ATTACKS=1 cargo test --quiet -p hvq-tests --test architecture the_readme
 
 rules: prepare-rules ## check every quotation of a specification, count the rules that are cited and tested
 	@scripts/rules.sh --write README.md $(ARGS)

@@ -65,17 +65,56 @@ pub(crate) fn check(files: &[File]) -> Vec<Finding> {
     findings
 }
 
+/// What the README says of each group of sections.
+const GROUPS: [(&str, &str); 4] = [
+    ("A to G, transport", "ABCDEFG"),
+    ("H, HTTP/3", "H"),
+    ("I, gateway and proxy", "I"),
+    ("J, interfaces, operation", "J"),
+];
+
+/// How many attacks have tests and how many are left out, as a table for the README.
+pub(crate) fn summary(files: &[File]) -> String {
+    let table = files.iter().find(|file| file.path == TABLE).map_or("", |file| &file.text);
+    let mut text = "| sections | attacks | tried | left out |\n| --- | --- | --- | --- |\n".to_owned();
+    for (name, sections) in GROUPS {
+        let of_group =
+            |line: &&str| attack(line).is_some_and(|id| id.starts_with(|first| sections.contains(first)));
+        let rows: Vec<&str> = table.lines().filter(of_group).collect();
+        let left_out = rows.iter().filter(|row| row.contains("Left out: ")).count();
+        text += &format!("| {name} | {} | {} | {left_out} |\n", rows.len(), rows.len() - left_out);
+    }
+    text
+}
+
+/// `readme` with `table` between its marks, if they are there.
+pub(crate) fn with_summary(readme: &str, table: &str) -> Option<String> {
+    let (begin, end) = ("<!-- attacks: begin -->\n", "<!-- attacks: end -->");
+    let (before, rest) = readme.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}{table}{end}{after}"))
+}
+
 /// The number of the attack that a line of the table is about.
 fn attack(line: &str) -> Option<&str> {
     let id = line.strip_prefix("| ")?.split(' ').next()?;
     id.ends_with(|last: char| last.is_ascii_digit()).then_some(id)
 }
 
-/// Whether `test`, `crate::module::function` or `file::function`, is a function in a file that its path leads to.
+/// Whether `test`, `crate::module::function` or `file::function`, is a test in a file that its path leads to.
 fn exists(test: &str, files: &[File]) -> bool {
     let Some((module, name)) = test.rsplit_once("::") else { return false };
-    let function = format!("fn {name}(");
-    files.iter().any(|file| leads_to(module, &file.path) && file.text.contains(&function))
+    files.iter().any(|file| leads_to(module, &file.path) && has_test(&file.text, name))
+}
+
+/// Whether a function `name` is there with an attribute that makes it a test.
+fn has_test(text: &str, name: &str) -> bool {
+    let Some((before, _)) = text.split_once(&format!("fn {name}(")) else { return false };
+    let mut above = before.lines().rev().skip(usize::from(!before.ends_with('\n'))).map(str::trim_start);
+    above
+        .by_ref()
+        .take_while(|line| line.starts_with('#') || line.starts_with("//"))
+        .any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
 }
 
 /// Whether the module `module` is in the file at `path`, or inside of a module there.
@@ -97,13 +136,28 @@ fn leads_to(module: &str, path: &str) -> bool {
 }
 
 #[test]
+fn the_summary_counts_what_is_tried_and_what_is_left_out() {
+    let table = "| A1 | one | `x::y` |\n| G40 | two | Left out: so. |\n| J1 | three | `x::y` |\n";
+    let text = summary(&[File::sample(TABLE, table)]);
+    assert!(
+        text.contains("| A to G, transport | 2 | 1 | 1 |\n") && text.contains("operation | 1 | 1 | 0 |\n")
+    );
+    let readme = "a\n<!-- attacks: begin -->\nold\n<!-- attacks: end -->\nb";
+    assert_eq!(
+        with_summary(readme, "new\n").as_deref(),
+        Some("a\n<!-- attacks: begin -->\nnew\n<!-- attacks: end -->\nb")
+    );
+}
+
+#[test]
 fn missing_tests_reasons_and_rows_are_found() {
     let table = "| A1 | one | `hvq_transport::a::b::tests::it_is`, `scenarios_x::it_is` |\n\
                  | A2 | two | `hvq_transport::a::c::it_is` |\n| A3 | three | none |\n| A4 | four | Left out: so. |\n";
     let files = [
         File::sample(TABLE, table),
-        File::sample("transport/core/src/a/b.rs", "fn it_is() {}"),
-        File::sample("tests/tests/scenarios_x.rs", "fn it_is() {}"),
+        File::sample("transport/core/src/a/b.rs", "    #[test]\n    // So.\n    fn it_is() {}"),
+        File::sample("transport/core/src/a/c.rs", "#[test]\nfn another() {}\nfn it_is() {}"),
+        File::sample("tests/tests/scenarios_x.rs", "#[tokio::test]\nasync fn it_is() {}"),
     ];
     let problems: Vec<String> = check(&files).into_iter().map(|finding| finding.problem).collect();
     assert_eq!(problems[0], "A2: there is no test hvq_transport::a::c::it_is");

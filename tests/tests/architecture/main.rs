@@ -101,3 +101,15 @@ fn crates_depend_on_the_crates_below_them_only() {
 fn every_attack_has_a_test_that_exists_or_a_reason() {
     report(attacks::check(&tree::files()));
 }
+
+/// With HVQ_WRITE_ATTACKS set they are written (`make attacks`).
+#[test]
+fn the_readme_has_a_place_for_the_numbers_of_attacks() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+    let readme = std::fs::read_to_string(path).expect("there is one");
+    let written =
+        attacks::with_summary(&readme, &attacks::summary(&tree::files())).expect("the marks are there");
+    if std::env::var_os("HVQ_WRITE_ATTACKS").is_some() {
+        std::fs::write(path, written).expect("it can be written");
+    }
+}
