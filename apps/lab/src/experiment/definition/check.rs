@@ -38,6 +38,8 @@ impl Problem {
 pub(super) struct GoalText {
     number: u32,
     says: String,
+    #[serde(default)]
+    why: String,
     of: Option<Operand>,
     at_least: Option<Bound>,
     at_most: Option<Bound>,
@@ -151,7 +153,7 @@ impl Check<'_> {
     }
 
     pub(super) fn goal(&self, goal: &Spanned<GoalText>) -> Result<Goal, Problem> {
-        let GoalText { number, says, of, at_least, at_most, near_published, order, measure, at } =
+        let GoalText { number, says, why, of, at_least, at_most, near_published, order, measure, at } =
             goal.get_ref().clone();
         if let Some(operand) = &of {
             self.operand(operand)?;
@@ -177,7 +179,7 @@ impl Check<'_> {
                 return Err(Problem::at(goal, problem));
             }
         };
-        Ok(Goal { number, says, wanted })
+        Ok(Goal { number, says, why, wanted })
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Goal {
     pub number: u32,
     /// What is wanted, in words.
     pub says: String,
+    /// Why it is missed where it is: shown only then.
+    pub why: String,
     /// What is wanted, in numbers.
     pub wanted: Wanted,
 }

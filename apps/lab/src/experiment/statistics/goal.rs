@@ -13,6 +13,8 @@ pub struct Verdict {
     pub number: u32,
     /// What is wanted, in words.
     pub says: String,
+    /// Why it is missed where it is, in words; empty if nobody said.
+    pub why: String,
     /// The experiment that shows it.
     pub experiment: String,
     /// One for each cell.
@@ -56,8 +58,8 @@ fn verdict(results: &Results<'_>, goal: &Goal) -> Verdict {
         Wanted::Order(measure, schemes, at) => order(results, measure, schemes, at),
         Wanted::NearPublished(of, distance) => near(results, of, *distance),
     };
-    let (number, says) = (goal.number, goal.says.clone());
-    Verdict { number, says, experiment: results.definition.name.clone(), checks }
+    let Goal { number, says, why, .. } = goal.clone();
+    Verdict { number, says, why, experiment: results.definition.name.clone(), checks }
 }
 
 /// The cells that have what `selection` says.

@@ -60,7 +60,9 @@ pub(super) fn section(verdicts: &[Verdict]) -> String {
 }
 
 fn row(verdict: &Verdict) -> String {
-    let Verdict { number, says, experiment, checks } = verdict;
+    let Verdict { number, says, why, experiment, checks } = verdict;
+    let missed = verdict.is_met() == Some(false) && !why.is_empty();
+    let why = if missed { format!("<p class=\"why\">{}</p>", escape(why)) } else { String::new() };
     let (class, said) = match verdict.is_met() {
         Some(true) => ("good", "met".to_owned()),
         Some(false) if checks.len() == 1 => ("bad", "missed".to_owned()),
@@ -69,7 +71,7 @@ fn row(verdict: &Verdict) -> String {
     };
     format!(
         "<tr><td>{number}</td><td class=\"says\">{} <a href=\"#{experiment}\">{experiment}</a></td>\
-         <td><span class=\"{class}\">{said}</span></td><td class=\"numbers\">{}</td></tr>\n",
+         <td><span class=\"{class}\">{said}</span></td><td class=\"numbers\">{}{why}</td></tr>\n",
         escape(says),
         numbers(checks)
     )

@@ -31,6 +31,7 @@ values = { "1%" = 5.5 }
 number = 5
 says = "closes 30 %"
 of = { measure = "gap", scheme = "hvc" }
+why = "Never shown <yet>."
 at_least = 30
 "#;
 
@@ -89,4 +90,11 @@ fn a_report_without_results_says_so() {
     let definition = Definition::parse("small.toml", TEXT).expect("it is well-formed");
     let page = html(&[Results::new(&definition, &[])], &[]);
     assert!(page.contains("not run") && !page.contains("NaN"));
+}
+
+#[test]
+fn a_goal_says_why_it_is_missed_only_where_it_is() {
+    assert!(!report(TEXT).contains("Never shown"));
+    let missed = report(&TEXT.replace("at_least = 30", "at_least = 90"));
+    assert!(missed.contains("<p class=\"why\">Never shown &lt;yet&gt;.</p>"));
 }
