@@ -3,7 +3,7 @@
 use super::record::{Key, Record, basis};
 use crate::experiment::controllers;
 use crate::experiment::definition::{Axis, Cell, Definition, FlowWorkload, Workload};
-use crate::experiment::pages::{Channels, Run, Sizes, seed_of, stretch};
+use crate::experiment::pages::{Channels, Outcome, Run, Sizes, seed_of, stretch};
 use crate::workload::page_load::{Interaction, Manner, single};
 use hvq_channel::{ChannelSpec, Probability, Rate, TraceError};
 use hvq_pages::Page;
@@ -84,7 +84,7 @@ impl Task {
                 };
                 let scales = Scales { think: workload.think, size: size_scale, wait: workload.waits };
                 let run = self.page_run(definition, page, scales)?;
-                let (values, failure) = self.measured(definition, &run)?;
+                let (values, failure) = measured(definition, run.outcome()?);
                 Ok(self.record(definition, values, failure))
             }
             Workload::Download(_) => self.download(definition),
@@ -96,12 +96,16 @@ impl Task {
     fn download(&self, definition: &Definition) -> Result<Record, TraceError> {
         let size = definition.matrix.size[self.cell.at(Axis::Size)].is.0;
         let run = self.page_run(definition, &Arc::new(single(size)), Scales::NONE)?;
-        let (mut values, failure) = self.measured(definition, &run)?;
+        let outcome = run.outcome()?;
+        let carried = outcome.embb.down + outcome.urllc.down;
+        let (mut values, failure) = measured(definition, outcome);
         if let Some(time) = values.get(definition.workload.measured()).copied() {
-            let goodput = size as f64 * 8.0 / (time * 1e3);
-            values.insert("goodput_mbit".to_owned(), goodput);
+            let rate = |bytes: u64| bytes as f64 * 8.0 / (time * 1e3);
+            values.insert("goodput_mbit".to_owned(), rate(size));
             if let Some(capacity) = capacity(&run.channels) {
-                values.insert("capacity_percent".to_owned(), 100.0 * goodput / capacity);
+                values.insert("capacity_percent".to_owned(), 100.0 * rate(size) / capacity);
+                // With headers and tags, which the channels carry too: what is missing here was not sent.
+                values.insert("carried_percent".to_owned(), rounded(100.0 * rate(carried) / capacity));
             }
         }
         Ok(self.record(definition, values, failure))
@@ -110,7 +114,7 @@ impl Task {
     fn interaction(&self, definition: &Definition) -> Result<Record, TraceError> {
         let interaction = definition.matrix.interaction[self.cell.at(Axis::Interaction)].is;
         let run = self.page_run(definition, &Arc::new(interaction.page()), Scales::NONE)?;
-        let (mut values, failure) = self.measured(definition, &run)?;
+        let (mut values, failure) = measured(definition, run.outcome()?);
         let time = values.get(definition.workload.measured()).copied();
         if let (Some(time), Interaction::Exchanges { number, .. }) = (time, interaction) {
             values.insert("exchange_ms".to_owned(), rounded(time / f64::from(number)));
@@ -144,21 +148,6 @@ impl Task {
         ];
         let values = values.map(|(name, value)| (name.to_owned(), value)).into();
         Ok(self.record(definition, values, outcome.failure))
-    }
-
-    /// What `run` measures, by name, and why it failed, if it did.
-    fn measured(
-        &self,
-        definition: &Definition,
-        run: &Run,
-    ) -> Result<(BTreeMap<String, f64>, Option<String>), TraceError> {
-        let outcome = run.outcome()?;
-        let bytes = [("embb_bytes", outcome.embb), ("urllc_bytes", outcome.urllc)];
-        let mut values: BTreeMap<String, f64> =
-            bytes.into_iter().map(|(name, used)| (name.to_owned(), used.bytes() as f64)).collect();
-        values.extend(outcome.noted);
-        values.extend(outcome.plt_ms.map(|time| (definition.workload.measured().to_owned(), time)));
-        Ok((values, outcome.failure))
     }
 
     /// The load of `page` with these factors on what was recorded.
@@ -209,6 +198,16 @@ impl Task {
     ) -> Record {
         Record { basis: basis(definition), key: self.key.clone(), values, failure }
     }
+}
+
+/// What a run of `definition` measured, by name, and why it failed, if it did.
+fn measured(definition: &Definition, outcome: Outcome) -> (BTreeMap<String, f64>, Option<String>) {
+    let bytes = [("embb_bytes", outcome.embb), ("urllc_bytes", outcome.urllc)];
+    let mut values: BTreeMap<String, f64> =
+        bytes.into_iter().map(|(name, used)| (name.to_owned(), used.bytes() as f64)).collect();
+    values.extend(outcome.noted);
+    values.extend(outcome.plt_ms.map(|time| (definition.workload.measured().to_owned(), time)));
+    (values, outcome.failure)
 }
 
 /// `value` to three places: results are written as text and read again, and what is short comes back as it was.

@@ -93,7 +93,7 @@ impl Workload {
         match self {
             // Those of steerers are shown where an experiment is about them.
             Self::Page(_) | Self::Interaction(_) => &[],
-            Self::Download(_) => &["goodput_mbit", "capacity_percent"],
+            Self::Download(_) => &["goodput_mbit", "capacity_percent", "carried_percent"],
             Self::Flow(_) => &["capacity_percent", "rtt_p50_ms", "rtt_p95_ms", "lost_packets"],
         }
     }
