@@ -137,7 +137,7 @@ impl Hvc {
     /// What was never sent goes where completion and price are least.
     fn fresh(&mut self, item: &Item, paths: &[PathView], candidates: PathSet) -> Placement {
         let scarce = cost::scarce(paths, candidates);
-        let Some(bulk) = self.soonest_of_bulk(item, paths, candidates.without(scarce)) else {
+        let Some(bulk) = self.soonest_that_moves(item, paths, candidates.without(scarce)) else {
             return match cheapest(item, paths, scarce, Extent::Item) {
                 Some(index) => self.send(item, &paths[index], item.bytes),
                 None => Placement::Wait,
@@ -190,7 +190,7 @@ impl Hvc {
 
     /// The path of `set` on which the item completes first. It is not waited for while another has room, unless all that
     /// stands or falls with the item would cross it before the item is there on the other.
-    fn soonest_of_bulk(&self, item: &Item, paths: &[PathView], set: PathSet) -> Option<usize> {
+    fn soonest_that_moves(&self, item: &Item, paths: &[PathView], set: PathSet) -> Option<usize> {
         let first = soonest(item, paths, set)?;
         let with_room: PathSet = set.iter().filter(|&index| paths[index].has_room()).collect();
         let (Extent::Whole(whole), Some(open)) = (self.extent(item), soonest(item, paths, with_room)) else {
@@ -201,20 +201,18 @@ impl Hvc {
         Some(if crosses { first } else { open })
     }
 
-    /// What was lost or is late goes where it arrives first: what came after it already waits for it. If much more is to
-    /// follow, that is a path with room, lest everything waits for one that has none.
+    /// What was lost or is late goes where it arrives first: what came after it already waits for it. If more is to follow than
+    /// crosses that path until the item is there on another with room, it is not waited for: everything would wait with it.
     fn again(&mut self, item: &Item, paths: &[PathView], candidates: PathSet) -> Placement {
         let scarce = cost::scarce(paths, candidates);
         let bulk = candidates.without(scarce);
         let spared = self.yields_to_foreground(item) && !bulk.is_empty();
         let usable = if spared { bulk } else { candidates };
         let first = Item { waits_for: Duration::ZERO, ..*item };
-        let Some(index) = soonest(&first, paths, usable) else { return Placement::Wait };
-        let open: PathSet = usable.iter().filter(|&index| paths[index].has_room()).collect();
-        let open = soonest(&first, paths, open).filter(|&open| {
-            !paths[index].has_room() && spare::is_long(item, self.extent(item), &paths[open])
-        });
-        self.send(item, &paths[open.unwrap_or(index)], item.bytes)
+        match self.soonest_that_moves(&first, paths, usable) {
+            Some(index) => self.send(item, &paths[index], item.bytes),
+            None => Placement::Wait,
+        }
     }
 
     /// The first `bytes` on `path`, or the wait for it.

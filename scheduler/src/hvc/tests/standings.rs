@@ -57,6 +57,15 @@ fn lost_data_of_a_long_stream_does_not_hold_everything_up() {
 }
 
 #[test]
+fn what_a_full_queue_lost_does_not_all_wait_for_the_scarce_path_while_a_wide_window_is_open() {
+    let wide = PathView { room: 2_000_000, window: 2_700_000, ..embb() };
+    let lost = |bytes| Item { history: History::Lost { on: EMBB }, ..part_of(bytes) };
+    assert_eq!(place(&lost(280_000), &[wide, full(urllc(), 3)]), on(EMBB, 1200));
+    // Its last piece may: 3 + 4.8 + 2.5 ms are less than 20.
+    assert_eq!(place(&lost(1200), &[wide, full(urllc(), 3)]), Placement::WaitAtMost(milliseconds(3)));
+}
+
+#[test]
 fn what_an_outage_lost_does_not_all_wait_for_the_scarce_path() {
     // Nothing is known of the stream any more; the bulk path begins again with two datagrams.
     let mut policy = Hvc::default();
