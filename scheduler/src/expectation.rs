@@ -6,10 +6,12 @@ use crate::PathId;
 
 /// When an item would be there over each of two paths, as a policy expected when it chose between them.
 ///
-/// What the receiver must have first is left out, so that either time can be held against the channel alone (as NSDI 2023,
-/// Fig. 11, does with rewards).
+/// Either time can be held against the channel alone, and their difference, as a reward, against what came (NSDI 2023,
+/// Fig. 11).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expectation {
+    /// From the choice until all is there that the receiver must have first: C(n−1) of Algorithm 1.
+    pub waits_for: Duration,
     /// The path of high bandwidth.
     pub bulk: Arrival,
     /// The path on which a byte has a price.
@@ -26,10 +28,13 @@ pub struct Arrival {
 }
 
 impl Expectation {
-    /// What the scarce path was expected to save, in nanoseconds: negative if it was expected to be later.
+    /// What the scarce path was expected to save, in nanoseconds: negative if it was expected to be later. It is the reward
+    /// of Algorithm 1 (NSDI 2023, §3.4), so that nothing is saved where what came before is awaited on either path.
     pub fn reward(&self) -> i64 {
-        let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-        nanos(self.bulk.after).saturating_sub(nanos(self.scarce.after))
+        let completion = |arrival: Arrival| {
+            i64::try_from(arrival.after.max(self.waits_for).as_nanos()).unwrap_or(i64::MAX)
+        };
+        completion(self.bulk).saturating_sub(completion(self.scarce))
     }
 }
 
@@ -39,7 +44,7 @@ mod tests {
 
     fn expectation(bulk: Duration, scarce: Duration) -> Expectation {
         let arrival = |path, after| Arrival { path: PathId(path), after };
-        Expectation { bulk: arrival(0, bulk), scarce: arrival(1, scarce) }
+        Expectation { waits_for: Duration::ZERO, bulk: arrival(0, bulk), scarce: arrival(1, scarce) }
     }
 
     #[test]
@@ -48,5 +53,8 @@ mod tests {
         assert_eq!(expectation(millis(20), millis(8)).reward(), 12_000_000);
         assert_eq!(expectation(millis(8), millis(20)).reward(), -12_000_000);
         assert_eq!(expectation(Duration::MAX, Duration::ZERO).reward(), i64::MAX);
+        let behind = |waits_for| Expectation { waits_for, ..expectation(millis(20), millis(8)) };
+        assert_eq!(behind(millis(15)).reward(), 5_000_000);
+        assert_eq!(behind(millis(30)).reward(), 0);
     }
 }

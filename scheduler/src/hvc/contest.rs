@@ -55,7 +55,11 @@ impl Contest<'_> {
             let leg = Leg::of(index, path, item.bytes);
             path.has_room().then(|| Arrival { path: path.id, after: Duration::from_nanos(leg.arrival) })
         };
-        Some(Expectation { bulk: arrival(self.bulk)?, scarce: arrival(self.scarce)? })
+        Some(Expectation {
+            waits_for: item.waits_for,
+            bulk: arrival(self.bulk)?,
+            scarce: arrival(self.scarce)?,
+        })
     }
 
     /// Compares cost and reward of the scarce path, the reward being an earlier completion.

@@ -160,14 +160,16 @@ pub enum TraceEvent<'a> {
         /// Its size.
         bytes: usize,
     },
-    /// The policy placed data on a path after it had weighed two of them.
-    PlacementExpected {
+    /// The policy placed data of a stream on a path.
+    StreamPlaced {
         /// The path that the data is on.
         path: PathId,
+        /// The stream's ID.
+        stream: u64,
         /// Bytes of data.
         bytes: usize,
-        /// When the policy expected the data over either path.
-        expectation: Expectation,
+        /// When the policy expected the data over either of two paths, if it had weighed two that could both send.
+        expectation: Option<Expectation>,
     },
     /// A frame arrived.
     FrameReceived {

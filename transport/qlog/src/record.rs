@@ -73,7 +73,7 @@ impl Record {
             // Frames are in the payload of their packet, and qlog has no event for what was expected.
             TraceEvent::FrameSent { .. }
             | TraceEvent::FrameReceived { .. }
-            | TraceEvent::PlacementExpected { .. } => return None,
+            | TraceEvent::StreamPlaced { .. } => return None,
             TraceEvent::PacketSent(packet) => Self::Sent(packet.into()),
             TraceEvent::PacketReceived(packet) => Self::Received(packet.into()),
             TraceEvent::PacketDropped { reason, bytes } => Self::Ignored { reason: *reason, bytes: *bytes },
@@ -145,8 +145,8 @@ impl Tracer for LogTracer {
 
 /// Whether files say nothing of `event` beside the packet that it belongs to.
 fn is_left_out(event: &TraceEvent<'_>) -> bool {
-    use TraceEvent::{FrameReceived, FrameSent, PlacementExpected};
-    matches!(event, FrameSent { .. } | FrameReceived { .. } | PlacementExpected { .. })
+    use TraceEvent::{FrameReceived, FrameSent, StreamPlaced};
+    matches!(event, FrameSent { .. } | FrameReceived { .. } | StreamPlaced { .. })
 }
 
 impl Drop for LogTracer {

@@ -3,9 +3,11 @@
 use crate::PathId;
 use crate::connection::pass::Pass;
 use crate::connection::{Connection, Event, PathEvent};
+use crate::stream::StreamId;
 use crate::time::Instant;
 use crate::trace::{Growth, PathChange, PathMetrics, Progress, Side, Subject, TraceEvent};
 use crate::wire::connection_id::ConnectionId;
+use hvq_scheduler::Expectation;
 
 impl Connection {
     /// Asks the configured factory for a tracer, and tells it how the connection begins.
@@ -53,14 +55,17 @@ impl Connection {
         }
     }
 
-    /// Tells the tracer what the policy expected of the choice by which `bytes` of data are on the path with this index.
-    pub(super) fn trace_expectation(&mut self, pass: &Pass, index: usize, bytes: usize) {
+    /// Tells the tracer that `bytes` of `stream` are on the path with this index, and what was expected of that choice.
+    pub(super) fn trace_placement(
+        &mut self,
+        pass: &Pass,
+        index: usize,
+        (stream, bytes): (StreamId, usize),
+        expectation: Option<Expectation>,
+    ) {
         let Some(tracer) = &mut self.tracer else { return };
-        let (Some(view), Some(expectation)) = (pass.views.get(index), self.seat.policy.expected()) else {
-            return;
-        };
-        if bytes > 0 {
-            let event = TraceEvent::PlacementExpected { path: view.id, bytes, expectation };
+        if let Some(view) = pass.views.get(index).filter(|_| bytes > 0) {
+            let event = TraceEvent::StreamPlaced { path: view.id, stream: stream.0, bytes, expectation };
             tracer.record(pass.now, &event);
         }
     }
