@@ -256,6 +256,7 @@ impl Browser {
                 line.pump(connection);
             }
             Event::Confirmed | Event::Path(PathEvent::Available) => line.open_second_path(connection, now),
+            Event::Path(PathEvent::ValidationFailed(_)) => line.reopen_second_path(connection, now),
             Event::Stream(StreamEvent::Available { .. }) => line.pump(connection),
             Event::Stream(StreamEvent::Readable(id)) => {
                 if let Some(wanted) = line.asked(*id) {

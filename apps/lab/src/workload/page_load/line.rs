@@ -40,7 +40,9 @@ pub(super) struct Line {
     /// The connection, once it was begun.
     pub(super) handle: Option<ConnectionHandle>,
     stage: Stage,
-    /// The path to open beside the first one.
+    /// The path beside the first one.
+    beside: Option<FourTuple>,
+    /// The same while it is to be opened.
     second: Option<FourTuple>,
     waiting: VecDeque<Wanted>,
     asked: BTreeMap<StreamId, Wanted>,
@@ -49,7 +51,8 @@ pub(super) struct Line {
 impl Line {
     /// The connection is `handle`, which will open `second` beside its first path.
     pub(super) fn begin(&mut self, handle: ConnectionHandle, second: Option<FourTuple>) {
-        (self.handle, self.second) = (Some(handle), second);
+        self.handle = Some(handle);
+        (self.beside, self.second) = (second, second);
     }
 
     /// Asks for `wanted` as soon as possible after [`Self::pump`].
@@ -103,6 +106,12 @@ impl Line {
         if self.second.is_some_and(|tuple| connection.open_path(tuple, now).is_ok()) {
             self.second = None;
         }
+    }
+
+    /// Opens the second path again: it was given up, since its channel was cut just then.
+    pub(super) fn reopen_second_path(&mut self, connection: &mut Connection, now: Instant) {
+        self.second = self.beside;
+        self.open_second_path(connection, now);
     }
 
     /// Sends the requests that wait, as long as streams may be opened.
