@@ -1,6 +1,7 @@
 //! The cost-reward rule for heterogeneous virtual channels, with what a transport knows and a packet steerer does not.
 
 mod acknowledgement;
+mod attention;
 mod beginning;
 mod contest;
 mod cost;
@@ -15,16 +16,18 @@ mod tests;
 use std::time::Duration;
 
 use acknowledgement::Budget;
+use attention::{Attention, closed, is_background};
 use contest::{Contest, Extent, Verdict};
 use cost::{NEVER, nanos, resumes};
 pub use duplicating::Duplicating;
 use promises::Promises;
-use reward::{BACKGROUND, dearness, weight};
+use reward::{dearness, weight};
 use runs::Runs;
 use spare::{Loan, Spare};
 
+use crate::usable::named;
 use crate::{
-    Content, Expectation, Flights, Hints, History, Item, Observation, PathSet, PathView, Placement,
+    Content, Expectation, Flights, Hints, History, Item, Observation, PathId, PathSet, PathView, Placement,
     Scheduler, proven, usable,
 };
 
@@ -53,7 +56,8 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - a path without room counts with the time until it has some, and the answer is to wait if it wins even so;
 /// - a message is compared as a whole; of one that exceeds the bulk path's window the tail may ride a scarce path;
 /// - a stream of unknown length that would have to wait is taken to go on for as long as it already has;
-/// - urgency and deadlines scale the reward, and background data leaves scarce channels to the foreground;
+/// - urgency and deadlines scale the reward, and background data leaves scarce channels to the foreground, to that of other
+///   connections where they are shared;
 /// - a path on which packets are lost counts with what it takes to repeat them; control frames and the handshake keep to the
 ///   paths of little loss;
 /// - a path that costs n times as much has to be worth n times its fare;
@@ -79,6 +83,7 @@ pub struct Hvc {
     /// What the latest choice between two paths that could send expected of them.
     expected: Option<Expectation>,
     promises: Promises,
+    attention: Attention,
 }
 
 impl Scheduler for Hvc {
@@ -89,12 +94,9 @@ impl Scheduler for Hvc {
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
         let usable = usable(paths);
         self.expected = None;
+        self.attention.note(item);
         match (item.content, item.history) {
-            (Content::Acknowledgement { of }, _) => match self.acknowledgements.path(item, of, paths, usable)
-            {
-                Some(path) => Placement::On { path: path.id, bytes: item.bytes },
-                None => Placement::Wait,
-            },
+            (Content::Acknowledgement { of }, _) => self.acknowledge(item, of, paths, usable),
             (Content::Stream { .. } | Content::Datagram, History::Fresh) => self.fresh(item, paths, usable),
             (_, History::Fresh) => self.fresh(item, paths, reliable(paths, proven(paths, usable))),
             (_, history) => self.again(item, paths, elsewhere(history, paths, proven(paths, usable))),
@@ -134,10 +136,21 @@ impl Scheduler for Hvc {
 }
 
 impl Hvc {
+    /// What acknowledges path `of` goes where the budget lets it; what acknowledges background data has none.
+    fn acknowledge(&mut self, item: &Item, of: PathId, paths: &[PathView], usable: PathSet) -> Placement {
+        let own = named(paths, usable, of).filter(|_| self.attention.is_on_background(item.now));
+        match own.or_else(|| self.acknowledgements.path(item, of, paths, usable)) {
+            Some(path) => Placement::On { path: path.id, bytes: item.bytes },
+            None => Placement::Wait,
+        }
+    }
+
     /// What was never sent goes where completion and price are least.
     fn fresh(&mut self, item: &Item, paths: &[PathView], candidates: PathSet) -> Placement {
         let scarce = cost::scarce(paths, candidates);
-        let Some(bulk) = self.soonest_that_moves(item, paths, candidates.without(scarce)) else {
+        let wide = candidates.without(scarce);
+        let scarce = if wide.is_empty() { scarce } else { scarce.without(closed(item, paths, scarce)) };
+        let Some(bulk) = self.soonest_that_moves(item, paths, wide) else {
             return match cheapest(item, paths, scarce, Extent::Item) {
                 Some(index) => self.send(item, &paths[index], item.bytes),
                 None => Placement::Wait,
@@ -206,8 +219,11 @@ impl Hvc {
     fn again(&mut self, item: &Item, paths: &[PathView], candidates: PathSet) -> Placement {
         let scarce = cost::scarce(paths, candidates);
         let bulk = candidates.without(scarce);
-        let spared = self.yields_to_foreground(item) && !bulk.is_empty();
-        let usable = if spared { bulk } else { candidates };
+        let usable = match (bulk.is_empty(), self.yields_to_foreground(item)) {
+            (true, _) => candidates,
+            (false, true) => bulk,
+            (false, false) => candidates.without(closed(item, paths, scarce)),
+        };
         let first = Item { waits_for: Duration::ZERO, ..*item };
         match self.soonest_that_moves(&first, paths, usable) {
             Some(index) => self.send(item, &paths[index], item.bytes),
@@ -242,12 +258,12 @@ impl Hvc {
     /// Whether the item is background data and the foreground used a scarce path of late.
     fn yields_to_foreground(&self, item: &Item) -> bool {
         let recent = self.foreground.is_some_and(|last| item.now.saturating_sub(last) <= FOREGROUND_HOLD);
-        recent && is_data(item) && item.priority.urgency >= BACKGROUND
+        recent && is_background(item)
     }
 
     /// Takes note of foreground data on a scarce path, to which the `bulk` path was the alternative.
     fn note_foreground(&mut self, item: &Item, bulk: &PathView, placement: Placement) {
-        if is_data(item) && item.priority.urgency < BACKGROUND && matches!(placement, Placement::On { .. }) {
+        if is_data(item) && !is_background(item) && matches!(placement, Placement::On { .. }) {
             self.foreground = Some(item.now);
             if !spare::is_long(item, self.extent(item), bulk) {
                 self.spare.on_wanted(item.now);

@@ -22,3 +22,34 @@ fn a_byte_costs_twice_its_fare_where_strangers_wait_behind_it() {
     let strangers = largest(shared(Sharing::Shared));
     assert!((1740..=1790).contains(&strangers), "{strangers}");
 }
+
+#[test]
+fn background_leaves_a_scarce_path_to_those_who_share_it() {
+    let background = Item { priority: Priority { urgency: 7, incremental: true }, ..data(100) };
+    let again = Item { history: History::Lost { on: EMBB }, ..background };
+    for own in [Sharing::Unknown, Sharing::Dedicated] {
+        assert_eq!(place(&background, &[embb(), shared(own)]), on(URLLC, 100));
+        assert_eq!(place(&again, &[embb(), shared(own)]), on(URLLC, 100));
+    }
+    for others in [Sharing::Endpoint, Sharing::Shared] {
+        assert_eq!(place(&background, &[embb(), shared(others)]), on(EMBB, 100));
+        assert_eq!(place(&again, &[embb(), shared(others)]), on(EMBB, 100));
+        assert_eq!(place(&data(100), &[embb(), shared(others)]), on(URLLC, 100));
+        assert_eq!(place(&background, &[shared(others)]), on(URLLC, 100), "there is no other");
+    }
+}
+
+#[test]
+fn what_acknowledges_background_alone_keeps_to_its_own_path() {
+    let mut policy = Hvc::default();
+    let paths = [embb(), urllc()];
+    let at = |now, item: Item| Item { now: milliseconds(now), ..item };
+    let acknowledgement = Item::new(Content::Acknowledgement { of: EMBB }, 25);
+    let background = Item { priority: Priority { urgency: 7, incremental: true }, ..data(100) };
+    assert_eq!(policy.place(&acknowledgement, &paths), on(URLLC, 25), "nobody knows what of");
+    policy.place(&background, &paths);
+    assert_eq!(policy.place(&acknowledgement, &paths), on(EMBB, 25));
+    policy.place(&data(100), &paths);
+    assert_eq!(policy.place(&at(900, acknowledgement), &paths), on(URLLC, 25));
+    assert_eq!(policy.place(&at(1100, acknowledgement), &paths), on(EMBB, 25));
+}

@@ -1,0 +1,45 @@
+//! Whom a connection serves: the foreground, or the background alone.
+
+use std::time::Duration;
+
+use super::{is_data, reward::BACKGROUND};
+use crate::{Item, PathSet, PathView, Sharing};
+
+/// So long after its data the foreground may be waiting for answers.
+const PRESENT: Duration = Duration::from_secs(1);
+
+/// When data of either kind was last asked about.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Attention {
+    foreground: Option<Duration>,
+    background: Option<Duration>,
+}
+
+impl Attention {
+    /// Takes note of `item`, if it is data.
+    pub(super) fn note(&mut self, item: &Item) {
+        if is_background(item) {
+            self.background = Some(item.now);
+        } else if is_data(item) {
+            self.foreground = Some(item.now);
+        }
+    }
+
+    /// Whether there was background data, and of late no other: what is acknowledged is background, too, then.
+    pub(super) fn is_on_background(&self, now: Duration) -> bool {
+        let present = self.foreground.is_some_and(|last| now.saturating_sub(last) <= PRESENT);
+        self.background.is_some() && !present
+    }
+}
+
+/// Of the `scarce` paths those that are closed to `item`: it is background data, and others send there, whose foreground
+/// nobody here can see.
+pub(super) fn closed(item: &Item, paths: &[PathView], scarce: PathSet) -> PathSet {
+    let is_shared = |path: &PathView| matches!(path.hints.shared, Sharing::Shared | Sharing::Endpoint);
+    scarce.iter().filter(|&index| is_background(item) && is_shared(&paths[index])).collect()
+}
+
+/// Whether `item` is data that nobody waits for.
+pub(super) fn is_background(item: &Item) -> bool {
+    is_data(item) && item.priority.urgency >= BACKGROUND
+}
