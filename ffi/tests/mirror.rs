@@ -162,6 +162,8 @@ const MIRRORS: &[Mirror] = &[
         sources: CORE,
         members: &[
             ("id_length", "hvq_endpoint_options.id_length"),
+            ("ids", "- for servers behind load balancers and with workers, which the C API has none of"),
+            ("replay", "- for servers with workers, as above"),
             ("max_connections", "hvq_endpoint_options.max_connections"),
             ("max_handshaking", "hvq_endpoint_options.max_handshaking"),
             ("reset_key", "hvq_endpoint_options.reset_key"),
@@ -197,6 +199,7 @@ const MIRRORS: &[Mirror] = &[
             ("alpn", "hvq_client_options.alpn"),
             ("verify", "hvq_client_options.ca_file"),
             ("verifier", "hvq_client_options.verify"),
+            ("identity", "- for gateways that ask for certificates; programs bring an SSL_CTX that has one"),
             ("curves", "hvq_client_options.groups"),
             ("suites", "hvq_client_options.suites"),
             ("keylog", "hvq_client_options.keylog"),
@@ -210,6 +213,7 @@ const MIRRORS: &[Mirror] = &[
         sources: CORE,
         members: &[
             ("alpn", "hvq_server_options.alpn"),
+            ("ask_clients", "- for gateways; programs bring an SSL_CTX that asks"),
             ("suites", "hvq_server_options.suites"),
             ("keylog", "hvq_server_options.keylog"),
             ("early_data", "hvq_server_options.early_data"),

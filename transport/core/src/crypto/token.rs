@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// Random bytes at the start of a token, which its key is derived with.
 const SALT_LENGTH: usize = 16;
+/// By how much the clocks of endpoints that share a key may differ.
+const SKEW: Duration = Duration::from_secs(1);
 /// Addresses that one token covers at most.
 pub const MAX_ADDRESSES: usize = 8;
 
@@ -187,7 +189,7 @@ impl TokenKey {
                 (token.issued, self.new_token_lifetime, token.addresses.contains(&from.ip().to_canonical()))
             }
         };
-        if issued > now || now.since(issued) > lifetime {
+        if issued > now + SKEW || now.since(issued) > lifetime {
             return Err(Rejection::Expired);
         }
         if is_from { Ok(()) } else { Err(Rejection::OtherAddress) }

@@ -2,7 +2,7 @@
 
 use crate::connection::{Birth, ClientAddress, Connection, Datagram, FourTuple, InitialIds, Opening};
 use crate::endpoint::gate::{FirstInitial, Verdict};
-use crate::endpoint::ids::RandomIds;
+use crate::endpoint::ids::IssuedIds;
 use crate::endpoint::seed::Seed;
 use crate::endpoint::tokens::Issuer;
 use crate::endpoint::{Candidate, Decision, Endpoint, RetryPolicy};
@@ -214,10 +214,10 @@ impl Endpoint {
 
     /// What a new connection gets from its endpoint.
     pub(super) fn birth(&mut self, tuple: FourTuple, now: Instant) -> Birth {
-        let mut ids = RandomIds {
+        let mut ids = IssuedIds {
             seed: Seed::from_rng(&mut self.rng),
             key: self.reset_key.clone(),
-            length: self.config.id_length,
+            ids: self.ids.clone(),
         };
         let (first_id, first_token) = ids.issue();
         let tokens = Issuer {

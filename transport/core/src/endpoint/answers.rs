@@ -37,7 +37,11 @@ impl Endpoint {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
         //# This value MUST NOT be equal to the Destination Connection ID field of the packet sent by the
         //# client
-        let source = ConnectionId::random(&mut self.rng, self.config.id_length.max(LEAST_RETRY_ID));
+        let source = if self.ids.length() >= LEAST_RETRY_ID {
+            self.ids.generate(&mut self.rng)
+        } else {
+            ConnectionId::random(&mut self.rng, LEAST_RETRY_ID)
+        };
         let token = self.gate.retry_token(initial, source, &mut self.rng, now + self.config.epoch);
         let mut bytes = Vec::new();
         put_retry_without_tag(&mut bytes, initial.version, &initial.ids.source, &source, &token);

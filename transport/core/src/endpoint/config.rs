@@ -1,10 +1,12 @@
 //! What an endpoint and its connections are made from.
 
 use crate::connection::TransportConfig;
+use crate::crypto::replay::ReplayGuard;
 use crate::crypto::reset::ResetKey;
 use crate::crypto::session::{ClientTls, ServerTls};
 use crate::crypto::token::TokenKey;
 use crate::endpoint::Admission;
+use crate::endpoint::ids::ConnectionIds;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +16,11 @@ use std::time::Duration;
 pub struct EndpointConfig {
     /// Bytes of the connection IDs that this endpoint issues, 4 to 20.
     pub id_length: usize,
+    /// What makes the connection IDs, of its own length; `None` draws random ones of `id_length` bytes.
+    pub ids: Option<Arc<dyn ConnectionIds>>,
+    /// What remembers the tickets that opened 0-RTT, for several servers with the same TLS configuration, so that no
+    /// two of them accept the same data (RFC 9001 §9.2); `None` gives a server that accepts 0-RTT one of its own.
+    pub replay: Option<Arc<ReplayGuard>>,
     /// Connections at most.
     pub max_connections: usize,
     /// Connections at most whose handshake is not complete; Initials beyond it are ignored.
@@ -46,6 +53,8 @@ impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
             id_length: 8,
+            ids: None,
+            replay: None,
             max_connections: 100_000,
             max_handshaking: 1_000,
             reset_key: None,

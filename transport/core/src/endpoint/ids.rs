@@ -4,18 +4,46 @@ use crate::crypto::reset::ResetKey;
 use crate::endpoint::seed::Seed;
 use crate::path::local_ids::IdSource;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
+use rand::RngCore;
+use std::fmt;
+use std::sync::Arc;
 
-/// Random connection IDs of one length.
-pub struct RandomIds {
-    /// Where they come from.
+/// Makes the connection IDs of an endpoint, so that those in front of it know where packets go: load balancers, and the
+/// kernel in front of several workers.
+pub trait ConnectionIds: Send + Sync + fmt::Debug {
+    /// Bytes of every connection ID that it makes, 4 to 20: packets with short headers do not say.
+    fn length(&self) -> usize;
+
+    /// A connection ID that differs from those that it made before, but for chance. Strangers see it: it must not tell
+    /// which connection it belongs to (RFC 9000 §5.1).
+    fn generate(&self, rng: &mut dyn RngCore) -> ConnectionId;
+}
+
+/// Random connection IDs of so many bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct RandomIds(pub usize);
+
+impl ConnectionIds for RandomIds {
+    fn length(&self) -> usize {
+        self.0
+    }
+
+    fn generate(&self, mut rng: &mut dyn RngCore) -> ConnectionId {
+        ConnectionId::random(&mut rng, self.0)
+    }
+}
+
+/// The connection IDs of one connection.
+pub struct IssuedIds {
+    /// Where chance comes from.
     pub seed: Seed,
     /// What the tokens come from.
     pub key: ResetKey,
-    /// Their length in bytes.
-    pub length: usize,
+    /// Where they come from.
+    pub ids: Arc<dyn ConnectionIds>,
 }
 
-impl IdSource for RandomIds {
+impl IdSource for IssuedIds {
     fn issue(&mut self) -> (ConnectionId, ResetToken) {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
         //# An endpoint that uses this design MUST either use the same connection ID length for all
@@ -26,7 +54,7 @@ impl IdSource for RandomIds {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
         //# A connection ID from a connection that is reset by revealing the stateless reset token MUST NOT be
         //# reused for new connections at nodes that share a static key.
-        let id = self.seed.draw(|rng| ConnectionId::random(rng, self.length));
+        let id = self.seed.draw(|rng| self.ids.generate(rng));
         //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
         //# The same stateless reset token MUST NOT be used for multiple connection IDs
         (id, self.key.token(&id))

@@ -10,13 +10,15 @@ mod budget;
 mod channels;
 pub mod config;
 mod gate;
-mod ids;
+pub mod ids;
+pub mod quic_lb;
 mod replay;
 mod retried;
 mod router;
 mod schedule;
 mod seed;
 mod stats;
+pub mod steering;
 mod tokens;
 
 pub use admission::{Admission, Candidate, Decision};
@@ -33,6 +35,7 @@ use crate::crypto::token::TokenKey;
 use crate::endpoint::budget::Budget;
 use crate::endpoint::channels::Channels;
 use crate::endpoint::gate::Gate;
+use crate::endpoint::ids::{ConnectionIds, RandomIds};
 use crate::endpoint::retried::Retried;
 use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
@@ -104,6 +107,7 @@ pub struct Endpoint {
     handshaking: usize,
     /// Which tickets opened 0-RTT lately, once a server accepts it.
     replay: Option<Arc<ReplayGuard>>,
+    ids: Arc<dyn ConnectionIds>,
     reset_key: ResetKey,
     gate: Gate,
     retried: Retried,
@@ -123,10 +127,14 @@ impl fmt::Debug for Endpoint {
 impl Endpoint {
     /// An endpoint that accepts connections if `server` is given, and draws all randomness from `seed`, which must be
     /// secret and never used twice outside tests.
-    pub fn new(config: EndpointConfig, server: Option<ServerConfig>, seed: [u8; 32]) -> Self {
+    pub fn new(mut config: EndpointConfig, server: Option<ServerConfig>, seed: [u8; 32]) -> Self {
         let mut rng = StdRng::from_seed(seed);
-        let replay = server.as_ref().and_then(|server| replay_guard(server, &mut rng));
+        let replay = config.replay.clone();
+        let replay = replay.or_else(|| server.as_ref().and_then(|server| replay_guard(server, &mut rng)));
+        let ids = config.ids.clone().unwrap_or_else(|| Arc::new(RandomIds(config.id_length)));
+        config.id_length = ids.length();
         Self {
+            ids,
             reset_key: config.reset_key.clone().unwrap_or_else(|| ResetKey::new(&rng.random())),
             gate: Gate::new(config.token_key.clone().unwrap_or_else(|| TokenKey::new(&rng.random()))),
             retried: Retried::default(),

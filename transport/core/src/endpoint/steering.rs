@@ -1,0 +1,172 @@
+//! Which of several workers behind one address a datagram is for: its destination connection ID says so.
+
+use crate::endpoint::ids::ConnectionIds;
+use crate::wire::connection_id::{ConnectionId, MAX_LENGTH};
+use rand::RngCore;
+use std::num::NonZeroU16;
+use std::sync::Arc;
+
+/// Bytes at the end of a connection ID that tell the worker. Shorter connection IDs tell none.
+const TAIL: usize = 4;
+/// Where a long header has the length of the destination connection ID, and then that (RFC 8999 §5.1).
+const LENGTH_AT: usize = 5;
+/// Draws for each worker until a connection ID is for the right one: that none is has a chance of e^-64.
+const DRAWS: usize = 64;
+
+/// The rule by which endpoints that share their addresses share datagrams: a hash of the last four bytes of the destination
+/// connection ID. Workers issue connection IDs that are theirs; those that clients choose first (RFC 9000 §7.2) fall to
+/// workers at random, and the same one to the same worker.
+///
+/// The hash is one that classic BPF can compute, and has a secret, so that clients do not choose their worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Steering {
+    workers: NonZeroU16,
+    id_length: usize,
+    multiplier: u32,
+}
+
+impl Steering {
+    /// The rule for `workers` endpoints that issue connection IDs of `id_length` bytes, at least four.
+    pub fn new(workers: NonZeroU16, id_length: usize, secret: u32) -> Self {
+        // An odd factor loses nothing of what it multiplies.
+        Self { workers, id_length, multiplier: secret | 1 }
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> NonZeroU16 {
+        self.workers
+    }
+
+    /// Bytes of the connection IDs that the workers issue.
+    pub fn id_length(&self) -> usize {
+        self.id_length
+    }
+
+    /// The factor of the hash: the worker is `(tail * multiplier mod 2^32) / 2^16` modulo the number of workers, where
+    /// `tail` is the big-endian number in the last four bytes.
+    pub fn multiplier(&self) -> u32 {
+        self.multiplier
+    }
+
+    /// The worker that `datagram` is for; `None` if its connection ID tells none, so that any may have it.
+    pub fn worker_of(&self, datagram: &[u8]) -> Option<usize> {
+        let first = datagram.first()?;
+        let (start, length) = if first & 0x80 == 0 {
+            (1, self.id_length)
+        } else {
+            (LENGTH_AT + 1, usize::from(*datagram.get(LENGTH_AT)?))
+        };
+        if length > MAX_LENGTH {
+            return None;
+        }
+        self.worker_of_bytes(datagram.get(start..start + length)?)
+    }
+
+    /// The worker that packets to `id` are for, if it tells one.
+    pub fn worker_of_id(&self, id: &ConnectionId) -> Option<usize> {
+        self.worker_of_bytes(id.as_slice())
+    }
+
+    fn worker_of_bytes(&self, id: &[u8]) -> Option<usize> {
+        let tail = u32::from_be_bytes(*id.last_chunk::<TAIL>()?);
+        let hash = tail.wrapping_mul(self.multiplier) >> 16;
+        usize::try_from(hash % u32::from(self.workers.get())).ok()
+    }
+}
+
+/// The connection IDs of one worker: those of `ids` that [`Steering`] sends to it.
+#[derive(Clone, Debug)]
+pub struct SteeredIds {
+    /// Where they come from.
+    pub ids: Arc<dyn ConnectionIds>,
+    /// The rule.
+    pub steering: Steering,
+    /// Whose they are, from 0 on.
+    pub worker: usize,
+}
+
+impl ConnectionIds for SteeredIds {
+    fn length(&self) -> usize {
+        self.ids.length()
+    }
+
+    fn generate(&self, rng: &mut dyn RngCore) -> ConnectionId {
+        let draws = DRAWS * usize::from(self.steering.workers().get());
+        let mut id = self.ids.generate(rng);
+        for _ in 0..draws {
+            if self.steering.worker_of_id(&id) == Some(self.worker) {
+                break;
+            }
+            id = self.ids.generate(rng);
+        }
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::ids::RandomIds;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    fn steering(workers: u16) -> Steering {
+        Steering::new(NonZeroU16::new(workers).expect("not zero"), 8, 0x9e37_79b9)
+    }
+
+    fn short(id: &ConnectionId) -> Vec<u8> {
+        [&[0x40], id.as_slice(), &[1; 30]].concat()
+    }
+
+    fn long(id: &ConnectionId) -> Vec<u8> {
+        [&[0xc0, 0, 0, 0, 1, id.len() as u8], id.as_slice(), &[0; 30]].concat()
+    }
+
+    #[test]
+    fn whatever_packet_a_worker_s_connection_id_is_in_finds_that_worker() {
+        let mut rng = StdRng::seed_from_u64(1);
+        for workers in [1, 2, 3, 16, 200] {
+            let steering = steering(workers);
+            for worker in 0..usize::from(workers) {
+                let ids = SteeredIds { ids: Arc::new(RandomIds(8)), steering, worker };
+                let id = ids.generate(&mut rng);
+                assert_eq!((id.len(), ids.length()), (8, 8));
+                assert_eq!(steering.worker_of(&short(&id)), Some(worker));
+                assert_eq!(steering.worker_of(&long(&id)), Some(worker));
+            }
+        }
+    }
+
+    #[test]
+    fn connection_ids_that_clients_choose_fall_to_all_workers_alike() {
+        let mut rng = StdRng::seed_from_u64(2);
+        let mut counts = [0; 4];
+        for _ in 0..4_000 {
+            let length = rng.random_range(8..=20);
+            let id = ConnectionId::random(&mut rng, length);
+            let worker = steering(4).worker_of(&long(&id)).expect("long enough");
+            assert_eq!(steering(4).worker_of(&long(&id)), Some(worker), "a repetition meets the first");
+            counts[worker] += 1;
+        }
+        assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn what_tells_no_worker_is_left_where_it_is() {
+        // attacks.md A1, A4: datagrams of any bytes and lengths.
+        let steering = steering(4);
+        let id = |length| ConnectionId::new(&[7; 20][..length]).expect("not too long");
+        for none in [
+            vec![],
+            vec![0x40],
+            vec![0x40; 8],
+            vec![0xc0; 5],
+            long(&id(3)),
+            long(&id(0)),
+            [&[0xc0, 0, 0, 0, 1, 21], [7; 40].as_slice()].concat(),
+            long(&id(20))[..20].to_vec(),
+        ] {
+            assert_eq!(steering.worker_of(&none), None, "{none:02x?}");
+        }
+    }
+}
