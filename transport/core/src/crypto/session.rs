@@ -4,6 +4,7 @@
 
 mod alert;
 mod callbacks;
+mod certificate;
 mod client;
 mod early_data;
 mod foreign;
@@ -14,6 +15,7 @@ mod verifier;
 
 pub use crate::crypto::keys::Secret;
 pub use alert::alert_name;
+pub use certificate::Holder;
 pub use client::{ClientTls, ClientTlsBuilder, NameCheck, Verify};
 pub use early_data::{EarlyData, EarlyDataState};
 pub use foreign::keep_session;

@@ -2,6 +2,7 @@
 
 use super::callbacks::keep_ticket;
 use super::foreign::{self, Imposed};
+use super::server::{Identity, identify};
 use super::verifier::{self, Verifier};
 use super::{
     EarlyData, KeyLog, SessionStore, TlsConfigError, alert, context_builder, encode_alpn, read,
@@ -176,6 +177,7 @@ pub struct ClientTlsBuilder {
     alpn: Vec<Vec<u8>>,
     verify: Verify,
     verifier: Option<Verifier>,
+    identity: Option<Identity>,
     curves: Option<String>,
     suites: Vec<Suite>,
     keylog: Option<KeyLog>,
@@ -200,6 +202,13 @@ impl ClientTlsBuilder {
     /// none, so that it is not asked again.
     pub fn verifier(mut self, verifier: Verifier) -> Self {
         self.verifier = Some(verifier);
+        self
+    }
+
+    /// Who the client is, for servers that ask: certificates and key (RFC 8446 §4.4.2). A session that is resumed is still that
+    /// of the client which began it.
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.identity = Some(identity);
         self
     }
 
@@ -251,6 +260,9 @@ impl ClientTlsBuilder {
         //# Similarly, a client MUST treat the selection of an incompatible application protocol by a server
         //# as a connection error of type 0x0178.
         context.set_alpn_protos(&encode_alpn(&self.alpn)?)?;
+        if let Some(identity) = self.identity {
+            identify(&mut context, identity)?;
+        }
         if let Some(list) = self.curves {
             let unknown =
                 |stack| TlsConfigError::Curves { list: list.clone(), reason: alert::describe(&stack) };
@@ -314,7 +326,11 @@ fn trust_system(context: &mut SslContextBuilder) -> Result<(), TlsConfigError> {
     Ok(context.set_ca_file(bundle)?)
 }
 
-fn add_roots(context: &mut SslContextBuilder, pem: &[u8], what: &str) -> Result<(), TlsConfigError> {
+pub(super) fn add_roots(
+    context: &mut SslContextBuilder,
+    pem: &[u8],
+    what: &str,
+) -> Result<(), TlsConfigError> {
     let certificates = X509::stack_from_pem(pem)
         .map_err(|stack| TlsConfigError::Pem { what: what.to_owned(), reason: alert::describe(&stack) })?;
     if certificates.is_empty() {

@@ -1,18 +1,19 @@
 //! TLS of servers: who they are and which protocols they speak.
 
+use super::client::add_roots;
 use super::early_data::refuse_replay;
 use super::foreign::{self, Imposed};
 use super::{EarlyData, KeyLog, TlsConfigError, alert, context_builder, encode_alpn, read, restrict_suites};
 use crate::crypto::keys::Suite;
 use boring::pkey::{PKey, Private};
-use boring::ssl::{AlpnError, Ssl, SslContext, SslContextBuilder, SslContextRef};
+use boring::ssl::{AlpnError, Ssl, SslContext, SslContextBuilder, SslContextRef, SslVerifyMode};
 use boring::x509::X509;
 use std::ffi::c_void;
 use std::fmt;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 
-/// A certificate chain, the server's own certificate first, with the private key of that one, in PEM.
+/// A certificate chain, the own certificate first, with the private key of that one, in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Identity {
     /// In files.
@@ -57,6 +58,7 @@ impl ServerTls {
     pub fn builder(identity: Identity) -> ServerTlsBuilder {
         ServerTlsBuilder {
             identity,
+            clients: None,
             alpn: Vec::new(),
             suites: Vec::new(),
             keylog: None,
@@ -110,6 +112,7 @@ impl fmt::Debug for ServerTls {
 /// Collects what a server decides about TLS.
 pub struct ServerTlsBuilder {
     identity: Identity,
+    clients: Option<Vec<u8>>,
     alpn: Vec<Vec<u8>>,
     suites: Vec<Suite>,
     keylog: Option<KeyLog>,
@@ -121,6 +124,14 @@ impl ServerTlsBuilder {
     /// Application protocols that the server speaks, the preferred one first (RFC 7301). At least one is needed.
     pub fn alpn<P: AsRef<[u8]>>(mut self, protocols: impl IntoIterator<Item = P>) -> Self {
         self.alpn = protocols.into_iter().map(|protocol| protocol.as_ref().to_vec()).collect();
+        self
+    }
+
+    /// Asks clients for a certificate that goes back to one in `authorities` (PEM) and is for clients, during the handshake. A
+    /// client may have none, which its connection tells; the handshake fails with one that is of somebody else or has
+    /// expired.
+    pub fn ask_clients(mut self, authorities: impl Into<Vec<u8>>) -> Self {
+        self.clients = Some(authorities.into());
         self
     }
 
@@ -155,7 +166,7 @@ impl ServerTlsBuilder {
     pub fn build(self) -> Result<ServerTls, TlsConfigError> {
         //= https://www.rfc-editor.org/rfc/rfc9001#section-4.4
         //= type=implication
-        //= reason=The server asks for no certificate, neither in the handshake nor after it: BoringSSL has no
+        //= reason=The server asks for a certificate in the handshake, if at all: BoringSSL has no
         //= reason=authentication after the handshake.
         //# A server MUST NOT use post-handshake client authentication (as defined in Section 4.6.2 of
         //# [TLS13]) because the multiplexing offered by QUIC prevents clients from correlating the
@@ -168,6 +179,10 @@ impl ServerTlsBuilder {
         let mut context = context_builder(self.keylog)?;
         restrict_suites(&context, &self.suites)?;
         identify(&mut context, self.identity)?;
+        if let Some(authorities) = self.clients {
+            context.set_verify(SslVerifyMode::PEER);
+            add_roots(&mut context, &authorities, "the authority of clients")?;
+        }
         let preference = encode_alpn(&self.alpn)?;
         context.set_alpn_select_callback(move |_, offered| {
             //= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
@@ -205,7 +220,8 @@ impl fmt::Debug for ServerTlsBuilder {
     }
 }
 
-fn identify(context: &mut SslContextBuilder, identity: Identity) -> Result<(), TlsConfigError> {
+/// Has sessions of `context` present what `identity` says.
+pub(super) fn identify(context: &mut SslContextBuilder, identity: Identity) -> Result<(), TlsConfigError> {
     let (chain_name, chain, key_name, key) = match identity {
         Identity::Files { chain, key } => {
             (chain.display().to_string(), read(&chain)?, key.display().to_string(), read(&key)?)

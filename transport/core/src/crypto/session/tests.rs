@@ -1,5 +1,6 @@
 //! Handshakes in memory, and how they fail.
 
+mod client_certificates;
 mod early_data;
 mod failures;
 mod setup;
