@@ -3,6 +3,7 @@
 use crate::shared::{IoStats, Progress, Shared};
 use crate::socket::{Buffers, Refusal, Socket};
 use crate::timer::Timer;
+use crate::workers::Neighbours;
 use hvq_transport::connection::{Datagram, Transmit};
 use hvq_transport::time::Deadline;
 use std::collections::VecDeque;
@@ -25,6 +26,8 @@ pub(crate) struct Driver {
     shared: Arc<Shared>,
     ports: Vec<Port>,
     version: Option<u64>,
+    /// Those that share the addresses.
+    neighbours: Option<Neighbours>,
     timer: Timer,
     buffers: Buffers,
     incoming: Vec<Datagram>,
@@ -56,11 +59,12 @@ struct Port {
 
 impl Driver {
     /// The driver of a new endpoint. To be called within a tokio runtime.
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, neighbours: Option<Neighbours>) -> Self {
         Self {
             shared,
             ports: Vec::new(),
             version: None,
+            neighbours,
             timer: Timer::new(),
             buffers: Buffers::new(),
             incoming: Vec::new(),
@@ -107,7 +111,7 @@ impl Driver {
         }
     }
 
-    /// Takes a batch of each socket.
+    /// Takes a batch of each socket, and what other workers hand over.
     fn receive(&mut self, context: &mut Context<'_>) -> Arrivals {
         let mut arrivals = Arrivals::None;
         for port in &self.ports {
@@ -120,6 +124,9 @@ impl Driver {
                 self.stats.datagrams_received += 1;
                 self.stats.bytes_received += datagram.bytes.len() as u64;
             }
+        }
+        if let Some(neighbours) = &self.neighbours {
+            self.stats.handed_over += neighbours.share_out(&mut self.incoming, context.waker());
         }
         arrivals
     }

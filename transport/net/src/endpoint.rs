@@ -4,6 +4,7 @@ use crate::connection::{Connection, Reference};
 use crate::driver::Driver;
 use crate::shared::{IoStats, Shared};
 use crate::sockets::{Sockets, Source};
+use crate::workers::Neighbours;
 use crate::{
     ClientConfig, ConnectError, ConnectOptions, ConnectionError, EndpointConfig, LocalAddress, PathOptions,
     ServerConfig,
@@ -98,24 +99,12 @@ impl Endpoint {
                 "a server needs an address to listen on",
             ));
         }
-        let mut seed = [0; 32];
-        SystemRandom::new()
-            .fill(&mut seed)
-            .map_err(|_| io::Error::other("the system gives no random numbers"))?;
         let source = if options.server.is_some() { Source::Pinned } else { Source::Routed };
         let mut sockets = Sockets::new(source);
         for local in &options.local {
             sockets.bind_permanent(local)?;
         }
-        let mut config = options.config;
-        if config.epoch.is_zero() {
-            // A clock from before 1970 only makes tokens of earlier runs useless.
-            config.epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        }
-        let core = Core::new(config, options.server, seed);
-        let shared = Arc::new(Shared::new(core, sockets));
-        tokio::spawn(Driver::new(shared.clone()));
-        Ok(Self { presence: Arc::new(Presence { shared }) })
+        start(options.config, options.server, sockets, None)
     }
 
     /// What the handles share with the driver.
@@ -261,6 +250,31 @@ impl Endpoint {
     pub fn io_stats(&self) -> IoStats {
         self.presence.shared.lock().io
     }
+}
+
+/// An endpoint on `sockets`, with a driver on the current runtime.
+pub(crate) fn start(
+    mut config: EndpointConfig,
+    server: Option<ServerConfig>,
+    sockets: Sockets,
+    neighbours: Option<Neighbours>,
+) -> io::Result<Endpoint> {
+    let mut seed = [0; 32];
+    random(&mut seed)?;
+    if config.epoch.is_zero() {
+        // A clock from before 1970 only makes tokens of earlier runs useless.
+        config.epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    }
+    let core = Core::new(config, server, seed);
+    let shared = Arc::new(Shared::new(core, sockets));
+    tokio::spawn(Driver::new(shared.clone(), neighbours));
+    Ok(Endpoint { presence: Arc::new(Presence { shared }) })
+}
+
+/// Fills `bytes` with what nobody can guess.
+pub(crate) fn random(bytes: &mut [u8]) -> io::Result<()> {
+    let failed = |_| io::Error::other("the system gives no random numbers");
+    SystemRandom::new().fill(bytes).map_err(failed)
 }
 
 /// A connection whose handshake is under way: a future of the connection. Dropping it ends the attempt.

@@ -21,7 +21,9 @@ mod shared;
 mod slot;
 mod socket;
 mod sockets;
+mod steering;
 mod timer;
+mod workers;
 
 pub use address::{LocalAddress, LocalAddressError};
 pub use connection::Connection;
@@ -36,6 +38,7 @@ pub use recv_stream::RecvStream;
 pub use send_stream::SendStream;
 pub use sessions::MemorySessions;
 pub use shared::IoStats;
+pub use workers::SteeredBy;
 
 pub use hvq_qlog as qlog;
 pub use hvq_transport as transport;
@@ -46,8 +49,10 @@ pub use hvq_transport::connection::{
 pub use hvq_transport::crypto::keys::Suite;
 pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
 pub use hvq_transport::crypto::session::{
-    ClientTls, EarlyData, Identity, ServerTls, SessionStore, SessionTicket, TlsConfigError, Verify,
+    ClientTls, EarlyData, Holder, Identity, ServerTls, SessionStore, SessionTicket, TlsConfigError, Verify,
 };
+pub use hvq_transport::endpoint::ids::ConnectionIds;
+pub use hvq_transport::endpoint::quic_lb::{FirstOctet, QuicLb, QuicLbConfig, QuicLbError};
 pub use hvq_transport::endpoint::{
     Admission, Candidate, ClientConfig, Decision, EndpointConfig, EndpointStats, RetryPolicy, ServerConfig,
 };

@@ -26,6 +26,8 @@ pub struct IoStats {
     pub bytes_received: u64,
     /// System calls that received.
     pub receive_calls: u64,
+    /// Datagrams that were for another worker, and handed over to it.
+    pub handed_over: u64,
     /// Batches that the system refused to send, as if the network had lost them: no route, too large, no buffers …
     pub send_errors: u64,
     /// Batches dropped because the socket took nothing for too long, or is gone.

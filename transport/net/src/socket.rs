@@ -2,8 +2,10 @@
 
 use crate::shared::IoStats;
 use crate::sockets::Source;
+use crate::steering;
 use bytes::BytesMut;
 use hvq_transport::connection::{Datagram, Dscp, Ecn, FourTuple, Transmit};
+use hvq_transport::endpoint::steering::Steering;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Type};
@@ -23,6 +25,17 @@ const POOLED: usize = 1 << 14;
 /// Buffers of [`LARGEST`] bytes that are kept for that: as many batches as one call receives, and as many that are read.
 /// When all are held by somebody, datagrams get memory of their own.
 const MOST_POOLED: usize = 2 * quinn_udp::BATCH_SIZE;
+
+/// Who else may bind to the address of a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Port {
+    /// Nobody.
+    Own,
+    /// Nobody did before; sockets that come after may share it.
+    First,
+    /// The socket shares it with those that did before.
+    Another,
+}
 
 /// A UDP socket.
 #[derive(Debug)]
@@ -52,13 +65,25 @@ const REFUSALS: usize = 64;
 
 impl Socket {
     /// A socket bound to `address`, and to the interface `device`. To be called within a tokio runtime.
-    pub(crate) fn bind(address: SocketAddr, device: Option<&str>, source: Source) -> io::Result<Self> {
+    pub(crate) fn bind(
+        address: SocketAddr,
+        device: Option<&str>,
+        source: Source,
+        port: Port,
+    ) -> io::Result<Self> {
         let socket = socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if let Some(device) = device {
             bind_device(&socket, device)?;
         }
         socket.set_nonblocking(true)?;
+        if port == Port::Another {
+            share_port(&socket)?;
+        }
         socket.bind(&address.into())?;
+        if port == Port::First {
+            // Only now: otherwise it would share an address that another process has already.
+            share_port(&socket)?;
+        }
         for result in [socket.set_recv_buffer_size(BUFFER), socket.set_send_buffer_size(BUFFER)] {
             if let Err(error) = result {
                 tracing::debug!(%address, %error, "the socket keeps its small buffer");
@@ -79,6 +104,11 @@ impl Socket {
         let io = tokio::net::UdpSocket::from_std(socket)?;
         let device = device.map(str::to_owned);
         Ok(Self { io, features, local, device, source, class: AtomicU8::new(0), refused: Mutex::default() })
+    }
+
+    /// Has the kernel share out what comes to the address of this socket, the first of those that share it.
+    pub(crate) fn steer(&self, rule: &Steering) -> io::Result<()> {
+        steering::attach(&self.io, rule)
     }
 
     /// The address that it is bound to.
@@ -338,6 +368,16 @@ fn route(remote: SocketAddr) -> io::Result<IpAddr> {
     // Connecting a UDP socket sends nothing.
     probe.connect(remote)?;
     Ok(probe.local_addr()?.ip())
+}
+
+#[cfg(unix)]
+fn share_port(socket: &socket2::Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+#[cfg(not(unix))]
+fn share_port(_socket: &socket2::Socket) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this system lets no sockets share a port"))
 }
 
 #[cfg(target_os = "linux")]

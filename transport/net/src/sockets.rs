@@ -1,8 +1,9 @@
 //! The sockets of an endpoint: bound at its start, or for as long as connections use them.
 
 use crate::LocalAddress;
-use crate::socket::Socket;
+use crate::socket::{Port, Socket};
 use hvq_transport::endpoint::ConnectionHandle;
+use hvq_transport::endpoint::steering::Steering;
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -66,16 +67,39 @@ impl Sockets {
 
     /// Binds a socket that stays as long as the endpoint. An interface gets a socket for both IP versions.
     pub(crate) fn bind_permanent(&mut self, local: &LocalAddress) -> io::Result<()> {
-        let (address, device) = match local {
+        self.bind_lasting(local, None, Port::Own).map(drop)
+    }
+
+    /// Binds a socket as [`Self::bind_permanent`] does that shares its address: the first of them to `local`, the others to
+    /// the `port` that the first has, which is returned.
+    pub(crate) fn bind_shared(&mut self, local: &LocalAddress, port: Option<u16>) -> io::Result<u16> {
+        let shared = if port.is_none() { Port::First } else { Port::Another };
+        Ok(self.bind_lasting(local, port, shared)?.local().port())
+    }
+
+    /// Has the kernel share out what comes to the addresses of these sockets, which are the first of those that share them.
+    pub(crate) fn steer(&self, rule: &Steering) -> io::Result<()> {
+        self.all().try_for_each(|socket| socket.steer(rule))
+    }
+
+    fn bind_lasting(
+        &mut self,
+        local: &LocalAddress,
+        port: Option<u16>,
+        shared: Port,
+    ) -> io::Result<Arc<Socket>> {
+        let (mut address, device) = match local {
             LocalAddress::Ip(address) => (SocketAddr::new(*address, 0), None),
             LocalAddress::Socket(address) => (*address, None),
             LocalAddress::Interface(name) => {
                 (SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0), Some(name.as_str()))
             }
         };
+        address.set_port(port.unwrap_or(address.port()));
         let named = |error: io::Error| io::Error::new(error.kind(), format!("cannot bind {local}: {error}"));
-        self.bind(address, device, Holders::Endpoint).map_err(named)?;
-        Ok(())
+        let _context = self.runtime.enter();
+        let socket = Socket::bind(address, device, self.source, shared).map_err(named)?;
+        Ok(self.add(socket, Holders::Endpoint))
     }
 
     /// The socket for a path from `local`, or from anywhere, to `remote`: one that is there, or a new one, which lives
@@ -103,7 +127,9 @@ impl Sockets {
             Some(LocalAddress::Interface(name)) => (any(remote), Some(name.as_str())),
             None => (any(remote), None),
         };
-        self.bind(address, device, Holders::Connections(HashSet::new()))
+        let _context = self.runtime.enter();
+        let socket = Socket::bind(address, device, self.source, Port::Own)?;
+        Ok(self.add(socket, Holders::Connections(HashSet::new())))
     }
 
     /// `handle` uses `socket` from here on.
@@ -142,17 +168,11 @@ impl Sockets {
         self.version += 1;
     }
 
-    fn bind(
-        &mut self,
-        address: SocketAddr,
-        device: Option<&str>,
-        holders: Holders,
-    ) -> io::Result<Arc<Socket>> {
-        let _context = self.runtime.enter();
-        let socket = Arc::new(Socket::bind(address, device, self.source)?);
+    fn add(&mut self, socket: Socket, holders: Holders) -> Arc<Socket> {
+        let socket = Arc::new(socket);
         self.entries.push(Entry { socket: socket.clone(), holders });
         self.version += 1;
-        Ok(socket)
+        socket
     }
 }
 

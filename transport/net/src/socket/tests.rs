@@ -2,7 +2,7 @@ use super::*;
 use std::future::poll_fn;
 
 fn loopback() -> Socket {
-    Socket::bind(([127, 0, 0, 1], 0).into(), None, Source::Routed).expect("binds")
+    Socket::bind(([127, 0, 0, 1], 0).into(), None, Source::Routed, Port::Own).expect("binds")
 }
 
 fn transmit(from: &Socket, to: &Socket, bytes: Vec<u8>, segment: Option<usize>) -> Transmit {
@@ -54,7 +54,7 @@ async fn what_the_system_refuses_is_counted_and_dropped() {
 
 #[tokio::test]
 async fn a_server_bound_to_all_addresses_answers_from_the_one_it_was_asked_at() {
-    let server = Socket::bind(([0, 0, 0, 0], 0).into(), None, Source::Pinned).expect("binds");
+    let server = Socket::bind(([0, 0, 0, 0], 0).into(), None, Source::Pinned, Port::Own).expect("binds");
     let client = loopback();
     let asked = SocketAddr::new([127, 0, 0, 5].into(), server.local().port());
     let question = Transmit { remote: asked, ..transmit(&client, &server, b"?".to_vec(), None) };
@@ -76,12 +76,12 @@ async fn a_server_bound_to_all_addresses_answers_from_the_one_it_was_asked_at() 
 
 #[tokio::test]
 async fn a_client_bound_to_all_addresses_keeps_one_name_for_its_end() {
-    let client = Socket::bind(([0, 0, 0, 0], 0).into(), None, Source::Routed).expect("binds");
+    let client = Socket::bind(([0, 0, 0, 0], 0).into(), None, Source::Routed, Port::Own).expect("binds");
     assert_eq!(client.source_for(([127, 0, 0, 1], 9).into()), client.local());
     let server = loopback();
     send(&server, &transmit(&server, &client, b"x".to_vec(), None)).await;
     assert_eq!(receive(&client, 1).await[0].local, client.local());
-    let pinned = Socket::bind(([0, 0, 0, 0], 0).into(), None, Source::Pinned).expect("binds");
+    let pinned = Socket::bind(([0, 0, 0, 0], 0).into(), None, Source::Pinned, Port::Own).expect("binds");
     assert_eq!(pinned.source_for(([127, 0, 0, 1], 9).into()).ip(), IpAddr::from([127, 0, 0, 1]));
 }
 

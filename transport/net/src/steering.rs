@@ -1,0 +1,167 @@
+//! Has the kernel hand each datagram for a shared address to the worker that it is for: a program of classic BPF that computes
+//! what [`Steering`] says.
+
+use hvq_transport::endpoint::steering::Steering;
+use std::io;
+
+/// Where the length of the destination connection ID is in a long header (RFC 8999 §5.1).
+const LENGTH_AT: u32 = 5;
+/// The result for datagrams that are for no worker in particular: the kernel goes by their addresses.
+const NONE: u32 = u32::MAX;
+
+/// Has the kernel share out what comes to the address that `socket` shares with others. Sockets count in the order in which
+/// they were bound.
+///
+/// # Errors
+/// The system has no such thing, or does not permit it.
+#[cfg(target_os = "linux")]
+pub(crate) fn attach(socket: &impl std::os::fd::AsFd, steering: &Steering) -> io::Result<()> {
+    linux::attach(socket, &program(steering))
+}
+
+/// As on Linux, which alone has it.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn attach<S>(_socket: &S, steering: &Steering) -> io::Result<()> {
+    let _program = program(steering);
+    Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux steers datagrams by their contents"))
+}
+
+/// An instruction of classic BPF: code, jumps if true and if false, operand.
+type Instruction = (u16, u8, u8, u32);
+
+/// Codes of classic BPF, as the kernel's `linux/bpf_common.h` puts them together.
+mod code {
+    pub(super) const LOAD_BYTE: u16 = 0x30;
+    pub(super) const LOAD_WORD: u16 = 0x20;
+    pub(super) const LOAD_WORD_AT_X: u16 = 0x40;
+    pub(super) const COPY_TO_X: u16 = 0x07;
+    pub(super) const JUMP: u16 = 0x05;
+    pub(super) const JUMP_IF_GREATER: u16 = 0x25;
+    pub(super) const JUMP_IF_AT_LEAST: u16 = 0x35;
+    pub(super) const JUMP_IF_SET: u16 = 0x45;
+    pub(super) const MULTIPLY: u16 = 0x24;
+    pub(super) const SHIFT_RIGHT: u16 = 0x74;
+    pub(super) const MODULO: u16 = 0x94;
+    pub(super) const RETURN: u16 = 0x06;
+    pub(super) const RETURN_RESULT: u16 = 0x16;
+}
+
+/// The program. What it loads from beyond the end of a datagram ends it with 0.
+fn program(steering: &Steering) -> [Instruction; 14] {
+    let id_length = u32::try_from(steering.id_length()).unwrap_or(NONE);
+    [
+        (code::LOAD_BYTE, 0, 0, 0),
+        (code::JUMP_IF_SET, 2, 0, 0x80),
+        // A short header: the last four bytes of a connection ID of known length behind the first byte.
+        (code::LOAD_WORD, 0, 0, id_length.saturating_sub(3)),
+        (code::JUMP, 0, 0, 5),
+        // A long header: those of one whose length it says, if that is 4 to 20.
+        (code::LOAD_BYTE, 0, 0, LENGTH_AT),
+        (code::JUMP_IF_AT_LEAST, 0, 7, 4),
+        (code::JUMP_IF_GREATER, 6, 0, 20),
+        (code::COPY_TO_X, 0, 0, 0),
+        (code::LOAD_WORD_AT_X, 0, 0, LENGTH_AT + 1 - 4),
+        (code::MULTIPLY, 0, 0, steering.multiplier()),
+        (code::SHIFT_RIGHT, 0, 0, 16),
+        (code::MODULO, 0, 0, steering.workers().get().into()),
+        (code::RETURN_RESULT, 0, 0, 0),
+        (code::RETURN, 0, 0, NONE),
+    ]
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    //! The socket option, for which no library has a name.
+
+    use super::Instruction;
+    use nix::{setsockopt_impl, sockopt_impl};
+    use std::io;
+    use std::os::fd::AsFd;
+
+    sockopt_impl!(
+        /// Which socket of a group that shares an address a datagram goes to (`SO_ATTACH_REUSEPORT_CBPF`).
+        AttachReuseportCbpf,
+        SetOnly,
+        libc::SOL_SOCKET,
+        libc::SO_ATTACH_REUSEPORT_CBPF,
+        libc::sock_fprog
+    );
+
+    pub(super) fn attach(socket: &impl AsFd, program: &[Instruction]) -> io::Result<()> {
+        let mut filters: Vec<libc::sock_filter> =
+            program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
+        let len = u16::try_from(filters.len()).map_err(io::Error::other)?;
+        // The kernel copies the program before the call returns: `filters` outlives it.
+        let program = libc::sock_fprog { len, filter: filters.as_mut_ptr() };
+        let set = nix::sys::socket::setsockopt(socket, AttachReuseportCbpf, &program);
+        drop(filters);
+        Ok(set?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroU16;
+
+    /// Does what the kernel does with a program.
+    fn run(program: &[Instruction], datagram: &[u8]) -> u32 {
+        let load = |at: u32, count: usize| -> Option<u32> {
+            let bytes = datagram.get(at as usize..)?.get(..count)?;
+            Some(bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte)))
+        };
+        let (mut a, mut x, mut at) = (0_u32, 0_u32, 0_usize);
+        loop {
+            let (code, yes, no, k) = program[at];
+            at += 1;
+            let mut jump = |condition: bool| at += usize::from(if condition { yes } else { no });
+            match code {
+                code::LOAD_BYTE => match load(k, 1) {
+                    Some(byte) => a = byte,
+                    None => return 0,
+                },
+                code::LOAD_WORD | code::LOAD_WORD_AT_X => {
+                    match load(if code == code::LOAD_WORD { k } else { x + k }, 4) {
+                        Some(word) => a = word,
+                        None => return 0,
+                    }
+                }
+                code::COPY_TO_X => x = a,
+                code::JUMP => at += k as usize,
+                code::JUMP_IF_GREATER => jump(a > k),
+                code::JUMP_IF_AT_LEAST => jump(a >= k),
+                code::JUMP_IF_SET => jump(a & k != 0),
+                code::MULTIPLY => a = a.wrapping_mul(k),
+                code::SHIFT_RIGHT => a >>= k,
+                code::MODULO => a %= k,
+                code::RETURN => return k,
+                code::RETURN_RESULT => return a,
+                other => panic!("{other:#x} is not in use"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_program_and_the_rule_agree_on_every_datagram() {
+        for (workers, id_length) in [(2, 8), (3, 4), (8, 17), (64, 20)] {
+            let steering = Steering::new(NonZeroU16::new(workers).expect("not zero"), id_length, 0x1234_5679);
+            let program = program(&steering);
+            let mut state = 1_u32;
+            let mut next = || {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                state.to_be_bytes()[0]
+            };
+            for round in 0..20_000_usize {
+                let mut datagram: Vec<u8> = (0..round % 60).map(|_| next()).collect();
+                if let Some(length) = datagram.get_mut(5).filter(|_| round % 3 != 0) {
+                    *length %= 24;
+                }
+                match steering.worker_of(&datagram) {
+                    Some(worker) => assert_eq!(run(&program, &datagram) as usize, worker, "{datagram:02x?}"),
+                    // Whoever gets it keeps it.
+                    None => assert!([0, NONE].contains(&run(&program, &datagram)), "{datagram:02x?}"),
+                }
+            }
+        }
+    }
+}

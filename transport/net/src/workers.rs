@@ -1,0 +1,189 @@
+//! Workers: several endpoints on the same addresses, so that several processors serve them. Each datagram goes to the worker
+//! that its connection ID names, and what the kernel brings to another is handed over.
+
+use crate::endpoint::{random, start};
+use crate::sockets::{Sockets, Source};
+use crate::{Endpoint, EndpointOptions};
+use hvq_transport::connection::Datagram;
+use hvq_transport::crypto::replay::ReplayGuard;
+use hvq_transport::crypto::reset::ResetKey;
+use hvq_transport::crypto::token::TokenKey;
+use hvq_transport::endpoint::EndpointConfig;
+use hvq_transport::endpoint::ids::RandomIds;
+use hvq_transport::endpoint::steering::{SteeredIds, Steering};
+use std::io;
+use std::num::NonZeroU16;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+/// Datagrams that wait for another worker at most; beyond it they are dropped, as by a socket that is full.
+const MAIL: usize = 4_096;
+/// The shortest connection IDs that tell a worker.
+const SHORTEST_ID: usize = 4;
+
+/// Who brings datagrams to the worker that they are for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum SteeredBy {
+    /// The kernel, with a program of classic BPF that is attached to the sockets (Linux). Where it is refused, the workers.
+    #[default]
+    Kernel,
+    /// The workers alone, which hand over what is not theirs: the kernel goes by addresses and ports, which change.
+    Workers,
+}
+
+impl Endpoint {
+    /// `count` endpoints on the addresses of `options`, which they share with nobody else. All paths of a connection, and
+    /// where it moves, meet at one of them: its connection IDs say which. Keys of tokens, resets and the memory of 0-RTT are
+    /// shared, so that what one says to strangers holds for all; a token of an earlier connection proves an address once to
+    /// each. Limits of `options` are for each.
+    ///
+    /// # Errors
+    /// As [`Endpoint::new`]; also if `options` has no address, or connection IDs of less than four bytes.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn workers(
+        options: EndpointOptions,
+        count: NonZeroU16,
+        steered_by: SteeredBy,
+    ) -> io::Result<Vec<Self>> {
+        let EndpointOptions { config, server, local } = options;
+        if local.is_empty() {
+            return Err(invalid("workers need an address to share"));
+        }
+        let (configs, steering) = shared(config, count)?;
+        let boxes: Arc<[Mailbox]> = configs.iter().map(|_| Mailbox::default()).collect();
+        let mut groups: Vec<Sockets> = configs.iter().map(|_| Sockets::new(Source::Pinned)).collect();
+        for address in &local {
+            let mut port = None;
+            for sockets in &mut groups {
+                port = Some(sockets.bind_shared(address, port)?);
+            }
+        }
+        if steered_by == SteeredBy::Kernel
+            && count.get() > 1
+            && let Some(Err(error)) = groups.first().map(|first| first.steer(&steering))
+        {
+            tracing::warn!(%error, "the kernel does not steer datagrams: workers hand over what is not theirs");
+        }
+        let mut workers = Vec::new();
+        for (own, (config, sockets)) in configs.into_iter().zip(groups).enumerate() {
+            let neighbours = Neighbours { steering, own, boxes: boxes.clone() };
+            workers.push(start(config, server.clone(), sockets, Some(neighbours))?);
+        }
+        Ok(workers)
+    }
+}
+
+/// What the workers are made from, one each: what they have to agree on is the same, their connection IDs differ.
+fn shared(config: EndpointConfig, count: NonZeroU16) -> io::Result<(Vec<EndpointConfig>, Steering)> {
+    let ids = config.ids.clone().unwrap_or_else(|| Arc::new(RandomIds(config.id_length)));
+    if ids.length() < SHORTEST_ID {
+        return Err(invalid("workers need connection IDs of at least four bytes"));
+    }
+    let mut secret = [0; 4];
+    random(&mut secret)?;
+    let steering = Steering::new(count, ids.length(), u32::from_be_bytes(secret));
+    let mut keys = [[0; 32]; 3];
+    for key in &mut keys {
+        random(key)?;
+    }
+    let [reset, token, replay] = keys;
+    let all = EndpointConfig {
+        reset_key: Some(config.reset_key.unwrap_or_else(|| ResetKey::new(&reset))),
+        token_key: Some(config.token_key.unwrap_or_else(|| TokenKey::new(&token))),
+        replay: Some(config.replay.unwrap_or_else(|| Arc::new(ReplayGuard::new(&replay)))),
+        ..config
+    };
+    let own = |worker| EndpointConfig {
+        ids: Some(Arc::new(SteeredIds { ids: ids.clone(), steering, worker })),
+        ..all.clone()
+    };
+    Ok(((0..usize::from(count.get())).map(own).collect(), steering))
+}
+
+/// The workers of a group, as one of them sees them.
+#[derive(Debug)]
+pub(crate) struct Neighbours {
+    steering: Steering,
+    own: usize,
+    boxes: Arc<[Mailbox]>,
+}
+
+/// What was handed over to a worker and not taken in yet.
+#[derive(Debug, Default)]
+struct Mailbox(Mutex<Mail>);
+
+#[derive(Debug)]
+enum Mail {
+    /// Somebody takes it.
+    Open { datagrams: Vec<Datagram>, reader: Option<Waker> },
+    /// The worker is gone.
+    Closed,
+}
+
+impl Default for Mail {
+    fn default() -> Self {
+        Self::Open { datagrams: Vec::new(), reader: None }
+    }
+}
+
+impl Mailbox {
+    fn lock(&self) -> MutexGuard<'_, Mail> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, datagram: Datagram) {
+        if let Mail::Open { datagrams, reader } = &mut *self.lock()
+            && datagrams.len() < MAIL
+        {
+            datagrams.push(datagram);
+            if let Some(reader) = reader.take() {
+                reader.wake();
+            }
+        }
+    }
+
+    /// Takes what is there, and has `waker` woken when there is more.
+    fn take(&self, waker: &Waker, into: &mut Vec<Datagram>) {
+        if let Mail::Open { datagrams, reader } = &mut *self.lock() {
+            into.append(datagrams);
+            if !reader.as_ref().is_some_and(|reader| reader.will_wake(waker)) {
+                *reader = Some(waker.clone());
+            }
+        }
+    }
+}
+
+impl Neighbours {
+    /// Hands over what of `incoming` is for others, and adds what they handed over; returns how many went.
+    pub(crate) fn share_out(&self, incoming: &mut Vec<Datagram>, waker: &Waker) -> u64 {
+        let mut handed_over = 0;
+        for datagram in incoming.extract_if(.., |datagram| self.other(datagram).is_some()) {
+            if let Some(mailbox) = self.other(&datagram).and_then(|worker| self.boxes.get(worker)) {
+                mailbox.put(datagram);
+                handed_over += 1;
+            }
+        }
+        if let Some(own) = self.boxes.get(self.own) {
+            own.take(waker, incoming);
+        }
+        handed_over
+    }
+
+    fn other(&self, datagram: &Datagram) -> Option<usize> {
+        self.steering.worker_of(&datagram.bytes).filter(|worker| *worker != self.own)
+    }
+}
+
+impl Drop for Neighbours {
+    fn drop(&mut self) {
+        if let Some(own) = self.boxes.get(self.own) {
+            *own.lock() = Mail::Closed;
+        }
+    }
+}
+
+fn invalid(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
+}

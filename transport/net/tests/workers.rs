@@ -1,0 +1,202 @@
+//! Several endpoints on one port: every datagram of a connection meets at one of them, from wherever it comes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use common::{NAME, Pki, echo, local, pattern, transport, within};
+use hvq::{
+    Connection, Endpoint, EndpointConfig, EndpointOptions, PathState, RetryPolicy, ServerConfig, SteeredBy,
+};
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+/// Two paths each: as many connections that three workers of four being idle is out of the question.
+const CONNECTIONS: usize = 48;
+
+fn count(workers: u16) -> NonZeroU16 {
+    NonZeroU16::new(workers).expect("not zero")
+}
+
+/// Workers that send back what they get.
+struct Group {
+    workers: Vec<Endpoint>,
+    pki: Pki,
+}
+
+impl Group {
+    fn new(workers: u16, steered_by: SteeredBy) -> Self {
+        Self::with(workers, steered_by, |_| {})
+    }
+
+    fn with(workers: u16, steered_by: SteeredBy, change: impl Fn(&mut ServerConfig)) -> Self {
+        let pki = Pki::new();
+        let mut server = pki.server(transport());
+        change(&mut server);
+        let options = EndpointOptions {
+            server: Some(server),
+            local: vec![local("127.0.0.1:0")],
+            ..EndpointOptions::default()
+        };
+        let workers = Endpoint::workers(options, count(workers), steered_by).expect("binds");
+        for worker in &workers {
+            let worker = worker.clone();
+            tokio::spawn(async move {
+                while let Some(connection) = worker.accept().await {
+                    echo(connection);
+                }
+            });
+        }
+        Self { workers, pki }
+    }
+
+    async fn connect(&self, client: &Endpoint) -> Connection {
+        let remote = self.workers[0].local_addrs()[0];
+        let connecting = client.connect(self.pki.client(transport()), remote, NAME).expect("starts");
+        within(connecting).await.expect("connects")
+    }
+
+    fn handed_over(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.io_stats().handed_over).sum()
+    }
+
+    fn sum(&self, of: impl Fn(&Endpoint) -> u64) -> u64 {
+        self.workers.iter().map(of).sum()
+    }
+}
+
+async fn round_trip(connection: &Connection, bytes: usize) {
+    let sent = pattern(bytes);
+    let (mut send, mut receive) = within(connection.open_bi()).await.expect("opens");
+    let (written, back) = within(async {
+        tokio::join!(
+            async {
+                send.write_all(&sent).await?;
+                send.finish().map_err(|_| hvq::WriteError::Closed)
+            },
+            receive.read_to_end(bytes)
+        )
+    })
+    .await;
+    written.expect("is sent");
+    assert_eq!(back.expect("comes back"), sent);
+}
+
+async fn validated(connection: &Connection) {
+    let both = async {
+        while connection.paths().iter().filter(|path| path.state == PathState::Validated).count() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within(both).await;
+}
+
+/// Connects, opens second paths from other ports, and moves the first to yet other ones.
+async fn exercise(group: &Group) {
+    let mut clients = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let client = Endpoint::client(&[]).expect("binds");
+        let connection = group.connect(&client).await;
+        connection.open_path("second=127.0.0.1:0".parse().expect("a path")).await.expect("opens");
+        clients.push((client, connection));
+    }
+    for (_, connection) in &clients {
+        validated(connection).await;
+        round_trip(connection, 20_000).await;
+    }
+    for (_, connection) in &clients {
+        let first = connection.paths()[0].id;
+        within(connection.migrate_path(first, local("127.0.0.1:0"))).await.expect("moves");
+        round_trip(connection, 20_000).await;
+    }
+    let all: Vec<usize> = group.workers.iter().map(Endpoint::open_connections).collect();
+    assert_eq!(all.iter().sum::<usize>(), CONNECTIONS);
+    assert!(all.iter().all(|connections| *connections > 0), "all take part: {all:?}");
+    let dropped: Vec<_> = group.workers.iter().map(|worker| worker.stats().dropped).collect();
+    assert!(dropped.iter().all(|dropped| dropped.is_empty()), "{dropped:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_path_and_every_move_of_a_connection_finds_its_worker() {
+    let group = Group::new(4, SteeredBy::Kernel);
+    exercise(&group).await;
+    #[cfg(target_os = "linux")]
+    assert_eq!(group.handed_over(), 0, "the kernel knew them all");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_hand_over_what_the_kernel_does_not_steer() {
+    let group = Group::new(3, SteeredBy::Workers);
+    exercise(&group).await;
+    assert!(group.handed_over() > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_of_one_worker_is_good_for_the_one_that_the_client_comes_back_to() {
+    for steered_by in [SteeredBy::Kernel, SteeredBy::Workers] {
+        let group = Group::with(4, steered_by, |server| server.retry = RetryPolicy::Always);
+        let client = Endpoint::client(&[local("127.0.0.1:0")]).expect("binds");
+        for _ in 0..24 {
+            round_trip(&group.connect(&client).await, 100).await;
+        }
+        // Nobody is asked twice, and tokens of earlier connections count with every worker.
+        let (retries, proven) =
+            (group.sum(|worker| worker.stats().retries), group.sum(|worker| worker.stats().proven_addresses));
+        assert_eq!(proven, 24);
+        assert!((1..24).contains(&retries), "{retries}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_that_start_anew_with_their_key_end_the_connections_of_before() {
+    // attacks.md F5: the key is shared, and each connection ID belongs to one worker.
+    let pki = Pki::new();
+    let key = hvq::transport::crypto::reset::ResetKey::new(&[7; 32]);
+    let start = |address: &str| {
+        let options = EndpointOptions {
+            config: EndpointConfig { reset_key: Some(key.clone()), ..EndpointConfig::default() },
+            server: Some(pki.server(transport())),
+            local: vec![local(address)],
+        };
+        Endpoint::workers(options, count(4), SteeredBy::Kernel)
+    };
+    let before = start("127.0.0.1:0").expect("binds");
+    let address = before[0].local_addrs()[0];
+    let client = Endpoint::client(&[]).expect("binds");
+    let mut connections = Vec::new();
+    for _ in 0..12 {
+        let connecting = client.connect(pki.client(transport()), address, NAME).expect("starts");
+        connections.push(within(connecting).await.expect("connects"));
+    }
+    assert!(start(&address.to_string()).is_err(), "nobody else shares the address");
+    drop(before);
+    // The drivers end once the closing period of what nobody accepted is over; the address is free then.
+    let after = within(async {
+        loop {
+            match start(&address.to_string()) {
+                Ok(workers) => break workers,
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    })
+    .await;
+    for connection in connections {
+        within(connection.closed()).await;
+    }
+    drop(after);
+}
+
+#[tokio::test]
+async fn workers_need_an_address_and_connection_ids_that_tell_them_apart() {
+    let server = Some(Pki::new().server(transport()));
+    let options = |id_length, address: &str| EndpointOptions {
+        config: EndpointConfig { id_length, ..EndpointConfig::default() },
+        server: server.clone(),
+        local: (!address.is_empty()).then(|| local(address)).into_iter().collect(),
+    };
+    for (options, reason) in [(options(8, ""), "address"), (options(3, "127.0.0.1:0"), "four bytes")] {
+        let error = Endpoint::workers(options, count(2), SteeredBy::Kernel).expect_err("refused");
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+    let one = Endpoint::workers(options(8, "127.0.0.1:0"), count(1), SteeredBy::Kernel).expect("binds");
+    assert_eq!(one.len(), 1);
+}
