@@ -64,14 +64,14 @@ pub struct Client {
 
 impl Client {
     /// Asks the server at the other end of `connection`, which `authority` names, for a tunnel, and waits until it has said
-    /// which addresses and routes there are.
+    /// which addresses and routes there are. Without `token`, the client's certificate says who it is.
     ///
     /// # Errors
     /// See [`ClientError`].
     pub async fn open(
         connection: hvq::Connection,
         authority: &str,
-        token: &str,
+        token: Option<&str>,
     ) -> Result<Self, ClientError> {
         let datagrams = Datagrams::new(connection.clone());
         let mut builder = h3::client::builder();
@@ -157,15 +157,17 @@ impl Client {
 }
 
 /// Asks for all addresses and protocols (RFC 9484 §3).
-fn request(authority: &str, token: &str) -> Result<Request<()>, http::Error> {
-    Request::builder()
+fn request(authority: &str, token: Option<&str>) -> Result<Request<()>, http::Error> {
+    let mut request = Request::builder()
         .method(Method::CONNECT)
         .uri(format!("https://{authority}/.well-known/masque/ip/*/*/"))
         .extension(Protocol::CONNECT_UDP)
         .header("capsule-protocol", "?1")
-        .header("hvq-order", "?1")
-        .header("authorization", format!("Bearer {token}"))
-        .body(())
+        .header("hvq-order", "?1");
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    request.body(())
 }
 
 /// Reads pieces from the stream of a tunnel, to its end.

@@ -7,14 +7,16 @@ use crate::device::AsyncDevice;
 use crate::order::Ordering;
 use crate::outbound::Outbound;
 use crate::prefix::Prefix;
-use crate::session::{Arrived, Ended, Inbound};
+pub use crate::session::Ended;
+use crate::session::{Arrived, Inbound};
 pub use access::{ServerOptions, TooOpen};
 use bytes::{Buf, Bytes};
 use h3::error::{Code, StreamError};
 use h3::ext::Protocol;
+use h3::quic::StreamId;
 use h3::server::RequestStream;
-use http::{Method, Request, Response, StatusCode};
-use hvq_h3::{BidiStream, Datagrams};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use hvq_h3::{BidiStream, Datagrams, Flow};
 use hvq_tun::packet::Header;
 use std::collections::HashMap;
 use std::io;
@@ -24,7 +26,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// The path that asks for all addresses and protocols (RFC 9484 §3); what is in front is the same for others.
-const PATH: &str = "/.well-known/masque/ip/";
+pub const PATH: &str = "/.well-known/masque/ip/";
+/// The field by which ends agree to number packets.
+const ORDER: &str = "hvq-order";
 /// Pieces of a stream that wait.
 const PIECES: usize = 64;
 
@@ -53,6 +57,49 @@ impl Drop for Lease<'_> {
         for address in &self.addresses {
             sessions.remove(address);
         }
+    }
+}
+
+/// Why a tunnel is not granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The request has one already.
+    Twice,
+    /// No address is free.
+    Full,
+}
+
+/// A tunnel that was granted and does not run yet. Its addresses are free again when it ends or is dropped.
+#[derive(Debug)]
+pub struct Granted<'a> {
+    server: &'a Server,
+    lease: Lease<'a>,
+    ordering: Ordering,
+    own: Flow,
+    connection: hvq::Connection,
+    capsules: mpsc::Receiver<Bytes>,
+}
+
+impl Granted<'_> {
+    /// The head of the response.
+    pub fn head(&self) -> Response<()> {
+        let mut head = Response::builder().header("capsule-protocol", "?1");
+        if self.ordering == Ordering::Numbered {
+            head = head.header(ORDER, "?1");
+        }
+        head.body(()).expect("the fields are constants")
+    }
+
+    /// What is to be written to the request's stream after the head, from addresses and routes on. There is nothing a second
+    /// time.
+    pub fn capsules(&mut self) -> mpsc::Receiver<Bytes> {
+        std::mem::replace(&mut self.capsules, mpsc::channel(1).1)
+    }
+
+    /// Carries packets until the connection or `pieces`, what comes on the request's stream, end; returns why.
+    pub async fn run(self, pieces: mpsc::Receiver<Bytes>) -> Ended {
+        let inbound = Inbound::new(self.connection.clone(), self.own, pieces);
+        self.server.receive(inbound, &self.lease.addresses).await
     }
 }
 
@@ -158,33 +205,44 @@ impl Server {
             tracing::info!(from = %connection.remote_address(), "a tunnel is refused: no token, or a wrong one");
             return refuse(&mut stream, StatusCode::UNAUTHORIZED).await;
         }
-        let id = stream.id();
-        let Some(own) = datagrams.flow(id) else {
-            return refuse(&mut stream, StatusCode::BAD_REQUEST).await;
+        let mut granted = match self.grant((request.headers(), stream.id()), &connection, datagrams) {
+            Ok(granted) => granted,
+            Err(Refusal::Twice) => return refuse(&mut stream, StatusCode::BAD_REQUEST).await,
+            Err(Refusal::Full) => return refuse(&mut stream, StatusCode::SERVICE_UNAVAILABLE).await,
         };
-        let ordering = match request.headers().contains_key("hvq-order") {
+        stream.send_response(granted.head()).await?;
+        let (pieces, _halves) = halves(stream, granted.capsules());
+        let addresses = granted.lease.addresses.clone();
+        let ended = granted.run(pieces).await;
+        tracing::info!(%ended, ?addresses, "a tunnel ended");
+        Ok(())
+    }
+
+    /// A tunnel for whoever asked with these fields on the stream with this ID of `connection`, whose datagrams are
+    /// `datagrams`. Nobody is asked for a token: this is for servers that let clients in themselves, and answer.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn grant(
+        &self,
+        (fields, id): (&HeaderMap, StreamId),
+        connection: &hvq::Connection,
+        datagrams: &Arc<Datagrams>,
+    ) -> Result<Granted<'_>, Refusal> {
+        let own = datagrams.flow(id).ok_or(Refusal::Twice)?;
+        let ordering = match fields.contains_key(ORDER) {
             true => Ordering::Numbered,
             false => Ordering::Plain,
         };
         let (capsule, capsules) = mpsc::channel(PIECES);
-        let outbound = Arc::new(Outbound::new(connection.clone(), id, capsule, ordering));
-        let Some(lease) = self.lease(&outbound) else {
-            return refuse(&mut stream, StatusCode::SERVICE_UNAVAILABLE).await;
-        };
-        let mut response = Response::builder().header("capsule-protocol", "?1");
-        if ordering == Ordering::Numbered {
-            response = response.header("hvq-order", "?1");
-        }
-        stream.send_response(response.body(()).expect("the fields are constants")).await?;
+        let outbound = Arc::new(Outbound::new(connection.clone(), id, capsule.clone(), ordering));
+        let lease = self.lease(&outbound).ok_or(Refusal::Full)?;
         let assigned = lease.addresses.iter().copied().map(Prefix::only).collect();
-        stream.send_data(Capsule::AddressAssign(assigned).bytes()).await?;
         let routes = Capsule::RouteAdvertisement(self.options.routes.clone());
-        stream.send_data(routes.bytes()).await?;
-        let (pieces, _halves) = halves(stream, capsules);
-        let inbound = Inbound::new(connection, own, pieces);
-        let ended = self.receive(inbound, &lease.addresses).await;
-        tracing::info!(%ended, addresses = ?lease.addresses, "a tunnel ended");
-        Ok(())
+        for first in [Capsule::AddressAssign(assigned), routes] {
+            capsule.try_send(first.bytes()).expect("the channel is new and has room for more than two");
+        }
+        Ok(Granted { server: self, lease, ordering, own, connection: connection.clone(), capsules })
     }
 
     /// Hands the packets of one tunnel to the device until it ends; returns why.
