@@ -1,6 +1,7 @@
 //! A proxy, a gateway with two ports, and an origin.
 
 use http::HeaderValue;
+use hvq::transport::scheduler::Scheduler;
 use hvq::{ClientConfig, ClientTls, Identity, LocalAddress, PathOptions, Policy, TransportConfig, Verify};
 use hvq_gateway::{Config, Gateway, Overrides};
 use hvq_proxy::{GatewayAddress, Link, LinkOptions, Proxy, ProxyOptions, TlsIdentity};
@@ -15,6 +16,9 @@ use tokio::task::JoinHandle;
 
 /// No test takes as long as this unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
+/// What makes the scheduler of each connection.
+type Factory = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
+
 const TOKEN: &str = "0123456789abcdef";
 
 /// What `future` gives in time.
@@ -45,6 +49,15 @@ impl Place {
 
     /// A gateway that lets those with a token reach loopback, and a proxy with two paths to it.
     pub async fn who(knows: Knows) -> Self {
+        Self::with(knows, Arc::new(|| Policy::default().scheduler())).await
+    }
+
+    /// One whose proxy asks schedulers that `factory` makes.
+    pub async fn asking(factory: Factory) -> Self {
+        Self::with(Knows::TheToken, factory).await
+    }
+
+    async fn with(knows: Knows, factory: Factory) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("tokens"), format!("ann {TOKEN}\n")).unwrap();
         let made =
@@ -71,7 +84,7 @@ impl Place {
             .map(|(index, port)| PathOptions::new(format!("path{index}"), local.clone()).to(*port));
         let tls =
             ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain.clone())).build().unwrap();
-        let transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
+        let transport = TransportConfig::new(factory);
         let token = if knows == Knows::TheToken { TOKEN } else { "another one that is wrong" };
         let link = Link::new(LinkOptions {
             gateway: GatewayAddress { host: "localhost".to_owned(), port: ports[0].port() },
