@@ -2,6 +2,7 @@
 
 use crate::failure::{Exit, Failure, OrFail};
 use crate::sessions::FileSessions;
+use clap::Args;
 use hvq::transport::crypto::session::KeyLog;
 use hvq::{ClientTls, EarlyData, Identity, ServerTls, Suite, TlsConfigError, Verify};
 use std::fs::{File, OpenOptions};
@@ -47,6 +48,45 @@ pub(crate) struct Secrecy {
     pub(crate) keylog: Option<PathBuf>,
 }
 
+/// Whom a client believes, and who it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Trust {
+    verify: Verify,
+    identity: Option<Identity>,
+}
+
+impl Trust {
+    /// A client that believes what `verify` says and, if it is asked, says that it is `identity`.
+    pub(crate) const fn new(verify: Verify, identity: Option<Identity>) -> Self {
+        Self { verify, identity }
+    }
+}
+
+impl From<Verify> for Trust {
+    fn from(verify: Verify) -> Self {
+        Self::new(verify, None)
+    }
+}
+
+/// Who a client is.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ClientIdentityArguments {
+    /// Say who you are with this certificate chain (PEM), where you are asked
+    #[arg(long, value_name = "FILE", requires = "client_key")]
+    client_cert: Option<PathBuf>,
+    /// The private key of --client-cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    client_key: Option<PathBuf>,
+}
+
+impl ClientIdentityArguments {
+    /// Certificates and key, if they are named.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        let (chain, key) = (self.client_cert.clone()?, self.client_key.clone()?);
+        Some(Identity::Files { chain, key })
+    }
+}
+
 /// What a client does with session tickets.
 #[derive(Debug, Default)]
 pub(crate) struct Resumption {
@@ -82,22 +122,26 @@ pub(crate) fn server_of(
 
 /// TLS of an HTTP/3 client.
 pub(crate) fn client(
-    verify: Verify,
+    trust: impl Into<Trust>,
     secrecy: &Secrecy,
     resumption: &Resumption,
 ) -> Result<ClientTls, Failure> {
-    client_of(hvq_h3::ALPN, verify, secrecy, resumption)
+    client_of(hvq_h3::ALPN, trust, secrecy, resumption)
 }
 
 /// TLS of a client of the application protocol `alpn`.
 pub(crate) fn client_of(
     alpn: &[u8],
-    verify: Verify,
+    trust: impl Into<Trust>,
     secrecy: &Secrecy,
     resumption: &Resumption,
 ) -> Result<ClientTls, Failure> {
     let suites = secrecy.suites.iter().copied();
+    let Trust { verify, identity } = trust.into();
     let mut builder = ClientTls::builder().alpn([alpn]).verify(verify).suites(suites);
+    if let Some(identity) = identity {
+        builder = builder.identity(identity);
+    }
     if let Some(file) = &resumption.file {
         let sessions = Arc::new(FileSessions::open(file)?);
         builder = builder.sessions(sessions).early_data(resumption.early_data);

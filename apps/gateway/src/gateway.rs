@@ -3,24 +3,20 @@
 use crate::access::{AccessLog, Entry};
 use crate::admin::Admin;
 use crate::configuration::Config;
-use crate::connection::{self, Peer};
+use crate::connection::Peer;
+use crate::listening::{accept, bind, server, tls};
 use crate::metrics::Metrics;
+use crate::mount::Tunnels;
 use crate::site::Site;
 use http::Request;
-use hvq::transport::connection::ChannelHint;
-use hvq::transport::stream::StreamLimits;
-use hvq::{
-    ChannelOptions, Endpoint, EndpointOptions, LocalAddress, ServerConfig, ServerTls, TransportConfig,
-};
+use hvq::Endpoint;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// The port of HTTP/3, for channels that name none.
-const PORT: u16 = 443;
 /// How long the last connections may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
 
@@ -46,6 +42,14 @@ pub enum StartError {
         /// Why.
         source: std::io::Error,
     },
+    /// The device of tunnels cannot be made.
+    #[error("cannot make the device {device} (this needs root, or the capability NET_ADMIN): {source}")]
+    Device {
+        /// Its name.
+        device: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// What is served cannot be.
     #[error("{0}")]
     Site(String),
@@ -56,6 +60,8 @@ pub(crate) struct Shared {
     site: RwLock<Arc<Site>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) log: AccessLog,
+    /// Tunnels for IP packets, if there are any.
+    pub(crate) tunnels: Option<Tunnels>,
     /// Requests that may be served at a time.
     pub(crate) permits: Arc<Semaphore>,
     /// How long what is under way may take, once the gateway is to stop.
@@ -94,9 +100,10 @@ impl Shared {
 
 /// A gateway that runs.
 pub struct Gateway {
-    endpoint: Endpoint,
+    /// One each worker.
+    endpoints: Vec<Endpoint>,
     shared: Arc<Shared>,
-    accepting: JoinHandle<()>,
+    accepting: JoinSet<()>,
     admin: Option<Admin>,
     config: Config,
 }
@@ -113,13 +120,19 @@ impl Gateway {
             file: config.log.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default(),
             source,
         })?;
-        let endpoint = bind(&config, tls)?;
+        let endpoints = bind(&config, tls)?;
+        let tunnels = config.tunnel.as_ref().map(|tunnel| {
+            let failed = |source| StartError::Device { device: tunnel.device.clone(), source };
+            Tunnels::start(tunnel).map_err(failed)
+        });
+        let tunnels = tunnels.transpose()?;
         let metrics = Arc::new(Metrics::default());
         metrics.channels(&config.channels);
         let shared = Arc::new(Shared {
             site: RwLock::new(site),
             metrics,
             log,
+            tunnels,
             permits: Arc::new(Semaphore::new(config.limits.requests)),
             stop: watch::Sender::new(None),
             drain: RwLock::new(config.drain),
@@ -131,13 +144,13 @@ impl Gateway {
             }
             None => None,
         };
-        let accepting = tokio::spawn(accept(shared.clone(), endpoint.clone()));
-        Ok(Self { endpoint, shared, accepting, admin, config })
+        let accepting = endpoints.iter().map(|endpoint| accept(shared.clone(), endpoint.clone())).collect();
+        Ok(Self { endpoints, shared, accepting, admin, config })
     }
 
     /// The addresses that it listens on.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
-        self.endpoint.local_addrs()
+        self.endpoints.first().map(Endpoint::local_addrs).unwrap_or_default()
     }
 
     /// The address of metrics and health.
@@ -154,8 +167,10 @@ impl Gateway {
         let tls = tls(&config)?;
         let site = Arc::new(Site::new(&config).map_err(StartError::Site)?);
         self.shared.log.reopen();
-        let bound = self.endpoint.local_addrs();
-        self.endpoint.set_server(Some(server(&config, tls, &bound)));
+        let bound = self.local_addrs();
+        for endpoint in &self.endpoints {
+            endpoint.set_server(Some(server(&config, tls.clone(), &bound)));
+        }
         *self.shared.site.write().unwrap_or_else(PoisonError::into_inner) = site;
         *self.shared.drain.write().unwrap_or_else(PoisonError::into_inner) = config.drain;
         self.shared.metrics.channels(&config.channels);
@@ -173,22 +188,31 @@ impl Gateway {
             (config.admin != old.admin || config.admin_hosts != old.admin_hosts, "admin"),
             (config.log != old.log, "log"),
             (config.limits.requests != old.limits.requests, "limits.requests"),
+            (config.workers != old.workers, "workers"),
+            (config.quic_lb != old.quic_lb, "quic_lb"),
+            (config.tunnel != old.tunnel, "tunnel"),
         ];
         Ok(kept.into_iter().filter(|(differs, _)| *differs).map(|(_, name)| name).collect())
     }
 
     /// Has it stop: no new connections and requests (GOAWAY, RFC 9114 §5.2); what is under way is finished, as far as the
     /// time to drain allows. Returns when everything has ended.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.shared.stop.send_replace(Some(self.shared.patience()));
-        // The accepting task ends in time by itself, unless a connection hangs where nothing is waited for.
+        // The accepting tasks end in time by themselves, unless a connection hangs where nothing is waited for.
         let limit = self.shared.patience() + GOODBYE;
-        let abort = self.accepting.abort_handle();
-        if timeout(limit, self.accepting).await.is_err() {
-            abort.abort();
+        if timeout(limit, async { while self.accepting.join_next().await.is_some() {} }).await.is_err() {
+            self.accepting.abort_all();
         }
-        self.endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
-        let _late = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+        for endpoint in &self.endpoints {
+            endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+        }
+        let all_idle = async {
+            for endpoint in &self.endpoints {
+                endpoint.wait_idle().await;
+            }
+        };
+        let _late = timeout(GOODBYE, all_idle).await;
         if let Some(admin) = self.admin {
             admin.stop();
         }
@@ -203,74 +227,4 @@ impl Gateway {
 pub fn check(config: &Config) -> Result<(), StartError> {
     tls(config)?;
     Site::new(config).map(|_| ()).map_err(StartError::Site)
-}
-
-async fn accept(shared: Arc<Shared>, endpoint: Endpoint) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = endpoint.accept() => match accepted {
-                Some(connection) => {
-                    connections.spawn(connection::serve(shared.clone(), connection));
-                }
-                None => break,
-            },
-            () = shared.stopping() => break,
-            Some(_) = connections.join_next() => {}
-        }
-    }
-    endpoint.set_server(None);
-    while connections.join_next().await.is_some() {}
-}
-
-fn tls(config: &Config) -> Result<ServerTls, StartError> {
-    let builder = ServerTls::builder(config.identity.clone()).alpn([hvq_h3::ALPN]);
-    Ok(builder.early_data(config.early_data).build()?)
-}
-
-fn bind(config: &Config, tls: ServerTls) -> Result<Endpoint, StartError> {
-    let mut local: Vec<LocalAddress> = config.listen.iter().copied().map(LocalAddress::Socket).collect();
-    for channel in &config.channels {
-        if config.listen.iter().any(|bound| channel.hint_for(*bound).is_some()) {
-            continue;
-        }
-        local.push(match &channel.local {
-            LocalAddress::Ip(address) => LocalAddress::Socket(SocketAddr::new(*address, PORT)),
-            other => other.clone(),
-        });
-    }
-    let options = EndpointOptions {
-        server: Some(server(config, tls.clone(), &[])),
-        local: local.clone(),
-        ..EndpointOptions::default()
-    };
-    let endpoint = Endpoint::new(options).map_err(|source| {
-        let address = local.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        StartError::Listen { address, source }
-    })?;
-    // Only now are the ports known that the system chose.
-    endpoint.set_server(Some(server(config, tls, &endpoint.local_addrs())));
-    Ok(endpoint)
-}
-
-/// What connections are made from, with what is known of the channels of the sockets that are bound to `bound`.
-fn server(config: &Config, tls: ServerTls, bound: &[SocketAddr]) -> ServerConfig {
-    let policy = config.scheduler;
-    let hint = |bound: &SocketAddr| config.channels.iter().find_map(|channel| channel.hint_for(*bound));
-    let channels: Vec<ChannelHint> = bound.iter().filter_map(hint).collect();
-    let codepoint = |bound: &SocketAddr| {
-        config.channels.iter().find_map(|channel: &ChannelOptions| channel.codepoint_for(*bound))
-    };
-    let base = TransportConfig::new(Arc::new(move || policy.scheduler()));
-    let streams = StreamLimits { max_streams_bidi: config.limits.requests_per_connection, ..base.streams };
-    let transport = TransportConfig {
-        congestion: config.congestion,
-        idle_timeout: config.connection_idle,
-        codepoints: bound.iter().filter_map(codepoint).collect(),
-        tracer: config.tracer.clone(),
-        channels,
-        streams,
-        ..base
-    };
-    ServerConfig::new(tls, Arc::new(transport))
 }

@@ -23,20 +23,31 @@
 //! # What is not carried
 //! Interim responses other than `100 Continue`, upgrades, `te`, and trailers of requests that no `trailer` field announces.
 //!
+//! # One of many
+//! With `workers`, several endpoints share the addresses: the kernel gives each datagram to the one that its connection ID
+//! belongs to, so that all paths of a connection meet. With `[quic_lb]`, connection IDs tell load balancers which machine they
+//! belong to (draft-ietf-quic-load-balancers).
+//!
 //! # Going through
 //! `CONNECT` (RFC 9114 §4.4), UDP (RFC 9298), and requests for `http` URLs of hosts that are not configured, are for those who show a token
-//! of the file in `proxy-authorization: Bearer TOKEN`. Nobody gets to loopback, private, link-local and other addresses
+//! of the file in `proxy-authorization: Bearer TOKEN`, and for those whose certificate, shown in the handshake, goes back to
+//! `proxy.client_ca` and has one of the names in `proxy.clients`. With `[tunnel]` they get IP packets through too (RFC 9484), to the
+//! networks that it names, by a TUN device of this machine (Linux, root). Nobody gets to loopback, private, link-local and other addresses
 //! that are not of the public internet unless the network is named in `proxy.reach`.
 
 mod access;
 mod admin;
+mod clients;
 pub mod configuration;
 mod connection;
 pub mod content;
 mod exchange;
 mod fields;
 mod gateway;
+mod listening;
 mod metrics;
+#[cfg_attr(not(target_os = "linux"), path = "mount_elsewhere.rs")]
+mod mount;
 mod origin;
 pub mod reach;
 mod site;
@@ -44,6 +55,7 @@ mod tokens;
 mod tunnel;
 mod udp;
 
+pub use clients::Clients;
 pub use configuration::{Config, ConfigError, Overrides};
 pub use gateway::{Gateway, StartError, check};
 pub use tokens::Tokens;

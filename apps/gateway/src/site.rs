@@ -1,10 +1,10 @@
 //! What a gateway serves: everything that a new configuration replaces while it runs.
 
+use crate::clients::Clients;
 use crate::configuration::{Config, HostConfig, Limits, Pattern, Serves, Timeouts};
 use crate::content::Files;
 use crate::origin::{Anywhere, Filtered, Origin};
 use crate::reach::Destination;
-use crate::tokens::Tokens;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -27,7 +27,7 @@ struct Host {
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) allow: Vec<Destination>,
-    pub(crate) tokens: Tokens,
+    pub(crate) clients: Clients,
     pub(crate) connector: Filtered,
     pub(crate) tunnels: Arc<Semaphore>,
     anywhere: Arc<Anywhere>,
@@ -55,7 +55,7 @@ impl Site {
             let connector = Filtered::new(proxy.reach.clone(), timeouts.connect);
             Proxy {
                 allow: proxy.allow.clone(),
-                tokens: proxy.tokens.clone(),
+                clients: proxy.clients.clone(),
                 anywhere: Arc::new(Anywhere::new(connector.clone())),
                 connector,
                 tunnels: Arc::new(Semaphore::new(limits.tunnels)),

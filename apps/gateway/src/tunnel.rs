@@ -1,11 +1,12 @@
 //! Going through the gateway: who may, where to, and the tunnels of CONNECT (RFC 9114 §4.4).
 
+use crate::connection::Peer;
 use crate::exchange::{Exchange, Receive, Reply};
 use crate::reach::host_and_port;
 use crate::site::{Proxy, Site};
 use bytes::{Buf, Bytes, BytesMut};
 use h3::error::Code;
-use http::header::PROXY_AUTHORIZATION;
+use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
 use http::uri::Authority;
 use http::{HeaderMap, Response, StatusCode};
 use std::future::poll_fn;
@@ -26,7 +27,7 @@ const CHUNK: usize = 64 << 10;
 pub(crate) enum Denied {
     /// Nobody may.
     Closed,
-    /// It showed no token that is known.
+    /// It showed no token that is known, and no certificate that counts.
     Unknown,
     /// Not there.
     Destination,
@@ -39,24 +40,34 @@ impl Denied {
     pub(crate) fn answer(self) -> (StatusCode, &'static str) {
         match self {
             Self::Closed => (StatusCode::FORBIDDEN, "nobody may go through this gateway"),
-            Self::Unknown => {
-                (StatusCode::PROXY_AUTHENTICATION_REQUIRED, "a token is needed to go through this gateway")
-            }
+            Self::Unknown => (
+                StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+                "a token or a certificate is needed to go through this gateway",
+            ),
             Self::Destination => (StatusCode::FORBIDDEN, "this destination is not allowed"),
             Self::Nonsense => (StatusCode::BAD_REQUEST, "a host and a port are needed"),
         }
     }
 }
 
-/// Whether whoever sent `fields` may go to `authority`: host and port if so, and the name of the token that was shown.
+/// Who `peer` is that sent `fields`, if it is somebody who may go through: the name of the token or of the certificate.
+pub(crate) fn name_of(proxy: &Proxy, peer: &Peer, fields: &HeaderMap) -> Option<String> {
+    // A tunnel for packets ends here, so that its clients show the token to an origin (RFC 9484 §3).
+    let token = fields.get(PROXY_AUTHORIZATION).or_else(|| fields.get(AUTHORIZATION));
+    proxy.clients.name(token, || peer.connection.peer_certificates())
+}
+
+/// Whether `peer`, which sent `fields`, may go to `authority`: host and port if so, and who it is.
 pub(crate) fn permit(
     site: &Site,
+    peer: &Peer,
     authority: Option<&Authority>,
     port: Option<u16>,
     fields: &HeaderMap,
 ) -> (Option<String>, Result<(String, u16), Denied>) {
     let Some(proxy) = &site.proxy else { return (None, Err(Denied::Closed)) };
-    let Some(name) = proxy.tokens.name(fields.get(PROXY_AUTHORIZATION)) else {
+    let token = fields.get(PROXY_AUTHORIZATION);
+    let Some(name) = proxy.clients.name(token, || peer.connection.peer_certificates()) else {
         return (None, Err(Denied::Unknown));
     };
     let permitted = match authority.and_then(|authority| host_and_port(authority, port)) {
@@ -66,7 +77,7 @@ pub(crate) fn permit(
         }
         Some(_) => Err(Denied::Destination),
     };
-    (Some(name.to_owned()), permitted)
+    (Some(name), permitted)
 }
 
 /// A tunnel that may begin.
@@ -86,7 +97,7 @@ pub(crate) async fn admit<'a>(
     authority: Option<&Authority>,
 ) -> Option<Admitted<'a>> {
     // RFC 9110 §9.3.6: there is no default port.
-    let (name, permitted) = permit(site, authority, None, exchange.request.headers());
+    let (name, permitted) = permit(site, &exchange.peer, authority, None, exchange.request.headers());
     exchange.entry.user(name);
     let (host, port) = match permitted {
         Ok(target) => target,

@@ -1,5 +1,6 @@
 //! What a configuration file holds.
 
+use super::quic_lb::{First, Hex, Key};
 use super::values::{Size, Text, Time};
 use super::{ConfigError, Format, OriginUrl, Pattern};
 use crate::reach::Destination;
@@ -9,6 +10,7 @@ use hvq_scheduler::Policy;
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
@@ -30,6 +32,20 @@ pub(super) struct File {
     pub(super) timeouts: Timeouts,
     pub(super) host: Vec<Spanned<Host>>,
     pub(super) proxy: Option<Spanned<Proxy>>,
+    pub(super) tunnel: Option<Spanned<Tunnel>>,
+    pub(super) workers: Option<NonZeroU16>,
+    pub(super) quic_lb: Option<Spanned<QuicLb>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct QuicLb {
+    pub(super) server_id: Option<Text<Hex>>,
+    pub(super) nonce: Option<usize>,
+    pub(super) rotation: Option<u8>,
+    pub(super) key: Option<Text<Key>>,
+    #[serde(default)]
+    pub(super) first_octet: First,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -94,8 +110,19 @@ pub enum HostHeader {
 pub(super) struct Proxy {
     pub(super) allow: Vec<Text<Destination>>,
     pub(super) tokens: Option<Spanned<PathBuf>>,
+    pub(super) client_ca: Option<Spanned<PathBuf>>,
+    #[serde(default)]
+    pub(super) clients: Vec<String>,
     #[serde(default)]
     pub(super) reach: Vec<IpNet>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tunnel {
+    pub(super) routes: Vec<IpNet>,
+    pub(super) device: Option<Spanned<String>>,
+    pub(super) network: Option<u8>,
 }
 
 /// A file that was read, with its text, which errors point into.

@@ -3,6 +3,8 @@
 mod error;
 mod file;
 mod names;
+mod proxy;
+mod quic_lb;
 mod resolve;
 #[cfg(test)]
 mod tests;
@@ -11,15 +13,17 @@ mod values;
 pub use error::ConfigError;
 pub use file::HostHeader;
 pub use names::{OriginUrl, Pattern, Protocol};
+pub use quic_lb::{Hex, QuicLbOverrides};
 pub use values::{Size, Time};
 
+use crate::clients::Clients;
 use crate::reach::{Destination, Reach};
-use crate::tokens::Tokens;
 use hvq::transport::congestion::Algorithm;
 use hvq::transport::trace::TracerFactory;
-use hvq::{ChannelOptions, EarlyData, Identity};
+use hvq::{ChannelOptions, EarlyData, Identity, QuicLbConfig};
 use hvq_scheduler::Policy;
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -62,6 +66,12 @@ pub struct Config {
     pub hosts: Vec<HostConfig>,
     /// Who may go through the gateway to where; nobody if it is missing.
     pub proxy: Option<ProxyConfig>,
+    /// Where IP packets may go; nowhere if it is missing.
+    pub tunnel: Option<TunnelConfig>,
+    /// Endpoints that share the addresses, each with its own sockets.
+    pub workers: NonZeroU16,
+    /// What a load balancer in front reads from connection IDs, if there is one.
+    pub quic_lb: Option<QuicLbConfig>,
 }
 
 /// The access log.
@@ -180,10 +190,21 @@ pub enum Serves {
 pub struct ProxyConfig {
     /// Hosts and ports that may be asked for.
     pub allow: Vec<Destination>,
-    /// What clients have to know.
-    pub tokens: Tokens,
+    /// Who may go through.
+    pub clients: Clients,
     /// Addresses that may be reached.
     pub reach: Reach,
+}
+
+/// Tunnels for IP packets, for those who may go through the gateway.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TunnelConfig {
+    /// What the TUN device is called that packets come out of.
+    pub device: String,
+    /// Where packets may go.
+    pub routes: Vec<ipnet::IpNet>,
+    /// Which network 100.64.`network`.0/24 (RFC 6598) the tunnels are in, the gateway at its address 1.
+    pub network: u8,
 }
 
 /// What flags and environment say, which goes before the file.
@@ -213,10 +234,20 @@ pub struct Overrides {
     pub allow: Vec<Destination>,
     /// In place of `proxy.tokens`.
     pub tokens: Option<PathBuf>,
+    /// In place of `proxy.client_ca`.
+    pub client_ca: Option<PathBuf>,
+    /// In place of `proxy.clients`.
+    pub clients: Vec<String>,
     /// In place of `proxy.reach`.
     pub reach: Vec<ipnet::IpNet>,
+    /// In place of `tunnel.routes`.
+    pub routes: Vec<ipnet::IpNet>,
     /// Who watches connections.
     pub tracer: Option<TracerFactory>,
+    /// In place of `workers`.
+    pub workers: Option<NonZeroU16>,
+    /// In place of `quic_lb`.
+    pub quic_lb: QuicLbOverrides,
 }
 
 impl Config {

@@ -1,17 +1,17 @@
 //! From what is written to what is meant, with everything checked that can be checked without starting.
 
-use super::file::{File, Host, Proxy, Source};
+use super::file::{File, Host, Source};
 use super::values::{Size, Text, Time};
 use super::{
     Config, ConfigError, DEFAULT_LISTEN, Format, HostConfig, Limits, LogConfig, Overrides, Pattern, Protocol,
-    ProxyConfig, Serves, Timeouts,
+    Serves, Timeouts,
 };
-use crate::reach::Reach;
-use crate::tokens::Tokens;
+use super::{proxy, quic_lb};
 use hvq::transport::congestion::Algorithm;
 use hvq::{EarlyData, Identity, LocalAddress};
 use hvq_scheduler::Policy;
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::Spanned;
@@ -19,7 +19,8 @@ use toml::Spanned;
 pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Result<Config, ConfigError> {
     let identity = identity(source, &file, overrides)?;
     let hosts = hosts(source, file.host, overrides)?;
-    let proxy = proxy(source, file.proxy, overrides)?;
+    let proxy = proxy::proxy(source, file.proxy, overrides)?;
+    let tunnel = proxy::tunnel(source, file.tunnel, proxy.as_ref(), overrides)?;
     if hosts.is_empty() && proxy.is_none() {
         return Err(ConfigError::Missing(
             "there is nothing to serve: name an origin or a folder ([[host]], --origin or --root), or what may be reached \
@@ -60,11 +61,14 @@ pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Res
         timeouts: timeouts(&file.timeouts),
         hosts,
         proxy,
+        tunnel,
+        workers: overrides.workers.or(file.workers).unwrap_or(NonZeroU16::MIN),
+        quic_lb: quic_lb::resolve(source, file.quic_lb, &overrides.quic_lb)?,
     })
 }
 
 /// What was said on the command line, or else in the file.
-fn instead<T: Clone>(said: &[T], file: impl IntoIterator<Item = T>) -> Vec<T> {
+pub(super) fn instead<T: Clone>(said: &[T], file: impl IntoIterator<Item = T>) -> Vec<T> {
     if said.is_empty() { file.into_iter().collect() } else { said.to_vec() }
 }
 
@@ -125,7 +129,7 @@ fn identity(source: &Source, file: &File, overrides: &Overrides) -> Result<Ident
     }
 }
 
-fn read(source: &Source, path: &Spanned<PathBuf>) -> Result<Vec<u8>, ConfigError> {
+pub(super) fn read(source: &Source, path: &Spanned<PathBuf>) -> Result<Vec<u8>, ConfigError> {
     std::fs::read(path.get_ref())
         .map_err(|error| source.wrong(path, format!("cannot read {}: {error}", path.get_ref().display())))
 }
@@ -165,37 +169,4 @@ fn hosts(
         resolved.push(HostConfig { names: vec![Pattern::Any], serves });
     }
     Ok(resolved)
-}
-
-/// The proxy is closed unless somebody says where it leads, and then only for those who know a token.
-fn proxy(
-    source: &Source,
-    file: Option<Spanned<Proxy>>,
-    overrides: &Overrides,
-) -> Result<Option<ProxyConfig>, ConfigError> {
-    if file.is_none() && overrides.allow.is_empty() {
-        return Ok(None);
-    }
-    let tokens = match (&overrides.tokens, file.as_ref().and_then(|proxy| proxy.get_ref().tokens.as_ref())) {
-        (Some(path), _) => Tokens::read(path)
-            .map_err(|problem| ConfigError::Unreadable { file: path.display().to_string(), problem })?,
-        (None, Some(path)) => Tokens::read(path.get_ref()).map_err(|problem| source.wrong(path, problem))?,
-        (None, None) => {
-            let problem =
-                "who may go through the gateway has to know a token: name the file (tokens, --tokens)";
-            return Err(match &file {
-                Some(proxy) => source.wrong(proxy, problem),
-                None => ConfigError::Missing(problem.to_owned()),
-            });
-        }
-    };
-    let (allow, reach) = match file.map(Spanned::into_inner) {
-        Some(proxy) => (proxy.allow.into_iter().map(|text| text.0).collect(), proxy.reach),
-        None => (Vec::new(), Vec::new()),
-    };
-    Ok(Some(ProxyConfig {
-        allow: instead(&overrides.allow, allow),
-        tokens,
-        reach: Reach::new(instead(&overrides.reach, reach)),
-    }))
 }

@@ -111,6 +111,60 @@ fn what_is_wrong_is_said_with_line_and_field() {
 }
 
 #[test]
+fn one_of_many_is_told_its_number_and_its_workers() {
+    let place = Place::new();
+    let key = "8f95f09245765f80256934e50c66207f";
+    let file = format!(
+        "workers = 4\n{HOST}[quic_lb]\nserver_id = '0a01'\nnonce = 9\nrotation = 5\nkey = '{key}'\nfirst_octet = 'random'\n"
+    );
+    let config = place.load(&file).unwrap();
+    let lb = config.quic_lb.unwrap();
+    assert_eq!((config.workers.get(), lb.rotation, lb.server_id, lb.nonce_length), (4, 5, vec![10, 1], 9));
+    assert_eq!((lb.key.map(|key| key[0]), lb.first_octet), (Some(0x8f), hvq::FirstOctet::Random));
+    assert!(place.load(HOST).unwrap().quic_lb.is_none());
+    // Flags go before the file: machines share one.
+    fs::write(place.file("lb.key"), format!("{}\n", key.replace("8f", "9f"))).unwrap();
+    let quic_lb = QuicLbOverrides {
+        server_id: Some("0b02".parse().unwrap()),
+        key_file: Some(place.file("lb.key")),
+        rotation: Some(6),
+    };
+    let overrides = Overrides { quic_lb, workers: NonZeroU16::new(2), ..Overrides::default() };
+    let config = Config::load(Some(&place.file("gateway.toml")), &overrides).unwrap();
+    let (workers, lb) = (config.workers.get(), config.quic_lb.unwrap());
+    assert_eq!((lb.rotation, lb.server_id, lb.key.map(|key| key[0])), (6, vec![11, 2], Some(0x9f)));
+    assert_eq!((workers, lb.nonce_length), (2, 8), "the file says nothing of them this time");
+}
+
+#[test]
+fn mistakes_about_clients_tunnels_workers_and_balancers_are_said_with_line_and_field() {
+    let place = Place::new();
+    let (proxy, tunnel) =
+        ("[proxy]\nallow = []\ntokens = 'DIR/tokens'\n", "[tunnel]\nroutes = ['10.0.0.0/8']\n");
+    for (text, line, field, part) in [
+        ("workers = 0\n".to_owned(), 3, "workers", "nonzero"),
+        (format!("{HOST}[quic_lb]\nrotation = 1\n"), 6, "quic_lb", "--server-id"),
+        (format!("{HOST}[quic_lb]\nserver_id = '1'\n"), 7, "quic_lb.server_id", "two digits"),
+        (format!("{HOST}[quic_lb]\nserver_id = '01'\nkey = '0102'\n"), 8, "quic_lb.key", "32 hexadecimal"),
+        (format!("{HOST}[quic_lb]\nserver_id = '01'\nrotation = 7\n"), 6, "quic_lb", "0 to 6"),
+        (format!("{HOST}[quic_lb]\nserver_id = '01'\nnonce = 3\n"), 6, "quic_lb", "4 bytes"),
+        (format!("{HOST}[quic_lb]\nserver_id = '01'\nnonce = 19\n"), 6, "quic_lb", "7 to 19"),
+        ("[proxy]\nallow = []\nclient_ca = 'DIR/none'\n".to_owned(), 5, "proxy.client_ca", "cannot read"),
+        (format!("{proxy}clients = ['ann']\n"), 3, "proxy", "client_ca"),
+        (format!("{HOST}{tunnel}"), 6, "tunnel", "[proxy]"),
+        (format!("{proxy}[tunnel]\nroutes = []\n"), 6, "tunnel", "10.0.0.0/8"),
+        (format!("{proxy}{tunnel}device = 'a/b'\n"), 8, "tunnel.device", "letters"),
+    ] {
+        let (said_line, said_field, problem) = place.wrong(&text);
+        assert_eq!((said_line, said_field.as_str()), (line, field), "{text}: {problem}");
+        assert!(problem.contains(part) && !problem.contains("0102"), "{text}: {problem}");
+    }
+    let config = place.load(&format!("{proxy}{tunnel}")).unwrap();
+    let tunnel = config.tunnel.unwrap();
+    assert_eq!((tunnel.device.as_str(), tunnel.network), ("hvq0", 200));
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let place = Place::new();
     assert!(place.load("").map(|_| ()).unwrap_err().to_string().contains("nothing to serve"));

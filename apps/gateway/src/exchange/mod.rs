@@ -14,7 +14,7 @@ use crate::connection::Peer;
 use crate::content::{self, Body};
 use crate::fields::{self, Fault};
 use crate::site::{Place, Site};
-use crate::{tunnel, udp};
+use crate::{mount, tunnel, udp};
 use bytes::Bytes;
 use h3::error::Code;
 use h3::ext::Protocol;
@@ -80,7 +80,13 @@ impl Exchange {
         if self.request.method() == Method::CONNECT {
             return match self.request.extensions().get::<Protocol>().copied() {
                 None => tunnel::serve(self).await,
-                Some(protocol) if protocol == Protocol::CONNECT_UDP => udp::serve(self).await,
+                Some(protocol) if protocol == Protocol::CONNECT_UDP => {
+                    if mount::is_asked(self.request.uri().path()) {
+                        mount::serve(self).await;
+                    } else {
+                        udp::serve(self).await;
+                    }
+                }
                 // RFC 9220 §3.
                 Some(_) => {
                     let text = "only connect-udp is spoken here";
@@ -121,7 +127,8 @@ impl Exchange {
         port: u16,
     ) -> Result<(), tunnel::Denied> {
         let site = self.site.clone();
-        let (name, permitted) = tunnel::permit(&site, authority, Some(port), self.request.headers());
+        let (name, permitted) =
+            tunnel::permit(&site, &self.peer, authority, Some(port), self.request.headers());
         self.entry.user(name);
         permitted.map(|_| ())
     }

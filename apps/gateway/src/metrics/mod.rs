@@ -71,13 +71,13 @@ impl Drop for Lasting<'_> {
 /// A connection whose frames are counted, and stay counted once this is dropped.
 pub(crate) struct Watched {
     metrics: Arc<Metrics>,
-    connection: Connection,
+    number: u64,
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
         self.metrics.open_connections.fetch_sub(1, Ordering::Relaxed);
-        self.metrics.traffic().ended(&self.connection);
+        self.metrics.traffic().ended(self.number);
     }
 }
 
@@ -91,8 +91,8 @@ impl Metrics {
     pub(crate) fn connection(self: &Arc<Self>, connection: &Connection) -> Watched {
         self.connections.fetch_add(1, Ordering::Relaxed);
         self.open_connections.fetch_add(1, Ordering::Relaxed);
-        self.traffic().begun(connection);
-        Watched { metrics: self.clone(), connection: connection.clone() }
+        let number = self.traffic().begun(connection);
+        Watched { metrics: self.clone(), number }
     }
 
     /// A tunnel is open for as long as the result lasts.

@@ -41,9 +41,10 @@ pub(super) struct Sums {
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     names: Vec<ChannelOptions>,
-    /// Connections that exist, with the channels of the paths that they had.
+    /// Connections that exist, by when they began, with the channels of the paths that they had.
     open: HashMap<u64, (Connection, HashMap<PathId, String>)>,
     past: Sums,
+    begun: u64,
 }
 
 impl Traffic {
@@ -51,12 +52,16 @@ impl Traffic {
         self.names = channels.to_vec();
     }
 
-    pub(super) fn begun(&mut self, connection: &Connection) {
-        self.open.insert(connection.stable_id(), (connection.clone(), HashMap::new()));
+    /// A connection begins; returns its number, which no other has, of whatever worker it is.
+    pub(super) fn begun(&mut self, connection: &Connection) -> u64 {
+        self.begun += 1;
+        self.open.insert(self.begun, (connection.clone(), HashMap::new()));
+        self.begun
     }
 
-    pub(super) fn ended(&mut self, connection: &Connection) {
-        if let Some((connection, mut channels)) = self.open.remove(&connection.stable_id()) {
+    /// The connection with this number ended.
+    pub(super) fn ended(&mut self, number: u64) {
+        if let Some((connection, mut channels)) = self.open.remove(&number) {
             let stats = connection.stats();
             label(&self.names, &stats, &mut channels);
             self.past.add(&stats, &channels);

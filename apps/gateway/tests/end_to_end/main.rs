@@ -1,7 +1,11 @@
 //! A gateway over loopback, with clients and origins of all sorts.
 #![expect(clippy::unwrap_used, reason = "whatever fails in a test fails the test")]
 
+mod certificates;
 mod hostile;
+mod many;
+#[cfg(target_os = "linux")]
+mod mount;
 mod nginx;
 mod operation;
 mod origins;

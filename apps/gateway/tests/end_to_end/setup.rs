@@ -8,7 +8,7 @@ use hvq::{
     ClientConfig, ClientTls, Connection, Endpoint, Identity, LocalAddress, PathOptions, Policy,
     TransportConfig, Verify,
 };
-use hvq_gateway::{Config, Gateway, Overrides};
+use hvq_gateway::{Config, Gateway, Overrides, StartError};
 use std::future::{Future, poll_fn};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -41,15 +41,32 @@ pub const TOKEN: &str = "0123456789abcdef";
 impl Place {
     /// A gateway whose file says `text`; `DIR` in it stands for a folder of its own, in which `tokens` is.
     pub async fn new(text: &str) -> Self {
+        Self::with(text, &[]).await
+    }
+
+    /// As [`Place::new`], with further files in the folder, by name.
+    pub async fn with(text: &str, files: &[(&str, &str)]) -> Self {
+        Self::start(text, files).await.unwrap()
+    }
+
+    /// As [`Place::new`], or why it does not start.
+    pub async fn try_new(text: &str) -> Result<Self, StartError> {
+        Self::start(text, &[]).await
+    }
+
+    async fn start(text: &str, files: &[(&str, &str)]) -> Result<Self, StartError> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("tokens"), format!("ann {TOKEN}\n")).unwrap();
+        for (name, content) in files {
+            std::fs::write(folder.path().join(name), content).unwrap();
+        }
         let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let chain = key.cert.pem().into_bytes();
         let identity =
             Identity::Pem { chain: chain.clone(), key: key.signing_key.serialize_pem().into_bytes() };
         let config = config(&folder, &identity, text).unwrap();
-        let gateway = Gateway::start(config).await.unwrap();
-        Self { gateway, folder, chain, identity }
+        let gateway = Gateway::start(config).await?;
+        Ok(Self { gateway, folder, chain, identity })
     }
 
     /// In front of one origin.
@@ -72,6 +89,23 @@ impl Place {
         Client::connect(self.gateway.local_addrs()[0], self.chain.clone()).await.unwrap()
     }
 
+    /// A client that says who it is.
+    pub async fn client_as(&self, identity: &Identity) -> Client {
+        let remote = self.gateway.local_addrs()[0];
+        let connection = dial(remote, self.chain.clone(), Some(identity.clone())).await.unwrap();
+        Client::over(connection).await
+    }
+
+    /// The end of a connection of a client that says who it is.
+    pub async fn end_of(&self, identity: &Identity) -> hvq::ConnectionError {
+        let remote = self.gateway.local_addrs()[0];
+        match dial(remote, self.chain.clone(), Some(identity.clone())).await {
+            // A client knows that the handshake is complete before the server has seen its certificate (RFC 8446 §2).
+            Ok((connection, _endpoint)) => within(connection.closed()).await,
+            Err(error) => error,
+        }
+    }
+
     /// A client with a path to each of the two ports.
     pub async fn client_of_two_paths(&self) -> Client {
         let client = self.client().await;
@@ -79,6 +113,11 @@ impl Place {
         let second = PathOptions::new("second", local).to(self.gateway.local_addrs()[1]);
         within(client.connection.open_path(second)).await.unwrap();
         client
+    }
+
+    /// A client with one path to `remote`, behind which this gateway may be, or another.
+    pub async fn try_client_at(&self, remote: SocketAddr) -> Result<Client, hvq::ConnectionError> {
+        Client::connect(remote, self.chain.clone()).await
     }
 
     pub async fn try_client(&self) -> Result<Client, hvq::ConnectionError> {
@@ -113,6 +152,26 @@ pub struct Client {
     _endpoint: Endpoint,
 }
 
+/// A connection to `remote`, which `chain` vouches for.
+async fn dial(
+    remote: SocketAddr,
+    chain: Vec<u8>,
+    identity: Option<Identity>,
+) -> Result<(Connection, Endpoint), hvq::ConnectionError> {
+    let mut tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain));
+    if let Some(identity) = identity {
+        tls = tls.identity(identity);
+    }
+    let transport = TransportConfig {
+        handshake_timeout: Duration::from_secs(2),
+        ..TransportConfig::new(Arc::new(|| Policy::default().scheduler()))
+    };
+    let endpoint = Endpoint::client(&[]).unwrap();
+    let config = ClientConfig::new(tls.build().unwrap(), Arc::new(transport));
+    let connection = within(endpoint.connect(config, remote, "localhost").unwrap()).await?;
+    Ok((connection, endpoint))
+}
+
 impl Drop for Client {
     fn drop(&mut self) {
         self.connection.close(0x100, b"");
@@ -122,18 +181,14 @@ impl Drop for Client {
 
 impl Client {
     async fn connect(remote: SocketAddr, chain: Vec<u8>) -> Result<Self, hvq::ConnectionError> {
-        let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain)).build().unwrap();
-        let transport = TransportConfig {
-            handshake_timeout: Duration::from_secs(2),
-            ..TransportConfig::new(Arc::new(|| Policy::default().scheduler()))
-        };
-        let endpoint = Endpoint::client(&[]).unwrap();
-        let config = ClientConfig::new(tls, Arc::new(transport));
-        let connection = within(endpoint.connect(config, remote, "localhost").unwrap()).await?;
+        Ok(Self::over(dial(remote, chain, None).await?).await)
+    }
+
+    async fn over((connection, endpoint): (Connection, Endpoint)) -> Self {
         let (mut driver, requests) =
             h3::client::new(hvq_h3::Connection::new(connection.clone())).await.unwrap();
         let driver = tokio::spawn(async move { drop(poll_fn(|context| driver.poll_close(context)).await) });
-        Ok(Self { connection, requests, driver, _endpoint: endpoint })
+        Self { connection, requests, driver, _endpoint: endpoint }
     }
 
     /// Sends a request with all of its body.

@@ -10,13 +10,14 @@ use crate::tls::SelfSigned;
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq::{ChannelOptions, Identity};
-use hvq_gateway::configuration::{Format as LogFormat, HostHeader, OriginUrl, Serves};
+use hvq_gateway::configuration::{Format as LogFormat, Hex, HostHeader, OriginUrl, QuicLbOverrides, Serves};
 use hvq_gateway::reach::Destination;
 use hvq_gateway::{Config, ConfigError, Gateway, Overrides, StartError};
 use hvq_scheduler::Policy;
 use serde_json::json;
 use signals::{Signal, Signals};
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub(crate) struct GatewayArguments {
     content: ContentArguments,
     #[command(flatten)]
     through: ThroughArguments,
+    #[command(flatten)]
+    scale: ScaleArguments,
     #[command(flatten)]
     records: RecordArguments,
     /// Which path carries each frame
@@ -96,9 +99,36 @@ struct ThroughArguments {
     /// The tokens, a line each: NAME TOKEN
     #[arg(long, value_name = "FILE", env = "HVQ_GATEWAY_TOKENS")]
     tokens: Option<PathBuf>,
+    /// Take certificates of this authority (PEM) too, in place of tokens
+    #[arg(long, value_name = "FILE", env = "HVQ_GATEWAY_CLIENT_CA")]
+    client_ca: Option<PathBuf>,
+    /// A name that such a certificate has to have, such as ann.example.org or *.example.org; may be repeated (by default any)
+    #[arg(long, value_name = "NAME", env = "HVQ_GATEWAY_CLIENT", value_delimiter = ',')]
+    client: Vec<String>,
+    /// A network that IP packets may go to through tunnels (hvq tunnel connect), for clients with a token or a certificate; may be
+    /// repeated; needs root
+    #[arg(long, value_name = "NETWORK", env = "HVQ_GATEWAY_TUNNEL_ROUTE", value_delimiter = ',')]
+    tunnel_route: Vec<ipnet::IpNet>,
     /// A network that may be reached though it is not public, such as 10.0.0.0/8; may be repeated
     #[arg(long, value_name = "NETWORK", env = "HVQ_GATEWAY_REACH", value_delimiter = ',')]
     reach: Vec<ipnet::IpNet>,
+}
+
+/// How the gateway is one of many.
+#[derive(Debug, Args)]
+struct ScaleArguments {
+    /// Endpoints that share the addresses, so that several processors serve them: packets are shared out by connection ID
+    #[arg(long, value_name = "COUNT", env = "HVQ_GATEWAY_WORKERS")]
+    workers: Option<NonZeroU16>,
+    /// This server's ID for load balancers in front (QUIC-LB), in hexadecimal; connection IDs then tell it
+    #[arg(long, value_name = "HEX", env = "HVQ_GATEWAY_SERVER_ID")]
+    server_id: Option<Hex>,
+    /// The file with the key that load balancers have too, 32 hexadecimal digits; without one everybody reads the server's ID
+    #[arg(long, value_name = "FILE", env = "HVQ_GATEWAY_QUIC_LB_KEY_FILE")]
+    quic_lb_key_file: Option<PathBuf>,
+    /// Which of the load balancers' configurations this is, 0 to 6
+    #[arg(long, value_name = "NUMBER", env = "HVQ_GATEWAY_QUIC_LB_ROTATION")]
+    quic_lb_rotation: Option<u8>,
 }
 
 /// What is written down.
@@ -135,8 +165,17 @@ impl GatewayArguments {
             fallback: origin.or(self.content.root.clone().map(Serves::Files)),
             allow: self.through.allow.clone(),
             tokens: self.through.tokens.clone(),
+            client_ca: self.through.client_ca.clone(),
+            clients: self.through.client.clone(),
             reach: self.through.reach.clone(),
+            routes: self.through.tunnel_route.clone(),
             tracer: logs.tracer(),
+            workers: self.scale.workers,
+            quic_lb: QuicLbOverrides {
+                server_id: self.scale.server_id.clone(),
+                key_file: self.scale.quic_lb_key_file.clone(),
+                rotation: self.scale.quic_lb_rotation,
+            },
         }
     }
 

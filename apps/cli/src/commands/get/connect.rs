@@ -106,7 +106,7 @@ impl Session {
 
 fn client_config(arguments: &GetArguments, logs: &Logs) -> Result<ClientConfig, Failure> {
     let network = &arguments.network;
-    let tls = tls::client(arguments.trust.verify(), &network.transport.secrecy(), &resumption(arguments))?;
+    let tls = tls::client(arguments.trust.trust(), &network.transport.secrecy(), &resumption(arguments))?;
     let transport =
         TransportConfig { handshake_timeout: network.connect_timeout, ..network.transport.config() };
     Ok(ClientConfig::new(tls, Arc::new(logs.watch(transport))))

@@ -13,6 +13,7 @@ use crate::duration;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Voice};
 use crate::qlog::Logs;
+use crate::tls::{ClientIdentityArguments, Trust};
 use crate::transport::TransportArguments;
 use clap::Args;
 use connect::Session;
@@ -82,9 +83,21 @@ pub(crate) struct TrustArguments {
     /// Accept certificates that go back to one in this file (PEM), instead of the system's
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
+    #[command(flatten)]
+    own: ClientIdentityArguments,
 }
 
 impl TrustArguments {
+    /// Whose certificates are accepted, and who the client is itself.
+    pub(crate) fn trust(&self) -> Trust {
+        Trust::new(self.verify(), self.own.identity())
+    }
+
+    /// Whether the client says who it is.
+    pub(crate) fn has_identity(&self) -> bool {
+        self.own.identity().is_some()
+    }
+
     /// Whose certificates are accepted.
     pub(crate) fn verify(&self) -> Verify {
         match (&self.cacert, self.insecure) {

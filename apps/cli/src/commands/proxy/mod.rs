@@ -4,7 +4,7 @@ use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::{self, Voice};
 use crate::qlog::Logs;
-use crate::tls::{self, Resumption, SelfSigned};
+use crate::tls::{self, ClientIdentityArguments, Resumption, SelfSigned, Trust};
 use crate::transport::TransportArguments;
 use clap::Args;
 use http::HeaderValue;
@@ -81,6 +81,8 @@ struct TrustArguments {
     /// Accept certificates that go back to one in this file (PEM), instead of the system's
     #[arg(long, value_name = "FILE", env = "HVQ_PROXY_CACERT")]
     cacert: Option<PathBuf>,
+    #[command(flatten)]
+    own: ClientIdentityArguments,
 }
 
 /// Reads where the gateway is.
@@ -103,7 +105,8 @@ impl ProxyArguments {
             (None, true) => Verify::Insecure,
             (None, false) => Verify::SystemRoots,
         };
-        let tls = tls::client(verify, &self.transport.secrecy(), &Resumption::default())?;
+        let trust = Trust::new(verify, self.trust.own.identity());
+        let tls = tls::client(trust, &self.transport.secrecy(), &Resumption::default())?;
         let transport = TransportConfig {
             handshake_timeout: self.connect_timeout,
             keep_alive: Some(KEEP_ALIVE),

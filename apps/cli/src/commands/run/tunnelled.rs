@@ -109,7 +109,7 @@ async fn connect(
     for path in others {
         connection.open_path(path.clone()).await.or_fail(Exit::Connection, || "the tunnel".to_owned())?;
     }
-    let tunnel = Client::open(connection, HOST, &token).await?;
+    let tunnel = Client::open(connection, HOST, Some(&token)).await?;
     let device = AsyncDevice::new(near)?;
     tokio::spawn(async move {
         // The endpoints live as long as the tunnel.

@@ -74,9 +74,11 @@ impl Source {
 /// Opens the tunnel and sends packets through it, until the command ends, or until it is told to stop.
 pub(super) fn run(arguments: &ConnectArguments, voice: Voice) -> Result<ExitCode, Failure> {
     let tokens = arguments.tokens.read()?;
-    let token = tokens.first().ok_or_else(|| {
-        Failure::new(Exit::Usage, "a tunnel needs a token: --token-file or the variable HVQ_TOKEN")
-    })?;
+    let token = tokens.first().map(String::as_str);
+    if token.is_none() && !arguments.trust.has_identity() {
+        let problem = "a tunnel needs a token (--token-file or the variable HVQ_TOKEN) or --client-cert";
+        return Err(Failure::new(Exit::Usage, problem));
+    }
     let target = Target::parse(&arguments.url)?;
     let (source, name) = source(arguments)?;
     let device = TunDevice::new(source.namespace(), name).or_fail(Exit::Runtime, || {
@@ -153,10 +155,10 @@ fn lines(device: &str, client: &Client, arguments: &ConnectArguments) -> Vec<Str
 async fn open(
     arguments: &ConnectArguments,
     target: &Target,
-    token: &str,
+    token: Option<&str>,
 ) -> Result<(Endpoint, Client), Failure> {
     let secrecy = arguments.transport.secrecy();
-    let tls = tls::client(arguments.trust.verify(), &secrecy, &Resumption::default())?;
+    let tls = tls::client(arguments.trust.trust(), &secrecy, &Resumption::default())?;
     let transport = TransportConfig { datagram_queue: 256 << 10, ..arguments.transport.config() };
     let config = ClientConfig::new(tls, Arc::new(transport));
     let endpoint = Endpoint::client(&[])?;

@@ -1,0 +1,136 @@
+//! IP packets through the gateway (RFC 9484): the tunnel's server, for those who may go through.
+
+use crate::configuration::TunnelConfig;
+use crate::exchange::{Exchange, Receive};
+use crate::tunnel::{Denied, name_of};
+use bytes::{Buf, Bytes};
+use h3::error::Code;
+use http::StatusCode;
+use hvq_tun::device::TunDevice;
+use hvq_tun::namespace::Namespace;
+use hvq_tun::wiring::{self, End};
+use hvq_tunnel::server::{Granted, Refusal};
+use hvq_tunnel::{AsyncDevice, Prefix, Server, ServerOptions};
+use ipnet::IpNet;
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Pieces of a request's stream that wait for the tunnel.
+const PIECES: usize = 64;
+/// The largest packet of the device: what fits into a datagram of a connection with datagrams of 1,350 bytes.
+const MTU: u16 = 1_280;
+
+/// The tunnels of a gateway, which end at one TUN device.
+pub(crate) struct Tunnels {
+    server: Arc<Server>,
+    carrying: JoinHandle<()>,
+}
+
+impl Drop for Tunnels {
+    fn drop(&mut self) {
+        self.carrying.abort();
+    }
+}
+
+impl Tunnels {
+    /// Makes the device that `config` says, with addresses, and carries its packets. Within a tokio runtime.
+    ///
+    /// # Errors
+    /// The system does not permit it: this takes root, or the capability NET_ADMIN.
+    pub(crate) fn start(config: &TunnelConfig) -> io::Result<Self> {
+        let here = Namespace::current()?;
+        let network = End::far(config.network);
+        let device = TunDevice::new(&here, &config.device)?;
+        wiring::apply(&here, &wiring::addresses(&config.device, network, MTU))?;
+        let prefix = |route: &IpNet| Prefix::new(route.network(), route.prefix_len());
+        let routes = config.routes.iter().filter_map(prefix).collect();
+        let options = ServerOptions::trusting(routes, (network.v4, network.v6));
+        let server = Server::new(options.map_err(io::Error::other)?, AsyncDevice::new(device)?);
+        let carrier = server.clone();
+        let carrying = tokio::spawn(async move {
+            if let Err(error) = carrier.carry().await {
+                tracing::error!(%error, "the device of the tunnels failed");
+            }
+        });
+        Ok(Self { server, carrying })
+    }
+}
+
+/// Whether a request for `path` with extended CONNECT asks for a tunnel.
+pub(crate) fn is_asked(path: &str) -> bool {
+    path.starts_with(hvq_tunnel::server::PATH)
+}
+
+/// Serves a request for a tunnel.
+pub(crate) async fn serve(mut exchange: Exchange) {
+    let (site, gateway) = (exchange.site.clone(), exchange.peer.gateway.clone());
+    let (Some(proxy), Some(tunnels)) = (&site.proxy, &gateway.tunnels) else {
+        return exchange.deny(Denied::Closed).await;
+    };
+    let Some(name) = name_of(proxy, &exchange.peer, exchange.request.headers()) else {
+        return exchange.deny(Denied::Unknown).await;
+    };
+    exchange.entry.user(Some(name));
+    let Ok(_place) = proxy.tunnels.try_acquire() else {
+        let text = "too many tunnels at a time";
+        return exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, text, None).await;
+    };
+    let Some(receive) = exchange.receive.take() else { return };
+    let peer = exchange.peer.clone();
+    let asked = (exchange.request.headers(), exchange.id);
+    let granted = match tunnels.server.grant(asked, &peer.connection, &peer.datagrams) {
+        Ok(granted) => granted,
+        Err(Refusal::Full) => {
+            let text = "no address is free";
+            return exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, text, None).await;
+        }
+        Err(Refusal::Twice) => {
+            return exchange.refuse(StatusCode::BAD_REQUEST, "one tunnel each request", None).await;
+        }
+    };
+    if let Err(error) = exchange.reply.head(granted.head()).await {
+        return exchange.note(Err(error));
+    }
+    let _open = gateway.metrics.tunnel();
+    carry(&mut exchange, receive, granted).await;
+}
+
+/// Carries capsules both ways beside the tunnel, until either ends.
+async fn carry(exchange: &mut Exchange, mut receive: Receive, mut granted: Granted<'_>) {
+    let (piece, pieces) = mpsc::channel(PIECES);
+    let mut capsules = granted.capsules();
+    let (peer, id) = (exchange.peer.clone(), exchange.id);
+    let tunnel = granted.run(pieces);
+    let read = async {
+        while let Ok(Some(data)) =
+            poll_fn(|context| receive.poll_recv_data(context).map_ok(|data| data.map(take))).await
+        {
+            if piece.send(data).await.is_err() {
+                return;
+            }
+        }
+    };
+    let write = async {
+        while let Some(capsule) = capsules.recv().await {
+            if exchange.reply.data(capsule).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        ended = tunnel => tracing::debug!(%ended, "a tunnel ended"),
+        () = read => {}
+        () = write => {}
+        () = peer.priorities.unwanted(id) => {}
+    }
+    receive.stop_sending(Code::H3_NO_ERROR);
+    let finished = exchange.reply.finish().await;
+    exchange.note(finished);
+}
+
+fn take(mut data: impl Buf) -> Bytes {
+    data.copy_to_bytes(data.remaining())
+}

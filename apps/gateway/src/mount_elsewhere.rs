@@ -1,0 +1,29 @@
+//! Tunnels for IP packets, which only Linux has.
+
+use crate::configuration::TunnelConfig;
+use crate::exchange::Exchange;
+use crate::tunnel::Denied;
+use std::io;
+
+/// There are none.
+pub(crate) enum Tunnels {}
+
+impl Tunnels {
+    /// Fails.
+    ///
+    /// # Errors
+    /// Always.
+    pub(crate) fn start(_config: &TunnelConfig) -> io::Result<Self> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux has the devices that tunnels need"))
+    }
+}
+
+/// Nobody is asked for any.
+pub(crate) const fn is_asked(_path: &str) -> bool {
+    false
+}
+
+/// Refuses.
+pub(crate) async fn serve(mut exchange: Exchange) {
+    exchange.deny(Denied::Closed).await;
+}

@@ -1,0 +1,131 @@
+//! IP packets through the gateway, out of a device of this machine.
+
+use crate::setup::{Client, Place, TOKEN, body, within};
+use bytes::Buf;
+use h3::ext::Protocol;
+use http::{Method, Request};
+use hvq_gateway::{Gateway, StartError};
+use hvq_h3::Datagrams;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// A network that nothing else here uses.
+const NETWORK: u8 = 213;
+const GATEWAY: Ipv4Addr = Ipv4Addr::new(100, 64, NETWORK, 1);
+const CLIENT: Ipv4Addr = Ipv4Addr::new(100, 64, NETWORK, 2);
+
+type Stream = crate::setup::Stream;
+
+async fn ask(client: &Client, token: Option<(&str, &str)>) -> (u16, Stream) {
+    let uri = "https://localhost/.well-known/masque/ip/*/*/";
+    let mut request = Request::builder().method(Method::CONNECT).uri(uri);
+    if let Some((field, token)) = token {
+        request = request.header(field, format!("Bearer {token}"));
+    }
+    let mut request = request.extension(Protocol::CONNECT_UDP).body(()).unwrap();
+    request.headers_mut().insert("capsule-protocol", "?1".parse().unwrap());
+    within(async {
+        let mut stream = client.requests.clone().send_request(request).await.unwrap();
+        let status = stream.recv_response().await.unwrap().status().as_u16();
+        (status, stream)
+    })
+    .await
+}
+
+/// The sum of RFC 1071.
+fn checksum(bytes: &[u8]) -> [u8; 2] {
+    let sum: u32 = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    (!(folded as u16)).to_be_bytes()
+}
+
+/// An ICMP echo request (RFC 792) between these addresses.
+fn echo(from: Ipv4Addr, to: Ipv4Addr) -> Vec<u8> {
+    let mut message = vec![8, 0, 0, 0, 0x12, 0x34, 0, 1];
+    message.extend_from_slice(b"hello, far side!");
+    let sum = checksum(&message);
+    message[2..4].copy_from_slice(&sum);
+    let length = (20 + message.len()) as u16;
+    let mut header = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 1, 0, 0];
+    header[2..4].copy_from_slice(&length.to_be_bytes());
+    header.extend_from_slice(&from.octets());
+    header.extend_from_slice(&to.octets());
+    let sum = checksum(&header);
+    header[10..12].copy_from_slice(&sum);
+    [header, message].concat()
+}
+
+/// A gateway with tunnels, where the system permits the device.
+async fn open(device: &str) -> Option<Place> {
+    let text = format!(
+        "[proxy]\nallow = []\ntokens = 'DIR/tokens'\n\
+         [tunnel]\nroutes = ['{GATEWAY}/32']\ndevice = '{device}'\nnetwork = {NETWORK}\n"
+    );
+    match Place::try_new(&text).await {
+        Ok(place) => Some(place),
+        Err(StartError::Device { source, .. }) => {
+            eprintln!("not tried: this system permits no TUN device: {source}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn packets_of_those_who_may_come_out_of_the_device_and_their_answers_come_back() {
+    let device = format!("hvq{}", std::process::id());
+    let Some(place) = open(&device).await else { return };
+    let client = place.client().await;
+    assert_eq!(ask(&client, None).await.0, 407);
+    assert_eq!(ask(&client, Some(("authorization", "0000000000000000"))).await.0, 407);
+    let (status, mut stream) = ask(&client, Some(("authorization", TOKEN))).await;
+    assert_eq!(status, 200);
+    // ADDRESS_ASSIGN (RFC 9484 §4.7.1) is the first: type 1, its length, then no request, version 4 and the address.
+    let first = within(stream.recv_data()).await.unwrap().unwrap().copy_to_bytes(8);
+    assert_eq!((first[0], &first[2..8]), (1, &[0, 4, 100, 64, NETWORK, 2][..]));
+    let datagrams = Datagrams::new(client.connection.clone());
+    let mut flow = datagrams.flow(stream.id()).unwrap();
+    tokio::spawn(async move { datagrams.run().await });
+    // Packets with other sources or towards what is no route are dropped (RFC 9484 §11).
+    for lost in [echo(Ipv4Addr::new(10, 9, 8, 7), GATEWAY), echo(CLIENT, Ipv4Addr::LOCALHOST), vec![0x45; 7]]
+    {
+        flow.send(&[&[0], &lost], hvq::Priority::DEFAULT).unwrap();
+    }
+    let ours = echo(CLIENT, GATEWAY);
+    flow.send(&[&[0], &ours], hvq::Priority::DEFAULT).unwrap();
+    let answer = within(async {
+        loop {
+            let answer = flow.receive().await;
+            // The kernel may have other things to say on a new device.
+            if answer.get(1..2) == Some(&[0x45][..]) && answer.get(10) == Some(&1) {
+                return answer;
+            }
+        }
+    })
+    .await;
+    assert_eq!((&answer[13..17], &answer[17..21]), (&GATEWAY.octets()[..], &CLIENT.octets()[..]));
+    assert_eq!((answer[21], &answer[29..]), (0, &b"hello, far side!"[..]), "an echo reply");
+    // A second tunnel has another address, and the end of the first frees its own.
+    let (_, mut second) = ask(&client, Some(("proxy-authorization", TOKEN))).await;
+    let first = within(second.recv_data()).await.unwrap().unwrap().copy_to_bytes(8);
+    assert_eq!(first[7], 3);
+    within(stream.finish()).await.unwrap();
+    assert!(within(body(&mut stream)).await.is_ok());
+    let Place { gateway, folder, .. } = place;
+    within(Gateway::stop(gateway)).await;
+    drop((client, folder));
+    within(async {
+        // Nothing is left behind.
+        while std::path::Path::new("/sys/class/net").join(&device).exists() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_gateway_without_tunnels_has_none_for_anybody() {
+    let place = Place::new("[proxy]\nallow = ['*:*']\ntokens = 'DIR/tokens'\n").await;
+    let client = place.client().await;
+    assert_eq!(ask(&client, Some(("authorization", TOKEN))).await.0, 403);
+}
