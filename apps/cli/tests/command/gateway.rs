@@ -53,6 +53,24 @@ impl Place {
         Running::start(arguments)
     }
 
+    /// A proxy with two paths to `gateway`.
+    fn proxy(&self, gateway: &Running, more: &[&str]) -> Running {
+        let (first, second) = (gateway.address(0), gateway.address(1));
+        let (name, certificate) = (format!("localhost:{}", first.port()), self.text("chain.pem"));
+        let paths = [format!("embb=127.0.0.1>{first}"), format!("urllc=127.0.0.1>{second}")];
+        let mut arguments = vec!["proxy", "--json", "--listen", "127.0.0.1:0", "--gateway", &name];
+        arguments.extend(["--cacert", &certificate, "--path", &paths[0], "--path", &paths[1]]);
+        arguments.extend(more);
+        Running::start(arguments)
+    }
+
+    /// Writes a certificate for `name` as `NAME.pem`, with its key as `NAME.key`, which is its own authority.
+    fn certificate(&self, name: &str) {
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+        fs::write(self.file(&format!("{name}.pem")), made.cert.pem()).unwrap();
+        fs::write(self.file(&format!("{name}.key")), made.signing_key.serialize_pem()).unwrap();
+    }
+
     /// What `hvq get` gets from `gateway` over two paths.
     fn get(&self, gateway: &Running, path: &str) -> std::process::Output {
         let (first, second) = (gateway.address(0), gateway.address(1));
@@ -72,6 +90,17 @@ impl Place {
         .map(str::to_owned);
         run(arguments)
     }
+}
+
+/// What a program gets from `origin` through `proxy`.
+fn ask(proxy: &Running, origin: SocketAddr) -> String {
+    let address: SocketAddr = proxy.ready["listening"].as_str().unwrap().parse().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    write!(stream, "GET http://{origin}/through HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 fn signal(name: &str, running: &Running) {
@@ -156,9 +185,11 @@ fn the_example_of_a_configuration_is_sound_but_for_its_certificate() {
     });
     let place = Place::new();
     fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
+    place.certificate("clients");
     let all = lines.collect::<Vec<_>>().join("\n");
     let all = all
         .replace("/etc/hvq/tokens", &place.text("tokens"))
+        .replace("/etc/hvq/clients.pem", &place.text("clients.pem"))
         .replace("/srv/www", place.0.path().to_str().unwrap());
     let all = all.replace("ca = \"/etc/hvq/origin-ca.pem\"", "");
     fs::write(place.file("all.toml"), all).unwrap();
@@ -183,35 +214,38 @@ fn a_proxy_carries_curl_to_the_gateway_and_both_end_when_told() {
         "--drain",
         "200ms",
     ]);
-    let (first, second) = (gateway.address(0), gateway.address(1));
-    let proxy = Running::start([
-        "proxy",
-        "--json",
-        "--listen",
-        "127.0.0.1:0",
-        "--gateway",
-        &format!("localhost:{}", first.port()),
-        "--cacert",
-        &place.text("chain.pem"),
-        "--token-file",
-        &place.text("token"),
-        "--path",
-        &format!("embb=127.0.0.1>{first}"),
-        "--path",
-        &format!("urllc=127.0.0.1>{second}"),
-    ]);
-    let address: SocketAddr = proxy.ready["listening"].as_str().unwrap().parse().unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let url = format!("http://{}/through", origin("far"));
-    write!(stream, "GET {url} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let proxy = place.proxy(&gateway, &["--token-file", &place.text("token")]);
+    let answer = ask(&proxy, origin("far"));
     assert!(answer.ends_with("far: GET /through HTTP/1.1"), "{answer}");
     signal("-TERM", &proxy);
     assert_eq!(proxy.wait().0, 0);
     gateway.interrupt();
     assert_eq!(gateway.wait().0, 0);
+}
+
+#[test]
+fn workers_behind_a_balancer_let_holders_of_a_certificate_through() {
+    let place = Place::new();
+    ["ann", "bob"].into_iter().for_each(|name| place.certificate(name));
+    fs::write(place.file("lb.key"), "8f95f09245765f80256934e50c66207f\n").unwrap();
+    let (ca, key) = (place.text("ann.pem"), place.text("lb.key"));
+    let mut options = vec!["--workers", "3", "--server-id", "0a01", "--quic-lb-key-file", &key];
+    options.extend(["--quic-lb-rotation", "1", "--allow", "127.0.0.1:*", "--reach", "127.0.0.0/8"]);
+    options.extend(["--client-ca", &ca, "--client", "ann", "--drain", "200ms"]);
+    let gateway = place.gateway(&options);
+    let far = origin("far");
+    let (certificate, own) = (place.text("ann.pem"), place.text("ann.key"));
+    let ann = place.proxy(&gateway, &["--client-cert", &certificate, "--client-key", &own]);
+    assert!(ask(&ann, far).ends_with("far: GET /through HTTP/1.1"));
+    let nobody = place.proxy(&gateway, &[]);
+    assert!(ask(&nobody, far).starts_with("HTTP/1.1 502"), "{}", ask(&nobody, far));
+    let (certificate, own) = (place.text("bob.pem"), place.text("bob.key"));
+    let bob = place.proxy(&gateway, &["--client-cert", &certificate, "--client-key", &own]);
+    assert!(ask(&bob, far).starts_with("HTTP/1.1 502"), "{}", ask(&bob, far));
+    gateway.interrupt();
+    assert_eq!(gateway.wait().0, 0);
+    let output = run(["get", "--client-cert", &certificate, "https://localhost/"]);
+    assert_eq!(code(&output), 2, "a certificate without its key");
 }
 
 #[test]
