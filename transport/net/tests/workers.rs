@@ -5,9 +5,11 @@ mod common;
 
 use common::{NAME, Pki, echo, local, pattern, transport, within};
 use hvq::{
-    Connection, Endpoint, EndpointConfig, EndpointOptions, PathState, RetryPolicy, ServerConfig, SteeredBy,
+    ClientConfig, ClientTls, Connection, EarlyData, Endpoint, EndpointConfig, EndpointOptions, PathState,
+    RetryPolicy, ServerConfig, ServerTls, SessionStore, SessionTicket, SteeredBy, Verify,
 };
 use std::num::NonZeroU16;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Two paths each: as many connections that three workers of four being idle is out of the question.
@@ -183,6 +185,53 @@ async fn workers_that_start_anew_with_their_key_end_the_connections_of_before() 
         within(connection.closed()).await;
     }
     drop(after);
+}
+
+/// Keeps the first ticket that comes, and gives it again and again: a thief of tickets, or a copy of a client.
+#[derive(Debug, Default)]
+struct Thief(Mutex<Option<SessionTicket>>);
+
+impl SessionStore for Thief {
+    fn put(&self, _name: &str, ticket: SessionTicket) {
+        self.0.lock().unwrap().get_or_insert(ticket);
+    }
+
+    fn take(&self, _name: &str, _alpn: &[Vec<u8>]) -> Option<SessionTicket> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+// On one thread, so that no handshake is complete before the test has asked for 0-RTT.
+#[tokio::test]
+async fn a_ticket_opens_0_rtt_once_whichever_worker_it_is_shown_to() {
+    // attacks.md F12: RFC 9001 §9.2.
+    let group = Group::with(4, SteeredBy::Kernel, |server| {
+        let builder = ServerTls::builder(Pki::new().identity()).alpn(["hq-test"]);
+        server.tls = builder.early_data(EarlyData::On).build().unwrap();
+    });
+    let thief = Arc::new(Thief::default());
+    let builder = ClientTls::builder().alpn(["hq-test"]).verify(Verify::Insecure);
+    let tls = builder.sessions(thief.clone()).early_data(EarlyData::On).build().unwrap();
+    let config = ClientConfig::new(tls, Arc::new(transport()));
+    let client = Endpoint::client(&[local("127.0.0.1:0")]).unwrap();
+    let remote = group.workers[0].local_addrs()[0];
+    let first = within(client.connect(config.clone(), remote, NAME).unwrap()).await.unwrap();
+    within(async {
+        while thief.0.lock().unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let mut accepted = 0;
+    for _ in 0..16 {
+        let connecting = client.connect(config.clone(), remote, NAME).unwrap();
+        let (again, early) = connecting.into_0rtt().expect("the ticket permits it");
+        accepted += usize::from(within(early).await);
+        assert!(again.is_resumed(), "every worker knows tickets of the others");
+        round_trip(&again, 100).await;
+    }
+    assert_eq!(accepted, 1);
+    drop(first);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails in a test fails the test")]
 
 mod certificates;
-mod frames;
+mod early;
 mod hostile;
 mod many;
 #[cfg(target_os = "linux")]

@@ -89,11 +89,6 @@ impl Place {
         Client::connect(self.gateway.local_addrs()[0], self.chain.clone()).await.unwrap()
     }
 
-    /// A connection on which nothing was said.
-    pub async fn raw(&self) -> (Connection, Endpoint) {
-        dial(self.gateway.local_addrs()[0], self.chain.clone(), None).await.unwrap()
-    }
-
     /// A client that says who it is.
     pub async fn client_as(&self, identity: &Identity) -> Client {
         let remote = self.gateway.local_addrs()[0];
