@@ -82,7 +82,9 @@ fn tokens_expire_and_none_comes_from_the_future() {
     let token = key().seal_retry(&mut rng(), &retry());
     let expired = rejection(TokenKind::Retry, Rejection::Expired);
     assert_eq!(key().open(&token, client(), NOW + Duration::from_millis(15_001)), expired);
-    assert_eq!(key().open(&token, client(), NOW - Duration::from_nanos(1)), expired);
+    // But for what the clocks of servers with one key may differ.
+    assert!(key().open(&token, client(), NOW - SKEW).is_ok());
+    assert_eq!(key().open(&token, client(), NOW - SKEW - Duration::from_nanos(1)), expired);
     let made =
         AddressToken { version: Version::V1, addresses: [client().ip()].into_iter().collect(), issued: NOW };
     let token = key().seal_address(&mut rng(), &made);
