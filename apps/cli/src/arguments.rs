@@ -194,6 +194,7 @@ mod tests {
             ("hvq lab pages --deployment moon", "moon"),
             ("hvq lab video --schemes warp", "warp"),
             ("hvq lab live moon", "moon"),
+            ("hvq lab live web --arms warp", "warp"),
             ("hvq lab live web --repetitions 0", "--repetitions"),
             ("hvq svc send", "FILE"),
             ("hvq svc send test --size 1x1", "640x360"),

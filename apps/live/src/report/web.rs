@@ -31,7 +31,7 @@ fn notes(loads: &[Load]) -> Vec<String> {
         "Virtual time has no TLS certificates to check, no parser, no layout and no scripts to run, begins connections at will \
          where Chromium keeps to its own limits, asks for what a document leads to when all of it is there, and its TCP is \
          the transport's own QUIC behind a greeting, with a CUBIC that does not leave slow start when packets change channels: the \
-         kernel's may (HyStart). Chromium's own work is the same in \
+         kernel's may (HyStart), its Reno has no such thing. Chromium's own work is the same in \
          every arm and makes gains smaller, the more so on a busy machine."
             .to_owned(),
     ];

@@ -2,6 +2,7 @@
 
 use hvq_lab::workload::page_load::Deployment;
 use serde::{Serialize, Serializer};
+use std::str::FromStr;
 
 /// A way by which a browser gets to a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -14,6 +15,8 @@ pub enum Arm {
     Dchannel,
     /// The same with BBR in place of CUBIC.
     DchannelBbr,
+    /// The same with Reno, which has no HyStart: it does not take a change of channel for a queue.
+    DchannelReno,
     /// `hvq proxy` and `hvq gateway` over eMBB alone.
     GatewayEmbb,
     /// `hvq proxy` and `hvq gateway` over both channels with `hvc`.
@@ -46,11 +49,12 @@ pub struct Model {
 
 impl Arm {
     /// All of them, the baseline first.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Embb,
         Self::Mptcp,
         Self::Dchannel,
         Self::DchannelBbr,
+        Self::DchannelReno,
         Self::GatewayEmbb,
         Self::GatewayHvc,
         Self::Http3,
@@ -63,9 +67,24 @@ impl Arm {
             Self::Mptcp => "MPTCP",
             Self::Dchannel => "DChannel, TCP CUBIC",
             Self::DchannelBbr => "DChannel, TCP BBR",
+            Self::DchannelReno => "DChannel, TCP Reno",
             Self::GatewayEmbb => "gateway, eMBB",
             Self::GatewayHvc => "gateway, hvc",
             Self::Http3 => "eMBB, HTTP/3",
+        }
+    }
+
+    /// What it is asked for by.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Embb => "embb",
+            Self::Mptcp => "mptcp",
+            Self::Dchannel => "dchannel",
+            Self::DchannelBbr => "dchannel-bbr",
+            Self::DchannelReno => "dchannel-reno",
+            Self::GatewayEmbb => "gateway-embb",
+            Self::GatewayHvc => "gateway",
+            Self::Http3 => "http3",
         }
     }
 
@@ -76,6 +95,7 @@ impl Arm {
             Self::Mptcp => &["--mptcp", "--tcp", "cubic"],
             Self::Dchannel => &["--steer", "dchannel", "--tcp", "cubic"],
             Self::DchannelBbr => &["--steer", "dchannel", "--tcp", "bbr"],
+            Self::DchannelReno => &["--steer", "dchannel", "--tcp", "reno"],
             Self::GatewayEmbb | Self::GatewayHvc => &["--apart"],
         }
     }
@@ -83,7 +103,9 @@ impl Arm {
     /// How the browser speaks to servers.
     pub const fn speech(self) -> Speech {
         match self {
-            Self::Embb | Self::Mptcp | Self::Dchannel | Self::DchannelBbr => Speech::Http2,
+            Self::Embb | Self::Mptcp | Self::Dchannel | Self::DchannelBbr | Self::DchannelReno => {
+                Speech::Http2
+            }
             Self::GatewayEmbb => Speech::Proxy("single", 1),
             Self::GatewayHvc => Speech::Proxy("hvc", 2),
             Self::Http3 => Speech::Http3,
@@ -97,11 +119,22 @@ impl Arm {
             Self::Mptcp => return None,
             Self::Dchannel => (Deployment::TcpTls, "below:dchannel", "cubic"),
             Self::DchannelBbr => (Deployment::TcpTls, "below:dchannel", "bbr"),
+            Self::DchannelReno => (Deployment::TcpTls, "below:dchannel", "newreno"),
             Self::GatewayEmbb => (Deployment::Gateway, "embb", "cubic"),
             Self::GatewayHvc => (Deployment::Gateway, "hvc", "cubic"),
             Self::Http3 => (Deployment::Cold, "embb", "cubic"),
         };
         Some(Model { deployment, scheme, congestion })
+    }
+}
+
+impl FromStr for Arm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || Self::ALL.map(Self::key).join(", ");
+        let arm = Self::ALL.into_iter().find(|arm| arm.key() == text);
+        arm.ok_or_else(|| format!("{text:?} is no way to a page: choose from {}", known()))
     }
 }
 
@@ -122,5 +155,11 @@ mod tests {
             assert!(model.scheme.parse::<Scheme>().is_ok(), "{model:?}");
         }
         assert_eq!(Arm::Mptcp.model(), None);
+    }
+
+    #[test]
+    fn arms_are_asked_for_by_their_keys() {
+        assert!(Arm::ALL.into_iter().all(|arm| arm.key().parse() == Ok(arm)));
+        assert!("warp".parse::<Arm>().unwrap_err().contains("gateway-embb"));
     }
 }

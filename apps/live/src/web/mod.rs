@@ -115,8 +115,8 @@ fn described(load: &Load, number: usize, count: usize) -> String {
     format!("{number}/{count}: {page}, {channel}, {}: {result}", arm.name())
 }
 
-/// The arms that this system has what it takes for, and what is missing for the others.
-pub fn arms() -> (Vec<Arm>, Vec<String>) {
+/// Those of `wanted` that this system has what it takes for, and what is missing for the others.
+pub fn possible(wanted: &[Arm]) -> (Vec<Arm>, Vec<String>) {
     let controllers =
         fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     let missing = |arm: &Arm| match arm {
@@ -127,8 +127,8 @@ pub fn arms() -> (Vec<Arm>, Vec<String>) {
         }
         _ => None,
     };
-    let why = Arm::ALL.iter().filter_map(|arm| Some(format!("web, {}: {}", arm.name(), missing(arm)?)));
-    (Arm::ALL.into_iter().filter(|arm| missing(arm).is_none()).collect(), why.collect())
+    let why = wanted.iter().filter_map(|arm| Some(format!("web, {}: {}", arm.name(), missing(arm)?)));
+    (wanted.iter().copied().filter(|arm| missing(arm).is_none()).collect(), why.collect())
 }
 
 /// eMBB of repetition `repetition`: traces begin two minutes later with each.

@@ -96,7 +96,7 @@ mod tests {
         };
         let all = expected(&plan).unwrap();
         let of = |arm| all.iter().find(|one: &&Expected| one.arm == arm).and_then(|one| one.plt_ms);
-        assert_eq!((all.len(), of(Arm::Mptcp)), (6, None));
+        assert_eq!((all.len(), of(Arm::Mptcp)), (7, None));
         assert!(of(Arm::GatewayHvc).unwrap() < of(Arm::GatewayEmbb).unwrap(), "{all:?}");
         assert!(of(Arm::Dchannel).unwrap() < of(Arm::Embb).unwrap(), "{all:?}");
     }

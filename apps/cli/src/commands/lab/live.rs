@@ -11,6 +11,7 @@ use hvq_live::error::LiveError;
 use hvq_live::observer::Observer;
 use hvq_live::report::Results;
 use hvq_live::tools::Tools;
+use hvq_live::web::arm::Arm;
 use hvq_live::{load, programs, web};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -55,6 +56,9 @@ struct WebArguments {
     /// eMBB for pages, as of hvq run --embb; may be repeated. A trace alone (MM-S, …, LB-D) begins elsewhere in each repetition
     #[arg(long = "channel", value_name = "SPEC", default_values = ["rtt=40ms,rate=60mbit", "LB-D"])]
     channels: Vec<String>,
+    /// Ways to pages: embb, mptcp, dchannel, dchannel-bbr, dchannel-reno, gateway-embb, gateway, http3 (by default all)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    arms: Vec<Arm>,
     /// Loads of each page by each way over each channel
     #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
@@ -133,7 +137,7 @@ pub(super) fn run(arguments: &LiveArguments, voice: Voice) -> Result<(), Failure
         results.load = or_skipped("load", load::run(&tools, &plan, observer), &mut results.skipped);
     }
     if wanted(Which::Web) {
-        results.skipped.extend(web::arms().1);
+        results.skipped.extend(web::possible(&arguments.arms()).1);
         results.web = or_skipped("web", web::run(&tools, &plan, observer), &mut results.skipped);
         if !results.web.is_empty() && interruption.exit().is_none() {
             results.expected = web::expected(&plan).or_fail(Exit::Usage, || "virtual time".to_owned())?;
@@ -148,6 +152,10 @@ pub(super) fn run(arguments: &LiveArguments, voice: Voice) -> Result<(), Failure
 }
 
 impl LiveArguments {
+    fn arms(&self) -> Vec<Arm> {
+        if self.web.arms.is_empty() { Arm::ALL.to_vec() } else { self.web.arms.clone() }
+    }
+
     /// What the browser is to do, once every channel is known to be one.
     fn plan(&self) -> Result<web::Plan, Failure> {
         for (flag, text) in
@@ -159,7 +167,7 @@ impl LiveArguments {
         Ok(web::Plan {
             pages: chosen(&self.web.pages)?.into_iter().map(Arc::new).collect(),
             channels: self.web.channels.clone(),
-            arms: web::arms().0,
+            arms: web::possible(&self.arms()).0,
             repetitions: self.web.repetitions,
         })
     }
