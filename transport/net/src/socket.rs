@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, Type};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::Interest;
@@ -47,6 +47,8 @@ pub(crate) struct Socket {
     source: Source,
     /// The traffic class that the kernel gives to datagrams sent without one.
     class: AtomicU8,
+    /// Datagrams in one call at most that get their class so.
+    marked_segments: AtomicUsize,
     /// What the interface takes no datagrams for, as they are too large, until the driver asks.
     refused: Mutex<Vec<Refusal>>,
 }
@@ -103,7 +105,9 @@ impl Socket {
         let features = UdpSocketState::new((&socket).into())?;
         let io = tokio::net::UdpSocket::from_std(socket)?;
         let device = device.map(str::to_owned);
-        Ok(Self { io, features, local, device, source, class: AtomicU8::new(0), refused: Mutex::default() })
+        let most = if cfg!(target_os = "linux") { features.max_gso_segments() } else { 1 };
+        let (class, marked_segments) = (AtomicU8::new(0), AtomicUsize::new(most));
+        Ok(Self { io, features, local, device, source, class, marked_segments, refused: Mutex::default() })
     }
 
     /// Has the kernel share out what comes to the address of this socket, the first of those that share it.
@@ -167,7 +171,7 @@ impl Socket {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(offset),
                 // The driver of the network card refused the batch: from here on there are none.
-                Err(_) if segments > 1 && self.features.max_gso_segments() <= 1 => continue,
+                Err(_) if segments > 1 && self.most_segments(transmit) <= 1 => continue,
                 Err(error) => {
                     stats.send_errors += 1;
                     if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) {
@@ -201,17 +205,39 @@ impl Socket {
     }
 
     fn most_segments(&self, transmit: &Transmit) -> usize {
-        if self.marks(transmit) { 1 } else { self.features.max_gso_segments().max(1) }
+        let most = match self.marks(transmit) {
+            true => self.marked_segments.load(Ordering::Relaxed),
+            false => self.features.max_gso_segments(),
+        };
+        most.max(1)
     }
 
-    /// Sends one datagram with the traffic class of `transmit`: that of the socket, for the one that goes along with a
-    /// datagram in a batch holds nothing but the ECN bits.
-    fn send_marked(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
+    /// Sends datagrams with the traffic class of `transmit`: that of the socket, for the one that goes along with datagrams
+    /// otherwise holds nothing but the ECN bits.
+    fn send_marked(
+        &self,
+        transmit: &Transmit,
+        contents: &[u8],
+        segment_size: Option<usize>,
+    ) -> io::Result<()> {
         let class = transmit.dscp.traffic_class(transmit.ecn.bits());
         if self.class.swap(class, Ordering::Relaxed) != class {
             set_traffic_class(&self.io, self.local, class.into());
         }
-        self.io.try_send_to(contents, transmit.remote).map(drop)
+        let Some(segment) = segment_size else {
+            return self.io.try_send_to(contents, transmit.remote).map(drop);
+        };
+        let send = || send_segments(&self.io, contents, segment, transmit.remote);
+        let result = self.io.try_io(Interest::WRITABLE, send);
+        let refused = |error: &io::Error| error.raw_os_error() != Some(Errno::MSGSIZE.raw_os_error());
+        if let Err(error) = &result
+            && error.kind() != io::ErrorKind::WouldBlock
+            && refused(error)
+        {
+            // The driver of the network card cuts nothing up, as above.
+            self.marked_segments.store(1, Ordering::Relaxed);
+        }
+        result
     }
 
     fn send_batch(
@@ -221,7 +247,7 @@ impl Socket {
         segment_size: Option<usize>,
     ) -> io::Result<()> {
         if self.marks(transmit) {
-            return self.send_marked(transmit, contents);
+            return self.send_marked(transmit, contents, segment_size);
         }
         let from = transmit.local.ip();
         let batch = quinn_udp::Transmit {
@@ -245,12 +271,7 @@ impl Socket {
             if self.io.poll_recv_ready(context).is_pending() {
                 return Poll::Pending;
             }
-            let received = {
-                let (mut slices, metas) = buffers.slices();
-                let receive = || self.features.recv((&self.io).into(), &mut slices, metas);
-                self.io.try_io(Interest::READABLE, receive)
-            };
-            match received {
+            match self.receive(buffers) {
                 Ok(count) => {
                     buffers.split(count, |meta| self.arrived_at(meta), datagrams);
                     return Poll::Ready(());
@@ -262,6 +283,23 @@ impl Socket {
                     return Poll::Ready(());
                 }
             }
+        }
+    }
+
+    /// Receives one batch; how many buffers it filled.
+    fn receive(&self, buffers: &mut Buffers) -> io::Result<usize> {
+        let (mut slices, metas) = buffers.slices();
+        let mut filled = None;
+        let result = self.io.try_io(Interest::READABLE, || {
+            let count = self.features.recv((&self.io).into(), &mut slices, metas)?;
+            filled = Some(count);
+            // A batch that leaves room has emptied the socket: the next datagram wakes, and no call is needed to find that
+            // there is nothing more.
+            if count < slices.len() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+        });
+        match filled {
+            Some(count) => Ok(count),
+            None => result.map(|()| 0),
         }
     }
 
@@ -321,8 +359,9 @@ impl Buffers {
         Self { bytes, metas: [RecvMeta::default(); quinn_udp::BATCH_SIZE], pool: Pool::default() }
     }
 
-    fn slices(&mut self) -> (Vec<IoSliceMut<'_>>, &mut [RecvMeta]) {
-        (self.bytes.chunks_mut(LARGEST).map(IoSliceMut::new).collect(), &mut self.metas)
+    fn slices(&mut self) -> ([IoSliceMut<'_>; quinn_udp::BATCH_SIZE], &mut [RecvMeta]) {
+        let mut chunks = self.bytes.chunks_mut(LARGEST);
+        (std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default())), &mut self.metas)
     }
 
     /// Cuts the first `count` buffers into datagrams.
@@ -348,6 +387,28 @@ impl Buffers {
             }
         }
     }
+}
+
+/// Sends datagrams of `segment` bytes, the last one of what is left, in one call.
+#[cfg(target_os = "linux")]
+fn send_segments(
+    io: &tokio::net::UdpSocket,
+    contents: &[u8],
+    segment: usize,
+    remote: SocketAddr,
+) -> io::Result<()> {
+    use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
+    use std::os::fd::AsRawFd;
+    let segment = u16::try_from(segment).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let (parts, cut) = ([io::IoSlice::new(contents)], [ControlMessage::UdpGsoSegments(&segment)]);
+    let remote = SockaddrStorage::from(remote);
+    sendmsg(io.as_raw_fd(), &parts, &cut, MsgFlags::empty(), Some(&remote))?;
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn send_segments(_: &tokio::net::UdpSocket, _: &[u8], _: usize, _: SocketAddr) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Has the kernel give `class` to what it sends. A socket for both IP versions has one for each.
