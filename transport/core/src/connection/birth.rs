@@ -144,8 +144,8 @@ impl Connection {
         parameters.original_destination_connection_id = Some(opening.retried_from.unwrap_or(destination));
         parameters.retry_source_connection_id = opening.retried_from.map(|_| destination);
         parameters.stateless_reset_token = Some(birth.first_token);
-        parameters.preferred_address = preferred_address(&config, &mut birth);
-        let preferred = parameters.preferred_address;
+        parameters.preferred_address = preferred_address(&config, &mut birth).map(Box::new);
+        let preferred = parameters.preferred_address.clone();
         let negotiation = Negotiation::new(config.versions.clone(), opening.version);
         parameters.version_information = Some(negotiation.information(config.greasing.draw(&mut birth.rng)));
         let encoded = parameters.encode(Role::Server, config.greasing, &mut birth.rng);

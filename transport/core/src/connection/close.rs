@@ -77,7 +77,7 @@ impl Connection {
     fn start_closing(&mut self, frame: ConnectionClose, now: Instant) {
         let until = now + self.longest_probe_timeout() * 3;
         self.lifecycle = self.lifecycle.after(Milestone::LocalClose(until));
-        self.closing = Some(Closing::new(frame));
+        self.closing = Some(Box::new(Closing::new(frame)));
         self.outbox.clear();
     }
 

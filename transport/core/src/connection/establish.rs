@@ -252,7 +252,6 @@ impl Connection {
         self.handshake.secrets = PendingSecrets::default();
         self.early_packets.shrink_to_fit();
         self.outbox.shrink_to_fit();
-        self.events.shrink_to_fit();
     }
 
     /// Drops the keys and the space of `level`; what was in flight in it is forgotten (RFC 9002 §6.4).

@@ -117,6 +117,8 @@ impl Counters {
     fn position(&mut self, path: PathId, kind: &'static str) -> usize {
         let is_it = |counter: &FrameCounter| counter.path == path && counter.kind == kind;
         self.frames.iter().position(is_it).unwrap_or_else(|| {
+            // A connection meets a handful of kinds, most of them in its first moments.
+            self.frames.reserve_exact(1);
             self.frames.push(FrameCounter { path, kind, sent: 0, sent_bytes: 0, received: 0 });
             self.frames.len() - 1
         })

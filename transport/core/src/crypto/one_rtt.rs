@@ -2,7 +2,7 @@
 
 use crate::PathId;
 use crate::crypto::keys::{Cipher, Secret, Suite};
-use crate::crypto::protect::{HeaderKey, PacketKey, Unprotected, nonce};
+use crate::crypto::protect::{DormantKey, HeaderKey, PacketKey, Unprotected, nonce};
 use crate::error::{Dropped, ErrorCode, PacketError};
 use crate::wire::header::{HeaderLayout, KeyPhase};
 use bytes::{Bytes, BytesMut};
@@ -110,12 +110,27 @@ impl Generated {
     }
 }
 
+/// A secret, and what its key is made from.
+#[derive(Debug)]
+struct Prepared {
+    secret: Secret,
+    key: DormantKey,
+}
+
+impl Prepared {
+    /// The generation after that of `secret`.
+    fn after(cipher: Cipher, secret: &Secret) -> Self {
+        let secret = secret.updated(cipher);
+        Self { key: DormantKey::new(cipher, secret.as_slice()), secret }
+    }
+}
+
 /// What opens packets.
 #[derive(Debug)]
 struct Remote {
     current: Generated,
     /// Derived ahead of time, so that a packet that updates the keys takes no longer to open (RFC 9001 §6.3, §9.5).
-    next: Generated,
+    next: Prepared,
     header: HeaderKey,
 }
 
@@ -128,7 +143,8 @@ impl Remote {
         //= https://www.rfc-editor.org/rfc/rfc9001#section-6.3
         //# For this reason, endpoints MUST be able to retain two sets of packet protection keys for receiving
         //# packets: the current and the next
-        Self { next: current.next(cipher), current, header: HeaderKey::new(cipher, secret) }
+        let next = Prepared::after(cipher, &current.secret);
+        Self { next, current, header: HeaderKey::new(cipher, secret) }
     }
 }
 
@@ -277,17 +293,23 @@ impl OneRttKeys {
         //# packets in the same packet number space with higher packet numbers
         let expected = self.generation(phase, path, number);
         let remote = self.remote.as_ref().ok_or(Dropped::NoKeys)?;
+        let mut awake = None;
         let key = match (expected, &self.previous_remote) {
             (Generation::Previous, Some(previous)) => previous.as_ref(),
-            (Generation::Previous | Generation::Next, _) => &remote.next.key,
+            (Generation::Previous | Generation::Next, _) => awake.insert(remote.next.key.wake()),
             (Generation::Current, _) => &remote.current.key,
         };
         // Opening with the wrong key destroys the packet.
         let copy = self.is_ambiguous(expected, path).then(|| packet.clone());
         let opened = match (key.open(packet, payload_offset, path, number), copy) {
             (Err(_), Some(copy)) => {
-                let next = remote.next.key.open(copy, payload_offset, path, number);
+                let next = remote.next.key.wake().open(copy, payload_offset, path, number);
                 next.map(|payload| (payload, Generation::Next))
+            }
+            (Err(dropped), None) if awake.is_none() => {
+                // RFC 9001 §9.5: a forged packet takes as long whatever key phase it seems to have.
+                std::hint::black_box(remote.next.key.wake());
+                Err(dropped)
             }
             (opened, _) => opened.map(|payload| (payload, expected)),
         };
@@ -450,8 +472,9 @@ impl OneRttKeys {
 
     fn rotate(&mut self) {
         if let Some(remote) = self.remote.as_mut() {
-            let after = remote.next.next(self.cipher);
-            let next = std::mem::replace(&mut remote.next, after);
+            let after = Prepared::after(self.cipher, &remote.next.secret);
+            let Prepared { secret, key } = std::mem::replace(&mut remote.next, after);
+            let next = Generated { secret, key: key.wake() };
             self.previous_remote = Some(Box::new(std::mem::replace(&mut remote.current, next).key));
         }
         //= https://www.rfc-editor.org/rfc/rfc9001#section-6.2

@@ -2,7 +2,7 @@
 
 use crate::PathId;
 use crate::crypto::aead::AeadKey;
-use crate::crypto::keys::{Cipher, expand_label};
+use crate::crypto::keys::{Cipher, Suite, expand_label};
 use crate::error::Dropped;
 use crate::wire::header::HeaderLayout;
 use bytes::{Buf, Bytes, BytesMut};
@@ -101,6 +101,44 @@ impl OpenKey {
     }
 }
 
+/// What a packet key is made from, in a tenth of its size: for keys that may never be used.
+pub(super) struct DormantKey {
+    suite: Suite,
+    key: [u8; 32],
+    iv: [u8; 12],
+}
+
+impl DormantKey {
+    pub(super) fn new(cipher: Cipher, secret: &[u8]) -> Self {
+        let suite = cipher.suite;
+        let (mut key, mut iv) = ([0; 32], [0; 12]);
+        let bytes = key.get_mut(..suite.aead().key_len()).expect("AEAD keys have at most 32 bytes");
+        expand_label(suite.hkdf(), secret, cipher.key_label(), bytes);
+        expand_label(suite.hkdf(), secret, cipher.iv_label(), &mut iv);
+        Self { suite, key, iv }
+    }
+
+    /// The key. What took time, the derivation, is done already.
+    pub(super) fn wake(&self) -> PacketKey {
+        let key = self.key.get(..self.suite.aead().key_len()).expect("AEAD keys have at most 32 bytes");
+        PacketKey { aead: AeadKey::new(self.suite, key), iv: self.iv }
+    }
+}
+
+impl Drop for DormantKey {
+    fn drop(&mut self) {
+        self.key = [0; 32];
+        // Keeps the compiler from seeing that the zeros are never read.
+        std::hint::black_box(&self.key);
+    }
+}
+
+impl fmt::Debug for DormantKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DormantKey").finish_non_exhaustive()
+    }
+}
+
 /// An AEAD key with its IV.
 pub(super) struct PacketKey {
     aead: AeadKey,
@@ -109,13 +147,7 @@ pub(super) struct PacketKey {
 
 impl PacketKey {
     pub(super) fn new(cipher: Cipher, secret: &[u8]) -> Self {
-        let suite = cipher.suite;
-        let mut key = [0; 32];
-        let key = key.get_mut(..suite.aead().key_len()).expect("AEAD keys have at most 32 bytes");
-        expand_label(suite.hkdf(), secret, cipher.key_label(), key);
-        let mut iv = [0; 12];
-        expand_label(suite.hkdf(), secret, cipher.iv_label(), &mut iv);
-        Self { aead: AeadKey::new(suite, key), iv }
+        DormantKey::new(cipher, secret).wake()
     }
 
     pub(super) fn iv(&self) -> &[u8; 12] {

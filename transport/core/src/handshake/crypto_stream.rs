@@ -7,6 +7,7 @@ use crate::ranges::Ranges;
 use crate::wire::frame::{Crypto, Frame};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 //= https://www.rfc-editor.org/rfc/rfc9000#section-7.5
 //# Implementations MUST support buffering at least 4096 bytes of data received in out-of-order CRYPTO frames
@@ -98,22 +99,25 @@ impl CryptoStream {
 
     /// The peer has these bytes.
     pub fn on_acknowledged(&mut self, offset: u64, length: u64) {
-        if length > 0 {
-            self.acknowledged.insert_range(offset..=offset + length - 1);
-            self.pending.remove_range(offset..=offset + length - 1);
-            self.release();
-        }
+        let Some(range) = self.unreleased(offset, length) else { return };
+        self.acknowledged.insert_range(range.clone());
+        self.pending.remove_range(range);
+        self.release();
     }
 
     /// These bytes were lost: what was not acknowledged meanwhile is sent again.
     pub fn on_lost(&mut self, offset: u64, length: u64) {
-        if length == 0 {
-            return;
-        }
-        self.pending.insert_range(offset..=offset + length - 1);
+        let Some(range) = self.unreleased(offset, length) else { return };
+        self.pending.insert_range(range);
         for range in self.acknowledged.iter() {
             self.pending.remove_range(range);
         }
+    }
+
+    /// What of these bytes is not forgotten.
+    fn unreleased(&self, offset: u64, length: u64) -> Option<RangeInclusive<u64>> {
+        let (start, end) = (offset.max(self.released), offset + length);
+        (start < end).then(|| start..=end - 1)
     }
 
     /// Offers all unacknowledged bytes again, for a probe.
@@ -128,10 +132,11 @@ impl CryptoStream {
 
     /// Forgets what was written once all of it arrived: a connection is idle much longer than its handshake takes.
     fn release(&mut self) {
-        let end = self.end();
-        if self.acknowledged.iter().next().is_some_and(|first| *first.start() == 0 && *first.end() + 1 == end)
-        {
+        let (start, end) = (self.released, self.end());
+        let is_whole = |first: RangeInclusive<u64>| *first.start() == start && *first.end() + 1 == end;
+        if self.acknowledged.iter().next().is_some_and(is_whole) {
             self.outgoing = Vec::new();
+            (self.pending, self.acknowledged) = (Ranges::new(), Ranges::new());
             self.released = end;
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::PathId;
 use crate::delivery::{Progress, Receipt};
+use crate::flat_map::FlatMap;
 use crate::ranges::Ranges;
 use crate::time::{Deadline, Instant, TimerReason};
 use crate::wire::frame::Frame;
@@ -47,7 +48,7 @@ impl Transition {
 #[derive(Clone, Debug, Default)]
 pub struct Lifecycles {
     /// Every path that is neither unused nor freed.
-    states: BTreeMap<PathId, State>,
+    states: FlatMap<PathId, State>,
     freed: Ranges,
     announcements: BTreeMap<PathId, Announcement>,
     /// When the connection ends for want of a path, while none is usable.
@@ -59,8 +60,7 @@ pub struct Lifecycles {
 impl Lifecycles {
     /// Path 0 is open, as it is once the handshake is complete.
     pub fn new() -> Self {
-        let states = BTreeMap::from([(PathId::ZERO, State::Open)]);
-        Self { states, ..Self::default() }
+        Self { states: FlatMap::of(PathId::ZERO, State::Open), ..Self::default() }
     }
 
     /// The state of `path`.

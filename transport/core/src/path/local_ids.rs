@@ -55,8 +55,16 @@ struct PathIds {
     /// The peer is asked to retire those below (RFC 9000 §5.1.2).
     retire_prior_to: u64,
     active: FlatMap<u64, Issued>,
-    /// Retired, the oldest first.
-    lingering: VecDeque<ConnectionId>,
+    /// Retired, with their sequence numbers, the oldest first.
+    lingering: VecDeque<(ConnectionId, u64)>,
+}
+
+impl PathIds {
+    /// All that are recognized, with their sequence numbers.
+    fn all(&self) -> impl Iterator<Item = (ConnectionId, u64)> + '_ {
+        let active = self.active.iter().map(|(sequence, issued)| (issued.id, *sequence));
+        active.chain(self.lingering.iter().copied())
+    }
 }
 
 /// The connection IDs of this endpoint.
@@ -75,7 +83,6 @@ pub struct LocalIds {
     paths: FlatMap<PathId, PathIds>,
     /// Paths that were dropped: they get no connection IDs any more.
     dropped: Ranges,
-    by_id: FlatMap<ConnectionId, (PathId, u64)>,
     /// What was looked up last: packets to one connection ID come in rows.
     latest: Option<(ConnectionId, (PathId, u64))>,
     /// Paths that may lack connection IDs.
@@ -105,7 +112,6 @@ impl LocalIds {
             next_path: 1,
             paths: FlatMap::of(PathId::ZERO, zero),
             dropped: Ranges::new(),
-            by_id: FlatMap::of(initial, (PathId::ZERO, 0)),
             latest: None,
             short: BTreeSet::new(),
             lost: BTreeSet::new(),
@@ -135,7 +141,6 @@ impl LocalIds {
             zero.next_sequence = 2;
             let (token, progress) = (Some(token), Progress::Acknowledged);
             zero.active.insert(1, Issued { id, token, retire_prior_to: 0, progress });
-            self.by_id.insert(id, (PathId::ZERO, 1));
             self.new.push(id);
         }
     }
@@ -168,7 +173,7 @@ impl LocalIds {
         self.close_path(path);
         self.dropped.insert(u64::from(path.0));
         let Some(ids) = self.paths.remove(&path) else { return };
-        for id in ids.active.values().map(|issued| issued.id).chain(ids.lingering) {
+        for (id, _) in ids.all() {
             self.forget(id);
         }
     }
@@ -178,7 +183,9 @@ impl LocalIds {
         match &self.latest {
             Some((latest, found)) if latest == id => Some(*found),
             _ => {
-                let found = *self.by_id.get(id)?;
+                // There are a few for each path.
+                let (_, path, sequence) = self.known().find(|(known, ..)| known == id)?;
+                let found = (path, sequence);
                 self.latest = Some((*id, found));
                 Some(found)
             }
@@ -228,7 +235,6 @@ impl LocalIds {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
         //# When an endpoint issues a connection ID, it MUST accept packets that carry this connection ID for
         //# the duration of the connection or until its peer invalidates the connection ID via a
-        self.by_id.insert(id, (path, sequence));
         self.new.push(id);
         self.frame(path, sequence, &issued)
     }
@@ -236,7 +242,7 @@ impl LocalIds {
     /// Asks the peer to retire all connection IDs of `path` that it has, for new ones (RFC 9000 §5.1.2); whether there
     /// are any to ask for. Asking again before the peer has retired what it was asked for changes nothing.
     pub fn request_retirement(&mut self, path: PathId) -> bool {
-        if self.by_id.contains_key(&ConnectionId::EMPTY) {
+        if self.is_nameless() {
             return false;
         }
         let Some(ids) = self.paths.get_mut(&path).filter(|ids| ids.need == Need::Spares) else {
@@ -261,7 +267,7 @@ impl LocalIds {
         sequence: u64,
         carried_by: (PathId, u64),
     ) -> Result<(), TransportError> {
-        if self.by_id.contains_key(&ConnectionId::EMPTY) {
+        if self.is_nameless() {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-19.16
             //# An endpoint that provides a zero- length connection ID MUST treat receipt of a
             //# RETIRE_CONNECTION_ID frame as a connection error of type PROTOCOL_VIOLATION.
@@ -290,11 +296,11 @@ impl LocalIds {
             return Err(violation("a packet retired its own connection ID"));
         }
         if let Some(issued) = ids.active.remove(&sequence) {
-            ids.lingering.push_back(issued.id);
+            ids.lingering.push_back((issued.id, sequence));
             let overdue = if ids.lingering.len() > LINGERING { ids.lingering.pop_front() } else { None };
             self.short.insert(path);
             self.lost.remove(&(path, sequence));
-            if let Some(id) = overdue {
+            if let Some((id, _)) = overdue {
                 self.forget(id);
             }
         }
@@ -330,8 +336,17 @@ impl LocalIds {
     }
 
     /// All connection IDs that are recognized now.
-    pub fn all(&self) -> impl Iterator<Item = &ConnectionId> + '_ {
-        self.by_id.keys()
+    pub fn all(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.known().map(|(id, ..)| id)
+    }
+
+    fn known(&self) -> impl Iterator<Item = (ConnectionId, PathId, u64)> + '_ {
+        self.paths.iter().flat_map(|(path, ids)| ids.all().map(move |(id, sequence)| (id, *path, sequence)))
+    }
+
+    /// Whether the peer sends to this endpoint without connection IDs.
+    fn is_nameless(&self) -> bool {
+        self.known().any(|(id, ..)| id.is_empty())
     }
 
     fn issued(&mut self, path: PathId, sequence: u64) -> Option<&mut Issued> {
@@ -343,7 +358,7 @@ impl LocalIds {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
         //# An endpoint MUST NOT send this frame if it currently requires that its peer send packets with a
         //# zero-length Destination Connection ID
-        if self.by_id.contains_key(&ConnectionId::EMPTY) || self.paths.len() >= MAX_PATHS {
+        if self.paths.len() >= MAX_PATHS {
             return None;
         }
         if let Some(range) = self.dropped.iter().find(|range| range.contains(&self.next_path)) {
@@ -352,12 +367,13 @@ impl LocalIds {
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.2.1
         //# Endpoints MUST NOT issue new connection IDs with path IDs greater than the Maximum Path Identifier
         //# field in MAX_PATH_ID frames
-        u32::try_from(self.next_path).ok().map(PathId).filter(|path| *path <= self.highest)
+        let next = u32::try_from(self.next_path).ok().map(PathId).filter(|path| *path <= self.highest);
+        next.filter(|_| !self.is_nameless())
     }
 
     /// A path that has fewer connection IDs than it needs.
     fn next_short(&mut self) -> Option<PathId> {
-        if self.by_id.contains_key(&ConnectionId::EMPTY) {
+        if self.short.is_empty() || self.is_nameless() {
             return None;
         }
         while let Some(&path) = self.short.first() {
@@ -384,7 +400,7 @@ impl LocalIds {
         //# As a trivial example, this means the same connection ID MUST NOT be issued more than once on the
         //# same connection.
         // RFC 9000 §5.1: the same connection ID is not issued more than once on a connection.
-        draws.find(|(id, _)| !id.is_empty() && !self.by_id.contains_key(id))
+        draws.find(|(id, _)| !id.is_empty() && self.all().all(|known| known != *id))
     }
 
     fn frame(&self, path: PathId, sequence: u64, issued: &Issued) -> Option<(Frame, Receipt)> {
@@ -394,7 +410,6 @@ impl LocalIds {
     }
 
     fn forget(&mut self, id: ConnectionId) {
-        self.by_id.remove(&id);
         self.latest = None;
         // The router need not hear of what it never heard of.
         match self.new.iter().position(|new| *new == id) {

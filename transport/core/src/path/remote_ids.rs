@@ -29,8 +29,6 @@ pub struct RemoteIds {
     /// The `active_connection_id_limit` announced here; per path with multipath.
     limit: usize,
     paths: FlatMap<PathId, PathIds>,
-    /// Path and sequence number of every connection ID that is active or whose retirement is not acknowledged.
-    by_id: FlatMap<ConnectionId, (PathId, u64)>,
     /// Abandoned paths, whose frames are ignored.
     dropped: Ranges,
     retirements: Retirements,
@@ -43,7 +41,6 @@ impl RemoteIds {
             form: Form::SinglePath,
             limit,
             paths: FlatMap::default(),
-            by_id: FlatMap::default(),
             dropped: Ranges::new(),
             retirements: Retirements::new(limit),
         }
@@ -58,10 +55,7 @@ impl RemoteIds {
     /// one of the peer's first packet (RFC 9000 §7.2).
     pub fn set_initial(&mut self, id: ConnectionId) {
         let zero = self.paths.get_or_insert_with(PathId::ZERO, PathIds::default);
-        if let Some(before) = zero.replace_first(id) {
-            self.by_id.remove(&before);
-        }
-        self.by_id.insert(id, (PathId::ZERO, 0));
+        zero.replace_first(id);
     }
 
     /// Takes the token of the first connection ID from the server's transport parameters (RFC 9000 §18.2).
@@ -95,14 +89,13 @@ impl RemoteIds {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
         //# An endpoint that is sending packets with a zero-length Destination Connection ID MUST treat
         //# receipt of a NEW_CONNECTION_ID frame as a connection error of type PROTOCOL_VIOLATION.
-        if self.by_id.contains_key(&ConnectionId::EMPTY) {
+        if self.known().any(|(id, ..)| id.is_empty()) {
             return Err(violation("a new connection ID from a peer whose connection IDs are empty"));
         }
         if !self.is_news(path, &frame)? {
             return Ok(());
         }
         let ids = self.paths.get_or_insert_with(path, PathIds::default);
-        self.by_id.insert(frame.id, (path, frame.sequence));
         ids.add(frame.sequence, frame.id, frame.token);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.2
         //# Upon receipt of an increased Retire Prior To field, the peer MUST stop using the corresponding
@@ -129,7 +122,8 @@ impl RemoteIds {
 
     /// Whether the frame brings a connection ID that is not known; an error if it contradicts what is.
     fn is_news(&self, path: PathId, frame: &NewConnectionId) -> Result<bool, TransportError> {
-        if self.by_id.get(&frame.id).is_some_and(|known| *known != (path, frame.sequence)) {
+        let (id, place) = (frame.id, (path, frame.sequence));
+        if self.known().any(|(known, path, sequence)| known == id && (path, sequence) != place) {
             return Err(violation("a connection ID was issued twice"));
         }
         let Some(ids) = self.paths.get(&path) else { return Ok(true) };
@@ -214,9 +208,7 @@ impl RemoteIds {
 
     /// The retirement of `sequence` of `path` arrived.
     pub fn on_acknowledged(&mut self, path: PathId, sequence: u64) {
-        if let Some(id) = self.retirements.on_acknowledged(path, sequence) {
-            self.by_id.remove(&id);
-        }
+        self.retirements.on_acknowledged(path, sequence);
     }
 
     /// The retirement of `sequence` of `path` was lost: it is sent again (RFC 9000 §13.3).
@@ -229,9 +221,17 @@ impl RemoteIds {
     pub fn drop_path(&mut self, path: PathId) {
         self.dropped.insert(u64::from(path.0));
         self.retirements.drop_path(path);
-        if self.paths.remove(&path).is_some() {
-            self.by_id.retain(|_, (of, _)| *of != path);
-        }
+        self.paths.remove(&path);
+    }
+
+    /// Every connection ID that is active or whose retirement is not acknowledged, with its path and sequence number. They
+    /// are few, and looked through only when the peer issues another.
+    fn known(&self) -> impl Iterator<Item = (ConnectionId, PathId, u64)> + '_ {
+        let active = self
+            .paths
+            .iter()
+            .flat_map(|(path, ids)| ids.known().map(move |known| (known.id, *path, known.sequence)));
+        active.chain(self.retirements.unconfirmed())
     }
 
     /// Whether `token` is the stateless reset token of a connection ID in use. Those never used and those retired do

@@ -79,7 +79,7 @@ pub struct TransportParameters {
     /// Whether the receiver of this must not migrate away from the address of the handshake.
     pub disable_active_migration: bool,
     /// Server only: the address to move to after the handshake.
-    pub preferred_address: Option<PreferredAddress>,
+    pub preferred_address: Option<Box<PreferredAddress>>,
     /// How many connection IDs it stores, at least 2; with multipath, per path.
     pub active_connection_id_limit: u64,
     /// The source connection ID of its first Initial packet.

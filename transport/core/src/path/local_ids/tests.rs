@@ -282,7 +282,7 @@ fn an_endless_exchange_of_connection_ids_keeps_constant_state() {
         ids.take_new();
         ids.take_gone();
     }
-    assert!(ids.by_id.len() <= 3 * (IDS_PER_PATH as usize + LINGERING), "{}", ids.by_id.len());
+    assert!(ids.all().count() <= 3 * (IDS_PER_PATH as usize + LINGERING), "{}", ids.all().count());
     assert!(ids.lost.is_empty() && ids.short.len() <= 3);
 }
 

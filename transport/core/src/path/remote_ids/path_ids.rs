@@ -44,21 +44,19 @@ impl PathIds {
     }
 
     /// All active ones.
-    fn known(&self) -> impl Iterator<Item = &RemoteId> {
+    pub(super) fn known(&self) -> impl Iterator<Item = &RemoteId> {
         self.active.iter().chain(&self.lent)
     }
 
-    /// Replaces the connection ID with sequence number 0, and returns the one that was there.
-    pub(super) fn replace_first(&mut self, id: ConnectionId) -> Option<ConnectionId> {
+    /// Replaces the connection ID with sequence number 0.
+    pub(super) fn replace_first(&mut self, id: ConnectionId) {
         self.usage = Use::Open;
         if let Some(known) = self.active.iter_mut().find(|known| known.sequence == 0) {
-            return Some(std::mem::replace(&mut known.id, id));
-        }
-        if !self.was_retired(0) {
+            known.id = id;
+        } else if !self.was_retired(0) {
             self.active.insert(0, RemoteId { sequence: 0, id, token: None });
             self.next_sequence = self.next_sequence.max(1);
         }
-        None
     }
 
     pub(super) fn set_token(&mut self, sequence: u64, token: ResetToken) {

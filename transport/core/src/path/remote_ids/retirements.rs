@@ -44,9 +44,14 @@ impl Retirements {
         self.queued.pop_first()
     }
 
-    pub(super) fn on_acknowledged(&mut self, path: PathId, sequence: u64) -> Option<ConnectionId> {
+    pub(super) fn on_acknowledged(&mut self, path: PathId, sequence: u64) {
         self.queued.remove(&(path, sequence));
-        self.unconfirmed.remove(&(path, sequence))
+        self.unconfirmed.remove(&(path, sequence));
+    }
+
+    /// All that are not acknowledged: connection ID, path and sequence number.
+    pub(super) fn unconfirmed(&self) -> impl Iterator<Item = (ConnectionId, PathId, u64)> + '_ {
+        self.unconfirmed.iter().map(|((path, sequence), id)| (*id, *path, *sequence))
     }
 
     pub(super) fn on_lost(&mut self, path: PathId, sequence: u64) {

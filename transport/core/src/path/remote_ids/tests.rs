@@ -85,7 +85,7 @@ fn the_limit_counts_for_each_path() {
             assert_eq!(ids.on_new(new_id(path, sequence, 0)), Ok(()));
         }
     }
-    assert_eq!(ids.by_id.len(), 1 + 3 * LIMIT);
+    assert_eq!(ids.known().count(), 1 + 3 * LIMIT);
     assert_eq!(code(ids.on_new(new_id(2, 4, 0))), ErrorCode::CONNECTION_ID_LIMIT_ERROR);
 }
 
@@ -183,7 +183,7 @@ fn a_repeated_frame_is_ignored() {
     for _ in 0..1000 {
         assert_eq!(ids.on_new(new_id(1, 0, 0)), Ok(()));
     }
-    assert_eq!((ids.by_id.len(), retired(&mut ids)), (2, vec![]));
+    assert_eq!((ids.known().count(), retired(&mut ids)), (2, vec![]));
 }
 
 #[test]
@@ -288,11 +288,11 @@ fn retirements_on_all_paths_at_once_are_bounded_together() {
     let mut frames = (1..200).flat_map(|sequence| (0..64).map(move |path| new_id(path, sequence, sequence)));
     let error = frames.find_map(|frame| ids.on_new(frame).err());
     assert_eq!(error.unwrap().code, ErrorCode::CONNECTION_ID_LIMIT_ERROR);
-    assert!(ids.by_id.len() <= 64 * LIMIT + 257, "{}", ids.by_id.len());
+    assert!(ids.known().count() <= 64 * LIMIT + 257, "{}", ids.known().count());
     for path in 0..64 {
         ids.drop_path(PathId(path));
     }
-    assert_eq!((ids.by_id.len(), ids.next_frame()), (0, None));
+    assert_eq!((ids.known().count(), ids.next_frame()), (0, None));
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn acknowledged_retirements_may_go_on_for_ever() {
             ids.on_acknowledged(path, sequence);
         }
     }
-    assert_eq!(ids.by_id.len(), 1);
+    assert_eq!(ids.known().count(), 1);
 }
 
 #[test]
@@ -428,7 +428,7 @@ fn frames_for_an_abandoned_path_build_nothing_up() {
     ids.on_lost(ONE, 0);
     ids.on_acknowledged(ONE, 0);
     ids.open_path(ONE);
-    assert_eq!((ids.by_id.len(), ids.paths.len(), retired(&mut ids)), (1, 1, vec![]));
+    assert_eq!((ids.known().count(), ids.paths.len(), retired(&mut ids)), (1, 1, vec![]));
     assert!(!ids.has_unused(ONE) && ids.next_expected_sequence(ONE) == 0);
 }
 
@@ -494,7 +494,7 @@ proptest! {
                 prop_assert!(known.len() <= LIMIT);
                 prop_assert_eq!(known.current().is_some(), ids.current(*path).is_some());
             }
-            prop_assert!(ids.by_id.len() <= 4 * (LIMIT + 10 * LIMIT + LIMIT));
+            prop_assert!(ids.known().count() <= 4 * (LIMIT + 10 * LIMIT + LIMIT));
         }
     }
 }

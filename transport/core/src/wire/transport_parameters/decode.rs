@@ -109,7 +109,9 @@ impl TransportParameters {
                     Duration::from_millis(at_most(MAX_ACK_DELAY_LIMIT - 1, integer(value)?)?);
             }
             parameter::DISABLE_ACTIVE_MIGRATION => self.disable_active_migration = empty(value)?,
-            parameter::PREFERRED_ADDRESS => self.preferred_address = Some(preferred_address(value)?),
+            parameter::PREFERRED_ADDRESS => {
+                self.preferred_address = Some(Box::new(preferred_address(value)?))
+            }
             parameter::ACTIVE_CONNECTION_ID_LIMIT => {
                 //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
                 //# An endpoint that receives a value less than 2 MUST close the connection with an error of

@@ -122,7 +122,7 @@ prop_compose! {
             original_destination_connection_id: original,
             retry_source_connection_id: retry,
             stateless_reset_token: token.map(ResetToken),
-            preferred_address: address,
+            preferred_address: address.map(Box::new),
             ..common
         }
     }
