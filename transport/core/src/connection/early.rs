@@ -57,6 +57,9 @@ impl Connection {
         if allowance < LEAST_EARLY {
             return false;
         }
+        if self.handshake.spaces().next().is_none() {
+            return false;
+        }
         let size = MINIMUM_DATAGRAM.min(allowance);
         let mut bytes = Vec::with_capacity(MINIMUM_DATAGRAM);
         let mut packets = Vec::new();

@@ -52,8 +52,9 @@ impl Connection {
             // RFC 10069 §3.4: acknowledgements of a path that was abandoned or freed are ignored.
             return Ok(());
         };
-        let acknowledged = path.sent.on_ack(ack, now)?;
+        let acknowledged = path.sent.on_ack_into(ack, now, self.spares.take_acknowledged())?;
         if acknowledged.packets.is_empty() && acknowledged.spurious.is_empty() {
+            self.spares.put_acknowledged(acknowledged.packets);
             return Ok(());
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.4
@@ -95,6 +96,7 @@ impl Connection {
         for receipt in acknowledged.spurious.iter().flat_map(|spurious| &spurious.receipts) {
             self.on_receipt_acknowledged(receipt);
         }
+        self.spares.put_acknowledged(acknowledged.packets);
         self.detect_lost(of, now);
         self.review_ack_frequency(now);
         self.trace_metrics(of, now);
@@ -145,6 +147,9 @@ impl Connection {
         self.introduce_siblings(of);
         let Some(path) = self.paths.get_mut(of) else { return };
         let mut lost = path.sent.detect_lost(now, path.thresholds());
+        if let Some(records) = path.sent.take_records() {
+            self.spares.put_records(records);
+        }
         path.route.mtu.take_lost_probe(&mut lost.packets);
         let refused = path.route.mtu.take_refused(&mut lost.packets);
         for packet in &refused {

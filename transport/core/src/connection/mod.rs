@@ -66,6 +66,7 @@ use crate::handshake::Handshake;
 use crate::path::local_ids::IdSource;
 use crate::path::paths::Paths;
 use crate::stream::Streams;
+use crate::stream::blocks::Blocks;
 use crate::stream::short_queue::ShortQueue;
 use crate::time::{Deadline, Instant};
 use crate::trace::Tracer;
@@ -182,13 +183,13 @@ pub struct Connection {
     control: ControlQueue,
     ack_frequencies: ack_frequency::AckFrequencies,
     handshake_done: crate::connection::establish::HandshakeDone,
-    closing: Option<Closing>,
+    closing: Option<Box<Closing>>,
     activity: Activity,
     /// When timers were last looked at, since the connection was idle.
     served_at: Option<Instant>,
     events: VecDeque<Event>,
     outbox: ShortQueue<Transmit>,
-    /// Memory for datagrams, while the endpoint lends its own.
+    /// Memory for datagrams and records, while the endpoint lends its own.
     spares: Spares,
     counters: Counters,
     tracer: Option<Box<dyn Tracer>>,
@@ -244,14 +245,29 @@ impl Connection {
         Step::Idle(self.deadline(now))
     }
 
-    /// Lends or gives back memory for datagrams; see [`Endpoint::recycle`](crate::endpoint::Endpoint::recycle).
+    /// Lends or gives back memory for datagrams and records; see
+    /// [`Endpoint::recycle`](crate::endpoint::Endpoint::recycle).
     pub(crate) fn exchange_spares(&mut self, spares: &mut Spares) {
         std::mem::swap(&mut self.spares, spares);
+    }
+
+    /// Lends memory for copies of what is written, unless there is some.
+    pub(crate) fn lend_blocks(&mut self, blocks: &mut Blocks) {
+        blocks.move_to(self.streams.blocks());
+    }
+
+    /// Gives that memory back.
+    pub(crate) fn return_blocks(&mut self, blocks: &mut Blocks) {
+        self.streams.blocks().move_to(blocks);
     }
 
     /// The next event that waits to be told.
     pub(crate) fn next_event(&mut self, now: Instant) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
+            if self.events.is_empty() {
+                // They are rare, apart from those of streams.
+                self.events = VecDeque::new();
+            }
             self.trace_event(&event, now);
             return Some(event);
         }

@@ -1,25 +1,42 @@
-//! Memory of datagrams that were sent, for those to come: in the steady state none comes from the system.
+//! Memory that the connections of an endpoint use in turn, of datagrams that were sent and of what was recorded of them: in
+//! the steady state none comes from the system, and connections that are idle have none.
 
-/// Pieces of memory that are kept at most, of each kind.
+use crate::space::packet::SentPacket;
+use crate::space::sent::Records;
+
+/// Pieces of memory that are kept at most, of each kind of datagrams.
 const MOST: usize = 32;
 /// From this many bytes on memory is for batches, below it for single datagrams.
 const BATCH: usize = 1 << 14;
 /// Memory for less than the smallest datagram (RFC 9000 §14) is not worth keeping.
 const LEAST: usize = 1200;
+/// Paths whose records are kept at most.
+const MOST_RECORDS: usize = 4;
+/// Packets that kept memory has room for at most: 700 kB.
+const MOST_PACKETS: usize = 1 << 12;
 
-/// Memory that waits to be used again. An endpoint has it, and lends it to the connection that it polls.
+/// Memory that waits to be used again. An endpoint has it, and lends it to the connection that it polls or hands a datagram.
 #[derive(Debug, Default)]
-pub(crate) struct Spares {
+pub(crate) struct Spares(Option<Box<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
     batches: Vec<Vec<u8>>,
     singles: Vec<Vec<u8>>,
+    records: Vec<Records>,
+    acknowledged: Vec<SentPacket>,
 }
 
 impl Spares {
+    fn kept(&mut self) -> &mut Kept {
+        self.0.get_or_insert_default()
+    }
+
     /// Keeps the memory of `bytes`, if it is of use and there is not enough yet.
     pub fn put(&mut self, bytes: Vec<u8>) {
         let kind = match bytes.capacity() {
-            BATCH.. => &mut self.batches,
-            LEAST.. => &mut self.singles,
+            BATCH.. => &mut self.kept().batches,
+            LEAST.. => &mut self.kept().singles,
             _ => return,
         };
         if kind.len() < MOST {
@@ -29,12 +46,39 @@ impl Spares {
 
     /// Memory for a batch of datagrams.
     pub fn take_batch(&mut self) -> Option<Vec<u8>> {
-        self.batches.pop()
+        self.0.as_mut()?.batches.pop()
     }
 
     /// Memory for one datagram.
     pub fn take_single(&mut self) -> Option<Vec<u8>> {
-        self.singles.pop()
+        self.0.as_mut()?.singles.pop()
+    }
+
+    /// Keeps the memory of a path that has nothing in flight any more.
+    pub fn put_records(&mut self, records: Records) {
+        let kept = &mut self.kept().records;
+        if kept.len() < MOST_RECORDS && records.capacity() <= MOST_PACKETS {
+            kept.push(records);
+        }
+    }
+
+    /// Memory for the packets of a path.
+    pub fn take_records(&mut self) -> Option<Records> {
+        self.0.as_mut()?.records.pop()
+    }
+
+    /// Keeps the memory of packets that were acknowledged, and drops them.
+    pub fn put_acknowledged(&mut self, mut packets: Vec<SentPacket>) {
+        packets.clear();
+        let kept = &mut self.kept().acknowledged;
+        if (kept.capacity()..=MOST_PACKETS).contains(&packets.capacity()) {
+            *kept = packets;
+        }
+    }
+
+    /// Memory for packets that an acknowledgement settles; empty.
+    pub fn take_acknowledged(&mut self) -> Vec<SentPacket> {
+        self.0.as_mut().map(|kept| std::mem::take(&mut kept.acknowledged)).unwrap_or_default()
     }
 }
 
@@ -52,8 +96,19 @@ mod tests {
             spares.put(Vec::with_capacity(1400));
             spares.put(Vec::with_capacity(90_000));
         }
-        assert_eq!((spares.singles.len(), spares.batches.len()), (MOST, MOST));
+        assert_eq!((spares.kept().singles.len(), spares.kept().batches.len()), (MOST, MOST));
         assert!(spares.take_single().is_some_and(|bytes| bytes.capacity() < BATCH));
         assert!(spares.take_batch().is_some_and(|bytes| bytes.capacity() >= BATCH));
+    }
+
+    #[test]
+    fn the_larger_memory_for_acknowledged_packets_is_kept_unless_it_is_too_large() {
+        let mut spares = Spares::default();
+        for capacity in [100, 200, 50, MOST_PACKETS * 2] {
+            spares.put_acknowledged(Vec::with_capacity(capacity));
+        }
+        let packets = spares.take_acknowledged();
+        assert!((200..MOST_PACKETS).contains(&packets.capacity()));
+        assert_eq!(spares.take_acknowledged().capacity(), 0);
     }
 }

@@ -177,6 +177,11 @@ impl Connection {
             Elicits::Nothing if open.padded => PacketClass::InFlight,
             Elicits::Nothing => PacketClass::AckOnly,
         };
+        if path.sent.lacks_memory()
+            && let Some(records) = self.spares.take_records()
+        {
+            path.sent.lend(records);
+        }
         record(
             path,
             SentPacket {

@@ -29,7 +29,9 @@ impl Endpoint {
         //# the connection.
         if let Some(handle) = known {
             let connection = self.connections.get_mut(&handle).ok_or(Dropped::UnknownConnection)?;
+            connection.exchange_spares(&mut self.spares);
             connection.receive(datagram, now);
+            connection.exchange_spares(&mut self.spares);
             self.schedule.touch(handle);
             return Ok(());
         }

@@ -41,6 +41,7 @@ use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
 use crate::hashing::KeyedMap;
+use crate::stream::blocks::Blocks;
 use crate::time::{Deadline, Instant};
 use hvq_scheduler::{Flights, PathSet, PathView};
 use rand::rngs::StdRng;
@@ -101,8 +102,10 @@ pub struct Endpoint {
     router: Router,
     schedule: Schedule,
     outbox: VecDeque<Transmit>,
-    /// Memory of datagrams that were sent.
+    /// Memory of datagrams that were sent and acknowledged.
     spares: Spares,
+    /// Memory of what was written, while no connection has it.
+    blocks: Blocks,
     next_handle: u64,
     handshaking: usize,
     /// Which tickets opened 0-RTT lately, once a server accepts it.
@@ -151,6 +154,7 @@ impl Endpoint {
             schedule: Schedule::default(),
             outbox: VecDeque::new(),
             spares: Spares::default(),
+            blocks: Blocks::default(),
             next_handle: 0,
             handshaking: 0,
             replay,
@@ -220,6 +224,7 @@ impl Endpoint {
     /// A connection, for commands; it is polled next.
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(&handle)?;
+        connection.lend_blocks(&mut self.blocks);
         self.schedule.touch(handle);
         Some(connection.as_mut())
     }
@@ -261,7 +266,9 @@ impl Endpoint {
                 return Output::Event(handle, event);
             }
             connection.exchange_spares(&mut self.spares);
+            connection.lend_blocks(&mut self.blocks);
             let step = connection.poll(now);
+            connection.return_blocks(&mut self.blocks);
             connection.exchange_spares(&mut self.spares);
             if let Some(changes) = connection.take_id_changes() {
                 self.router.synchronise(handle, changes);

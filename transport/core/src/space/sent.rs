@@ -36,6 +36,17 @@ enum Slot {
     Packet(SentPacket),
 }
 
+/// Memory for the records of packets in flight, with nothing in it.
+#[derive(Debug)]
+pub struct Records(VecDeque<Slot>);
+
+impl Records {
+    /// How many packets it has room for.
+    pub fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+}
+
 /// What an acknowledgement settled.
 #[derive(Clone, Debug, Default)]
 pub struct Acknowledged {
@@ -146,6 +157,24 @@ impl Sent {
         self.next
     }
 
+    /// Whether the next packet needs memory.
+    pub fn lacks_memory(&self) -> bool {
+        self.slots.capacity() == 0
+    }
+
+    /// Has the next packets recorded in `records`, for want of other memory.
+    pub fn lend(&mut self, records: Records) {
+        if self.lacks_memory() {
+            self.slots = records.0;
+        }
+    }
+
+    /// The memory of the records, if no packet is in flight: an idle path keeps none of its busy times.
+    pub fn take_records(&mut self) -> Option<Records> {
+        let is_unused = self.slots.is_empty() && !self.lacks_memory();
+        is_unused.then(|| Records(std::mem::take(&mut self.slots)))
+    }
+
     /// Records a packet; numbers must come from [`next_number`](Self::next_number), in its order.
     pub fn on_sent(&mut self, packet: SentPacket) {
         let end = self.end();
@@ -239,9 +268,19 @@ impl Sent {
     ///
     /// PROTOCOL_VIOLATION if it covers a number that was never sent (RFC 9000 §13.1).
     pub fn on_ack(&mut self, ack: &Ack, now: Instant) -> Result<Acknowledged, TransportError> {
+        self.on_ack_into(ack, now, Vec::new())
+    }
+
+    /// The same; newly acknowledged packets go to `packets`, which is empty.
+    pub fn on_ack_into(
+        &mut self,
+        ack: &Ack,
+        now: Instant,
+        packets: Vec<SentPacket>,
+    ) -> Result<Acknowledged, TransportError> {
         self.validate(ack)?;
         self.lost.forget(now);
-        let mut outcome = Acknowledged { ack_delay: ack.delay, ..Acknowledged::default() };
+        let mut outcome = Acknowledged { packets, ack_delay: ack.delay, ..Acknowledged::default() };
         let oldest = self.lost.smallest().map_or(self.base, |lost| lost.min(self.base));
         // Ranges come from the largest to the smallest.
         let ranges: SmallVec<[RangeInclusive<u64>; 8]> =
@@ -304,6 +343,7 @@ impl Sent {
     pub fn drain_all(&mut self) -> Vec<SentPacket> {
         let drained = (0..self.slots.len()).filter_map(|index| self.take(index)).collect();
         self.trim();
+        self.take_records();
         self.lost.clear();
         self.loss_time = None;
         self.last_eliciting_at = None;
@@ -317,6 +357,7 @@ impl Sent {
         let (from, to) = (index(range.start), index(range.end).min(self.slots.len()));
         let drained = (from..to).filter_map(|index| self.take(index)).collect();
         self.trim();
+        self.take_records();
         if self.ack_eliciting == 0 {
             self.last_eliciting_at = None;
         }
@@ -421,10 +462,6 @@ impl Sent {
         while let Some(Slot::Resolved) = self.slots.front() {
             self.slots.pop_front();
             self.base += 1;
-        }
-        if self.slots.is_empty() {
-            // An idle path keeps no memory of its busy times.
-            self.slots = VecDeque::new();
         }
     }
 }

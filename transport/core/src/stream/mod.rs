@@ -4,6 +4,7 @@
 //! of RFC 9218; what goes on which path is decided elsewhere.
 
 pub mod assembler;
+pub mod blocks;
 pub mod flow;
 pub mod id;
 pub mod message;

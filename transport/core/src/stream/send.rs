@@ -1,5 +1,6 @@
 //! The sending half of a stream.
 
+use super::blocks::Blocks;
 use super::flow::SendCredit;
 use super::message::Messages;
 use super::outstanding::Outstanding;
@@ -112,9 +113,9 @@ impl SendHalf {
         Ok(capacity.saturating_sub(self.data.buffered()).min(to_largest))
     }
 
-    /// Appends a copy of `data`, which must not be longer than [`Self::writable`].
-    pub fn write(&mut self, data: &[u8]) {
-        self.data.push(data);
+    /// Appends a copy of `data`, which must not be longer than [`Self::writable`], in memory of `blocks` unless it is small.
+    pub fn write(&mut self, data: &[u8], blocks: &mut Blocks) {
+        self.data.push(data, blocks);
     }
 
     /// Appends `data`, which must not be longer than [`Self::writable`].
@@ -244,14 +245,15 @@ impl SendHalf {
 
     /// Takes at most `most` bytes of `piece`, which [`Self::next_piece`] returned just now, to be sent.
     ///
-    /// Returns the data and what was taken; the connection's credit is charged if that is fresh.
-    pub fn take(&mut self, piece: Piece, most: usize) -> (Bytes, Piece) {
+    /// Returns the data, joined in memory of `blocks` if it has to be, and what was taken; the connection's credit is charged
+    /// if that is fresh.
+    pub fn take(&mut self, piece: Piece, most: usize, blocks: &mut Blocks) -> (Bytes, Piece) {
         let piece = piece.limited(most);
         let end = piece.range.end + u64::from(piece.fin);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-2.2
         //# The data at a given offset MUST NOT change if it is sent multiple times; an endpoint MAY treat
         //# receipt of different data at the same offset within a stream as a connection error of type
-        let data = self.data.slice(piece.range.clone());
+        let data = self.data.slice(piece.range.clone(), blocks);
         if piece.history == History::Fresh {
             self.credit.consume(piece.range.end - piece.range.start);
             self.outstanding.on_sent_fresh(end);
@@ -313,13 +315,13 @@ mod tests {
 
     fn half(data: &[u8]) -> SendHalf {
         let mut half = SendHalf::new(100, 1);
-        half.write(data);
+        half.write(data, &mut Blocks::default());
         half
     }
 
     fn take(half: &mut SendHalf, most: usize) -> (Vec<u8>, bool) {
         let piece = half.next_piece(1000).expect("something to send");
-        let (data, piece) = half.take(piece, most);
+        let (data, piece) = half.take(piece, most, &mut Blocks::default());
         (data.to_vec(), piece.fin)
     }
 

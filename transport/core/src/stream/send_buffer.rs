@@ -1,5 +1,6 @@
 //! The bytes of a stream from the first unacknowledged one to the last one written.
 
+use super::blocks::Blocks;
 use super::short_queue::ShortQueue;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::ops::Range;
@@ -35,11 +36,15 @@ impl SendBuffer {
         usize::try_from(self.end - self.start).unwrap_or(usize::MAX)
     }
 
-    /// Appends a copy of `data`.
-    pub fn push(&mut self, data: &[u8]) {
+    /// Appends a copy of `data`, in memory of `blocks` unless it is small.
+    pub fn push(&mut self, data: &[u8], blocks: &mut Blocks) {
         if data.len() > SMALL_WRITE {
-            return self.push_chunk(Bytes::copy_from_slice(data));
+            return self.push_chunk(blocks.copy(data));
         }
+        self.push_small(data);
+    }
+
+    fn push_small(&mut self, data: &[u8]) {
         if self.tail.len() + data.len() > TAIL_SIZE {
             self.freeze_tail();
         }
@@ -50,13 +55,13 @@ impl SendBuffer {
     /// Appends `data`, without copying it unless it is small and joins what waits already.
     pub fn push_bytes(&mut self, data: Bytes) {
         let is_alone = self.chunks.is_empty() && self.tail.is_empty() && !data.is_empty();
-        if is_alone || data.len() > SMALL_WRITE { self.push_chunk(data) } else { self.push(&data) }
+        if is_alone || data.len() > SMALL_WRITE { self.push_chunk(data) } else { self.push_small(&data) }
     }
 
     /// The bytes of `range`, which must lie between the last [`Self::release`] and [`Self::end`].
     ///
-    /// A range within one chunk is not copied.
-    pub fn slice(&mut self, range: Range<u64>) -> Bytes {
+    /// A range within one chunk is not copied; others are, in memory of `blocks`, for a moment.
+    pub fn slice(&mut self, range: Range<u64>, blocks: &mut Blocks) -> Bytes {
         if range.is_empty() {
             return Bytes::new();
         }
@@ -67,22 +72,20 @@ impl SendBuffer {
         let length = (range.end - range.start) as usize;
         let first = self.chunk_at(range.start);
         self.last = first;
-        let mut chunks = self.chunks.iter_from(first);
-        let Some((start, chunk)) = chunks.next() else { return Bytes::new() };
-        let skip = (range.start - start) as usize;
+        let chunks = self.chunks.iter_from(first);
+        let Some((start, chunk)) = self.chunks.get(first) else { return Bytes::new() };
+        let mut skip = (range.start - start) as usize;
         if chunk.len() - skip >= length {
             return chunk.slice(skip..skip + length);
         }
-        let mut joined = BytesMut::with_capacity(length);
-        joined.put_slice(&chunk[skip..]);
-        for (_, chunk) in chunks {
-            let missing = length - joined.len();
-            if missing == 0 {
-                break;
-            }
-            joined.put_slice(&chunk[..missing.min(chunk.len())]);
-        }
-        joined.freeze()
+        let mut missing = length;
+        let parts = chunks.map_while(|(_, chunk)| {
+            let from = std::mem::take(&mut skip);
+            let part = &chunk[from..chunk.len().min(from + missing)];
+            missing -= part.len();
+            (!part.is_empty()).then_some(part)
+        });
+        blocks.join(parts, length)
     }
 
     /// The index of the chunk that holds `offset`.
@@ -136,40 +139,40 @@ mod tests {
 
     #[test]
     fn a_range_within_one_chunk_is_not_copied() {
-        let mut buffer = SendBuffer::default();
+        let (mut buffer, mut blocks) = (SendBuffer::default(), Blocks::default());
         let data = Bytes::from(vec![7; 5000]);
         buffer.push_bytes(data.clone());
-        assert_eq!(buffer.slice(1000..2200).as_ptr(), data[1000..].as_ptr());
+        assert_eq!(buffer.slice(1000..2200, &mut blocks).as_ptr(), data[1000..].as_ptr());
     }
 
     #[test]
     fn small_writes_are_sent_together() {
-        let mut buffer = SendBuffer::default();
+        let (mut buffer, mut blocks) = (SendBuffer::default(), Blocks::default());
         for byte in 0..200u8 {
-            buffer.push(&[byte]);
+            buffer.push(&[byte], &mut blocks);
         }
-        let all = buffer.slice(0..200);
+        let all = buffer.slice(0..200, &mut blocks);
         assert_eq!(all, (0..200u8).collect::<Vec<_>>());
         assert_eq!(buffer.chunks.len(), 1);
     }
 
     #[test]
     fn the_first_small_write_is_shared_and_those_behind_it_are_collected() {
-        let mut buffer = SendBuffer::default();
+        let (mut buffer, mut blocks) = (SendBuffer::default(), Blocks::default());
         let data = Bytes::from(vec![7; 100]);
         for _ in 0..4 {
             buffer.push_bytes(data.clone());
         }
-        assert_eq!(buffer.slice(0..100).as_ptr(), data.as_ptr());
-        assert_eq!(buffer.slice(0..400), [7; 400][..]);
+        assert_eq!(buffer.slice(0..100, &mut blocks).as_ptr(), data.as_ptr());
+        assert_eq!(buffer.slice(0..400, &mut blocks), [7; 400][..]);
         assert_eq!((buffer.chunks.len(), buffer.buffered()), (2, 400));
     }
 
     #[test]
     fn acknowledged_chunks_are_freed() {
-        let mut buffer = SendBuffer::default();
+        let (mut buffer, mut blocks) = (SendBuffer::default(), Blocks::default());
         for _ in 0..4 {
-            buffer.push(&[1; 2000]);
+            buffer.push(&[1; 2000], &mut blocks);
         }
         buffer.release(3999);
         assert_eq!((buffer.chunks.len(), buffer.buffered()), (3, 4001));
@@ -183,18 +186,18 @@ mod tests {
             writes in proptest::collection::vec((1usize..3000, any::<bool>()), 1..20),
             cuts in proptest::collection::vec((0usize..60_000, 0usize..3000, 0usize..60_000), 0..20),
         ) {
-            let mut buffer = SendBuffer::default();
+            let (mut buffer, mut blocks) = (SendBuffer::default(), Blocks::default());
             let mut model = Vec::new();
             let mut released = 0;
             let mut cuts = cuts.into_iter();
             for (length, shared) in writes {
                 let data: Vec<u8> = (0..length).map(|i| (((model.len() + i) * 31) >> 3) as u8).collect();
-                if shared { buffer.push_bytes(Bytes::from(data.clone())) } else { buffer.push(&data) }
+                if shared { buffer.push_bytes(Bytes::from(data.clone())) } else { buffer.push(&data, &mut blocks) }
                 model.extend_from_slice(&data);
                 if let Some((from, length, release)) = cuts.next() {
                     let from = from.clamp(released, model.len());
                     let to = (from + length).min(model.len());
-                    prop_assert_eq!(&buffer.slice(from as u64..to as u64)[..], &model[from..to]);
+                    prop_assert_eq!(&buffer.slice(from as u64..to as u64, &mut blocks)[..], &model[from..to]);
                     released = released.max(release.min(from));
                     buffer.release(released as u64);
                     prop_assert_eq!(buffer.buffered(), model.len() - released);

@@ -86,7 +86,10 @@ impl Streams {
     /// Appends a copy of the first part of `data` that fits; returns its length, never 0 unless `data` is empty.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         let length = self.writable_part(id, data.len())?;
-        self.writer(id)?.write(&data[..length]);
+        let mut blocks = std::mem::take(&mut self.blocks);
+        let written = self.writer(id).map(|send| send.write(&data[..length], &mut blocks));
+        self.blocks = blocks;
+        written?;
         self.relist(id);
         Ok(length)
     }

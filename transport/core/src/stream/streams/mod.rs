@@ -18,6 +18,7 @@ pub use events::{Interest, StreamEvent};
 pub use limits::StreamLimits;
 pub use output::Offer;
 
+use super::blocks::Blocks;
 use super::flow::{ReceiveWindow, SendCredit};
 use super::id::{Direction, StreamId};
 use super::priority::{Agenda, AgendaKey};
@@ -75,6 +76,8 @@ pub struct Streams {
     events: Events,
     rtt: Duration,
     empty_frames: u32,
+    /// Memory for copies of what is written.
+    blocks: Blocks,
 }
 
 impl Streams {
@@ -98,6 +101,7 @@ impl Streams {
             rtt: INITIAL_RTT,
             empty_frames: 0,
             limits: local,
+            blocks: Blocks::default(),
         }
     }
 
@@ -149,6 +153,11 @@ impl Streams {
     /// The next event for the application.
     pub fn poll_event(&mut self) -> Option<StreamEvent> {
         self.events.pop()
+    }
+
+    /// Memory for copies of what is written, which an endpoint lends.
+    pub fn blocks(&mut self) -> &mut Blocks {
+        &mut self.blocks
     }
 
     /// Streams that take memory.

@@ -75,7 +75,7 @@ impl Streams {
         if most == 0 && !piece.range.is_empty() {
             return None;
         }
-        let (data, piece) = send.take(piece, most);
+        let (data, piece) = send.take(piece, most, &mut self.blocks);
         let Piece { range, fin, history } = piece;
         send.turn = self.agenda.next_turn();
         if history == History::Fresh {
