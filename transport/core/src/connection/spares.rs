@@ -4,8 +4,10 @@
 use crate::space::packet::SentPacket;
 use crate::space::sent::Records;
 
-/// Pieces of memory that are kept at most, of each kind of datagrams.
-const MOST: usize = 32;
+/// Batches whose memory is kept at most.
+const MOST_BATCHES: usize = 32;
+/// Single datagrams whose memory is kept at most: as many as wait for the network at a time.
+const MOST_SINGLES: usize = 64;
 /// From this many bytes on memory is for batches, below it for single datagrams.
 const BATCH: usize = 1 << 14;
 /// Memory for less than the smallest datagram (RFC 9000 §14) is not worth keeping.
@@ -34,12 +36,12 @@ impl Spares {
 
     /// Keeps the memory of `bytes`, if it is of use and there is not enough yet.
     pub fn put(&mut self, bytes: Vec<u8>) {
-        let kind = match bytes.capacity() {
-            BATCH.. => &mut self.kept().batches,
-            LEAST.. => &mut self.kept().singles,
+        let (kind, most) = match bytes.capacity() {
+            BATCH.. => (&mut self.kept().batches, MOST_BATCHES),
+            LEAST.. => (&mut self.kept().singles, MOST_SINGLES),
             _ => return,
         };
-        if kind.len() < MOST {
+        if kind.len() < most {
             kind.push(bytes);
         }
     }
@@ -96,7 +98,8 @@ mod tests {
             spares.put(Vec::with_capacity(1400));
             spares.put(Vec::with_capacity(90_000));
         }
-        assert_eq!((spares.kept().singles.len(), spares.kept().batches.len()), (MOST, MOST));
+        let kept = (spares.kept().singles.len(), spares.kept().batches.len());
+        assert_eq!(kept, (MOST_SINGLES, MOST_BATCHES));
         assert!(spares.take_single().is_some_and(|bytes| bytes.capacity() < BATCH));
         assert!(spares.take_batch().is_some_and(|bytes| bytes.capacity() >= BATCH));
     }
