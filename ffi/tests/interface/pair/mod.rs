@@ -4,7 +4,7 @@ pub mod c;
 mod rust;
 
 pub use c::C;
-pub use rust::Rust;
+pub use rust::{Paths, Rust};
 
 /// Bytes that the sender has ready at a time.
 pub const BLOCK: usize = 64 << 10;

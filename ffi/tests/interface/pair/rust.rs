@@ -50,11 +50,25 @@ pub struct Rust {
     block: Vec<u8>,
 }
 
+/// How many paths a pair has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Paths {
+    One,
+    /// Two, both of which the policy uses.
+    Two,
+}
+
 impl Rust {
     /// A connected pair that sends batches of so many datagrams at most.
     pub fn new(segments: usize) -> Self {
+        Self::over(Paths::One, segments)
+    }
+
+    /// The same, over one path or two.
+    pub fn over(paths: Paths, segments: usize) -> Self {
         let (chain, key) = identity();
-        let mut transport = TransportConfig::new(Arc::new(|| Policy::Single(None).scheduler()));
+        let policy = if paths == Paths::Two { Policy::Hvc } else { Policy::Single(None) };
+        let mut transport = TransportConfig::new(Arc::new(move || policy.scheduler()));
         transport.datagram_size = usize::from(DATAGRAM).into();
         transport.segments = segments;
         let transport = Arc::new(transport);
@@ -73,17 +87,31 @@ impl Rust {
             now: 1_000_000_000,
             block: vec![0x5a; BLOCK],
         };
-        let address = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
-        let tuple = FourTuple { local: address(1000), remote: address(2000) };
         let config = ClientConfig::new(client_tls, transport);
         let now = Instant::from_nanos(pair.now);
-        pair.client.endpoint.connect(&config, tuple, "localhost", now).expect("a connection can be started");
+        pair.client
+            .endpoint
+            .connect(&config, route(0), "localhost", now)
+            .expect("a connection can be started");
         for _ in 0..100 {
             pair.exchange();
+        }
+        if paths == Paths::Two {
+            let now = Instant::from_nanos(pair.now);
+            pair.sender(Sender::Client).open_path(route(1), now).expect("both speak multipath");
+            for _ in 0..100 {
+                pair.exchange();
+            }
         }
         assert!(pair.client.connection.is_some() && pair.server.connection.is_some());
         pair
     }
+}
+
+/// The addresses of path `number`.
+fn route(number: u16) -> FourTuple {
+    let address = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+    FourTuple { local: address(1000 + number), remote: address(2000 + number) }
 }
 
 /// Carries everything that `from` has to say to `to`.
