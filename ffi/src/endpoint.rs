@@ -115,6 +115,8 @@ impl hvq_endpoint_options {
         };
         let config = EndpointConfig {
             id_length: self.id_length as usize,
+            ids: None,
+            replay: None,
             max_connections: count(self.max_connections),
             max_handshaking: count(self.max_handshaking),
             reset_key: reset.map(|key| ResetKey::new(&key)),
