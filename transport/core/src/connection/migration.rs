@@ -514,7 +514,7 @@ impl Connection {
         if let Some(candidate) = path.elsewhere.get_mut(tuple) {
             candidate.amplification.on_sent(size);
         }
-        if path.sent.is_overgrown(now) {
+        if path.sent.is_overgrown(|| path.route.window(), now) {
             self.take_back(lane.path, |sent| sent.shed(now), now);
         }
         let Some(path) = self.paths.get(lane.path) else { return false };

@@ -190,7 +190,7 @@ impl Connection {
                 ..SentPacket::new(open.number, now, size, class)
             },
         );
-        if path.sent.is_overgrown(now) {
+        if path.sent.is_overgrown(|| path.route.window(), now) {
             self.take_back(lane.path, |sent| sent.shed(now), now);
         }
         if eliciting && !self.activity.sent_since {

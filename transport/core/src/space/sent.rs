@@ -21,11 +21,10 @@ const MOST_SKIPPED: usize = 8;
 /// At least this many packets in the interval from which the next number to skip is drawn.
 const LEAST_SKIP_INTERVAL: u64 = 64;
 
-/// So many packets may wait to be resolved however long it takes, and [`ROOM_FOR_EACH`] for each that elicits an
-/// acknowledgement.
+/// So many packets may wait to be resolved however long it takes, and one more for each [`BYTES_FOR_EACH`] of the window.
 const LEAST_ROOM: usize = 2048;
-/// Packets to one that elicits an acknowledgement: peers acknowledge those that elicit none only along with others.
-const ROOM_FOR_EACH: usize = 8;
+/// Bytes of the congestion window that hold a packet: few are smaller, unless the window does not limit them.
+const BYTES_FOR_EACH: usize = 128;
 /// Beyond that, packets of this age are given up.
 const STALE: Duration = Duration::from_secs(3);
 
@@ -364,10 +363,13 @@ impl Sent {
         drained
     }
 
-    /// Whether there are packets that [`Self::shed`] takes.
-    pub fn is_overgrown(&self, now: Instant) -> bool {
-        let stale = || self.oldest_unacked().is_some_and(|oldest| now.since(oldest.sent_at) > STALE);
-        self.slots.len() > LEAST_ROOM + ROOM_FOR_EACH * self.ack_eliciting && stale()
+    /// Whether there are packets that [`Self::shed`] takes, of a path with a congestion window of `window` bytes, which is
+    /// asked for only if it matters.
+    #[inline]
+    pub fn is_overgrown(&self, window: impl FnOnce() -> usize, now: Instant) -> bool {
+        self.slots.len() > LEAST_ROOM
+            && self.slots.len() > LEAST_ROOM + window() / BYTES_FOR_EACH
+            && self.oldest_unacked().is_some_and(|oldest| now.since(oldest.sent_at) > STALE)
     }
 
     /// Takes the oldest packets, neither acknowledged nor lost, if there are so many that the peer must have ceased to
@@ -379,6 +381,9 @@ impl Sent {
         {
             shed.extend(self.take(0));
             self.trim();
+        }
+        if self.ack_eliciting == 0 {
+            self.last_eliciting_at = None;
         }
         shed
     }
