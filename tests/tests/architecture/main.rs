@@ -67,6 +67,12 @@ fn the_transport_names_no_concrete_policy() {
     enforce(rules::policies);
 }
 
+/// attacks.md D13.
+#[test]
+fn keys_that_peers_choose_are_hashed_with_a_secret() {
+    enforce(rules::hashes);
+}
+
 #[test]
 fn a_lint_is_suppressed_with_a_reason_only() {
     enforce(rules::suppressions);

@@ -37,6 +37,18 @@ const PLACES: [&str; 5] = [
     concat!("../sha", "red"),
 ];
 
+/// Hashes without a secret: whoever chooses keys has them collide (attacks.md D13, CVE-2025-24946).
+const OPEN_HASHES: [&str; 8] = [
+    "FxHashMap",
+    "FxHashSet",
+    "FxHasher",
+    "FxBuildHasher",
+    "FnvHashMap",
+    "FnvHasher",
+    "BuildHasherDefault",
+    "IntMap",
+];
+
 /// Written by cargo.
 fn is_generated(file: &File) -> bool {
     file.path.ends_with("Cargo.lock")
@@ -86,6 +98,15 @@ pub(crate) fn policies(file: &File) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Keys that come from a network are hashed with a secret.
+pub(crate) fn hashes(file: &File) -> Vec<Finding> {
+    let far = ["transport/", "ffi/", "apps/gateway/", "apps/proxy/", "apps/tunnel/"];
+    if !file.is_rust() || !far.iter().any(|place| file.path.starts_with(place)) {
+        return Vec::new();
+    }
+    words(file, &OPEN_HASHES, |hash| format!("{hash}: peers can have its keys collide, take a KeyedMap"))
 }
 
 /// A lint is suppressed with `expect` and a reason.
@@ -168,6 +189,19 @@ fn a_policy_named_in_the_transport_is_found_and_its_tests_may_name_one() {
     assert!(policies(&File::sample("apps/cli/src/main.rs", text)).is_empty());
     let all = File::sample("transport/core/src/a.rs", "use hvq_scheduler::*;");
     assert_eq!(lines(&policies(&all)), [1]);
+}
+
+#[test]
+fn a_hash_without_a_secret_is_found_where_keys_come_from_a_network() {
+    for hash in OPEN_HASHES {
+        let text = format!("use std::collections::HashMap;\nlet map = {hash}::default();");
+        assert_eq!(
+            lines(&hashes(&File::sample("transport/core/src/endpoint/router.rs", &text))),
+            [2],
+            "{hash}"
+        );
+        assert!(hashes(&File::sample("apps/lab/src/a.rs", &text)).is_empty());
+    }
 }
 
 #[test]
