@@ -20,8 +20,9 @@ use tokio::task::JoinHandle;
 
 /// Pieces of a request's stream that wait for the tunnel.
 const PIECES: usize = 64;
-/// The largest packet of the device: what fits into a datagram of a connection with datagrams of 1,350 bytes.
-const MTU: u16 = 1_280;
+/// The largest packet of the device, as of the other end (`hvq tunnel connect`): it fits into a QUIC datagram of a path that carries
+/// 1,452 bytes, and goes in capsules on the stream where a path carries less.
+const MTU: u16 = 1_360;
 
 /// The tunnels of a gateway, which end at one TUN device.
 pub(crate) struct Tunnels {

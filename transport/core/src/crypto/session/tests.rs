@@ -22,13 +22,18 @@ struct Pki {
     key: String,
 }
 
-fn pki() -> Pki {
+/// A new authority.
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     // Names of authorities differ from each other and from that of the server, by which BoringSSL tells them apart.
     let authority = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
     params.distinguished_name.push(DnType::CommonName, format!("authority {authority}"));
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn pki() -> Pki {
+    let ca = authority();
     let key = KeyPair::generate().unwrap();
     let names: Vec<String> = NAMES.map(str::to_owned).into();
     let leaf = CertificateParams::new(names).unwrap().signed_by(&key, &ca).unwrap();

@@ -11,11 +11,7 @@ struct Clients {
 }
 
 fn clients(change: impl FnOnce(&mut CertificateParams)) -> Clients {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
-    params.distinguished_name.push(DnType::CommonName, format!("authority {authority}"));
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let ca = authority();
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["ann.example".to_owned(), "192.0.2.7".to_owned()]).unwrap();
     params.distinguished_name.push(DnType::CommonName, "Ann");
