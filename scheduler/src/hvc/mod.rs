@@ -12,6 +12,7 @@ mod runs;
 mod spare;
 #[cfg(test)]
 mod tests;
+mod yielding;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use promises::Promises;
 use reward::{dearness, weight};
 use runs::Runs;
 use spare::{Loan, Spare};
+use yielding::{Share, Urgent};
 
 use crate::usable::named;
 use crate::{
@@ -56,6 +58,7 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - a path without room counts with the time until it has some, and the answer is to wait if it wins even so;
 /// - a message is compared as a whole; of one that exceeds the bulk path's window the tail may ride a scarce path;
 /// - a stream of unknown length that would have to wait is taken to go on for as long as it already has;
+/// - what has a deadline takes a scarce path in small pieces while more urgent data uses it;
 /// - urgency and deadlines scale the reward, and background data leaves scarce channels to the foreground, to that of other
 ///   connections where they are shared;
 /// - a path on which packets are lost counts with what it takes to repeat them; control frames and the handshake keep to the
@@ -84,6 +87,7 @@ pub struct Hvc {
     expected: Option<Expectation>,
     promises: Promises,
     attention: Attention,
+    urgent: Urgent,
 }
 
 impl Scheduler for Hvc {
@@ -152,7 +156,7 @@ impl Hvc {
         let scarce = if wide.is_empty() { scarce } else { scarce.without(closed(item, paths, scarce)) };
         let Some(bulk) = self.soonest_that_moves(item, paths, wide) else {
             return match cheapest(item, paths, scarce, Extent::Item) {
-                Some(index) => self.send(item, &paths[index], item.bytes),
+                Some(index) => self.send_scarce(item, &paths[index]),
                 None => Placement::Wait,
             };
         };
@@ -179,7 +183,7 @@ impl Hvc {
                 item.bytes
             }
             Some((rival, Verdict::Scarce)) => {
-                let placement = self.send(item, &paths[rival], item.bytes);
+                let placement = self.send_scarce(item, &paths[rival]);
                 self.note_foreground(item, &paths[bulk], placement);
                 return placement;
             }
@@ -226,8 +230,21 @@ impl Hvc {
         };
         let first = Item { waits_for: Duration::ZERO, ..*item };
         match self.soonest_that_moves(&first, paths, usable) {
+            Some(index) if scarce.contains(index) && !bulk.is_empty() => self.send_scarce(item, &paths[index]),
             Some(index) => self.send(item, &paths[index], item.bytes),
             None => Placement::Wait,
+        }
+    }
+
+    /// The item, or a piece of it, on a scarce path.
+    fn send_scarce(&mut self, item: &Item, path: &PathView) -> Placement {
+        match self.urgent.share(item, path) {
+            Share::In(time) if path.has_room() => Placement::WaitAtMost(time),
+            Share::Now(bytes) if path.has_room() => {
+                self.urgent.note(item);
+                self.send(item, path, bytes)
+            }
+            _ => self.send(item, path, item.bytes),
         }
     }
 

@@ -12,6 +12,7 @@ mod priorities;
 mod sharing;
 mod spare;
 mod standings;
+mod yielding;
 
 use super::*;
 use crate::{Bandwidth, Message, PathId, Priority, Rtt};
