@@ -6,6 +6,8 @@
 //! - [`message`]: how a layer travels, with what priority and until when it is of use.
 //! - [`playout`]: when a receiver decodes which frame with which layers.
 //! - [`freeze`]: when a viewer sees the picture stand still.
+//! - [`fragment`]: layers in datagrams.
+//! - [`rtp`], [`roq`]: pictures as players and servers of others read them, over QUIC.
 //! - [`superframe`], [`picture`], [`ssim`], [`y4m`]: what comes out of an encoder and goes into it, and how alike two
 //!   pictures are.
 //!
@@ -13,11 +15,14 @@
 
 pub mod adaptation;
 pub mod clip;
+pub mod fragment;
 pub mod freeze;
 pub mod layers;
 pub mod message;
 pub mod picture;
 pub mod playout;
+pub mod roq;
+pub mod rtp;
 pub mod ssim;
 pub mod superframe;
 pub mod y4m;

@@ -1,6 +1,7 @@
 //! How a layer travels: a header in front of its bytes, a priority, and a time after which it is of no use.
 
-use crate::layers::{LAYERS, LayerSet};
+use crate::clip::Clip;
+use crate::layers::{HELD, LAYERS, LayerSet};
 use std::time::Duration;
 
 /// The largest layer that is taken from the network, in bytes: far more than a key frame at the highest rate.
@@ -112,14 +113,17 @@ pub struct Deadlines {
     /// For the base layer, from when the picture was taken on: the picture is late without it, not lost, so it is sent all
     /// the same afterwards.
     pub base: Duration,
-    /// For the other layers: after it the receiver has decoded without them.
+    /// For the other layers: after it the receiver has shown their frame without them, and cannot decode them either for
+    /// the frames that refer to them ([`HELD`]).
     pub others: Duration,
 }
 
 impl Deadlines {
     /// For a receiver that decodes `wait` after it has the base layer, which takes `flight`.
     pub const fn of(flight: Duration, wait: Duration) -> Self {
-        Self { base: flight, others: flight.saturating_add(wait) }
+        // A layer of the middle is of use until the base layer below it is replaced, which is shown with others then.
+        let kept = Clip::INTERVAL.saturating_mul(HELD[0] - 1);
+        Self { base: flight, others: flight.saturating_add(wait).saturating_add(kept) }
     }
 
     /// That of `layer`.
@@ -166,6 +170,6 @@ mod tests {
     fn the_base_layer_is_the_most_urgent_and_due_first() {
         assert!(urgency(0) < urgency(1) && urgency(1) < urgency(2));
         let deadlines = Deadlines::of(Duration::from_millis(10), Duration::from_millis(60));
-        assert_eq!([0, 1, 2].map(|layer| deadlines.of_layer(layer).as_millis()), [10, 70, 70]);
+        assert_eq!([0, 1, 2].map(|layer| deadlines.of_layer(layer).as_millis()), [10, 169, 169]);
     }
 }

@@ -7,7 +7,7 @@ mod tests;
 pub use adaptive::Adaptive;
 
 use crate::layers::{Chain, LAYERS, LayerSet};
-use crate::message::LayerHeader;
+use crate::message::{LayerHeader, Reference};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub enum Gaps {
 }
 
 /// A decoded frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decoded {
     /// Its number.
     pub frame: u32,
@@ -51,6 +51,8 @@ pub struct Decoded {
     pub present: LayerSet,
     /// How many layers, from the base layer on, are decoded: those that refer to nothing that is missing.
     pub depth: usize,
+    /// What a decoder is fed to make it, as frames and layers: what came late of frames before, then this one's.
+    pub order: Vec<(u32, usize)>,
 }
 
 impl Decoded {
@@ -81,6 +83,8 @@ pub struct Playout {
     /// When the last one was decoded.
     last: Duration,
     chain: Chain,
+    /// Whether there was a key frame.
+    begun: bool,
     skipped: u64,
 }
 
@@ -94,18 +98,20 @@ impl Playout {
             next: 0,
             last: Duration::ZERO,
             chain: Chain::default(),
+            begun: false,
             skipped: 0,
         }
     }
 
-    /// All of a layer is there at `at`. What comes for frames that are decoded is of no use, and what is too far ahead of
-    /// them is dropped; whether it may still be of use.
+    /// All of a layer is there at `at`. What comes for frames that were shown is of use as long as others may refer to it,
+    /// and what is too far ahead is dropped; whether it is of use.
     pub fn on_layer(&mut self, header: &LayerHeader, at: Duration) -> bool {
         if header.frame < self.next {
             if let Wait::Adaptive(adaptive) = &mut self.wait {
                 adaptive.on_late(header.frame, header.layer, at);
             }
-            return false;
+            // Frames to come may refer to it.
+            return self.chain.arrive(header.frame, header.layer, header.reference);
         }
         if header.frame - self.next >= MOST_WAITING || header.layer >= LAYERS {
             return false;
@@ -148,15 +154,22 @@ impl Playout {
         self.frames = self.frames.split_off(&frame);
         if frame > self.next {
             self.skipped += u64::from(frame - self.next);
-            self.chain.skip();
         }
         self.next = frame.saturating_add(1);
         self.last = at;
         if let Wait::Adaptive(adaptive) = &mut self.wait {
-            adaptive.on_decoded(frame, base, waiting.complete);
+            adaptive.on_decoded(frame, (waiting.captured, base), waiting.complete);
         }
-        let depth = self.chain.decode(waiting.present, waiting.fresh);
-        Some(Decoded { frame, captured: waiting.captured, at, present: waiting.present, depth })
+        for layer in (1..LAYERS).filter(|layer| waiting.present.contains(*layer)) {
+            let fresh = waiting.fresh.contains(layer);
+            self.chain.arrive(frame, layer, if fresh { Reference::Fresh } else { Reference::Earlier });
+        }
+        let Waiting { captured, present, fresh, .. } = waiting;
+        // Nothing can be decoded before a key frame.
+        self.begun |= fresh.contains(0);
+        let order = if self.begun { self.chain.show(frame) } else { Vec::new() };
+        let depth = if self.begun { self.chain.depth(frame) } else { 0 };
+        Some(Decoded { frame, captured, at, present, depth, order })
     }
 
     /// Frames that were left out because their base layer did not come.
@@ -180,12 +193,13 @@ impl Playout {
     fn due(&self, frame: u32, base: Duration) -> Duration {
         let base_of = |ahead: u32| self.frames.get(&frame.checked_add(ahead)?)?.base;
         let followed = base_of(1).zip(base_of(2)).map(|(first, second)| base.max(first).max(second));
-        let (wait, complete) = match &self.wait {
-            Wait::Fixed(wait) => (*wait, None),
-            Wait::Adaptive(adaptive) => {
-                (adaptive.wait(), self.frames.get(&frame).and_then(|waiting| waiting.complete))
+        let (until, complete) = match (&self.wait, self.frames.get(&frame)) {
+            (Wait::Adaptive(adaptive), Some(waiting)) => {
+                (adaptive.until(waiting.captured, base), waiting.complete)
             }
+            (Wait::Adaptive(_), None) => (base, None),
+            (Wait::Fixed(wait), _) => (base + *wait, None),
         };
-        [Some(base + wait), followed, complete].into_iter().flatten().min().unwrap_or(base)
+        [Some(until), followed, complete].into_iter().flatten().min().unwrap_or(base)
     }
 }

@@ -1,4 +1,4 @@
-//! A jitter buffer: how long to wait for layers that make the picture better, by how long they took of late.
+//! A jitter buffer: how long to wait for layers that make the picture better, if they come at all.
 
 use crate::layers::LAYERS;
 use std::collections::VecDeque;
@@ -11,17 +11,20 @@ const HOPELESS: usize = 4;
 /// What is waited then all the same, so that it shows when layers come again.
 const SHORT: Duration = Duration::from_millis(5);
 
-/// How long the layers of one frame took.
+/// How the layers of one frame came.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     frame: u32,
+    captured: Duration,
     base: Duration,
-    /// Layers that are still missing, and what the last one took from the base layer on.
-    missing: usize,
-    took: Duration,
+    /// When the last layer was there.
+    complete: Option<Duration>,
 }
 
-/// Waits a little longer than all layers took of late, counted from the base layer, and not longer than is worth it.
+/// Waits until all layers are there, but not for longer than [`MOST`](Self::MOST) after the fastest base layers of late came:
+/// what takes longer is left out, and so the picture is never older than that, and seldom as old.
+///
+/// Only differences between arrivals count, so that the clocks of sender and receiver need not agree.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     most: Duration,
@@ -29,34 +32,45 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// The longest wait of a receiver that is to show pictures within 45 ms, of which a base layer's flight takes ten.
-    pub const MOST: Duration = Duration::from_millis(33);
+    /// The longest wait of a receiver that is to show pictures within 45 ms, of which the fastest base layers take six.
+    pub const MOST: Duration = Duration::from_millis(38);
 
     /// A wait of at most `most`.
     pub fn new(most: Duration) -> Self {
         Self { most, recent: VecDeque::new() }
     }
 
-    /// From the arrival of a base layer on, how long to wait for the others.
-    pub fn wait(&self) -> Duration {
-        let in_time = |span: &Span| span.missing == 0 && span.took <= self.most;
-        let last = self.recent.iter().rev().take(HOPELESS);
-        if self.recent.len() >= HOPELESS && !last.clone().any(in_time) {
-            return SHORT.min(self.most);
+    /// Until when to wait for the layers of a frame that was taken at `captured` and whose base layer came at `base`.
+    pub fn until(&self, captured: Duration, base: Duration) -> Duration {
+        if self.is_hopeless() {
+            return base + SHORT.min(self.most);
         }
-        let longest = self.recent.iter().filter(|span| in_time(span)).map(|span| span.took).max();
-        // A quarter more than the longest: it is to be met by what takes a little longer, too.
-        longest.map_or(self.most, |longest| (longest + longest / 4 + SHORT).min(self.most))
+        let transits = self.recent.iter().map(|span| transit(span.captured, span.base));
+        let fastest =
+            transits.min().map_or(transit(captured, base), |least| least.min(transit(captured, base)));
+        let after = fastest + i128::try_from(self.most.as_nanos()).unwrap_or(i128::MAX / 4);
+        later(captured, after).max(base)
+    }
+
+    fn is_hopeless(&self) -> bool {
+        let in_time = |span: &Span| {
+            let took = |complete: Duration| complete.saturating_sub(span.base);
+            span.complete.is_some_and(|complete| took(complete) <= self.most)
+        };
+        self.recent.len() >= HOPELESS && !self.recent.iter().rev().take(HOPELESS).any(in_time)
     }
 
     /// A frame was decoded whose base layer was there at `base`, and all layers at `complete` if they were.
-    pub(super) fn on_decoded(&mut self, frame: u32, base: Duration, complete: Option<Duration>) {
+    pub(super) fn on_decoded(
+        &mut self,
+        frame: u32,
+        (captured, base): (Duration, Duration),
+        complete: Option<Duration>,
+    ) {
         if self.recent.len() == WINDOW {
             self.recent.pop_front();
         }
-        let took = complete.map_or(Duration::ZERO, |at| at.saturating_sub(base));
-        let missing = if complete.is_some() { 0 } else { LAYERS - 1 };
-        self.recent.push_back(Span { frame, base, missing, took });
+        self.recent.push_back(Span { frame, captured, base, complete });
     }
 
     /// A layer of a decoded frame arrived after all: had the wait been longer, it would have been of use.
@@ -64,7 +78,18 @@ impl Adaptive {
         let Some(span) = self.recent.iter_mut().find(|span| span.frame == frame) else { return };
         // The last layer is the largest and comes last: with it the frame counts as complete.
         if layer + 1 == LAYERS {
-            (span.missing, span.took) = (0, at.saturating_sub(span.base));
+            span.complete = Some(at);
         }
     }
+}
+
+/// From one clock to another, in nanoseconds.
+fn transit(captured: Duration, arrived: Duration) -> i128 {
+    arrived.as_nanos() as i128 - captured.as_nanos() as i128
+}
+
+/// `time` and so many nanoseconds.
+fn later(time: Duration, nanos: i128) -> Duration {
+    let nanos = (time.as_nanos() as i128).saturating_add(nanos);
+    Duration::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
 }

@@ -71,8 +71,26 @@ fn a_layer_that_comes_twice_or_too_late_or_from_far_ahead_changes_nothing() {
     assert_eq!(playout.poll(ms(60)), None);
     let decoded = playout.poll(ms(61)).expect("60 ms have passed");
     assert_eq!((decoded.frame, decoded.latency(), decoded.present.depth()), (0, ms(61), 1));
-    assert!(!playout.on_layer(&header(0, 1), ms(62)));
+    assert!(playout.on_layer(&header(0, 1), ms(62)), "frames to come refer to it");
+    assert!(!playout.on_layer(&header(0, 0), ms(62)));
     assert_eq!(playout.deadline(), None);
+}
+
+#[test]
+fn what_comes_late_is_decoded_for_the_frames_that_refer_to_it() {
+    let arrivals = [
+        (0, 0, 9),
+        (0, 1, 30),
+        (0, 2, 30),
+        (1, 0, 42),
+        (2, 0, 75),
+        (2, 1, 80),
+        (2, 2, 80),
+        (1, 1, 110),
+        (1, 2, 120),
+    ];
+    // Frame 1 is shown at 102 ms, frame 2 at 135 ms.
+    assert_eq!(play(paper(Gaps::Wait), &arrivals), [(0, 69, 3), (1, 102, 1), (2, 135, 3)]);
 }
 
 #[test]
@@ -105,22 +123,34 @@ fn an_adaptive_receiver_decodes_as_soon_as_nothing_is_missing() {
 }
 
 #[test]
-fn an_adaptive_receiver_waits_for_what_takes_a_little_longer_than_before() {
-    let played = adaptive(|frame| Some(if frame == 40 { 28 } else { 24 }));
-    assert_eq!(played[40], (28, 3));
+fn an_adaptive_receiver_waits_for_what_takes_a_little_longer_and_no_longer() {
+    // The base layer takes 9 ms: 38 ms later nothing is waited for any more.
+    let played = adaptive(|frame| Some(if frame == 40 { 46 } else { 24 }));
+    assert_eq!(played[40], (46, 3));
+    let played = adaptive(|frame| Some(if frame == 40 { 60 } else { 24 }));
+    // The frame after it has what came late, which it refers to.
+    assert_eq!(played[40..42], [(47, 1), (24, 1)]);
+    assert_eq!(played[42], (24, 3));
 }
 
 #[test]
 fn an_adaptive_receiver_does_not_wait_for_what_will_not_come() {
     let played = adaptive(|frame| (frame < 30).then_some(24));
-    // 15 ms and a quarter and 5 ms after the base layer at first.
-    assert!((30..34).all(|frame| played[frame].0 > 30 && played[frame].1 == 1), "{played:?}");
+    assert!((30..34).all(|frame| played[frame] == (47, 1)), "{played:?}");
     assert!((34..60).all(|frame| played[frame] == (14, 1)), "{played:?}");
 }
 
 #[test]
-fn an_adaptive_receiver_sees_that_a_longer_wait_would_do() {
-    let played = adaptive(|frame| Some(if frame < 30 { 20 } else { 38 }));
-    assert_eq!(played[29], (20, 3));
-    assert_eq!(played[59].0, 38, "{played:?}");
+fn an_adaptive_receiver_sees_when_waiting_is_of_use_again() {
+    let played = adaptive(|frame| (!(20..40).contains(&frame)).then_some(30));
+    assert_eq!(played[39], (14, 1));
+    assert_eq!(played[59].0, 30, "{played:?}");
+}
+
+#[test]
+fn an_adaptive_receiver_needs_no_common_clock() {
+    let adaptive = Adaptive::new(ms(38));
+    // The sender's clock is ten seconds ahead.
+    assert_eq!(adaptive.until(ms(10_100), ms(109)), ms(147));
+    assert_eq!(adaptive.until(ms(100), ms(10_109)), ms(10_147));
 }

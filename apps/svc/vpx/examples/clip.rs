@@ -11,6 +11,7 @@
 
 use hvq_svc::clip::{Clip, Frame};
 use hvq_svc::layers::{Chain, LAYERS, LayerSet};
+use hvq_svc::message::Reference;
 use hvq_svc::picture::Picture;
 use hvq_svc::ssim::ssim;
 use hvq_svc::y4m::Reader;
@@ -41,8 +42,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let present = present(frames.len() as u32);
         lossy[0] += quality(&picture, &encoded, present.depth(), &mut careless)?;
-        let depth = chain.decode(present, encoded.fresh);
-        lossy[1] += quality(&picture, &encoded, depth, &mut careful)?;
+        let number = frames.len() as u32;
+        for layer in (1..LAYERS).filter(|layer| present.contains(*layer)) {
+            let fresh = encoded.fresh.contains(layer);
+            chain.arrive(number, layer, if fresh { Reference::Fresh } else { Reference::Earlier });
+        }
+        chain.show(number);
+        lossy[1] += quality(&picture, &encoded, chain.depth(number), &mut careful)?;
         let bytes = encoded.layers.each_ref().map(|layer| layer.len() as u32);
         frames.push(Frame { bytes, fresh: encoded.fresh, ssim: similar });
     }

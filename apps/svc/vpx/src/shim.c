@@ -57,7 +57,8 @@ static int configure(struct hvq_encoder *encoder, const struct hvq_settings *set
     vpx_svc_extra_cfg_t layers;
     memset(&layers, 0, sizeof layers);
     for (int layer = 0; layer < LAYERS; layer++) {
-        layers.max_quantizers[layer] = 56;
+        // The base layer is to have its rate in each frame, not on average: what is too large for it comes late.
+        layers.max_quantizers[layer] = layer ? 56 : 63;
         layers.min_quantizers[layer] = 2;
         layers.speed_per_layer[layer] = (int)settings->speed;
         layers.scaling_factor_num[layer] = 1;
@@ -92,12 +93,13 @@ struct hvq_encoder *hvq_vpx_encoder_open(const struct hvq_settings *settings, ch
     config->g_error_resilient = VPX_ERROR_RESILIENT_DEFAULT;
     config->rc_end_usage = VPX_CBR;
     config->rc_min_quantizer = 2;
-    config->rc_max_quantizer = 56;
+    config->rc_max_quantizer = 63;
     config->rc_undershoot_pct = 50;
-    config->rc_overshoot_pct = 50;
-    config->rc_buf_sz = 1000;
-    config->rc_buf_initial_sz = 500;
-    config->rc_buf_optimal_sz = 600;
+    config->rc_overshoot_pct = 20;
+    // In milliseconds: a quarter of a second, for the same reason.
+    config->rc_buf_sz = 250;
+    config->rc_buf_initial_sz = 125;
+    config->rc_buf_optimal_sz = 150;
     config->rc_dropframe_thresh = 0;
     config->rc_resize_allowed = 0;
     config->kf_mode = VPX_KF_DISABLED;
@@ -135,6 +137,12 @@ int hvq_vpx_encoder_set_rates(struct hvq_encoder *encoder, const uint32_t *kilob
     return failed(&encoder->context, error, "rates", encoder->message);
 }
 
+// Where picture `number` of a layer is kept, as HELD of hvq-svc says: late layers find the ones that they refer to.
+static int place(int layer, unsigned number) {
+    static const unsigned first[LAYERS] = {0, 4, 7}, held[LAYERS] = {4, 3, 1};
+    return (int)(first[layer] + number % held[layer]);
+}
+
 // Encodes a picture (I420 without gaps), with key = 1 as a key frame; bit k of `fresh` says that layer k refers to no
 // frame before. The superframe stays valid until the next call. Returns 0, or 1 and leaves a message.
 int hvq_vpx_encode(struct hvq_encoder *encoder, const uint8_t *picture, int key, uint32_t fresh,
@@ -142,12 +150,14 @@ int hvq_vpx_encode(struct hvq_encoder *encoder, const uint8_t *picture, int key,
     vpx_codec_ctx_t *context = &encoder->context;
     vpx_svc_ref_frame_config_t references;
     memset(&references, 0, sizeof references);
+    unsigned number = (unsigned)encoder->next;
     for (int layer = 0; layer < LAYERS; layer++) {
-        // Slot k holds the last picture of layer k; golden is the layer below of this picture.
-        references.lst_fb_idx[layer] = layer;
-        references.gld_fb_idx[layer] = layer ? layer - 1 : 0;
-        references.alt_fb_idx[layer] = layer;
-        references.update_buffer_slot[layer] = 1 << layer;
+        // Each layer has some of the eight places in turn; last is its picture before, golden the layer below of this picture.
+        int before = place(layer, number ? number - 1 : 0);
+        references.lst_fb_idx[layer] = before;
+        references.gld_fb_idx[layer] = layer ? place(layer - 1, number) : before;
+        references.alt_fb_idx[layer] = before;
+        references.update_buffer_slot[layer] = 1 << place(layer, number);
         references.reference_last[layer] = !(fresh >> layer & 1);
         references.reference_golden[layer] = layer > 0;
     }

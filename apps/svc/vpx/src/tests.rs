@@ -1,5 +1,6 @@
 use super::*;
-use hvq_svc::layers::{Chain, LayerSet};
+use hvq_svc::layers::{Chain, LAYERS, LayerSet};
+use hvq_svc::message::Reference;
 use hvq_svc::picture::{Picture, test_picture};
 use hvq_svc::ssim::ssim;
 
@@ -24,13 +25,25 @@ fn quality(period: u32, keep: impl Fn(u32) -> LayerSet, chained: Chained) -> f64
         let picture = test_picture(WIDTH, HEIGHT, number);
         let encoded = encoder.encode(&picture).expect("a picture of the right size");
         let depth = match chained {
-            Chained::Yes => chain.decode(keep(number), encoded.fresh),
+            Chained::Yes => {
+                arrive(&mut chain, number, keep(number), encoded.fresh);
+                chain.show(number);
+                chain.depth(number)
+            }
             Chained::No => keep(number).depth(),
         };
         let layers: Vec<&[u8]> = encoded.layers[..depth].iter().map(Vec::as_slice).collect();
         sum += like(&picture, &decoder.decode(&layers).expect("layers without a gap"));
     }
     sum / 40.0
+}
+
+/// The layers `present` of a frame are there, of which `fresh` begin anew.
+fn arrive(chain: &mut Chain, frame: u32, present: LayerSet, fresh: LayerSet) {
+    for layer in (1..LAYERS).filter(|layer| present.contains(*layer)) {
+        let reference = if fresh.contains(layer) { Reference::Fresh } else { Reference::Earlier };
+        chain.arrive(frame, layer, reference);
+    }
 }
 
 /// Whether layers that refer to something missing are left out.
@@ -62,6 +75,40 @@ fn a_lost_layer_costs_no_more_than_it_until_the_next_beginning() {
     assert!(kept > base + 0.01, "{kept} {base}");
     // Decoded all the same, what refers to it shows errors that the decoder does not report.
     assert!(quality(8, holes, Chained::No) <= kept + 0.005);
+}
+
+#[test]
+fn layers_decoded_late_give_the_pictures_that_they_would_have_given_in_time() {
+    let mut encoder = Encoder::new(settings(8)).expect("libvpx takes these settings");
+    let mut decoders = [Decoder::new(), Decoder::new()].map(|decoder| decoder.expect("libvpx has a decoder"));
+    let mut chain = Chain::default();
+    let mut all: Vec<Encoded> = Vec::new();
+    let mut whole = 0;
+    for number in 0..40_u32 {
+        all.push(encoder.encode(&test_picture(WIDTH, HEIGHT, number)).expect("a picture of the right size"));
+        // Of frames 3, 4, 5 of ten the upper layers come late: with frame 6, those of frame 9 with the one after it.
+        let late = |number: u32| [3, 4, 5, 9].contains(&(number % 10));
+        let comes = |number: u32| match number % 10 {
+            6 => (number - 3..=number).collect(),
+            0 => (number.saturating_sub(1)..=number).collect(),
+            _ if late(number) => Vec::new(),
+            _ => vec![number],
+        };
+        for frame in comes(number) {
+            arrive(&mut chain, frame, LayerSet::ALL, all[frame as usize].fresh);
+        }
+        let layer = |&(frame, layer): &(u32, usize)| all[frame as usize].layers[layer].as_slice();
+        let order = chain.show(number);
+        let shown = decoders[0].decode(&order.iter().map(layer).collect::<Vec<_>>()).expect("in order");
+        let of_it: Vec<&[u8]> = (0..LAYERS).map(|index| layer(&(number, index))).collect();
+        let perfect = decoders[1].decode(&of_it).expect("nothing is missing");
+        assert_eq!(chain.depth(number), if late(number) { 1 } else { 3 }, "{number}");
+        if !late(number) {
+            assert!(shown == perfect, "{number}: late layers leave no error");
+            whole += 1;
+        }
+    }
+    assert_eq!(whole, 24);
 }
 
 #[test]
