@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What a run is made of, from the root of the workspace on: folders and files.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 12] = [
     "Cargo.lock",
     "scheduler/src",
     "transport/core/src",
@@ -15,6 +15,8 @@ const PARTS: [&str; 10] = [
     "apps/lab/src/world",
     "data/traces/synth",
     "data/traces/bw",
+    "apps/svc/src",
+    "data/video",
 ];
 
 fn main() {

@@ -2,11 +2,13 @@
 
 use super::record::{Key, Record, basis};
 use crate::experiment::controllers;
-use crate::experiment::definition::{Axis, Cell, Definition, FlowWorkload, Workload};
-use crate::experiment::pages::{Channels, Outcome, Run, Sizes, seed_of, stretch};
+use crate::experiment::definition::{Axis, Cell, Definition, FlowWorkload, VideoWorkload, Workload};
+use crate::experiment::pages::{Channels, Outcome, Run, Sizes, part, seed_of, stretch};
+use crate::experiment::video;
 use crate::workload::page_load::{Interaction, Manner, single};
 use hvq_channel::{ChannelSpec, Probability, Rate, TraceError};
 use hvq_pages::Page;
+use hvq_svc::clip::Clip;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +92,7 @@ impl Task {
             Workload::Download(_) => self.download(definition),
             Workload::Interaction(_) => self.interaction(definition),
             Workload::Flow(workload) => self.flow(definition, workload),
+            Workload::Video(workload) => self.video(definition, workload),
         }
     }
 
@@ -147,6 +150,27 @@ impl Task {
             ("embb_bytes", bytes.round() - urllc_bytes),
         ];
         let values = values.map(|(name, value)| (name.to_owned(), value)).into();
+        Ok(self.record(definition, values, outcome.failure))
+    }
+
+    /// A video, on the part of the trace that follows that of the repetition before (HotNets 2023, Fig. 2).
+    fn video(&self, definition: &Definition, workload: &VideoWorkload) -> Result<Record, TraceError> {
+        let time = Duration::from_secs(workload.seconds.into());
+        let mut channels = self.channels(definition)?;
+        channels.embb = part(&channels.embb, definition.half, (self.key.stretch, time))?;
+        let clip = Clip::builtin(&self.key.subject).expect("the clip is compiled in");
+        let run = video::Run {
+            clip: Arc::new(clip),
+            channels,
+            scheme: video::Scheme::Transport(self.key.scheme, workload.tell),
+            frames: video::frames(time),
+            repetition: self.key.stretch,
+            seed: self.seed(definition),
+        };
+        let outcome = run.outcome()?;
+        let mut values = outcome.paper.values(outcome.seconds);
+        values.insert("embb_bytes".to_owned(), outcome.embb.bytes() as f64);
+        values.insert("urllc_bytes".to_owned(), outcome.urllc.bytes() as f64);
         Ok(self.record(definition, values, outcome.failure))
     }
 

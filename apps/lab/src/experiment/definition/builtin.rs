@@ -33,6 +33,7 @@ const TEXTS: &[(&str, &str)] = texts![
     "hotmobile-table-2",
     "hotnets-figure-1",
     "hotnets-table-1",
+    "hotnets-figure-2",
     "goal-3-priorities",
     "goal-6-bulk",
     "goal-7-beliefs",

@@ -22,7 +22,9 @@ pub use half::Half;
 pub use labelled::{Bytes, Flows, Labelled, Setting};
 pub use matrix::{Cell, Matrix};
 pub use measure::Measure;
-pub use workload::{Better, DownloadWorkload, FlowWorkload, InteractionWorkload, PageWorkload, Workload};
+pub use workload::{
+    Better, DownloadWorkload, FlowWorkload, InteractionWorkload, PageWorkload, VideoWorkload, Workload,
+};
 
 use crate::experiment::pages::{Notes, Scheme};
 

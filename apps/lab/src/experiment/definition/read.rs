@@ -6,7 +6,9 @@ use super::error::DefinitionError;
 use super::expected::{Goal, Plot, Published};
 use super::half::Half;
 use super::matrix::Matrix;
-use super::workload::{DownloadWorkload, FlowWorkload, InteractionWorkload, PageText, Workload};
+use super::workload::{
+    DownloadWorkload, FlowWorkload, InteractionWorkload, PageText, VideoWorkload, Workload,
+};
 use crate::experiment::pages::{Notes, Scheme};
 use serde::Deserialize;
 use std::path::Path;
@@ -35,6 +37,7 @@ struct Text {
     download: Option<DownloadWorkload>,
     interaction: Option<InteractionWorkload>,
     flow: Option<FlowWorkload>,
+    video: Option<VideoWorkload>,
     #[serde(default)]
     matrix: Matrix,
     #[serde(default)]
@@ -78,10 +81,12 @@ fn checked(read: Text) -> Result<Definition, Problem> {
         read.download.map(|download| Ok(Workload::Download(download))),
         read.interaction.map(|interaction| Ok(Workload::Interaction(interaction))),
         read.flow.map(|flow| Ok(Workload::Flow(flow))),
+        read.video.map(|video| Ok(Workload::Video(video))),
     ];
     let mut workloads = workloads.into_iter().flatten();
     let (Some(workload), None) = (workloads.next(), workloads.next()) else {
-        let problem = "one workload is needed: the table [page], [download], [interaction] or [flow]";
+        let problem =
+            "one workload is needed: the table [page], [download], [interaction], [flow] or [video]";
         return Err(Problem(Place::Field("name"), problem.to_owned()));
     };
     let workload = workload?;

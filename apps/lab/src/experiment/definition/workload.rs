@@ -6,6 +6,7 @@ use super::half::Half;
 use crate::experiment::controllers::Arrangement;
 use crate::experiment::pages::{Scheme, Sizes};
 use crate::workload::page_load::single;
+use crate::workload::video;
 use hvq_pages::{Page, THINK_SCALE, builtin};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
@@ -24,6 +25,8 @@ pub enum Workload {
     Interaction(InteractionWorkload),
     /// A download without end; its goodput in Mbit/s is measured.
     Flow(FlowWorkload),
+    /// Real-time video in layers; how old 95 % of its frames are at most when they are shown is measured, in milliseconds.
+    Video(VideoWorkload),
 }
 
 /// Downloads: sizes are what is varied.
@@ -45,6 +48,29 @@ pub struct FlowWorkload {
     pub seconds: u32,
 }
 
+/// Real-time video in layers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VideoWorkload {
+    /// How long it is, in virtual seconds: its repetitions follow one another in the trace.
+    #[serde(deserialize_with = "seconds")]
+    pub seconds: u32,
+    /// What the transport is told of layers.
+    #[serde(deserialize_with = "told")]
+    pub tell: video::Voice,
+}
+
+fn told<'de, D: Deserializer<'de>>(deserializer: D) -> Result<video::Voice, D::Error> {
+    match String::deserialize(deserializer)?.as_str() {
+        "nothing" => Ok(video::Voice::Silent),
+        "priorities" => Ok(video::Voice::Priorities),
+        "deadlines" => Ok(video::Voice::Deadlines),
+        other => Err(de::Error::custom(format!(
+            "{other:?} is nothing that can be told: choose nothing, priorities or deadlines"
+        ))),
+    }
+}
+
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let seconds = u32::deserialize(deserializer)?;
     let wrong = || de::Error::custom(format!("{seconds} is no number of seconds from 1 to 600"));
@@ -64,7 +90,7 @@ impl Workload {
     /// Which values are the better ones.
     pub const fn better(&self) -> Better {
         match self {
-            Self::Page(_) | Self::Download(_) | Self::Interaction(_) => Better::Less,
+            Self::Page(_) | Self::Download(_) | Self::Interaction(_) | Self::Video(_) => Better::Less,
             Self::Flow(_) => Better::More,
         }
     }
@@ -75,6 +101,7 @@ impl Workload {
             Self::Page(_) => "plt_ms",
             Self::Download(_) | Self::Interaction(_) => "time_ms",
             Self::Flow(_) => "goodput_mbit",
+            Self::Video(_) => "latency_p95_ms",
         }
     }
 
@@ -85,6 +112,7 @@ impl Workload {
             Self::Download(_) => "download time in ms",
             Self::Interaction(_) => "response time in ms",
             Self::Flow(_) => "goodput in Mbit/s",
+            Self::Video(_) => "95th percentile of the latency of frames in ms",
         }
     }
 
@@ -95,6 +123,14 @@ impl Workload {
             Self::Page(_) | Self::Interaction(_) => &[],
             Self::Download(_) => &["goodput_mbit", "capacity_percent", "carried_percent"],
             Self::Flow(_) => &["capacity_percent", "rtt_p50_ms", "rtt_p95_ms", "lost_packets"],
+            Self::Video(_) => &[
+                "latency_p50_ms",
+                "latency_p99_ms",
+                "ssim",
+                "freezes",
+                "frozen_percent",
+                "base_only_percent",
+            ],
         }
     }
 
@@ -105,6 +141,7 @@ impl Workload {
             Self::Download(_) => vec!["download".to_owned()],
             Self::Interaction(_) => vec!["interaction".to_owned()],
             Self::Flow(_) => vec!["flow".to_owned()],
+            Self::Video(_) => vec!["bunny".to_owned()],
         }
     }
 
@@ -118,13 +155,14 @@ impl Workload {
                 &[Deployment, Embb, Urllc, Loss, Controller, Voice, Belief, Background, Interaction]
             }
             Self::Flow(_) => &[Embb, Urllc, Loss, Controller],
+            Self::Video(_) => &[Embb, Urllc, Loss],
         }
     }
 
     /// Whether `scheme` can be used for it.
     pub fn takes(&self, scheme: Scheme) -> bool {
         match self {
-            Self::Page(_) | Self::Download(_) | Self::Interaction(_) => true,
+            Self::Page(_) | Self::Download(_) | Self::Interaction(_) | Self::Video(_) => true,
             Self::Flow(_) => Arrangement::of(scheme).is_some(),
         }
     }

@@ -18,4 +18,4 @@ pub use plan::{Plan, Sizes};
 pub use run::{Channels, Notes, Run};
 pub(super) use run::{ideal, is_told};
 pub use scheme::Scheme;
-pub use stretch::{seed_of, stretch};
+pub use stretch::{part, seed_of, stretch};

@@ -30,6 +30,27 @@ pub fn stretch(embb: &ChannelSpec, seed: u64, half: Half) -> Result<ChannelSpec,
     Ok(embb.clone().starting_at(offset))
 }
 
+/// Part `turn` of a half of the trace of `embb`, cut into parts of `length` one after another, so that as many of them as fit
+/// show all that there is, good seconds and bad ones; those beyond begin at the front again. A beginning where the channel is
+/// cut is moved on, as by [`stretch`]. Fails if the trace cannot be read.
+pub fn part(
+    embb: &ChannelSpec,
+    half: Half,
+    (turn, length): (u32, Duration),
+) -> Result<ChannelSpec, TraceError> {
+    let half = half.beginnings(PERIOD);
+    let parts = (PERIOD / 2 / length.as_secs().max(1)).max(1);
+    let first = half.start + u64::from(turn) % parts * length.as_secs();
+    let mut offset = Duration::from_secs(first);
+    for second in first..half.end.max(first + 1) {
+        offset = Duration::from_secs(second);
+        if is_open(embb, offset)? {
+            break;
+        }
+    }
+    Ok(embb.clone().starting_at(offset))
+}
+
 /// `embb` with what is before the load in its trace, so that loads after any `lead` meet the same.
 pub(super) fn led(embb: &ChannelSpec, lead: Duration) -> ChannelSpec {
     let period = Duration::from_secs(PERIOD);
@@ -70,6 +91,23 @@ mod tests {
         assert_eq!(led(&embb, LEAD), embb);
         let longer = led(&embb, LEAD + Duration::from_secs(10));
         assert_eq!(longer.up.replay.offset, Duration::from_secs(594));
+    }
+
+    #[test]
+    fn the_parts_of_a_half_follow_one_another_and_stay_in_it() {
+        let embb = ChannelSpec::trace(TraceName::MmwaveDriving);
+        for (half, start) in [(Half::Training, 0), (Half::HeldOut, 300)] {
+            let begins: Vec<u64> = (0..6)
+                .map(|turn| {
+                    part(&embb, half, (turn, Duration::from_secs(60))).expect("a trace that is compiled in")
+                })
+                .map(|spec| spec.down.replay.offset.as_secs())
+                .collect();
+            for (begin, wanted) in begins.iter().zip((start..).step_by(60).take(5)) {
+                assert!((wanted..wanted + 15).contains(begin), "{half}: {begins:?}");
+            }
+            assert_eq!(begins[5], begins[0]);
+        }
     }
 
     #[test]

@@ -7,5 +7,6 @@ mod results;
 mod tests;
 
 pub use estimate::Estimate;
+pub(super) use estimate::quantile;
 pub use goal::{Check, Verdict, number, verdicts};
 pub use results::Results;

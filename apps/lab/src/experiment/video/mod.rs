@@ -9,6 +9,6 @@ mod scheme;
 mod tests;
 
 pub use outcome::{Outcome, Viewing};
-pub use plan::{Dark, Plan};
+pub use plan::{Dark, Plan, frames};
 pub use run::Run;
 pub use scheme::{Scheme, Steering};

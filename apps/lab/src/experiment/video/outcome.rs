@@ -2,12 +2,14 @@
 
 use super::scheme::Scheme;
 use crate::experiment::pages::ChannelUse;
+use crate::experiment::statistics::quantile;
 use crate::workload::video::Arrival;
 use hvq_svc::clip::Clip;
 use hvq_svc::freeze::Freezes;
 use hvq_svc::layers::LAYERS;
 use hvq_svc::playout::{Adaptive, Gaps, Playout, Wait};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What a run measured, as a line of JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -76,6 +78,26 @@ impl Viewing {
         viewing.freezes = freezes.count();
         viewing.frozen_ms = freezes.total().as_secs_f64() * 1e3;
         viewing
+    }
+
+    /// What a line of results says of it, by name, if it is of a video of so many `seconds`.
+    pub fn values(&self, seconds: f64) -> BTreeMap<String, f64> {
+        let mut sorted = self.latency_ms.clone();
+        sorted.sort_by(f64::total_cmp);
+        let latency = |share| quantile(&sorted, share).unwrap_or(0.0);
+        let shown = self.latency_ms.len().max(1) as f64;
+        let rounded = |value: f64| (value * 1e4).round() / 1e4;
+        let values = [
+            ("latency_p50_ms", latency(0.5)),
+            ("latency_p95_ms", latency(0.95)),
+            ("latency_p99_ms", latency(0.99)),
+            ("ssim", rounded(self.ssim.iter().sum::<f64>() / shown)),
+            ("freezes", f64::from(self.freezes)),
+            ("frozen_percent", rounded(self.frozen_ms / 10.0 / seconds)),
+            ("base_only_percent", rounded(100.0 * f64::from(self.depths[0]) / shown)),
+            ("missing_frames", f64::from(self.missing)),
+        ];
+        values.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
     /// What both receivers show.

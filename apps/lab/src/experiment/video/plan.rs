@@ -3,7 +3,7 @@
 use super::run::Run;
 use super::scheme::Scheme;
 use crate::experiment::definition::Half;
-use crate::experiment::pages::{Channels, seed_of, stretch};
+use crate::experiment::pages::{Channels, part};
 use crate::workload::page_load::LEAD;
 use hvq_channel::{ChannelSpec, Interval, TraceName};
 use hvq_svc::clip::Clip;
@@ -34,6 +34,8 @@ pub struct Plan {
     pub repetitions: u32,
     /// When eMBB is cut, if it is.
     pub dark: Option<Dark>,
+    /// The half of each trace that the videos are from.
+    pub half: Half,
     /// Of everything random.
     pub seed: u64,
 }
@@ -49,10 +51,8 @@ impl Plan {
     }
 
     fn run(&self, trace: TraceName, repetition: u32, scheme: Scheme) -> Run {
-        let (name, clip) = &self.clip;
-        // Nothing about video was tuned on either half of the traces; what hvc is made for was, on the other.
-        let seed = seed_of(self.seed, name, repetition);
-        let embb = stretch(&ChannelSpec::trace(trace), seed, Half::HeldOut);
+        let (_, clip) = &self.clip;
+        let embb = part(&ChannelSpec::trace(trace), self.half, (repetition, self.time));
         let mut embb = embb.expect("the traces are compiled in");
         if let Some(Dark { from, time }) = self.dark {
             let interval = Interval { from: LEAD + from, until: LEAD + from + time };
@@ -63,9 +63,14 @@ impl Plan {
             clip: clip.clone(),
             channels: Channels { name: trace.label().to_owned(), embb, urllc: ChannelSpec::urllc() },
             scheme,
-            frames: (self.time.as_nanos() / Clip::INTERVAL.as_nanos().max(1)).try_into().unwrap_or(u32::MAX),
+            frames: frames(self.time),
             repetition,
             seed: self.seed.wrapping_add(repetition.into()),
         }
     }
+}
+
+/// How many frames a video of this length has.
+pub fn frames(time: Duration) -> u32 {
+    (time.as_nanos() / Clip::INTERVAL.as_nanos().max(1)).try_into().unwrap_or(u32::MAX)
 }

@@ -17,6 +17,7 @@ use hvq_svc::message::Deadlines;
 use hvq_svc::playout::{Gaps, Wait};
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
+use hvq_transport::stream::StreamLimits;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,6 +119,14 @@ impl Run {
         let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
         config.datagram_size = DATAGRAM.into();
         config.multipath = Multipath::Off;
+        // Layers of senders that take nothing back wait in numbers while eMBB stalls: no limit of ours is to be measured.
+        config.streams = StreamLimits {
+            max_data: 64 << 20,
+            stream_data_uni: 4 << 20,
+            max_streams_uni: 1 << 14,
+            max_window: 64 << 20,
+            ..StreamLimits::default()
+        };
         // HyStart++ takes a packet's change of channel for a queue, and ends slow start.
         if matches!(scheme, pages::Scheme::Below(_)) {
             config.congestion = Algorithm::PlainCubic;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::experiment::definition::Half;
 use crate::experiment::pages::Channels;
 use hvq_channel::ChannelSpec;
 use hvq_svc::clip::{Clip, Frame};
@@ -99,6 +100,7 @@ fn a_plan_compares_all_schemes_on_the_same_stretches() {
         time: std::time::Duration::from_secs(2),
         repetitions: 2,
         dark: None,
+        half: Half::HeldOut,
         seed: 1,
     };
     let runs = plan.runs();
