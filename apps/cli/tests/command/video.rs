@@ -1,8 +1,16 @@
 //! `hvq svc send` and `hvq svc receive`, alone and with `hvq emulate` between them.
 
 use crate::support::{Running, code, json, run, said};
+use hvq_svc::picture::test_picture;
+use hvq_svc::ssim::ssim;
+use hvq_svc::y4m::Reader;
 use serde_json::Value;
 use std::fs;
+use std::io::{BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const SMALL: [&str; 6] = ["--size", "320x180", "--kbit", "100,400,800", "--duration", "3s"];
 
@@ -113,4 +121,151 @@ fn a_sender_or_receiver_that_vanishes_is_noticed() {
     let output = sender.join().unwrap();
     assert!([3, 28].contains(&code(&output)), "{}", said(&output));
     assert!(said(&output).contains("the receiver is gone"), "{}", said(&output));
+}
+
+#[test]
+fn layers_in_datagrams_make_the_same_video() {
+    let receiver = Running::start(["svc", "receive", "--json", "--once", "--listen", "127.0.0.1:0"]);
+    let to = receiver.address(0).to_string();
+    let output = run(["svc", "send", "test", "--json", "--datagrams", "--to", &to].into_iter().chain(SMALL));
+    assert_eq!(code(&output), 0, "{}", said(&output));
+    let (exit, rest) = receiver.wait();
+    assert_eq!(exit, 0, "{rest}");
+    let figures: Value = serde_json::from_str(rest.trim()).unwrap();
+    assert!(figures["frames"].as_u64().unwrap() >= 60, "{figures}");
+    assert!(figures["depths"][2].as_u64().unwrap() >= 10, "{figures}");
+    assert_eq!(figures["malformed"], 0, "{figures}");
+}
+
+/// FFmpeg, which plays what `sdp` says and writes the first pictures to `video`.
+fn ffmpeg(sdp: &Path, video: &Path) -> Child {
+    let mut command = Command::new("ffmpeg");
+    command.args("-v error -nostdin -y -protocol_whitelist file,udp,rtp -c:v libvpx-vp9".split(' '));
+    command.arg("-i").arg(sdp).args(["-frames:v", "20", "-pix_fmt", "yuv420p"]).arg(video);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Sends a video as RTP over QUIC to a receiver that hands it to FFmpeg, and compares what FFmpeg decodes with the source.
+fn plays_in_ffmpeg(more: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let (sdp, video) = (folder.path().join("video.sdp"), folder.path().join("video.y4m"));
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // RTP takes an even port, and the odd one after it (RFC 3550, §11).
+    let out = format!("udp:127.0.0.1:{}", port & !1);
+    let receiver = Running::start([
+        "svc",
+        "receive",
+        "--json",
+        "--once",
+        "--listen",
+        "127.0.0.1:0",
+        "--rtp-out",
+        &out,
+        "--sdp",
+        sdp.to_str().unwrap(),
+    ]);
+    let mut player = ffmpeg(&sdp, &video);
+    // It has to listen before the first picture comes, the only one that refers to no other.
+    std::thread::sleep(Duration::from_secs(2));
+    let to = receiver.address(0).to_string();
+    let sender = ["svc", "send", "test", "--json", "--rtp", "--fixed", "--to", &to, "--size", "320x180"];
+    let rest = ["--kbit", "100,400,800", "--duration", "8s"];
+    let output = run(sender.into_iter().chain(rest).chain(more.iter().copied()));
+    assert_eq!(code(&output), 0, "{}", said(&output));
+    let (exit, rest) = receiver.wait();
+    assert_eq!(exit, 0, "{rest}");
+    let figures: Value = serde_json::from_str(rest.trim()).unwrap();
+    assert!(figures["rtp"]["packets"].as_u64().unwrap() >= 200, "{figures}");
+    assert_eq!(figures["rtp"]["refused"], 0, "{figures}");
+    let begun = Instant::now();
+    while player.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "FFmpeg waits for pictures");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let mut complaint = String::new();
+    player.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
+    let file = fs::File::open(&video).unwrap_or_else(|error| panic!("{error}: {complaint}"));
+    let mut pictures = Reader::new(BufReader::new(file)).unwrap();
+    let first = pictures.read().unwrap().unwrap();
+    // FFmpeg may begin a few pictures late; what it decodes is what was sent, with all layers.
+    let like = (0..10).map(|number| ssim(&test_picture(320, 180, number), &first).unwrap());
+    let best = like.fold(0.0_f64, f64::max);
+    assert!(best > 0.9, "{best}: {complaint}");
+    let mut more = 0;
+    while pictures.read().unwrap().is_some() {
+        more += 1;
+    }
+    assert_eq!(more, 19, "{complaint}");
+}
+
+#[test]
+fn rtp_over_quic_in_streams_plays_in_ffmpeg() {
+    plays_in_ffmpeg(&[]);
+}
+
+#[test]
+fn rtp_over_quic_in_datagrams_plays_in_ffmpeg() {
+    plays_in_ffmpeg(&["--datagrams"]);
+}
+
+#[test]
+fn a_page_shows_the_picture_and_its_figures() {
+    let receiver = Running::start([
+        "svc",
+        "receive",
+        "--json",
+        "--once",
+        "--listen",
+        "127.0.0.1:0",
+        "--page",
+        "127.0.0.1:0",
+    ]);
+    let page = receiver.ready["page"].as_str().unwrap().to_owned();
+    let to = receiver.address(0).to_string();
+    let sender = std::thread::spawn(move || {
+        run(["svc", "send", "test", "--json", "--to", &to].into_iter().chain(SMALL))
+    });
+    let get = |path: &str, wanted: &[u8]| {
+        let mut stream = TcpStream::connect(&page).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut bytes = Vec::new();
+        while !bytes.windows(wanted.len()).any(|part| part == wanted) {
+            let mut part = [0; 4096];
+            let read = stream.read(&mut part).unwrap();
+            assert!(read > 0, "{path}: {}", String::from_utf8_lossy(&bytes));
+            bytes.extend_from_slice(&part[..read]);
+        }
+    };
+    get("/", b"EventSource");
+    get("/figures", b"\"freezes\"");
+    // A JPEG file begins with these bytes.
+    get("/picture", b"Content-Type: image/jpeg\r\n");
+    get("/picture", &[0xff, 0xd8, 0xff]);
+    let output = sender.join().unwrap();
+    assert_eq!(code(&output), 0, "{}", said(&output));
+    assert_eq!(receiver.wait().0, 0);
+}
+
+#[test]
+fn a_receiver_of_rtp_and_a_sender_of_layers_do_not_connect() {
+    let receiver = Running::start([
+        "svc",
+        "receive",
+        "--json",
+        "--listen",
+        "127.0.0.1:0",
+        "--rtp-out",
+        "udp:127.0.0.1:9",
+    ]);
+    let to = receiver.address(0).to_string();
+    let output = run(["svc", "send", "test", "--json", "--to", &to].into_iter().chain(SMALL));
+    // RFC 9001, §8.1: no_application_protocol.
+    assert!(
+        code(&output) != 0 && said(&output).contains("cannot connect to the receiver"),
+        "{}",
+        said(&output)
+    );
+    let output = run(["svc", "receive", "--rtp-out", "tcp:1"]);
+    assert!(code(&output) == 2 && said(&output).contains("udp:127.0.0.1:5004"), "{}", said(&output));
 }

@@ -6,6 +6,7 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
 use clap::Args;
 use hvq_channel::TraceName;
+use hvq_lab::experiment::definition::Half;
 use hvq_lab::experiment::video::{Dark, Plan, Run, Scheme};
 use hvq_lab::report::video as report;
 use hvq_svc::clip::Clip;
@@ -39,12 +40,15 @@ pub(crate) struct VideoArguments {
     /// How long each video is, in virtual seconds
     #[arg(long, value_name = "NUMBER", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..))]
     seconds: u16,
-    /// Videos with each scheme, each on another stretch of the trace
-    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// Videos with each scheme, each on the next stretch of the half of the trace: five of 60 s are all of it
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     repetitions: u32,
     /// Let eMBB carry nothing for so long, from the tenth second of each video on
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     dark: Option<Duration>,
+    /// The half of each trace that the videos are from: what is chosen is chosen on training and reported on held-out
+    #[arg(long, value_name = "training|held-out", default_value_t = Half::HeldOut)]
+    half: Half,
     /// The seed of everything random
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -72,6 +76,7 @@ impl VideoArguments {
             time: Duration::from_secs(self.seconds.into()),
             repetitions: self.repetitions,
             dark: self.dark.map(|time| Dark { from, time }),
+            half: self.half,
             seed: self.seed,
         })
     }

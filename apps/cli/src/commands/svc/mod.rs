@@ -1,4 +1,5 @@
-//! `hvq svc`: real-time video in layers over several channels, from a file or a test picture to a file or a window.
+//! `hvq svc`: real-time video in layers over several channels, from a file, a camera or a test picture to a file, a
+//! window, a page, or as RTP to a player of others.
 
 mod pictures;
 mod receive;
@@ -30,7 +31,7 @@ pub(crate) struct SvcArguments {
 
 #[derive(Debug, Subcommand)]
 enum SvcCommand {
-    /// Encode a file, or a test picture, in layers and send it as it plays
+    /// Encode a file, a camera's or a test picture in layers and send it as it plays
     Send(Box<SendArguments>),
     /// Receive a video, record or show it, and say how good it was
     Receive(Box<ReceiveArguments>),

@@ -1,4 +1,4 @@
-//! Where pictures come from: a file, through `ffmpeg` unless it is YUV4MPEG2, or a test picture; each at its time.
+//! Where pictures come from: a file, through `ffmpeg` unless it is YUV4MPEG2, a camera, or a test picture; each at its time.
 
 use crate::failure::{Exit, Failure, OrFail};
 use hvq_svc::picture::{Picture, test_picture};
@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 
 /// The name that stands for the test picture.
 pub(super) const TEST: &str = "test";
+/// The name that stands for the first camera; another is named behind a colon.
+const CAMERA: &str = "camera";
+const FIRST_CAMERA: &str = "/dev/video0";
 
 /// Pictures, one after another.
 pub(super) struct Source {
@@ -59,6 +62,11 @@ impl Source {
             let (width, height) = size.unwrap_or((640, 360));
             return Ok(Self { kind: Kind::Test, width, height, rate: (30, 1), next: 0, start: None });
         }
+        if let Some(device) = camera(name) {
+            let missing = || format!("there is no camera at {device} (name one as {CAMERA}:DEVICE)");
+            std::fs::metadata(device).or_fail(Exit::Usage, missing)?;
+            return Self::convert((name, &["-f", "v4l2", "-framerate", "30", "-i", device]), size);
+        }
         let unreadable = || format!("cannot read {name}");
         if name.ends_with(".y4m") && size.is_none() {
             let file: Box<dyn Read + Send> = Box::new(File::open(name).or_fail(Exit::Usage, unreadable)?);
@@ -69,7 +77,7 @@ impl Source {
         if !name.contains("://") {
             File::open(name).or_fail(Exit::Usage, unreadable)?;
         }
-        Self::convert(name, size)
+        Self::convert((name, &["-i", name]), size)
     }
 
     fn of(kind: Kind, format: hvq_svc::y4m::Format) -> Self {
@@ -77,9 +85,10 @@ impl Source {
         Self { kind, width, height, rate, next: 0, start: None }
     }
 
-    fn convert(name: &str, size: Option<(usize, usize)>) -> Result<Self, Failure> {
+    /// Lets ffmpeg read `name`, for which it takes the arguments `input`.
+    fn convert((name, input): (&str, &[&str]), size: Option<(usize, usize)>) -> Result<Self, Failure> {
         let mut command = Command::new("ffmpeg");
-        command.args(["-v", "error", "-nostdin", "-i", name, "-an"]);
+        command.args(["-v", "error", "-nostdin"]).args(input).arg("-an");
         if let Some((width, height)) = size {
             command.args(["-vf", &format!("scale={width}:{height}")]);
         }
@@ -132,6 +141,14 @@ impl Source {
     }
 }
 
+/// The camera that `name` stands for.
+fn camera(name: &str) -> Option<&str> {
+    match name.strip_prefix(CAMERA)? {
+        "" => Some(FIRST_CAMERA),
+        device => device.strip_prefix(':').filter(|device| !device.is_empty()),
+    }
+}
+
 fn read<R: BufRead>(reader: &mut Reader<R>) -> Result<Option<Picture>, Failure> {
     reader.read().or_fail(Exit::Runtime, || "the video".to_owned())
 }
@@ -154,6 +171,21 @@ mod tests {
         std::fs::write(&text, "no video\n").unwrap();
         let failure = Source::open(&text.to_string_lossy(), None).err().unwrap();
         assert!(failure.line().contains("no YUV4MPEG2"), "{}", failure.line());
+    }
+
+    #[test]
+    fn a_camera_that_is_not_there_is_named() {
+        assert_eq!(camera("camera"), Some("/dev/video0"));
+        assert_eq!([camera("camera:/dev/video3"), camera("camera.mp4")], [Some("/dev/video3"), None]);
+        let failure = Source::open("camera:/nonexistent/video7", None).err().unwrap();
+        assert!(
+            failure.exit() == Exit::Usage && failure.line().contains("no camera at /nonexistent/video7"),
+            "{}",
+            failure.line()
+        );
+        // What is there and is none, ffmpeg refuses.
+        let failure = Source::open("camera:/dev/null", None).err().unwrap();
+        assert!(failure.line().contains("camera:/dev/null is no video"), "{}", failure.line());
     }
 
     #[test]

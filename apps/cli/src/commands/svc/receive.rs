@@ -1,9 +1,12 @@
 //! `hvq svc receive`.
 
+mod arrivals;
+mod display;
 mod figures;
+mod forward;
 mod overlay;
+mod page;
 
-use super::screen::Screen;
 use super::{ALPN, SILENCE, time_of_day};
 use crate::arguments::Format;
 use crate::commands::serve::listen;
@@ -12,24 +15,25 @@ use crate::output::{self, Voice};
 use crate::paths;
 use crate::tls::{self, SelfSigned};
 use crate::transport::TransportArguments;
+use arrivals::Arrivals;
 use clap::Args;
+use display::{Display, Pending};
 use figures::Figures;
+use forward::{Forwarder, Outlet};
 use hvq::{
-    ChannelOptions, Connection, ConnectionError, EarlyData, Endpoint, EndpointOptions, RecvStream,
-    ServerConfig, TransportConfig,
+    ChannelOptions, Connection, ConnectionError, EarlyData, Endpoint, EndpointOptions, ServerConfig,
+    TransportConfig,
 };
-use hvq_svc::clip::Clip;
-use hvq_svc::layers::LAYERS;
-use hvq_svc::message::{LARGEST, LayerHeader};
-use hvq_svc::picture::Picture;
-use hvq_svc::playout::{Adaptive, Decoded, Gaps, Playout, Wait};
-use hvq_svc::y4m;
-use hvq_vpx::Decoder;
+use hvq_svc::layers::HELD;
+use hvq_svc::playout::{Adaptive, Gaps, Playout, Wait};
+use hvq_svc::roq;
+use page::Gallery;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::signal;
 use tokio::sync::mpsc;
@@ -39,6 +43,9 @@ use tokio::time::timeout;
 const QUEUE: usize = 64;
 /// Frames that wait for the decoder, which a slow machine may not keep up with.
 const BACKLOG: usize = 30;
+/// How often a page gets new figures, and over how many frames.
+const REFRESH: Duration = Duration::from_millis(250);
+const RECENT: usize = 300;
 
 /// Arguments of `hvq svc receive`.
 #[derive(Debug, Args)]
@@ -51,6 +58,11 @@ pub(crate) struct ReceiveArguments {
     channel: Vec<ChannelOptions>,
     #[command(flatten)]
     display: Display,
+    /// Serve a page at this address: the live picture, latencies of layers, bytes of channels, freezes (needs ffmpeg)
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    page: Option<SocketAddr>,
+    #[command(flatten)]
+    outlet: Outlet,
     /// How long to wait for layers that make a picture better: a time, or adaptive
     #[arg(long, value_name = "TIME|adaptive", default_value = "60ms", value_parser = wait)]
     wait: Waiting,
@@ -94,8 +106,15 @@ impl Waiting {
 
 /// Receives videos, one after another.
 pub(crate) async fn run(arguments: Box<ReceiveArguments>, voice: Voice) -> Result<(), Failure> {
-    let endpoint = bind(&arguments)?;
-    announce(&arguments, &endpoint, voice)?;
+    let forwarder = arguments.outlet.forwarder().await?.map(Arc::new);
+    let endpoint = bind(&arguments, if forwarder.is_some() { roq::ALPN } else { ALPN })?;
+    let gallery = match arguments.page {
+        Some(address) => Some(Gallery::open(address).await?),
+        None => None,
+    };
+    let page = gallery.as_ref().map(|(_, address)| *address);
+    announce((&arguments, &endpoint), page, voice)?;
+    let gallery = gallery.map(|(gallery, _)| gallery);
     loop {
         let connection = tokio::select! {
             connection = endpoint.accept() => connection,
@@ -105,7 +124,10 @@ pub(crate) async fn run(arguments: Box<ReceiveArguments>, voice: Voice) -> Resul
             }
         };
         let Some(connection) = connection else { return Ok(()) };
-        let result = watch(&arguments, &connection, voice).await;
+        let result = match &forwarder {
+            Some(forwarder) => forward(forwarder, &connection, (arguments.format.json, voice)).await,
+            None => watch(&arguments, &connection, (gallery.as_ref(), voice)).await,
+        };
         connection.close(0, b"the receiver stopped");
         match result {
             Err(failure) if arguments.once => {
@@ -123,13 +145,13 @@ pub(crate) async fn run(arguments: Box<ReceiveArguments>, voice: Voice) -> Resul
     }
 }
 
-fn bind(arguments: &ReceiveArguments) -> Result<Endpoint, Failure> {
+fn bind(arguments: &ReceiveArguments, alpn: &[u8]) -> Result<Endpoint, Failure> {
     let made = SelfSigned::new(&["localhost".to_owned()])?;
     if let Some(path) = &arguments.write_cert {
         let written = std::fs::write(path, &made.certificate);
         written.or_fail(Exit::Usage, || format!("cannot write {}", path.display()))?;
     }
-    let tls = tls::server_of(ALPN, made.identity(), &arguments.transport.secrecy(), EarlyData::Off)?;
+    let tls = tls::server_of(alpn, made.identity(), &arguments.transport.secrecy(), EarlyData::Off)?;
     let local = listen::addresses(&arguments.listen, &arguments.channel)?;
     let server = |channels| {
         let transport = TransportConfig { channels, idle_timeout: SILENCE, ..arguments.transport.config() };
@@ -151,13 +173,20 @@ fn bind(arguments: &ReceiveArguments) -> Result<Endpoint, Failure> {
     Ok(endpoint)
 }
 
-fn announce(arguments: &ReceiveArguments, endpoint: &Endpoint, voice: Voice) -> Result<(), Failure> {
+fn announce(
+    (arguments, endpoint): (&ReceiveArguments, &Endpoint),
+    page: Option<SocketAddr>,
+    voice: Voice,
+) -> Result<(), Failure> {
     let addresses = endpoint.local_addrs();
     if arguments.format.json {
-        return output::print(&json!({ "listening": addresses }).to_string());
+        return output::print(&json!({ "listening": addresses, "page": page }).to_string());
     }
     let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     voice.say(format!("waiting for a video on {addresses} (UDP)"));
+    if let Some(page) = page {
+        voice.say(format!("watch it at http://{page}/"));
+    }
     Ok(())
 }
 
@@ -168,30 +197,43 @@ enum Ended {
     Interrupted,
 }
 
-/// A layer with the time at which all of it was there.
-type Arrived = (Duration, LayerHeader, Vec<u8>);
-
-/// A frame to be decoded: what is known of it, and its layers.
-type Pending = (Decoded, [Vec<u8>; LAYERS]);
+/// Sends RTP on until the sender ends it.
+async fn forward(
+    forwarder: &Arc<Forwarder>,
+    connection: &Connection,
+    (json, voice): (bool, Voice),
+) -> Result<Ended, Failure> {
+    voice.say(format!("RTP from {}", connection.remote_address()));
+    tokio::select! {
+        result = forwarder.run(connection, json, voice) => result.map(|()| Ended::Complete),
+        interrupt = signal::ctrl_c() => {
+            interrupt.or_fail(Exit::Runtime, || "cannot wait for Ctrl-C".to_owned())?;
+            Ok(Ended::Interrupted)
+        }
+    }
+}
 
 /// Receives the video of one connection.
 async fn watch(
     arguments: &ReceiveArguments,
     connection: &Connection,
-    voice: Voice,
+    (gallery, voice): (Option<&Gallery>, Voice),
 ) -> Result<Ended, Failure> {
     voice.say(format!("a video from {}", connection.remote_address()));
-    let (arrived, mut arrivals) = mpsc::channel(QUEUE);
-    let accepting = tokio::spawn(accept(connection.clone(), arrived));
+    let (layers, mut arrived) = mpsc::channel(QUEUE);
+    let arrivals = Arrivals { layers, malformed: Arc::default() };
+    let malformed = arrivals.malformed.clone();
+    let accepting = tokio::spawn(arrivals::take(connection.clone(), arrivals));
     let (pending, frames) = mpsc::channel(BACKLOG);
-    let display = arguments.display.clone();
-    let showing = std::thread::spawn(move || display.show(frames));
+    let (display, pictures) = (arguments.display.clone(), gallery.cloned());
+    let showing = std::thread::spawn(move || display.show(frames, pictures.as_ref()));
     let (mut playout, mut figures) = (arguments.wait.playout(), Figures::default());
     let mut layers: BTreeMap<(u32, usize), Vec<u8>> = BTreeMap::new();
+    let mut refresh = tokio::time::interval(REFRESH);
     let ended = loop {
         let until = playout.deadline().map(|at| at.saturating_sub(time_of_day()));
         tokio::select! {
-            arrival = arrivals.recv() => match arrival {
+            arrival = arrived.recv() => match arrival {
                 Some((at, header, data)) => {
                     figures.on_layer(&header, at);
                     if playout.on_layer(&header, at) {
@@ -201,6 +243,7 @@ async fn watch(
                 None => break Ended::Complete,
             },
             () = tokio::time::sleep(until.unwrap_or(Duration::MAX)), if until.is_some() => {}
+            _ = refresh.tick(), if gallery.is_some() => tell(gallery, &figures, connection),
             interrupt = signal::ctrl_c() => {
                 interrupt.or_fail(Exit::Runtime, || "cannot wait for Ctrl-C".to_owned())?;
                 break Ended::Interrupted;
@@ -217,6 +260,8 @@ async fn watch(
     let shown = tokio::task::spawn_blocking(move || showing.join()).await?;
     let shown = shown.unwrap_or_else(|_| Err(Failure::new(Exit::Runtime, "the decoder failed")));
     figures.damaged = shown?;
+    figures.malformed = malformed.load(Ordering::Relaxed);
+    tell(gallery, &figures, connection);
     report(arguments, connection, &figures, voice)?;
     if ended == Ended::Interrupted {
         accepting.abort();
@@ -228,6 +273,13 @@ async fn watch(
     }
 }
 
+/// Gives a page new figures.
+fn tell(gallery: Option<&Gallery>, figures: &Figures, connection: &Connection) {
+    if let Some(gallery) = gallery {
+        gallery.tell(figures.latest(RECENT, &paths::figures(connection)).to_string());
+    }
+}
+
 /// Hands what is due to the decoder.
 fn play_due(
     playout: &mut Playout,
@@ -235,95 +287,13 @@ fn play_due(
     (figures, pending): (&mut Figures, &mpsc::Sender<Pending>),
 ) {
     while let Some(decoded) = playout.poll(time_of_day()) {
-        let data = std::array::from_fn(|layer| layers.remove(&(decoded.frame, layer)).unwrap_or_default());
-        *layers = layers.split_off(&(decoded.frame, LAYERS));
+        let data = decoded.order.iter().map(|layer| layers.remove(layer).unwrap_or_default()).collect();
+        // Later frames may refer to what comes late of this one.
+        *layers = layers.split_off(&(decoded.frame.saturating_sub(HELD[0] - 1), 0));
         figures.on_decoded(&decoded);
         if decoded.depth > 0 && pending.try_send((decoded, data)).is_err() {
             figures.overrun += 1;
         }
-    }
-}
-
-/// Takes streams until the connection ends, and tells why it did.
-async fn accept(connection: Connection, arrived: mpsc::Sender<Arrived>) -> ConnectionError {
-    loop {
-        match connection.accept_uni().await {
-            Ok(stream) => drop(tokio::spawn(read(stream, arrived.clone()))),
-            Err(end) => return end,
-        }
-    }
-}
-
-/// Reads a layer. One that is taken back, or is none, is nothing.
-async fn read(mut stream: RecvStream, arrived: mpsc::Sender<Arrived>) {
-    let Ok(message) = stream.read_to_end(LARGEST).await else { return };
-    match LayerHeader::decode(&message) {
-        Ok((header, data)) if !data.is_empty() => {
-            let _gone = arrived.send((time_of_day(), header, data.to_vec())).await;
-        }
-        Ok(_) => tracing::debug!("a layer without bytes"),
-        Err(error) => tracing::debug!(%error, "a message that is no layer"),
-    }
-}
-
-/// Where pictures go, and how.
-#[derive(Clone, Debug, Args)]
-struct Display {
-    /// Write the video to this file, whose name says the format: .y4m, or what ffmpeg knows (.mp4, .webm, .mkv)
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    /// Show the video in a window (ffplay)
-    #[arg(long, conflicts_with = "record")]
-    play: bool,
-    /// Draw this title, the latency and the layers of each picture into a strip below it
-    #[arg(long, value_name = "TITLE")]
-    strip: Option<String>,
-}
-
-impl Display {
-    /// Decodes and shows frames; how many were damaged.
-    ///
-    /// A recording has 30 pictures a second, each the one that a viewer saw at that time: what stood still stands still.
-    fn show(&self, mut frames: mpsc::Receiver<Pending>) -> Result<u32, Failure> {
-        let mut decoder = Decoder::new().or_fail(Exit::Runtime, || "cannot decode".to_owned())?;
-        let (mut screen, mut damaged) = (None, 0);
-        let mut seen: Option<(Duration, u32, Picture)> = None;
-        while let Some((decoded, data)) = frames.blocking_recv() {
-            let layers: Vec<&[u8]> = data[..decoded.depth].iter().map(Vec::as_slice).collect();
-            let Ok(mut picture) = decoder.decode(&layers) else {
-                damaged += 1;
-                continue;
-            };
-            if let Some(title) = &self.strip {
-                picture = overlay::with_strip(&picture, title, decoded.latency(), decoded.depth);
-            }
-            if screen.is_none() {
-                screen = self.open(&picture)?;
-            }
-            let Some(screen) = &mut screen else { continue };
-            let (start, mut written, last) = seen.take().unwrap_or_else(|| (decoded.at, 0, picture.clone()));
-            let due = decoded.at.saturating_sub(start).as_nanos() / Clip::INTERVAL.as_nanos();
-            while u128::from(written) < due {
-                screen.show(&last)?;
-                written += 1;
-            }
-            seen = Some((start, written, picture));
-        }
-        let Some(mut screen) = screen else { return Ok(damaged) };
-        if let Some((_, _, last)) = seen {
-            screen.show(&last)?;
-        }
-        screen.finish().map(|()| damaged)
-    }
-
-    /// The screen for pictures like `picture`, if there is to be one.
-    fn open(&self, picture: &Picture) -> Result<Option<Screen>, Failure> {
-        let format = y4m::Format { width: picture.width(), height: picture.height(), rate: (30, 1) };
-        Ok(match (&self.record, self.play) {
-            (Some(path), _) => Some(Screen::record(path, format)?),
-            (None, true) => Some(Screen::window(format)?),
-            (None, false) => None,
-        })
     }
 }
 

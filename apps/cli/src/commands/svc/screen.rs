@@ -1,12 +1,15 @@
-//! Where pictures go: a file, through `ffmpeg` unless it is to be YUV4MPEG2, or a window of `ffplay`.
+//! Where pictures go: a file, through `ffmpeg` unless it is to be YUV4MPEG2, a window of `ffplay`, or JPEG files by `ffmpeg`.
 
 use crate::failure::{Exit, Failure, OrFail};
 use hvq_svc::picture::Picture;
 use hvq_svc::y4m::{Format, write_header, write_picture};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// A JPEG file of more bytes than this is an error of ffmpeg.
+const LARGEST_FILE: usize = 16 << 20;
 
 /// Takes pictures of one size.
 pub(super) struct Screen {
@@ -27,23 +30,42 @@ impl Screen {
         Self::start(
             "ffmpeg",
             &["-v", "error", "-nostats", "-y", "-f", "yuv4mpegpipe", "-i", "-", &name],
-            format,
+            (format, Stdio::null()),
         )
+        .map(|(screen, _)| screen)
     }
 
     /// Shows the pictures in a window.
     pub(super) fn window(format: Format) -> Result<Self, Failure> {
         let arguments = ["-v", "error", "-autoexit", "-fflags", "nobuffer", "-f", "yuv4mpegpipe", "-i", "-"];
-        Self::start("ffplay", &arguments, format)
+        Self::start("ffplay", &arguments, (format, Stdio::null())).map(|(screen, _)| screen)
     }
 
-    fn start(name: &'static str, arguments: &[&str], format: Format) -> Result<Self, Failure> {
-        let started = Command::new(name).args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+    /// Makes a JPEG file of each picture and hands it to `take`, on a thread of its own.
+    pub(super) fn jpegs(format: Format, take: impl FnMut(Vec<u8>) + Send + 'static) -> Result<Self, Failure> {
+        let arguments = "-v error -nostats -probesize 32 -analyzeduration 0 -f yuv4mpegpipe -i - -vsync passthrough \
+                         -c:v mjpeg -q:v 4 -flush_packets 1 -f mpjpeg -";
+        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+        let (screen, files) = Self::start("ffmpeg", &arguments, (format, Stdio::piped()))?;
+        if let Some(files) = files {
+            std::thread::spawn(move || hand_out(BufReader::new(files), take));
+        }
+        Ok(screen)
+    }
+
+    fn start(
+        name: &'static str,
+        arguments: &[&str],
+        (format, stdout): (Format, Stdio),
+    ) -> Result<(Self, Option<ChildStdout>), Failure> {
+        let started = Command::new(name).args(arguments).stdin(Stdio::piped()).stdout(stdout).spawn();
         let mut child = started.or_fail(Exit::Usage, || {
             format!("cannot start {name} (install ffmpeg, or record to a file called *.y4m)")
         })?;
         let input = child.stdin.take().expect("it was asked for");
-        Self::begin(Box::new(BufWriter::new(input)), Some((name, child)), format)
+        let output = child.stdout.take();
+        let screen = Self::begin(Box::new(BufWriter::new(input)), Some((name, child)), format)?;
+        Ok((screen, output))
     }
 
     fn begin(
@@ -65,6 +87,12 @@ impl Screen {
         written.or_fail(Exit::Runtime, || format!("cannot record: {name} takes no more pictures"))
     }
 
+    /// Takes the next picture, and sees that it is shown at once.
+    pub(super) fn show_now(&mut self, picture: &Picture) -> Result<(), Failure> {
+        self.show(picture)?;
+        self.output.flush().or_fail(Exit::Runtime, || "cannot show the picture".to_owned())
+    }
+
     /// Completes the file.
     pub(super) fn finish(self) -> Result<(), Failure> {
         let Self { mut output, program, .. } = self;
@@ -77,5 +105,47 @@ impl Screen {
             }
         }
         Ok(())
+    }
+}
+
+/// Hands the bodies of a multipart message to `take` until it ends or is none.
+fn hand_out(mut parts: impl BufRead, mut take: impl FnMut(Vec<u8>)) {
+    while let Ok(Some(file)) = next_part(&mut parts) {
+        take(file);
+    }
+}
+
+/// The body of the next part, whose header says how long it is; `None` at the end.
+fn next_part(parts: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut length = None;
+    loop {
+        let mut line = String::new();
+        if parts.by_ref().take(1 << 10).read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let line = line.trim_end().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().ok().filter(|length| *length <= LARGEST_FILE);
+        }
+        if let (true, Some(length)) = (line.is_empty(), length) {
+            let mut file = vec![0; length];
+            parts.read_exact(&mut file)?;
+            return Ok(Some(file));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_taken_one_after_another_and_what_is_none_ends_it() {
+        let text = "--x\r\nContent-type: image/jpeg\r\nContent-length: 3\r\n\r\nabc\r\n--x\r\nContent-Length: 2\r\n\r\nde\r\n\
+                    --x\r\nContent-length: 9\r\n\r\nshort";
+        let mut files = Vec::new();
+        hand_out(text.as_bytes(), |file| files.push(file));
+        assert_eq!(files, [b"abc".to_vec(), b"de".to_vec()]);
+        hand_out(&b"\xff\xfe"[..], |_| panic!("that is no text"));
     }
 }

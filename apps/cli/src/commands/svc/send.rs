@@ -1,7 +1,9 @@
 //! `hvq svc send`.
 
+mod carriage;
+
 use super::pictures::{Source, TEST};
-use super::{ALPN, LATE, SILENCE, time_of_day};
+use super::{ALPN, SILENCE, time_of_day};
 use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::{self, Voice};
@@ -9,15 +11,13 @@ use crate::paths;
 use crate::qlog::Logs;
 use crate::tls::{self, Resumption};
 use crate::transport::TransportArguments;
+use carriage::{Carriage, Carrier, Frame};
 use clap::{Args, ValueEnum};
-use hvq::{
-    ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, Priority, TransportConfig, Verify,
-};
+use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, TransportConfig, Verify};
 use hvq_svc::adaptation::{Adaptation, Delivery};
 use hvq_svc::layers::LAYERS;
-use hvq_svc::message::{Deadlines, LayerHeader, Reference, urgency};
-use hvq_svc::playout::Wait;
-use hvq_vpx::{Encoded, Encoder, References, Settings};
+use hvq_svc::message::{LayerHeader, Reference};
+use hvq_vpx::{Encoder, References, Settings};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,8 +37,8 @@ const STEP: Duration = Duration::from_secs(1);
 /// Arguments of `hvq svc send`.
 #[derive(Debug, Args)]
 pub(crate) struct SendArguments {
-    /// A video file, anything else that ffmpeg reads (such as /dev/video0), or test for a test picture
-    #[arg(value_name = "FILE|test")]
+    /// A video file or anything else that ffmpeg reads, camera (or camera:DEVICE) for Video4Linux, test for a test picture
+    #[arg(value_name = "FILE|camera|test")]
     source: String,
     /// Where the receiver is
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -61,6 +61,8 @@ pub(crate) struct SendArguments {
     /// What the transport is told of layers: deadlines (and priorities), priorities, or nothing
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Tell::Deadlines)]
     tell: Tell,
+    #[command(flatten)]
+    carriage: Carriage,
     /// Keep the rates as they are, whatever the channels carry
     #[arg(long)]
     fixed: bool,
@@ -111,6 +113,13 @@ struct Progress {
     frames: AtomicU32,
     skipped: AtomicU64,
     rates: Mutex<[u32; LAYERS]>,
+}
+
+impl Progress {
+    /// The rate of each layer, 0 for those that are not sent.
+    fn rates(&self) -> [u32; LAYERS] {
+        *self.rates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Sends until the video ends or the receiver leaves.
@@ -170,7 +179,12 @@ async fn connect(
     voice: Voice,
 ) -> Result<(Endpoint, Connection), Failure> {
     let verify = arguments.cacert.clone().map_or(Verify::Insecure, Verify::CaFile);
-    let tls = tls::client_of(ALPN, verify, &arguments.transport.secrecy(), &Resumption::default())?;
+    let tls = tls::client_of(
+        arguments.carriage.alpn(),
+        verify,
+        &arguments.transport.secrecy(),
+        &Resumption::default(),
+    )?;
     let transport = TransportConfig {
         idle_timeout: SILENCE,
         keep_alive: Some(SILENCE / 4),
@@ -214,15 +228,15 @@ async fn stream(
         let progress = progress.clone();
         std::thread::spawn(move || encode((source, encoder), most.unwrap_or(u32::MAX), &frames, &progress))
     };
-    let mut adaptation = Adaptation::new(*progress.rates.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut adaptation = Adaptation::new(progress.rates());
     let mut step = tokio::time::interval(STEP);
     step.tick().await;
     let mut before = (0, 0);
-    let mut sending = tokio::task::JoinSet::new();
+    let mut carrier = Carrier::new(connection, (arguments.carriage, arguments.tell), progress);
     loop {
         tokio::select! {
             frame = encoded.recv() => match frame {
-                Some(frame) => send(connection, frame, (arguments.tell, progress), &mut sending).await?,
+                Some(frame) => carrier.send(frame).await?,
                 None => break,
             },
             _ = step.tick(), if !arguments.fixed => {
@@ -236,9 +250,8 @@ async fn stream(
                 return Err(Failure::new(exit_of(&end), format!("the receiver is gone: {end}")));
             }
         }
-        while sending.try_join_next().is_some() {}
     }
-    let _late = timeout(LINGER, async { while sending.join_next().await.is_some() {} }).await;
+    carrier.finish(LINGER).await;
     encoding.join().unwrap_or_else(|_| Err(Failure::new(Exit::Runtime, "the encoder failed")))
 }
 
@@ -251,8 +264,6 @@ fn capacity(connection: &Connection) -> Option<f64> {
     Some(connection.paths().into_iter().map(rate).sum::<f64>()).filter(|rate| *rate > 0.0)
 }
 
-type Frame = (LayerHeader, Encoded);
-
 /// Encodes on a thread of its own: a picture takes longer than other tasks can wait.
 fn encode(
     (mut source, mut encoder): (Source, Encoder),
@@ -260,11 +271,11 @@ fn encode(
     frames: &mpsc::Sender<Frame>,
     progress: &Progress,
 ) -> Result<(), Failure> {
-    let mut rates = *progress.rates.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut rates = progress.rates();
     for frame in 0..most {
         let Some(picture) = source.next()? else { break };
         let header = LayerHeader { frame, layer: 0, captured: time_of_day(), reference: Reference::Earlier };
-        let wanted = *progress.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = progress.rates();
         if wanted != rates {
             // A layer that is not sent is encoded all the same, as small as can be: others refer to it again later.
             encoder
@@ -277,53 +288,6 @@ fn encode(
             break;
         }
         progress.frames.fetch_add(1, Ordering::Relaxed);
-    }
-    Ok(())
-}
-
-/// Sends the layers of a frame, each as a message on a stream of its own, and takes back those that are late.
-async fn send(
-    connection: &Connection,
-    (header, frame): Frame,
-    (tell, progress): (Tell, &Arc<Progress>),
-    sending: &mut tokio::task::JoinSet<()>,
-) -> Result<(), Failure> {
-    let deadlines = Deadlines::of(FLIGHT, Wait::PAPER);
-    let rates = *progress.rates.lock().unwrap_or_else(PoisonError::into_inner);
-    for (layer, data) in frame.layers.into_iter().enumerate() {
-        if rates[layer] == 0 {
-            progress.skipped.fetch_add(1, Ordering::Relaxed);
-            continue;
-        }
-        let left = deadlines.of_layer(layer).saturating_sub(time_of_day().saturating_sub(header.captured));
-        let reference = if frame.fresh.contains(layer) { Reference::Fresh } else { Reference::Earlier };
-        let header = LayerHeader { layer, reference, ..header };
-        // Streams are opened in the order of the frames; the peer permits many at a time.
-        let opened = connection.open_uni().await;
-        let mut stream =
-            opened.map_err(|end| Failure::new(exit_of(&end), format!("the receiver is gone: {end}")))?;
-        progress.sent.fetch_add(u32::from(layer > 0), Ordering::Relaxed);
-        let progress = progress.clone();
-        sending.spawn(async move {
-            if tell != Tell::Nothing {
-                stream.set_priority(Priority { urgency: urgency(layer), incremental: false });
-            }
-            let message = [&header.encode()[..], &data].concat();
-            let sent = async {
-                stream.write_chunk(message.into()).await?;
-                if tell == Tell::Deadlines {
-                    stream.end_message(Some(left))?;
-                }
-                stream.finish()?;
-                stream.stopped().await
-            };
-            if layer == 0 || tell != Tell::Deadlines {
-                let _gone = sent.await;
-            } else if timeout(left, sent).await.is_err() {
-                progress.late.fetch_add(1, Ordering::Relaxed);
-                let _gone = stream.reset(LATE);
-            }
-        });
     }
     Ok(())
 }

@@ -25,6 +25,8 @@ pub(super) struct Figures {
     pub(super) overrun: u32,
     /// Frames that could not be decoded.
     pub(super) damaged: u32,
+    /// Messages and datagrams that were no layer.
+    pub(super) malformed: u32,
 }
 
 impl Figures {
@@ -59,6 +61,9 @@ impl Figures {
                 self.damaged, self.overrun
             ));
         }
+        if self.malformed > 0 {
+            lines.push(format!("{} messages or datagrams were no layers", self.malformed));
+        }
         for (layer, flights) in self.flights.iter().enumerate() {
             let [p50, p95, p99] = quantiles(flights);
             lines.push(format!(
@@ -69,10 +74,15 @@ impl Figures {
         lines
     }
 
-    /// For programs.
+    /// For programs: of the whole video.
     pub(super) fn json(&self, paths: &[PathFigures]) -> Value {
+        self.latest(usize::MAX, paths)
+    }
+
+    /// For programs, with latencies of the last `most` frames.
+    pub(super) fn latest(&self, most: usize, paths: &[PathFigures]) -> Value {
         let distribution = |values: &[f64]| {
-            let [p50, p95, p99] = quantiles(values);
+            let [p50, p95, p99] = quantiles(&values[values.len().saturating_sub(most)..]);
             json!({ "count": values.len(), "p50_ms": p50, "p95_ms": p95, "p99_ms": p99 })
         };
         json!({
@@ -84,6 +94,7 @@ impl Figures {
             "frozen_ms": self.freezes.total().as_secs_f64() * 1e3,
             "overrun": self.overrun,
             "damaged": self.damaged,
+            "malformed": self.malformed,
             "paths": paths,
         })
     }

@@ -1,0 +1,157 @@
+//! RTP that came over QUIC goes on over UDP, to a player or a server that is not ours (`--rtp-out`).
+
+use crate::failure::{Exit, Failure, OrFail, exit_of};
+use crate::output::{self, Voice};
+use clap::Args;
+use hvq::{Connection, ConnectionError, RecvStream};
+use hvq_svc::{roq, rtp};
+use serde_json::json;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::net::UdpSocket;
+
+/// Where RTP goes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Outlet {
+    /// Take RTP over QUIC (draft-ietf-avtcore-rtp-over-quic, `hvq svc send --rtp`) and send it on to a player
+    #[arg(
+        long,
+        value_name = "udp:HOST:PORT",
+        value_parser = player,
+        conflicts_with_all = ["record", "play", "strip", "page"]
+    )]
+    rtp_out: Option<SocketAddr>,
+    /// The flow that is taken
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "rtp_out")]
+    flow: u64,
+    /// Write what the player must know to this file: `ffplay -protocol_whitelist file,rtp,udp FILE`
+    #[arg(long, value_name = "FILE", requires = "rtp_out")]
+    sdp: Option<PathBuf>,
+}
+
+fn player(text: &str) -> Result<SocketAddr, String> {
+    let address = text.strip_prefix("udp:").unwrap_or(text);
+    address.parse().map_err(|_| format!("{text:?} is no address such as udp:127.0.0.1:5004"))
+}
+
+/// Sends packets on.
+#[derive(Debug)]
+pub(super) struct Forwarder {
+    socket: UdpSocket,
+    to: SocketAddr,
+    flow: u64,
+}
+
+/// What was sent on.
+#[derive(Debug, Default)]
+struct Counters {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Outlet {
+    /// What sends packets on, if they are to be.
+    pub(super) async fn forwarder(&self) -> Result<Option<Forwarder>, Failure> {
+        let Some(to) = self.rtp_out else { return Ok(None) };
+        if let Some(path) = &self.sdp {
+            let written = std::fs::write(path, rtp::description(to.ip(), to.port()));
+            written.or_fail(Exit::Usage, || format!("cannot write {}", path.display()))?;
+        }
+        let any: IpAddr =
+            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind((any, 0)).await;
+        let socket = socket.or_fail(Exit::Runtime, || format!("cannot send to {to}"))?;
+        Ok(Some(Forwarder { socket, to, flow: self.flow }))
+    }
+}
+
+impl Forwarder {
+    /// Sends on what comes over `connection`, until the sender ends it.
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        connection: &Connection,
+        json: bool,
+        voice: Voice,
+    ) -> Result<(), Failure> {
+        let counters = Arc::new(Counters::default());
+        let datagrams = tokio::spawn(self.clone().datagrams(connection.clone(), counters.clone()));
+        let end = loop {
+            match connection.accept_uni().await {
+                Ok(stream) => {
+                    tokio::spawn(self.clone().stream(stream, connection.clone(), counters.clone()));
+                }
+                Err(end) => break end,
+            }
+        };
+        let _ended = datagrams.await;
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (packets, bytes, refused) = (of(&counters.packets), of(&counters.bytes), of(&counters.refused));
+        match json {
+            true => output::print(
+                &json!({ "rtp": { "packets": packets, "bytes": bytes, "refused": refused } }).to_string(),
+            )?,
+            false => voice.say(format!(
+                "{packets} RTP packets ({bytes} bytes) went on to {}, {refused} were refused",
+                self.to
+            )),
+        }
+        match end {
+            ConnectionError::PeerApplication { code: 0, .. } => Ok(()),
+            end => Err(Failure::new(exit_of(&end), format!("the sender is gone: {end}"))),
+        }
+    }
+
+    /// Packets in datagrams (draft, "QUIC DATAGRAMs").
+    async fn datagrams(self: Arc<Self>, connection: Connection, counters: Arc<Counters>) {
+        while let Ok(datagram) = connection.read_datagram().await {
+            match roq::packet_of(self.flow, &datagram) {
+                Ok(packet) => self.send(packet, &counters).await,
+                Err(error) => return refuse(&connection, error),
+            }
+        }
+    }
+
+    /// Packets in a stream (draft, "QUIC Streams"). One that the sender takes back is cut off.
+    async fn stream(
+        self: Arc<Self>,
+        mut stream: RecvStream,
+        connection: Connection,
+        counters: Arc<Counters>,
+    ) {
+        let mut unpacker = roq::Unpacker::new(self.flow);
+        loop {
+            let unpacked = match stream.read_chunk(roq::LARGEST).await {
+                Ok(Some(bytes)) => unpacker.push(&bytes),
+                Ok(None) => return unpacker.finish().unwrap_or_else(|error| refuse(&connection, error)),
+                Err(_) => return,
+            };
+            match unpacked {
+                Ok(packets) => {
+                    for packet in &packets {
+                        self.send(packet, &counters).await;
+                    }
+                }
+                Err(error) => return refuse(&connection, error),
+            }
+        }
+    }
+
+    async fn send(&self, packet: &[u8], counters: &Counters) {
+        // A player that is not there yet answers with an ICMP error, which is no reason to stop.
+        let count = match rtp::is_packet(packet) && self.socket.send_to(packet, self.to).await.is_ok() {
+            true => &counters.packets,
+            false => &counters.refused,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        counters.bytes.fetch_add(packet.len() as u64, Ordering::Relaxed);
+    }
+}
+
+/// Ends the connection with the error code of the draft.
+fn refuse(connection: &Connection, error: roq::MalformedFlow) {
+    tracing::warn!(%error, "the sender does not speak RTP over QUIC");
+    connection.close(error.code(), error.to_string().as_bytes());
+}

@@ -1,0 +1,218 @@
+//! How the layers of a picture travel: on streams of their own, in datagrams, or as RTP over QUIC.
+
+use super::super::LATE;
+use super::{FLIGHT, Progress, Tell};
+use crate::commands::svc::time_of_day;
+use crate::failure::{Exit, Failure, exit_of};
+use clap::Args;
+use hvq::{Connection, ConnectionError, Priority, SendDatagramError};
+use hvq_svc::fragment;
+use hvq_svc::layers::{LAYERS, LayerSet};
+use hvq_svc::message::{Deadlines, LayerHeader, Reference, urgency};
+use hvq_svc::playout::Wait;
+use hvq_svc::rtp::{Packetizer, Picture};
+use hvq_svc::{roq, superframe};
+use hvq_vpx::Encoded;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// The size of RTP packets in streams, and of datagrams until the path's size is known.
+const PACKET: usize = 1200;
+/// What a flow's number takes in front of an RTP packet at most (RFC 9000, §16).
+const FLOW: usize = 8;
+
+/// How layers travel, as the command line says.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct Carriage {
+    /// Send layers in datagrams (RFC 9221), cut into fragments: what is lost stays lost, and what is late is dropped
+    #[arg(long)]
+    datagrams: bool,
+    /// Send RTP over QUIC (draft-ietf-avtcore-rtp-over-quic) with this flow identifier (0 if none is given), each picture
+    /// in a stream, or its packets in datagrams: for receivers that are not hvq, and `hvq svc receive --rtp-out`
+    #[arg(long, value_name = "FLOW", num_args = 0..=1, require_equals = true, default_missing_value = "0",
+        value_parser = clap::value_parser!(u64).range(..1 << 62))]
+    rtp: Option<u64>,
+}
+
+impl Carriage {
+    /// The application protocol of the connection.
+    pub(super) fn alpn(self) -> &'static [u8] {
+        if self.rtp.is_some() { roq::ALPN } else { super::ALPN }
+    }
+}
+
+/// A picture: what is known of all its layers, and the layers.
+pub(super) type Frame = (LayerHeader, Encoded);
+
+/// Sends pictures over a connection.
+pub(super) struct Carrier {
+    connection: Connection,
+    carriage: Carriage,
+    tell: Tell,
+    progress: Arc<Progress>,
+    rtp: Packetizer,
+    /// When the first picture was taken.
+    start: Option<Duration>,
+    sending: JoinSet<()>,
+}
+
+impl Carrier {
+    /// Sends over `connection`.
+    pub(super) fn new(
+        connection: &Connection,
+        (carriage, tell): (Carriage, Tell),
+        progress: &Arc<Progress>,
+    ) -> Self {
+        let room = connection.max_datagram_size().filter(|_| carriage.datagrams);
+        let most = room.map_or(PACKET, |room| room.saturating_sub(FLOW).min(PACKET));
+        Self {
+            connection: connection.clone(),
+            carriage,
+            tell,
+            progress: progress.clone(),
+            rtp: Packetizer::new(random() as u32, (random() as u16, random() as u32), most),
+            start: None,
+            sending: JoinSet::new(),
+        }
+    }
+
+    /// Sends a picture, without the layers whose rate is 0.
+    pub(super) async fn send(&mut self, (header, frame): Frame) -> Result<(), Failure> {
+        while self.sending.try_join_next().is_some() {}
+        let rates = self.progress.rates();
+        let wanted = (0..LAYERS).filter(|layer| rates[*layer] > 0).fold(LayerSet::NONE, LayerSet::with);
+        let skipped = LAYERS - wanted.bits().count_ones() as usize;
+        self.progress.skipped.fetch_add(skipped as u64, Ordering::Relaxed);
+        if let Some(flow) = self.carriage.rtp {
+            return self.send_rtp(flow, &header, &frame.layers[..wanted.depth()], frame.fresh).await;
+        }
+        let deadlines = Deadlines::of(FLIGHT, Wait::PAPER);
+        for (layer, data) in frame.layers.into_iter().enumerate().filter(|(layer, _)| wanted.contains(*layer))
+        {
+            let left =
+                deadlines.of_layer(layer).saturating_sub(time_of_day().saturating_sub(header.captured));
+            let reference = if frame.fresh.contains(layer) { Reference::Fresh } else { Reference::Earlier };
+            let header = LayerHeader { layer, reference, ..header };
+            self.progress.sent.fetch_add(u32::from(layer > 0), Ordering::Relaxed);
+            match self.carriage.datagrams {
+                true => self.send_fragments(&header, &data, left)?,
+                false => self.send_stream(&header, &data, left).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for what is under way, but not for longer than `most`.
+    pub(super) async fn finish(mut self, most: Duration) {
+        let _late = timeout(most, async { while self.sending.join_next().await.is_some() {} }).await;
+    }
+
+    fn priority(&self, layer: usize) -> Priority {
+        match self.tell {
+            Tell::Nothing => Priority::DEFAULT,
+            Tell::Deadlines | Tell::Priorities => Priority { urgency: urgency(layer), incremental: false },
+        }
+    }
+
+    /// A layer as a message on a stream of its own, taken back when `left` is over.
+    async fn send_stream(
+        &mut self,
+        header: &LayerHeader,
+        data: &[u8],
+        left: Duration,
+    ) -> Result<(), Failure> {
+        // Streams are opened in the order of the frames; the peer permits many at a time.
+        let mut stream = self.connection.open_uni().await.map_err(gone)?;
+        let (layer, tell, priority) = (header.layer, self.tell, self.priority(header.layer));
+        let progress = self.progress.clone();
+        let message = [&header.encode()[..], data].concat();
+        self.sending.spawn(async move {
+            stream.set_priority(priority);
+            let sent = async {
+                stream.write_chunk(message.into()).await?;
+                if tell == Tell::Deadlines {
+                    stream.end_message(Some(left))?;
+                }
+                stream.finish()?;
+                stream.stopped().await
+            };
+            if layer == 0 || tell != Tell::Deadlines {
+                let _gone = sent.await;
+            } else if timeout(left, sent).await.is_err() {
+                progress.late.fetch_add(1, Ordering::Relaxed);
+                let _gone = stream.reset(LATE);
+            }
+        });
+        Ok(())
+    }
+
+    /// A layer in datagrams, each of which is dropped if it has not left in time.
+    fn send_fragments(&self, header: &LayerHeader, data: &[u8], left: Duration) -> Result<(), Failure> {
+        let most = self.connection.max_datagram_size().unwrap_or(PACKET);
+        // A base layer is of use even if it is late.
+        let deadline = (self.tell == Tell::Deadlines && header.layer > 0).then_some(left);
+        let Some(fragments) = fragment::fragments(header, data, most) else {
+            return Err(Failure::new(
+                Exit::Runtime,
+                format!("a layer of {} bytes does not fit datagrams of {most}", data.len()),
+            ));
+        };
+        fragments.into_iter().try_for_each(|part| self.datagram(part, header.layer, deadline))
+    }
+
+    /// A picture as RTP: all layers are one frame to players, so none is taken back.
+    async fn send_rtp(
+        &mut self,
+        flow: u64,
+        header: &LayerHeader,
+        layers: &[Vec<u8>],
+        fresh: LayerSet,
+    ) -> Result<(), Failure> {
+        let start = *self.start.get_or_insert(header.captured);
+        let picture = superframe::join(&layers.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let kind = if fresh == LayerSet::ALL { Picture::Key } else { Picture::Inter };
+        let since = header.captured.saturating_sub(start);
+        let packets = self.rtp.packets(header.frame, since, (&picture, kind));
+        self.progress.sent.fetch_add(layers.len().saturating_sub(1) as u32, Ordering::Relaxed);
+        if self.carriage.datagrams {
+            let mut packets = packets.into_iter();
+            return packets.try_for_each(|packet| self.datagram(roq::datagram(flow, &packet), 0, None));
+        }
+        let mut stream = self.connection.open_uni().await.map_err(gone)?;
+        stream.set_priority(self.priority(0));
+        let message = roq::stream(flow, &packets);
+        self.sending.spawn(async move {
+            let _gone = async {
+                stream.write_chunk(message.into()).await?;
+                stream.finish()?;
+                stream.stopped().await
+            }
+            .await;
+        });
+        Ok(())
+    }
+
+    fn datagram(&self, bytes: Vec<u8>, layer: usize, deadline: Option<Duration>) -> Result<(), Failure> {
+        match self.connection.send_datagram_with(bytes.into(), self.priority(layer), deadline) {
+            Ok(()) => Ok(()),
+            Err(SendDatagramError::ConnectionLost(end)) => Err(gone(end)),
+            Err(refused) => {
+                Err(Failure::new(Exit::Connection, format!("the receiver takes no datagrams: {refused}")))
+            }
+        }
+    }
+}
+
+fn gone(end: ConnectionError) -> Failure {
+    Failure::new(exit_of(&end), format!("the receiver is gone: {end}"))
+}
+
+/// Bits that others do not guess: those that the standard library takes of the system for its hash tables.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
