@@ -269,3 +269,18 @@ fn a_receiver_of_rtp_and_a_sender_of_layers_do_not_connect() {
     let output = run(["svc", "receive", "--rtp-out", "tcp:1"]);
     assert!(code(&output) == 2 && said(&output).contains("udp:127.0.0.1:5004"), "{}", said(&output));
 }
+
+#[test]
+fn a_recording_is_compared_with_its_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let video = folder.path().join("grey.y4m");
+    let mut file = b"YUV4MPEG2 W64 H48 F30:1 C420\n".to_vec();
+    (0..3).for_each(|_| file.extend([&b"FRAME\n"[..], &[128; 64 * 48 * 3 / 2]].concat()));
+    fs::write(&video, file).unwrap();
+    let video = video.to_str().unwrap();
+    let of = |source: &str| json(&run(["svc", "compare", video, source, "--json"]));
+    assert_eq!((of(video)["pictures"].as_u64(), of(video)["ssim"].as_f64()), (Some(3), Some(1.0)));
+    assert!(of("test")["ssim"].as_f64().unwrap() < 0.5);
+    let output = run(["svc", "compare", "/nonexistent.y4m", "test"]);
+    assert!(code(&output) == 2 && said(&output).contains("/nonexistent.y4m"), "{}", said(&output));
+}

@@ -1,6 +1,7 @@
 //! `hvq svc`: real-time video in layers over several channels, from a file, a camera or a test picture to a file, a
 //! window, a page, or as RTP to a player of others.
 
+mod compare;
 mod pictures;
 mod receive;
 mod screen;
@@ -9,6 +10,7 @@ mod send;
 use crate::failure::Failure;
 use crate::output::Voice;
 use clap::{Args, Subcommand};
+use compare::CompareArguments;
 use receive::ReceiveArguments;
 use send::SendArguments;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -35,6 +37,8 @@ enum SvcCommand {
     Send(Box<SendArguments>),
     /// Receive a video, record or show it, and say how good it was
     Receive(Box<ReceiveArguments>),
+    /// Say how like its source a recording is (SSIM of the brightness, VMAF)
+    Compare(Box<CompareArguments>),
 }
 
 /// Sends or receives.
@@ -42,6 +46,9 @@ pub(crate) async fn run(arguments: Box<SvcArguments>, voice: Voice) -> Result<()
     match arguments.command {
         SvcCommand::Send(arguments) => send::run(arguments, voice).await,
         SvcCommand::Receive(arguments) => receive::run(arguments, voice).await,
+        SvcCommand::Compare(arguments) => {
+            tokio::task::spawn_blocking(move || compare::run(&arguments, voice)).await?
+        }
     }
 }
 

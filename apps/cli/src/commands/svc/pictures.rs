@@ -121,8 +121,20 @@ impl Source {
 
     /// Waits until the next picture is due, and returns it; `None` behind the last one.
     pub(super) fn next(&mut self) -> Result<Option<Picture>, Failure> {
-        let picture = match &mut self.kind {
-            Kind::Test => Ok(Some(test_picture(self.width, self.height, self.next))),
+        let (picture, number) = (self.read()?, self.next - 1);
+        // A file is read as fast as it plays, like a camera.
+        let start = *self.start.get_or_insert_with(Instant::now);
+        let due = start + self.interval() * number;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        Ok(picture)
+    }
+
+    /// The next picture at once; `None` behind the last one.
+    pub(super) fn read(&mut self) -> Result<Option<Picture>, Failure> {
+        let number = self.next;
+        self.next = number.saturating_add(1);
+        match &mut self.kind {
+            Kind::Test => Ok(Some(test_picture(self.width, self.height, number))),
             Kind::File(reader) => read(reader),
             Kind::Program(reader, ended) => match read(reader) {
                 Ok(Some(picture)) => Ok(Some(picture)),
@@ -131,13 +143,7 @@ impl Source {
                     None => end,
                 },
             },
-        }?;
-        // A file is read as fast as it plays, like a camera.
-        let start = *self.start.get_or_insert_with(Instant::now);
-        let due = start + self.interval() * self.next;
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        self.next = self.next.saturating_add(1);
-        Ok(picture)
+        }
     }
 }
 

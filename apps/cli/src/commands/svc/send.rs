@@ -96,7 +96,8 @@ fn kilobits(text: &str) -> Result<[u32; LAYERS], String> {
         .ok_or_else(|| format!("{text:?} is no list of three rates in kbit/s, such as 400,4100,7500"))
 }
 
-fn size(text: &str) -> Result<(usize, usize), String> {
+/// Width and height, as in 640x360.
+pub(super) fn size(text: &str) -> Result<(usize, usize), String> {
     let parsed =
         text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
     let sides = 16..=4096_usize;
