@@ -177,7 +177,7 @@ mod tests {
             assert_eq!(reassembly.push(&parts[0]), Ok(None));
         }
         assert!(reassembly.waiting.len() <= MOST_WAITING && reassembly.bytes <= MOST_WAITING * 1200);
-        for index in 0..u16::MAX {
+        for index in 0..500_u16 {
             let mut part = header(5000, 2).encode().to_vec();
             part.extend([index.to_be_bytes(), u16::MAX.to_be_bytes()].concat());
             part.extend([0; 60_000]);
