@@ -230,7 +230,9 @@ impl Hvc {
         };
         let first = Item { waits_for: Duration::ZERO, ..*item };
         match self.soonest_that_moves(&first, paths, usable) {
-            Some(index) if scarce.contains(index) && !bulk.is_empty() => self.send_scarce(item, &paths[index]),
+            Some(index) if scarce.contains(index) && !bulk.is_empty() => {
+                self.send_scarce(item, &paths[index])
+            }
             Some(index) => self.send(item, &paths[index], item.bytes),
             None => Placement::Wait,
         }
