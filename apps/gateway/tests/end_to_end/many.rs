@@ -66,8 +66,14 @@ async fn workers_serve_reload_count_and_stop_as_one() {
         within(client.connection.closed()).await;
     }
     drop(folder);
+    // Sockets are closed by tasks that end a moment later.
     for address in addresses {
-        std::net::UdpSocket::bind(address).unwrap();
+        within(async {
+            while std::net::UdpSocket::bind(address).is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
     }
 }
 
