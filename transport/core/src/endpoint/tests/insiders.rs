@@ -1,5 +1,6 @@
 //! Peers that finished the handshake and then do not play by the rules: attacks.md, sections C and D.
 
+use super::basics::read_all;
 use super::forged::{answer, initial, sealed};
 use super::network::{Network, transport};
 use crate::PathId;
@@ -8,6 +9,7 @@ use crate::endpoint::ConnectionHandle;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::ranges::Ranges;
 use crate::stream::Direction;
+use crate::time::Instant;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::frame::{Ack, Frame, NewConnectionId};
 use std::time::Duration;
@@ -193,5 +195,34 @@ fn a_server_that_confirms_the_handshake_again_changes_nothing() {
     network.server().force(Frame::HandshakeDone);
     network.server().force(Frame::HandshakeDone);
     network.run_for(RTT * 3);
+    assert!(network.client(client).lifecycle().is_open() && network.server().lifecycle().is_open());
+}
+
+#[test]
+fn machines_that_sleep_for_an_hour_find_their_connection_timed_out() {
+    // attacks.md J4, RFC 9000 §10.1.
+    let (mut network, ..) = connected();
+    network.now += Duration::from_secs(3_600);
+    network.run_for(Duration::from_secs(1));
+    let timed_out = |event: &Event| matches!(event, Event::Closed(ConnectionError::IdleTimeout));
+    for events in [&network.client_events, &network.server_events] {
+        assert!(events.iter().any(|(_, event)| timed_out(event)), "{events:?}");
+    }
+    assert_eq!((network.client.handles().count(), network.server.handles().count()), (0, 0));
+}
+
+#[test]
+fn a_clock_that_steps_back_ends_no_connection() {
+    // attacks.md J4: what was sent later than now is no younger than nothing.
+    let (mut network, client, _) = connected();
+    for back in [1, 50, 150] {
+        let id = network.client(client).open(Direction::Unidirectional).unwrap();
+        network.client(client).write(id, &[1; 30_000]).unwrap();
+        network.client(client).finish(id).unwrap();
+        network.run_for(RTT / 4);
+        network.now = Instant::from_nanos(network.now.as_nanos() - back * 1_000_000);
+        network.run_for(Duration::from_secs(5));
+        assert_eq!(read_all(&mut network, id).len(), 30_000, "{back} ms");
+    }
     assert!(network.client(client).lifecycle().is_open() && network.server().lifecycle().is_open());
 }

@@ -7,7 +7,7 @@ use super::network::{Network, transport};
 use crate::PathId;
 use crate::connection::TransportConfig;
 use crate::endpoint::{ConnectionHandle, RetryPolicy};
-use crate::stream::StreamLimits;
+use crate::stream::{Direction, StreamLimits};
 use crate::wire::frame::{Crypto, Frame};
 use crate::wire::header::{put_retry_without_tag, put_version_negotiation};
 use crate::wire::version::Version;
@@ -293,4 +293,78 @@ fn a_peer_that_has_everything_acknowledged_and_acknowledges_nothing_leaves_bound
     let sent = network.server().stats().paths[0].counters.datagrams_sent;
     assert!(sent > 5000 && network.server().lifecycle().is_open(), "{sent}");
     assert!(info.bytes_max < 512 * KIBIBYTE as u64, "{info:?}");
+}
+
+/// Frames that ask for an answer, or leave something to be told of: numbers are those of the round.
+fn demands(round: u64) -> Vec<Frame> {
+    vec![
+        Frame::Ping,
+        Frame::PathChallenge(round.to_be_bytes()),
+        Frame::DataBlocked(round),
+        Frame::StreamsBlocked { direction: Direction::Bidirectional, limit: 128 },
+        Frame::PathsBlocked(3),
+        Frame::PathStatus {
+            path: PathId((round % 4) as u32),
+            sequence: round,
+            status: crate::wire::frame::Status::Backup,
+        },
+        Frame::ResetStream(crate::wire::frame::ResetStream {
+            id: crate::stream::StreamId(4 * (round % 128)),
+            error: 1,
+            final_size: 0,
+        }),
+        Frame::MaxData(round),
+        Frame::ImmediateAck,
+    ]
+}
+
+#[test]
+fn demands_without_end_whose_answers_are_never_acknowledged_leave_bounded_state() {
+    // attacks.md C9, C11, C12, D6, E8, E12, G28, G30, CVE-2024-22189: nothing that the server says arrives.
+    let (mut network, client) = connected(transport());
+    let payloads = |rounds: std::ops::Range<u64>| -> Vec<Vec<u8>> {
+        rounds
+            .map(|round| {
+                let mut payload = Vec::new();
+                demands(round).iter().for_each(|frame| frame.put(&mut payload));
+                payload
+            })
+            .collect()
+    };
+    let datagrams = said(&mut network, client, &payloads(0..6000));
+    let mut said = |range: std::ops::Range<usize>| {
+        let info = measure(|| {
+            for bytes in &datagrams[range] {
+                network.forge_over(0, bytes);
+                network.run_for(Duration::from_millis(10));
+                network.server_events.clear();
+            }
+        });
+        info.bytes_max
+    };
+    said(0..1000);
+    let most = said(1000..6000);
+    assert!(network.server().lifecycle().is_open());
+    assert!(most < 1024 * KIBIBYTE as u64, "{most} bytes for 5,000 packets");
+}
+
+#[test]
+fn a_client_behind_addresses_that_change_with_every_packet_leaves_constant_state() {
+    // attacks.md D9: 6,000 addresses at a hundred a second, each with a packet that is genuine.
+    let (mut network, client) = connected(transport());
+    let datagrams = said(&mut network, client, &vec![vec![1; 1100]; 6000]);
+    let mut moved = |range: std::ops::Range<usize>| {
+        let info = measure(|| {
+            for n in range {
+                let address = SocketAddr::from(([198, 51, (n / 250) as u8, (n % 250) as u8], 5000));
+                network.forge(address, &datagrams[n]);
+                network.run_for(Duration::from_millis(10));
+                network.server_events.clear();
+            }
+        });
+        info.bytes_current
+    };
+    moved(0..1500);
+    let kept = moved(1500..6000);
+    assert!(kept < 512 * KIBIBYTE, "{kept} bytes");
 }
