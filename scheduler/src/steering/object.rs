@@ -24,12 +24,15 @@ fn size(item: &Item) -> usize {
     item.message.map_or(item.pending, |message| message.remaining).max(item.bytes)
 }
 
-/// From now until the last of `bytes` arrives over `path`, with a round trip for each window beyond the first.
+/// From now until the last of `bytes` arrives over `path`, with a round trip for each window beyond the first. Each is twice
+/// as large as the one before: what is longer than a window is sent in slow start (RFC 9002 §7.3.1).
 fn arrival(path: &PathView, bytes: usize) -> Duration {
     let queue = path.backlog.saturating_add(bytes);
     let sending = path.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(queue));
     let window = path.window.max(path.datagram_size).max(1);
-    let rounds = u32::try_from(bytes.saturating_sub(1) / window).unwrap_or(u32::MAX);
+    // After n round trips 1 + 2 + … + 2^n windows have left.
+    let windows = bytes.div_ceil(window).saturating_add(1);
+    let rounds = windows.next_power_of_two().trailing_zeros().saturating_sub(1);
     let windowed = path.rtt.smoothed.saturating_mul(rounds);
     path.delay.saturating_add(path.resumes).saturating_add(sending.max(windowed))
 }

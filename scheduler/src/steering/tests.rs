@@ -108,6 +108,17 @@ fn object_steering_takes_the_channel_that_finishes_sooner() {
 }
 
 #[test]
+fn an_object_beyond_the_window_is_expected_to_find_it_doubled_each_round_trip() {
+    let [embb, urllc] = channels();
+    let narrow = PathView { window: 12_000, rate: None, ..embb };
+    let policy: Policy = "obj-steering".parse().expect("a policy's name");
+    // Two round trips after the first window 7 have left: 125 ms, against 322 ms at 2 Mbit/s.
+    let object = object(0, 80_000);
+    let placed = policy.scheduler().place(&object, &[narrow, urllc]);
+    assert_eq!(placed, Placement::On { path: EMBB, bytes: object.bytes });
+}
+
+#[test]
 fn early_arrival_counts_what_was_mapped_before() {
     let items = [object(0, 4000), object(4, 4000), object(0, 2900)];
     assert_eq!(places("obj-steering", &items), [URLLC; 3]);
