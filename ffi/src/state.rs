@@ -190,7 +190,7 @@ fn transmit_of(transmit: &Transmit) -> hvq_transmit {
 
 /// Bytes of a buffer for copies, which holds the largest batch, and how many buffers there are at most.
 const BUFFER: usize = 128 << 10;
-const MOST_BUFFERS: usize = 16;
+const MOST_BUFFERS: usize = 64;
 
 /// Copies of datagrams in memory that is used again, so that there is no allocation for each. What cannot be used again
 /// because something of it is kept for long is bounded; beyond that each copy has memory of its own.
