@@ -12,29 +12,29 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// A receiver of one video that says where it listens and, at the end, what came of it.
+const RECEIVE: [&str; 4] = ["svc", "receive", "--json", "--once"];
+const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 const SMALL: [&str; 6] = ["--size", "320x180", "--kbit", "100,400,800", "--duration", "3s"];
+
+/// What a receiver says at its end, which is to be a good one.
+fn figures(receiver: Running) -> Value {
+    let (exit, rest) = receiver.wait();
+    assert_eq!(exit, 0, "{rest}");
+    serde_json::from_str(rest.trim()).unwrap()
+}
 
 #[test]
 fn a_video_arrives_with_all_layers_and_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("video.y4m");
-    let receiver = Running::start([
-        "svc",
-        "receive",
-        "--json",
-        "--once",
-        "--listen",
-        "127.0.0.1:0",
-        "--record",
-        record.to_str().unwrap(),
-    ]);
+    let receiver =
+        Running::start(RECEIVE.into_iter().chain(LISTEN).chain(["--record", record.to_str().unwrap()]));
     let to = receiver.address(0).to_string();
     let output = run(["svc", "send", "test", "--json", "--to", &to].into_iter().chain(SMALL));
     assert_eq!(code(&output), 0, "{}", said(&output));
     assert_eq!(json(&output)["frames"], 90);
-    let (exit, rest) = receiver.wait();
-    assert_eq!(exit, 0, "{rest}");
-    let figures: Value = serde_json::from_str(rest.trim()).unwrap();
+    let figures = figures(receiver);
     // A busy machine encodes late, and late layers are taken back: the picture goes on without them.
     assert!(figures["frames"].as_u64().unwrap() >= 60, "{figures}");
     assert!(figures["depths"][2].as_u64().unwrap() >= 10, "{figures}");
@@ -48,18 +48,14 @@ fn a_video_arrives_with_all_layers_and_is_recorded() {
 #[test]
 fn over_two_emulated_channels_base_layers_take_the_quick_one() {
     let channels = ["urllc=127.0.0.1:0,rate=2mbit,delay=2.5ms", "embb=127.0.0.2:0"];
-    let receiver = Running::start([
-        "svc",
-        "receive",
-        "--json",
-        "--once",
+    let receiver = Running::start(RECEIVE.into_iter().chain([
         "--wait",
         "adaptive",
         "--channel",
         channels[0],
         "--channel",
         channels[1],
-    ]);
+    ]));
     let emulate =
         |name: &str, index, spec: &str| format!("{name}:127.0.0.1:0={},{spec}", receiver.address(index));
     let relays = Running::start([
@@ -84,9 +80,7 @@ fn over_two_emulated_channels_base_layers_take_the_quick_one() {
     let output =
         run(["svc", "send", "test", "--json", "--path", &quick, "--path", &wide].into_iter().chain(SMALL));
     assert_eq!(code(&output), 0, "{}", said(&output));
-    let (exit, rest) = receiver.wait();
-    assert_eq!(exit, 0, "{rest}");
-    let figures: Value = serde_json::from_str(rest.trim()).unwrap();
+    let figures = figures(receiver);
     let flight = |layer: usize| figures["layers"][layer]["p50_ms"].as_f64().unwrap();
     // 40 ms over eMBB, 2.5 ms over URLLC; the machine is slow, the order is not.
     assert!(flight(0) < flight(2), "{figures}");
@@ -111,7 +105,7 @@ fn what_is_wrong_is_said_in_a_line() {
 
 #[test]
 fn a_sender_or_receiver_that_vanishes_is_noticed() {
-    let receiver = Running::start(["svc", "receive", "--json", "--once", "--listen", "127.0.0.1:0"]);
+    let receiver = Running::start(RECEIVE.into_iter().chain(LISTEN));
     let to = receiver.address(0).to_string();
     let sender = std::thread::spawn(move || {
         run(["svc", "send", "test", "--json", "--to", &to, "--size", "64x48", "--duration", "20s"])
@@ -125,13 +119,11 @@ fn a_sender_or_receiver_that_vanishes_is_noticed() {
 
 #[test]
 fn layers_in_datagrams_make_the_same_video() {
-    let receiver = Running::start(["svc", "receive", "--json", "--once", "--listen", "127.0.0.1:0"]);
+    let receiver = Running::start(RECEIVE.into_iter().chain(LISTEN));
     let to = receiver.address(0).to_string();
     let output = run(["svc", "send", "test", "--json", "--datagrams", "--to", &to].into_iter().chain(SMALL));
     assert_eq!(code(&output), 0, "{}", said(&output));
-    let (exit, rest) = receiver.wait();
-    assert_eq!(exit, 0, "{rest}");
-    let figures: Value = serde_json::from_str(rest.trim()).unwrap();
+    let figures = figures(receiver);
     assert!(figures["frames"].as_u64().unwrap() >= 60, "{figures}");
     assert!(figures["depths"][2].as_u64().unwrap() >= 10, "{figures}");
     assert_eq!(figures["malformed"], 0, "{figures}");
@@ -152,18 +144,12 @@ fn plays_in_ffmpeg(more: &[&str]) {
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     // RTP takes an even port, and the odd one after it (RFC 3550, §11).
     let out = format!("udp:127.0.0.1:{}", port & !1);
-    let receiver = Running::start([
-        "svc",
-        "receive",
-        "--json",
-        "--once",
-        "--listen",
-        "127.0.0.1:0",
+    let receiver = Running::start(RECEIVE.into_iter().chain(LISTEN).chain([
         "--rtp-out",
         &out,
         "--sdp",
         sdp.to_str().unwrap(),
-    ]);
+    ]));
     let mut player = ffmpeg(&sdp, &video);
     // It has to listen before the first picture comes, the only one that refers to no other.
     std::thread::sleep(Duration::from_secs(2));
@@ -172,9 +158,7 @@ fn plays_in_ffmpeg(more: &[&str]) {
     let rest = ["--kbit", "100,400,800", "--duration", "8s"];
     let output = run(sender.into_iter().chain(rest).chain(more.iter().copied()));
     assert_eq!(code(&output), 0, "{}", said(&output));
-    let (exit, rest) = receiver.wait();
-    assert_eq!(exit, 0, "{rest}");
-    let figures: Value = serde_json::from_str(rest.trim()).unwrap();
+    let figures = figures(receiver);
     assert!(figures["rtp"]["packets"].as_u64().unwrap() >= 200, "{figures}");
     assert_eq!(figures["rtp"]["refused"], 0, "{figures}");
     let begun = Instant::now();
@@ -209,16 +193,7 @@ fn rtp_over_quic_in_datagrams_plays_in_ffmpeg() {
 
 #[test]
 fn a_page_shows_the_picture_and_its_figures() {
-    let receiver = Running::start([
-        "svc",
-        "receive",
-        "--json",
-        "--once",
-        "--listen",
-        "127.0.0.1:0",
-        "--page",
-        "127.0.0.1:0",
-    ]);
+    let receiver = Running::start(RECEIVE.into_iter().chain(LISTEN).chain(["--page", "127.0.0.1:0"]));
     let page = receiver.ready["page"].as_str().unwrap().to_owned();
     let to = receiver.address(0).to_string();
     let sender = std::thread::spawn(move || {
