@@ -518,14 +518,12 @@ typedef struct hvq_session_store {
 /// asked for its own contexts. The program calls it in the context's callback for new sessions, which BoringSSL calls if the
 /// cache mode includes SSL_SESS_CACHE_CLIENT, and returns 0 from there, since the ticket is copied:
 ///
-/// ```c`
 /// static int new_session(SSL *ssl, SSL_SESSION *session) {
 ///     uint32_t is_kept;
 ///     if (hvq_session_keep(ssl, session, &is_kept) != HVQ_OK || !is_kept)
 ///         keep_of_another_kind(ssl, session);
 ///     return 0;
 /// }
-/// ````
 ///
 /// `is_kept` becomes 1 if the `SSL` is of a connection of the library: the ticket goes to the store of its configuration, if
 /// that has one, with what 0-RTT needs to know beside it; and 0 if not. Both pointers must be those that BoringSSL passed.

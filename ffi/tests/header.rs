@@ -211,7 +211,10 @@ fn plain(text: &str) -> String {
         if line.is_empty() && before.is_some() && before == after.and_then(|line| group(line)) {
             continue;
         }
-        plain.push(plain_line(line));
+        // What fences a sample in Rust's documentation is of no use in C.
+        if !line.trim_start().starts_with("/// ```") {
+            plain.push(plain_line(line));
+        }
     }
     plain.join("\n")
 }
