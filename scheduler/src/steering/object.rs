@@ -31,8 +31,7 @@ fn arrival(path: &PathView, bytes: usize) -> Duration {
     let sending = path.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(queue));
     let window = path.window.max(path.datagram_size).max(1);
     // After n round trips 1 + 2 + … + 2^n windows have left.
-    let windows = bytes.div_ceil(window).saturating_add(1);
-    let rounds = windows.next_power_of_two().trailing_zeros().saturating_sub(1);
+    let rounds = bytes.div_ceil(window).max(1).ilog2();
     let windowed = path.rtt.smoothed.saturating_mul(rounds);
     path.delay.saturating_add(path.resumes).saturating_add(sending.max(windowed))
 }
