@@ -8,20 +8,23 @@ use crate::steering::{
     PacketControl, PacketSize, PacketState, PacketUplink, PrioritySvc, Rule, Steering,
 };
 use crate::{
-    Blest, Duplicating, Ecf, Hvc, MinRtt, PathId, Redundant, RoundRobin, Scheduler, Single, Sttf, Weighted,
-    Xlink,
+    Blest, Duplicating, Ecf, Hvc, MinRtt, PathId, Price, Redundant, RoundRobin, Scheduler, Single, Sttf,
+    Weighted, Xlink,
 };
 
 /// A policy that can be asked for by name, in a configuration or on a command line.
 ///
 /// The names are those of [`Policy::NAMES`]; `single:N` fixes the path with id N, `best-pkt-size:BYTES` and
-/// `obj-size:BYTES` the size below which a packet or an object is small, and `stms` is another name for `sttf`.
+/// `obj-size:BYTES` the size below which a packet or an object is small, `hvc:alpha=NUMBER` and `hvc:price=demand` the price of
+/// scarce paths, and `stms` is another name for `sttf`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Policy {
     /// The cost-reward rule for heterogeneous virtual channels: [`Hvc`].
     #[default]
     Hvc,
-    /// The same, with copies of what is critical on two paths: [`Duplicating`].
+    /// The same at another price of scarce paths.
+    HvcAt(Price),
+    /// [`Hvc`], with copies of what is critical on two paths: [`Duplicating`].
     HvcDuplicate,
     /// [`MinRtt`].
     MinRtt,
@@ -116,6 +119,7 @@ impl Policy {
     pub fn scheduler(self) -> Box<dyn Scheduler> {
         match self {
             Self::Hvc => Box::new(Hvc::default()),
+            Self::HvcAt(price) => Box::new(Hvc::at(price)),
             Self::HvcDuplicate => Box::new(Duplicating::default()),
             Self::MinRtt => Box::new(MinRtt),
             Self::RoundRobin => Box::new(RoundRobin::default()),
@@ -147,6 +151,7 @@ impl Policy {
     /// The policy called `name` with the parameter behind a colon.
     fn with_parameter(name: &str, parameter: &str) -> Option<Self> {
         match name {
+            "hvc" => parameter.parse().ok().map(Self::HvcAt),
             "single" => parameter.parse().ok().map(|id| Self::Single(Some(PathId(id)))),
             "best-pkt-size" => parameter.parse().ok().map(Self::BestPktSize),
             "obj-size" => parameter.parse().ok().map(Self::ObjSize),
@@ -176,6 +181,7 @@ impl fmt::Display for Policy {
             return f.write_str(name);
         }
         match self {
+            Self::HvcAt(price) => write!(f, "hvc:{price}"),
             Self::Single(Some(path)) => write!(f, "single:{path}"),
             Self::BestPktSize(below) => write!(f, "best-pkt-size:{below}"),
             Self::ObjSize(below) => write!(f, "obj-size:{below}"),
@@ -193,8 +199,9 @@ impl fmt::Display for UnknownPolicy {
         let names = Policy::NAMES.join(", ");
         write!(
             f,
-            "no scheduling policy is called {:?}: choose one of {names}, single:N for path N, or best-pkt-size:BYTES \
-             or obj-size:BYTES for another threshold",
+            "no scheduling policy is called {:?}: choose one of {names}, single:N for path N, best-pkt-size:BYTES \
+             or obj-size:BYTES for another threshold, or hvc:alpha=NUMBER or hvc:price=demand for another price of \
+             scarce paths",
             self.0
         )
     }
@@ -222,6 +229,8 @@ mod tests {
             ("single:7", Policy::Single(Some(PathId(7)))),
             ("best-pkt-size:250", Policy::BestPktSize(250)),
             ("obj-size:6000", Policy::ObjSize(6000)),
+            ("hvc:alpha=1.5", Policy::HvcAt(Price::Fixed { hundredths: 150 })),
+            ("hvc:price=demand", Policy::HvcAt(Price::Demand)),
         ] {
             assert_eq!(name.parse(), Ok(policy));
             assert_eq!(policy.to_string(), name);
@@ -230,9 +239,17 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
-        for name in
-            ["", "HVC", "single:", "single:-1", "single:4294967296", "obj-size:x", "min-rtt:3", "shortest"]
-        {
+        for name in [
+            "",
+            "HVC",
+            "single:",
+            "single:-1",
+            "single:4294967296",
+            "obj-size:x",
+            "min-rtt:3",
+            "hvc:alpha=x",
+            "shortest",
+        ] {
             let error = name.parse::<Policy>().expect_err("not a name");
             assert!(error.to_string().contains(name));
             assert!(Policy::NAMES.iter().all(|known| error.to_string().contains(known)));

@@ -46,6 +46,8 @@ pub(super) struct Contest<'a> {
     pub(super) scarce: (usize, &'a PathView),
     /// What is compared.
     pub(super) extent: Extent,
+    /// What the fare counts, in units of 1/[`WEIGHT_UNIT`](super::cost::WEIGHT_UNIT), for data of default urgency.
+    pub(super) alpha: u64,
 }
 
 impl Contest<'_> {
@@ -73,7 +75,8 @@ impl Contest<'_> {
         let deadline = item.message.and_then(|message| message.deadline).map(nanos);
         let pressure = Pressure::of(deadline, bulk, leg.completion(waits_for));
         let all_of_it = Verdict::Bulk { bytes: item.bytes };
-        let weight = weight(item.priority.urgency) * dearness(&self.scarce.1.hints, &self.bulk.1.hints);
+        let weight =
+            weight(item.priority.urgency, self.alpha) * dearness(&self.scarce.1.hints, &self.bulk.1.hints);
         let Some(weight) = pressure.applied_to(weight) else { return all_of_it };
         let scarce = leg.sum(waits_for, weight);
         if let Some((split, bytes)) = self.split(item, waits_for, weight)

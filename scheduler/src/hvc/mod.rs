@@ -6,6 +6,7 @@ mod beginning;
 mod contest;
 mod cost;
 mod duplicating;
+mod price;
 mod promises;
 mod reward;
 mod runs;
@@ -19,8 +20,10 @@ use std::time::Duration;
 use acknowledgement::Budget;
 use attention::{Attention, closed, is_background};
 use contest::{Contest, Extent, Verdict};
-use cost::{NEVER, nanos, resumes};
+use cost::{NEVER, nanos, resumes, transmission};
 pub use duplicating::Duplicating;
+use price::Toll;
+pub use price::{NoPrice, Price};
 use promises::Promises;
 use reward::{dearness, weight};
 use runs::Runs;
@@ -75,7 +78,8 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// have queued where the channel is shared, and what waits for room. Two things follow for fresh data, and are tested as
 /// properties (`tests/price.rs`). The queue is bounded: an item is taken only while (1 + α) of its fare is less than D, what
 /// the scarce path saves it, so no item leaves a queue longer than D / (1 + α). And nobody starves: the queue drains
-/// whatever is asked, so after D / (1 + α) at the latest the path takes whatever alone is worth it.
+/// whatever is asked, so after D / (1 + α) at the latest the path takes whatever alone is worth it. α itself is fixed, or follows
+/// demand where that was asked for ([`Price`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hvc {
     acknowledgements: Budget,
@@ -86,8 +90,16 @@ pub struct Hvc {
     /// What the latest choice between two paths that could send expected of them.
     expected: Option<Expectation>,
     promises: Promises,
+    toll: Toll,
     attention: Attention,
     urgent: Urgent,
+}
+
+impl Hvc {
+    /// The rule with another price of scarce paths.
+    pub fn at(price: Price) -> Self {
+        Self { toll: Toll::of(price), ..Self::default() }
+    }
 }
 
 impl Scheduler for Hvc {
@@ -155,7 +167,7 @@ impl Hvc {
         let wide = candidates.without(scarce);
         let scarce = if wide.is_empty() { scarce } else { scarce.without(closed(item, paths, scarce)) };
         let Some(bulk) = self.soonest_that_moves(item, paths, wide) else {
-            return match cheapest(item, paths, scarce, Extent::Item) {
+            return match self.cheapest(item, paths, scarce, Extent::Item) {
                 Some(index) => self.send_scarce(item, &paths[index]),
                 None => Placement::Wait,
             };
@@ -164,14 +176,19 @@ impl Hvc {
         let extent = if open && item.message.is_none() { Extent::Item } else { self.extent(item) };
         let rival = match self.yields_to_foreground(item) {
             true => None,
-            false => cheapest(item, paths, scarce, extent),
+            false => self.cheapest(item, paths, scarce, extent),
         };
         let verdict = rival.map(|rival| {
             let behind = |index: usize| self.promises.behind(&paths[index], item.now);
             let (bulk_view, rival_view) = (behind(bulk), behind(rival));
-            let contest = Contest { bulk: (bulk, &bulk_view), scarce: (rival, &rival_view), extent };
+            let alpha = self.toll.alpha(item.now);
+            let contest = Contest { bulk: (bulk, &bulk_view), scarce: (rival, &rival_view), extent, alpha };
             self.expected = contest.expected(item);
-            (rival, contest.decide(item))
+            let verdict = contest.decide(item);
+            if verdict != Verdict::Scarce && bulk_view.has_room() {
+                self.note_forgone(item, &contest);
+            }
+            (rival, verdict)
         });
         let bytes = match verdict {
             // A bulk path that looks slow, after an outage for instance, shows what it carries only if it is used.
@@ -280,6 +297,27 @@ impl Hvc {
         recent && is_background(item)
     }
 
+    /// The path of `set` with the least completion and price; of equals one with room.
+    fn cheapest(&self, item: &Item, paths: &[PathView], set: PathSet, extent: Extent) -> Option<usize> {
+        let waits_for = nanos(item.waits_for);
+        let weight = weight(item.priority.urgency, self.toll.alpha(item.now));
+        set.iter().min_by_key(|&index| {
+            let path = &paths[index];
+            let weight = weight * dearness(&path.hints, &Hints::NONE);
+            (extent.leg(index, path, item.bytes).sum(waits_for, weight), !path.has_room())
+        })
+    }
+
+    /// Takes note of an item that goes over the bulk path, if the scarce one were worth it at its least price and empty.
+    fn note_forgone(&mut self, item: &Item, contest: &Contest<'_>) {
+        let Some(alpha) = self.toll.least() else { return };
+        let (index, scarce) = contest.scarce;
+        let empty = PathView { backlog: 0, room: scarce.room.max(item.bytes), ..*scarce };
+        if (Contest { scarce: (index, &empty), alpha, ..*contest }).decide(item) == Verdict::Scarce {
+            self.toll.note_forgone(transmission(item.bytes, scarce.rate), item.now);
+        }
+    }
+
     /// Takes note of foreground data on a scarce path, to which the `bulk` path was the alternative.
     fn note_foreground(&mut self, item: &Item, bulk: &PathView, placement: Placement) {
         if is_data(item) && !is_background(item) && matches!(placement, Placement::On { .. }) {
@@ -314,16 +352,6 @@ fn soonest(item: &Item, paths: &[PathView], set: PathSet) -> Option<usize> {
         let completion = leg.completion(waits_for);
         // Where nothing would ever complete, a path with room at least does not block.
         (completion, !path.has_room(), leg.arrival.min(NEVER), path.loss)
-    })
-}
-
-/// The path of `set` with the least completion and price; of equals one with room.
-fn cheapest(item: &Item, paths: &[PathView], set: PathSet, extent: Extent) -> Option<usize> {
-    let (waits_for, weight) = (nanos(item.waits_for), weight(item.priority.urgency));
-    set.iter().min_by_key(|&index| {
-        let path = &paths[index];
-        let weight = weight * dearness(&path.hints, &Hints::NONE);
-        (extent.leg(index, path, item.bytes).sum(waits_for, weight), !path.has_room())
     })
 }
 

@@ -3,19 +3,19 @@
 use super::cost::WEIGHT_UNIT;
 use crate::{Hints, Sharing};
 
-/// DChannel's α in units of 1/[`WEIGHT_UNIT`]: 0.75 (NSDI §3.4, Table 5).
+/// DChannel's α in units of 1/[`WEIGHT_UNIT`]: 0.75 (NSDI §3.4, Table 5). Acknowledgements have it at any price of data.
 pub(super) const ALPHA: u64 = WEIGHT_UNIT * 3 / 4;
 
 /// From this urgency on data is background (RFC 9218 §4.1 names 7 so; 6 is what is left to grade it).
 pub(super) const BACKGROUND: u8 = 6;
 
-/// The weight of the fare for data of this urgency.
+/// The weight of the fare for data of this urgency, where it is `alpha` for the default.
 ///
 /// Multiplying the reward by s is dividing the fare by s: s is 2 at urgency 0, 1 at the default 3, 1/8 at 7.
-pub(super) const fn weight(urgency: u8) -> u64 {
+pub(super) const fn weight(urgency: u8, alpha: u64) -> u64 {
     // The reward's scale in sixteenths, by urgency.
     const SCALE: [u64; 8] = [32, 24, 20, 16, 12, 8, 4, 2];
-    ALPHA * 16 / SCALE[if urgency > 7 { 7 } else { urgency as usize }]
+    alpha * 16 / SCALE[if urgency > 7 { 7 } else { urgency as usize }]
 }
 
 /// How many times its fare a byte costs on the channel of `scarce`, to which that of `bulk` is the alternative.
@@ -80,15 +80,15 @@ mod tests {
 
     #[test]
     fn the_default_urgency_weighs_the_fare_by_alpha() {
-        assert_eq!(weight(3), ALPHA);
-        assert_eq!(weight(0), ALPHA / 2);
-        assert_eq!(weight(7), ALPHA * 8);
-        assert_eq!(weight(u8::MAX), weight(7));
+        assert_eq!(weight(3, ALPHA), ALPHA);
+        assert_eq!(weight(0, ALPHA), ALPHA / 2);
+        assert_eq!(weight(7, ALPHA), ALPHA * 8);
+        assert_eq!(weight(u8::MAX, ALPHA), weight(7, ALPHA));
     }
 
     #[test]
     fn a_more_urgent_item_never_pays_more() {
-        assert!((0..8).all(|urgency| weight(urgency) <= weight(urgency + 1)));
+        assert!((0..8).all(|urgency| weight(urgency, ALPHA) <= weight(urgency + 1, ALPHA)));
     }
 
     #[test]

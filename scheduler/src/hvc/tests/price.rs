@@ -2,7 +2,8 @@
 //!
 //! The price is α times the fare, and the fare is the queue that an item finds and adds to. So an item is taken only while
 //! (1 + α) times that queue is less than what the path saves, D: the queue is never longer than D / (1 + α). And as it
-//! drains whatever is asked, after that time the path takes whatever alone is worth it.
+//! drains whatever is asked, after that time the path takes whatever alone is worth it. A price that follows demand has its
+//! least α in the one and its greatest in the other.
 
 use proptest::prelude::*;
 
@@ -18,7 +19,12 @@ fn carried(nanos: u64) -> usize {
 
 /// Offers `items` of (microseconds since the one before, bytes, urgency): the longest queue in bytes that one of them left.
 fn longest_queue(items: &[(u64, usize, u8)]) -> usize {
-    let (mut policy, mut now, mut backlog, mut most) = (Hvc::default(), 0, 0_usize, 0);
+    longest_queue_with(&mut Hvc::default(), items)
+}
+
+/// The same with `policy`.
+fn longest_queue_with(policy: &mut Hvc, items: &[(u64, usize, u8)]) -> usize {
+    let (mut now, mut backlog, mut most) = (0, 0_usize, 0);
     for (number, &(pause, bytes, urgency)) in (0..).zip(items) {
         now += pause;
         backlog = backlog.saturating_sub(carried(pause * 1000));
@@ -61,6 +67,35 @@ proptest! {
         let item = Item { now: milliseconds(20), ..data(bytes) };
         prop_assert_eq!(policy.place(&item, &[embb(), queued(urllc(), left)]), on(URLLC, bytes));
     }
+
+    #[test]
+    fn a_price_that_follows_demand_bounds_the_queue_and_keeps_nobody_off_for_ever(
+        items in prop::collection::vec((0_u64..8000, 1_usize..1400, 0_u8..4), 1..200),
+        bytes in 1_usize..1000,
+    ) {
+        let mut policy = Hvc::at(Price::Demand);
+        // At urgency 0 the least α is 0.125.
+        let most = carried((SAVED + 112_000) * 1000 / 1125) + 2;
+        let queue = longest_queue_with(&mut policy, &items);
+        prop_assert!(queue <= most, "{queue} of {most} bytes");
+        // Four fares of it are less than what it saves.
+        let item = Item { now: milliseconds(1700), ..data(bytes) };
+        prop_assert_eq!(policy.place(&item, &[embb(), urllc()]), on(URLLC, bytes));
+    }
+}
+
+#[test]
+fn what_went_without_makes_a_scarce_path_dearer_for_what_comes_next() {
+    let mut policy = Hvc::at(Price::Demand);
+    let stream = |id, bytes| Item { content: Content::Stream { id }, ..data(bytes) };
+    assert_eq!(policy.place(&stream(0, 1100), &[embb(), queued(urllc(), 2000)]), on(URLLC, 1100));
+    for id in 1..10 {
+        assert_eq!(policy.place(&stream(4 * id, 1200), &[embb(), queued(urllc(), 4000)]), on(EMBB, 1200));
+    }
+    assert_eq!(policy.place(&stream(40, 1100), &[embb(), queued(urllc(), 2000)]), on(EMBB, 1100));
+    // Once the path could have carried all of that, it is as cheap as before.
+    let later = Item { now: milliseconds(500), ..stream(44, 1100) };
+    assert_eq!(policy.place(&later, &[embb(), queued(urllc(), 2000)]), on(URLLC, 1100));
 }
 
 #[test]

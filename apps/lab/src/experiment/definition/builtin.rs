@@ -37,6 +37,8 @@ const TEXTS: &[(&str, &str)] = texts![
     "goal-3-priorities",
     "goal-6-bulk",
     "goal-7-beliefs",
+    "price",
+    "price-training",
     "request-response",
     "mobility",
 ];

@@ -1,0 +1,167 @@
+//! What a byte on a scarce path has to be worth: a fixed share of its fare, or one that follows what went without.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::cost::{WEIGHT_UNIT, nanos};
+
+/// How dear a scarce path is: α, by which the fare is weighed against the time that is saved.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Price {
+    /// α in hundredths, the same at all times.
+    Fixed {
+        /// How many.
+        hundredths: u16,
+    },
+    /// α follows demand: from 0.25, when whatever was worth it found a place, towards 3 as more had to go without.
+    Demand,
+}
+
+/// The greatest fixed α: beyond it nothing but the smallest frames is worth a scarce path.
+const MOST_HUNDREDTHS: u16 = 10_000;
+
+/// The least α of [`Price::Demand`], in units of 1/[`WEIGHT_UNIT`].
+const LEAST: u64 = WEIGHT_UNIT / 4;
+/// The α that it approaches.
+const MOST: u64 = WEIGHT_UNIT * 3;
+/// It is halfway when so many nanoseconds of the path's time would have been needed for what went without.
+const HALFWAY: u64 = 20_000_000;
+/// What went without is forgotten beyond so many.
+const LONGEST: u64 = 1_000_000_000;
+
+impl Price {
+    /// DChannel's: α is 0.75 (NSDI 2023, §3.4, Table 5).
+    pub const DCHANNEL: Self = Self::Fixed { hundredths: 75 };
+}
+
+impl Default for Price {
+    fn default() -> Self {
+        Self::DCHANNEL
+    }
+}
+
+impl fmt::Display for Price {
+    /// As [`FromStr`] reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed { hundredths } => write!(f, "alpha={}", f64::from(*hundredths) / 100.0),
+            Self::Demand => f.write_str("price=demand"),
+        }
+    }
+}
+
+/// What was written is no price.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoPrice;
+
+impl FromStr for Price {
+    type Err = NoPrice;
+
+    /// Reads `alpha=NUMBER`, from 0 to 100 in steps of a hundredth, and `price=demand`.
+    fn from_str(text: &str) -> Result<Self, NoPrice> {
+        if text == "price=demand" {
+            return Ok(Self::Demand);
+        }
+        let alpha: f64 = text.strip_prefix("alpha=").and_then(|number| number.parse().ok()).ok_or(NoPrice)?;
+        let hundredths = (alpha * 100.0).round();
+        if !(0.0..=f64::from(MOST_HUNDREDTHS)).contains(&hundredths) {
+            return Err(NoPrice);
+        }
+        Ok(Self::Fixed { hundredths: hundredths as u16 })
+    }
+}
+
+/// The price of a connection's scarce paths as it stands.
+///
+/// With [`Price::Demand`] it follows a virtual queue: all that would have been worth an empty path at the least price, and went
+/// over the bulk path because of the queue or the price it found, enters it, and it drains as the time passes, as if the path
+/// had carried it. It is the dual of the path's rate: the price rises while more is worth the path than the path carries, and
+/// falls when it carries all. As it is never less than 0.25 nor more than 3, both properties of a fixed price hold: no
+/// item leaves a queue longer than D / 1.25, and what is worth four times its own fare is taken once the queue is gone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Toll {
+    price: Price,
+    /// Until when the path would be busy with what went without, in nanoseconds.
+    forgone_until: u64,
+}
+
+impl Toll {
+    /// At this price.
+    pub(super) const fn of(price: Price) -> Self {
+        Self { price, forgone_until: 0 }
+    }
+
+    /// α at `now`, in units of 1/[`WEIGHT_UNIT`].
+    pub(super) fn alpha(&self, now: Duration) -> u64 {
+        match self.price {
+            Price::Fixed { hundredths } => u64::from(hundredths) * WEIGHT_UNIT / 100,
+            Price::Demand => {
+                let forgone = self.forgone_until.saturating_sub(nanos(now));
+                LEAST + (MOST - LEAST) * forgone / (forgone + HALFWAY)
+            }
+        }
+    }
+
+    /// The least α that may come to hold, if what goes without changes it.
+    pub(super) fn least(&self) -> Option<u64> {
+        (self.price == Price::Demand).then_some(LEAST)
+    }
+
+    /// What would keep the path busy for `time` nanoseconds goes without at `now`.
+    pub(super) fn note_forgone(&mut self, time: u64, now: Duration) {
+        let now = nanos(now);
+        self.forgone_until = self.forgone_until.max(now).saturating_add(time).min(now + LONGEST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_written_as_they_are_read() {
+        for (text, hundredths) in
+            [("alpha=0", 0), ("alpha=0.75", 75), ("alpha=1.5", 150), ("alpha=100", 10_000)]
+        {
+            let price = Price::Fixed { hundredths };
+            assert_eq!(text.parse(), Ok(price));
+            assert_eq!(price.to_string(), text);
+        }
+        assert_eq!(Price::Demand.to_string().parse(), Ok(Price::Demand));
+        for text in [
+            "",
+            "0.75",
+            "alpha=",
+            "alpha=x",
+            "alpha=-1",
+            "alpha=101",
+            "alpha=NaN",
+            "alpha=inf",
+            "price=",
+            "price=2",
+        ] {
+            assert_eq!(text.parse::<Price>(), Err(NoPrice), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_default_is_dchannels_alpha() {
+        assert_eq!(Toll::default().alpha(Duration::MAX), WEIGHT_UNIT * 3 / 4);
+        assert_eq!(Toll::default().least(), None);
+    }
+
+    #[test]
+    fn the_price_of_demand_rises_with_what_goes_without_and_falls_as_the_path_would_have_carried_it() {
+        let at = Duration::from_millis;
+        let mut toll = Toll::of(Price::Demand);
+        assert_eq!(toll.alpha(at(0)), LEAST);
+        toll.note_forgone(HALFWAY, at(100));
+        assert_eq!(toll.alpha(at(100)), LEAST + (MOST - LEAST) / 2);
+        assert!((LEAST + 1..LEAST + (MOST - LEAST) / 2).contains(&toll.alpha(at(110))));
+        assert_eq!(toll.alpha(at(120)), LEAST);
+        (0..1000).for_each(|_| toll.note_forgone(u64::MAX, at(200)));
+        assert!((MOST - 4..MOST).contains(&toll.alpha(at(200))));
+        assert_eq!(toll.alpha(at(1200)), LEAST);
+    }
+}
