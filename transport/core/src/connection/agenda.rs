@@ -217,7 +217,7 @@ impl Connection {
             // A policy that takes the whole item means the packet: what else fits of the message rides along.
             Choice::On(index, most) if most >= item.bytes => {
                 let written = self.write_stream(pass, [index], &item, in_message.max(1));
-                self.trace_placement(pass, index, (id, written), self.seat.policy.expected());
+                self.trace_placement(pass, index, (id, written), |policy| policy.expected());
                 if written >= item.bytes {
                     self.repeat_stream(pass, index, &item, in_message.saturating_sub(written));
                 }
@@ -225,7 +225,7 @@ impl Connection {
             }
             Choice::On(index, most) => {
                 let written = self.write_stream(pass, [index], &item, most);
-                self.trace_placement(pass, index, (id, written), self.seat.policy.expected());
+                self.trace_placement(pass, index, (id, written), |policy| policy.expected());
                 written > 0
             }
             Choice::OnEach(set) => self.write_stream(pass, set.iter(), &item, item.bytes) > 0,
@@ -247,7 +247,7 @@ impl Connection {
             if written == 0 {
                 return;
             }
-            self.trace_placement(pass, index, (crate::stream::StreamId(id), written), None);
+            self.trace_placement(pass, index, (crate::stream::StreamId(id), written), |_| None);
             left = left.saturating_sub(written);
         }
     }

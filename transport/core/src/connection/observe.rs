@@ -7,7 +7,7 @@ use crate::stream::StreamId;
 use crate::time::Instant;
 use crate::trace::{Growth, PathChange, PathMetrics, Progress, Side, Subject, TraceEvent};
 use crate::wire::connection_id::ConnectionId;
-use hvq_scheduler::Expectation;
+use hvq_scheduler::{Expectation, Scheduler};
 
 impl Connection {
     /// Asks the configured factory for a tracer, and tells it how the connection begins.
@@ -61,10 +61,11 @@ impl Connection {
         pass: &Pass,
         index: usize,
         (stream, bytes): (StreamId, usize),
-        expectation: Option<Expectation>,
+        expected: fn(&dyn Scheduler) -> Option<Expectation>,
     ) {
         let Some(tracer) = &mut self.tracer else { return };
         if let Some(view) = pass.views.get(index).filter(|_| bytes > 0) {
+            let expectation = expected(&*self.seat.policy);
             let event = TraceEvent::StreamPlaced { path: view.id, stream: stream.0, bytes, expectation };
             tracer.record(pass.now, &event);
         }
