@@ -1,4 +1,4 @@
-//! Means with their confidence intervals, and quantiles.
+//! Means with their confidence intervals.
 
 /// Student's t for 95 % of both sides, for 1 to 30 degrees of freedom.
 const STUDENT: [f64; 30] = [
@@ -41,12 +41,6 @@ impl Mean {
     }
 }
 
-/// The value of `sorted` that `share` of them are not above; `None` if there is none.
-pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
-    let index = (sorted.len().max(1) - 1) as f64 * share;
-    sorted.get(index.round() as usize).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,12 +58,5 @@ mod tests {
         assert_eq!(mean.written(1), "2.0 ± 2.5");
         let many = [1.0; 100];
         assert_eq!(Mean::of(&many).unwrap().half_width, Some(0.0));
-    }
-
-    #[test]
-    fn quantiles_are_values_that_were_measured() {
-        let sorted = [1.0, 2.0, 3.0, 4.0, 100.0];
-        assert_eq!((quantile(&sorted, 0.5), quantile(&sorted, 1.0)), (Some(3.0), Some(100.0)));
-        assert_eq!(quantile(&[], 0.5), None);
     }
 }

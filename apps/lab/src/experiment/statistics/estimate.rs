@@ -46,7 +46,7 @@ impl Estimate {
 }
 
 /// The value of `sorted` that `share` of them are not above; `None` if there is none.
-pub(in crate::experiment) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let index = (sorted.len().max(1) - 1) as f64 * share;
     sorted.get(index.round() as usize).copied()
 }

@@ -6,7 +6,6 @@ mod results;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::Estimate;
-pub(super) use estimate::quantile;
+pub use estimate::{Estimate, quantile};
 pub use goal::{Check, Verdict, number, verdicts};
 pub use results::Results;

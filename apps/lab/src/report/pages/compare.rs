@@ -1,6 +1,7 @@
 //! Each scheme held against eMBB alone on the same pages and stretches.
 
 use crate::experiment::pages::{Outcome, Scheme};
+use crate::experiment::statistics::quantile;
 use std::collections::BTreeMap;
 
 /// Of the normal distribution, for 95 % confidence.
@@ -75,8 +76,8 @@ fn comparison(outcomes: &[Outcome], channels: &str, scheme: Scheme) -> Compariso
         loads: own.len(),
         failed: of(scheme).filter(|outcome| outcome.plt_ms.is_none()).count(),
         mean: mean(&sorted),
-        median: quantile(&sorted, 0.5),
-        p95: quantile(&sorted, 0.95),
+        median: quantile(&sorted, 0.5).unwrap_or_default(),
+        p95: quantile(&sorted, 0.95).unwrap_or_default(),
         gain: gained.map(|gain| gain.share),
         confidence: gained.map(|gain| gain.half_width),
         of_gap: of_gap.map(|(gain, limit)| gain.share / limit.share),
@@ -111,9 +112,4 @@ impl Gain {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let index = (sorted.len().max(1) - 1) as f64 * share;
-    sorted.get(index.round() as usize).copied().unwrap_or_default()
 }
