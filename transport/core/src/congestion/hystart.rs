@@ -2,9 +2,10 @@
 //!
 //! Rounds are told apart by the time at which packets left instead of by their numbers. Round-trip times of different
 //! return paths are never compared: samples count for one return path, and when that falls silent for a round the next
-//! one starts afresh. One rule is added: conservative slow start also ends when a round trip takes twice as long as
-//! before the increase, for then two bandwidth-delay products are in flight already and five rounds would only overflow
-//! a deep queue.
+//! one starts afresh. One rule is added: while round trips take twice as long as before the increase, conservative slow
+//! start does not grow. If that is a queue, two bandwidth-delay products are in flight already, and five rounds of growth
+//! would only overflow a deep one: holding the window adds as little to it as leaving slow start would. If it is the delay
+//! of a radio link, it passes within the five rounds, and slow start goes on where it was.
 
 use crate::PathId;
 use crate::time::Instant;
@@ -90,7 +91,9 @@ impl HyStart {
         }
         match self.phase {
             Phase::Slow => Advice::Grow(bytes),
-            Phase::Conservative { before, .. } if self.is_at_least(before.saturating_mul(2)) => Advice::Leave,
+            Phase::Conservative { before, .. } if self.is_at_least(before.saturating_mul(2)) => {
+                Advice::Grow(0)
+            }
             Phase::Conservative { .. } => Advice::Grow(bytes / GROWTH_DIVISOR),
         }
     }
@@ -104,9 +107,10 @@ impl HyStart {
         self.samples = 0;
     }
 
-    /// Whether enough samples of this round all reach `rtt`.
+    /// Whether all samples of this round reach `rtt`; those of the last one until there are enough.
     fn is_at_least(&self, rtt: Duration) -> bool {
-        self.samples >= LEAST_SAMPLES && self.current_min.is_some_and(|min| min >= rtt)
+        let judged = if self.samples >= LEAST_SAMPLES { self.current_min } else { self.last_min };
+        judged.is_some_and(|min| min >= rtt)
     }
 
     fn on_sample(&mut self, over: PathId, rtt: Duration) {
@@ -141,6 +145,12 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
+    /// One sample of `rtt` ms, of what was sent at `sent`.
+    fn one_sample(hystart: &mut HyStart, sent: u64, rtt: u64) -> Advice {
+        let sample = Some((PathId(0), Duration::from_millis(rtt)));
+        hystart.on_acknowledged(at(sent + 90), at(sent), 1000, sample)
+    }
+
     /// Ten samples of one round that starts at `start`, all `rtt` ms over `over`; returns the last advice.
     fn round(hystart: &mut HyStart, start: u64, over: u32, rtt: u64) -> Advice {
         let mut advice = Advice::Grow(0);
@@ -168,12 +178,28 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_twice_as_long_ends_it_at_once() {
+    fn a_round_trip_twice_as_long_halts_growth_until_the_conservative_rounds_are_over() {
         let mut hystart = HyStart::default();
         round(&mut hystart, 0, 0, 50);
         assert_eq!(round(&mut hystart, 100, 0, 60), Advice::Grow(250));
         assert_eq!(round(&mut hystart, 200, 0, 99), Advice::Grow(250));
-        assert_eq!(round(&mut hystart, 300, 0, 100), Advice::Leave);
+        assert_eq!(round(&mut hystart, 300, 0, 100), Advice::Grow(0));
+        // The first samples of a round do not tell yet, and those of the last one still count.
+        assert_eq!(one_sample(&mut hystart, 400, 60), Advice::Grow(0));
+        assert_eq!(round(&mut hystart, 401, 0, 110), Advice::Grow(250), "one of them was shorter");
+        for n in 5..7 {
+            assert_eq!(round(&mut hystart, n * 100, 0, 110), Advice::Grow(0));
+        }
+        assert_eq!(round(&mut hystart, 700, 0, 110), Advice::Leave);
+    }
+
+    #[test]
+    fn a_delay_of_the_radio_that_is_twice_as_long_and_passes_does_not_end_it() {
+        let mut hystart = HyStart::default();
+        round(&mut hystart, 0, 0, 25);
+        assert_eq!(round(&mut hystart, 100, 0, 70), Advice::Grow(0));
+        assert_eq!(round(&mut hystart, 200, 0, 65), Advice::Grow(1000));
+        assert_eq!(round(&mut hystart, 300, 0, 27), Advice::Grow(1000));
     }
 
     #[test]
