@@ -67,7 +67,7 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - a path on which packets are lost counts with what it takes to repeat them; control frames and the handshake keep to the
 ///   paths of little loss;
 /// - a path that costs n times as much has to be worth n times its fare;
-/// - where strangers share a scarce path a byte costs twice its fare, and where anybody does bulk borrows nothing;
+/// - where others share a scarce path a byte costs twice its fare, and bulk borrows nothing;
 /// - what was told to wait for a path stands in its queue for what is asked about later;
 /// - a connection begins where its keys and its data are soonest there;
 /// - acknowledgements use the low-latency path within a budget;

@@ -23,12 +23,12 @@ pub(super) fn dearness(scarce: &Hints, bulk: &Hints) -> u64 {
     burden(scarce.shared) * price_ratio(scarce.price_per_byte, bulk.price_per_byte)
 }
 
-/// How many times its fare a byte costs on a channel that is shared so: strangers wait as long as we do. Where the
-/// connections of one endpoint share it, what they queued is seen and part of the fare already.
+/// How many times its fare a byte costs on a channel that is shared so: others wait behind it as long as we do, and what they
+/// queued of late is seen only a round trip later.
 const fn burden(shared: Sharing) -> u64 {
     match shared {
-        Sharing::Shared => 2,
-        Sharing::Endpoint | Sharing::Unknown | Sharing::Dedicated => 1,
+        Sharing::Shared | Sharing::Endpoint => 2,
+        Sharing::Unknown | Sharing::Dedicated => 1,
     }
 }
 
