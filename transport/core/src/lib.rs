@@ -10,7 +10,7 @@ pub mod datagram;
 pub mod delivery;
 pub mod endpoint;
 pub mod error;
-mod flat_map;
+pub mod flat_map;
 pub mod handshake;
 mod hashing;
 pub mod inspect;

@@ -318,12 +318,12 @@ impl Connection {
 
     /// The application protocol that TLS agreed on (RFC 7301).
     pub fn alpn(&self) -> Option<Vec<u8>> {
-        self.reference.look(|_, slot| slot.alpn.clone())
+        self.reference.look(|core, slot| slot.alpn(core))
     }
 
     /// The host name that the client asked for (RFC 6066 §3).
     pub fn server_name(&self) -> Option<String> {
-        self.reference.look(|_, slot| slot.server_name.clone())
+        self.reference.look(|core, slot| slot.server_name(core))
     }
 
     /// The peer's certificate chain, its own first, each in DER; empty if it has none, or once the connection is gone.

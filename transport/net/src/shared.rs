@@ -307,8 +307,8 @@ impl State {
         self.sockets.clear();
         self.accepted.clear();
         self.slots.retain(|_, slot| !matches!(slot.usage, Usage::Protocol | Usage::Unaccepted));
-        for slot in self.slots.values_mut() {
-            slot.end(ConnectionError::LocallyClosed { code: 0 }, None);
+        for (handle, slot) in &mut self.slots {
+            slot.end(ConnectionError::LocallyClosed { code: 0 }, self.core.get(*handle));
         }
         self.accept_wakers.wake();
         self.idle_wakers.wake();

@@ -7,9 +7,9 @@ use crate::{
 use ahash::AHashMap;
 use hvq_transport::connection::Event;
 use hvq_transport::connection::{Connection as Core, FourTuple, Role};
+use hvq_transport::flat_map::FlatMap;
 use hvq_transport::scheduler::Standing;
 use hvq_transport::stream::{StreamEvent, WriteError as Refusal};
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::task::Waker;
 use tokio::sync::broadcast;
@@ -148,23 +148,30 @@ pub(crate) struct Slot {
     pub(crate) role: Role,
     pub(crate) phase: Phase,
     pub(crate) usage: Usage,
-    pub(crate) alpn: Option<Vec<u8>>,
-    pub(crate) server_name: Option<String>,
     pub(crate) first_remote: SocketAddr,
     pub(crate) connected_wakers: Wakers,
     pub(crate) closed_wakers: Wakers,
     pub(crate) datagram_wakers: Wakers,
     pub(crate) path_wakers: Wakers,
-    pub(crate) fates: HashMap<PathId, PathFate>,
-    pub(crate) moves: HashMap<PathId, Move>,
-    pub(crate) names: HashMap<PathId, String>,
+    pub(crate) fates: FlatMap<PathId, PathFate>,
+    pub(crate) moves: FlatMap<PathId, Move>,
+    pub(crate) names: FlatMap<PathId, String>,
     pub(crate) receivers: AHashMap<StreamId, Waker>,
     open_wakers: [Wakers; 2],
     accept_wakers: [Wakers; 2],
     senders: AHashMap<StreamId, Sender>,
     /// There once somebody asked for them.
     path_events: Option<broadcast::Sender<PathEvent>>,
-    last_stats: ConnectionStats,
+    /// What is known of it once it ended.
+    last: Option<Box<Last>>,
+}
+
+/// What is kept of a connection that ended.
+#[derive(Debug)]
+struct Last {
+    alpn: Option<Vec<u8>>,
+    server_name: Option<String>,
+    stats: ConnectionStats,
 }
 
 impl Slot {
@@ -174,22 +181,20 @@ impl Slot {
             role,
             phase: Phase::Handshaking,
             usage: if role == Role::Client { Usage::Both } else { Usage::Unaccepted },
-            alpn: None,
-            server_name: None,
             first_remote: tuple.remote,
             connected_wakers: Wakers::default(),
             closed_wakers: Wakers::default(),
             datagram_wakers: Wakers::default(),
             path_wakers: Wakers::default(),
-            fates: HashMap::new(),
-            moves: HashMap::new(),
-            names: HashMap::new(),
+            fates: FlatMap::default(),
+            moves: FlatMap::default(),
+            names: FlatMap::default(),
             receivers: AHashMap::new(),
             open_wakers: <[Wakers; 2]>::default(),
             accept_wakers: <[Wakers; 2]>::default(),
             senders: AHashMap::new(),
             path_events: None,
-            last_stats: ConnectionStats { paths: Vec::new(), frames: Vec::new(), dropped: 0 },
+            last: None,
         }
     }
 
@@ -228,10 +233,20 @@ impl Slot {
 
     /// Counters now, or at the end.
     pub(crate) fn stats(&self, core: Option<&Core>) -> ConnectionStats {
-        match (core, &self.phase) {
-            (Some(core), Phase::Handshaking | Phase::Established) => core.stats(),
-            _ => self.last_stats.clone(),
-        }
+        let last = || self.last.as_ref().map(|last| last.stats.clone());
+        let now = core.filter(|_| !matches!(self.phase, Phase::Closed(_))).map(Core::stats);
+        let nothing = || ConnectionStats { paths: Vec::new(), frames: Vec::new(), dropped: 0 };
+        now.or_else(last).unwrap_or_else(nothing)
+    }
+
+    /// The application protocol agreed on.
+    pub(crate) fn alpn(&self, core: Option<&Core>) -> Option<Vec<u8>> {
+        self.last.as_ref().map_or_else(|| core.and_then(Core::alpn), |last| last.alpn.clone())
+    }
+
+    /// The host name that the client asked for.
+    pub(crate) fn server_name(&self, core: Option<&Core>) -> Option<String> {
+        self.last.as_ref().map_or_else(|| core.and_then(Core::server_name), |last| last.server_name.clone())
     }
 
     /// What the application is told of an open path.
@@ -258,22 +273,16 @@ impl Slot {
         match event {
             Event::Connected => {
                 self.phase = Phase::Established;
-                self.alpn = core.and_then(Core::alpn);
-                self.server_name = core.and_then(Core::server_name);
                 self.connected_wakers.wake();
                 self.path_wakers.wake();
-            }
-            Event::EarlyData => {
-                self.alpn = core.and_then(Core::alpn);
-                self.server_name = core.and_then(Core::server_name);
             }
             Event::Confirmed => self.path_wakers.wake(),
             Event::Stream(event) => self.on_stream(event),
             Event::DatagramReceived => self.datagram_wakers.wake(),
             Event::Path(event) => self.on_path(event),
             Event::Closed(error) => self.end(error, core),
-            // The endpoint keeps tokens and presents them itself.
-            Event::NewToken(_) | Event::Forgotten => {}
+            // Nobody waits for these; the endpoint keeps tokens and presents them itself.
+            Event::EarlyData | Event::NewToken(_) | Event::Forgotten => {}
         }
     }
 
@@ -282,9 +291,9 @@ impl Slot {
         if matches!(self.phase, Phase::Closed(_)) {
             return;
         }
-        if let Some(core) = core {
-            self.last_stats = core.stats();
-        }
+        let keep =
+            |core: &Core| Last { alpn: core.alpn(), server_name: core.server_name(), stats: core.stats() };
+        self.last = core.map(|core| Box::new(keep(core)));
         self.phase = Phase::Closed(error);
         self.path_events = None;
         for wakers in [

@@ -15,7 +15,8 @@ pub struct Router {
     by_id: KeyedMap<ConnectionId, ConnectionHandle>,
     /// What was found last: datagrams to one connection ID come in rows.
     latest: Option<(ConnectionId, ConnectionHandle)>,
-    ids: KeyedMap<ConnectionHandle, KeyedSet<ConnectionId>>,
+    /// A few each, in one piece of memory.
+    ids: KeyedMap<ConnectionHandle, Vec<ConnectionId>>,
     by_remote: KeyedMap<SocketAddr, Vec<ConnectionHandle>>,
     remotes: KeyedMap<ConnectionHandle, Vec<SocketAddr>>,
     handshaking: KeyedSet<ConnectionHandle>,
@@ -46,13 +47,17 @@ impl Router {
     pub(crate) fn synchronise(&mut self, handle: ConnectionHandle, changes: IdChanges) {
         for id in changes.new {
             self.by_id.insert(id, handle);
-            self.ids.entry(handle).or_default().insert(id);
+            let ids = self.ids.entry(handle).or_default();
+            if !ids.contains(&id) {
+                ids.reserve_exact(1);
+                ids.push(id);
+            }
         }
         for id in changes.gone {
             self.latest = None;
             self.by_id.remove(&id);
             if let Some(ids) = self.ids.get_mut(&handle) {
-                ids.remove(&id);
+                ids.retain(|known| *known != id);
             }
         }
         if let Some(remotes) = changes.remotes {
