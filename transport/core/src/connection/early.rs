@@ -195,14 +195,15 @@ impl Connection {
             path.counters.bytes_sent += datagram.len() as u64;
             path.route.amplification.on_sent(datagram.len());
             path.route.ecn.on_sent(ecn);
-            self.outbox.push_back(Transmit {
+            let transmit = Transmit {
                 local: path.route.tuple.local,
                 remote: path.route.tuple.remote,
                 ecn,
                 dscp: path.dscp,
                 bytes: datagram,
                 segment: None,
-            });
+            };
+            self.queue(transmit, MINIMUM_DATAGRAM);
         }
         true
     }

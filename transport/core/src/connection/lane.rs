@@ -12,7 +12,7 @@ use crate::wire::version::Version;
 /// Bytes that every AEAD of QUIC adds (RFC 9001 §5.3).
 pub const TAG: usize = 16;
 /// Bytes of a batch at most: what fits into one IP packet before the kernel or the network card cuts it up.
-const LARGEST_BATCH: usize = 65_000;
+pub(super) const LARGEST_BATCH: usize = 65_000;
 /// Datagrams that room is made for when a batch of bulk data begins.
 const USUAL_SEGMENTS: usize = 40;
 /// A packet number and payload of at least this many bytes leave room for the header-protection sample (RFC 9001 §5.4.2).
@@ -127,9 +127,7 @@ impl Lane {
         if self.segments == 0 {
             self.ecn = packet.marking;
         }
-        // A second packet means bulk: room for a whole batch at once saves growing step by step.
-        let bulk = if self.segments == 1 { self.segment * USUAL_SEGMENTS } else { 0 };
-        self.bytes.reserve(bulk.min(LARGEST_BATCH).max(self.segment));
+        self.bytes.reserve(self.segment);
         let start = self.bytes.len();
         let length = packet_number::length(packet.number, packet.largest_acknowledged);
         let layout = put_header(&mut self.bytes, packet, length);
@@ -141,6 +139,11 @@ impl Lane {
             elicits: Elicits::Nothing,
             padded: false,
         });
+    }
+
+    /// Makes room for a batch of bulk data at once, which saves growing step by step.
+    pub fn expect_bulk(&mut self) {
+        self.bytes.reserve((self.segment * USUAL_SEGMENTS).min(LARGEST_BATCH));
     }
 
     /// Goes on in `spare`, and returns the memory that it had before.

@@ -27,6 +27,7 @@ pub mod migration;
 mod multipath;
 mod new_token;
 mod observe;
+mod outbox;
 mod pass;
 mod path_frames;
 mod path_use;

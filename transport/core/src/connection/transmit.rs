@@ -88,6 +88,9 @@ impl Connection {
             if let Some(spare) = spare {
                 self.spares.put(lane.move_to(spare));
             }
+            if lane.segments == 1 && self.streams.has_sendable() {
+                lane.expect_bulk();
+            }
             lane.start(&start);
         }
         lane.room()
@@ -263,14 +266,16 @@ impl Connection {
         if lane.bytes.is_empty() {
             return;
         }
-        self.outbox.push_back(Transmit {
+        let transmit = Transmit {
             local: path.route.tuple.local,
             remote: path.route.tuple.remote,
             ecn: lane.ecn,
             dscp: path.dscp,
             segment: (lane.segments > 1).then_some(lane.segment),
             bytes: lane.bytes,
-        });
+        };
+        let largest = path.route.datagram_size;
+        self.queue(transmit, largest);
     }
 
     pub(super) fn complete_pass(&mut self, mut pass: Pass) {
