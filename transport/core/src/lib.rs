@@ -17,6 +17,7 @@ pub mod inspect;
 pub mod path;
 pub mod ranges;
 pub mod recovery;
+mod seed;
 pub mod space;
 pub mod stream;
 pub mod time;

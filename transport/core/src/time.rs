@@ -95,6 +95,8 @@ pub enum TimerReason {
     KeepAlive,
     /// The scheduler asked to be asked again.
     Scheduler,
+    /// Nothing was heard for a while: memory that only traffic needs is given up.
+    Rest,
 }
 
 /// The earliest instant at which a component wants to be polled, and why.

@@ -239,7 +239,8 @@ impl Connection {
             spares: Default::default(),
             counters: Counters::default(),
             tracer: None,
-            rng: birth.rng,
+            rng: birth.rng.into(),
+            rest_at: None,
             handshake_ids,
             config,
         };

@@ -142,7 +142,7 @@ impl Connection {
         let phase = self.keys.as_ref().map(|keys| keys.phase())?;
         let path = self.paths.get_mut(id)?;
         let start = PacketStart {
-            number: path.sent.next_number(&mut self.rng),
+            number: path.sent.next_number(self.rng.get()),
             largest_acknowledged: path.sent.largest_acknowledged(),
             destination,
             form: PacketForm::OneRtt { phase, spin: path.spin.value() },
@@ -185,7 +185,7 @@ impl Connection {
         }
         let Some(space) = self.handshake.space(level) else { return };
         let Some(keys) = &space.keys else { return };
-        let number = space.sent.next_number(&mut self.rng);
+        let number = space.sent.next_number(self.rng.get());
         let (kind, token) = match level {
             Level::Initial => (LongKind::Initial, token.as_ref()),
             _ => (LongKind::Handshake, &[] as &[u8]),

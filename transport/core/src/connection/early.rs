@@ -106,7 +106,7 @@ impl Connection {
             .paths
             .get(PathId::ZERO)
             .is_some_and(|path| in_flight + path.sent.in_flight() + size <= path.route.controller.window());
-        let rng = &mut self.rng;
+        let rng = self.rng.get();
         let space = self.handshake.space(level).filter(|space| space.wants_to_send(now))?;
         //= https://www.rfc-editor.org/rfc/rfc9002#section-7
         //# An endpoint MUST NOT send a packet if it would cause bytes_in_flight (see Appendix B.2) to be larger

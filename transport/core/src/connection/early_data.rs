@@ -284,7 +284,7 @@ impl Connection {
         let version = self.handshake.negotiation.original();
         let path = self.paths.get_mut(PathId::ZERO)?;
         Some(PacketStart {
-            number: path.sent.next_number(&mut self.rng),
+            number: path.sent.next_number(self.rng.get()),
             largest_acknowledged: path.sent.largest_acknowledged(),
             destination: self.handshake_ids.remote,
             form: PacketForm::ZeroRtt { version, source: self.handshake_ids.local },

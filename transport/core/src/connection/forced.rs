@@ -42,7 +42,7 @@ impl Connection {
         let kind = if level == Level::Initial { LongKind::Initial } else { LongKind::Handshake };
         let (destination, source) = (self.handshake_ids.remote, self.handshake_ids.local);
         let space = self.handshake.space(level).expect("the level is in use");
-        let number = space.sent.next_number(&mut self.rng);
+        let number = space.sent.next_number(self.rng.get());
         let header = LongHeader { kind, version, destination, source, token: &[] };
         let mut bytes = Vec::new();
         let layout = header.put(&mut bytes, number, 4);

@@ -10,7 +10,7 @@ impl Connection {
     /// it remembers from before.
     pub(super) fn grease(&mut self, packet: &mut [u8]) {
         if self.peer.parameters.quic_bit == QuicBit::Free
-            && let Some(random) = self.config.greasing.draw(&mut self.rng)
+            && let Some(random) = self.config.greasing.draw(self.rng.get())
         {
             vary_quic_bit(packet, random);
         }

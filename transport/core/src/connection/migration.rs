@@ -102,7 +102,7 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-21.5.3
         //# A client MUST NOT send non-probing frames to a preferred address prior to validating that address;
         //# see Section 8
-        candidate.validation.start_within(now, &mut self.rng, INITIAL_RTT, self.config.validation_timeout);
+        candidate.validation.start_within(now, self.rng.get(), INITIAL_RTT, self.config.validation_timeout);
         self.paths.add_candidate(id, candidate);
         if moving == Moving::AtOnce {
             self.relocate(id, tuple, now);
@@ -257,7 +257,7 @@ impl Connection {
             //# The server MUST probe on the path toward the client from its preferred address
             candidate.validation.start_within(
                 now,
-                &mut self.rng,
+                self.rng.get(),
                 INITIAL_RTT,
                 self.config.validation_timeout,
             );
@@ -355,12 +355,12 @@ impl Connection {
             //# In response to an apparent migration, endpoints MUST validate the previously active path using
             //# a PATH_CHALLENGE frame
             if self.role == Role::Server && !left.validation.is_pending() {
-                left.validation.start_within(now, &mut self.rng, INITIAL_RTT, patience);
+                left.validation.start_within(now, self.rng.get(), INITIAL_RTT, patience);
             }
         }
         let validation = &mut path.route.validation;
         if !validation.is_validated() && !validation.is_pending() {
-            validation.start_within(now, &mut self.rng, INITIAL_RTT, patience);
+            validation.start_within(now, self.rng.get(), INITIAL_RTT, patience);
         }
     }
 
@@ -481,7 +481,7 @@ impl Connection {
             return false;
         }
         let response = candidate.validation.next_response().map(Frame::PathResponse);
-        let challenge = candidate.validation.next_challenge(now, &mut self.rng).map(Frame::PathChallenge);
+        let challenge = candidate.validation.next_challenge(now, self.rng.get()).map(Frame::PathChallenge);
         if challenge.is_some() && allowance < MINIMUM_DATAGRAM {
             candidate.validation.on_cut();
         }

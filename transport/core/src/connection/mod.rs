@@ -33,6 +33,7 @@ mod path_frames;
 mod path_use;
 pub mod preferred;
 mod receive;
+mod rest;
 mod silence;
 mod sizing;
 pub(crate) mod spares;
@@ -66,6 +67,7 @@ use crate::datagram::Datagrams;
 use crate::handshake::Handshake;
 use crate::path::local_ids::IdSource;
 use crate::path::paths::Paths;
+use crate::seed::Randomness;
 use crate::stream::Streams;
 use crate::stream::blocks::Blocks;
 use crate::stream::short_queue::ShortQueue;
@@ -75,7 +77,6 @@ use crate::wire::connection_id::ConnectionId;
 use crate::wire::header::ProtectedPacket;
 use crate::wire::transport_parameters::TransportParameters;
 use hvq_scheduler::Scheduler;
-use rand::rngs::StdRng;
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
@@ -194,7 +195,9 @@ pub struct Connection {
     spares: Spares,
     counters: Counters,
     tracer: Option<Box<dyn Tracer>>,
-    rng: StdRng,
+    rng: Randomness,
+    /// When it is looked at whether the connection may rest.
+    rest_at: Option<Instant>,
     /// The peer's connection ID during the handshake, and ours.
     handshake_ids: HandshakeIds,
 }
@@ -243,6 +246,7 @@ impl Connection {
             return Step::Event(event);
         }
         self.served_at = None;
+        self.rest_if_quiet(now);
         Step::Idle(self.deadline(now))
     }
 

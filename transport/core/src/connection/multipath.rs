@@ -84,10 +84,10 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
         //# A client that wants to use a new path MUST validate the peer's address as described in Section 8.2
         //# of [QUIC-TRANSPORT], unless it has previously validated the 4-tuple used for that path.
-        route.validation.start_within(now, &mut self.rng, INITIAL_RTT, self.config.validation_timeout);
+        route.validation.start_within(now, self.rng.get(), INITIAL_RTT, self.config.validation_timeout);
         let mut path = Path::new(id, route, self.ack_frequencies.policy());
         path.set_hints(self.config.hints_for(tuple.local));
-        self.config.configure(&mut path, &mut self.rng, now);
+        self.config.configure(&mut path, self.rng.get(), now);
         path
     }
 

@@ -48,7 +48,7 @@ impl Connection {
         //# If an endpoint sends a PATH_RESPONSE (Section 19.18 of [QUIC-TRANSPORT]), it MUST be sent on the
         //# same path as used by the packet that contained the PATH_CHALLENGE frame
         let response = path.route.validation.next_response();
-        let challenge = path.route.validation.next_challenge(now, &mut self.rng);
+        let challenge = path.route.validation.next_challenge(now, self.rng.get());
         if challenge.is_some() && size < MINIMUM_DATAGRAM {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.1
             //# To ensure that the path MTU is large enough, the endpoint MUST perform a second path

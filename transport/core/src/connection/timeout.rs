@@ -196,6 +196,7 @@ impl Connection {
         fold(self.keep_alive_at(), TimerReason::KeepAlive);
         fold(self.key_update.discard_at, TimerReason::KeyDiscard);
         fold(self.early_data.discard_at, TimerReason::KeyDiscard);
+        fold(self.rest_at, TimerReason::Rest);
         fold(self.seat.wake, TimerReason::Scheduler);
         fold(self.early_probe_at(), TimerReason::ProbeTimeout);
         for space in

@@ -105,7 +105,7 @@ impl Connection {
         let destination = self.paths.remote_ids.current(path)?;
         let path = self.paths.get_mut(path)?;
         Some(PacketStart {
-            number: path.sent.next_number(&mut self.rng),
+            number: path.sent.next_number(self.rng.get()),
             largest_acknowledged: path.sent.largest_acknowledged(),
             destination,
             form: PacketForm::OneRtt { phase, spin: path.spin.value() },

@@ -44,10 +44,10 @@ impl Connection {
         if self.handshake.negotiation.choose(client.as_ref()).is_none() {
             return Ok(());
         }
-        let information = self.handshake.negotiation.information(self.config.greasing.draw(&mut self.rng));
+        let information = self.handshake.negotiation.information(self.config.greasing.draw(self.rng.get()));
         let parameters =
             TransportParameters { version_information: Some(information), ..hello.parameters.clone() };
-        let encoded = parameters.encode(Role::Server, self.config.greasing, &mut self.rng);
+        let encoded = parameters.encode(Role::Server, self.config.greasing, self.rng.get());
         let Some(session) = self.handshake.session.session() else { return Ok(()) };
         // RFC 9369 §5: tickets belong to the version that the connection moves to.
         let set = session
@@ -117,9 +117,9 @@ impl Connection {
     /// A second attempt in another version. To the application it is the same connection.
     fn begin_again(&mut self, negotiation: Negotiation, now: Instant) -> Result<(), PacketError> {
         let attempt = self.handshake.attempt.take().ok_or(Dropped::Unexpected)?;
-        let destination = ConnectionId::random(&mut self.rng, self.handshake_ids.remote.len());
+        let destination = ConnectionId::random(self.rng.get(), self.handshake_ids.remote.len());
         let local = self.handshake_ids.local;
-        let encoded = client_parameters(&self.config, local, &negotiation, &mut self.rng);
+        let encoded = client_parameters(&self.config, local, &negotiation, self.rng.get());
         let session = Session::client(&attempt.tls, &attempt.server_name, &encoded)
             .map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
         let ids = InitialIds { destination, source: ConnectionId::EMPTY };

@@ -180,13 +180,7 @@ impl Secret {
 
     /// The secret of the generation of 1-RTT keys after this one (RFC 9001 §6.1).
     pub(crate) fn updated(&self, cipher: impl Into<Cipher>) -> Self {
-        let cipher = cipher.into();
-        let mut next = Self { length: self.length, bytes: [0; Self::MAX_LENGTH] };
-        let length = usize::from(self.length);
-        if let Some(bytes) = next.bytes.get_mut(..length) {
-            expand_label(cipher.suite.hkdf(), self.as_slice(), cipher.update_label(), bytes);
-        }
-        next
+        KeySource::new(cipher.into(), self.as_slice()).updated()
     }
 }
 
@@ -219,12 +213,42 @@ impl hkdf::KeyType for Length {
     }
 }
 
-/// HKDF-Expand-Label with an empty context (RFC 8446 §7.1), filling `out` of at most 48 bytes.
-pub(super) fn expand_label(algorithm: hkdf::Algorithm, secret: &[u8], label: &[u8], out: &mut [u8]) {
-    expand_label_from(&hkdf::Prk::new_less_safe(algorithm, secret), label, out);
+/// A secret that keys are derived from: what all derivations begin with is done once.
+pub(super) struct KeySource {
+    cipher: Cipher,
+    /// Bytes of the secret.
+    length: u8,
+    secret: hkdf::Prk,
 }
 
-/// [`expand_label`] from a secret that HKDF-Extract gave out.
+impl KeySource {
+    /// The source of the keys of `cipher` that follow from `secret`, of at most 48 bytes (RFC 9001 §5.1).
+    pub(super) fn new(cipher: Cipher, secret: &[u8]) -> Self {
+        let length = u8::try_from(secret.len()).expect("TLS 1.3 secrets have at most 48 bytes");
+        Self { cipher, length, secret: hkdf::Prk::new_less_safe(cipher.suite.hkdf(), secret) }
+    }
+
+    /// What the keys are for.
+    pub(super) fn cipher(&self) -> Cipher {
+        self.cipher
+    }
+
+    /// Fills `out`, of at most 48 bytes, with what `label` stands for.
+    pub(super) fn fill(&self, label: &[u8], out: &mut [u8]) {
+        expand_label_from(&self.secret, label, out);
+    }
+
+    /// The secret of the generation of 1-RTT keys after this one (RFC 9001 §6.1).
+    pub(super) fn updated(&self) -> Secret {
+        let mut next = Secret { length: self.length, bytes: [0; Secret::MAX_LENGTH] };
+        if let Some(bytes) = next.bytes.get_mut(..usize::from(self.length)) {
+            self.fill(self.cipher.update_label(), bytes);
+        }
+        next
+    }
+}
+
+/// HKDF-Expand-Label with an empty context (RFC 8446 §7.1), filling `out` of at most 48 bytes.
 pub(super) fn expand_label_from(secret: &hkdf::Prk, label: &[u8], out: &mut [u8]) {
     const PREFIX: &[u8] = b"tls13 ";
     let length = u16::try_from(out.len()).expect("keys and secrets are short").to_be_bytes();

@@ -2,12 +2,13 @@
 
 use crate::PathId;
 use crate::crypto::aead::AeadKey;
-use crate::crypto::keys::{Cipher, Suite, expand_label};
+use crate::crypto::keys::{Cipher, KeySource, Suite};
 use crate::error::Dropped;
 use crate::wire::header::HeaderLayout;
 use bytes::{Buf, Bytes, BytesMut};
 use ring::aead::quic::HeaderProtectionKey;
 use std::fmt;
+use std::sync::OnceLock;
 
 /// Bytes from the start of the packet number to the sample of header protection (RFC 9001 §5.4.2).
 const SAMPLE_OFFSET: usize = 4;
@@ -52,8 +53,8 @@ pub struct SealKey {
 impl SealKey {
     /// The key derived from `secret` (RFC 9001 §5.1).
     pub fn new(cipher: impl Into<Cipher>, secret: &[u8]) -> Self {
-        let cipher = cipher.into();
-        Self { packet: PacketKey::new(cipher, secret), header: HeaderKey::new(cipher, secret) }
+        let source = KeySource::new(cipher.into(), secret);
+        Self { packet: PacketKey::new(&source), header: HeaderKey::new(&source) }
     }
 
     /// Seals the packet that starts at `start` and ends `packet`: encrypts its payload in place, appends the tag and
@@ -62,7 +63,7 @@ impl SealKey {
     /// The header's Length already counts the tag, and the payload has at least [`shortest_payload`] bytes.
     #[expect(clippy::too_many_arguments, reason = "where the packet is and what its nonce is, nothing else")]
     pub fn seal(&self, packet: &mut Vec<u8>, start: usize, layout: &HeaderLayout, path: PathId, number: u64) {
-        self.packet.seal(packet, start, layout, nonce(&self.packet.iv, path, number));
+        self.packet.seal(packet, start, layout, nonce(self.packet.iv(), path, number));
         self.header.protect(packet, start, layout);
     }
 }
@@ -77,8 +78,8 @@ pub struct OpenKey {
 impl OpenKey {
     /// The key derived from `secret` (RFC 9001 §5.1).
     pub fn new(cipher: impl Into<Cipher>, secret: &[u8]) -> Self {
-        let cipher = cipher.into();
-        Self { packet: PacketKey::new(cipher, secret), header: HeaderKey::new(cipher, secret) }
+        let source = KeySource::new(cipher.into(), secret);
+        Self { packet: PacketKey::new(&source), header: HeaderKey::new(&source) }
     }
 
     /// Removes the mask from the header of `packet`, in place. `number_offset` counts from the start of `packet`.
@@ -101,7 +102,7 @@ impl OpenKey {
     }
 }
 
-/// What a packet key is made from, in a tenth of its size: for keys that may never be used.
+/// What a packet key is made from, in a tenth of its size: for keys that are not in use, or never may be.
 pub(super) struct DormantKey {
     suite: Suite,
     key: [u8; 32],
@@ -109,19 +110,27 @@ pub(super) struct DormantKey {
 }
 
 impl DormantKey {
-    pub(super) fn new(cipher: Cipher, secret: &[u8]) -> Self {
+    pub(super) fn new(source: &KeySource) -> Self {
+        let cipher = source.cipher();
         let suite = cipher.suite;
         let (mut key, mut iv) = ([0; 32], [0; 12]);
         let bytes = key.get_mut(..suite.aead().key_len()).expect("AEAD keys have at most 32 bytes");
-        expand_label(suite.hkdf(), secret, cipher.key_label(), bytes);
-        expand_label(suite.hkdf(), secret, cipher.iv_label(), &mut iv);
+        source.fill(cipher.key_label(), bytes);
+        source.fill(cipher.iv_label(), &mut iv);
         Self { suite, key, iv }
     }
 
     /// The key. What took time, the derivation, is done already.
     pub(super) fn wake(&self) -> PacketKey {
+        let Self { suite, key, iv } = *self;
+        let key = PacketKey { dormant: Self { suite, key, iv }, aead: OnceLock::new() };
+        key.wake();
+        key
+    }
+
+    fn aead(&self) -> Box<AeadKey> {
         let key = self.key.get(..self.suite.aead().key_len()).expect("AEAD keys have at most 32 bytes");
-        PacketKey { aead: AeadKey::new(self.suite, key), iv: self.iv }
+        Box::new(AeadKey::new(self.suite, key))
     }
 }
 
@@ -139,19 +148,35 @@ impl fmt::Debug for DormantKey {
     }
 }
 
-/// An AEAD key with its IV.
+/// An AEAD key with its IV. While it rests, it is no larger than what it is made from; it wakes when it is needed.
 pub(super) struct PacketKey {
-    aead: AeadKey,
-    iv: [u8; 12],
+    dormant: DormantKey,
+    aead: OnceLock<Box<AeadKey>>,
 }
 
 impl PacketKey {
-    pub(super) fn new(cipher: Cipher, secret: &[u8]) -> Self {
-        DormantKey::new(cipher, secret).wake()
+    pub(super) fn new(source: &KeySource) -> Self {
+        Self { dormant: DormantKey::new(source), aead: OnceLock::new() }
     }
 
     pub(super) fn iv(&self) -> &[u8; 12] {
-        &self.iv
+        &self.dormant.iv
+    }
+
+    /// Makes it ready, so that its next use takes no longer than others.
+    #[inline]
+    pub(super) fn wake(&self) -> &AeadKey {
+        self.aead.get_or_init(|| self.dormant.aead())
+    }
+
+    /// Gives up nine tenths of its memory.
+    pub(super) fn rest(&mut self) {
+        self.aead = OnceLock::new();
+    }
+
+    /// Whether it has more memory than it needs at rest.
+    pub(super) fn is_awake(&self) -> bool {
+        self.aead.get().is_some()
     }
 
     pub(super) fn seal(&self, packet: &mut Vec<u8>, start: usize, layout: &HeaderLayout, nonce: [u8; 12]) {
@@ -165,7 +190,7 @@ impl PacketKey {
         //= reason=Both protections are applied by BoringSSL, without branches on secrets.
         //# For the sending of packets, construction and protection of packet payloads and packet numbers MUST
         //# be free from side channels that would reveal the packet number or its encoded size.
-        let tag = self.aead.seal(nonce, header, payload);
+        let tag = self.wake().seal(nonce, header, payload);
         packet.extend_from_slice(&tag);
     }
 
@@ -177,14 +202,14 @@ impl PacketKey {
         number: u64,
     ) -> Result<Bytes, Dropped> {
         let (header, payload) = packet.split_at_mut_checked(payload_offset).ok_or(Dropped::Malformed)?;
-        let nonce = nonce(&self.iv, path, number);
+        let nonce = nonce(self.iv(), path, number);
         //= https://www.rfc-editor.org/rfc/rfc9001#section-9.5
         //= type=implication
         //= reason=Removal of both protections is one pass over the packet whatever it holds; BoringSSL
         //= reason=computes both without branches on secrets.
         //# the entire process of header protection removal, packet number recovery, and packet protection
         //# removal MUST be applied together without timing and other side channels.
-        let length = self.aead.open(nonce, header, payload).ok_or(Dropped::Undecryptable)?;
+        let length = self.wake().open(nonce, header, payload).ok_or(Dropped::Undecryptable)?;
         packet.truncate(payload_offset + length);
         packet.advance(payload_offset);
         Ok(packet.freeze())
@@ -197,17 +222,38 @@ impl fmt::Debug for PacketKey {
     }
 }
 
-/// A header protection key (RFC 9001 §5.4). It outlives key updates.
-pub(super) struct HeaderKey(HeaderProtectionKey);
+/// A header protection key (RFC 9001 §5.4). It outlives key updates, and rests as a [`PacketKey`] does.
+pub(super) struct HeaderKey {
+    suite: Suite,
+    key: [u8; 32],
+    awake: OnceLock<Box<HeaderProtectionKey>>,
+}
 
 impl HeaderKey {
-    pub(super) fn new(cipher: Cipher, secret: &[u8]) -> Self {
+    pub(super) fn new(source: &KeySource) -> Self {
+        let cipher = source.cipher();
         let suite = cipher.suite;
-        let algorithm = suite.header_protection();
         let mut key = [0; 32];
-        let key = key.get_mut(..algorithm.key_len()).expect("header protection keys have at most 32 bytes");
-        expand_label(suite.hkdf(), secret, cipher.header_label(), key);
-        Self(HeaderProtectionKey::new(algorithm, key).expect("the key has the length of the algorithm"))
+        let length = suite.header_protection().key_len();
+        let bytes = key.get_mut(..length).expect("header protection keys have at most 32 bytes");
+        source.fill(cipher.header_label(), bytes);
+        Self { suite, key, awake: OnceLock::new() }
+    }
+
+    /// Gives up most of its memory until it is used again.
+    pub(super) fn rest(&mut self) {
+        self.awake = OnceLock::new();
+    }
+
+    #[inline]
+    fn wake(&self) -> &HeaderProtectionKey {
+        self.awake.get_or_init(|| {
+            let algorithm = self.suite.header_protection();
+            let key = self.key.get(..algorithm.key_len());
+            let key = key.expect("header protection keys have at most 32 bytes");
+            let made = HeaderProtectionKey::new(algorithm, key);
+            Box::new(made.expect("the key has the length of the algorithm"))
+        })
     }
 
     /// Masks the header of the sealed packet at `start`.
@@ -247,7 +293,15 @@ impl HeaderKey {
 
     fn mask(&self, packet: &[u8], number_offset: usize) -> Option<[u8; 5]> {
         let sample = packet.get(number_offset.checked_add(SAMPLE_OFFSET)?..)?.get(..SAMPLE_LENGTH)?;
-        self.0.new_mask(sample).ok()
+        self.wake().new_mask(sample).ok()
+    }
+}
+
+impl Drop for HeaderKey {
+    fn drop(&mut self) {
+        self.key = [0; 32];
+        // As above.
+        std::hint::black_box(&self.key);
     }
 }
 

@@ -3,12 +3,12 @@
 use crate::connection::{Birth, ClientAddress, Connection, Datagram, FourTuple, InitialIds, Opening};
 use crate::endpoint::gate::{FirstInitial, Verdict};
 use crate::endpoint::ids::IssuedIds;
-use crate::endpoint::seed::Seed;
 use crate::endpoint::tokens::Issuer;
 use crate::endpoint::{Candidate, Decision, Endpoint, RetryPolicy};
 use crate::error::{Dropped, ErrorCode};
 use crate::path::local_ids::IdSource;
 use crate::path::route::MINIMUM_DATAGRAM;
+use crate::seed::Seed;
 use crate::time::Instant;
 use crate::wire::header::{Incoming, PacketKind, destination_of, next_packet};
 use crate::wire::version::Version;

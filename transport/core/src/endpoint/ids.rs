@@ -1,8 +1,8 @@
 //! The connection IDs that an endpoint issues, each with the reset token that its key gives (RFC 9000 §10.3.2).
 
 use crate::crypto::reset::ResetKey;
-use crate::endpoint::seed::Seed;
 use crate::path::local_ids::IdSource;
+use crate::seed::Seed;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use rand::RngCore;
 use std::fmt;

@@ -16,7 +16,6 @@ mod replay;
 mod retried;
 mod router;
 mod schedule;
-mod seed;
 mod stats;
 pub mod steering;
 mod tokens;

@@ -3,7 +3,7 @@
 use crate::connection::TokenSource;
 use crate::crypto::token::{AddressToken, Addresses, TokenKey};
 use crate::endpoint::ConnectionHandle;
-use crate::endpoint::seed::Seed;
+use crate::seed::Seed;
 use crate::time::Instant;
 use crate::wire::version::Version;
 use bytes::Bytes;

@@ -414,3 +414,29 @@ fn packets_that_failed_under_earlier_keys_count_too() {
     let packet = forged(seal(&mut pair.client, FAST, 0));
     assert_eq!(code(open(&mut pair.server, &packet)), ErrorCode::AEAD_LIMIT_REACHED);
 }
+
+#[test]
+fn keys_go_on_after_a_rest_in_either_key_phase() {
+    for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
+        let mut pair = pair(suite);
+        for round in 0..3 {
+            pair.exchange(10 * round);
+            assert!(pair.client.is_awake() && pair.server.is_awake());
+            pair.client.rest();
+            pair.server.rest();
+            assert!(!pair.client.is_awake() && !pair.server.is_awake());
+            let packet = forged(seal(&mut pair.client, FAST, 10 * round + 1));
+            assert_eq!(open(&mut pair.server, &packet), UNDECRYPTABLE);
+            pair.server.rest();
+            pair.client.initiate_update().unwrap();
+            pair.client.rest();
+            let packet = seal(&mut pair.client, FAST, 10 * round + 2);
+            assert_eq!(open(&mut pair.server, &packet), Ok(Generation::Next));
+            pair.server.rest();
+            let answer = seal(&mut pair.server, FAST, 10 * round + 2);
+            assert_eq!(open(&mut pair.client, &answer), Ok(Generation::Current));
+            pair.client.discard_previous();
+            pair.server.discard_previous();
+        }
+    }
+}

@@ -368,3 +368,20 @@ fn a_client_behind_addresses_that_change_with_every_packet_leaves_constant_state
     let kept = moved(1500..6000);
     assert!(kept < 512 * KIBIBYTE, "{kept} bytes");
 }
+
+#[test]
+fn a_connection_that_idles_rests_and_wakes_when_something_comes() {
+    let (mut network, client) = connected(transport());
+    // Both ends: the expanded keys of either direction, and their random numbers.
+    let rested = measure(|| network.run_for(Duration::from_secs(1))).bytes_current;
+    assert!(rested < -2 * 1700, "{rested} bytes");
+    let stream = network.client(client).open(Direction::Unidirectional).expect("within limits");
+    let written = network.client(client).write(stream, b"awake").expect("within the window");
+    assert_eq!(written, 5);
+    network.run_for(RTT * 2);
+    assert_eq!(network.server().accept(Direction::Unidirectional), Some(stream));
+    assert_eq!(network.verdict(), None);
+    // One that is awake rests again.
+    let rested = measure(|| network.run_for(Duration::from_secs(1))).bytes_current;
+    assert!(rested < -2 * 1700, "{rested} bytes");
+}

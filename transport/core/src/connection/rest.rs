@@ -1,0 +1,38 @@
+//! Rest: what a connection gives up while nothing happens. Servers hold many, and most of them idle most of the time.
+
+use crate::connection::Connection;
+use crate::time::Instant;
+use std::time::Duration;
+
+/// Silence after which a connection rests. To wake takes some microseconds, once.
+const QUIET: Duration = Duration::from_millis(250);
+
+impl Connection {
+    /// There is nothing to do at `now`: rests, if nothing was heard for a while, or has that looked at later.
+    pub(super) fn rest_if_quiet(&mut self, now: Instant) {
+        let is_awake = || self.keys.as_ref().is_some_and(|keys| keys.is_awake());
+        match self.rest_at {
+            None if self.may_rest() && is_awake() => self.rest_at = Some(now + QUIET),
+            Some(at) if at <= now => {
+                let quiet = self.activity.last + QUIET;
+                self.rest_at = (quiet > now).then_some(quiet);
+                if self.rest_at.is_none() && self.may_rest() {
+                    self.rest();
+                }
+            }
+            None | Some(_) => {}
+        }
+    }
+
+    /// Before the handshake is confirmed there is always something to wait for, and a connection that ends is gone soon.
+    fn may_rest(&self) -> bool {
+        self.lifecycle.is_connected()
+    }
+
+    fn rest(&mut self) {
+        if let Some(keys) = self.keys.as_mut() {
+            keys.rest();
+        }
+        self.rng.rest();
+    }
+}
