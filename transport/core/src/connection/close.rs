@@ -13,6 +13,7 @@ use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::{ConnectionClose, Frame};
 use crate::wire::header::{LongHeader, LongKind, patch_length};
 use bytes::Bytes;
+use std::time::Duration;
 
 /// Bytes of a reason that are sent at most, so that the frame fits everywhere.
 const REASON_LIMIT: usize = 500;
@@ -29,15 +30,20 @@ pub(super) struct Closing {
     /// Datagrams that must arrive before it is sent again: 1, 2, 4 … (RFC 9000 §10.2.1 asks for a limited rate).
     threshold: u32,
     due: bool,
+    /// Nothing that arrives before shows whether the peer has the close: it was on its way already.
+    answers_from: Instant,
 }
 
 impl Closing {
     fn new(frame: ConnectionClose) -> Self {
-        Self { frame, arrived: 0, threshold: 1, due: true }
+        Self { frame, arrived: 0, threshold: 1, due: true, answers_from: Instant::ZERO }
     }
 
     /// A datagram of the peer arrived: it may not have seen the close.
-    pub(super) fn on_datagram(&mut self) {
+    pub(super) fn on_datagram(&mut self, now: Instant) {
+        if now < self.answers_from {
+            return;
+        }
         self.arrived += 1;
         if self.arrived >= self.threshold {
             self.arrived = 0;
@@ -74,6 +80,12 @@ impl Connection {
         self.start_closing(frame, now);
     }
 
+    /// The shortest round trip that was seen on any path, zero before the first.
+    fn shortest_round_trip(&self) -> Duration {
+        let paths = self.paths.open().filter(|path| path.rtts.is_sampled());
+        paths.filter_map(|path| path.rtt().min()).min().unwrap_or_default()
+    }
+
     fn start_closing(&mut self, frame: ConnectionClose, now: Instant) {
         let until = now + self.longest_probe_timeout() * 3;
         self.lifecycle = self.lifecycle.after(Milestone::LocalClose(until));
@@ -95,8 +107,10 @@ impl Connection {
 
     /// Queues CONNECTION_CLOSE, at every level whose keys the peer may have, if it is due.
     pub(super) fn send_close(&mut self, now: Instant) {
+        let trip = self.shortest_round_trip();
         let Some(closing) = self.closing.as_mut().filter(|closing| closing.due) else { return };
         closing.due = false;
+        closing.answers_from = now + trip;
         let frame = closing.frame.clone();
         //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.3
         //# After the handshake is confirmed (see Section 4.1.2 of [QUIC-TLS]), an endpoint MUST send any

@@ -64,7 +64,7 @@ impl Connection {
         //# the payload bytes received in datagrams that are uniquely attributed to a single connection
         self.paths.on_datagram(tuple, bytes.len());
         if let Some(closing) = &mut self.closing {
-            closing.on_datagram();
+            closing.on_datagram(now);
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
         //# Receivers MUST be able to process coalesced packets.
