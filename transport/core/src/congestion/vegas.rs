@@ -3,7 +3,9 @@
 //!
 //! What the paper calls BaseRTT is the smallest round-trip time over the longest return path in use, and the queue is
 //! measured per return path (see [`queueing`](super::queueing)). The queue of a round trip is the least that it showed, as
-//! in Linux (net/ipv4/tcp_vegas.c), whose thresholds are these, too. What Vegas does not define it takes from NewReno
+//! in Linux (net/ipv4/tcp_vegas.c), whose thresholds are these, too. Of a loss the authors take back a quarter of the window
+//! where Reno takes half (in their sender as ported to ns-2, tcp-vegas.cc; Linux has Reno's half): a window that is held close
+//! to what the path carries need not make room for a full queue. What Vegas does not define it takes from NewReno
 //! (RFC 9002 §7).
 
 use super::queueing::{Round, Rounds};
@@ -19,6 +21,8 @@ const ALPHA: f64 = 2.0;
 const BETA: f64 = 4.0;
 /// Datagrams in the queue that end slow start (γ; JSAC §III-D).
 const GAMMA: f64 = 1.0;
+/// The share of the window that losses of a round trip leave. RFC 8511 has more than half for marks, too.
+const REMAINING: f64 = 0.75;
 /// Windows do not grow beyond this.
 const LARGEST_WINDOW: f64 = (1u64 << 48) as f64;
 
@@ -95,13 +99,15 @@ impl Vegas {
         }
     }
 
-    /// Halves the window once per recovery period (RFC 9002 §7.3.2).
+    /// Reduces the window once per recovery period (RFC 9002 §7.3.2): by half in slow start, whose window may be twice what
+    /// the path carries.
     fn reduce(&mut self, now: Instant, sent_at: Instant) {
         if self.in_recovery(sent_at) {
             return;
         }
         self.recovery_started = Some(now);
-        self.set_window(self.window / 2.0);
+        let remaining = if self.in_slow_start() { 0.5 } else { REMAINING };
+        self.set_window(self.window * remaining);
         self.phase = Phase::Avoidance;
         self.rounds.restart(now);
     }
@@ -216,14 +222,23 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_one_round_trip_and_a_mark_halve_the_window_once() {
+    fn losses_of_one_round_trip_and_a_mark_take_a_quarter_of_the_window_once() {
         let mut vegas = avoiding(100);
         vegas.on_lost(&lost(1000, 1100, DATAGRAM));
         vegas.on_lost(&lost(1050, 1110, DATAGRAM));
         vegas.on_ecn_ce(&marked(1080, 1120));
-        assert_eq!(vegas.window(), 50 * DATAGRAM);
+        assert_eq!(vegas.window(), 75 * DATAGRAM);
         vegas.on_ecn_ce(&marked(1150, 1200));
-        assert_eq!(vegas.window(), 25 * DATAGRAM);
+        assert_eq!(vegas.window(), 75 * 3 * DATAGRAM / 4);
+    }
+
+    #[test]
+    fn a_loss_in_slow_start_halves_the_window() {
+        // RFC 9002 §7.3.2: half of it may be more than the path carries.
+        let mut vegas = Vegas::new(DATAGRAM);
+        vegas.set_window((100 * DATAGRAM) as f64);
+        vegas.on_lost(&lost(1000, 1100, DATAGRAM));
+        assert_eq!((vegas.window(), vegas.in_slow_start()), (50 * DATAGRAM, false));
     }
 
     #[test]
