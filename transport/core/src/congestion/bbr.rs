@@ -4,7 +4,8 @@
 //!
 //! - the round-trip time of the model is kept per return path (`round_trips`), bounds of the volume in flight move with
 //!   the mix of return paths (`volume`), and the rate sampler takes the difference of return delays out of its samples;
-//! - losses of a round lower the short-term bounds only if they exceed 2 % (`loss`);
+//! - losses of a round lower the short-term bounds only if they exceed 2 % (`loss`), and, while acknowledgements return
+//!   over another path than the data's, count as excessive only if they are so for longer than a round trip (`recent`);
 //! - packets with the CE mark count as losses that end a probe ("ECN" leaves the response open);
 //! - persistent congestion takes the place of the retransmission timeout (RFC 9002 §7.6.2).
 
@@ -15,6 +16,7 @@ mod cycle;
 mod full_pipe;
 mod loss;
 mod probe_rtt;
+mod recent;
 mod round_trips;
 mod rounds;
 mod startup;
@@ -75,6 +77,7 @@ pub struct Bbr {
 #[derive(Clone, Copy, Debug)]
 struct Report {
     now: Instant,
+    data_path: PathId,
     over: PathId,
     rtt: Option<Duration>,
     sent_at: Instant,
@@ -162,6 +165,7 @@ impl Controller for Bbr {
         }
         let report = Report {
             now: sample.now,
+            data_path: sample.data_path,
             over: sample.acknowledged_over,
             rtt: sample.rtt,
             sent_at: sample.sent_at,

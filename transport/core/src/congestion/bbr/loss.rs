@@ -1,5 +1,6 @@
 //! Losses and congestion signals (draft, "Updating the Model Upon Packet Loss").
 
+use super::recent::Recent;
 use super::state::State;
 use super::volume::Volumes;
 use super::{Bbr, Report};
@@ -32,6 +33,7 @@ pub(super) struct Losses {
     last_lost: Option<u64>,
     recovery: Option<Instant>,
     undo: Option<Undo>,
+    recent: Recent,
 }
 
 /// What a spurious recovery takes back (draft, "Undo State").
@@ -119,7 +121,7 @@ impl Bbr {
     /// Draft, HandleLostPacket.
     pub(super) fn handle_lost_packet(&mut self, packet: &LostPacket) {
         self.note_loss(packet);
-        if !self.cycle.is_answered_by_losses() || !is_too_high(packet.lost, packet.tx_in_flight) {
+        if !self.cycle.is_answered_by_losses() || !self.are_excessive(packet.lost, packet.tx_in_flight) {
             return;
         }
         let tx_in_flight = (!packet.app_limited).then(|| inflight_at_loss(packet));
@@ -143,8 +145,15 @@ impl Bbr {
         if let Some(undo) = &mut self.losses.undo {
             undo.lost = undo.lost.saturating_add(packet.bytes as u64);
         }
+        self.losses.recent.on_lost(packet.bytes as u64);
         self.note_congestion(Signal::Loss, packet.total_delivered);
         self.losses.count(packet.number);
+    }
+
+    /// Whether losing `lost` of `in_flight` bytes of a round trip is too much (draft, IsInflightTooHigh), and was so for
+    /// longer if acknowledgements return over another path than the data's.
+    fn are_excessive(&self, lost: u64, in_flight: u64) -> bool {
+        is_too_high(lost, in_flight) && self.losses.recent.confirms(is_too_high)
     }
 
     /// The round had congestion: it ends a round trip after the first signal.
@@ -171,6 +180,8 @@ impl Bbr {
 
     /// Draft, UpdateLatestDeliverySignals.
     pub(super) fn update_latest(&mut self, report: &Report) {
+        let longest = self.round_trips.longest().unwrap_or_default();
+        self.losses.recent.on_acknowledged(report, longest);
         self.bandwidths.on_sample(&report.delivery);
         self.volumes.latest = self.volumes.latest.max(report.delivery.delivered);
         self.losses.ends_round = report.delivery.prior_delivered >= self.losses.round_ends_at;
@@ -190,7 +201,7 @@ impl Bbr {
         let delivery = &report.delivery;
         let congested = match self.losses.signal {
             Signal::Clear => false,
-            Signal::Loss => is_too_high(delivery.lost, delivery.tx_in_flight),
+            Signal::Loss => self.are_excessive(delivery.lost, delivery.tx_in_flight),
             Signal::Mark => true,
         };
         if congested && !self.state.is_probing() {

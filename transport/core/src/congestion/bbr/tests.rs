@@ -77,6 +77,29 @@ fn one_percent_of_loss_is_no_congestion() {
 }
 
 #[test]
+fn a_short_way_back_makes_no_congestion_of_one_percent_of_loss() {
+    // Over the fast return path a round trip has half as many packets.
+    for seed in 1..=2 {
+        let mut world = World::seeded(Link::new(60, 800), fast, seed);
+        world.link.loss = 0.01;
+        world.until(2.0);
+        let share = world.until(14.0);
+        assert!(share >= 0.90, "seed {seed}: {share}");
+    }
+}
+
+#[test]
+fn losses_beyond_two_percent_still_count_over_a_short_way_back() {
+    // Draft, BBR.LossThresh: a queue of a fifth of a round trip overflows with each probe, whichever path answers.
+    let mut world = World::new(Link::new(60, 50), every_second);
+    world.until(2.0);
+    let share = world.until(20.0);
+    let sent = world.flow.sent as f64 / world.flow.delivered as f64;
+    println!("{share:.3} of the link, {sent:.4} sent for each delivered");
+    assert!(share > 0.85 && sent < 1.06, "{share}, {sent}");
+}
+
+#[test]
 fn the_round_trip_is_probed_every_five_seconds_for_200_ms_and_the_window_recovers() {
     for (name, returns) in [("slow", slow as world::Returns), ("every second", every_second)] {
         let mut world = World::new(Link::new(60, 800), returns);

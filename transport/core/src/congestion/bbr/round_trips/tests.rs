@@ -25,7 +25,15 @@ fn report(now: u64, over: PathId, rtt: u64) -> Report {
         lost: 0,
         app_limited: false,
     };
-    Report { now: at(now), over, rtt: Some(ms(rtt)), sent_at: at(now - rtt), in_flight: 0, delivery }
+    Report {
+        now: at(now),
+        data_path: PathId::ZERO,
+        over,
+        rtt: Some(ms(rtt)),
+        sent_at: at(now - rtt),
+        in_flight: 0,
+        delivery,
+    }
 }
 
 /// A sample every millisecond in `from..to` over `over`; the times at which a probe was due.

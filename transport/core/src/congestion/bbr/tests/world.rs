@@ -85,7 +85,7 @@ pub struct Flow<C> {
     rtts: PathRtts,
     pacer: Pacer,
     pto: Pto,
-    sent: u64,
+    pub sent: u64,
     data: VecDeque<(Instant, u64)>,
     acks: BTreeMap<(Instant, u64), (PathId, Ack)>,
 }
@@ -248,8 +248,12 @@ pub struct World {
 
 impl World {
     pub fn new(link: Link, returns: Returns) -> Self {
+        Self::seeded(link, returns, 1)
+    }
+
+    pub fn seeded(link: Link, returns: Returns, seed: u64) -> Self {
         let flow = Flow::new(Bbr::new(DATAGRAM), returns);
-        let rng = StdRng::seed_from_u64(1);
+        let rng = StdRng::seed_from_u64(seed);
         Self { link, flow, other: None, states: Vec::new(), rng, now: Instant::ZERO }
     }
 
