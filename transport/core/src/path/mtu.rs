@@ -1,7 +1,7 @@
 //! The datagram size of a route: fixed, or found by probing (DPLPMTUD: RFC 8899, RFC 9000 §14.3).
 //!
-//! A route starts at 1200 bytes, which every path must carry. Once it has sent a few full datagrams, the largest size
-//! worth having is tried, then the middle of what is left, each up to three times. A probe is a datagram of PING and
+//! A route starts at 1200 bytes, which every path must carry. Once it has sent a few full datagrams, what Ethernet carries
+//! is tried, then the largest size worth having, then the middle of what is left, each up to three times. A probe is a datagram of PING and
 //! PADDING; its loss says nothing about congestion (RFC 9000 §14.4). Routers' messages about sizes are not believed.
 
 use crate::path::route::MINIMUM_DATAGRAM;
@@ -21,6 +21,8 @@ const RAISE_AFTER: Duration = Duration::from_secs(600);
 const BLACK_HOLE: u32 = 2;
 /// The largest UDP payload over IPv6 and Ethernet: 1500 bytes without the headers of IPv6 and UDP.
 const ETHERNET: usize = 1452;
+/// The largest UDP payload over IPv4 without fragments: 65,535 bytes without the headers of IPv4 and UDP.
+const LARGEST: usize = 65_507;
 
 /// How large datagrams are, in bytes of UDP payload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -49,6 +51,10 @@ impl From<usize> for DatagramSizing {
 }
 
 impl DatagramSizing {
+    /// As much as a UDP datagram may have: a machine's own loopback carries it, and networks with larger frames than
+    /// Ethernet's carry more than the default. What the interface does not take is found without a word on the network.
+    pub const WHATEVER_IS_CARRIED: Self = Self::Discover { most: LARGEST };
+
     /// The size before anything is known of a route.
     pub fn first(self) -> usize {
         match self {
@@ -263,10 +269,12 @@ impl Discovery {
         true
     }
 
-    /// The largest size first, for it is the most likely; then the middle of what is left.
+    /// What Ethernet carries first, for it is the most likely, then the largest; then the middle of what is left.
     fn next_size(&self) -> Option<usize> {
         if self.size >= self.most {
             None
+        } else if self.size < ETHERNET && self.too_large > ETHERNET {
+            Some(ETHERNET.min(self.most))
         } else if self.too_large > self.most {
             Some(self.most)
         } else {
@@ -328,8 +336,35 @@ mod tests {
             assert!(discovery.size() <= mtu && discovery.size() + PRECISION >= mtu, "{}", discovery.size());
             assert!(probes < 40, "{probes} probes");
             assert_eq!(discovery.wanted(NOW + RAISE_AFTER / 2), None);
-            assert_eq!(discovery.wanted(NOW + RAISE_AFTER), Some(8952));
+            let first = if mtu < ETHERNET { ETHERNET } else { 8952 };
+            assert_eq!(discovery.wanted(NOW + RAISE_AFTER), Some(first));
         }
+    }
+
+    #[test]
+    fn loopback_takes_two_probes_to_its_largest_datagram() {
+        let mut discovery = busy(DatagramSizing::WHATEVER_IS_CARRIED);
+        assert_eq!(search(&mut discovery, 65_507, NOW), 2);
+        assert_eq!(discovery.size(), 65_507);
+    }
+
+    #[test]
+    fn what_the_interface_does_not_take_is_found_without_loss() {
+        let mut discovery = busy(DatagramSizing::WHATEVER_IS_CARRIED);
+        let (mut number, mut refused) = (1000, 0);
+        while let Some(size) = discovery.wanted(NOW) {
+            number += 1;
+            discovery.on_probe_sent(number, size, NOW + Duration::from_secs(1));
+            if size <= 1472 {
+                assert!(discovery.on_acknowledged(&packet(number, size)));
+                continue;
+            }
+            assert!(!discovery.on_refused(size, NOW));
+            assert_eq!(discovery.take_overdue(NOW), Some(number), "it need not be waited for");
+            refused += 1;
+        }
+        assert!((1456..=1472).contains(&discovery.size()), "{}", discovery.size());
+        assert!(refused <= 16, "{refused}");
     }
 
     #[test]
