@@ -168,6 +168,7 @@ const MIRRORS: &[Mirror] = &[
             ("max_handshaking", "hvq_endpoint_options.max_handshaking"),
             ("reset_key", "hvq_endpoint_options.reset_key"),
             ("token_key", "hvq_endpoint_options.token_key"),
+            ("used_tokens", "- for servers with workers, as above"),
             ("epoch", "hvq_endpoint_options.epoch"),
             ("resets_per_second", "hvq_endpoint_options.resets_per_second"),
             ("negotiations_per_second", "hvq_endpoint_options.negotiations_per_second"),

@@ -7,10 +7,12 @@ use crate::{Endpoint, EndpointOptions};
 use hvq_transport::connection::Datagram;
 use hvq_transport::crypto::replay::ReplayGuard;
 use hvq_transport::crypto::reset::ResetKey;
-use hvq_transport::crypto::token::TokenKey;
+use hvq_transport::crypto::token::{Fingerprint, TokenKey};
 use hvq_transport::endpoint::EndpointConfig;
 use hvq_transport::endpoint::ids::RandomIds;
+use hvq_transport::endpoint::replay::{ReplayFilter, TokenRegister};
 use hvq_transport::endpoint::steering::{SteeredIds, Steering};
+use hvq_transport::time::Instant;
 use std::io;
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,8 +36,8 @@ pub enum SteeredBy {
 impl Endpoint {
     /// `count` endpoints on the addresses of `options`, which they share with nobody else. All paths of a connection, and
     /// where it moves, meet at one of them: its connection IDs say which. Keys of tokens, resets and the memory of 0-RTT are
-    /// shared, so that what one says to strangers holds for all; a token of an earlier connection proves an address once to
-    /// each. Limits of `options` are for each.
+    /// shared, so that what one says to strangers holds for all, and a token of an earlier connection proves an address once,
+    /// to whichever of them. Limits of `options` are for each.
     ///
     /// # Errors
     /// As [`Endpoint::new`]; also if `options` has no address, or connection IDs of less than four bytes.
@@ -92,6 +94,7 @@ fn shared(config: EndpointConfig, count: NonZeroU16) -> io::Result<(Vec<Endpoint
     let all = EndpointConfig {
         reset_key: Some(config.reset_key.unwrap_or_else(|| ResetKey::new(&reset))),
         token_key: Some(config.token_key.unwrap_or_else(|| TokenKey::new(&token))),
+        used_tokens: Some(config.used_tokens.unwrap_or_else(|| Arc::new(UsedTokens::default()))),
         replay: Some(config.replay.unwrap_or_else(|| Arc::new(ReplayGuard::new(&replay)))),
         ..config
     };
@@ -100,6 +103,27 @@ fn shared(config: EndpointConfig, count: NonZeroU16) -> io::Result<(Vec<Endpoint
         ..all.clone()
     };
     Ok(((0..usize::from(count.get())).map(own).collect(), steering))
+}
+
+/// The tokens that were used, whichever worker they were shown to. A token is looked at once a connection.
+#[derive(Debug, Default)]
+struct UsedTokens(Mutex<ReplayFilter>);
+
+impl UsedTokens {
+    /// What is behind the lock is whole after every statement.
+    fn lock(&self) -> MutexGuard<'_, ReplayFilter> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TokenRegister for UsedTokens {
+    fn is_fresh(&self, token: &Fingerprint, issued: Instant) -> bool {
+        self.lock().is_fresh(token, issued)
+    }
+
+    fn note(&self, token: Fingerprint, now: Instant) {
+        self.lock().note(token, now);
+    }
 }
 
 /// The workers of a group, as one of them sees them.

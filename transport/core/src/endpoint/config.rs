@@ -7,6 +7,7 @@ use crate::crypto::session::{ClientTls, ServerTls};
 use crate::crypto::token::TokenKey;
 use crate::endpoint::Admission;
 use crate::endpoint::ids::ConnectionIds;
+use crate::endpoint::replay::TokenRegister;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +30,11 @@ pub struct EndpointConfig {
     /// its key over a restart tells the clients of before at once that their connections are gone.
     pub reset_key: Option<ResetKey>,
     /// The key of address validation tokens (RFC 9000 §8.1); `None` draws one from the endpoint's seed. Servers that share
-    /// or keep it accept each other's tokens, each of them once.
+    /// or keep it accept each other's tokens, each of them once, or all together once with `used_tokens`.
     pub token_key: Option<TokenKey>,
+    /// Where the tokens are remembered that were used, for several servers with the same key; `None` remembers those of this
+    /// endpoint's clients.
+    pub used_tokens: Option<Arc<dyn TokenRegister>>,
     /// The time at the endpoint's first instant, since the Unix epoch: what tokens are dated with.
     pub epoch: Duration,
     /// Stateless resets sent in a second at most (RFC 9000 §10.3.3); 0 sends none.
@@ -59,6 +63,7 @@ impl Default for EndpointConfig {
             max_handshaking: 1_000,
             reset_key: None,
             token_key: None,
+            used_tokens: None,
             epoch: Duration::ZERO,
             resets_per_second: 100,
             negotiations_per_second: 1_000,

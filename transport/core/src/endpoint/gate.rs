@@ -2,12 +2,13 @@
 
 use crate::connection::{ClientAddress, InitialIds, Opening};
 use crate::crypto::token::{Fingerprint, RetryToken, TokenKey, TokenKind, ValidToken};
-use crate::endpoint::replay::ReplayFilter;
+use crate::endpoint::replay::{ReplayFilter, TokenRegister};
 use crate::time::Instant;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::version::Version;
 use rand::RngCore;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// A client's first Initial packet, as far as it is read before there is a connection.
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +40,32 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Gate {
     key: TokenKey,
-    replays: ReplayFilter,
+    used: Used,
+}
+
+/// Which tokens were used.
+#[derive(Debug)]
+enum Used {
+    /// Of this endpoint's clients.
+    Own(ReplayFilter),
+    /// Of those of several endpoints.
+    Shared(Arc<dyn TokenRegister>),
+}
+
+impl Used {
+    fn is_fresh(&self, token: &Fingerprint, issued: Instant) -> bool {
+        match self {
+            Self::Own(filter) => filter.is_fresh(token, issued),
+            Self::Shared(register) => register.is_fresh(token, issued),
+        }
+    }
 }
 
 impl Gate {
-    /// A gate for tokens made with `key`.
-    pub fn new(key: TokenKey) -> Self {
-        Self { key, replays: ReplayFilter::default() }
+    /// A gate for tokens made with `key`, which looks into `register` for those that were used, or into one of its own.
+    pub fn new(key: TokenKey, register: Option<Arc<dyn TokenRegister>>) -> Self {
+        let used = register.map_or_else(|| Used::Own(ReplayFilter::default()), Used::Shared);
+        Self { key, used }
     }
 
     /// The key of its tokens.
@@ -73,7 +93,7 @@ impl Gate {
                 //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
                 //# To protect against such attacks, servers MUST ensure that replay of tokens is prevented or
                 //# limited
-                let fresh = self.replays.is_fresh(&fingerprint, token.issued);
+                let fresh = self.used.is_fresh(&fingerprint, token.issued);
                 // RFC 9369 §5: a token is only good for the version of the connection that it came from.
                 if !fresh || token.version != initial.version {
                     return Verdict::Admit(opening, None);
@@ -90,7 +110,7 @@ impl Gate {
     }
 
     fn judge_retry(&self, token: &RetryToken, opening: Opening, fingerprint: Fingerprint) -> Verdict {
-        if token.version != opening.version || !self.replays.is_fresh(&fingerprint, token.issued) {
+        if token.version != opening.version || !self.used.is_fresh(&fingerprint, token.issued) {
             return Verdict::Ignore;
         }
         if token.retry_source != opening.ids.destination {
@@ -106,7 +126,10 @@ impl Gate {
 
     /// Takes note that a connection began with a token.
     pub fn note_used(&mut self, token: Fingerprint, now: Instant) {
-        self.replays.note(token, now);
+        match &mut self.used {
+            Used::Own(filter) => filter.note(token, now),
+            Used::Shared(register) => register.note(token, now),
+        }
     }
 
     /// The token of a Retry packet in answer to `initial`, which gives the client `retry_source` to write to.

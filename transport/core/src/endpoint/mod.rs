@@ -12,7 +12,7 @@ pub mod config;
 mod gate;
 pub mod ids;
 pub mod quic_lb;
-mod replay;
+pub mod replay;
 mod retried;
 mod router;
 mod schedule;
@@ -138,7 +138,10 @@ impl Endpoint {
         Self {
             ids,
             reset_key: config.reset_key.clone().unwrap_or_else(|| ResetKey::new(&rng.random())),
-            gate: Gate::new(config.token_key.clone().unwrap_or_else(|| TokenKey::new(&rng.random()))),
+            gate: Gate::new(
+                config.token_key.clone().unwrap_or_else(|| TokenKey::new(&rng.random())),
+                config.used_tokens.clone(),
+            ),
             retried: Retried::default(),
             budgets: Budgets {
                 resets: Budget::per_second(config.resets_per_second),

@@ -3,9 +3,20 @@
 use crate::crypto::token::Fingerprint;
 use crate::time::Instant;
 use std::collections::HashSet;
+use std::fmt;
 
 /// Fingerprints that are remembered at most: some 2 MiB.
 const CAPACITY: usize = 65_536;
+
+/// Where several endpoints with the same key remember together which tokens were used, so that one proves an address once to
+/// all of them (RFC 9000 §8.1.4). Whoever keeps one sees to it that endpoints of several threads may use it.
+pub trait TokenRegister: fmt::Debug + Send + Sync {
+    /// Whether the token with this fingerprint, made at `issued`, was not used yet.
+    fn is_fresh(&self, token: &Fingerprint, issued: Instant) -> bool;
+
+    /// Takes note that a token was used at `now`.
+    fn note(&self, token: Fingerprint, now: Instant);
+}
 
 /// The used tokens, in bounded memory.
 ///

@@ -2,7 +2,10 @@
 
 use super::network::{Network, transport};
 use crate::connection::{Event, FourTuple};
+use crate::crypto::token::Fingerprint;
+use crate::endpoint::replay::{ReplayFilter, TokenRegister};
 use crate::endpoint::{ConnectionHandle, EndpointConfig, RetryPolicy};
+use crate::time::Instant;
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -154,4 +157,46 @@ fn a_token_outlives_a_restart_of_a_server_that_keeps_its_key() {
     network.run_for(RTT + Duration::from_millis(1));
     assert!(network.client_events.contains(&(again, Event::Connected)));
     assert_eq!(network.server.stats().retries, 0);
+}
+
+/// Remembers used tokens for several endpoints.
+#[derive(Debug, Default)]
+struct Register(std::sync::Mutex<ReplayFilter>);
+
+impl TokenRegister for Register {
+    fn is_fresh(&self, token: &Fingerprint, issued: Instant) -> bool {
+        self.0.lock().unwrap().is_fresh(token, issued)
+    }
+
+    fn note(&self, token: Fingerprint, now: Instant) {
+        self.0.lock().unwrap().note(token, now);
+    }
+}
+
+#[test]
+fn a_token_proves_an_address_once_to_all_servers_that_remember_together() {
+    // RFC 9000 §8.1.4; attacks.md B21.
+    for (register, proofs) in [(None, 1), (Some(std::sync::Arc::<Register>::default()), 0)] {
+        let (mut network, tuple) = network();
+        let key = crate::crypto::token::TokenKey::new(&[7; 32]);
+        let config = || EndpointConfig {
+            token_key: Some(key.clone()),
+            used_tokens: register.clone().map(|register| register as _),
+            ..EndpointConfig::default()
+        };
+        network.restart_server(config());
+        let first = network.connect(tuple);
+        network.run_for(RTT * 4);
+        let token = tokens(&network, first).pop().unwrap();
+        network.client_config.token = Some(token.clone());
+        network.connect(tuple);
+        network.run_for(RTT * 4);
+        assert_eq!(network.server.stats().proven_addresses, 2, "after a Retry, and by the token");
+        // Another server with the same key is shown the same token.
+        network.restart_server(config());
+        network.client_config.token = Some(token);
+        network.connect(tuple);
+        network.run_for(RTT / 2 + Duration::from_millis(1));
+        assert_eq!(network.server.stats().proven_addresses, proofs);
+    }
 }
