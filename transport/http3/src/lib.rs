@@ -37,6 +37,10 @@
 //! HTTP datagrams (RFC 9297) are [`Datagrams`] and [`Capsules`], beside `h3`, whose builders say in SETTINGS that they are taken.
 //! (`h3-datagram` 0.0.2 writes quarter stream ID 0 into all of them, whatever their stream.)
 //!
+//! # Without `h3`
+//! [`serving`] is HTTP/3 for servers that answer many requests, with fewer steps for each. It takes part in priorities and
+//! datagrams in the same way.
+//!
 //! # Absent
 //! Server push, which `h3` does not have. 0-RTT.
 
@@ -48,9 +52,11 @@ mod error;
 pub mod hop;
 mod priorities;
 pub mod priority;
+mod qpack;
 mod recv_stream;
 mod send_stream;
 pub mod server;
+pub mod serving;
 
 pub use bidi_stream::BidiStream;
 pub use capsules::Capsules;

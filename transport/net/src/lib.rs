@@ -35,7 +35,7 @@ pub use error::{
 pub use options::{ChannelOptions, ConnectOptions, OptionsError, PathOptions, parse_hints};
 pub use paths::{PathEvents, PathInfo, PathState};
 pub use recv_stream::RecvStream;
-pub use send_stream::SendStream;
+pub use send_stream::{Ending, SendStream};
 pub use sessions::MemorySessions;
 pub use shared::IoStats;
 pub use workers::SteeredBy;

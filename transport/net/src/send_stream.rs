@@ -13,6 +13,33 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::AsyncWrite;
 
+/// What comes behind bytes that are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// Maybe more.
+    Open,
+    /// Nothing: the stream ends.
+    Finished,
+}
+
+/// Writes what fits of `chunks` and takes it off them; how many bytes. Blocked only if nothing fits though there is something.
+fn write_chunks(core: &mut Core, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, Refusal> {
+    let mut total = 0;
+    for chunk in chunks {
+        while !chunk.is_empty() {
+            match core.write_bytes(id, chunk.clone()) {
+                Ok(written) => {
+                    *chunk = chunk.split_off(written);
+                    total += written;
+                }
+                Err(Refusal::Blocked) if total > 0 => return Ok(total),
+                Err(refusal) => return Err(refusal),
+            }
+        }
+    }
+    Ok(total)
+}
+
 /// The sending half of a stream. Dropping it finishes the stream, unless it was finished or reset before: the peer then
 /// gets everything that was written.
 ///
@@ -87,6 +114,44 @@ impl SendStream {
             *data = data.split_off(*written);
         }
         written
+    }
+
+    /// Writes the first part of `chunks` that fits, one behind the other, takes it off them, and ends the stream behind them if
+    /// all of it fits and `ending` says so. What belongs together leaves together. Ready with the number of bytes, once all of
+    /// it or some of it fits.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub fn poll_write_chunks(
+        &mut self,
+        context: &mut Context<'_>,
+        chunks: &mut [Bytes],
+        ending: Ending,
+    ) -> Poll<Result<usize, WriteError>> {
+        let id = self.id;
+        self.connection.reference().command(|mut access| {
+            let core = access.open()?;
+            let written = write_chunks(core, id, chunks);
+            let is_whole = chunks.iter().all(Bytes::is_empty);
+            let finished = match (&written, ending) {
+                (Ok(_), Ending::Finished) if is_whole => core.finish(id),
+                _ => Ok(()),
+            };
+            let sender = access.slot.sender(id);
+            match written.and_then(|written| finished.map(|()| written)) {
+                Ok(written) => {
+                    if is_whole && ending == Ending::Finished {
+                        sender.note_end(SendEnd::Finished);
+                    }
+                    Poll::Ready(Ok(written))
+                }
+                Err(Refusal::Blocked) => {
+                    sender.writer = Some(context.waker().clone());
+                    Poll::Pending
+                }
+                Err(refusal) => Poll::Ready(Err(sender.explain(refusal))),
+            }
+        })
     }
 
     /// Marks what was written so far as the end of a message: bytes that are of use to the peer's application only

@@ -9,6 +9,8 @@ mod priorities;
 #[cfg(test)]
 mod raw;
 #[cfg(test)]
+mod serving;
+#[cfg(test)]
 mod setup;
 #[cfg(test)]
 mod streams;

@@ -1,10 +1,12 @@
-//! Clients that write bytes of their own to a server of `h3`: attacks.md, section H. What deviates is `h3`'s doing, and
-//! listed, so that a version that does better is noticed.
+//! Clients that write bytes of their own to a server: attacks.md, section H. Servers are those of `h3` and of `serving`. What
+//! deviates with `h3` is its doing, and listed, so that a version that does better is noticed.
 
 use crate::setup::*;
 use h3::server;
 use hvq::ConnectionError;
 use hvq_h3::Connection;
+use hvq_h3::serving;
+use std::future::poll_fn;
 use std::time::Duration;
 
 /// What becomes of a client.
@@ -60,14 +62,40 @@ fn control(more: &[u8]) -> Written {
     Unidirectional([&[0x00, 0x04, 0x00], more].concat())
 }
 
+/// Whose server it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Host {
+    H3,
+    Serving,
+}
+
+/// Answers every request on `connection`.
+async fn answer(connection: hvq::Connection, host: Host) {
+    if host == Host::H3 {
+        let server = server::Connection::new(Connection::new(connection)).await.unwrap();
+        tokio::spawn(serve(server, |_, mut stream| async move {
+            stream.send_response(ok()).await?;
+            stream.finish().await
+        }));
+        return;
+    }
+    let mut server = serving::Server::new(connection, serving::Settings::default()).await.unwrap();
+    tokio::spawn(server.watch());
+    tokio::spawn(async move {
+        while let Ok(incoming) = server.accept().await {
+            tokio::spawn(async move {
+                let (_, mut sending, mut receiving) = incoming.request().await.ok()?;
+                while poll_fn(|context| receiving.poll_data(context)).await.ok()?.is_some() {}
+                sending.whole(&ok(), Default::default()).await.ok()
+            });
+        }
+    });
+}
+
 /// What becomes of a client that writes all this, and a request after it.
-async fn verdict(writes: &[Written]) -> Verdict {
+async fn verdict(writes: &[Written], host: Host) -> Verdict {
     let pair = pair(Duration::from_secs(20)).await;
-    let server = server::Connection::new(Connection::new(pair.server.clone())).await.unwrap();
-    tokio::spawn(serve(server, |_, mut stream| async move {
-        stream.send_response(ok()).await?;
-        stream.finish().await
-    }));
+    answer(pair.server.clone(), host).await;
     // Streams that are dropped end.
     let (mut open, mut answers) = (Vec::new(), Vec::new());
     for write in writes.iter().chain(&[Request(get_frame())]) {
@@ -105,12 +133,15 @@ async fn verdict(writes: &[Written]) -> Verdict {
 }
 
 /// Holds the verdicts on `cases` against what is expected; returns the names of those that deviate, with what they got.
-async fn deviations(cases: Vec<(&'static str, Vec<Written>, Verdict)>) -> Vec<(&'static str, Verdict)> {
+async fn deviations(
+    cases: &[(&'static str, Vec<Written>, Verdict)],
+    host: Host,
+) -> Vec<(&'static str, Verdict)> {
     let mut deviations = Vec::new();
     for (name, writes, expected) in cases {
-        let verdict = verdict(&writes).await;
-        if verdict != expected {
-            deviations.push((name, verdict));
+        let verdict = verdict(writes, host).await;
+        if verdict != *expected {
+            deviations.push((*name, verdict));
         }
     }
     deviations
@@ -140,7 +171,8 @@ async fn frames_out_of_place_close_the_connection_with_their_codes() {
         ("a frame of HTTP/2", vec![control(&[0x06, 0])], FRAME_UNEXPECTED),
     ];
     let known = [("half a setting", SETTINGS)];
-    assert_eq!(deviations(cases).await, known);
+    assert_eq!(deviations(&cases, Host::H3).await, known);
+    assert_eq!(deviations(&cases, Host::Serving).await, []);
 }
 
 #[tokio::test]
@@ -167,7 +199,8 @@ async fn streams_that_may_be_there_once_and_must_stay_are_held_to_that() {
         ("the decoder ends", Served),
         ("the encoder ends and comes again", STREAM_CREATION),
     ];
-    assert_eq!(deviations(cases).await, known);
+    assert_eq!(deviations(&cases, Host::H3).await, known);
+    assert_eq!(deviations(&cases, Host::Serving).await, []);
 }
 
 #[tokio::test]
@@ -207,7 +240,8 @@ async fn field_sections_that_cannot_be_decoded_close_the_connection() {
         ("an increment of nothing", Served),
         ("an increment too many", Served),
     ];
-    assert_eq!(deviations(cases).await, known);
+    assert_eq!(deviations(&cases, Host::H3).await, known);
+    assert_eq!(deviations(&cases, Host::Serving).await, []);
 }
 
 #[tokio::test]
@@ -223,7 +257,10 @@ async fn numbers_of_requests_and_pushes_move_one_way() {
         ("CANCEL_PUSH of what was not promised", vec![control(&about(0x03, 9))], ID),
     ];
     let known = [("MAX_PUSH_ID that falls", Served), ("CANCEL_PUSH of what was not promised", Served)];
-    assert_eq!(deviations(cases).await, known);
+    assert_eq!(deviations(&cases, Host::H3).await, known);
+    // The other way is to let the client end the connection, as it says that it will.
+    let known = [("GOAWAY twice", Served), ("GOAWAY that falls", Served)];
+    assert_eq!(deviations(&cases, Host::Serving).await, known);
 }
 
 #[tokio::test]
@@ -240,7 +277,8 @@ async fn what_is_reserved_for_the_future_is_ignored_however_much_comes() {
         ("frames of a request", vec![control(&[]), Request(request)], Served),
         ("streams", streams.chain([control(&[])]).collect(), Served),
     ];
-    assert_eq!(deviations(cases).await, []);
+    assert_eq!(deviations(&cases, Host::H3).await, []);
+    assert_eq!(deviations(&cases, Host::Serving).await, []);
 }
 
 #[tokio::test]
@@ -253,5 +291,8 @@ async fn frames_that_claim_to_be_endless_are_refused_or_waited_for() {
         ("HEADERS", vec![control(&[]), Request(endless(0x01))], FRAME),
         ("SETTINGS", vec![Unidirectional([vec![0x00], endless(0x04)].concat())], Served),
     ];
-    assert_eq!(deviations(cases).await, []);
+    assert_eq!(deviations(&cases, Host::H3).await, []);
+    // What is too large for any field section or control frame need not be waited for.
+    let known = [("DATA", FRAME), ("HEADERS", Served), ("SETTINGS", Closed(0x107))];
+    assert_eq!(deviations(&cases, Host::Serving).await, known);
 }

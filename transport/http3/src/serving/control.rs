@@ -1,0 +1,333 @@
+//! What a client sends on its unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2), without I/O.
+
+use bytes::{Buf, BytesMut};
+use h3::error::Code;
+use hvq::transport::wire::varint;
+
+/// Bytes that a control frame may have that is understood.
+const LARGEST_FRAME: u64 = 16 << 10;
+/// Bytes of an instruction of QPACK, which here is an integer.
+const LARGEST_INSTRUCTION: usize = 10;
+
+/// What ends the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Violation(pub(super) Code, pub(super) &'static str);
+
+/// What concerns all streams of a client together.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Of control, QPACK encoder and QPACK decoder streams there is one each.
+    critical: [bool; 3],
+    /// The largest field section that the client takes.
+    pub(super) field_section: Option<u64>,
+    goaway: Option<u64>,
+    max_push: Option<u64>,
+}
+
+/// What a stream is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Control (RFC 9114 §6.2.1); whether SETTINGS came.
+    Control(Settings),
+    /// What fills a dynamic table, which there is not.
+    Encoder,
+    /// What is said about the dynamic table of this end.
+    Decoder,
+    /// Something that is not known, which is not read.
+    Unknown,
+}
+
+/// Whether SETTINGS came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Settings {
+    /// Not yet: they have to be first.
+    Awaited,
+    /// They did.
+    Seen,
+}
+
+/// One such stream.
+#[derive(Debug, Default)]
+pub(super) struct Uni {
+    kind: Option<Kind>,
+    buffer: BytesMut,
+    /// Bytes of a frame that is passed over.
+    skipped: u64,
+}
+
+impl Uni {
+    /// Whether the client must never end it (RFC 9114 §6.2.1, RFC 9204 §4.2).
+    pub(super) fn is_critical(&self) -> bool {
+        self.kind.is_some_and(|kind| kind != Kind::Unknown)
+    }
+
+    /// What it is for, once that is known.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        self.kind
+    }
+
+    /// Takes what came.
+    pub(super) fn take(&mut self, bytes: &[u8], seen: &mut Seen) -> Result<(), Violation> {
+        self.buffer.extend_from_slice(bytes);
+        if self.kind.is_none() {
+            let Some((number, length)) = varint::get(&self.buffer) else { return Ok(()) };
+            self.buffer.advance(length);
+            self.kind = Some(kind(number, seen)?);
+        }
+        loop {
+            let took = match self.kind {
+                Some(Kind::Control(settings)) => self.frame(settings, seen)?,
+                Some(Kind::Encoder) => self.encoder_instruction()?,
+                Some(Kind::Decoder) => self.decoder_instruction()?,
+                Some(Kind::Unknown) | None => {
+                    self.buffer.clear();
+                    None
+                }
+            };
+            if took.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes a frame; `None` if more has to come first.
+    fn frame(&mut self, settings: Settings, seen: &mut Seen) -> Result<Option<()>, Violation> {
+        if self.skipped > 0 {
+            let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(self.buffer.len());
+            self.buffer.advance(skipped);
+            self.skipped -= skipped as u64;
+            return Ok((skipped > 0).then_some(()));
+        }
+        let Some((kind, first)) = varint::get(&self.buffer) else { return Ok(None) };
+        let Some((length, second)) = varint::get(self.buffer.get(first..).unwrap_or_default()) else {
+            return Ok(None);
+        };
+        if settings == Settings::Awaited && kind != 0x04 {
+            return Err(Violation(Code::H3_MISSING_SETTINGS, "the first frame is not SETTINGS"));
+        }
+        match kind {
+            // DATA, HEADERS and PUSH_PROMISE, and what HTTP/2 had (RFC 9114 §7.2, §11.2.1).
+            0x00 | 0x01 | 0x05 | 0x02 | 0x06 | 0x08 | 0x09 => {
+                return Err(Violation(Code::H3_FRAME_UNEXPECTED, "not a frame of a control stream"));
+            }
+            0x03 | 0x04 | 0x07 | 0x0d => {}
+            _ => {
+                self.buffer.advance(first + second);
+                self.skipped = length;
+                return Ok(Some(()));
+            }
+        }
+        if length > LARGEST_FRAME {
+            return Err(Violation(Code::H3_EXCESSIVE_LOAD, "a control frame that is too large"));
+        }
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if self.buffer.len() - first - second < length {
+            return Ok(None);
+        }
+        self.buffer.advance(first + second);
+        let payload = self.buffer.split_to(length);
+        if kind != 0x04 {
+            return seen.frame(kind, &payload).map(Some);
+        }
+        if settings == Settings::Seen {
+            return Err(Violation(Code::H3_FRAME_UNEXPECTED, "SETTINGS twice"));
+        }
+        self.kind = Some(Kind::Control(Settings::Seen));
+        seen.settings(&payload).map(Some)
+    }
+
+    /// RFC 9204 §3.2.3: to a decoder that offers no dynamic table, an encoder says nothing but that it has capacity 0.
+    fn encoder_instruction(&mut self) -> Result<Option<()>, Violation> {
+        match self.buffer.first() {
+            None => Ok(None),
+            Some(0b0010_0000) => {
+                self.buffer.advance(1);
+                Ok(Some(()))
+            }
+            Some(_) => Err(Violation(
+                Code::QPACK_ENCODER_STREAM_ERROR,
+                "an instruction for a table that is not there",
+            )),
+        }
+    }
+
+    /// RFC 9204 §4.4: nothing was inserted or referred to, so that only streams can be cancelled.
+    fn decoder_instruction(&mut self) -> Result<Option<()>, Violation> {
+        let wrong =
+            Violation(Code::QPACK_DECODER_STREAM_ERROR, "nothing was inserted that this could be about");
+        let Some(first) = self.buffer.first() else { return Ok(None) };
+        if first & 0b1100_0000 != 0b0100_0000 {
+            return Err(wrong);
+        }
+        let length = match first & 0b0011_1111 {
+            0b0011_1111 => self.buffer.iter().skip(1).position(|byte| byte & 0x80 == 0).map(|at| at + 2),
+            _ => Some(1),
+        };
+        match length {
+            Some(length) => {
+                self.buffer.advance(length);
+                Ok(Some(()))
+            }
+            None if self.buffer.len() > LARGEST_INSTRUCTION => Err(wrong),
+            None => Ok(None),
+        }
+    }
+}
+
+/// What streams of type `number` are for.
+fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
+    let (kind, index) = match number {
+        0x00 => (Kind::Control(Settings::Awaited), 0),
+        0x02 => (Kind::Encoder, 1),
+        0x03 => (Kind::Decoder, 2),
+        // RFC 9114 §6.2.2: only servers push.
+        0x01 => return Err(Violation(Code::H3_STREAM_CREATION_ERROR, "a push stream of a client")),
+        _ => return Ok(Kind::Unknown),
+    };
+    match seen.critical.get_mut(index).map(|seen| std::mem::replace(seen, true)) {
+        Some(false) => Ok(kind),
+        _ => Err(Violation(Code::H3_STREAM_CREATION_ERROR, "a second stream of a kind that there is one of")),
+    }
+}
+
+impl Seen {
+    /// RFC 9114 §7.2.4.
+    fn settings(&mut self, mut payload: &[u8]) -> Result<(), Violation> {
+        let mut known = Vec::new();
+        while !payload.is_empty() {
+            let (Some(identifier), Some(value)) = (next(&mut payload), next(&mut payload)) else {
+                return Err(Violation(Code::H3_FRAME_ERROR, "SETTINGS that end within a setting"));
+            };
+            // What HTTP/2 had, and nothing twice.
+            if matches!(identifier, 0x00 | 0x02..=0x05) || known.contains(&identifier) {
+                return Err(Violation(Code::H3_SETTINGS_ERROR, "a setting that may not be there"));
+            }
+            match identifier {
+                0x06 => self.field_section = Some(value),
+                // RFC 9220 §3, RFC 9297 §2.1.1: these are either said or not.
+                0x08 | 0x33 if value > 1 => {
+                    return Err(Violation(Code::H3_SETTINGS_ERROR, "a setting of more than 1"));
+                }
+                // Only those are remembered that a peer has a reason to say: the rest may be without number.
+                _ if known.len() >= 64 => continue,
+                _ => {}
+            }
+            known.push(identifier);
+        }
+        Ok(())
+    }
+
+    /// CANCEL_PUSH, GOAWAY or MAX_PUSH_ID: an integer each.
+    fn frame(&mut self, kind: u64, mut payload: &[u8]) -> Result<(), Violation> {
+        let Some(id) = next(&mut payload).filter(|_| payload.is_empty()) else {
+            return Err(Violation(Code::H3_FRAME_ERROR, "a control frame that is not one integer"));
+        };
+        let wrong = match kind {
+            // RFC 9114 §7.2.3: nothing was promised.
+            0x03 => true,
+            // §7.2.6: the ID of a push, which never rises.
+            0x07 => self.goaway.replace(id).is_some_and(|before| id > before),
+            // §7.2.7: it never falls.
+            _ => self.max_push.replace(id).is_some_and(|before| id < before),
+        };
+        if wrong { Err(Violation(Code::H3_ID_ERROR, "an ID that cannot be")) } else { Ok(()) }
+    }
+}
+
+/// The variable-length integer that `bytes` begins with, which is taken.
+fn next(bytes: &mut &[u8]) -> Option<u64> {
+    let (value, length) = varint::get(bytes)?;
+    *bytes = bytes.get(length..)?;
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of these bytes on a stream each, in pieces of any size.
+    fn on(streams: &[&[u8]]) -> Result<Seen, Code> {
+        let mut seen = Seen::default();
+        for bytes in streams {
+            let mut uni = Uni::default();
+            for byte in *bytes {
+                uni.take(&[*byte], &mut seen).map_err(|violation| violation.0)?;
+            }
+        }
+        let mut whole = Seen::default();
+        for bytes in streams {
+            Uni::default().take(bytes, &mut whole).unwrap();
+        }
+        assert_eq!(whole.field_section, seen.field_section);
+        Ok(seen)
+    }
+
+    #[test]
+    fn an_ordinary_client_is_understood() {
+        let control =
+            [0, 0x04, 5, 0x01, 0, 0x06, 0x44, 0x00, 0x0d, 1, 8, 0x07, 1, 4, 0x07, 1, 4, 0x21, 2, 1, 1];
+        let seen = on(&[&control, &[2, 0b0010_0000], &[3, 0b0100_0100, 0b0111_1111, 0x80, 1], &[0x21, 1, 2]]);
+        assert_eq!(seen.unwrap().field_section, Some(0x400));
+    }
+
+    #[test]
+    fn what_a_control_stream_may_not_carry_ends_the_connection() {
+        // attacks.md H3, H4, H6, H15, H16.
+        let settings = [0, 0x04, 0];
+        let behind = |frame: &[u8]| on(&[&[&settings, frame].concat()]).unwrap_err();
+        assert_eq!(on(&[&[0, 0x07, 1, 0]]).unwrap_err(), Code::H3_MISSING_SETTINGS);
+        assert_eq!(behind(&[0x04, 0]), Code::H3_FRAME_UNEXPECTED);
+        for kind in [0x00, 0x01, 0x02, 0x05, 0x06, 0x08, 0x09] {
+            assert_eq!(behind(&[kind, 0]), Code::H3_FRAME_UNEXPECTED, "{kind}");
+        }
+        assert_eq!(behind(&[0x03, 1, 0]), Code::H3_ID_ERROR);
+        assert_eq!(behind(&[0x07, 1, 4, 0x07, 1, 5]), Code::H3_ID_ERROR);
+        assert_eq!(behind(&[0x0d, 1, 4, 0x0d, 1, 3]), Code::H3_ID_ERROR);
+        assert_eq!(behind(&[0x07, 2, 4, 4]), Code::H3_FRAME_ERROR);
+        assert_eq!(on(&[&[0, 0x04, 0x80, 0x10, 0, 0]]).unwrap_err(), Code::H3_EXCESSIVE_LOAD);
+    }
+
+    #[test]
+    fn settings_that_may_not_be_there_end_the_connection() {
+        // attacks.md H3.
+        for setting in [&[0x00, 1][..], &[0x02, 1], &[0x05, 1], &[0x06, 1, 0x06, 1], &[0x33, 2], &[0x08, 2]] {
+            let stream = [&[0, 0x04, setting.len() as u8], setting].concat();
+            assert_eq!(on(&[&stream]).unwrap_err(), Code::H3_SETTINGS_ERROR, "{setting:?}");
+        }
+        assert_eq!(on(&[&[0, 0x04, 1, 0x06]]).unwrap_err(), Code::H3_FRAME_ERROR);
+    }
+
+    #[test]
+    fn there_is_one_stream_of_each_kind_and_none_to_push() {
+        // attacks.md H5.
+        for kind in [0, 2, 3] {
+            assert_eq!(on(&[&[kind], &[kind]]).unwrap_err(), Code::H3_STREAM_CREATION_ERROR);
+        }
+        assert_eq!(on(&[&[1]]).unwrap_err(), Code::H3_STREAM_CREATION_ERROR);
+    }
+
+    #[test]
+    fn instructions_about_a_table_that_is_not_there_end_the_connection() {
+        // attacks.md H8: a capacity above the limit, insertions, increments, acknowledgements.
+        for instruction in [0b0010_0001, 0b0011_1111, 0b1000_0000, 0b0100_0000, 0b0000_0000] {
+            assert_eq!(on(&[&[2, instruction]]).unwrap_err(), Code::QPACK_ENCODER_STREAM_ERROR);
+        }
+        for instruction in [0b0000_0000, 0b0000_0001, 0b1000_0000] {
+            assert_eq!(on(&[&[3, instruction]]).unwrap_err(), Code::QPACK_DECODER_STREAM_ERROR);
+        }
+        let endless = [&[3, 0b0111_1111][..], &[0x80; 20]].concat();
+        assert_eq!(on(&[&endless]).unwrap_err(), Code::QPACK_DECODER_STREAM_ERROR);
+    }
+
+    #[test]
+    fn what_is_not_known_is_passed_over_without_being_kept() {
+        // attacks.md H17.
+        let mut uni = Uni::default();
+        let mut seen = Seen::default();
+        uni.take(&[0, 0x04, 0, 0x21, 0xc0, 0, 0, 1, 0, 0, 0, 0], &mut seen).unwrap();
+        for _ in 0..1000 {
+            uni.take(&[7; 1000], &mut seen).unwrap();
+        }
+        assert!(uni.buffer.capacity() < 100_000);
+    }
+}

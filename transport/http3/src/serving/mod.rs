@@ -1,0 +1,202 @@
+//! HTTP/3 for servers that have much to do: requests and responses without `h3`.
+//!
+//! It does what [`h3::server`] does, in the same order, with fewer steps: a request that came whole is read at once, and a
+//! response that is there goes out whole. There is no dynamic table and no push. What clients ask for with extended CONNECT
+//! may be any protocol (`h3` 0.0.8 knows two).
+//!
+//! ```
+//! # async fn serve(connection: hvq::Connection) -> Result<(), Box<dyn std::error::Error>> {
+//! let mut server = hvq_h3::serving::Server::new(connection, Default::default()).await?;
+//! tokio::spawn(server.watch());
+//! loop {
+//!     let (request, mut sending, _body) = server.accept().await?.request().await?;
+//!     println!("{}", request.uri());
+//!     sending.whole(&http::Response::new(()), "hello".into()).await?;
+//! }
+//! # }
+//! ```
+
+mod control;
+mod receiving;
+mod request;
+mod sending;
+mod shared;
+
+pub use receiving::{ReceiveError, Receiving};
+pub use request::Protocol;
+pub use sending::{SendError, Sending};
+
+use crate::{Priorities, priority};
+use bytes::Bytes;
+use h3::error::Code;
+use h3::quic::StreamId;
+use http::{Request, Response, StatusCode};
+use hvq::transport::wire::varint;
+use hvq::{ConnectionError, Priority, WriteError};
+use shared::Shared;
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+
+/// Whether tunnels are taken: extended CONNECT (RFC 9220) and HTTP datagrams (RFC 9297).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Tunnels {
+    /// No.
+    #[default]
+    None,
+    /// Yes.
+    Taken,
+}
+
+/// What a server says of itself (RFC 9114 §7.2.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// The largest field section that it takes, names, values and 32 bytes for each together.
+    pub max_field_section_size: u64,
+    /// Whether it takes tunnels.
+    pub tunnels: Tunnels,
+}
+
+impl Default for Settings {
+    /// 32 KiB, and no tunnels.
+    fn default() -> Self {
+        Self { max_field_section_size: 32 << 10, tunnels: Tunnels::None }
+    }
+}
+
+impl Settings {
+    /// The beginning of the control stream: its type and SETTINGS.
+    fn stream(self) -> Vec<u8> {
+        let mut payload = Vec::new();
+        let mut say = |identifier: u64, value: u64| {
+            varint::put(&mut payload, identifier);
+            varint::put(&mut payload, value);
+        };
+        say(0x06, self.max_field_section_size.min(varint::MAX));
+        if self.tunnels == Tunnels::Taken {
+            say(0x08, 1);
+            say(0x33, 1);
+        }
+        let mut stream = vec![0x00, 0x04];
+        varint::put(&mut stream, payload.len() as u64);
+        stream.append(&mut payload);
+        stream
+    }
+}
+
+/// A client's connection. Dropping it closes the connection with H3_NO_ERROR.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    control: hvq::SendStream,
+    /// Beyond the IDs of requests that were accepted.
+    next: u64,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // RFC 9114 §6.2.1: the control stream, which is dropped next, must not be seen to end before the connection does.
+        self.shared.connection.close(Code::H3_NO_ERROR.value(), b"");
+    }
+}
+
+impl Server {
+    /// HTTP/3 on `connection`, whose handshake agreed on the application protocol [`ALPN`](crate::ALPN).
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn new(connection: hvq::Connection, settings: Settings) -> Result<Self, ConnectionError> {
+        let mut control = connection.open_uni().await?;
+        control.set_priority(Priority { urgency: 0, incremental: false });
+        let shared = Shared::new(connection, settings.max_field_section_size);
+        match control.write_all(&settings.stream()).await {
+            Ok(()) => Ok(Self { shared, control, next: 0 }),
+            Err(WriteError::ConnectionLost(lost)) => Err(lost),
+            Err(WriteError::Stopped(_) | WriteError::Closed) => {
+                shared.connection.close(Code::H3_CLOSED_CRITICAL_STREAM.value(), b"");
+                Err(ConnectionError::LocallyClosed { code: Code::H3_CLOSED_CRITICAL_STREAM.value() })
+            }
+        }
+    }
+
+    /// Reads the client's control streams until the connection ends; to be run beside the rest. A client that breaks the
+    /// protocol there loses the connection.
+    pub fn watch(&self) -> impl Future<Output = ()> + Send + 'static {
+        shared::watch(self.shared.clone())
+    }
+
+    /// What sets the priorities of responses.
+    pub fn priorities(&self) -> Priorities {
+        self.shared.priorities.clone()
+    }
+
+    /// The next request.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn accept(&mut self) -> Result<Incoming, ConnectionError> {
+        let (send, receive) = self.shared.connection.accept_bi().await?;
+        self.next = self.next.max(send.id().0.saturating_add(4));
+        let sending = Sending::new(send, self.shared.clone());
+        Ok(Incoming { sending, receiving: Receiving::new(receive, self.shared.clone()) })
+    }
+
+    /// Tells the client that no more requests are accepted than were (GOAWAY, RFC 9114 §5.2).
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn go_away(&mut self) -> Result<(), WriteError> {
+        let mut id = Vec::new();
+        varint::put(&mut id, self.next);
+        let frame = [&[0x07, id.len() as u8][..], &id].concat();
+        self.control.write_all(&frame).await
+    }
+}
+
+/// A request that begins.
+#[derive(Debug)]
+pub struct Incoming {
+    sending: Sending,
+    receiving: Receiving,
+}
+
+impl Incoming {
+    /// The stream's ID.
+    pub fn id(&self) -> StreamId {
+        self.sending.id()
+    }
+
+    /// Receives the header section, and gives the response the priority that it asks for (RFC 9218 §5).
+    ///
+    /// # Errors
+    /// There is no request: the stream was reset, or answered with 431, or the connection closed, as RFC 9114 §4.1.2 and
+    /// §4.2.2 have it.
+    pub async fn request(self) -> Result<(Request<()>, Sending, Receiving), ReceiveError> {
+        let Self { mut sending, mut receiving } = self;
+        let section = poll_fn(|context| receiving.poll_head(context)).await;
+        let request = section.and_then(|section| Ok(request::request(section)?));
+        match request {
+            Ok(request) => {
+                if request.headers().contains_key(priority::PRIORITY) {
+                    sending.set_priority(priority::parse(request.headers()));
+                }
+                Ok((request, sending, receiving))
+            }
+            Err(error) => {
+                match &error {
+                    ReceiveError::Malformed(code, _) => {
+                        receiving.stop(*code);
+                        sending.reset(*code);
+                    }
+                    ReceiveError::TooLarge => {
+                        let mut head = Response::new(());
+                        *head.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                        // Who does not take it is none the wiser.
+                        let _gone = sending.whole(&head, Bytes::new()).await;
+                    }
+                    ReceiveError::Lost(_) | ReceiveError::Violation(..) => {}
+                }
+                Err(error)
+            }
+        }
+    }
+}

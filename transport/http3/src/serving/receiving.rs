@@ -1,0 +1,286 @@
+//! The receiving half of a request: frames in order (RFC 9114 §4.1, §7).
+
+use super::control::Violation;
+use super::request::{self, Malformed};
+use super::shared::Shared;
+use crate::qpack::{self, Field, Refused};
+use bytes::{Buf, Bytes, BytesMut};
+use h3::error::Code;
+use http::HeaderMap;
+use hvq::ReadError;
+use hvq::transport::wire::varint;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// A field section is no more than so many times as large as it is in the form of the limit: the longest Huffman codes have
+/// 30 bits.
+const LONGEST_CODE: u64 = 4;
+
+/// Why no more is received.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// The client gave up, or the connection ended.
+    #[error("the client gave up: {0}")]
+    Lost(#[from] ReadError),
+    /// What the client sent is none: the stream is to be reset with this code.
+    #[error("{1}")]
+    Malformed(Code, &'static str),
+    /// The client broke the protocol: the connection was closed with this code.
+    #[error("{1}")]
+    Violation(Code, &'static str),
+    /// A field section is larger than what was offered.
+    #[error("a field section is too large")]
+    TooLarge,
+}
+
+impl From<Malformed> for ReceiveError {
+    fn from(Malformed(reason): Malformed) -> Self {
+        Self::Malformed(Code::H3_MESSAGE_ERROR, reason)
+    }
+}
+
+/// What comes on the stream of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Event {
+    /// A field section.
+    Fields(Bytes),
+    /// A piece of the body.
+    Data(Bytes),
+    /// Its end.
+    End,
+}
+
+/// Where in the message the stream is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Before the header section.
+    Head,
+    /// Behind it.
+    Body,
+    /// Behind the trailers.
+    Trailers,
+    /// At its end.
+    End,
+}
+
+/// Within which frame it is, and how much of that is left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Inside {
+    None,
+    Data(u64),
+    Fields(u64),
+    /// One that is not known.
+    Other(u64),
+}
+
+/// The receiving half of a request's stream. Dropping it before its end asks the client to stop, with H3_NO_ERROR: a server
+/// may answer without having read all (RFC 9114 §4.1).
+#[derive(Debug)]
+pub struct Receiving {
+    stream: hvq::RecvStream,
+    shared: Arc<Shared>,
+    /// What came and was not looked at.
+    buffer: Bytes,
+    stage: Stage,
+    inside: Inside,
+    /// What was looked at and not handed on.
+    next: Option<Event>,
+}
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        if self.stage != Stage::End {
+            self.stream.stop(Code::H3_NO_ERROR.value());
+        }
+    }
+}
+
+impl Receiving {
+    pub(super) fn new(stream: hvq::RecvStream, shared: Arc<Shared>) -> Self {
+        let (buffer, stage, inside) = (Bytes::new(), Stage::Head, Inside::None);
+        Self { stream, shared, buffer, stage, inside, next: None }
+    }
+
+    /// Asks the client to stop sending, with `code`.
+    pub fn stop(&mut self, code: Code) {
+        self.stage = Stage::End;
+        self.stream.stop(code.value());
+    }
+
+    /// The header section.
+    pub(super) fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<Result<Vec<Field>, ReceiveError>> {
+        match ready!(self.poll_event(context))? {
+            Event::Fields(block) => {
+                let fields = self.section(block)?;
+                // Most requests end here. What else may have come with the head waits.
+                if let Poll::Ready(next) = self.poll_event(context) {
+                    self.next = Some(next?);
+                }
+                Poll::Ready(Ok(fields))
+            }
+            Event::Data(_) => {
+                Poll::Ready(Err(self.violation(Code::H3_FRAME_UNEXPECTED, "DATA before HEADERS")))
+            }
+            Event::End => {
+                let reason = "the stream ended before the header section";
+                Poll::Ready(Err(ReceiveError::Malformed(Code::H3_REQUEST_INCOMPLETE, reason)))
+            }
+        }
+    }
+
+    /// The next piece of the body; `None` behind it.
+    ///
+    /// # Errors
+    /// See [`ReceiveError`].
+    pub fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ReceiveError>> {
+        let event = match self.next.take() {
+            Some(event) => event,
+            None => ready!(self.poll_event(context))?,
+        };
+        if let Event::Data(data) = event {
+            return Poll::Ready(Ok(Some(data)));
+        }
+        self.next = Some(event);
+        Poll::Ready(Ok(None))
+    }
+
+    /// The trailers, if there are any; to be asked for behind the body.
+    ///
+    /// # Errors
+    /// See [`ReceiveError`].
+    pub fn poll_trailers(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<HeaderMap>, ReceiveError>> {
+        loop {
+            if ready!(self.poll_data(context))?.is_some() {
+                continue;
+            }
+            return match self.next.take() {
+                Some(Event::Fields(block)) => {
+                    let fields = self.section(block)?;
+                    Poll::Ready(Ok(Some(request::trailers(fields)?)))
+                }
+                other => {
+                    self.next = other;
+                    Poll::Ready(Ok(None))
+                }
+            };
+        }
+    }
+
+    fn section(&self, block: Bytes) -> Result<Vec<Field>, ReceiveError> {
+        qpack::read(block, self.shared.limit).map_err(|refused| match refused {
+            Refused::TooLarge => ReceiveError::TooLarge,
+            Refused::Malformed => {
+                self.violation(Code::QPACK_DECOMPRESSION_FAILED, "a field section that is none")
+            }
+        })
+    }
+
+    /// Closes the connection.
+    fn violation(&self, code: Code, reason: &'static str) -> ReceiveError {
+        self.shared.close(Violation(code, reason));
+        ReceiveError::Violation(code, reason)
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Event, ReceiveError>> {
+        if self.stage == Stage::End {
+            return Poll::Ready(Ok(Event::End));
+        }
+        loop {
+            if let Some(event) = self.parse()? {
+                return Poll::Ready(Ok(event));
+            }
+            match ready!(self.stream.poll_read_chunk(context, usize::MAX))? {
+                Some(chunk) if self.buffer.is_empty() => self.buffer = chunk,
+                Some(chunk) => {
+                    let mut joined = BytesMut::with_capacity(self.buffer.len() + chunk.len());
+                    joined.extend_from_slice(&self.buffer);
+                    joined.extend_from_slice(&chunk);
+                    self.buffer = joined.freeze();
+                }
+                None if self.inside == Inside::None && self.buffer.is_empty() => {
+                    if self.stage != Stage::Head {
+                        self.stage = Stage::End;
+                    }
+                    return Poll::Ready(Ok(Event::End));
+                }
+                None => {
+                    // RFC 9114 §7.1.
+                    let reason = "the stream ended within a frame";
+                    return Poll::Ready(Err(self.violation(Code::H3_FRAME_ERROR, reason)));
+                }
+            }
+        }
+    }
+
+    /// What the buffer begins with; `None` if more has to come first.
+    fn parse(&mut self) -> Result<Option<Event>, ReceiveError> {
+        loop {
+            match self.inside {
+                Inside::None => match self.header()? {
+                    Some(inside) => self.inside = inside,
+                    None => return Ok(None),
+                },
+                Inside::Data(0) | Inside::Other(0) => self.inside = Inside::None,
+                Inside::Data(left) => {
+                    let data = self.take(left);
+                    self.inside = Inside::Data(left - data.len() as u64);
+                    return Ok((!data.is_empty()).then_some(Event::Data(data)));
+                }
+                Inside::Other(left) => {
+                    let passed = self.take(left).len() as u64;
+                    self.inside = Inside::Other(left - passed);
+                    if passed == 0 {
+                        return Ok(None);
+                    }
+                }
+                Inside::Fields(length) => {
+                    if (self.buffer.len() as u64) < length {
+                        return Ok(None);
+                    }
+                    self.inside = Inside::None;
+                    return Ok(Some(Event::Fields(self.take(length))));
+                }
+            }
+        }
+    }
+
+    /// At most `most` bytes of the buffer.
+    fn take(&mut self, most: u64) -> Bytes {
+        let length = usize::try_from(most).unwrap_or(usize::MAX).min(self.buffer.len());
+        self.buffer.split_to(length)
+    }
+
+    /// The frame that begins now; `None` if more has to come first.
+    fn header(&mut self) -> Result<Option<Inside>, ReceiveError> {
+        let Some((kind, first)) = varint::get(&self.buffer) else { return Ok(None) };
+        let Some((length, second)) = varint::get(self.buffer.get(first..).unwrap_or_default()) else {
+            return Ok(None);
+        };
+        self.buffer.advance(first + second);
+        let inside = match (kind, self.stage) {
+            (0x00, Stage::Head) => {
+                return Err(self.violation(Code::H3_FRAME_UNEXPECTED, "DATA before HEADERS"));
+            }
+            (0x00, Stage::Body) => Inside::Data(length),
+            (0x01, Stage::Head | Stage::Body) => {
+                self.stage = if self.stage == Stage::Head { Stage::Body } else { Stage::Trailers };
+                if length > self.shared.limit.saturating_mul(LONGEST_CODE) {
+                    return Err(ReceiveError::TooLarge);
+                }
+                Inside::Fields(length)
+            }
+            // RFC 9114 §4.1: nothing of the message behind the trailers; §7.2: frames of other streams, and of HTTP/2.
+            (0x00..=0x09 | 0x0d, _) => {
+                return Err(
+                    self.violation(Code::H3_FRAME_UNEXPECTED, "not a frame of a request, or not here")
+                );
+            }
+            // §9: what is not known is passed over.
+            _ => Inside::Other(length),
+        };
+        Ok(Some(inside))
+    }
+}

@@ -1,0 +1,253 @@
+//! The sending half of a request's stream: the response.
+
+use super::shared::Shared;
+use crate::priorities::Registered;
+use crate::qpack::{self, FIELD_OVERHEAD};
+use crate::send_stream::{stream_id, valid_code};
+use bytes::{BufMut, Bytes, BytesMut};
+use h3::error::Code;
+use h3::quic::StreamId;
+use http::{HeaderMap, Response};
+use hvq::transport::wire::varint;
+use hvq::{Ending, WriteError};
+use std::future::poll_fn;
+use std::sync::Arc;
+
+/// The frame types of a response (RFC 9114 §7.2.1, §7.2.2).
+const DATA: u8 = 0x00;
+const HEADERS: u8 = 0x01;
+/// Bytes that the length of a field section has here: enough for 16,383 bytes, or else four.
+const SHORT: usize = 2;
+
+/// A body of no more bytes is copied to what goes before it: a piece of its own costs more.
+const SMALL: usize = 2048;
+
+/// Why nothing more of a response is sent.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SendError {
+    /// The client wants no more, or the connection ended.
+    #[error("the client takes no more: {0}")]
+    Lost(#[from] WriteError),
+    /// The fields have more bytes than the client takes (RFC 9114 §4.2.2): nothing was sent.
+    #[error("the header section has more bytes than the client takes")]
+    HeaderTooLarge,
+}
+
+/// How far a response has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    /// Nothing was written.
+    Untouched,
+    /// Whole frames were.
+    Begun,
+    /// It was finished or reset.
+    Ended,
+}
+
+/// The sending half of a request's stream. Dropping it finishes the stream if whole frames were sent, and resets it otherwise,
+/// with H3_REQUEST_CANCELLED, or with H3_INTERNAL_ERROR if its thread panics.
+pub struct Sending {
+    stream: Registered,
+    shared: Arc<Shared>,
+    progress: Progress,
+    /// Frames that were begun and not written: a future that sends was dropped.
+    staged: [Bytes; 2],
+}
+
+impl std::fmt::Debug for Sending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sending")
+            .field("id", &self.id())
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        let is_behind = self.staged.iter().any(|staged| !staged.is_empty());
+        match self.progress {
+            Progress::Ended => {}
+            _ if std::thread::panicking() => self.reset(Code::H3_INTERNAL_ERROR),
+            // RFC 9114 §7.1: a stream that ends within a frame is an error of the whole connection.
+            Progress::Begun if !is_behind => {}
+            Progress::Begun | Progress::Untouched => self.reset(Code::H3_REQUEST_CANCELLED),
+        }
+    }
+}
+
+impl Sending {
+    pub(super) fn new(stream: hvq::SendStream, shared: Arc<Shared>) -> Self {
+        let stream = shared.priorities.register(stream);
+        Self { stream, shared, progress: Progress::Untouched, staged: Default::default() }
+    }
+
+    /// The stream's ID.
+    pub fn id(&self) -> StreamId {
+        stream_id(self.stream.id())
+    }
+
+    /// Sets the priority of the response.
+    pub(super) fn set_priority(&self, priority: hvq::Priority) {
+        self.stream.lock().set_priority(priority);
+    }
+
+    /// Sends status and fields, also of an interim response.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub async fn head(&mut self, head: &Response<()>) -> Result<(), SendError> {
+        let head = self.headers(Some(head), head.headers(), 0)?.freeze();
+        self.write([head, Bytes::new()], Ending::Open).await
+    }
+
+    /// Sends a whole response: `body` may be empty.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub async fn whole(&mut self, head: &Response<()>, body: Bytes) -> Result<(), SendError> {
+        let room = if body.len() > SMALL { 9 } else { 9 + body.len() };
+        let mut frames = self.headers(Some(head), head.headers(), room)?;
+        if !body.is_empty() {
+            put_data_header(body.len(), &mut frames);
+        }
+        if body.len() > SMALL {
+            return self.write([frames.freeze(), body], Ending::Finished).await;
+        }
+        frames.put_slice(&body);
+        self.write([frames.freeze(), Bytes::new()], Ending::Finished).await
+    }
+
+    /// Sends a piece of the body, as fast as the client takes it.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub async fn data(&mut self, data: Bytes) -> Result<(), SendError> {
+        let mut header = BytesMut::with_capacity(9);
+        put_data_header(data.len(), &mut header);
+        self.write([header.freeze(), data], Ending::Open).await
+    }
+
+    /// Sends trailers.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub async fn trailers(&mut self, trailers: &HeaderMap) -> Result<(), SendError> {
+        let trailers = self.headers(None, trailers, 0)?.freeze();
+        self.write([trailers, Bytes::new()], Ending::Open).await
+    }
+
+    /// Ends the response.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub async fn finish(&mut self) -> Result<(), SendError> {
+        match self.write(Default::default(), Ending::Finished).await {
+            // All was written, and a client that wants none of it may still be told (RFC 9114 §4.1).
+            Err(SendError::Lost(WriteError::Stopped(_))) => Ok(()),
+            finished => finished,
+        }
+    }
+
+    /// Ends the stream with `code`: what the client has not got it will not get.
+    pub fn reset(&mut self, code: Code) {
+        self.progress = Progress::Ended;
+        self.staged = Default::default();
+        // A stream that has ended already needs no reset.
+        let _ended = self.stream.lock().reset(valid_code(code.value()));
+    }
+
+    /// A HEADERS frame of `fields`, with the status of `head` first, and `room` for so many bytes behind it.
+    fn headers(
+        &self,
+        head: Option<&Response<()>>,
+        fields: &HeaderMap,
+        room: usize,
+    ) -> Result<BytesMut, SendError> {
+        let size = |name: &str, value: &[u8]| name.len() as u64 + value.len() as u64 + FIELD_OVERHEAD;
+        let status = head.map_or(0, |_| size(":status", b"200"));
+        let total = fields.iter().map(|(name, value)| size(name.as_str(), value.as_bytes())).sum::<u64>();
+        if status + total > self.shared.peer_limit() {
+            return Err(SendError::HeaderTooLarge);
+        }
+        let mut frame = BytesMut::with_capacity(64 + room + usize::try_from(total).unwrap_or_default());
+        frame.put_slice(&[HEADERS, 0, 0]);
+        qpack::begin(&mut frame);
+        if let Some(head) = head {
+            qpack::status(head.status(), &mut frame);
+        }
+        for (name, value) in fields {
+            qpack::field(name, value, &mut frame);
+        }
+        Ok(with_length(frame))
+    }
+
+    /// Writes what an earlier future left, and then `frames`.
+    async fn write(&mut self, frames: [Bytes; 2], ending: Ending) -> Result<(), SendError> {
+        while self.staged.iter().any(|staged| !staged.is_empty()) {
+            self.push(Ending::Open).await?;
+        }
+        self.staged = frames;
+        loop {
+            self.push(ending).await?;
+            if self.staged.iter().all(Bytes::is_empty) {
+                break;
+            }
+        }
+        if ending == Ending::Finished {
+            self.progress = Progress::Ended;
+        }
+        Ok(())
+    }
+
+    async fn push(&mut self, ending: Ending) -> Result<(), SendError> {
+        let Self { stream, staged, .. } = self;
+        poll_fn(|context| stream.lock().poll_write_chunks(context, staged, ending)).await?;
+        self.progress = Progress::Begun;
+        Ok(())
+    }
+}
+
+/// What goes before `length` bytes of a body.
+fn put_data_header(length: usize, to: &mut BytesMut) {
+    let mut header = Vec::with_capacity(9);
+    header.push(DATA);
+    varint::put(&mut header, length as u64);
+    to.put_slice(&header);
+}
+
+/// `frame`, behind whose type there is room for a length of two bytes, with its length.
+fn with_length(mut frame: BytesMut) -> BytesMut {
+    let length = frame.len() - 1 - SHORT;
+    if let Ok(short) = u16::try_from(length)
+        && short < 1 << 14
+    {
+        let place = frame.iter_mut().skip(1).zip((short | 1 << 14).to_be_bytes());
+        place.for_each(|(place, byte)| *place = byte);
+        return frame;
+    }
+    let mut long = Vec::with_capacity(frame.len() + 8);
+    long.push(HEADERS);
+    varint::put(&mut long, length as u64);
+    long.extend(frame.iter().skip(1 + SHORT));
+    BytesMut::from(&long[..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_a_frame_is_that_of_what_follows() {
+        for length in [0, 1, 63, 64, 16_383, 16_384, 100_000] {
+            let mut frame = BytesMut::from(&[HEADERS, 0, 0][..]);
+            frame.extend_from_slice(&vec![7; length]);
+            let frame = with_length(frame);
+            let (said, bytes) = varint::get(&frame[1..]).unwrap();
+            assert_eq!((frame[0], said, frame.len() - 1 - bytes), (HEADERS, length as u64, length));
+            let mut header = BytesMut::new();
+            put_data_header(length, &mut header);
+            assert_eq!((header[0], varint::get(&header[1..]).unwrap().0), (DATA, length as u64));
+        }
+    }
+}
