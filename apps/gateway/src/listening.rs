@@ -3,7 +3,7 @@
 use crate::configuration::Config;
 use crate::connection;
 use crate::gateway::{Shared, StartError};
-use hvq::transport::connection::ChannelHint;
+use hvq::transport::connection::{ChannelHint, DatagramSizing};
 use hvq::transport::stream::StreamLimits;
 use hvq::{
     ChannelOptions, ConnectionIds, Endpoint, EndpointConfig, EndpointOptions, LocalAddress, QuicLb,
@@ -101,6 +101,7 @@ pub(crate) fn server(config: &Config, tls: ServerTls, bound: &[SocketAddr]) -> S
     let transport = TransportConfig {
         congestion: config.congestion,
         idle_timeout: config.connection_idle,
+        datagram_size: DatagramSizing::Discover { most: config.largest_datagram },
         codepoints: bound.iter().filter_map(codepoint).collect(),
         tracer: config.tracer.clone(),
         channels,

@@ -85,7 +85,8 @@ impl Site {
 fn host(config: &HostConfig, timeouts: Timeouts) -> Result<Host, String> {
     let place = match &config.serves {
         Serves::Files(folder) => {
-            let files = Files::new(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            let files = Files::new(folder, timeouts.files)
+                .map_err(|error| format!("{}: {error}", folder.display()))?;
             Place::Files(Arc::new(files))
         }
         Serves::Origin { url, ca, host_header } => {

@@ -15,7 +15,7 @@ fn site() -> (tempfile::TempDir, Site) {
     fs::write(root.join("folder/index.html"), "<p>index").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink(outside.path().join("secret"), root.join("link")).unwrap();
-    let site = Site::Files(Files::new(&root).unwrap());
+    let site = Site::Files(Files::new(&root, Files::FRESH).unwrap());
     (outside, site)
 }
 
@@ -109,7 +109,7 @@ async fn a_file_of_several_chunks_is_served_in_order_and_by_range() {
     let folder = tempfile::tempdir().unwrap();
     let content: Vec<u8> = (0..200_000u32).map(|at| (at / 251) as u8).collect();
     fs::write(folder.path().join("large"), &content).unwrap();
-    let site = Site::Files(Files::new(folder.path()).unwrap());
+    let site = Site::Files(Files::new(folder.path(), Files::FRESH).unwrap());
     let (status, headers, body) = fetch(&site, &request("GET", "/large")).await;
     assert_eq!((status, &headers[CONTENT_LENGTH]), (200, &HeaderValue::from_static("200000")));
     assert_eq!(body, content);
@@ -157,7 +157,7 @@ async fn objects_of_pages_have_their_recorded_size_and_wait() {
 
 #[test]
 fn a_root_that_is_no_folder_and_a_page_that_is_not_there_are_refused() {
-    assert!(Files::new(std::path::Path::new("/nonexistent")).is_err());
+    assert!(Files::new(std::path::Path::new("/nonexistent"), Files::FRESH).is_err());
     let failure = Pages::read(&["nowhere".to_owned()]).unwrap_err();
     assert!(failure.line().contains("p05"), "{}", failure.line());
 }

@@ -54,6 +54,7 @@ pub(super) struct Transport {
     pub(super) scheduler: Option<Text<Policy>>,
     pub(super) congestion: Option<Text<Algorithm>>,
     pub(super) idle: Option<Text<Time>>,
+    pub(super) largest_datagram: Option<Spanned<Text<Size>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -81,6 +82,7 @@ pub(super) struct Timeouts {
     pub(super) first_byte: Option<Text<Time>>,
     pub(super) idle: Option<Text<Time>>,
     pub(super) tunnel: Option<Text<Time>>,
+    pub(super) files: Option<Text<Time>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -17,6 +17,7 @@ pub use quic_lb::{Hex, QuicLbOverrides};
 pub use values::{Size, Time};
 
 use crate::clients::Clients;
+use crate::content::Files;
 use crate::reach::{Destination, Reach};
 use hvq::transport::congestion::Algorithm;
 use hvq::transport::trace::TracerFactory;
@@ -54,6 +55,8 @@ pub struct Config {
     pub congestion: Algorithm,
     /// Silence after which a connection ends.
     pub connection_idle: Duration,
+    /// The largest UDP payload that is tried on each path, in bytes.
+    pub largest_datagram: usize,
     /// Who watches connections, if anybody.
     pub tracer: Option<TracerFactory>,
     /// The access log.
@@ -145,6 +148,8 @@ pub struct Timeouts {
     pub idle: Duration,
     /// Silence after which a tunnel ends.
     pub tunnel: Duration,
+    /// How long a small file that was read counts as unchanged; zero has it read for each request.
+    pub files: Duration,
 }
 
 impl Default for Timeouts {
@@ -156,6 +161,7 @@ impl Default for Timeouts {
             first_byte: seconds(60),
             idle: seconds(60),
             tunnel: seconds(600),
+            files: Files::FRESH,
         }
     }
 }

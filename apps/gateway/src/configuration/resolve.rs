@@ -12,11 +12,16 @@ use hvq::{EarlyData, Identity, LocalAddress};
 use hvq_scheduler::Policy;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::Spanned;
 
+/// Sizes of datagrams that may be asked for, in bytes of UDP payload.
+const DATAGRAMS: RangeInclusive<usize> = 1_200..=65_507;
+
 pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Result<Config, ConfigError> {
+    let largest_datagram = largest_datagram(source, file.transport.largest_datagram.as_ref())?;
     let identity = identity(source, &file, overrides)?;
     let hosts = hosts(source, file.host, overrides)?;
     let proxy = proxy::proxy(source, file.proxy, overrides)?;
@@ -52,6 +57,7 @@ pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Res
         scheduler: overrides.scheduler.or(value(&file.transport.scheduler)).unwrap_or(Policy::Hvc),
         congestion: overrides.congestion.or(value(&file.transport.congestion)).unwrap_or(Algorithm::Cubic),
         connection_idle: time(&file.transport.idle, Duration::from_secs(60)),
+        largest_datagram,
         tracer: overrides.tracer.clone(),
         log: LogConfig {
             file: overrides.log_file.clone().or(file.log.file),
@@ -80,6 +86,14 @@ fn time(text: &Option<Text<Time>>, default: Duration) -> Duration {
     text.as_ref().map_or(default, |text| text.0.0)
 }
 
+/// The largest datagram that is tried: every path carries 1200 bytes (RFC 9000 §14), and UDP over IPv4 no more than 65,507.
+fn largest_datagram(source: &Source, said: Option<&Spanned<Text<Size>>>) -> Result<usize, ConfigError> {
+    let Some(said) = said else { return Ok(*DATAGRAMS.end()) };
+    let size = usize::try_from(said.get_ref().0.0).ok().filter(|size| DATAGRAMS.contains(size));
+    let (least, most) = (DATAGRAMS.start(), DATAGRAMS.end());
+    size.ok_or_else(|| source.wrong(said, format!("a datagram has {least} to {most} bytes")))
+}
+
 fn limits(file: &super::file::Limits) -> Limits {
     let default = Limits::default();
     let size = |text: &Option<Text<Size>>, default| text.as_ref().map_or(default, |text| text.0.0);
@@ -100,6 +114,7 @@ fn timeouts(file: &super::file::Timeouts) -> Timeouts {
         first_byte: time(&file.first_byte, default.first_byte),
         idle: time(&file.idle, default.idle),
         tunnel: time(&file.tunnel, default.tunnel),
+        files: time(&file.files, default.files),
     }
 }
 

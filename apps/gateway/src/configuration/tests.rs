@@ -47,10 +47,10 @@ fn everything_that_may_be_said_is_understood() {
         .load(
             "listen = ['127.0.0.1:0']\nchannel = ['embb=127.0.0.1:4433,rate=60mbit']\nadmin = '127.0.0.1:0'\n\
              admin_hosts = ['metrics']\ndrain = '5s'\nearly_data = true\n\
-             [transport]\nscheduler = 'min-rtt'\ncongestion = 'bbr'\nidle = '2m'\n\
+             [transport]\nscheduler = 'min-rtt'\ncongestion = 'bbr'\nidle = '2m'\nlargest_datagram = '9000B'\n\
              [log]\nfile = '-'\nformat = 'json'\n\
              [limits]\nheader = '16KiB'\nbody = '1MiB'\nrequests = 7\nrequests_per_connection = 8\ntunnels = 9\n\
-             [timeouts]\nheader = '1s'\nconnect = '2s'\nfirst_byte = '3s'\nidle = '4s'\ntunnel = '5s'\n\
+             [timeouts]\nheader = '1s'\nconnect = '2s'\nfirst_byte = '3s'\nidle = '4s'\ntunnel = '5s'\nfiles = '0s'\n\
              [[host]]\nnames = ['example.org', '*.example.org']\norigin = 'h2c://127.0.0.1:81'\nhost_header = 'origin'\n\
              [[host]]\nnames = ['*']\nfiles = 'DIR'\n\
              [proxy]\nallow = ['*:443']\ntokens = 'DIR/tokens'\nreach = ['10.0.0.0/8']\n",
@@ -59,6 +59,7 @@ fn everything_that_may_be_said_is_understood() {
     assert_eq!((config.scheduler.to_string().as_str(), config.congestion), ("min-rtt", Algorithm::Bbr));
     assert_eq!((config.limits.header, config.limits.body, config.limits.tunnels), (16 << 10, 1 << 20, 9));
     assert_eq!((config.timeouts.first_byte, config.drain), (Duration::from_secs(3), Duration::from_secs(5)));
+    assert_eq!((config.timeouts.files, config.largest_datagram), (Duration::ZERO, 9000));
     assert_eq!((config.log.format, config.early_data), (Format::Json, EarlyData::On));
     assert!(matches!(&config.hosts[0].serves, Serves::Origin { host_header: HostHeader::Origin, .. }));
     assert!(matches!(&config.hosts[1].serves, Serves::Files(_)));
@@ -74,6 +75,7 @@ fn what_is_wrong_is_said_with_line_and_field() {
         ("\ncolour = 'red'\n", 4, "colour", "unknown field"),
         ("[limits]\nheader = '16KB'\n", 4, "limits.header", "\"32KiB\""),
         ("[limits]\nrequests = -1\n", 4, "limits.requests", "-1"),
+        ("[transport]\nlargest_datagram = '1KiB'\n", 4, "transport.largest_datagram", "1200 to 65507"),
         ("[timeouts]\n\nidle = 60\n", 5, "timeouts.idle", "string"),
         ("[timeouts]\nidle = '60'\n", 4, "timeouts.idle", "\"30s\""),
         ("[transport]\nscheduler = 'fastest'\n", 4, "transport.scheduler", "hvc"),

@@ -1,6 +1,7 @@
 //! The files of a folder.
 
 use super::answer::CHUNK;
+use super::kept::{Kept, Small};
 use super::{Answer, Body};
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode};
@@ -9,6 +10,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What is sent for a folder.
 const INDEX: &str = "index.html";
@@ -17,19 +19,23 @@ const INDEX: &str = "index.html";
 #[derive(Debug)]
 pub struct Files {
     root: PathBuf,
+    kept: Kept,
 }
 
 impl Files {
-    /// The files under `root`.
+    /// For how long a small file that was read counts as unchanged, unless something else is said.
+    pub const FRESH: Duration = Duration::from_secs(1);
+
+    /// The files under `root`. A small one that was read is not looked at again for `fresh`; zero looks at it each time.
     ///
     /// # Errors
     /// There is nothing at `root`, or it is not a folder.
-    pub fn new(root: &Path) -> io::Result<Self> {
+    pub fn new(root: &Path, fresh: Duration) -> io::Result<Self> {
         let root = root.canonicalize()?;
         if !root.is_dir() {
             return Err(io::Error::new(io::ErrorKind::NotADirectory, "this is not a folder"));
         }
-        Ok(Self { root })
+        Ok(Self { root, kept: Kept::new(fresh) })
     }
 
     /// The answer to a request for `path`, which starts with a slash and is decoded.
@@ -37,11 +43,17 @@ impl Files {
     /// Looking a name up and reading a small file takes some microseconds; waking a thread that may wait for the disk takes
     /// ten times as long. So this waits itself, as nginx does, and only the chunks of large files are read elsewhere.
     pub fn answer(&self, path: &str, request: &Request<()>) -> Answer {
-        match find(&self.root, path) {
-            Ok(Found::Small(content, media_type)) => {
-                let length = content.len() as u64;
-                Answer::stretch(request, media_type, length, |range| Body::Text(slice(&content, range)))
-            }
+        let now = Instant::now();
+        if let Some(small) = self.kept.get(path, now) {
+            return piece(request, small);
+        }
+        let found = find(&self.root, path);
+        match &found {
+            Ok(Found::Small(small)) => self.kept.put(path, small, now),
+            _ => self.kept.forget(path),
+        }
+        match found {
+            Ok(Found::Small(small)) => piece(request, small),
             Ok(Found::Large(file, media_type, length)) => {
                 Answer::stretch(request, media_type, length, |range| Body::File(file, range))
             }
@@ -58,7 +70,7 @@ impl Files {
 /// What is at a path.
 enum Found {
     /// A file that goes out in one piece.
-    Small(Bytes, HeaderValue),
+    Small(Small),
     /// An open file of so many bytes.
     Large(Arc<File>, HeaderValue, u64),
     /// A folder.
@@ -98,7 +110,14 @@ fn find(root: &Path, path: &str) -> io::Result<Found> {
     }
     let mut content = Vec::with_capacity(CHUNK.min(usize::try_from(length).unwrap_or(CHUNK)));
     (&mut file).take(length).read_to_end(&mut content)?;
-    Ok(Found::Small(content.into(), media_type(&wanted)))
+    Ok(Found::Small(Small { content: content.into(), media_type: media_type(&wanted) }))
+}
+
+/// What `request` gets of a small file.
+fn piece(request: &Request<()>, small: Small) -> Answer {
+    let Small { content, media_type } = small;
+    let length = content.len() as u64;
+    Answer::stretch(request, media_type, length, |range| Body::Text(slice(&content, range)))
 }
 
 /// The bytes of `content` in `range`, which is within it.
@@ -112,4 +131,62 @@ fn media_type(path: &Path) -> HeaderValue {
     let guess = mime_guess::from_path(path).first_raw().unwrap_or("application/octet-stream");
     let charset = if guess.starts_with("text/") { "; charset=utf-8" } else { "" };
     HeaderValue::from_str(&format!("{guess}{charset}")).expect("the table holds valid media types")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(answer: Answer) -> Option<Bytes> {
+        match answer.body {
+            Body::Text(text) if answer.head.status() == StatusCode::OK => Some(text),
+            _ => None,
+        }
+    }
+
+    fn files(fresh: Duration) -> (tempfile::TempDir, Files) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "old").unwrap();
+        let files = Files::new(folder.path(), fresh).unwrap();
+        (folder, files)
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_is_served_anew_once_its_time_is_over() {
+        let request = Request::new(());
+        let (folder, files) = files(Duration::from_millis(20));
+        assert_eq!(text(files.answer("/a", &request)).unwrap(), "old");
+        std::fs::write(folder.path().join("b"), "new").unwrap();
+        std::fs::rename(folder.path().join("b"), folder.path().join("a")).unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+        assert_eq!(text(files.answer("/a", &request)).unwrap(), "new");
+        std::fs::remove_file(folder.path().join("a")).unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+        assert_eq!(files.answer("/a", &request).head.status(), StatusCode::NOT_FOUND);
+    }
+
+    #[test]
+    fn without_such_a_time_each_request_sees_the_file_as_it_is() {
+        let request = Request::new(());
+        let (folder, files) = files(Duration::ZERO);
+        assert_eq!(text(files.answer("/a", &request)).unwrap(), "old");
+        std::fs::write(folder.path().join("a"), "new").unwrap();
+        assert_eq!(text(files.answer("/a", &request)).unwrap(), "new");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_name_that_leads_outside_meanwhile_is_not_followed_longer_than_the_file_was_kept() {
+        // A symbolic link in place of a file: the folder's bounds are looked at again.
+        let request = Request::new(());
+        let (folder, files) = files(Duration::from_millis(20));
+        let outside = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(outside.path(), "secret").unwrap();
+        assert_eq!(text(files.answer("/a", &request)).unwrap(), "old");
+        std::fs::remove_file(folder.path().join("a")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("a")).unwrap();
+        assert_ne!(text(files.answer("/a", &request)).as_deref(), Some(&b"secret"[..]));
+        std::thread::sleep(Duration::from_millis(30));
+        assert_eq!(files.answer("/a", &request).head.status(), StatusCode::NOT_FOUND);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod files;
+mod kept;
 mod range;
 
 pub use answer::{Answer, Body};

@@ -149,7 +149,8 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<
 fn site(content: &ContentArguments) -> Result<Site, Failure> {
     if content.page.is_empty() {
         let root = content.root.clone().unwrap_or_else(|| PathBuf::from("."));
-        let files = Files::new(&root).or_fail(Exit::Usage, || format!("--root {}", root.display()))?;
+        let files =
+            Files::new(&root, Files::FRESH).or_fail(Exit::Usage, || format!("--root {}", root.display()))?;
         return Ok(Site::Files(files));
     }
     let mut pages = Pages::read(&content.page)?;
