@@ -2,11 +2,14 @@
 
 use crate::exchange;
 use crate::gateway::Shared;
-use bytes::Bytes;
 use h3::error::Code;
+use hvq_h3::serving::{Server, Settings, Tunnels};
 use hvq_h3::{Datagrams, Priorities};
+use std::future::poll_fn;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -37,17 +40,19 @@ impl Peer {
 /// Serves `connection` until it ends or the gateway stops.
 pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     let _counted = gateway.metrics.connection(&connection);
-    let transport = hvq_h3::Connection::new(connection.clone());
-    let priorities = transport.priorities();
-    let mut builder = h3::server::builder();
-    builder.max_field_section_size(gateway.site().limits.header);
     // UDP is carried for those who may go through (RFC 9298 §3).
     let through = gateway.site().proxy.is_some();
-    builder.enable_extended_connect(through).enable_datagram(through);
-    let mut h3 = match builder.build::<_, Bytes>(transport).await {
-        Ok(h3) => h3,
+    let settings = Settings {
+        max_field_section_size: gateway.site().limits.header,
+        tunnels: if through { Tunnels::Taken } else { Tunnels::None },
+    };
+    let mut server = match Server::new(connection.clone(), settings).await {
+        Ok(server) => server,
         Err(error) => return tracing::debug!(%error, "no HTTP/3"),
     };
+    let priorities = server.priorities();
+    // It ends with the connection.
+    tokio::spawn(server.watch());
     let address = (Instant::now(), connection.remote_address().ip().to_canonical());
     let peer = Arc::new(Peer {
         gateway: gateway.clone(),
@@ -57,25 +62,26 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
         address: Mutex::new(address),
     });
     let mut requests = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = h3.accept() => match accepted {
-                Ok(Some(resolver)) => {
-                    requests.spawn(exchange::serve(peer.clone(), resolver));
-                }
-                Ok(None) => break,
+    {
+        let (mut stopping, mut datagrams) = (pin!(gateway.stopping()), pin!(peer.datagrams.run()));
+        loop {
+            let accepted = tokio::select! {
+                accepted = server.accept() => accepted,
+                () = &mut stopping => break,
+                () = &mut datagrams, if through => break,
+                Some(_) = requests.join_next() => continue,
+            };
+            match accepted {
+                Ok(incoming) => begin(&mut requests, exchange::serve(peer.clone(), incoming)).await,
                 Err(error) => {
                     tracing::debug!(%error, "connection ended");
                     break;
                 }
-            },
-            () = gateway.stopping() => break,
-            () = peer.datagrams.run(), if through => break,
-            Some(_) = requests.join_next() => {}
+            }
         }
     }
     // GOAWAY (RFC 9114 §5.2), which a client that is gone does not miss.
-    let _gone = h3.shutdown(0).await;
+    let _gone = server.go_away().await;
     let finished = async {
         while requests.join_next().await.is_some() {}
         hvq_h3::server::settled(&connection).await;
@@ -84,4 +90,15 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
         tracing::debug!("requests under way are abandoned");
     }
     connection.close(Code::H3_NO_ERROR.value(), b"");
+}
+
+/// Serves a request here if that takes no waiting, as of a file that is in memory: a task of its own costs more than that.
+async fn begin(requests: &mut JoinSet<()>, request: impl Future<Output = ()> + Send + 'static) {
+    // Many such requests in a row let others have their turn.
+    tokio::task::consume_budget().await;
+    let mut request = Box::pin(request);
+    let served = poll_fn(|context| Poll::Ready(request.as_mut().poll(context).is_ready())).await;
+    if !served {
+        requests.spawn(request);
+    }
 }

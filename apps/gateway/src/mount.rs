@@ -3,7 +3,6 @@
 use crate::configuration::TunnelConfig;
 use crate::exchange::{Exchange, Receive};
 use crate::tunnel::{Denied, name_of};
-use bytes::{Buf, Bytes};
 use h3::error::Code;
 use http::StatusCode;
 use hvq_tun::device::TunDevice;
@@ -106,9 +105,7 @@ async fn carry(exchange: &mut Exchange, mut receive: Receive, mut granted: Grant
     let (peer, id) = (exchange.peer.clone(), exchange.id);
     let tunnel = granted.run(pieces);
     let read = async {
-        while let Ok(Some(data)) =
-            poll_fn(|context| receive.poll_recv_data(context).map_ok(|data| data.map(take))).await
-        {
+        while let Ok(Some(data)) = poll_fn(|context| receive.poll_data(context)).await {
             if piece.send(data).await.is_err() {
                 return;
             }
@@ -127,11 +124,7 @@ async fn carry(exchange: &mut Exchange, mut receive: Receive, mut granted: Grant
         () = write => {}
         () = peer.priorities.unwanted(id) => {}
     }
-    receive.stop_sending(Code::H3_NO_ERROR);
+    receive.stop(Code::H3_NO_ERROR);
     let finished = exchange.reply.finish().await;
     exchange.note(finished);
-}
-
-fn take(mut data: impl Buf) -> Bytes {
-    data.copy_to_bytes(data.remaining())
 }

@@ -4,7 +4,7 @@ use crate::connection::Peer;
 use crate::exchange::{Exchange, Receive, Reply};
 use crate::reach::host_and_port;
 use crate::site::{Proxy, Site};
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use h3::error::Code;
 use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
 use http::uri::Authority;
@@ -211,7 +211,7 @@ async fn carry(exchange: &mut Exchange, mut receive: Receive, stream: TcpStream)
             Broken::Client => Code::H3_REQUEST_CANCELLED,
             Broken::Host => Code::H3_CONNECT_ERROR,
         };
-        receive.stop_sending(code);
+        receive.stop(code);
         exchange.reply.abort(code);
         if let Ok(stream) = read.reunite(write) {
             abrupt(&stream);
@@ -225,13 +225,8 @@ async fn upwards(
     activity: &Activity,
     count: &mut u64,
 ) -> Result<(), Broken> {
-    while let Some(mut data) = poll_fn(|context| {
-        receive
-            .poll_recv_data(context)
-            .map_ok(|data| data.map(|mut data| data.copy_to_bytes(data.remaining())))
-    })
-    .await
-    .map_err(|_| Broken::Client)?
+    while let Some(mut data) =
+        poll_fn(|context| receive.poll_data(context)).await.map_err(|_| Broken::Client)?
     {
         *count += data.len() as u64;
         write.write_all_buf(&mut data).await.map_err(|_| Broken::Host)?;

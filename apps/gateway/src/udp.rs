@@ -2,7 +2,6 @@
 
 use crate::exchange::Exchange;
 use crate::tunnel::{self, Activity};
-use bytes::{Buf, Bytes};
 use h3::error::Code;
 use http::uri::Authority;
 use http::{HeaderValue, Response, StatusCode};
@@ -78,7 +77,7 @@ async fn carry(exchange: &mut Exchange, socket: &UdpSocket, mut flow: Flow) {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(_) => break Some(Code::H3_CONNECT_ERROR),
             },
-            data = poll_fn(|context| receive.poll_recv_data(context).map_ok(|data| data.map(take))) => match data {
+            data = poll_fn(|context| receive.poll_data(context)) => match data {
                 Ok(Some(data)) => {
                     capsules.push(&data);
                     while let Some(datagram) = capsules.datagram() {
@@ -100,14 +99,10 @@ async fn carry(exchange: &mut Exchange, socket: &UdpSocket, mut flow: Flow) {
             exchange.note(sent);
         }
         Some(code) => {
-            receive.stop_sending(code);
+            receive.stop(code);
             exchange.reply.abort(code);
         }
     }
-}
-
-fn take(mut data: impl Buf) -> Bytes {
-    data.copy_to_bytes(data.remaining())
 }
 
 /// Sends a packet on. Contexts other than plain payloads were never agreed on, and are dropped (RFC 9298 §4).

@@ -16,11 +16,7 @@ pub(crate) struct Record {
     /// The name of the token that was shown.
     pub(crate) user: Option<String>,
     pub(crate) method: Method,
-    pub(crate) host: String,
-    pub(crate) path: String,
-    pub(crate) referrer: Option<String>,
-    pub(crate) agent: Option<String>,
-    pub(crate) priority: Option<String>,
+    pub(crate) asked: Asked,
     /// `None` if no response was begun.
     pub(crate) status: Option<StatusCode>,
     /// Bytes of the response's body that were sent.
@@ -31,6 +27,16 @@ pub(crate) struct Record {
     pub(crate) first_byte: Option<Duration>,
     /// From the request to the end of the response.
     pub(crate) total: Duration,
+}
+
+/// What a request says of itself, as the log has it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) host: String,
+    pub(crate) path: String,
+    pub(crate) referrer: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) priority: Option<String>,
 }
 
 impl Record {
@@ -50,12 +56,12 @@ impl Record {
             part(&self.user),
             moment::common(self.time),
             quoted(self.method.as_str()),
-            quoted(&self.path),
+            quoted(&self.asked.path),
             // nginx writes 499 for clients that gave up.
             self.status.map_or(499, |status| status.as_u16()),
             self.sent,
-            part(&self.referrer),
-            part(&self.agent),
+            part(&self.asked.referrer),
+            part(&self.asked.agent),
         )
     }
 
@@ -66,14 +72,14 @@ impl Record {
             "client": self.address.to_string(),
             "user": self.user,
             "method": self.method.as_str(),
-            "host": self.host,
-            "path": self.path,
+            "host": self.asked.host,
+            "path": self.asked.path,
             "status": self.status.map(|status| status.as_u16()),
             "sent": self.sent,
             "received": self.received,
-            "priority": self.priority,
-            "referrer": self.referrer,
-            "agent": self.agent,
+            "priority": self.asked.priority,
+            "referrer": self.asked.referrer,
+            "agent": self.asked.agent,
             "origin_ms": self.first_byte.map(milliseconds),
             "total_ms": milliseconds(self.total),
         })
@@ -110,11 +116,13 @@ mod tests {
             address: [192, 0, 2, 1].into(),
             user: None,
             method: Method::GET,
-            host: "example.org".to_owned(),
-            path: "/a?b".to_owned(),
-            referrer: None,
-            agent: Some("a \"b\"\n\u{e9}".to_owned()),
-            priority: Some("u=1".to_owned()),
+            asked: Asked {
+                host: "example.org".to_owned(),
+                path: "/a?b".to_owned(),
+                referrer: None,
+                agent: Some("a \"b\"\n\u{e9}".to_owned()),
+                priority: Some("u=1".to_owned()),
+            },
             status: Some(StatusCode::OK),
             sent: 5,
             received: 0,

@@ -3,7 +3,7 @@
 mod line;
 mod moment;
 
-pub(crate) use line::Record;
+pub(crate) use line::{Asked, Record};
 
 use crate::configuration::{Format, LogConfig};
 use crate::metrics::Metrics;
@@ -78,6 +78,11 @@ impl AccessLog {
     /// Lines that were dropped because the disk was too slow.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Whether lines are written at all.
+    fn is_open(&self) -> bool {
+        self.orders.is_some()
     }
 
     fn log(&self, record: &Record) {
@@ -164,20 +169,14 @@ impl Entry {
     /// Of a request that comes now from `address`.
     pub(crate) fn new(log: AccessLog, metrics: Arc<Metrics>, address: IpAddr, request: &Request<()>) -> Self {
         metrics.begun();
-        let uri = request.uri();
-        let path = uri
-            .path_and_query()
-            .map_or_else(|| uri.authority().map(|host| host.as_str()), |path| Some(path.as_str()));
+        // Texts are for the log alone.
+        let asked = if log.is_open() { asked(request) } else { Asked::default() };
         let record = Record {
             time: SystemTime::now(),
             address,
             user: None,
             method: request.method().clone(),
-            host: uri.authority().map(|host| cut(host.as_str())).unwrap_or_default(),
-            path: path.map(cut).unwrap_or_default(),
-            referrer: field(request.headers(), &REFERER),
-            agent: field(request.headers(), &USER_AGENT),
-            priority: field(request.headers(), &hvq_h3::priority::PRIORITY),
+            asked,
             status: None,
             sent: 0,
             received: 0,
@@ -219,6 +218,21 @@ impl Drop for Entry {
         self.record.total = self.start.elapsed();
         self.metrics.ended(&self.record);
         self.log.log(&self.record);
+    }
+}
+
+/// What `request` says of itself.
+fn asked(request: &Request<()>) -> Asked {
+    let uri = request.uri();
+    let path = uri
+        .path_and_query()
+        .map_or_else(|| uri.authority().map(|host| host.as_str()), |path| Some(path.as_str()));
+    Asked {
+        host: uri.authority().map(|host| cut(host.as_str())).unwrap_or_default(),
+        path: path.map(cut).unwrap_or_default(),
+        referrer: field(request.headers(), &REFERER),
+        agent: field(request.headers(), &USER_AGENT),
+        priority: field(request.headers(), &hvq_h3::priority::PRIORITY),
     }
 }
 

@@ -17,11 +17,10 @@ use crate::site::{Place, Site};
 use crate::{mount, tunnel, udp};
 use bytes::Bytes;
 use h3::error::Code;
-use h3::ext::Protocol;
 use h3::quic::StreamId;
-use h3::server::RequestResolver;
 use http::header::{EXPECT, PROXY_AUTHENTICATE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
+use hvq_h3::serving::{Incoming, Protocol};
 use std::sync::Arc;
 use tokio::time::timeout;
 
@@ -37,13 +36,12 @@ pub(crate) struct Exchange {
     pub(crate) entry: Entry,
 }
 
-/// Serves the request that `resolver` has on a stream of `peer`.
-pub(crate) async fn serve(peer: Arc<Peer>, resolver: RequestResolver<hvq_h3::Connection, Bytes>) {
+/// Serves a request of `peer`.
+pub(crate) async fn serve(peer: Arc<Peer>, incoming: Incoming) {
     let site = peer.gateway.site();
     let early = peer.connection.is_early_data();
-    let resolving = hvq_h3::server::resolve(resolver, &peer.priorities);
     // H19: headers that come byte by byte.
-    let (request, stream) = match timeout(site.timeouts.header, resolving).await {
+    let (request, send, receive) = match timeout(site.timeouts.header, incoming.request()).await {
         Ok(Ok(resolved)) => resolved,
         Ok(Err(error)) => {
             peer.gateway.metrics.malformed();
@@ -52,8 +50,7 @@ pub(crate) async fn serve(peer: Arc<Peer>, resolver: RequestResolver<hvq_h3::Con
         Err(_) => return tracing::debug!("the headers took too long"),
     };
     let entry = peer.gateway.enter(&peer, &request);
-    let (send, receive) = stream.split();
-    let id = send.send_id();
+    let id = send.id();
     let reply = Reply::new(send, request.method(), site.timeouts.idle);
     let mut exchange = Exchange { peer, site, request, id, receive: Some(receive), reply, entry };
     // RFC 8470 §5.1: what may do harm when it is done twice waits until it cannot be a copy.
@@ -72,24 +69,26 @@ pub(crate) async fn serve(peer: Arc<Peer>, resolver: RequestResolver<hvq_h3::Con
 }
 
 impl Exchange {
+    /// What is long or rare is boxed: a task is as large as the largest of its ways, and is copied when it starts.
     async fn answer(mut self, early: bool) {
         let declared = match fields::check(&self.request) {
             Ok(declared) => declared,
             Err(fault) => return self.fail(fault).await,
         };
         if self.request.method() == Method::CONNECT {
-            return match self.request.extensions().get::<Protocol>().copied() {
-                None => tunnel::serve(self).await,
-                Some(protocol) if protocol == Protocol::CONNECT_UDP => {
-                    if mount::is_asked(self.request.uri().path()) {
-                        mount::serve(self).await;
-                    } else {
-                        udp::serve(self).await;
-                    }
+            return match self.request.extensions().get::<Protocol>().map(Protocol::as_str) {
+                None => Box::pin(tunnel::serve(self)).await,
+                Some("connect-ip") if mount::is_asked(self.request.uri().path()) => {
+                    Box::pin(mount::serve(self)).await;
                 }
+                // Clients whose library knows no other name ask for packets of IP so.
+                Some("connect-udp") if mount::is_asked(self.request.uri().path()) => {
+                    Box::pin(mount::serve(self)).await;
+                }
+                Some("connect-udp") => Box::pin(udp::serve(self)).await,
                 // RFC 9220 §3.
                 Some(_) => {
-                    let text = "only connect-udp is spoken here";
+                    let text = "only connect-udp and connect-ip are spoken here";
                     self.refuse(StatusCode::NOT_IMPLEMENTED, text, None).await;
                 }
             };
@@ -103,12 +102,12 @@ impl Exchange {
             }
             Place::Origin(origin) => {
                 self.entry.origin();
-                relay::relay(self, relay::Towards::Origin(origin), declared, early).await;
+                Box::pin(relay::relay(self, relay::Towards::Origin(origin), declared, early)).await;
             }
             Place::Elsewhere(anywhere) => match self.permit(uri.authority(), 80) {
                 Ok(()) => {
                     self.entry.origin();
-                    relay::relay(self, relay::Towards::Anywhere(anywhere), declared, early).await;
+                    Box::pin(relay::relay(self, relay::Towards::Anywhere(anywhere), declared, early)).await;
                 }
                 Err(denied) => self.deny(denied).await,
             },
@@ -156,7 +155,7 @@ impl Exchange {
                 tracing::debug!(text, "malformed request");
                 self.peer.gateway.metrics.malformed();
                 if let Some(receive) = &mut self.receive {
-                    receive.stop_sending(Code::H3_MESSAGE_ERROR);
+                    receive.stop(Code::H3_MESSAGE_ERROR);
                 }
                 self.reply.abort(Code::H3_MESSAGE_ERROR);
             }
@@ -197,7 +196,11 @@ impl Drop for Exchange {
 }
 
 async fn send(reply: &mut Reply, head: Response<()>, mut body: Body) -> Result<(), Unsent> {
-    reply.head(head).await?;
+    match body {
+        Body::Empty => return reply.whole(head, Bytes::new()).await,
+        Body::Text(text) => return reply.whole(head, text).await,
+        Body::File(..) | Body::Pattern(..) => reply.head(head).await?,
+    }
     loop {
         match body.next().await {
             Ok(Some(chunk)) => reply.data(chunk).await?,

@@ -165,7 +165,7 @@ async fn back(exchange: &mut Exchange, response: Response<Incoming>, wanted: &He
     let priority = hvq_h3::priority::merge(wanted, head.headers());
     let _advice = exchange.peer.priorities.set(exchange.id, priority);
     if let Err(error) = exchange.reply.head(head).await {
-        if let Unsent::Stream(h3::error::StreamError::HeaderTooBig { .. }) = error {
+        if let Unsent::Stream(hvq_h3::serving::SendError::HeaderTooLarge) = error {
             let text = "the origin's header section is larger than the client takes";
             return exchange.refuse(StatusCode::BAD_GATEWAY, text, None).await;
         }

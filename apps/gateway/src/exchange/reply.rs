@@ -1,26 +1,24 @@
 //! The response to a client.
 
 use bytes::Bytes;
-use h3::error::{Code, StreamError};
-use h3::server::RequestStream;
+use h3::error::Code;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use hvq_h3::serving::{SendError, Sending};
 use std::time::Duration;
 use tokio::time::timeout;
-
-type Send = RequestStream<hvq_h3::SendStream<Bytes>, Bytes>;
 
 /// Why a response did not get to the client.
 #[derive(Debug)]
 pub(crate) enum Unsent {
     /// The client or the network ended it.
-    Stream(StreamError),
+    Stream(SendError),
     /// The client did not take anything for too long.
     Stalled,
 }
 
-impl From<StreamError> for Unsent {
-    fn from(error: StreamError) -> Self {
+impl From<SendError> for Unsent {
+    fn from(error: SendError) -> Self {
         Self::Stream(error)
     }
 }
@@ -28,7 +26,7 @@ impl From<StreamError> for Unsent {
 /// The response to a client. One that is dropped before its end is reset, so that it is never taken for whole
 /// (RFC 9114 §4.1).
 pub(crate) struct Reply {
-    stream: Send,
+    stream: Sending,
     stage: Stage,
     idle: Duration,
     /// The status, once it was sent.
@@ -47,31 +45,39 @@ enum Stage {
 
 impl Reply {
     /// The response to a request of `method` on `stream`, to a client that may pause for `idle`.
-    pub(crate) fn new(stream: Send, method: &Method, idle: Duration) -> Self {
+    pub(crate) fn new(stream: Sending, method: &Method, idle: Duration) -> Self {
         Self { stream, stage: Stage::Open, idle, status: None, bytes: 0, bodiless: *method == Method::HEAD }
     }
 
     /// Sends status and fields.
     pub(crate) async fn head(&mut self, head: Response<()>) -> Result<(), Unsent> {
         let status = head.status();
-        timeout(self.idle, self.stream.send_response(head)).await.map_err(|_| Unsent::Stalled)??;
+        timeout(self.idle, self.stream.head(&head)).await.map_err(|_| Unsent::Stalled)??;
         if !status.is_informational() {
             self.status = Some(status);
         }
         Ok(())
     }
 
+    /// Sends a response that is there as a whole.
+    pub(crate) async fn whole(&mut self, head: Response<()>, body: Bytes) -> Result<(), Unsent> {
+        let length = body.len() as u64;
+        timeout(self.idle, self.stream.whole(&head, body)).await.map_err(|_| Unsent::Stalled)??;
+        (self.status, self.bytes, self.stage) = (Some(head.status()), length, Stage::Over);
+        Ok(())
+    }
+
     /// Sends a piece of the body, as fast as the client takes it.
     pub(crate) async fn data(&mut self, data: Bytes) -> Result<(), Unsent> {
         let length = data.len() as u64;
-        timeout(self.idle, self.stream.send_data(data)).await.map_err(|_| Unsent::Stalled)??;
+        timeout(self.idle, self.stream.data(data)).await.map_err(|_| Unsent::Stalled)??;
         self.bytes += length;
         Ok(())
     }
 
     /// Sends trailers.
     pub(crate) async fn trailers(&mut self, trailers: HeaderMap) -> Result<(), Unsent> {
-        timeout(self.idle, self.stream.send_trailers(trailers)).await.map_err(|_| Unsent::Stalled)??;
+        timeout(self.idle, self.stream.trailers(&trailers)).await.map_err(|_| Unsent::Stalled)??;
         Ok(())
     }
 
@@ -85,7 +91,7 @@ impl Reply {
     /// Ends the stream with `code`.
     pub(crate) fn abort(&mut self, code: Code) {
         self.stage = Stage::Over;
-        self.stream.stop_stream(code);
+        self.stream.reset(code);
     }
 
     /// Answers with an error, said in words too, and `field` if there is one.
@@ -101,18 +107,14 @@ impl Reply {
         head.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         head.headers_mut().insert(CONTENT_LENGTH, body.len().into());
         head.headers_mut().extend(field.map(|(name, value)| (Some(name), value)));
-        self.head(head).await?;
-        if !self.bodiless {
-            self.data(body).await?;
-        }
-        self.finish().await
+        self.whole(head, if self.bodiless { Bytes::new() } else { body }).await
     }
 }
 
 impl Drop for Reply {
     fn drop(&mut self) {
         if self.stage == Stage::Open {
-            self.stream.stop_stream(Code::H3_INTERNAL_ERROR);
+            self.stream.reset(Code::H3_INTERNAL_ERROR);
         }
     }
 }

@@ -1,8 +1,7 @@
 //! The body of a request on its way to an origin: read from the client only as fast as the origin takes it.
 
 use super::progress::{Progress, Trouble};
-use bytes::{Buf, Bytes};
-use h3::server::RequestStream;
+use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 /// The receiving half of a request's stream.
-pub(crate) type Receive = RequestStream<hvq_h3::RecvStream, Bytes>;
+pub(crate) type Receive = hvq_h3::serving::Receiving;
 
 /// What a body may be.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +82,7 @@ impl Source {
     /// The next data from the client; `None` at their end.
     fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Trouble>> {
         loop {
-            let received = match self.receive.poll_recv_data(context) {
+            let received = match self.receive.poll_data(context) {
                 Poll::Ready(received) => received.map_err(|_| Trouble::Aborted)?,
                 Poll::Pending => {
                     ready!(self.pause.as_mut().poll(context));
@@ -91,13 +90,12 @@ impl Source {
                 }
             };
             let limit = self.bounds.declared.unwrap_or(u64::MAX);
-            let Some(mut data) = received else {
+            let Some(data) = received else {
                 // RFC 9114 §4.1.2: a body shorter than its content-length is malformed.
                 let whole = self.bounds.declared.is_none_or(|declared| declared == self.count);
                 self.complete = true;
                 return Poll::Ready(if whole { Ok(None) } else { Err(Trouble::Mismatch) });
             };
-            let data = data.copy_to_bytes(data.remaining());
             self.count = self.count.saturating_add(data.len() as u64);
             self.pause.as_mut().reset(Instant::now() + self.bounds.idle);
             if self.count > limit {
@@ -131,7 +129,7 @@ impl Source {
         if let Some(held) = self.held.take() {
             return Poll::Ready(Some(Ok(Frame::data(held))));
         }
-        match ready!(self.receive.poll_recv_trailers(context)) {
+        match ready!(self.receive.poll_trailers(context)) {
             Ok(Some(trailers)) => Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
             Ok(None) => Poll::Ready(None),
             Err(_) => Poll::Ready(Some(Err(Trouble::Aborted))),
