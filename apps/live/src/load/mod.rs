@@ -1,5 +1,6 @@
 //! Many requests with h2load over loopback: `hvq gateway` beside Nginx's own HTTP/3.
 
+pub mod endurance;
 mod generator;
 mod server;
 

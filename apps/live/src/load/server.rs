@@ -107,11 +107,33 @@ impl Server {
     }
 }
 
+/// The memory that the process of which `status` is the status has (proc(5): VmRSS), in KiB.
+fn memory_in(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
+}
+
 /// The ticks that the process of which `stat` is the status took (proc(5): utime and stime).
 fn ticks_in(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(11);
     let [user, system] = [fields.next()?, fields.next()?];
     Some(user.parse::<f64>().ok()? + system.parse::<f64>().ok()?)
+}
+
+impl Server {
+    /// Fails if it has ended.
+    pub(super) fn lasts(&mut self) -> Result<(), LiveError> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            ended => Err(LiveError::Program { program: "a server", says: format!("it ended: {ended:?}") }),
+        }
+    }
+
+    /// The memory that it has, in KiB; 0 if nobody says.
+    pub(super) fn memory_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        memory_in(&status).unwrap_or_default()
+    }
 }
 
 impl Drop for Server {
@@ -158,6 +180,8 @@ mod tests {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 1 0 9999 1 1";
         assert_eq!(ticks_in(stat), Some(300.0));
         assert_eq!(ticks_in("7 (a"), None);
+        assert_eq!(memory_in("Name:\ta\nVmRSS:\t   1234 kB\n"), Some(1234));
+        assert_eq!(memory_in("Name:\ta\n"), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::Part;
 use super::bars::{self, Bar};
 use super::table::Table;
+use crate::load::endurance::Turn;
 use crate::load::{Round, SIZES, Size, Subject};
 use crate::statistics::Mean;
 
@@ -20,6 +21,39 @@ pub(super) fn part(rounds: &[Round]) -> Option<Part> {
             .to_owned(),
     ];
     Some(Part { title: "Requests by h2load over HTTP/3", tables, drawings, notes })
+}
+
+/// The part about millions of requests to one gateway, if there were any.
+pub(super) fn endurance(turns: &[Turn]) -> Option<Part> {
+    let (first, last) = (turns.first()?, turns.last()?);
+    let succeeded: u64 = turns.iter().map(|turn| turn.succeeded).sum();
+    let failed: u64 = turns.iter().map(|turn| turn.failed).sum();
+    let seconds: f64 = turns.iter().map(|turn| turn.seconds).sum();
+    let slowest = turns.iter().map(|turn| turn.p99_ms).fold(0.0, f64::max);
+    let heads = [
+        "requests",
+        "failed",
+        "seconds",
+        "requests/s",
+        "largest p99 (ms)",
+        "memory at first (KiB)",
+        "at last",
+    ];
+    let mut table = Table::new(format!("1KiB from files, {} turns", turns.len()), &heads);
+    table.rows.push(vec![
+        (succeeded + failed).to_string(),
+        failed.to_string(),
+        format!("{seconds:.0}"),
+        format!("{:.0}", succeeded as f64 / seconds.max(1e-9)),
+        format!("{slowest:.1}"),
+        first.memory_kib.to_string(),
+        last.memory_kib.to_string(),
+    ]);
+    let notes = vec![
+        "One hvq gateway for all turns, asked by h2load over loopback; each turn has new connections."
+            .to_owned(),
+    ];
+    Some(Part { title: "Endurance of the gateway", tables: vec![table], drawings: String::new(), notes })
 }
 
 fn of<'a>(rounds: &'a [Round], size: &'a Size, subject: Subject) -> impl Iterator<Item = &'a Round> {
@@ -108,6 +142,20 @@ mod tests {
             processor_seconds: seconds / 2.0,
             latency_ms: [1.0, 9.0],
         }
+    }
+
+    #[test]
+    fn failures_of_all_turns_are_counted_together() {
+        let turn = |failed, memory_kib| Turn {
+            succeeded: 1000 - failed,
+            failed,
+            seconds: 0.5,
+            p99_ms: 4.0,
+            memory_kib,
+        };
+        let text = endurance(&[turn(0, 70), turn(2, 80)]).unwrap().tables[0].markdown();
+        assert!(text.contains("| 2000 | 2 | 1 | 1998 | 4.0 | 70 | 80 |"), "{text}");
+        assert!(endurance(&[]).is_none());
     }
 
     #[test]

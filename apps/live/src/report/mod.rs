@@ -7,6 +7,7 @@ mod table;
 mod web;
 
 use crate::load::Round;
+use crate::load::endurance::Turn;
 use crate::programs::Outcome;
 use crate::web::{Expected, Load};
 use hvq_lab::report::page::{Page, note, section};
@@ -24,6 +25,8 @@ pub struct Results {
     pub expected: Vec<Expected>,
     /// Many requests.
     pub load: Vec<Round>,
+    /// Millions of requests to one gateway.
+    pub endurance: Vec<Turn>,
     /// What was left out, and why.
     pub skipped: Vec<String>,
 }
@@ -39,8 +42,12 @@ struct Part {
 
 impl Results {
     fn parts(&self) -> Vec<Part> {
-        let parts =
-            [web::part(&self.web, &self.expected), load::part(&self.load), programs::part(&self.programs)];
+        let parts = [
+            web::part(&self.web, &self.expected),
+            load::part(&self.load),
+            load::endurance(&self.endurance),
+            programs::part(&self.programs),
+        ];
         parts.into_iter().flatten().collect()
     }
 

@@ -82,6 +82,9 @@ struct OtherArguments {
     /// Requests of a round for 10 MiB
     #[arg(long, value_name = "NUMBER", default_value_t = 80, value_parser = clap::value_parser!(u32).range(4..))]
     downloads: u32,
+    /// Requests of 1 KiB that endurance asks one gateway for
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    total: u64,
 }
 
 /// Programs that are used.
@@ -107,7 +110,9 @@ enum Which {
     Load,
     /// curl, wget, iperf3 and a name lookup in hvq run: what rides which channel
     Programs,
-    /// All of them
+    /// h2load against one hvq gateway, ten million requests (--total): whether any fails, and whether the gateway grows
+    Endurance,
+    /// All of them but endurance
     All,
 }
 
@@ -135,6 +140,10 @@ pub(super) fn run(arguments: &LiveArguments, voice: Voice) -> Result<(), Failure
         let OtherArguments { rounds, requests, downloads, .. } = arguments.other;
         let plan = load::Plan { rounds, small_requests: requests, large_requests: downloads };
         results.load = or_skipped("load", load::run(&tools, &plan, observer), &mut results.skipped);
+    }
+    if arguments.experiments.contains(&Which::Endurance) {
+        let turns = load::endurance::endure(&tools, arguments.other.total, observer);
+        results.endurance = or_skipped("endurance", turns, &mut results.skipped);
     }
     if wanted(Which::Web) {
         results.skipped.extend(web::possible(&arguments.arms()).1);
@@ -204,6 +213,7 @@ fn lines(results: &Results) -> Result<Vec<Value>, Failure> {
     }
     let mut lines = named("programs", &results.programs)?;
     lines.extend(named("load", &results.load)?);
+    lines.extend(named("endurance", &results.endurance)?);
     lines.extend(named("web", &results.web)?);
     lines.extend(named("web in virtual time", &results.expected)?);
     Ok(lines)
