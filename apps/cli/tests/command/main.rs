@@ -6,6 +6,8 @@ mod channels;
 mod gateway;
 mod lab;
 #[cfg(target_os = "linux")]
+mod mounted;
+#[cfg(target_os = "linux")]
 mod networks;
 mod support;
 mod transfers;

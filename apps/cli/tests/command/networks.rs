@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Serves TCP and UDP at the far end: what comes is sent back.
-const ECHO: &str = r#"
+pub(crate) const ECHO: &str = r#"
 import socket, threading
 def bind(family, kind):
     s = socket.socket(family, kind); s.setsockopt(1, 2, 1)
@@ -39,7 +39,7 @@ for s in streams: threading.Thread(target=tcp, args=(s,)).start()
 "#;
 
 /// What the tests' own programs begin with.
-const CLIENT: &str = r"
+pub(crate) const CLIENT: &str = r"
 import socket, time, sys
 def echo(address, data, kind=socket.SOCK_DGRAM):
     s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, kind); s.settimeout(5)
@@ -52,7 +52,7 @@ def echo(address, data, kind=socket.SOCK_DGRAM):
 ";
 
 /// Whether namespaces can be made; says what is missing if not.
-fn permitted() -> bool {
+pub(crate) fn permitted() -> bool {
     let output = run(&["--direct"], None, &["true"]);
     if code(&output) == 0 {
         return true;
