@@ -21,7 +21,7 @@ use std::time::Duration;
 /// closes one just when it is used again.
 const KEPT: Duration = Duration::from_secs(30);
 /// Connections that are kept while nobody uses them.
-const SPARE: usize = 256;
+const SPARE: usize = 1024;
 /// Bytes of a response's head, or of a piece of its body, that are read at most.
 const BUFFER: usize = 128 << 10;
 
