@@ -3,6 +3,7 @@
 use crate::PathId;
 use crate::connection::lane::{Lane, Purpose};
 use crate::connection::{Connection, FourTuple};
+use crate::path::mtu::JUMBO;
 use crate::path::path::Liveness;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
@@ -10,6 +11,9 @@ use std::time::Duration;
 
 /// The shortest time after which a probe is lost (RFC 8899 §5.1.1).
 const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Where a round trip takes no longer than this, larger datagrams than any network's are worth a probe.
+const NEARBY: Duration = Duration::from_millis(3);
 
 impl Connection {
     /// Sends the probe of every path that wants one and has room for it.
@@ -49,7 +53,12 @@ impl Connection {
         }
         // One probe at a time adds little to what the window permits, and could wait for ever for room that datagrams
         // of the present size fill up (RFC 8899 §3: probes are limited in number instead).
-        path.route.mtu.wanted(now).filter(|size| *size <= path.route.amplification.allowance())
+        let largest = match path.rtt().min() {
+            Some(rtt) if rtt <= NEARBY => usize::MAX,
+            _ => JUMBO,
+        };
+        let most = largest.min(path.route.amplification.allowance());
+        path.route.mtu.wanted(now).filter(|size| *size <= most)
     }
 
     fn send_size_probe(&mut self, id: PathId, size: usize, now: Instant) {

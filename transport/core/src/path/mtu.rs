@@ -21,6 +21,8 @@ const RAISE_AFTER: Duration = Duration::from_secs(600);
 const BLACK_HOLE: u32 = 2;
 /// The largest UDP payload over IPv6 and Ethernet: 1500 bytes without the headers of IPv6 and UDP.
 const ETHERNET: usize = 1452;
+/// Networks carry no larger frames than this, as jumbo frames of Ethernet go; a machine's own loopback does.
+pub const JUMBO: usize = 9_216;
 /// The largest UDP payload over IPv4 without fragments: 65,535 bytes without the headers of IPv4 and UDP.
 const LARGEST: usize = 65_507;
 
@@ -52,7 +54,9 @@ impl From<usize> for DatagramSizing {
 
 impl DatagramSizing {
     /// As much as a UDP datagram may have: a machine's own loopback carries it, and networks with larger frames than
-    /// Ethernet's carry more than the default. What the interface does not take is found without a word on the network.
+    /// Ethernet's carry more than the default. What the interface does not take is found without a word on the network, and
+    /// nothing larger than jumbo frames is tried where a round trip takes more than three milliseconds: no such path carries
+    /// it, and a probe that is lost would fill the window for long.
     pub const WHATEVER_IS_CARRIED: Self = Self::Discover { most: LARGEST };
 
     /// The size before anything is known of a route.
