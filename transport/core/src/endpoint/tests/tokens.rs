@@ -161,6 +161,7 @@ fn a_token_outlives_a_restart_of_a_server_that_keeps_its_key() {
 
 /// Remembers used tokens for several endpoints.
 #[derive(Debug, Default)]
+#[expect(clippy::disallowed_types, reason = "the lock is that of the servers, which are out of the core")]
 struct Register(std::sync::Mutex<ReplayFilter>);
 
 impl TokenRegister for Register {
