@@ -141,12 +141,12 @@ impl Forwarder {
 
     async fn send(&self, packet: &[u8], counters: &Counters) {
         // A player that is not there yet answers with an ICMP error, which is no reason to stop.
-        let count = match rtp::is_packet(packet) && self.socket.send_to(packet, self.to).await.is_ok() {
-            true => &counters.packets,
-            false => &counters.refused,
-        };
-        count.fetch_add(1, Ordering::Relaxed);
-        counters.bytes.fetch_add(packet.len() as u64, Ordering::Relaxed);
+        if rtp::is_packet(packet) && self.socket.send_to(packet, self.to).await.is_ok() {
+            counters.packets.fetch_add(1, Ordering::Relaxed);
+            counters.bytes.fetch_add(packet.len() as u64, Ordering::Relaxed);
+        } else {
+            counters.refused.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -154,4 +154,24 @@ impl Forwarder {
 fn refuse(connection: &Connection, error: roq::MalformedFlow) {
     tracing::warn!(%error, "the sender does not speak RTP over QUIC");
     connection.close(error.code(), error.to_string().as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_what_went_on_counts_as_gone_on() {
+        let player = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let to = player.local_addr().unwrap();
+        let outlet = Outlet { rtp_out: Some(to), flow: 0, sdp: None };
+        let forwarder = outlet.forwarder().await.unwrap().unwrap();
+        let counters = Counters::default();
+        // RFC 3550, section 5.1: version 2 and a header of twelve bytes.
+        let packet = [&[0x80, 96][..], &[0; 30]].concat();
+        forwarder.send(&packet, &counters).await;
+        forwarder.send(b"this is no RTP packet, but long", &counters).await;
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        assert_eq!([&counters.packets, &counters.bytes, &counters.refused].map(of), [1, 32, 1]);
+    }
 }
