@@ -2,6 +2,7 @@
 //!
 //! - [`adaptation`]: rates that follow the channels.
 //! - [`clip`]: what an encoder made of a clip: the bytes of each layer, and how good pictures are with and without it.
+//! - [`gate`]: which layers a sender hands over when, so that the best one holds up none below it.
 //! - [`layers`]: which layers of a frame there are, and which of them can be decoded.
 //! - [`message`]: how a layer travels, with what priority and until when it is of use.
 //! - [`playout`]: when a receiver decodes which frame with which layers.
@@ -17,6 +18,7 @@ pub mod adaptation;
 pub mod clip;
 pub mod fragment;
 pub mod freeze;
+pub mod gate;
 pub mod layers;
 pub mod message;
 pub mod picture;

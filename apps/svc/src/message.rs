@@ -109,26 +109,22 @@ pub const fn urgency(layer: usize) -> u8 {
 
 /// Until when layers are of use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Deadlines {
-    /// For the base layer, from when the picture was taken on: the picture is late without it, not lost, so it is sent all
-    /// the same afterwards.
-    pub base: Duration,
-    /// For the other layers: after it the receiver has shown their frame without them, and cannot decode them either for
-    /// the frames that refer to them ([`HELD`]).
-    pub others: Duration,
-}
+pub struct Deadlines([Duration; LAYERS]);
 
 impl Deadlines {
     /// For a receiver that decodes `wait` after it has the base layer, which takes `flight`.
-    pub const fn of(flight: Duration, wait: Duration) -> Self {
-        // A layer of the middle is of use until the base layer below it is replaced, which is shown with others then.
-        let kept = Clip::INTERVAL.saturating_mul(HELD[0] - 1);
-        Self { base: flight, others: flight.saturating_add(wait).saturating_add(kept) }
+    pub fn of(flight: Duration, wait: Duration) -> Self {
+        let shown = flight.saturating_add(wait);
+        // A layer is of use until the one below it is replaced, which is shown with others then.
+        let kept = |below: u32| Clip::INTERVAL.saturating_mul(below - 1);
+        Self([flight, shown.saturating_add(kept(HELD[0])), shown.saturating_add(kept(HELD[1]))])
     }
 
-    /// That of `layer`.
+    /// For layer `layer`, from when the picture was taken on. The picture is late without the base layer, not lost, so that is
+    /// sent all the same afterwards. Without one of the others the receiver has shown the frame then, and cannot decode
+    /// them for the frames that refer to them either ([`HELD`]).
     pub const fn of_layer(&self, layer: usize) -> Duration {
-        if layer == 0 { self.base } else { self.others }
+        self.0[if layer < LAYERS { layer } else { LAYERS - 1 }]
     }
 }
 
@@ -170,6 +166,6 @@ mod tests {
     fn the_base_layer_is_the_most_urgent_and_due_first() {
         assert!(urgency(0) < urgency(1) && urgency(1) < urgency(2));
         let deadlines = Deadlines::of(Duration::from_millis(10), Duration::from_millis(60));
-        assert_eq!([0, 1, 2].map(|layer| deadlines.of_layer(layer).as_millis()), [10, 169, 169]);
+        assert_eq!([0, 1, 2].map(|layer| deadlines.of_layer(layer).as_millis()), [10, 169, 136]);
     }
 }

@@ -1,6 +1,7 @@
 //! `hvq svc send`.
 
 mod carriage;
+mod door;
 
 use super::pictures::{Source, TEST};
 use super::{ALPN, SILENCE, time_of_day};

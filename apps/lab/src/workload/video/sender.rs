@@ -1,16 +1,18 @@
-//! The server: it sends the layers of a frame when the picture is captured, and takes back what is late.
+//! The server: it sends the layers of a frame when the picture is captured, and takes back what is late. Told of deadlines,
+//! it hands over the best layer only when those below it are not held up by it.
 
 use super::{Program, Voice};
 use crate::workload::pattern;
 use crate::world::Net;
 use bytes::Bytes;
 use hvq_scheduler::Priority;
+use hvq_svc::gate::{Gate, Layer, Verdict};
 use hvq_svc::layers::LAYERS;
 use hvq_svc::message;
 use hvq_transport::connection::{Connection, Event};
 use hvq_transport::stream::{Direction, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The code with which a late layer is taken back.
 const LATE: u64 = 1;
@@ -20,16 +22,37 @@ pub(super) struct Sender {
     program: Program,
     /// The next frame to capture.
     next: u32,
-    /// Layers for which no stream could be opened yet.
+    /// Layers that are not handed over yet: the gate is closed, or no stream could be opened.
     waiting: VecDeque<(u32, usize)>,
-    /// When layers that are under way are of no use any more.
+    gate: Gate,
+    /// Layers above the base layer that are under way and may be taken back.
+    under_way: BTreeMap<StreamId, (u32, usize)>,
+    /// When they are of no use any more.
     due: BTreeSet<(Instant, StreamId)>,
     pub(super) withdrawn: u64,
 }
 
+/// What became of a layer that is to be sent.
+enum Offer {
+    /// It is sent, or nobody needs it any more.
+    Settled,
+    /// It waits.
+    Waits,
+    /// It waits as all others do: the peer admits no more streams.
+    NoStream,
+}
+
 impl Sender {
     pub(super) fn new(program: Program) -> Self {
-        Self { program, next: 0, waiting: VecDeque::new(), due: BTreeSet::new(), withdrawn: 0 }
+        Self {
+            program,
+            next: 0,
+            waiting: VecDeque::new(),
+            gate: Gate::default(),
+            under_way: BTreeMap::new(),
+            due: BTreeSet::new(),
+            withdrawn: 0,
+        }
     }
 
     pub(super) fn wake(&self) -> Option<Instant> {
@@ -51,35 +74,72 @@ impl Sender {
         while let Some((at, id)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, id));
             self.withdrawn += u64::from(connection.reset(id, LATE).is_ok());
+            if let Some((frame, layer)) = self.under_way.remove(&id) {
+                self.gate.on_given_up(frame, layer);
+            }
         }
         self.pump(connection, now);
     }
 
     pub(super) fn on_event(&mut self, event: &Event, connection: &mut Connection, now: Instant) {
         match event {
-            Event::Stream(StreamEvent::Finished(id)) => self.due.retain(|(_, due)| due != id),
+            Event::Stream(StreamEvent::Finished(id)) => {
+                self.due.retain(|(_, due)| due != id);
+                if let Some((frame, layer)) = self.under_way.remove(id) {
+                    self.gate.on_delivered(frame, layer, now.since(Net::START));
+                    self.pump(connection, now);
+                }
+            }
             Event::Connected | Event::Stream(StreamEvent::Available { .. }) => self.pump(connection, now),
             _ => {}
         }
     }
 
-    /// Sends what waits, as long as streams may be opened.
+    /// Sends what waits, as far as it may be.
     fn pump(&mut self, connection: &mut Connection, now: Instant) {
-        while let Some((frame, layer)) = self.waiting.front().copied() {
-            let late = Net::START + Program::captured(frame) + self.program.deadlines.of_layer(layer);
-            let withdraws = self.program.voice == Voice::Deadlines && layer > 0;
-            if withdraws && late <= now {
-                self.waiting.pop_front();
-                self.withdrawn += 1;
-                continue;
-            }
-            let Some(id) = connection.open(Direction::Unidirectional) else { return };
-            self.waiting.pop_front();
-            self.send(id, (frame, layer), late, connection);
-            if withdraws {
-                self.due.insert((late, id));
+        let mut waiting = std::mem::take(&mut self.waiting);
+        while let Some(key) = waiting.pop_front() {
+            match self.offer(key, connection, now) {
+                Offer::Settled => {}
+                Offer::Waits => self.waiting.push_back(key),
+                Offer::NoStream => {
+                    self.waiting.push_back(key);
+                    break;
+                }
             }
         }
+        self.waiting.append(&mut waiting);
+    }
+
+    /// Sends a layer if that is of use and the gate is open.
+    fn offer(&mut self, (frame, layer): (u32, usize), connection: &mut Connection, now: Instant) -> Offer {
+        let late = Net::START + Program::captured(frame) + self.program.deadlines.of_layer(layer);
+        let withdraws = self.program.voice == Voice::Deadlines && layer > 0;
+        let reference = self.program.header(frame, layer).reference;
+        let bytes = self.program.clip.frame(frame).bytes[layer] as usize;
+        let asked = Layer { frame, layer, reference, bytes };
+        let verdict = match withdraws {
+            true if late <= now => Verdict::Useless,
+            true => self.gate.admits(&asked, now.since(Net::START)),
+            false => Verdict::Send,
+        };
+        match verdict {
+            Verdict::Send => {}
+            Verdict::Wait => return Offer::Waits,
+            Verdict::Useless => {
+                self.gate.on_given_up(frame, layer);
+                self.withdrawn += 1;
+                return Offer::Settled;
+            }
+        }
+        let Some(id) = connection.open(Direction::Unidirectional) else { return Offer::NoStream };
+        self.send(id, (frame, layer), late, connection);
+        if withdraws {
+            self.gate.on_sent(asked, now.since(Net::START));
+            self.under_way.insert(id, (frame, layer));
+            self.due.insert((late, id));
+        }
+        Offer::Settled
     }
 
     fn send(&self, id: StreamId, (frame, layer): (u32, usize), late: Instant, connection: &mut Connection) {

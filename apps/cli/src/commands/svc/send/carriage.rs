@@ -1,12 +1,13 @@
 //! How the layers of a picture travel: on streams of their own, in datagrams, or as RTP over QUIC.
 
-use super::super::LATE;
+use super::door::{Door, Parcel};
 use super::{FLIGHT, Progress, Tell};
 use crate::commands::svc::time_of_day;
 use crate::failure::{Exit, Failure, exit_of};
 use clap::Args;
 use hvq::{Connection, ConnectionError, Priority, SendDatagramError};
 use hvq_svc::fragment;
+use hvq_svc::gate::Layer;
 use hvq_svc::layers::{LAYERS, LayerSet};
 use hvq_svc::message::{Deadlines, LayerHeader, Reference, urgency};
 use hvq_svc::playout::Wait;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// The size of RTP packets in streams, and of datagrams until the path's size is known.
 const PACKET: usize = 1200;
@@ -58,6 +59,7 @@ pub(super) struct Carrier {
     rtp: Packetizer,
     /// When the first picture was taken.
     start: Option<Duration>,
+    door: Arc<Door>,
     sending: JoinSet<()>,
 }
 
@@ -77,6 +79,7 @@ impl Carrier {
             progress: progress.clone(),
             rtp: Packetizer::new(random() as u32, (random() as u16, random() as u32), most),
             start: None,
+            door: Arc::new(Door::new()),
             sending: JoinSet::new(),
         }
     }
@@ -101,6 +104,7 @@ impl Carrier {
             self.progress.sent.fetch_add(u32::from(layer > 0), Ordering::Relaxed);
             match self.carriage.datagrams {
                 true => self.send_fragments(&header, &data, left)?,
+                false if layer > 0 && self.tell == Tell::Deadlines => self.send_in_time(&header, &data, left),
                 false => self.send_stream(&header, &data, left).await?,
             }
         }
@@ -119,7 +123,26 @@ impl Carrier {
         }
     }
 
-    /// A layer as a message on a stream of its own, taken back when `left` is over.
+    /// A layer as a message on a stream of its own, sent when those below it are not held up by it, and taken back when `left`
+    /// is over.
+    fn send_in_time(&mut self, header: &LayerHeader, data: &[u8], left: Duration) {
+        let LayerHeader { frame, layer, reference, .. } = *header;
+        let parcel = Parcel {
+            layer: Layer { frame, layer, reference, bytes: data.len() },
+            message: [&header.encode()[..], data].concat(),
+            priority: self.priority(layer),
+            until: Instant::now() + left,
+        };
+        let (door, connection, progress) =
+            (self.door.clone(), self.connection.clone(), self.progress.clone());
+        self.sending.spawn(async move {
+            if !door.send(parcel, &connection).await {
+                progress.late.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// A layer as a message on a stream of its own, which is sent until it arrives. It is due when `left` is over.
     async fn send_stream(
         &mut self,
         header: &LayerHeader,
@@ -128,8 +151,7 @@ impl Carrier {
     ) -> Result<(), Failure> {
         // Streams are opened in the order of the frames; the peer permits many at a time.
         let mut stream = self.connection.open_uni().await.map_err(gone)?;
-        let (layer, tell, priority) = (header.layer, self.tell, self.priority(header.layer));
-        let progress = self.progress.clone();
+        let (tell, priority) = (self.tell, self.priority(header.layer));
         let message = [&header.encode()[..], data].concat();
         self.sending.spawn(async move {
             stream.set_priority(priority);
@@ -141,12 +163,7 @@ impl Carrier {
                 stream.finish()?;
                 stream.stopped().await
             };
-            if layer == 0 || tell != Tell::Deadlines {
-                let _gone = sent.await;
-            } else if timeout(left, sent).await.is_err() {
-                progress.late.fetch_add(1, Ordering::Relaxed);
-                let _gone = stream.reset(LATE);
-            }
+            let _gone = sent.await;
         });
         Ok(())
     }

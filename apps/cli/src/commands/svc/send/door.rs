@@ -1,0 +1,93 @@
+//! Where layers wait until those below them are not held up by them, and are sent from.
+
+use crate::commands::svc::LATE;
+use hvq::{Connection, Priority, WriteError};
+use hvq_svc::gate::{Gate, Layer, Verdict};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+/// The gate that all layers of a video pass, and those who wait before it.
+#[derive(Debug)]
+pub(super) struct Door {
+    gate: Mutex<Gate>,
+    changed: Notify,
+    begun: Instant,
+}
+
+/// A layer above the base layer, as it travels.
+#[derive(Debug)]
+pub(super) struct Parcel {
+    pub(super) layer: Layer,
+    pub(super) message: Vec<u8>,
+    pub(super) priority: Priority,
+    /// When it is of no use any more.
+    pub(super) until: Instant,
+}
+
+impl Door {
+    /// An open one, at the start of a video.
+    pub(super) fn new() -> Self {
+        Self { gate: Mutex::default(), changed: Notify::new(), begun: Instant::now() }
+    }
+
+    /// Sends `parcel` when it may be; whether the receiver has it in time. What is late is taken back.
+    pub(super) async fn send(&self, parcel: Parcel, connection: &Connection) -> bool {
+        let layer = parcel.layer;
+        let is_there = match timeout_at(parcel.until, self.admit(&layer)).await {
+            Ok(true) => carry(parcel, connection).await,
+            _ => false,
+        };
+        self.change(|gate, now| match is_there {
+            true => gate.on_delivered(layer.frame, layer.layer, now),
+            false => gate.on_given_up(layer.frame, layer.layer),
+        });
+        self.changed.notify_waiters();
+        is_there
+    }
+
+    /// Waits until `layer` may be sent; whether it is of use then.
+    async fn admit(&self, layer: &Layer) -> bool {
+        loop {
+            // It hears of what changes from here on.
+            let changed = self.changed.notified();
+            let verdict = self.change(|gate, now| {
+                let verdict = gate.admits(layer, now);
+                if verdict == Verdict::Send {
+                    gate.on_sent(*layer, now);
+                }
+                verdict
+            });
+            match verdict {
+                Verdict::Send => return true,
+                Verdict::Useless => return false,
+                Verdict::Wait => changed.await,
+            }
+        }
+    }
+
+    fn change<T>(&self, act: impl FnOnce(&mut Gate, Duration) -> T) -> T {
+        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        act(&mut gate, self.begun.elapsed())
+    }
+}
+
+/// Sends a layer on a stream of its own; whether all of it is there in time.
+async fn carry(parcel: Parcel, connection: &Connection) -> bool {
+    let Parcel { message, priority, until, .. } = parcel;
+    let Ok(Ok(mut stream)) = timeout_at(until, connection.open_uni()).await else { return false };
+    stream.set_priority(priority);
+    let sent = async {
+        stream.write_chunk(message.into()).await?;
+        stream.end_message(Some(until.saturating_duration_since(Instant::now())))?;
+        stream.finish()?;
+        stream.stopped().await
+    };
+    let sent: Result<Result<Option<u64>, WriteError>, _> = timeout_at(until, sent).await;
+    let is_there = matches!(sent, Ok(Ok(None)));
+    if !is_there {
+        let _gone = stream.reset(LATE);
+    }
+    is_there
+}
