@@ -66,8 +66,8 @@ impl Decoded {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     captured: Duration,
-    base: Option<Duration>,
-    complete: Option<Duration>,
+    /// When each layer was there with all below it.
+    better: [Option<Duration>; LAYERS],
     present: LayerSet,
     fresh: LayerSet,
 }
@@ -118,8 +118,7 @@ impl Playout {
         }
         let waiting = self.frames.entry(header.frame).or_insert(Waiting {
             captured: header.captured,
-            base: None,
-            complete: None,
+            better: [None; LAYERS],
             present: LayerSet::NONE,
             fresh: LayerSet::NONE,
         });
@@ -128,11 +127,8 @@ impl Playout {
         }
         waiting.present = waiting.present.with(header.layer);
         waiting.fresh = LayerSet::from_bits(waiting.fresh.bits() | header.fresh().bits());
-        if header.layer == 0 {
-            waiting.base = Some(at);
-        }
-        if waiting.present == LayerSet::ALL {
-            waiting.complete = Some(at);
+        for better in &mut waiting.better[..waiting.present.depth()] {
+            better.get_or_insert(at);
         }
         true
     }
@@ -158,7 +154,7 @@ impl Playout {
         self.next = frame.saturating_add(1);
         self.last = at;
         if let Wait::Adaptive(adaptive) = &mut self.wait {
-            adaptive.on_decoded(frame, (waiting.captured, base), waiting.complete);
+            adaptive.on_decoded(frame, (waiting.captured, base, at), waiting.better);
         }
         for layer in (1..LAYERS).filter(|layer| waiting.present.contains(*layer)) {
             let fresh = waiting.fresh.contains(layer);
@@ -184,22 +180,22 @@ impl Playout {
 
     /// The frame that comes next, and when its base layer was there.
     fn candidate(&self) -> Option<(u32, Duration)> {
-        let with_base = |(frame, waiting): (&u32, &Waiting)| Some((*frame, waiting.base?));
+        let with_base = |(frame, waiting): (&u32, &Waiting)| Some((*frame, waiting.better[0]?));
         let first = self.frames.iter().find_map(with_base)?;
         (self.gaps == Gaps::Skip || first.0 == self.next).then_some(first)
     }
 
     /// When a frame is to be decoded whose base layer was there at `base`.
     fn due(&self, frame: u32, base: Duration) -> Duration {
-        let base_of = |ahead: u32| self.frames.get(&frame.checked_add(ahead)?)?.base;
+        let base_of = |ahead: u32| self.frames.get(&frame.checked_add(ahead)?)?.better[0];
         let followed = base_of(1).zip(base_of(2)).map(|(first, second)| base.max(first).max(second));
-        let (until, complete) = match (&self.wait, self.frames.get(&frame)) {
+        let until = match (&self.wait, self.frames.get(&frame)) {
             (Wait::Adaptive(adaptive), Some(waiting)) => {
-                (adaptive.until(waiting.captured, base), waiting.complete)
+                adaptive.due((waiting.captured, base), &waiting.better)
             }
-            (Wait::Adaptive(_), None) => (base, None),
-            (Wait::Fixed(wait), _) => (base + *wait, None),
+            (Wait::Adaptive(_), None) => base,
+            (Wait::Fixed(wait), _) => base + *wait,
         };
-        [Some(until), followed, complete].into_iter().flatten().min().unwrap_or(base)
+        followed.map_or(until, |followed| followed.min(until))
     }
 }
