@@ -2,7 +2,7 @@
 
 use crate::{MESSAGE, text, text_at};
 use hvq_svc::layers::{LAYERS, LayerSet};
-use hvq_svc::picture::Picture;
+use hvq_svc::picture::{Picture, Plane};
 use hvq_svc::superframe::{self, MalformedSuperframe};
 use std::ffi::{c_char, c_int};
 use std::ptr::{self, NonNull};
@@ -83,6 +83,11 @@ pub enum EncodeError {
     Superframe(#[from] MalformedSuperframe),
 }
 
+/// Of each picture one pixel in so many is compared with the picture before.
+const SAMPLED: usize = 7;
+/// From this mean difference of brightness on, of 255, a picture begins a scene.
+const CUT: u64 = 20;
+
 /// An encoded picture.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Encoded {
@@ -98,6 +103,8 @@ pub struct Encoder {
     raw: NonNull<Raw>,
     settings: Settings,
     next: u32,
+    /// What was compared of the latest picture.
+    sampled: Vec<u8>,
 }
 
 #[repr(C)]
@@ -120,6 +127,7 @@ unsafe extern "C" {
     fn hvq_vpx_encoder_close(encoder: *mut Raw);
     fn hvq_vpx_encoder_message(encoder: *const Raw) -> *const c_char;
     fn hvq_vpx_encoder_set_rates(encoder: *mut Raw, kilobits: *const u32) -> c_int;
+    fn hvq_vpx_encoder_set_scene(encoder: *mut Raw, scene: c_int) -> c_int;
     fn hvq_vpx_encode(
         encoder: *mut Raw,
         picture: *const u8,
@@ -149,7 +157,7 @@ impl Encoder {
         // SAFETY: both pointers are valid for the call, and the message has the room that the part in C is promised.
         let opened = unsafe { hvq_vpx_encoder_open(&raw, message.as_mut_ptr().cast()) };
         let raw = NonNull::new(opened).ok_or_else(|| EncodeError::Library(text(&message)))?;
-        Ok(Self { raw, settings, next: 0 })
+        Ok(Self { raw, settings, next: 0, sampled: Vec::new() })
     }
 
     /// Other rates from the next picture on, in kbit/s.
@@ -163,13 +171,22 @@ impl Encoder {
         Ok(())
     }
 
-    /// Encodes the next picture; the first is a key frame.
+    /// Encodes the next picture; the first is a key frame. With one that begins a scene all layers above the base layer
+    /// begin anew.
     pub fn encode(&mut self, picture: &Picture) -> Result<Encoded, EncodeError> {
         let Settings { width, height, references, .. } = self.settings;
         if (picture.width(), picture.height()) != (width, height) {
             return Err(EncodeError::Size(picture.width(), picture.height(), width, height));
         }
-        let fresh = references.fresh(self.next);
+        let begins = self.begins_scene(picture);
+        let fresh = match begins {
+            true => (1..LAYERS).fold(references.fresh(self.next), LayerSet::with),
+            false => references.fresh(self.next),
+        };
+        // SAFETY: the encoder is open.
+        if unsafe { hvq_vpx_encoder_set_scene(self.raw.as_ptr(), c_int::from(begins)) } != 0 {
+            return Err(self.failure());
+        }
         let key = c_int::from(self.next == 0);
         let (mut bytes, mut length) = (ptr::null(), 0);
         let (raw, data) = (self.raw.as_ptr(), picture.data().as_ptr());
@@ -188,6 +205,16 @@ impl Encoder {
         let found = layers.len();
         let layers: [&[u8]; LAYERS] = layers.try_into().map_err(|_| EncodeError::Layers(found))?;
         Ok(Encoded { layers: layers.map(<[u8]>::to_vec), fresh })
+    }
+
+    /// Whether `picture` has little in common with the one before it, and takes note of it.
+    fn begins_scene(&mut self, picture: &Picture) -> bool {
+        let sampled: Vec<u8> = picture.plane(Plane::Y).iter().step_by(SAMPLED).copied().collect();
+        let pairs = sampled.iter().zip(&self.sampled);
+        let difference: u64 = pairs.map(|(one, other)| u64::from(one.abs_diff(*other))).sum();
+        let begins = !self.sampled.is_empty() && difference >= CUT * sampled.len() as u64;
+        self.sampled = sampled;
+        begins
     }
 
     fn failure(&self) -> EncodeError {

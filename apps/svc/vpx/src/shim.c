@@ -26,6 +26,7 @@ struct hvq_encoder {
     vpx_codec_enc_cfg_t config;
     vpx_image_t image;
     vpx_codec_pts_t next;
+    int scene; // whether the latest picture began one
     char message[MESSAGE];
 };
 
@@ -59,7 +60,8 @@ static int configure(struct hvq_encoder *encoder, const struct hvq_settings *set
     for (int layer = 0; layer < LAYERS; layer++) {
         // The base layer is to have its rate in each frame, not on average: what is too large for it comes late.
         layers.max_quantizers[layer] = layer ? 56 : 63;
-        layers.min_quantizers[layer] = 2;
+        // What it would spend on quiet pictures is missing when they move again, and the layers above have the detail.
+        layers.min_quantizers[layer] = layer ? 2 : 20;
         layers.speed_per_layer[layer] = (int)settings->speed;
         layers.scaling_factor_num[layer] = 1;
         layers.scaling_factor_den[layer] = 1;
@@ -141,6 +143,16 @@ int hvq_vpx_encoder_set_rates(struct hvq_encoder *encoder, const uint32_t *kilob
 static int place(int layer, unsigned number) {
     static const unsigned first[LAYERS] = {0, 4, 7}, held[LAYERS] = {4, 3, 1};
     return (int)(first[layer] + number % held[layer]);
+}
+
+// Says whether the next picture begins a scene. At the quantizer of the picture before it would be too large by far: libvpx
+// notices that and encodes it again at a higher one, but only what it takes for the content of a screen.
+int hvq_vpx_encoder_set_scene(struct hvq_encoder *encoder, int scene) {
+    if (scene == encoder->scene) return 0;
+    encoder->scene = scene;
+    int content = scene ? VP9E_CONTENT_SCREEN : VP9E_CONTENT_DEFAULT;
+    vpx_codec_err_t error = vpx_codec_control(&encoder->context, VP9E_SET_TUNE_CONTENT, content);
+    return failed(&encoder->context, error, "scene", encoder->message);
 }
 
 // Encodes a picture (I420 without gaps), with key = 1 as a key frame; bit k of `fresh` says that layer k refers to no

@@ -172,3 +172,34 @@ fn damaged_layers_end_in_an_error_or_a_picture_and_never_worse() {
     let mut fresh = Decoder::new().expect("libvpx has a decoder");
     assert!(fresh.decode(&[&encoded.layers[0]]).is_ok());
 }
+
+/// A picture of fine texture, far from the test picture.
+fn texture(seed: u32) -> Picture {
+    let mut picture = Picture::grey(WIDTH, HEIGHT);
+    let mut state = seed | 1;
+    for (index, pixel) in picture.plane_mut(hvq_svc::picture::Plane::Y).iter_mut().enumerate() {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        let square = if (index / 16 + index / WIDTH / 16).is_multiple_of(2) { 200 } else { 40 };
+        *pixel = square + (state % 32) as u8;
+    }
+    picture
+}
+
+#[test]
+fn a_new_scene_costs_the_base_layer_no_more_than_a_key_frame_and_begins_all_layers_anew() {
+    let mut encoder = Encoder::new(settings(0)).expect("libvpx takes these settings");
+    let mut encode = |picture: &Picture| encoder.encode(picture).expect("a picture of the right size");
+    let still = Picture::grey(WIDTH, HEIGHT);
+    for _ in 0..30 {
+        encode(&still);
+    }
+    let cut = encode(&texture(7));
+    assert!(cut.fresh.contains(1) && cut.fresh.contains(2) && !cut.fresh.contains(0), "{:?}", cut.fresh);
+    // Encoded by itself at the start of a video.
+    let key = Encoder::new(settings(0)).and_then(|mut other| other.encode(&texture(7)));
+    let key = key.expect("a picture of the right size").layers[0].len();
+    assert!(cut.layers[0].len() <= 2 * key, "{} after {key}", cut.layers[0].len());
+    assert_eq!(encode(&texture(7)).fresh, LayerSet::NONE);
+}
