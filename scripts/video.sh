@@ -77,6 +77,22 @@ print("video: {}: {} frames, p50 {:.0f} ms, p95 {:.0f} ms, {} freezes, layers {}
 play embb single nothing embb
 play dchannel dchannel nothing urllc embb
 play hvq hvc deadlines urllc embb
+# vmaf NAME: how like the source the pictures are that were on the screen, late ones and frozen ones included.
+vmaf() {
+    ffmpeg -v error -y -i "$folder/$1.mkv" -vf crop=640:360:0:0 -r 30 -pix_fmt yuv420p "$folder/$1.y4m"
+    "$hvq" svc compare "$folder/$1.y4m" "$folder/source.y4m" --json --vmaf --ffmpeg "$tool" > "$folder/$1.compare"
+    rm "$folder/$1.y4m"
+    python3 -c 'import json, sys
+figures = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+print("video: {}: VMAF {:.1f}, SSIM {:.4f} of {} pictures".format(
+    sys.argv[2], figures["vmaf"], figures["ssim"], figures["pictures"]))' "$folder/$1.compare" "$1"
+}
+if [[ $source != test ]] && tool=$("$(dirname "${BASH_SOURCE[0]}")/vmaf.sh"); then
+    ffmpeg -v error -y -i "$source" -an -t "$seconds" -vf scale=640:360 -r 30 -pix_fmt yuv420p "$folder/source.y4m"
+    for name in embb dchannel hvq; do vmaf "$name" || say "$name: no VMAF"; done
+else
+    say "no VMAF: it needs a file, and an ffmpeg that has libvmaf"
+fi
 ffmpeg -v error -y -i "$folder/embb.mkv" -i "$folder/dchannel.mkv" -i "$folder/hvq.mkv" \
     -filter_complex "hstack=inputs=3" -c:v libx264 -pix_fmt yuv420p -crf 23 "$output"
 say "written: $output"

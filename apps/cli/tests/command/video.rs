@@ -258,3 +258,39 @@ fn a_recording_is_compared_with_its_source() {
     let output = run(["svc", "compare", "/nonexistent.y4m", "test"]);
     assert!(code(&output) == 2 && said(&output).contains("/nonexistent.y4m"), "{}", said(&output));
 }
+
+/// An executable file with this text.
+#[cfg(unix)]
+fn program(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn vmaf_is_what_the_named_ffmpeg_says_and_one_without_it_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let video = folder.path().join("grey.y4m");
+    let picture = [&b"YUV4MPEG2 W64 H48 F30:1 C420\nFRAME\n"[..], &[128; 64 * 48 * 3 / 2]].concat();
+    fs::write(&video, picture).unwrap();
+    let video = video.to_str().unwrap();
+    let with = folder.path().join("with");
+    let score =
+        "echo \"$@\" | grep -q 'libvmaf=shortest=1' && echo '[libvmaf @ 0x1] VMAF score: 87.25' >&2\n";
+    program(&with, &format!("#!/bin/sh\n{score}"));
+    let compare = |source: &str, ffmpeg: &Path| {
+        run(["svc", "compare", video, source, "--json", "--vmaf", "--ffmpeg", ffmpeg.to_str().unwrap()])
+    };
+    assert_eq!(json(&compare(video, &with))["vmaf"].as_f64(), Some(87.25));
+    let without = folder.path().join("without");
+    program(&without, "#!/bin/sh\necho \"No such filter: 'libvmaf'\" >&2\nexit 1\n");
+    let output = compare(video, &without);
+    assert!(code(&output) == 2 && said(&output).contains("without libvmaf"), "{}", said(&output));
+    let output = compare(video, &folder.path().join("nowhere"));
+    assert!(code(&output) == 2 && said(&output).contains("--ffmpeg"), "{}", said(&output));
+    let output = compare("test", &with);
+    assert!(code(&output) == 2 && said(&output).contains("a file is needed"), "{}", said(&output));
+    let output = compare("/nonexistent.y4m", &with);
+    assert!(code(&output) == 2 && said(&output).contains("/nonexistent.y4m"), "{}", said(&output));
+}

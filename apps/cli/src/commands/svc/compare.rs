@@ -1,6 +1,6 @@
 //! `hvq svc compare`: how like its source a recording is, picture by picture.
 
-use super::pictures::Source;
+use super::pictures::{Source, TEST};
 use super::send::size;
 use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail};
@@ -8,6 +8,7 @@ use crate::output::{self, Voice};
 use clap::Args;
 use hvq_svc::ssim::ssim;
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Arguments of `hvq svc compare`.
@@ -22,17 +23,20 @@ pub(crate) struct CompareArguments {
     /// The size at which they are compared (by default each has its own, which must be the same)
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = size)]
     size: Option<(usize, usize)>,
-    /// VMAF too, by an ffmpeg that has libvmaf
+    /// VMAF too, by an ffmpeg that has libvmaf (Debian's has not: `scripts/vmaf.sh` finds or installs one)
     #[arg(long)]
     vmaf: bool,
+    /// The ffmpeg for --vmaf
+    #[arg(long, value_name = "PROGRAM", env = "HVQ_FFMPEG", default_value = "ffmpeg")]
+    ffmpeg: PathBuf,
     #[command(flatten)]
     format: Format,
 }
 
 /// Compares, and prints what came of it.
 pub(crate) fn run(arguments: &CompareArguments, voice: Voice) -> Result<(), Failure> {
-    let CompareArguments { recording, source, size, vmaf, format } = arguments;
-    let vmaf = if *vmaf { Some(vmaf_of(recording, source)?) } else { None };
+    let CompareArguments { recording, source, size, vmaf, ffmpeg, format } = arguments;
+    let vmaf = if *vmaf { Some(vmaf_of(ffmpeg, (recording, source), *size)?) } else { None };
     let mut pictures = Source::open(recording, *size)?;
     let mut originals = Source::open(source, size.or(Some((pictures.width, pictures.height))))?;
     let mut values = Vec::new();
@@ -56,20 +60,48 @@ pub(crate) fn run(arguments: &CompareArguments, voice: Voice) -> Result<(), Fail
     Ok(())
 }
 
-/// The mean VMAF of a recording by ffmpeg, which says it in a line on standard error.
-fn vmaf_of(recording: &str, source: &str) -> Result<f64, Failure> {
-    let mut command = Command::new("ffmpeg");
+/// The mean VMAF of a recording by `ffmpeg`, which says it in a line on standard error. Where one of both is longer, its rest
+/// is left out.
+fn vmaf_of(
+    ffmpeg: &Path,
+    (recording, source): (&str, &str),
+    size: Option<(usize, usize)>,
+) -> Result<f64, Failure> {
+    let refused = |reason: &str| Failure::new(Exit::Usage, format!("--vmaf: {reason}"));
+    if source == TEST {
+        return Err(refused("a file is needed to compare with, not the test picture"));
+    }
+    if let Some(name) = [recording, source].into_iter().find(|name| !Path::new(name).exists()) {
+        return Err(refused(&format!("cannot read {name}")));
+    }
+    let mut command = Command::new(ffmpeg);
     command.args(["-hide_banner", "-nostats", "-nostdin", "-i", recording, "-i", source]);
-    command.args(["-lavfi", "[0:v][1:v]scale2ref[a][b];[a][b]libvmaf", "-f", "null", "-"]);
+    command.args(["-lavfi", &filters(size), "-f", "null", "-"]);
+    let program = ffmpeg.display();
     let output = command.stdin(Stdio::null()).output();
-    let output = output.or_fail(Exit::Usage, || "cannot start ffmpeg (--vmaf needs one)".to_owned())?;
+    let output = output
+        .or_fail(Exit::Usage, || format!("--vmaf: cannot start {program} (name an ffmpeg with --ffmpeg)"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     let score = said.lines().find_map(|line| line.split_once("VMAF score:")?.1.trim().parse().ok());
-    score.ok_or_else(|| {
-        let reason = match said.contains("No such filter: 'libvmaf'") {
-            true => "this ffmpeg is built without libvmaf, as Debian's is",
-            false => said.lines().last().unwrap_or("ffmpeg says nothing"),
-        };
-        Failure::new(Exit::Usage, format!("--vmaf: {}", reason.trim()))
+    score.ok_or_else(|| match said.contains("No such filter: 'libvmaf'") {
+        true => refused(&format!(
+            "{program} is built without libvmaf, as Debian's is; name another with --ffmpeg (scripts/vmaf.sh finds one)"
+        )),
+        false => {
+            let last = said.lines().rev().find(|line| !line.trim().is_empty());
+            refused(&format!("{program}: {}", last.unwrap_or("it says nothing").trim()))
+        }
     })
+}
+
+/// What ffmpeg is to do with the recording and its source: both at 30 pictures a second, of one size, compared.
+fn filters(size: Option<(usize, usize)>) -> String {
+    let scaled = match size {
+        Some((width, height)) => {
+            let scale = format!("fps=30,scale={width}:{height}");
+            format!("[0:v]{scale}[one];[1:v]{scale}[other]")
+        }
+        None => "[0:v]fps=30[a];[1:v]fps=30[b];[a][b]scale2ref[one][other]".to_owned(),
+    };
+    format!("{scaled};[one][other]libvmaf=shortest=1")
 }
