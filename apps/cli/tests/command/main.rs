@@ -4,6 +4,7 @@
 mod arguments;
 mod channels;
 mod gateway;
+mod hostile_video;
 mod lab;
 #[cfg(target_os = "linux")]
 mod mounted;
