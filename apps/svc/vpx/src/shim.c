@@ -146,7 +146,8 @@ static int place(int layer, unsigned number) {
 }
 
 // Says whether the next picture begins a scene. At the quantizer of the picture before it would be too large by far: libvpx
-// notices that and encodes it again at a higher one, but only what it takes for the content of a screen.
+// notices that and encodes it again at a higher one, but only what it takes for the content of a screen and has at least
+// 640x360 pixels or so.
 int hvq_vpx_encoder_set_scene(struct hvq_encoder *encoder, int scene) {
     if (scene == encoder->scene) return 0;
     encoder->scene = scene;
