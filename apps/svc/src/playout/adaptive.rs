@@ -44,7 +44,7 @@ pub struct Adaptive {
 
 impl Adaptive {
     /// The longest wait of a receiver that is to show pictures within 45 ms, of which the fastest base layers take six.
-    pub const MOST: Duration = Duration::from_millis(38);
+    pub const MOST: Duration = Duration::from_micros(38_500);
 
     /// A wait of at most `most`.
     pub fn new(most: Duration) -> Self {

@@ -124,7 +124,7 @@ fn an_adaptive_receiver_decodes_as_soon_as_nothing_is_missing() {
 
 #[test]
 fn an_adaptive_receiver_waits_for_what_takes_a_little_longer_and_no_longer() {
-    // The base layer takes 9 ms: 38 ms later nothing is waited for any more.
+    // The base layer takes 9 ms: 38.5 ms later nothing is waited for any more.
     let played = adaptive(|frame| Some(if frame == 40 { 46 } else { 24 }));
     assert_eq!(played[40], (46, 3));
     let played = adaptive(|frame| Some(if frame == 10 { 60 } else { 24 }));
