@@ -121,6 +121,7 @@ impl hvq_endpoint_options {
             max_handshaking: count(self.max_handshaking),
             reset_key: reset.map(|key| ResetKey::new(&key)),
             token_key: token.map(|key| TokenKey::new(&key)),
+            used_tokens: None,
             epoch,
             resets_per_second: self.resets_per_second,
             negotiations_per_second: self.negotiations_per_second,
