@@ -193,13 +193,7 @@ impl Receiving {
                 return Poll::Ready(Ok(event));
             }
             match ready!(self.stream.poll_read_chunk(context, usize::MAX))? {
-                Some(chunk) if self.buffer.is_empty() => self.buffer = chunk,
-                Some(chunk) => {
-                    let mut joined = BytesMut::with_capacity(self.buffer.len() + chunk.len());
-                    joined.extend_from_slice(&self.buffer);
-                    joined.extend_from_slice(&chunk);
-                    self.buffer = joined.freeze();
-                }
+                Some(chunk) => self.buffer = joined(std::mem::take(&mut self.buffer), chunk),
                 None if self.inside == Inside::None && self.buffer.is_empty() => {
                     if self.stage != Stage::Head {
                         self.stage = Stage::End;
@@ -282,5 +276,33 @@ impl Receiving {
             _ => Inside::Other(length),
         };
         Ok(Some(inside))
+    }
+}
+
+/// `before` with `chunk` behind it. Chunks may be of a byte each, so that what is there is not copied for every one.
+fn joined(before: Bytes, chunk: Bytes) -> Bytes {
+    if before.is_empty() {
+        return chunk;
+    }
+    let mut whole = before.try_into_mut().unwrap_or_else(|shared| BytesMut::from(shared.as_ref()));
+    whole.extend_from_slice(&chunk);
+    whole.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_that_comes_byte_by_byte_is_copied_a_few_times_only() {
+        let (mut whole, mut moves) = (Bytes::new(), 0);
+        for byte in 0..100_000u32 {
+            let before = whole.as_ptr();
+            whole = joined(whole, Bytes::copy_from_slice(&byte.to_le_bytes()[..1]));
+            moves += u32::from(whole.as_ptr() != before);
+        }
+        assert_eq!(whole.len(), 100_000);
+        assert!(whole.iter().enumerate().all(|(at, byte)| *byte == at as u8));
+        assert!(moves <= 40, "{moves} copies");
     }
 }
