@@ -4,6 +4,7 @@
 
 mod capture;
 mod insider;
+mod requests;
 mod stranger;
 mod text;
 mod wire;
@@ -20,7 +21,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target {
         name: "packets",
         what: "a datagram is taken apart into packets, which together are no longer than it",
@@ -50,6 +51,11 @@ pub const TARGETS: [Target; 7] = [
         name: "text",
         what: "options, channels, traces, pages, experiments, names, priorities",
         run: text::run,
+    },
+    Target {
+        name: "requests",
+        what: "the field section of an HTTP/3 request: it is no larger than the limit, or refused",
+        run: requests::run,
     },
     Target { name: "capture", what: "a pcap or pcapng file, decoded with a key log", run: capture::run },
 ];

@@ -56,7 +56,7 @@ fn examine(name: &str) {
 
 #[test]
 fn every_target_has_a_test() {
-    let tested = ["packets", "frames", "parameters", "stranger", "insider", "text", "capture"];
+    let tested = ["packets", "frames", "parameters", "stranger", "insider", "text", "requests", "capture"];
     assert_eq!(TARGETS.map(|target| target.name), tested);
 }
 
@@ -88,6 +88,11 @@ fn insiders_of_the_corpus_leave_no_connection_behind() {
 #[test]
 fn texts_of_the_corpus_are_understood_or_refused() {
     examine("text");
+}
+
+#[test]
+fn requests_of_the_corpus_are_read_or_refused() {
+    examine("requests");
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub use receiving::{ReceiveError, Receiving};
 pub use request::Protocol;
 pub use sending::{SendError, Sending};
 
-use crate::{Priorities, priority};
+use crate::{Priorities, priority, qpack};
 use bytes::Bytes;
 use h3::error::Code;
 use h3::quic::StreamId;
@@ -81,6 +81,19 @@ impl Settings {
         stream.append(&mut payload);
         stream
     }
+}
+
+/// The request of an encoded field section (RFC 9204 §4.5, RFC 9114 §4.3), as [`Incoming::request`] has it from a stream.
+///
+/// # Errors
+/// The code that ends the stream or the connection: the section refers to a dynamic table or is none, is larger than `limit`
+/// bytes (RFC 9114 §4.2.2), or is no request.
+pub fn request(section: Bytes, limit: u64) -> Result<Request<()>, Code> {
+    let fields = qpack::read(section, limit).map_err(|refused| match refused {
+        qpack::Refused::Malformed => Code::QPACK_DECOMPRESSION_FAILED,
+        qpack::Refused::TooLarge => Code::H3_EXCESSIVE_LOAD,
+    })?;
+    request::request(fields).map_err(|_| Code::H3_MESSAGE_ERROR)
 }
 
 /// A client's connection. Dropping it closes the connection with H3_NO_ERROR.

@@ -54,7 +54,8 @@ fn split(
     section: Vec<Field>,
     mut pseudo: impl FnMut(Field) -> Result<(), Malformed>,
 ) -> Result<HeaderMap, Malformed> {
-    let mut fields = HeaderMap::with_capacity(section.len());
+    let too_many = Malformed("more fields than can be");
+    let mut fields = HeaderMap::try_with_capacity(section.len()).map_err(|_| too_many)?;
     for field in section {
         if field.name.first() == Some(&b':') {
             // RFC 9114 §4.3: they go first.
@@ -68,7 +69,7 @@ fn split(
         let name = HeaderName::from_lowercase(&field.name).map_err(|_| Malformed("a name that is none"))?;
         let value =
             HeaderValue::from_maybe_shared(field.value).map_err(|_| Malformed("a value that is none"))?;
-        fields.append(name, value);
+        fields.try_append(name, value).map_err(|_| too_many)?;
     }
     Ok(fields)
 }
@@ -211,6 +212,16 @@ mod tests {
             lines.retain(|(name, _)| *name != line.0);
             assert!(of(&[&lines[..], &[line]].concat()).is_err(), "{line:?}");
         }
+    }
+
+    #[test]
+    fn more_fields_than_a_map_holds_are_refused() {
+        // attacks.md H7: who raises the limit of field sections to megabytes lets them have so many.
+        let name = |number: u32| format!("x-{number}");
+        let names: Vec<_> = (0..40_000).map(name).collect();
+        let lines: Vec<_> = GET.into_iter().chain(names.iter().map(|name| (name.as_str(), ""))).collect();
+        assert!(of(&lines).is_err());
+        assert!(of(&lines[..1_000]).is_ok());
     }
 
     #[test]
