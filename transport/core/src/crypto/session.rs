@@ -247,10 +247,19 @@ impl Session {
                 return Err(self.end(ErrorCode::CRYPTO_BUFFER_EXCEEDED.because(reason)));
             }
         }
-        if !self.is_handshaking()
-            && self.messages.begin(data, post_handshake::CERTIFICATE_REQUEST)
-            && !self.ssl.is_server()
-        {
+        let (mut key_update, mut certificate_request) = (false, false);
+        self.messages.take(data, |kind| {
+            key_update |= kind == post_handshake::KEY_UPDATE;
+            certificate_request |= kind == post_handshake::CERTIFICATE_REQUEST;
+        });
+        if key_update {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-6
+            //# Endpoints MUST treat the receipt of a TLS KeyUpdate message as a connection error of type
+            //# 0x010a, equivalent to a fatal TLS alert of unexpected_message; see Section 4.8.
+            let error = ErrorCode::crypto(alert::UNEXPECTED_MESSAGE).because("unexpected message: KeyUpdate");
+            return Err(self.end(error));
+        }
+        if certificate_request && !self.is_handshaking() && !self.ssl.is_server() {
             //= https://www.rfc-editor.org/rfc/rfc9001#section-4.4
             //# More specifically, servers MUST NOT send post- handshake TLS CertificateRequest messages, and
             //# clients MUST treat receipt of such messages as a connection error of type PROTOCOL_VIOLATION.
@@ -359,9 +368,6 @@ impl Session {
             // SAFETY: `ssl` is valid and nothing borrows its state; its callbacks touch nothing else.
             unsafe { ffi::SSL_do_handshake(pointer) }
         } else {
-            //= https://www.rfc-editor.org/rfc/rfc9001#section-6
-            //# Endpoints MUST treat the receipt of a TLS KeyUpdate message as a connection error of type
-            //# 0x010a, equivalent to a fatal TLS alert of unexpected_message; see Section 4.8.
             // SAFETY: as above.
             unsafe { ffi::SSL_process_quic_post_handshake(pointer) }
         }

@@ -6,6 +6,7 @@ use boring::x509::X509VerifyError;
 use boring_sys as ffi;
 use std::borrow::Cow;
 
+pub(super) const UNEXPECTED_MESSAGE: u8 = 10;
 const ILLEGAL_PARAMETER: u8 = 47;
 const INTERNAL_ERROR: u8 = 80;
 const NO_APPLICATION_PROTOCOL: u8 = 120;
@@ -14,7 +15,7 @@ const NO_APPLICATION_PROTOCOL: u8 = 120;
 pub const fn alert_name(alert: u8) -> &'static str {
     match alert {
         0 => "close notify",
-        10 => "unexpected message",
+        UNEXPECTED_MESSAGE => "unexpected message",
         20 => "bad record MAC",
         22 => "record overflow",
         40 => "handshake failure",

@@ -1,7 +1,9 @@
-//! Where messages of TLS begin in the bytes that come after the handshake.
+//! Where messages of TLS begin in the bytes that come, at all levels one after the other.
 
 /// CertificateRequest (RFC 8446 §4).
 pub(super) const CERTIFICATE_REQUEST: u8 = 13;
+/// KeyUpdate (RFC 8446 §4).
+pub(super) const KEY_UPDATE: u8 = 24;
 /// The type of a message and three bytes of length.
 const HEADER: u8 = 4;
 
@@ -17,16 +19,18 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Takes the next bytes, and says whether a message of type `kind` begins in them.
-    pub(super) fn begin(&mut self, data: &[u8], kind: u8) -> bool {
-        let mut found = false;
-        for &byte in data {
+    /// Takes the next bytes, and tells `begins` the type of each message that begins in them.
+    pub(super) fn take(&mut self, data: &[u8], mut begins: impl FnMut(u8)) {
+        let mut rest = data;
+        while let Some((&byte, after)) = rest.split_first() {
             if self.left > 0 {
-                self.left -= 1;
+                let passed = rest.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+                rest = rest.get(passed..).unwrap_or_default();
+                self.left -= u32::try_from(passed).unwrap_or(self.left);
                 continue;
             }
             if self.known == 0 {
-                found |= byte == kind;
+                begins(byte);
                 self.length = 0;
             } else {
                 self.length = self.length << 8 | u32::from(byte);
@@ -35,8 +39,8 @@ impl Messages {
             if self.known == HEADER {
                 (self.known, self.left) = (0, self.length);
             }
+            rest = after;
         }
-        found
     }
 }
 
@@ -50,7 +54,11 @@ mod tests {
         for cut in 0..bytes.len() {
             let mut messages = Messages::default();
             let (first, second) = bytes.split_at(cut);
-            let found = [first, second].map(|part| messages.begin(part, CERTIFICATE_REQUEST));
+            let found = [first, second].map(|part| {
+                let mut kinds = Vec::new();
+                messages.take(part, |kind| kinds.push(kind));
+                kinds.contains(&CERTIFICATE_REQUEST)
+            });
             assert_eq!(found, [cut > 7, cut <= 7], "{cut}");
         }
     }

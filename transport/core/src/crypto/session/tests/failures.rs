@@ -180,6 +180,18 @@ fn tls_messages_that_quic_does_not_have_are_unexpected() {
     }
 }
 
+#[test]
+fn a_key_update_behind_finished_is_unexpected_as_well() {
+    let pki = pki();
+    let (mut client, mut server) = sessions(&pki.client(), &pki.server(), "example.test");
+    client.start().unwrap();
+    carry(&mut server, &take(&mut client).data, 4096).unwrap();
+    carry(&mut client, &take(&mut server).data, 4096).unwrap();
+    let mut flight: Vec<u8> = take(&mut client).data.iter().flat_map(|(_, data)| data.to_vec()).collect();
+    flight.extend([24, 0, 0, 1, 0]);
+    assert_eq!(server.provide(Level::Handshake, &flight).unwrap_err().code, ErrorCode::crypto(10));
+}
+
 //= https://www.rfc-editor.org/rfc/rfc9001#section-4.8
 //= type=test
 //# a QUIC endpoint MUST treat any alert from TLS as if it were at the "fatal" level.
