@@ -1,6 +1,7 @@
 //! Paths that move to other local addresses (RFC 9000 §9).
 
 use crate::connection::Connection;
+use crate::paths::PERMISSION_PATIENCE;
 use crate::slot::Move;
 use crate::{Endpoint, LocalAddress, MigratePathError, PathId};
 use hvq_transport::connection::{FourTuple, MigrateError, Moving};
@@ -16,7 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 impl Connection {
     /// Moves a path to `local`, to the same remote address, once the server has answered there (RFC 9000 §9.2). Until
     /// then, and if it does not answer, the path stays where it is. Only a client moves paths. A port of 0 binds a new
-    /// socket.
+    /// socket. Waits until the handshake is confirmed and the server has issued a connection ID for the move, at most
+    /// three seconds.
     ///
     /// # Errors
     /// See [`MigratePathError`].
@@ -25,12 +27,12 @@ impl Connection {
         id: PathId,
         local: impl Into<LocalAddress>,
     ) -> Result<(), MigratePathError> {
-        self.start_move(id, &local.into(), Moving::Validated)?;
-        self.path_moved(id).await
+        self.move_to(id, &local.into(), Moving::Validated).await
     }
 
     /// Moves a path to `local` at once, because its local address is gone: a network that was left, for instance. Waits
-    /// until the server has answered there; if it does not, the path goes back.
+    /// until the server has answered there; if it does not, the path goes back. What [`migrate_path`](Self::migrate_path)
+    /// waits for, this waits for too.
     ///
     /// # Errors
     /// See [`MigratePathError`].
@@ -39,8 +41,40 @@ impl Connection {
         id: PathId,
         local: impl Into<LocalAddress>,
     ) -> Result<(), MigratePathError> {
-        self.start_move(id, &local.into(), Moving::AtOnce)?;
+        self.move_to(id, &local.into(), Moving::AtOnce).await
+    }
+
+    async fn move_to(
+        &self,
+        id: PathId,
+        local: &LocalAddress,
+        moving: Moving,
+    ) -> Result<(), MigratePathError> {
+        let started = poll_fn(|context| self.poll_start_move(context, id, local, moving));
+        match tokio::time::timeout(PERMISSION_PATIENCE, started).await {
+            Ok(result) => result?,
+            // The last try tells what is missing.
+            Err(_) => self.start_move(id, local, moving)?,
+        }
         self.path_moved(id).await
+    }
+
+    fn poll_start_move(
+        &self,
+        context: &mut Context<'_>,
+        id: PathId,
+        local: &LocalAddress,
+        moving: Moving,
+    ) -> Poll<Result<(), MigratePathError>> {
+        // Registered before the attempt, so that no event in between is missed.
+        self.reference().look(|_, slot| slot.path_wakers.register(context.waker()));
+        match self.start_move(id, local, moving) {
+            // An application has the connection a flight before the server's HANDSHAKE_DONE is here.
+            Err(MigratePathError::Refused(MigrateError::NotConfirmed | MigrateError::NoConnectionId)) => {
+                Poll::Pending
+            }
+            result => Poll::Ready(result),
+        }
     }
 
     fn start_move(&self, id: PathId, local: &LocalAddress, moving: Moving) -> Result<(), MigratePathError> {

@@ -14,7 +14,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 /// How long [`Connection::open_path`] waits for the peer to permit another path.
-const PERMISSION_PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const PERMISSION_PATIENCE: Duration = Duration::from_secs(3);
 /// How long it waits for the validation, which the transport ends itself.
 const VALIDATION_PATIENCE: Duration = Duration::from_secs(30);
 

@@ -281,6 +281,25 @@ async fn a_path_moves_to_another_port_and_address_while_data_flows() {
 }
 
 #[tokio::test]
+async fn a_move_that_is_asked_for_too_early_waits_until_the_handshake_is_confirmed() {
+    // RFC 9000 §9: not before the server's HANDSHAKE_DONE, a round trip after the application has the connection.
+    let pki = Pki::new();
+    let server = Endpoint::server(pki.server(transport()), &[local("127.0.0.1:0")]).unwrap();
+    let client = Endpoint::client(&[]).unwrap();
+    for _ in 0..10 {
+        let connecting = client.connect(pki.client(transport()), server.local_addrs()[0], NAME).unwrap();
+        let moving = async {
+            let near = connecting.await.unwrap();
+            let before = near.path(PathId::ZERO).unwrap().stats.tuple.local;
+            near.migrate_path(PathId::ZERO, local("127.0.0.1:0")).await.unwrap();
+            assert_ne!(near.path(PathId::ZERO).unwrap().stats.tuple.local, before);
+        };
+        let ((), far) = within(async { tokio::join!(moving, server.accept()) }).await;
+        let _far = far.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn an_endpoint_rebinds_all_paths_of_a_socket_at_once() {
     let (pair, second) = two_paths(Policy::RoundRobin).await;
     let from = pair.near.path(second).unwrap().stats.tuple.local;
