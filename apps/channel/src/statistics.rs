@@ -73,14 +73,15 @@ impl Default for Times {
 impl Times {
     /// Nothing recorded yet.
     pub fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_MICROSECONDS, 3)
-            .expect("the bounds and three significant digits are within what a histogram offers");
+        // It grows with the times that come: what is never recorded takes no memory.
+        let histogram = Histogram::new(3).expect("a histogram offers three significant digits");
         Self { histogram, min: Duration::MAX, max: Duration::ZERO, total: Duration::ZERO }
     }
 
     /// Records `time`.
     pub fn record(&mut self, time: Duration) {
-        self.histogram.saturating_record(nanoseconds(time) / 1_000);
+        let recorded = self.histogram.record((nanoseconds(time) / 1_000).min(LONGEST_MICROSECONDS));
+        recorded.expect("it grows as far as to an hour");
         self.min = self.min.min(time);
         self.max = self.max.max(time);
         self.total = self.total.saturating_add(time);

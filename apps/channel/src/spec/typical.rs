@@ -9,9 +9,6 @@ use crate::quantity::Bandwidth;
 use crate::rate::Rate;
 use crate::trace::{TraceEnd, TraceError};
 
-/// The step in which traces are read: that of the delay traces.
-const STEP: Duration = Duration::from_millis(15);
-
 /// Typical values of one direction; of a trace, those of all of it and not what happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Typical {
@@ -37,12 +34,7 @@ fn delay(link: &LinkSpec) -> Result<Duration, TraceError> {
         Delay::Constant(delay) | Delay::Normal { mean: delay, .. } => *delay,
         Delay::Uniform { low, high } => (*low + *high) / 2,
         Delay::Trace { source, reading } => {
-            let trace = source.delay()?;
-            let steps = (trace.period().as_nanos() / STEP.as_nanos()).clamp(1, 1 << 20) as u32;
-            let mut samples: Vec<Duration> =
-                (0..steps).map(|step| trace.at(STEP * step, TraceEnd::Loop)).collect();
-            samples.sort_unstable();
-            let median = samples[samples.len() / 2];
+            let median = source.delay()?.median();
             match reading {
                 Reading::RoundTrip => median / 2,
                 Reading::OneWay => median,

@@ -14,7 +14,11 @@ pub struct DelayTrace {
     values: Vec<u64>,
     /// Nanoseconds.
     period: u64,
+    median: Duration,
 }
+
+/// The step in which the median is taken: that of the traces that are compiled in.
+const STEP: Duration = Duration::from_millis(15);
 
 impl DelayTrace {
     /// Reads the CSV `text`, columns `time_ms,rtt_ms`; `file` is its name in errors.
@@ -22,7 +26,21 @@ impl DelayTrace {
         let rows = rows::parse::<2>(file, text, "time_ms,rtt_ms")?;
         let (times, period) = rows::times(&rows);
         let values = rows.iter().map(|row| rows::nanoseconds(row[1])).collect();
-        Ok(Self { times, values, period })
+        let mut trace = Self { times, values, period, median: Duration::ZERO };
+        trace.median = trace.middle();
+        Ok(trace)
+    }
+
+    /// The value that half of the time is not exceeded.
+    pub fn median(&self) -> Duration {
+        self.median
+    }
+
+    fn middle(&self) -> Duration {
+        let steps = (self.period().as_nanos() / STEP.as_nanos()).clamp(1, 1 << 20) as u32;
+        let mut samples: Vec<Duration> = (0..steps).map(|step| self.at(STEP * step, TraceEnd::Loop)).collect();
+        samples.sort_unstable();
+        samples[samples.len() / 2]
     }
 
     /// After how long the trace repeats if it loops: one sampling step after its last row.

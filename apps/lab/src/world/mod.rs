@@ -294,7 +294,7 @@ impl Net {
         let to = if direction == Direction::Up { wire.server } else { wire.outside };
         let payload = bytes.to_vec().into();
         let packet = Packet { to, server: wire.server, payload, ecn: Ecn::NotEct, dscp: Dscp::DEFAULT };
-        wire.datagram(direction, &packet)
+        wire.datagram(direction, packet)
     }
 
     /// Everything that helps to understand a failure.
@@ -411,7 +411,7 @@ impl Net {
                     (Some(ledger), Direction::Down) => ledger.reached(packet.to),
                     (None, _) => {}
                 }
-                end.endpoint.handle(wire.datagram(direction, &packet), now);
+                end.endpoint.handle(wire.datagram(direction, packet), now);
             }
         }
         if came_down {

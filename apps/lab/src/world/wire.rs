@@ -155,12 +155,12 @@ impl Wire {
     }
 
     /// `packet` as the receiver gets it.
-    pub(super) fn datagram(&self, direction: Direction, packet: &Packet) -> Datagram {
+    pub(super) fn datagram(&self, direction: Direction, packet: Packet) -> Datagram {
         let (local, remote) = match direction {
             Direction::Up => (packet.server, self.outside),
             Direction::Down => (self.client, packet.server),
         };
-        Datagram { local, remote, ecn: packet.ecn, bytes: BytesMut::from(&packet.payload[..]) }
+        Datagram { local, remote, ecn: packet.ecn, bytes: BytesMut::from(packet.payload) }
     }
 
     fn traffic(&mut self, direction: Direction) -> &mut Traffic {
