@@ -21,7 +21,14 @@ struct Rescue {
 pub struct Outstanding {
     acknowledged_to: u64,
     fresh_from: u64,
-    /// Acknowledged ranges above `acknowledged_to`.
+    /// What nearly all streams never need, for they arrive whole and in order.
+    uneven: Option<Box<Uneven>>,
+}
+
+/// What is known of single ranges.
+#[derive(Clone, Debug, Default)]
+struct Uneven {
+    /// Acknowledged ranges above all that are.
     acknowledged: RangeMap<()>,
     /// To be offered again. Never overlaps what is acknowledged.
     again: RangeMap<History>,
@@ -30,58 +37,111 @@ pub struct Outstanding {
 
 impl Outstanding {
     /// Everything below this offset is acknowledged.
+    #[inline]
     pub fn acknowledged_to(&self) -> u64 {
         self.acknowledged_to
     }
 
     /// Nothing from this offset on was ever sent.
+    #[inline]
     pub fn fresh_from(&self) -> u64 {
         self.fresh_from
     }
 
     /// The first range that should be sent again, and why.
+    #[inline]
     pub fn again(&self) -> Option<(Range<u64>, History)> {
-        self.again.first()
+        self.uneven.as_ref()?.again.first()
     }
 
     /// The bytes up to `end` were sent for the first time.
+    #[inline]
     pub fn on_sent_fresh(&mut self, end: u64) {
         self.fresh_from = self.fresh_from.max(end);
     }
 
     /// A part of [`Self::again`] was sent.
     pub fn on_sent_again(&mut self, range: Range<u64>) {
-        for (piece, history) in self.again.pieces(range.clone()) {
+        let Some(uneven) = &mut self.uneven else { return };
+        for (piece, history) in uneven.again.pieces(range.clone()) {
             if let Some(History::Unacknowledged { on, age }) = history {
-                self.rescued.set(piece, Rescue { silent_on: on, age });
+                uneven.rescued.set(piece, Rescue { silent_on: on, age });
             }
         }
-        self.again.clear(range);
+        uneven.again.clear(range);
     }
 
     /// `range` arrived, in whichever copy.
     pub fn on_acknowledged(&mut self, range: Range<u64>) {
-        let range = range.start.max(self.acknowledged_to)..range.end.min(self.fresh_from);
+        let range = self.within(range);
         if range.is_empty() {
             return;
         }
-        self.again.clear(range.clone());
-        self.rescued.clear(range.clone());
-        if range.start == self.acknowledged_to && self.acknowledged.is_empty() {
-            self.acknowledged_to = range.end;
-            return;
-        }
-        self.acknowledged.set(range, ());
-        if let Some((first, ())) = self.acknowledged.first()
-            && first.start <= self.acknowledged_to
-        {
-            self.acknowledged_to = first.end;
-            self.acknowledged.clear(first);
+        let is_next = range.start == self.acknowledged_to;
+        match &mut self.uneven {
+            None if is_next => self.acknowledged_to = range.end,
+            None => self.uneven.get_or_insert_default().acknowledged.set(range, ()),
+            Some(uneven) => self.acknowledged_to = uneven.on_acknowledged(range, self.acknowledged_to),
         }
     }
 
     /// The copy of `range` that was sent `on` this path is lost.
     pub fn on_lost(&mut self, range: Range<u64>, on: PathId) {
+        let range = self.within(range);
+        if !range.is_empty() {
+            self.uneven.get_or_insert_default().on_lost(range, on);
+        }
+    }
+
+    /// Nothing was heard for `age` of the copy of `range` that was sent `on` this path; another path may carry it too.
+    ///
+    /// A path offers a range only once this way, however often it is called.
+    pub fn on_silent(&mut self, range: Range<u64>, on: PathId, age: Duration) {
+        let range = self.within(range);
+        if !range.is_empty() {
+            self.uneven.get_or_insert_default().on_silent(range, on, age);
+        }
+    }
+
+    /// Something was heard of what was sent `on` this path: what it holds waits for no other path any more. If it is lost
+    /// after all, loss detection says so.
+    pub fn on_answer(&mut self, on: PathId) {
+        let range = self.acknowledged_to..self.fresh_from;
+        let Some(uneven) = &mut self.uneven else { return };
+        for (piece, history) in uneven.again.pieces(range) {
+            if matches!(history, Some(History::Unacknowledged { on: held_by, .. }) if held_by == on) {
+                uneven.again.clear(piece);
+            }
+        }
+    }
+
+    /// What of `range` was sent and is not known to have arrived with all before it.
+    #[inline]
+    fn within(&self, range: Range<u64>) -> Range<u64> {
+        range.start.max(self.acknowledged_to)..range.end.min(self.fresh_from)
+    }
+}
+
+impl Uneven {
+    /// `range` arrived; up to where everything has, if that was `whole_to` before.
+    fn on_acknowledged(&mut self, range: Range<u64>, whole_to: u64) -> u64 {
+        self.again.clear(range.clone());
+        self.rescued.clear(range.clone());
+        if range.start == whole_to && self.acknowledged.is_empty() {
+            return range.end;
+        }
+        self.acknowledged.set(range, ());
+        match self.acknowledged.first() {
+            Some((first, ())) if first.start <= whole_to => {
+                let end = first.end;
+                self.acknowledged.clear(first);
+                end
+            }
+            _ => whole_to,
+        }
+    }
+
+    fn on_lost(&mut self, range: Range<u64>, on: PathId) {
         for piece in self.unacknowledged(range) {
             for (part, rescue) in self.rescued.pieces(piece) {
                 let history = match rescue {
@@ -99,10 +159,7 @@ impl Outstanding {
         }
     }
 
-    /// Nothing was heard for `age` of the copy of `range` that was sent `on` this path; another path may carry it too.
-    ///
-    /// A path offers a range only once this way, however often it is called.
-    pub fn on_silent(&mut self, range: Range<u64>, on: PathId, age: Duration) {
+    fn on_silent(&mut self, range: Range<u64>, on: PathId, age: Duration) {
         for piece in self.unacknowledged(range) {
             for (part, rescue) in self.rescued.pieces(piece) {
                 if rescue.is_some_and(|rescue| rescue.silent_on == on) {
@@ -117,23 +174,9 @@ impl Outstanding {
         }
     }
 
-    /// Something was heard of what was sent `on` this path: what it holds waits for no other path any more. If it is lost
-    /// after all, loss detection says so.
-    pub fn on_answer(&mut self, on: PathId) {
-        for (piece, history) in self.again.pieces(self.acknowledged_to..self.fresh_from) {
-            if matches!(history, Some(History::Unacknowledged { on: held_by, .. }) if held_by == on) {
-                self.again.clear(piece);
-            }
-        }
-    }
-
     fn unacknowledged(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
-        let range = range.start.max(self.acknowledged_to)..range.end.min(self.fresh_from);
-        self.acknowledged
-            .pieces(range)
-            .into_iter()
-            .filter(|(_, acknowledged)| acknowledged.is_none())
-            .map(|(piece, _)| piece)
+        let pieces = self.acknowledged.pieces(range).into_iter();
+        pieces.filter(|(_, acknowledged)| acknowledged.is_none()).map(|(piece, _)| piece)
     }
 }
 
