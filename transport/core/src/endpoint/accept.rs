@@ -30,6 +30,7 @@ impl Endpoint {
         if let Some(handle) = known {
             let connection = self.connections.get_mut(&handle).ok_or(Dropped::UnknownConnection)?;
             connection.exchange_spares(&mut self.spares);
+            connection.lend_blocks(&mut self.blocks);
             connection.receive(datagram, now);
             connection.exchange_spares(&mut self.spares);
             self.schedule.touch(handle);

@@ -1,5 +1,6 @@
 //! Puts data that arrives in any order back into order.
 
+use super::blocks::Blocks;
 use super::short_queue::ShortQueue;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
@@ -75,10 +76,17 @@ pub struct Assembler {
     ready: ShortQueue<Chunk>,
     /// The first offset that did not arrive yet.
     contiguous: u64,
-    /// What arrived behind a gap, by offset; chunks do not overlap, and all start above `contiguous`.
-    chunks: BTreeMap<u64, Chunk>,
     /// Different bytes that ever arrived.
     total: u64,
+    /// What arrived behind a gap, once something did: nothing on nearly all streams.
+    gapped: Option<Box<Gapped>>,
+}
+
+/// What arrived behind a gap.
+#[derive(Debug, Default)]
+struct Gapped {
+    /// By offset; chunks do not overlap, and all start above what can be read.
+    chunks: BTreeMap<u64, Chunk>,
     /// Groups of `chunks` without a gap between them.
     runs: usize,
 }
@@ -101,15 +109,30 @@ impl Assembler {
 
     /// Groups of contiguous data that are held.
     pub fn runs(&self) -> usize {
-        self.runs + usize::from(!self.ready.is_empty())
+        self.gapped.as_ref().map_or(0, |gapped| gapped.runs) + usize::from(!self.ready.is_empty())
     }
 
     /// Forgets what is held and takes nothing more into account.
     pub fn clear(&mut self) {
-        self.chunks = BTreeMap::new();
-        self.runs = 0;
+        self.gapped = None;
         self.ready = ShortQueue::default();
         self.contiguous = self.read;
+    }
+
+    /// Takes `data` at `offset` if it is a small piece that can be read next and alone, as a short message is; whether it was.
+    ///
+    /// Its copy shares memory of `blocks` with others. There is one for a stream at a time: what follows before that is
+    /// read goes the ordinary way.
+    #[inline]
+    pub fn insert_next(&mut self, offset: u64, data: &Bytes, blocks: &mut Blocks) -> bool {
+        let is_small = !data.is_empty() && data.len() < SMALL_PIECE;
+        if !is_small || offset != self.contiguous || !self.ready.is_empty() || self.has_gap() {
+            return false;
+        }
+        self.total += data.len() as u64;
+        self.contiguous += data.len() as u64;
+        self.ready.push_back(Chunk::Shared(blocks.piece(data)));
+        true
     }
 
     /// Takes `data` at `offset`, within a flow control window of `window` bytes.
@@ -120,17 +143,18 @@ impl Assembler {
         let end = offset + data.len() as u64;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-2.2
         //# Endpoints MUST be able to deliver stream data to an application as an ordered byte stream
-        if offset == self.contiguous && self.chunks.is_empty() {
+        if offset == self.contiguous && !self.has_gap() {
             self.append(data);
             return Ok(());
         }
         let most = usize::try_from(window / BYTES_PER_RUN).unwrap_or(usize::MAX).max(MIN_RUNS);
+        let mut gapped = self.gapped.take().unwrap_or_default();
         let mut at = offset.max(self.contiguous);
-        if let Some((&start, chunk)) = self.chunks.range(..=at).next_back() {
+        if let Some((&start, chunk)) = gapped.chunks.range(..=at).next_back() {
             at = at.max(start + chunk.len() as u64);
         }
         while at < end {
-            let next = self.chunks.range(at..).next();
+            let next = gapped.chunks.range(at..).next();
             let (next_start, next_end) =
                 next.map_or((u64::MAX, u64::MAX), |(&start, chunk)| (start, start + chunk.len() as u64));
             let stop = end.min(next_start);
@@ -139,12 +163,16 @@ impl Assembler {
                 if at == self.contiguous {
                     self.append(piece);
                 } else {
-                    self.store(at, piece, next_start, most)?;
+                    self.total += piece.len() as u64;
+                    gapped.store(at, piece, next_start, most)?;
                 }
             }
             at = next_end;
         }
-        self.absorb();
+        while let Some(chunk) = gapped.take(self.contiguous) {
+            self.enqueue(chunk);
+        }
+        self.gapped = Some(gapped);
         Ok(())
     }
 
@@ -155,6 +183,11 @@ impl Assembler {
             if max < chunk.len() { chunk.split_to(max) } else { self.ready.pop_front()?.into_bytes() };
         self.read += bytes.len() as u64;
         Some(bytes)
+    }
+
+    #[inline]
+    fn has_gap(&self) -> bool {
+        self.gapped.as_ref().is_some_and(|gapped| !gapped.chunks.is_empty())
     }
 
     /// Makes a piece readable that starts where the readable data ends.
@@ -176,16 +209,17 @@ impl Assembler {
             self.ready.push_back(chunk);
         }
     }
+}
 
-    /// Makes those chunks readable that no gap precedes any more.
-    fn absorb(&mut self) {
-        while let Some(first) = self.chunks.first_entry().filter(|first| *first.key() == self.contiguous) {
-            let chunk = first.remove();
-            self.enqueue(chunk);
-            if self.chunks.first_key_value().is_none_or(|(start, _)| *start != self.contiguous) {
-                self.runs -= 1;
-            }
+impl Gapped {
+    /// The first chunk, if it starts at `offset`.
+    fn take(&mut self, offset: u64) -> Option<Chunk> {
+        let chunk = self.chunks.first_entry().filter(|first| *first.key() == offset)?.remove();
+        let end = offset + chunk.len() as u64;
+        if self.chunks.first_key_value().is_none_or(|(start, _)| *start != end) {
+            self.runs -= 1;
         }
+        Some(chunk)
     }
 
     /// Stores a piece behind a gap that overlaps nothing; the chunk after it starts at `next`.
@@ -195,7 +229,6 @@ impl Assembler {
         let before = before.filter(|(start, chunk)| *start + chunk.len() as u64 == at);
         self.runs += 1;
         self.runs -= usize::from(before.is_some()) + usize::from(next == end);
-        self.total += piece.len() as u64;
         if self.runs > most {
             return Err(TooFragmented);
         }

@@ -8,6 +8,8 @@ const BLOCK: usize = 64 << 10;
 const MOST: usize = 32;
 /// Bytes for what is joined, which is only needed until a packet has it.
 const JOINT: usize = 16 << 10;
+/// Bytes that small pieces share. Each keeps all of them alive until it is read.
+const SHARED: usize = 8 << 10;
 
 /// Blocks of memory that the connections of an endpoint use in turn; empty until one is needed.
 #[derive(Debug, Default)]
@@ -20,6 +22,8 @@ struct Kept {
     current: usize,
     /// For what is joined.
     joint: BytesMut,
+    /// For small pieces.
+    shared: BytesMut,
 }
 
 impl Blocks {
@@ -48,6 +52,18 @@ impl Blocks {
             joint.extend_from_slice(part);
         }
         joint.split().freeze()
+    }
+
+    /// A copy of `piece`, which is small, beside others in memory that is used again when all of them were read.
+    ///
+    /// That costs no allocation for each. Who keeps one and lets the others go keeps 8 KiB.
+    pub fn piece(&mut self, piece: &[u8]) -> Bytes {
+        let shared = &mut self.0.get_or_insert_default().shared;
+        if shared.capacity() - shared.len() < piece.len() && !shared.try_reclaim(SHARED) {
+            *shared = BytesMut::with_capacity(SHARED.max(piece.len()));
+        }
+        shared.extend_from_slice(piece);
+        shared.split().freeze()
     }
 
     /// A block with room for `length` bytes: the current one, one of which nothing is in use any more, or a new one.
@@ -111,6 +127,26 @@ mod tests {
         drop(joined);
         let whole = [1; JOINT];
         assert_eq!(blocks.join([&whole[..]], JOINT).as_ptr(), place);
+    }
+
+    #[test]
+    fn small_pieces_share_memory_that_is_used_again_when_all_were_read() {
+        let mut blocks = Blocks::default();
+        let first = blocks.piece(b"first");
+        let place = first.as_ptr();
+        let kept: Vec<Bytes> = (0..SHARED / 100 - 1).map(|_| blocks.piece(&[7; 100])).collect();
+        assert!(
+            kept.iter().all(|piece| place <= piece.as_ptr() && piece.as_ptr() < place.wrapping_add(SHARED))
+        );
+        drop(kept);
+        let elsewhere = blocks.piece(&[8; 1000]);
+        assert_ne!(elsewhere.as_ptr(), place, "the first piece is still there");
+        assert_eq!((&first[..], elsewhere[999]), (&b"first"[..], 8));
+        let second = elsewhere.as_ptr();
+        drop(elsewhere);
+        drop(blocks.piece(&[9; SHARED - 1000]));
+        assert_eq!(blocks.piece(&[9; 10]).as_ptr(), second);
+        assert_eq!(blocks.piece(&[9; SHARED + 1]).len(), SHARED + 1);
     }
 
     #[test]

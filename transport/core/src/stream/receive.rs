@@ -1,6 +1,7 @@
 //! The receiving half of a stream.
 
 use super::assembler::Assembler;
+use super::blocks::Blocks;
 use super::flow::ReceiveWindow;
 use super::receive_state::{ReceiveEvent, ReceiveState};
 use super::streams::{Interest, ReadError, ReadOutcome};
@@ -87,8 +88,13 @@ impl ReceiveHalf {
         }
     }
 
-    /// A STREAM frame arrived. `room` is what the connection's window has left.
-    pub fn on_stream(&mut self, frame: frame::Stream, room: u64) -> Result<Arrived, TransportError> {
+    /// A STREAM frame arrived. `room` is what the connection's window has left; copies of small pieces lie in `blocks`.
+    pub fn on_stream(
+        &mut self,
+        frame: frame::Stream,
+        room: u64,
+        blocks: &mut Blocks,
+    ) -> Result<Arrived, TransportError> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         let final_size = frame.fin.then_some(end);
         let received = self.check(end, final_size, room)?;
@@ -104,9 +110,11 @@ impl ReceiveHalf {
             self.advance(ReceiveEvent::Stopped);
             return Ok(Arrived { received, discarded: self.discard() });
         }
-        self.assembler
-            .insert(frame.offset, frame.data, self.window.window())
-            .map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
+        if !self.assembler.insert_next(frame.offset, &frame.data, blocks) {
+            self.assembler
+                .insert(frame.offset, frame.data, self.window.window())
+                .map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
+        }
         if self.final_size == Some(self.assembler.total()) {
             self.advance(ReceiveEvent::AllReceived);
         }
@@ -240,6 +248,10 @@ mod tests {
         ReceiveHalf::new(ReceiveWindow::new(100, 100))
     }
 
+    fn arrive(half: &mut ReceiveHalf, frame: frame::Stream, room: u64) -> Result<Arrived, TransportError> {
+        half.on_stream(frame, room, &mut Blocks::default())
+    }
+
     fn frame(offset: u64, data: &'static [u8], fin: bool) -> frame::Stream {
         frame::Stream { id: StreamId(0), offset, data: Bytes::from_static(data), fin }
     }
@@ -252,17 +264,17 @@ mod tests {
     fn the_final_size_never_changes() {
         // RFC 9000 §4.5, attacks E4.
         let mut it = half();
-        it.on_stream(frame(0, b"abcd", true), 100).expect("within limits");
-        assert_eq!(code(it.on_stream(frame(0, b"abc", true), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
-        assert_eq!(code(it.on_stream(frame(3, b"xy", false), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
+        arrive(&mut it, frame(0, b"abcd", true), 100).expect("within limits");
+        assert_eq!(code(arrive(&mut it, frame(0, b"abc", true), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
+        assert_eq!(code(arrive(&mut it, frame(3, b"xy", false), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
         assert_eq!(code(it.on_reset(7, 5, 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
-        assert_eq!(it.on_stream(frame(2, b"cd", true), 100), Ok(Arrived::default()));
+        assert_eq!(arrive(&mut it, frame(2, b"cd", true), 100), Ok(Arrived::default()));
         let mut it = half();
-        it.on_stream(frame(0, b"abcd", false), 100).expect("within limits");
-        assert_eq!(code(it.on_stream(frame(0, b"abc", true), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
+        arrive(&mut it, frame(0, b"abcd", false), 100).expect("within limits");
+        assert_eq!(code(arrive(&mut it, frame(0, b"abc", true), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
         assert_eq!(code(it.on_reset(7, 3, 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
         it.on_reset(7, 9, 100).expect("within limits");
-        assert_eq!(code(it.on_stream(frame(8, b"xy", false), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
+        assert_eq!(code(arrive(&mut it, frame(8, b"xy", false), 100)), Some(ErrorCode::FINAL_SIZE_ERROR));
     }
 
     //= https://www.rfc-editor.org/rfc/rfc9000#section-4.5
@@ -277,11 +289,14 @@ mod tests {
     fn both_limits_hold_for_data_and_for_final_sizes() {
         // RFC 9000 §4.1, attacks E1.
         let mut it = half();
-        assert_eq!(code(it.on_stream(frame(98, b"abc", false), 1000)), Some(ErrorCode::FLOW_CONTROL_ERROR));
+        assert_eq!(
+            code(arrive(&mut it, frame(98, b"abc", false), 1000)),
+            Some(ErrorCode::FLOW_CONTROL_ERROR)
+        );
         assert_eq!(code(it.on_reset(1, 101, 1000)), Some(ErrorCode::FLOW_CONTROL_ERROR));
-        assert_eq!(code(it.on_stream(frame(10, b"abc", false), 12)), Some(ErrorCode::FLOW_CONTROL_ERROR));
+        assert_eq!(code(arrive(&mut it, frame(10, b"abc", false), 12)), Some(ErrorCode::FLOW_CONTROL_ERROR));
         assert_eq!(code(it.on_reset(1, 13, 12)), Some(ErrorCode::FLOW_CONTROL_ERROR));
-        assert_eq!(it.on_stream(frame(10, b"abc", false), 13).expect("within limits").received, 13);
+        assert_eq!(arrive(&mut it, frame(10, b"abc", false), 13).expect("within limits").received, 13);
     }
 
     //= https://www.rfc-editor.org/rfc/rfc9000#section-4.5
@@ -291,7 +306,7 @@ mod tests {
     #[test]
     fn a_reset_gives_back_what_was_not_read() {
         let mut it = half();
-        it.on_stream(frame(0, b"abcdef", false), 100).expect("within limits");
+        arrive(&mut it, frame(0, b"abcdef", false), 100).expect("within limits");
         assert_eq!(it.read(2), Ok(ReadOutcome::Data(Bytes::from_static(b"ab"))));
         let arrived = it.on_reset(9, 20, 100).expect("within limits");
         assert_eq!((arrived.received, arrived.discarded), (14, 18));
@@ -302,7 +317,7 @@ mod tests {
     #[test]
     fn a_reset_after_all_data_is_ignored() {
         let mut it = half();
-        it.on_stream(frame(0, b"ab", true), 100).expect("within limits");
+        arrive(&mut it, frame(0, b"ab", true), 100).expect("within limits");
         assert_eq!(it.on_reset(9, 2, 100), Ok(Arrived::default()));
         assert_eq!(it.read(10), Ok(ReadOutcome::Data(Bytes::from_static(b"ab"))));
         assert_eq!((it.read(10), it.read(10)), (Ok(ReadOutcome::Finished), Ok(ReadOutcome::Finished)));
@@ -311,10 +326,10 @@ mod tests {
     #[test]
     fn a_stopped_stream_discards_what_arrives_until_its_size_is_known() {
         let mut it = half();
-        it.on_stream(frame(4, b"efgh", false), 100).expect("within limits");
+        arrive(&mut it, frame(4, b"efgh", false), 100).expect("within limits");
         assert_eq!(it.stop(3), Ok(8));
         assert_eq!((it.wants_stop(), it.read(1)), (Some(3), Err(ReadError::Stopped)));
-        let arrived = it.on_stream(frame(8, b"ij", true), 100).expect("within limits");
+        let arrived = arrive(&mut it, frame(8, b"ij", true), 100).expect("within limits");
         assert_eq!((arrived.received, arrived.discarded), (2, 2));
         assert_eq!((it.state(), it.wants_stop()), (ReceiveState::DataRead, None));
     }
@@ -323,7 +338,7 @@ mod tests {
     fn an_empty_stream_ends_at_once() {
         let mut it = half();
         assert_eq!(it.read(1), Ok(ReadOutcome::Blocked));
-        it.on_stream(frame(0, b"", true), 0).expect("no data");
+        arrive(&mut it, frame(0, b"", true), 0).expect("no data");
         assert!(it.is_readable());
         assert_eq!(it.read(1), Ok(ReadOutcome::Finished));
     }

@@ -97,16 +97,23 @@ pub(super) struct RemoteStreams {
     freed: u64,
     /// The limit that the peer knows or is about to be told.
     announced: u64,
+    /// Whether it was said that a higher limit is worth announcing, and none was announced since.
+    is_due: bool,
 }
 
 impl RemoteStreams {
     pub(super) fn new(concurrent: u64) -> Self {
-        Self { concurrent, opened: 0, accepted: 0, freed: 0, announced: concurrent }
+        Self { concurrent, opened: 0, accepted: 0, freed: 0, announced: concurrent, is_due: false }
     }
 
     /// How many the application has accepted; these are the ones with the lowest indices.
     pub(super) fn accepted(&self) -> u64 {
         self.accepted
+    }
+
+    /// How many the peer has opened.
+    pub(super) fn opened(&self) -> u64 {
+        self.opened
     }
 
     pub(super) fn announced(&self) -> u64 {
@@ -131,20 +138,24 @@ impl RemoteStreams {
         })
     }
 
-    /// A stream was freed; whether a higher limit is worth announcing: the peer has used half of what it may open.
+    /// A stream was freed; whether a higher limit is worth announcing, as with [`Self::wants_announcement`].
     pub(super) fn on_freed(&mut self) -> bool {
         self.freed += 1;
         self.wants_announcement()
     }
 
-    /// Whether a higher limit should be announced.
-    pub(super) fn wants_announcement(&self) -> bool {
-        self.next_limit() > self.announced
-            && self.announced.saturating_sub(self.opened) <= self.concurrent / 2
+    /// Whether a higher limit is worth announcing, which is said once for each: the peer has used half of what it may open.
+    pub(super) fn wants_announcement(&mut self) -> bool {
+        let wants = !self.is_due
+            && self.next_limit() > self.announced
+            && self.announced.saturating_sub(self.opened) <= self.concurrent / 2;
+        self.is_due |= wants;
+        wants
     }
 
     /// Raises the limit by the streams that were freed; the limit to announce.
     pub(super) fn announce(&mut self) -> u64 {
+        self.is_due = false;
         self.announced = self.announced.max(self.next_limit());
         self.announced
     }
@@ -170,6 +181,7 @@ mod tests {
         assert!(!streams.on_freed(), "6 of 10 are left to the peer");
         assert!(streams.open(4));
         assert!(streams.on_freed());
+        assert!(!streams.wants_announcement(), "it was said");
         assert_eq!((streams.announce(), streams.announced()), (12, 12));
         assert!(!streams.wants_announcement());
     }

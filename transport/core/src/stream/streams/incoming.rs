@@ -36,8 +36,9 @@ impl Streams {
         let existence = self.find_or_open(id)?;
         self.check_emptiness(&frame, existence)?;
         let room = self.window.room();
-        let Some(receive) = self.receive_half(id) else { return Ok(()) };
-        let arrived = receive.on_stream(frame, room)?;
+        let stream = self.map.get_mut(id).and_then(|stream| stream.receive.as_mut());
+        let Some(receive) = stream else { return Ok(()) };
+        let arrived = receive.on_stream(frame, room, &mut self.blocks)?;
         let is_quiet = receive.interest == Interest::Told && !receive.state().is_terminal();
         let is_scattered =
             receive.pieces() >= COUNTED_PIECES && receive.pieces().is_multiple_of(COUNTED_PIECES);
@@ -154,11 +155,14 @@ impl Streams {
 
     /// Finds a stream, or opens it and all below it if the peer may (RFC 9000 §3.2).
     fn find_or_open(&mut self, id: StreamId) -> Result<Existence, TransportError> {
-        if self.map.contains(id) {
+        let direction = id.direction();
+        let is_local = self.is_local(id);
+        // What nobody opened has no state to look for.
+        let is_opened = is_local || id.index() < self.remote.of(direction).opened();
+        if is_opened && self.map.contains(id) {
             return Ok(Existence::Live);
         }
-        let direction = id.direction();
-        if self.is_local(id) {
+        if is_local {
             if id.index() < self.local.of(direction).opened() {
                 return Ok(Existence::Gone);
             }
