@@ -34,5 +34,6 @@ impl Connection {
             keys.rest();
         }
         self.rng.rest();
+        self.streams.rest();
     }
 }

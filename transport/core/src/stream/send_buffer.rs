@@ -112,8 +112,12 @@ impl SendBuffer {
         }
         if self.start == self.end {
             // An idle stream keeps no memory.
-            self.tail = BytesMut::new();
-            self.chunks = ShortQueue::default();
+            if self.tail.capacity() > 0 {
+                self.tail = BytesMut::new();
+            }
+            if self.chunks.capacity() > 0 {
+                self.chunks = ShortQueue::default();
+            }
         }
     }
 

@@ -6,12 +6,13 @@ use std::cell::Cell;
 
 /// Values of one block: as many as its map of used places has bits.
 const BLOCK: usize = u16::BITS as usize;
-/// Places of the index that are kept when the last stream is gone.
+/// Places that are kept for the next streams until the connection rests.
 const SPARE: usize = 128;
 
 /// Values by stream ID. The one that was asked for last is found at once: frames of a stream come in rows.
 ///
-/// Values lie in blocks: none moves when others come, and a block that holds none takes no memory.
+/// Values lie in blocks: none moves when others come, and of blocks that hold none only the first few keep their memory, until
+/// [`Self::rest`].
 #[derive(Debug)]
 pub struct Table<T> {
     blocks: Vec<Block<T>>,
@@ -69,9 +70,10 @@ impl<T> Block<T> {
         if let Some(slot) = self.places.get_mut(place) {
             *slot = None;
         }
-        if self.used == 0 {
-            self.places = Vec::new();
-        }
+    }
+
+    fn is_unused(&self) -> bool {
+        self.used == 0
     }
 }
 
@@ -113,8 +115,8 @@ impl<T> Table<T> {
     /// Gives `id` a value, in place of what it had, and returns where it is.
     #[inline]
     pub fn insert(&mut self, id: StreamId, value: T) -> &mut T {
-        let at = self.place(id).unwrap_or_else(|| self.vacate());
-        self.index.insert(id, at);
+        let (blocks, first_free) = (&mut self.blocks, &mut self.first_free);
+        let at = *self.index.entry(id).or_insert_with(|| vacate(blocks, first_free));
         self.latest.set(Some((id, at)));
         let (_, value) = self.blocks[at.block].places[at.place].insert((id, value));
         value
@@ -128,17 +130,26 @@ impl<T> Table<T> {
         }
         if let Some(block) = self.blocks.get_mut(at.block) {
             block.remove(at.place);
+            if block.is_unused() && at.block >= SPARE / BLOCK {
+                block.places = Vec::new();
+            }
             self.first_free = self.first_free.min(at.block);
         }
+        true
+    }
+
+    /// Gives back all memory that no value needs: an idle connection keeps none of its busy times.
+    pub fn rest(&mut self) {
+        for block in self.blocks.iter_mut().filter(|block| block.is_unused()) {
+            block.places = Vec::new();
+        }
         if self.index.is_empty() {
-            // An idle connection keeps no memory of its busy times.
             self.blocks = Vec::new();
             self.first_free = 0;
-            if self.index.capacity() > SPARE {
-                self.index = KeyedMap::default();
-            }
         }
-        true
+        if self.index.capacity() > SPARE.max(4 * self.index.len()) {
+            self.index.shrink_to_fit();
+        }
     }
 
     /// All IDs that have values, in no order.
@@ -163,23 +174,23 @@ impl<T> Table<T> {
         self.latest.set(Some((id, place)));
         Some(place)
     }
+}
 
-    /// Makes room for one more value.
-    fn vacate(&mut self) -> Place {
-        while self.blocks.get(self.first_free).is_some_and(Block::is_full) {
-            self.first_free += 1;
-        }
-        let block = self.first_free;
-        if block == self.blocks.len() {
-            self.blocks.push(Block::default());
-        }
-        let Some(chosen) = self.blocks.get_mut(block) else { return Place::default() };
-        if block > 0 && chosen.used == 0 {
-            // One block that is not the first is rarely the last.
-            chosen.places.reserve_exact(BLOCK);
-        }
-        Place { block, place: chosen.vacate() }
+/// Makes room for one more value in `blocks`, of which none before `first_free` has any.
+fn vacate<T>(blocks: &mut Vec<Block<T>>, first_free: &mut usize) -> Place {
+    while blocks.get(*first_free).is_some_and(Block::is_full) {
+        *first_free += 1;
     }
+    let block = *first_free;
+    if block == blocks.len() {
+        blocks.push(Block::default());
+    }
+    let Some(chosen) = blocks.get_mut(block) else { return Place::default() };
+    if block > 0 && chosen.places.capacity() == 0 {
+        // One block that is not the first is rarely the last.
+        chosen.places.reserve_exact(BLOCK);
+    }
+    Place { block, place: chosen.vacate() }
 }
 
 #[cfg(test)]
@@ -189,7 +200,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn places_are_used_again_and_blocks_are_given_back_when_their_last_value_goes() {
+    fn places_are_used_again_and_blocks_without_values_are_given_back_at_rest() {
         let mut table = Table::default();
         for id in 0..100 {
             table.insert(StreamId(id), id);
@@ -202,17 +213,34 @@ mod tests {
         for id in 3..100 {
             assert_eq!(table.remove(StreamId(id)), id != 40);
         }
+        assert_eq!(table.capacity(), full, "the next streams find memory");
+        table.rest();
         assert!(table.capacity() <= 2 * BLOCK, "long-lived streams keep only their own blocks");
         assert_eq!((table.get(StreamId(2)), table.get(StreamId(200))), (Some(&2), Some(&200)));
         for id in [0, 1, 2, 200] {
             assert!(table.remove(StreamId(id)));
         }
+        table.rest();
         assert_eq!((table.is_empty(), table.capacity()), (true, 0));
+    }
+
+    #[test]
+    fn a_crowd_of_streams_leaves_memory_for_a_few_behind() {
+        let mut table = Table::default();
+        for id in 0..10_000 {
+            table.insert(StreamId(id), id);
+        }
+        for id in 1..10_000 {
+            assert!(table.remove(StreamId(id)));
+        }
+        assert!(table.capacity() <= SPARE, "{}", table.capacity());
+        table.rest();
+        assert!(table.capacity() <= BLOCK && table.index.capacity() <= SPARE, "{}", table.index.capacity());
     }
 
     proptest! {
         #[test]
-        fn it_agrees_with_a_map(steps in proptest::collection::vec((0u64..60, 0u8..3), 0..300)) {
+        fn it_agrees_with_a_map(steps in proptest::collection::vec((0u64..60, 0u8..4), 0..300)) {
             let (mut table, mut model) = (Table::default(), BTreeMap::new());
             for (step, (id, what)) in steps.into_iter().enumerate() {
                 match what {
@@ -221,6 +249,7 @@ mod tests {
                         model.insert(id, step);
                     }
                     1 => prop_assert_eq!(table.remove(StreamId(id)), model.remove(&id).is_some()),
+                    2 if id == 0 => table.rest(),
                     _ => {
                         prop_assert_eq!(table.get(StreamId(id)), model.get(&id));
                         prop_assert_eq!(table.get_mut(StreamId(id)), model.get_mut(&id));

@@ -90,7 +90,7 @@ impl Streams {
         let written = self.writer(id).map(|send| send.write(&data[..length], &mut blocks));
         self.blocks = blocks;
         written?;
-        self.relist(id);
+        self.relist_if_due(id);
         Ok(length)
     }
 
@@ -99,7 +99,7 @@ impl Streams {
         let length = self.writable_part(id, data.len())?;
         data.truncate(length);
         self.writer(id)?.write_bytes(data);
-        self.relist(id);
+        self.relist_if_due(id);
         Ok(length)
     }
 
@@ -111,7 +111,7 @@ impl Streams {
     /// Ends the stream behind what was written so far.
     pub fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
         self.writer(id)?.finish()?;
-        self.relist(id);
+        self.relist_if_due(id);
         Ok(())
     }
 

@@ -19,13 +19,6 @@ pub(super) enum Control {
     StreamDataBlocked(StreamId),
 }
 
-impl Control {
-    /// All that can be due for one stream.
-    pub(super) fn of_stream(id: StreamId) -> [Self; 4] {
-        [Self::ResetStream(id), Self::StopSending(id), Self::MaxStreamData(id), Self::StreamDataBlocked(id)]
-    }
-}
-
 impl Streams {
     /// The next control frame. Each is returned once, and again after [`Self::on_lost`] while it still matters.
     pub fn next_control(&mut self, now: Instant) -> Option<(Frame, Receipt)> {
@@ -42,6 +35,7 @@ impl Streams {
         !self.control.is_empty()
     }
 
+    /// The frame that is due, `None` if it is no use any more: its stream may be gone.
     fn build_control(&mut self, control: Control, now: Instant) -> Option<(Frame, Receipt)> {
         let rtt = self.rtt;
         match control {

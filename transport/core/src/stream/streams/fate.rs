@@ -70,11 +70,12 @@ impl Streams {
 
     fn on_data_acknowledged(&mut self, id: StreamId, range: Range<u64>) {
         let Some(send) = self.send_half(id) else { return };
-        let (before, needed) = (send.state(), send.need());
+        // Nothing but what is listed can be done with.
+        let (before, needed) = (send.state(), send.listed.map(|(_, need)| need));
         send.on_acknowledged(range);
         let finished = before != SendState::DataRecvd && send.state() == SendState::DataRecvd;
         let waits = send.interest == Interest::Waiting;
-        if send.need() != needed {
+        if needed.is_some() && send.need() != needed {
             // What counted as lost had arrived.
             self.relist(id);
         }

@@ -160,6 +160,11 @@ impl Streams {
         &mut self.blocks
     }
 
+    /// Nothing happens for a while: gives back memory that no stream needs.
+    pub fn rest(&mut self) {
+        self.map.rest();
+    }
+
     /// Streams that take memory.
     pub fn len(&self) -> usize {
         self.map.len()
@@ -222,6 +227,17 @@ impl Streams {
         }
     }
 
+    /// As [`Self::relist`], when nothing but what the stream has to send may have changed.
+    #[inline]
+    fn relist_if_due(&mut self, id: StreamId) {
+        let Some(send) = self.send_half(id) else { return };
+        let need = send.need();
+        let is_listed = need.is_some() && send.listed.map(|(_, listed)| listed) == need;
+        if !is_listed || send.priority.incremental || self.credit.available() == 0 {
+            self.relist(id);
+        }
+    }
+
     /// Whether the limit of the connection is what holds data back.
     fn is_blocked(&self) -> bool {
         self.credit.available() == 0 && self.agenda.needs_credit()
@@ -233,11 +249,6 @@ impl Streams {
             return;
         }
         self.map.remove(id);
-        if !self.control.is_empty() {
-            for control in Control::of_stream(id) {
-                self.control.remove(&control);
-            }
-        }
         if !self.is_local(id) && self.remote.of_mut(id.direction()).on_freed() {
             self.control.insert(Control::MaxStreams(id.direction()));
         }

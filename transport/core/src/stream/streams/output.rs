@@ -81,11 +81,7 @@ impl Streams {
         if history == History::Fresh {
             self.credit.consume(range.end - range.start);
         }
-        let need = send.need();
-        let is_listed = need.is_some() && send.listed.map(|(_, listed)| listed) == need;
-        if !is_listed || send.priority.incremental || self.credit.available() == 0 {
-            self.relist(id);
-        }
+        self.relist_if_due(id);
         Some(frame::Stream { id, offset: range.start, data, fin })
     }
 
