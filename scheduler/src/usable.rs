@@ -8,14 +8,19 @@ use crate::{Content, Item, PathSet, PathView, Placement, Standing};
 /// When every validated path is a backup the peer has given no guidance, and all of them may be used (RFC 10069
 /// §3.3). The result is empty only if `paths` is.
 pub fn usable(paths: &[PathView]) -> PathSet {
-    let of = |standing| {
-        let listed = paths.iter().enumerate();
-        listed.filter(move |(_, path)| path.standing == standing).map(|(index, _)| index).collect::<PathSet>()
-    };
-    let available = of(Standing::Available);
-    let validated = if available.is_empty() { of(Standing::Backup) } else { available };
-    let speaking = validated.union(of(Standing::Unvalidated));
-    if speaking.is_empty() { of(Standing::Silent) } else { speaking }
+    let [mut available, mut backup, mut unvalidated, mut silent] = [PathSet::EMPTY; 4];
+    for (index, path) in paths.iter().enumerate() {
+        let set = match path.standing {
+            Standing::Available => &mut available,
+            Standing::Backup => &mut backup,
+            Standing::Unvalidated => &mut unvalidated,
+            Standing::Silent => &mut silent,
+        };
+        set.insert(index);
+    }
+    let validated = if available.is_empty() { backup } else { available };
+    let speaking = validated.union(unvalidated);
+    if speaking.is_empty() { silent } else { speaking }
 }
 
 /// Of `set`, the paths known to reach the peer; `set` itself if there is none.

@@ -66,8 +66,13 @@ impl Connection {
         if self.seat.stalls >= STALL_LIMIT && !exempt {
             return self.overrule(item, pass);
         }
-        let can_take = |index: usize, bytes: usize| exempt || pass.can_take(index, bytes);
-        let fitting = if exempt { None } else { fitting(item, pass) };
+        // Who takes the whole item takes a part of it, too.
+        let able = pass.able(item.bytes);
+        let can_take = |index: usize, bytes: usize| {
+            exempt || able.contains(index) || bytes < item.bytes && pass.can_take(index, bytes)
+        };
+        let all_fit = exempt || able.len() == pass.views.len();
+        let fitting = if all_fit { None } else { fitting(able, pass) };
         match self.seat.policy.place(item, fitting.as_deref().unwrap_or(&pass.views)) {
             Placement::On { path, bytes } => {
                 let bytes = bytes.clamp(1, item.bytes.max(1));
@@ -237,6 +242,9 @@ impl Connection {
     /// and as long as nothing else is due before.
     fn repeat_stream(&mut self, pass: &mut Pass, index: usize, item: &Item, mut left: usize) {
         let Content::Stream { id } = item.content else { return };
+        if left < item.bytes {
+            return;
+        }
         let Some(view) = pass.views.get(index).filter(|_| item.history == History::Fresh) else { return };
         for _ in 0..self.seat.policy.repeats(item, view) {
             let is_next = self.streams.next_sendable(None).is_some_and(|next| next.id.0 == id);
@@ -283,6 +291,7 @@ impl Connection {
     }
 
     /// An item of `content` with default priority and no history.
+    #[inline]
     pub(super) fn item(&self, content: Content, bytes: usize, now: Instant) -> Item {
         Item {
             credit: self.streams.credit(),
@@ -307,10 +316,10 @@ impl Connection {
     }
 }
 
-/// The views with those that have room, but not for all of `item`, shown as full; `None` if there are none. A policy that
-/// sent it there would wait for room without knowing, while another path may have some.
-fn fitting(item: &Item, pass: &Pass) -> Option<SmallVec<[PathView; 4]>> {
-    let is_short = |index: usize, view: &PathView| view.has_room() && !pass.can_take(index, item.bytes);
+/// The views with those that have room, but not for all of an item that only the paths in `able` take, shown as full; `None`
+/// if there are none. A policy that sent it there would wait for room without knowing, while another path may have some.
+fn fitting(able: PathSet, pass: &Pass) -> Option<SmallVec<[PathView; 4]>> {
+    let is_short = |index: usize, view: &PathView| view.has_room() && !able.contains(index);
     if !pass.views.iter().enumerate().any(|(index, view)| is_short(index, view)) {
         return None;
     }

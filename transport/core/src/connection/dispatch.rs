@@ -41,30 +41,28 @@ impl Connection {
                 Ok(())
             }
             Frame::Datagram(data) => self.datagrams.on_datagram(data),
+            Frame::Stream(stream) => {
+                let id = stream.id;
+                self.streams.on_stream(stream)?;
+                if origin.level == Level::ZeroRtt {
+                    self.note_early_stream(id);
+                }
+                Ok(())
+            }
             Frame::ResetStream(_)
             | Frame::StopSending(_)
-            | Frame::Stream(_)
             | Frame::MaxData(_)
             | Frame::MaxStreamData { .. }
             | Frame::MaxStreams { .. }
             | Frame::DataBlocked(_)
             | Frame::StreamDataBlocked { .. }
-            | Frame::StreamsBlocked { .. } => {
-                let early = match &frame {
-                    Frame::Stream(stream) if origin.level == Level::ZeroRtt => Some(stream.id),
-                    _ => None,
-                };
-                self.on_stream_frame(frame)?;
-                early.into_iter().for_each(|id| self.note_early_stream(id));
-                Ok(())
-            }
+            | Frame::StreamsBlocked { .. } => self.on_stream_control(frame),
             frame => self.on_path_frame(origin, frame, now),
         }
     }
 
-    fn on_stream_frame(&mut self, frame: Frame) -> Result<(), TransportError> {
+    fn on_stream_control(&mut self, frame: Frame) -> Result<(), TransportError> {
         match frame {
-            Frame::Stream(stream) => self.streams.on_stream(stream),
             Frame::ResetStream(reset) => self.streams.on_reset_stream(reset),
             Frame::StopSending(stop) => self.streams.on_stop_sending(stop),
             Frame::MaxData(limit) => self.streams.on_max_data(limit),

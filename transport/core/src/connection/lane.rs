@@ -15,6 +15,8 @@ pub const TAG: usize = 16;
 pub(super) const LARGEST_BATCH: usize = 65_000;
 /// Datagrams that room is made for when a batch of bulk data begins.
 const USUAL_SEGMENTS: usize = 40;
+/// Receipts that room is made for when a packet has more than usual.
+const MANY_RECEIPTS: usize = 14;
 /// A packet number and payload of at least this many bytes leave room for the header-protection sample (RFC 9001 §5.4.2).
 const SAMPLE_GUARD: usize = 4;
 
@@ -181,6 +183,10 @@ impl Lane {
             open.elicits = Elicits::Acknowledgement;
         }
         if let Some(receipt) = receipt {
+            if open.receipts.len() == open.receipts.inline_size() && !open.receipts.spilled() {
+                // One more frame than usual means many: small messages of many streams.
+                open.receipts.reserve(MANY_RECEIPTS);
+            }
             open.receipts.push(receipt);
         }
         self.bytes.len() - before

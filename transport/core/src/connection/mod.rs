@@ -268,7 +268,9 @@ impl Connection {
 
     /// The next event that waits to be told.
     pub(crate) fn next_event(&mut self, now: Instant) -> Option<Event> {
-        if let Some(event) = self.events.pop_front() {
+        if !self.events.is_empty()
+            && let Some(event) = self.events.pop_front()
+        {
             if self.events.is_empty() {
                 // They are rare, apart from those of streams.
                 self.events = VecDeque::new();

@@ -3,7 +3,7 @@
 use crate::PathId;
 use crate::connection::lane::{Lane, TAG};
 use crate::time::Instant;
-use hvq_scheduler::PathView;
+use hvq_scheduler::{PathSet, PathView};
 use smallvec::SmallVec;
 
 /// Packets that one pass seals at most, so that input is read between passes.
@@ -45,6 +45,18 @@ impl Pass {
     /// Whether any path can take `bytes` of congestion-controlled content.
     pub fn has_room(&self, bytes: usize) -> bool {
         (0..self.views.len()).any(|index| self.can_take(index, bytes))
+    }
+
+    /// The paths that can take `bytes` of congestion-controlled content, by index.
+    #[inline]
+    pub fn able(&self, bytes: usize) -> PathSet {
+        let mut able = PathSet::EMPTY;
+        for index in 0..self.views.len() {
+            if self.can_take(index, bytes) {
+                able.insert(index);
+            }
+        }
+        able
     }
 
     /// Whether path `index` can take `bytes` of congestion-controlled content, in its open packet or a new one.

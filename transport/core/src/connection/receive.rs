@@ -420,10 +420,15 @@ impl Connection {
                 let error = ErrorCode::PROTOCOL_VIOLATION.because(format!("{kind} in this type of packet"));
                 return Err(error.in_frame(frame.frame_type()).into());
             }
-            eliciting |= frame.is_ack_eliciting();
-            probing &= frame.is_probing();
-            urgent |= frame == Frame::ImmediateAck;
-            carries |= matches!(frame, Frame::Stream(_) | Frame::Datagram(_));
+            if let Frame::Stream(_) = frame {
+                // Most frames: nothing has to be asked.
+                (eliciting, probing, carries) = (true, false, true);
+            } else {
+                eliciting |= frame.is_ack_eliciting();
+                probing &= frame.is_probing();
+                urgent |= matches!(frame, Frame::ImmediateAck);
+                carries |= matches!(frame, Frame::Datagram(_));
+            }
             //= https://www.rfc-editor.org/rfc/rfc9000#section-5.2
             //# An endpoint MUST generate a connection error if processing the contents of these packets prior
             //# to discovering an error, or fully revert any changes made during that processing.

@@ -264,8 +264,7 @@ impl Endpoint {
                 continue;
             };
             if let Some(event) = connection.next_event(now) {
-                self.note(handle, &event);
-                return Output::Event(handle, event);
+                return self.tell(handle, event);
             }
             connection.exchange_spares(&mut self.spares);
             connection.lend_blocks(&mut self.blocks);
@@ -277,14 +276,20 @@ impl Endpoint {
             }
             match step {
                 Step::Transmit(transmit) => return Output::Transmit(transmit),
-                Step::Event(event) => {
-                    self.note(handle, &event);
-                    return Output::Event(handle, event);
-                }
+                Step::Event(event) => return self.tell(handle, event),
                 Step::Idle(deadline) => self.schedule.sleep(handle, deadline),
             }
         }
         Output::Idle(self.schedule.deadline())
+    }
+
+    #[inline]
+    fn tell(&mut self, handle: ConnectionHandle, event: Event) -> Output {
+        // Most events are those of streams, which concern nobody here.
+        if !matches!(event, Event::Stream(_)) {
+            self.note(handle, &event);
+        }
+        Output::Event(handle, event)
     }
 
     fn note(&mut self, handle: ConnectionHandle, event: &Event) {

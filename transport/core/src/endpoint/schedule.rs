@@ -25,9 +25,12 @@ impl Schedule {
 
     /// The next connection with something to do, which goes to the end of the row and leaves it when it sleeps.
     pub fn next(&mut self) -> Option<ConnectionHandle> {
-        let handle = self.ready.pop_front()?;
-        self.ready.push_back(handle);
-        Some(handle)
+        if self.ready.len() > 1
+            && let Some(first) = self.ready.pop_front()
+        {
+            self.ready.push_back(first);
+        }
+        self.ready.back().copied()
     }
 
     /// The connection has nothing to do until `deadline`.
