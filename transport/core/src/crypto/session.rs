@@ -163,6 +163,7 @@ impl Session {
     ) -> Result<Self, TlsConfigError> {
         let mut session = Self::new(tls.context(), Role::Client, transport_parameters)?;
         tls.expect_name(&mut session.ssl, server_name)?;
+        session.state().tickets = tls.sessions().map(|_| Default::default());
         Ok(session)
     }
 
@@ -330,9 +331,10 @@ impl Session {
         self.ssl.session_reused()
     }
 
-    /// Takes the session tickets that arrived, at most [`MAX_TICKETS`], oldest first.
+    /// Takes the session tickets that arrived, at most [`MAX_TICKETS`], oldest first; none if the configuration has no store
+    /// for them.
     pub fn take_tickets(&mut self) -> Vec<Ticket> {
-        std::mem::take(&mut self.state().tickets).into()
+        self.state().tickets.as_mut().map(std::mem::take).unwrap_or_default().into()
     }
 
     fn advance(&mut self) -> Result<(), TransportError> {

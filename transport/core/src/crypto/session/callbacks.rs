@@ -18,7 +18,8 @@ use std::sync::{Arc, LazyLock};
 pub(super) struct State {
     pub(super) outputs: VecDeque<SessionOutput>,
     pub(super) alert: Option<u8>,
-    pub(super) tickets: VecDeque<Ticket>,
+    /// Tickets that arrived, of a client who keeps them somewhere.
+    pub(super) tickets: Option<VecDeque<Ticket>>,
     /// Who tells a server whether a ticket was used, and the time that counts for it.
     pub(super) replay: Option<(Arc<ReplayGuard>, Instant)>,
 }
@@ -46,13 +47,16 @@ pub(super) fn to_ffi(level: Level) -> ffi::ssl_encryption_level_t {
     }
 }
 
-/// Keeps a ticket of a client's session; `false` if there is nothing to keep, or `ssl` is of no connection of ours.
+/// Keeps a ticket of a client's session; `false` if nobody wants it, or `ssl` is of no connection of ours.
 pub(super) fn keep_ticket(ssl: &mut SslRef, session: &SslSessionRef) -> bool {
-    let (Some(state), Ok(bytes)) = (ssl.ex_data_mut(*STATE), session.to_der()) else { return false };
-    if state.tickets.len() >= MAX_TICKETS {
-        state.tickets.pop_front();
+    let Some(state) = ssl.ex_data_mut(*STATE) else { return false };
+    // What nobody keeps is not worth writing down.
+    let Some(tickets) = &mut state.tickets else { return false };
+    let Ok(bytes) = session.to_der() else { return false };
+    if tickets.len() >= MAX_TICKETS {
+        tickets.pop_front();
     }
-    state.tickets.push_back(Ticket(bytes));
+    tickets.push_back(Ticket(bytes));
     state.outputs.push_back(SessionOutput::Ticket);
     true
 }

@@ -22,6 +22,18 @@ struct Pki {
     key: String,
 }
 
+/// A store of tickets that the tests take before they reach it.
+#[derive(Debug)]
+struct Wanted;
+
+impl SessionStore for Wanted {
+    fn put(&self, _: &str, _: SessionTicket) {}
+
+    fn take(&self, _: &str, _: &[Vec<u8>]) -> Option<SessionTicket> {
+        None
+    }
+}
+
 /// A new authority.
 fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -51,7 +63,8 @@ impl Pki {
     }
 
     fn client(&self) -> ClientTls {
-        ClientTls::builder().alpn(["hq-interop", "h3"]).verify(self.verify()).build().unwrap()
+        let builder = ClientTls::builder().alpn(["hq-interop", "h3"]).verify(self.verify());
+        builder.sessions(std::sync::Arc::new(Wanted)).build().unwrap()
     }
 
     fn verify(&self) -> Verify {
@@ -217,6 +230,15 @@ fn a_client_hello_with_post_quantum_groups_is_longer_than_a_datagram_and_shorter
         shake(&mut client, &mut server, 1000).unwrap();
     }
     assert!(lengths[0] > 1200 && lengths[1] < 600, "{lengths:?}");
+}
+
+#[test]
+fn tickets_that_nobody_keeps_are_not_written_down() {
+    let pki = pki();
+    let indifferent = ClientTls::builder().alpn(["h3"]).verify(pki.verify()).build().unwrap();
+    let (mut client, mut server) = sessions(&indifferent, &pki.server(), "example.test");
+    let outcome = shake(&mut client, &mut server, 4096).unwrap();
+    assert_eq!((outcome.tickets, client.take_tickets().len()), (0, 0));
 }
 
 #[test]
