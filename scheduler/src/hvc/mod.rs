@@ -43,8 +43,14 @@ const FOREGROUND_HOLD: Duration = Duration::from_millis(100);
 const REPEATS: usize = 3;
 /// They do so if they take less than this on their path: no estimate of delay is finer.
 const NEGLIGIBLE: Duration = Duration::from_millis(1);
+/// More of them follow while all take less than this, for then a question costs about as much as what it is about.
+const INSTANT: Duration = Duration::from_micros(125);
+/// So many follow at most: the other paths are to have their turn in each pass.
+const MOST_REPEATS: usize = 15;
 /// Where the rate is not known, they do so if there is room for this many times as much.
 const WIDE: usize = 8;
+/// And more of them if there is room for this many times as much.
+const OPEN: usize = 4 * WIDE;
 /// Nearer to its end than this, in bytes, each piece of a message has a question of its own.
 const BULK: usize = 64 << 10;
 
@@ -127,7 +133,12 @@ impl Scheduler for Hvc {
         let Content::Stream { id } = item.content else { return 0 };
         // Bulk on a path where all of them take less time than any decision is precise to.
         let is_bulk = item.message.is_none_or(|message| message.remaining > BULK);
-        let bytes = REPEATS * item.bytes;
+        let instantly = match path.rate {
+            Some(rate) => usize::try_from(rate.bytes_in(INSTANT)).unwrap_or(usize::MAX),
+            None => path.room / OPEN,
+        };
+        let repeats = (instantly / item.bytes.max(1)).clamp(REPEATS, MOST_REPEATS);
+        let bytes = repeats * item.bytes;
         let is_soon = match path.rate {
             Some(rate) => rate.transmission_time(bytes) <= NEGLIGIBLE,
             None => path.room >= WIDE * bytes,
@@ -136,7 +147,7 @@ impl Scheduler for Hvc {
             return 0;
         }
         self.runs.add(id, bytes, item.now);
-        REPEATS
+        repeats
     }
 
     fn expected(&self) -> Option<Expectation> {

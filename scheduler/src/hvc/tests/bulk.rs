@@ -108,3 +108,16 @@ fn a_bulk_path_that_looks_slow_is_used_while_the_scarce_one_has_no_room() {
     assert_eq!(place(&part_of(1_000_000), &[slow, full(urllc(), 4)]), on(EMBB, 1200));
     assert_eq!(place(&part_of(1000), &[slow, full(urllc(), 4)]), Placement::WaitAtMost(milliseconds(4)));
 }
+
+#[test]
+fn the_faster_a_path_the_more_of_bulk_follows_unasked() {
+    let follow = |megabits, message: Option<usize>| {
+        let message = message.map(|remaining| Message { remaining, deadline: None });
+        let path = PathView { rate: Some(Bandwidth::from_mbit(megabits)), ..embb() };
+        Hvc::default().repeats(&Item { message, ..data(1200) }, &path)
+    };
+    assert_eq!([20, 30, 200, 1000, 100_000].map(|rate| follow(rate, None)), [0, 3, 3, 13, 15]);
+    assert_eq!((follow(1000, Some(BULK)), follow(1000, Some(BULK + 1))), (0, 13));
+    let unknown = |room| Hvc::default().repeats(&data(1200), &PathView { room, rate: None, ..embb() });
+    assert_eq!([28_000, 29_000, 160_000, 384_000, ROOM].map(unknown), [0, 3, 4, 10, 15]);
+}
