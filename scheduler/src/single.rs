@@ -24,6 +24,9 @@ impl Scheduler for Single {
     }
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
+        if let [only] = paths {
+            return whole_on(only, item);
+        }
         let usable = usable(paths);
         let first = || usable.iter().map(|index| &paths[index]).min_by_key(|path| path.id);
         let chosen = self.on.and_then(|id| named(paths, usable, id)).or_else(first);

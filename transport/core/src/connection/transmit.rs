@@ -68,7 +68,11 @@ impl Connection {
     /// the room there is; 0 if the path may not send.
     pub(super) fn prepare(&mut self, pass: &mut Pass, index: usize, least: usize) -> usize {
         let Some(lane) = pass.lanes.get(index) else { return 0 };
-        if lane.open.is_some() && lane.room() < least {
+        if lane.open.is_some() {
+            let room = lane.room();
+            if room >= least {
+                return room;
+            }
             self.seal(pass, index);
         }
         let Some(lane) = pass.lanes.get_mut(index) else { return 0 };

@@ -45,7 +45,7 @@ impl Agenda {
 
     /// Replaces the listing of a stream, which keeps `listed` for the next call.
     pub fn relist(&mut self, listed: &mut Option<Listing>, wanted: Option<Listing>) {
-        if *listed == wanted {
+        if listed.is_none() && wanted.is_none() || *listed == wanted {
             return;
         }
         if let Some((key, need)) = *listed {

@@ -192,6 +192,7 @@ impl SendHalf {
     }
 
     /// What it needs to send, `None` if it has nothing to send within its own credit.
+    #[inline]
     pub fn need(&self) -> Option<Need> {
         if self.reset.is_some() {
             return None;
@@ -204,6 +205,7 @@ impl SendHalf {
     }
 
     /// What it would send next, with this much credit of the connection: lost data first.
+    #[inline]
     pub fn next_piece(&self, connection: u64) -> Option<Piece> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-3.3
         //# A sender MUST NOT send a STREAM or STREAM_DATA_BLOCKED frame for a stream in the "Reset Sent"

@@ -75,6 +75,9 @@ impl SendBuffer {
         let chunks = self.chunks.iter_from(first);
         let Some((start, chunk)) = self.chunks.get(first) else { return Bytes::new() };
         let mut skip = (range.start - start) as usize;
+        if skip == 0 && chunk.len() == length {
+            return chunk.clone();
+        }
         if chunk.len() - skip >= length {
             return chunk.slice(skip..skip + length);
         }

@@ -85,20 +85,25 @@ impl Streams {
 
     /// Appends a copy of the first part of `data` that fits; returns its length, never 0 unless `data` is empty.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        let length = self.writable_part(id, data.len())?;
-        let mut blocks = std::mem::take(&mut self.blocks);
-        let written = self.writer(id).map(|send| send.write(&data[..length], &mut blocks));
-        self.blocks = blocks;
-        written?;
+        let capacity = self.limits.send_buffer;
+        if !self.is_known(id) {
+            return Err(WriteError::UnknownStream);
+        }
+        let send = self.map.get_mut(id).and_then(|stream| stream.send.as_mut());
+        let send = send.ok_or(WriteError::UnknownStream)?;
+        let length = writable_part(send, capacity, data.len())?;
+        send.write(&data[..length], &mut self.blocks);
         self.relist_if_due(id);
         Ok(length)
     }
 
     /// As [`Self::write`], without copying `data` unless it is small.
     pub fn write_bytes(&mut self, id: StreamId, mut data: Bytes) -> Result<usize, WriteError> {
-        let length = self.writable_part(id, data.len())?;
+        let capacity = self.limits.send_buffer;
+        let send = self.writer(id)?;
+        let length = writable_part(send, capacity, data.len())?;
         data.truncate(length);
-        self.writer(id)?.write_bytes(data);
+        send.write_bytes(data);
         self.relist_if_due(id);
         Ok(length)
     }
@@ -182,15 +187,13 @@ impl Streams {
         }
         self.receive_half(id).ok_or(ReadError::UnknownStream)
     }
+}
 
-    /// How much of `length` bytes can be written.
-    fn writable_part(&mut self, id: StreamId, length: usize) -> Result<usize, WriteError> {
-        let capacity = self.limits.send_buffer;
-        let send = self.writer(id)?;
-        let room = send.writable(capacity)?;
-        if room < length {
-            send.interest = Interest::Waiting;
-        }
-        if room == 0 && length > 0 { Err(WriteError::Blocked) } else { Ok(room.min(length)) }
+/// How much of `length` bytes can be written, if `capacity` bytes may be buffered.
+fn writable_part(send: &mut SendHalf, capacity: usize, length: usize) -> Result<usize, WriteError> {
+    let room = send.writable(capacity)?;
+    if room < length {
+        send.interest = Interest::Waiting;
     }
+    if room == 0 && length > 0 { Err(WriteError::Blocked) } else { Ok(room.min(length)) }
 }

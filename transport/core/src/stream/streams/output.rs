@@ -50,6 +50,7 @@ impl Streams {
 
     /// What a stream would send now: what was lost first, then what is late on a silent path, in the order of offsets,
     /// then what is new. `None` if it has nothing to send within flow control.
+    #[inline]
     pub fn offer(&self, id: StreamId, now: Instant) -> Option<Offer> {
         let send = self.map.get(id)?.send.as_ref()?;
         let piece = send.next_piece(self.credit.available())?;
