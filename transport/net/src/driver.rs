@@ -16,6 +16,8 @@ use std::task::{Context, Poll};
 const ROUNDS: usize = 16;
 /// Outputs of the protocol taken in one round; the lock is released between rounds.
 const OUTPUTS: usize = 128;
+/// Bytes of datagrams after which a round takes no more: they are sent while they are in the processor's cache.
+const BYTES: usize = 256 << 10;
 /// Batches that wait for a socket that takes none. Beyond it they are dropped, so that a channel that is stuck neither
 /// stops the others nor delivers what is old.
 const BACKLOG: usize = 128;
@@ -94,7 +96,7 @@ impl Driver {
             for Refusal { tuple, size } in refused {
                 state.core.on_refused(tuple, size, now);
             }
-            let progress = state.drive(now, OUTPUTS, &mut self.outgoing);
+            let progress = state.drive(now, (OUTPUTS, BYTES), &mut self.outgoing);
             if self.version != Some(state.sockets.version()) {
                 self.version = Some(state.sockets.version());
                 follow(&mut self.ports, state.sockets.all());

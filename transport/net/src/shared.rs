@@ -226,11 +226,24 @@ impl State {
         }
     }
 
-    /// Takes at most `most` outputs of the protocol: transmits go to `transmits`, events to those who wait for them.
-    pub(crate) fn drive(&mut self, now: Instant, most: usize, transmits: &mut Vec<Transmit>) -> Progress {
+    /// Takes at most `most` outputs of the protocol, and of datagrams about so many bytes: transmits go to `transmits`, events to
+    /// those who wait for them.
+    pub(crate) fn drive(
+        &mut self,
+        now: Instant,
+        (most, bytes): (usize, usize),
+        transmits: &mut Vec<Transmit>,
+    ) -> Progress {
+        let mut taken = 0;
         for _ in 0..most {
+            if taken >= bytes {
+                break;
+            }
             match self.core.poll(now) {
-                Output::Transmit(transmit) => transmits.push(transmit),
+                Output::Transmit(transmit) => {
+                    taken += transmit.bytes.len();
+                    transmits.push(transmit);
+                }
                 Output::Event(handle, event) => self.on_event(handle, event, now),
                 Output::Idle(deadline) => return self.rest(deadline),
             }

@@ -8,6 +8,9 @@ use smallvec::SmallVec;
 
 /// Packets that one pass seals at most, so that input is read between passes.
 const PACKET_BUDGET: usize = 40;
+/// Bytes after which a pass ends: they leave while they are in the processor's cache. Only paths that carry datagrams of many
+/// kilobytes come to it.
+const BYTE_BUDGET: usize = 128 << 10;
 /// A STREAM frame smaller than this is not worth starting at the end of a packet, unless it is all there is.
 pub const LEAST_ROOM: usize = 32;
 
@@ -21,6 +24,8 @@ pub struct Pass {
     pub lanes: SmallVec<[Lane; 4]>,
     /// Packets sealed.
     pub sealed: usize,
+    /// Bytes of them.
+    pub sealed_bytes: usize,
     /// Whether anything was placed.
     pub placed: bool,
 }
@@ -29,7 +34,7 @@ impl Pass {
     /// A pass at `now` over `views`.
     pub fn new(views: SmallVec<[PathView; 4]>, now: Instant) -> Self {
         let lanes = views.iter().map(|view| Lane::new(view.id, view.datagram_size)).collect();
-        Self { now, views, lanes, sealed: 0, placed: false }
+        Self { now, views, lanes, sealed: 0, sealed_bytes: 0, placed: false }
     }
 
     /// The index of `path`, if it may send.
@@ -39,7 +44,7 @@ impl Pass {
 
     /// Whether the pass may go on.
     pub fn has_budget(&self) -> bool {
-        self.sealed < PACKET_BUDGET
+        self.sealed < PACKET_BUDGET && self.sealed_bytes < BYTE_BUDGET
     }
 
     /// Whether any path can take `bytes` of congestion-controlled content.

@@ -8,7 +8,7 @@ use crate::space::sent::Records;
 const MOST_BATCHES: usize = 32;
 /// Single datagrams whose memory is kept at most: as many as wait for the network at a time.
 const MOST_SINGLES: usize = 64;
-/// From this many bytes on memory is for batches, below it for single datagrams.
+/// From this many bytes on memory is for batches, and for datagrams that are as large; below it for single datagrams.
 const BATCH: usize = 1 << 14;
 /// Memory for less than the smallest datagram (RFC 9000 §14) is not worth keeping.
 const LEAST: usize = 1200;
@@ -51,9 +51,10 @@ impl Spares {
         self.0.as_mut()?.batches.pop()
     }
 
-    /// Memory for one datagram.
-    pub fn take_single(&mut self) -> Option<Vec<u8>> {
-        self.0.as_mut()?.singles.pop()
+    /// Memory for one datagram of `size` bytes.
+    pub fn take_single(&mut self, size: usize) -> Option<Vec<u8>> {
+        let kept = self.0.as_mut()?;
+        if size < BATCH { kept.singles.pop() } else { kept.batches.pop() }
     }
 
     /// Keeps the memory of a path that has nothing in flight any more.
@@ -91,16 +92,17 @@ mod tests {
     #[test]
     fn memory_is_kept_by_its_size_and_within_bounds() {
         let mut spares = Spares::default();
-        assert!(spares.take_single().is_none() && spares.take_batch().is_none());
+        assert!(spares.take_single(1200).is_none() && spares.take_batch().is_none());
         spares.put(Vec::with_capacity(100));
-        assert!(spares.take_single().is_none() && spares.take_batch().is_none());
+        assert!(spares.take_single(1200).is_none() && spares.take_batch().is_none());
         for _ in 0..100 {
             spares.put(Vec::with_capacity(1400));
             spares.put(Vec::with_capacity(90_000));
         }
         let kept = (spares.kept().singles.len(), spares.kept().batches.len());
         assert_eq!(kept, (MOST_SINGLES, MOST_BATCHES));
-        assert!(spares.take_single().is_some_and(|bytes| bytes.capacity() < BATCH));
+        assert!(spares.take_single(1400).is_some_and(|bytes| bytes.capacity() < BATCH));
+        assert!(spares.take_single(65_000).is_some_and(|bytes| bytes.capacity() >= BATCH));
         assert!(spares.take_batch().is_some_and(|bytes| bytes.capacity() >= BATCH));
     }
 

@@ -85,7 +85,7 @@ impl Connection {
             let Some(start) = self.next_packet(lane.path) else { return 0 };
             // The second packet means a batch.
             let spare = match lane.segments {
-                0 => self.spares.take_single(),
+                0 => self.spares.take_single(lane.segment),
                 1 => self.spares.take_batch(),
                 _ => None,
             };
@@ -153,6 +153,7 @@ impl Connection {
         }
         let Some(size) = self.seal_lane(lane, now) else { return };
         pass.sealed += 1;
+        pass.sealed_bytes += size;
         if let Some(view) = pass.views.get_mut(index)
             && let Some(path) = self.paths.get_mut(view.id)
         {

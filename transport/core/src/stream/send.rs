@@ -251,6 +251,8 @@ impl SendHalf {
     /// if that is fresh.
     pub fn take(&mut self, piece: Piece, most: usize, blocks: &mut Blocks) -> (Bytes, Piece) {
         let piece = piece.limited(most);
+        let part = self.data.part(piece.range.clone());
+        let piece = piece.limited((part.end - part.start) as usize);
         let end = piece.range.end + u64::from(piece.fin);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-2.2
         //# The data at a given offset MUST NOT change if it is sent multiple times; an endpoint MAY treat

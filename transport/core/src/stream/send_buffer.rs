@@ -9,6 +9,9 @@ use std::ops::Range;
 const SMALL_WRITE: usize = 1024;
 /// Small writes are collected up to this size.
 const TAIL_SIZE: usize = 16 * 1024;
+/// Pieces of chunks that are at least this long are sent in frames of their own, and not joined with others: a frame costs less
+/// than copying so much.
+const WORTH_A_FRAME: usize = 4 * 1024;
 
 /// What was written and not yet acknowledged.
 #[derive(Debug, Default)]
@@ -56,6 +59,29 @@ impl SendBuffer {
     pub fn push_bytes(&mut self, data: Bytes) {
         let is_alone = self.chunks.is_empty() && self.tail.is_empty() && !data.is_empty();
         if is_alone || data.len() > SMALL_WRITE { self.push_chunk(data) } else { self.push_small(&data) }
+    }
+
+    /// The part at the start of `range` that is sent in one frame: what is short is joined, what is long is not, for
+    /// [`slice`](Self::slice) would copy it. A range that fits into an ordinary packet is one part.
+    pub fn part(&self, range: Range<u64>) -> Range<u64> {
+        let length = range.end - range.start;
+        if length <= 2 * WORTH_A_FRAME as u64 {
+            return range;
+        }
+        let mut end = range.start;
+        for (start, chunk) in self.chunks.iter_from(self.chunk_at(range.start)) {
+            let chunk_end = start + chunk.len() as u64;
+            let is_long = chunk_end.min(range.end).saturating_sub(end) >= WORTH_A_FRAME as u64;
+            if is_long && end > range.start {
+                return range.start..end;
+            }
+            end = chunk_end.max(end);
+            if is_long || end >= range.end {
+                return range.start..end.min(range.end);
+            }
+        }
+        // What is behind the chunks was written in small pieces.
+        range
     }
 
     /// The bytes of `range`, which must lie between the last [`Self::release`] and [`Self::end`].
@@ -153,6 +179,26 @@ mod tests {
     }
 
     #[test]
+    fn long_pieces_are_frames_of_their_own_and_short_ones_are_joined() {
+        let mut buffer = SendBuffer::default();
+        let lengths = [5, 60_000, 3_000, 2_000, 60_000, 1_500];
+        for length in lengths {
+            buffer.push_bytes(Bytes::from(vec![7; length]));
+        }
+        buffer.push_bytes(Bytes::from(vec![7; 800]));
+        let mut parts = Vec::new();
+        let mut at = 0;
+        while at < buffer.end() {
+            let part = buffer.part(at..(at + 50_000).min(buffer.end()));
+            assert!(part.start == at && part.end > at);
+            at = part.end;
+            parts.push(part.end - part.start);
+        }
+        assert_eq!(parts, [5, 50_000, 10_000, 5_000, 50_000, 10_000, 2_300]);
+        assert_eq!(buffer.part(0..8_000), 0..8_000, "an ordinary packet is not taken apart");
+    }
+
+    #[test]
     fn small_writes_are_sent_together() {
         let (mut buffer, mut blocks) = (SendBuffer::default(), Blocks::default());
         for byte in 0..200u8 {
@@ -205,6 +251,10 @@ mod tests {
                     let from = from.clamp(released, model.len());
                     let to = (from + length).min(model.len());
                     prop_assert_eq!(&buffer.slice(from as u64..to as u64, &mut blocks)[..], &model[from..to]);
+                    let all = from as u64..model.len() as u64;
+                    let part = buffer.part(all.clone());
+                    prop_assert_eq!((part.start, part.is_empty()), (all.start, all.is_empty()));
+                    prop_assert!(part.end <= all.end);
                     released = released.max(release.min(from));
                     buffer.release(released as u64);
                     prop_assert_eq!(buffer.buffered(), model.len() - released);
