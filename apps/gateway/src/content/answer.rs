@@ -1,18 +1,17 @@
 //! A response before it is sent: status, headers, and where the body comes from.
 
+use super::large::Large;
 use super::range::{self, Wanted};
 use bytes::Bytes;
 use http::header::{ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RANGE};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::spawn_blocking;
 
-/// Bytes that are sent at a time.
-pub(super) const CHUNK: usize = 64 * 1024;
+/// Bytes that are made up at a time.
+const MADE_UP: usize = 64 * 1024;
 
 /// A response, what its body is, and how long to wait before it.
 #[derive(Debug)]
@@ -33,7 +32,7 @@ pub enum Body {
     /// What is in memory.
     Text(Bytes),
     /// A stretch of a file that is open.
-    File(Arc<File>, Range<u64>),
+    File(Arc<Large>, Range<u64>),
     /// A stretch of bytes that are made up, the same each time.
     Pattern(u64, Range<u64>),
 }
@@ -123,23 +122,16 @@ impl Body {
                 Ok(Some(text).filter(|text| !text.is_empty()))
             }
             Self::File(file, range) => {
-                let length = chunk_of(range);
-                if length == 0 {
+                let left = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+                if left == 0 {
                     return Ok(None);
                 }
-                let start = range.start;
-                let chunk = match ready_at(file, start, length) {
-                    Some(chunk) => chunk,
-                    None => {
-                        let file = file.clone();
-                        spawn_blocking(move || read_at(&file, start, length)).await??
-                    }
-                };
+                let chunk = file.chunk(range.start, left).await?;
                 range.start += chunk.len() as u64;
-                Ok(Some(chunk.into()))
+                Ok(Some(chunk))
             }
             Self::Pattern(seed, range) => {
-                let length = chunk_of(range);
+                let length = usize::try_from(range.end - range.start).unwrap_or(MADE_UP).min(MADE_UP);
                 if length == 0 {
                     return Ok(None);
                 }
@@ -149,36 +141,6 @@ impl Body {
             }
         }
     }
-}
-
-/// As many of the `length` bytes of `file` from `start` on as are in memory; `None` if there are none, or nobody can tell.
-/// Handing over to a thread that may wait for the disk takes longer than copying them.
-#[cfg(target_os = "linux")]
-fn ready_at(file: &File, start: u64, length: usize) -> Option<Vec<u8>> {
-    use rustix::io::{ReadWriteFlags, preadv2};
-    let mut chunk = vec![0; length];
-    let into = &mut [io::IoSliceMut::new(&mut chunk)];
-    let read = preadv2(file, into, start, ReadWriteFlags::NOWAIT).ok().filter(|read| *read > 0)?;
-    chunk.truncate(read);
-    Some(chunk)
-}
-
-/// Nobody can tell what is in memory.
-#[cfg(not(target_os = "linux"))]
-fn ready_at(_: &File, _: u64, _: usize) -> Option<Vec<u8>> {
-    None
-}
-
-/// The `length` bytes of `file` from `start` on.
-fn read_at(mut file: &File, start: u64, length: usize) -> io::Result<Vec<u8>> {
-    let mut chunk = vec![0; length];
-    file.seek(SeekFrom::Start(start))?;
-    file.read_exact(&mut chunk)?;
-    Ok(chunk)
-}
-
-fn chunk_of(range: &Range<u64>) -> usize {
-    usize::try_from(range.end - range.start).unwrap_or(CHUNK).min(CHUNK)
 }
 
 /// The byte at position `at` of the pattern `seed`: it does not compress, and stretches of it can be told apart.
@@ -191,6 +153,7 @@ fn pattern(seed: u64, at: u64) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     async fn all(mut body: Body) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -215,7 +178,7 @@ mod tests {
         let path = folder.path().join("a");
         let whole: Vec<u8> = (0..200_000).map(|at| pattern(3, at)).collect();
         std::fs::write(&path, &whole).unwrap();
-        let file = Arc::new(File::open(&path).unwrap());
+        let file = Large::new(File::open(&path).unwrap(), Arc::default());
         assert_eq!(all(Body::File(file.clone(), 0..200_000)).await, whole);
         assert_eq!(all(Body::File(file.clone(), 65_000..131_111)).await, whole[65_000..131_111]);
         assert!(all(Body::File(file, 9..9)).await.is_empty());
@@ -226,7 +189,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         std::fs::write(&path, [1; 100]).unwrap();
-        let mut body = Body::File(Arc::new(File::open(&path).unwrap()), 0..101);
+        let mut body = Body::File(Large::new(File::open(&path).unwrap(), Arc::default()), 0..101);
         // What is there may come first.
         while body.next().await.is_ok_and(|chunk| chunk.is_some()) {}
         assert_eq!(body.next().await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);

@@ -1,7 +1,7 @@
 //! The files of a folder.
 
-use super::answer::CHUNK;
 use super::kept::{Kept, Small};
+use super::large::{Large, Memory};
 use super::{Answer, Body};
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode};
@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// A file of no more bytes is read at once.
+const SMALL: u64 = 64 * 1024;
 /// What is sent for a folder.
 const INDEX: &str = "index.html";
 
@@ -20,6 +22,7 @@ const INDEX: &str = "index.html";
 pub struct Files {
     root: PathBuf,
     kept: Kept,
+    memory: Arc<Memory>,
 }
 
 impl Files {
@@ -35,7 +38,7 @@ impl Files {
         if !root.is_dir() {
             return Err(io::Error::new(io::ErrorKind::NotADirectory, "this is not a folder"));
         }
-        Ok(Self { root, kept: Kept::new(fresh) })
+        Ok(Self { root, kept: Kept::new(fresh), memory: Arc::default() })
     }
 
     /// The answer to a request for `path`, which starts with a slash and is decoded.
@@ -55,6 +58,7 @@ impl Files {
         match found {
             Ok(Found::Small(small)) => piece(request, small),
             Ok(Found::Large(file, media_type, length)) => {
+                let file = Large::new(file, self.memory.clone());
                 Answer::stretch(request, media_type, length, |range| Body::File(file, range))
             }
             Ok(Found::Folder) => Answer::moved(&format!("{}/", request.uri().path())),
@@ -72,7 +76,7 @@ enum Found {
     /// A file that goes out in one piece.
     Small(Small),
     /// An open file of so many bytes.
-    Large(Arc<File>, HeaderValue, u64),
+    Large(File, HeaderValue, u64),
     /// A folder.
     Folder,
 }
@@ -105,10 +109,10 @@ fn find(root: &Path, path: &str) -> io::Result<Found> {
         return Err(missing());
     }
     let length = metadata.len();
-    if length > CHUNK as u64 {
-        return Ok(Found::Large(Arc::new(file), media_type(&wanted), length));
+    if length > SMALL {
+        return Ok(Found::Large(file, media_type(&wanted), length));
     }
-    let mut content = Vec::with_capacity(CHUNK.min(usize::try_from(length).unwrap_or(CHUNK)));
+    let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     (&mut file).take(length).read_to_end(&mut content)?;
     Ok(Found::Small(Small { content: content.into(), media_type: media_type(&wanted) }))
 }

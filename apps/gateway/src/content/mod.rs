@@ -3,10 +3,12 @@
 mod answer;
 mod files;
 mod kept;
+mod large;
 mod range;
 
 pub use answer::{Answer, Body};
 pub use files::Files;
+pub use large::Large;
 
 use http::{Method, Request, StatusCode};
 

@@ -78,11 +78,7 @@ impl Exchange {
         if self.request.method() == Method::CONNECT {
             return match self.request.extensions().get::<Protocol>().map(Protocol::as_str) {
                 None => Box::pin(tunnel::serve(self)).await,
-                Some("connect-ip") if mount::is_asked(self.request.uri().path()) => {
-                    Box::pin(mount::serve(self)).await;
-                }
-                // Clients whose library knows no other name ask for packets of IP so.
-                Some("connect-udp") if mount::is_asked(self.request.uri().path()) => {
+                Some(protocol) if mount::is_asked(protocol, self.request.uri().path()) => {
                     Box::pin(mount::serve(self)).await;
                 }
                 Some("connect-udp") => Box::pin(udp::serve(self)).await,
@@ -199,7 +195,10 @@ async fn send(reply: &mut Reply, head: Response<()>, mut body: Body) -> Result<(
     match body {
         Body::Empty => return reply.whole(head, Bytes::new()).await,
         Body::Text(text) => return reply.whole(head, text).await,
-        Body::File(..) | Body::Pattern(..) => reply.head(head).await?,
+        Body::File(_, ref range) | Body::Pattern(_, ref range) => {
+            reply.head(head).await?;
+            reply.announce(range.end - range.start).await?;
+        }
     }
     loop {
         match body.next().await {

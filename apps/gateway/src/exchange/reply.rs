@@ -67,6 +67,12 @@ impl Reply {
         Ok(())
     }
 
+    /// Says how many bytes of the body will come: they are sent in one frame.
+    pub(crate) async fn announce(&mut self, length: u64) -> Result<(), Unsent> {
+        timeout(self.idle, self.stream.announce(length)).await.map_err(|_| Unsent::Stalled)??;
+        Ok(())
+    }
+
     /// Sends a piece of the body, as fast as the client takes it.
     pub(crate) async fn data(&mut self, data: Bytes) -> Result<(), Unsent> {
         let length = data.len() as u64;

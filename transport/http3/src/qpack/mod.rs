@@ -10,7 +10,7 @@ mod static_table;
 mod write;
 
 pub(crate) use read::{Field, Refused, read};
-pub(crate) use write::{begin, field, status};
+pub(crate) use write::{begin, field, pseudo};
 
 /// What a field costs beside its name and value (RFC 9114 §4.2.2).
 pub(crate) const FIELD_OVERHEAD: u64 = 32;

@@ -2,16 +2,16 @@
 
 use super::static_table::{Known, find};
 use bytes::{BufMut, BytesMut};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue};
 
 /// Begins a field section: nothing of it refers to a dynamic table (RFC 9204 §4.5.1).
 pub(crate) fn begin(to: &mut BytesMut) {
     to.put_slice(&[0, 0]);
 }
 
-/// The line of a response's status.
-pub(crate) fn status(status: StatusCode, to: &mut BytesMut) {
-    line(":status", status.as_str().as_bytes(), 0, to);
+/// The line of a pseudo-header field (RFC 9114 §4.3).
+pub(crate) fn pseudo(name: &str, value: &[u8], to: &mut BytesMut) {
+    line(name, value, 0, to);
 }
 
 /// The line of a field. One that is sensitive is marked so that nobody ever puts it into a table (RFC 9204 §7.1.3).
@@ -53,6 +53,7 @@ fn integer(value: u64, bits: u32, first: u8, to: &mut BytesMut) {
 mod tests {
     use super::super::{Field, read};
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn what_is_written_is_read_again() {
@@ -67,8 +68,9 @@ mod tests {
         ];
         let mut block = BytesMut::new();
         begin(&mut block);
-        status(StatusCode::OK, &mut block);
-        status(StatusCode::IM_A_TEAPOT, &mut block);
+        pseudo(":status", b"200", &mut block);
+        pseudo(":status", b"418", &mut block);
+        pseudo(":path", b"/.well-known/", &mut block);
         for (name, value) in said {
             let mut value = HeaderValue::from_str(value).unwrap();
             field(&HeaderName::from_static(name), &value, &mut block);
@@ -77,7 +79,8 @@ mod tests {
         }
         let line =
             |name: &str, value: &str| Field { name: name.to_owned().into(), value: value.to_owned().into() };
-        let mut expected = vec![line(":status", "200"), line(":status", "418")];
+        let mut expected =
+            vec![line(":status", "200"), line(":status", "418"), line(":path", "/.well-known/")];
         expected.extend(said.iter().flat_map(|(name, value)| [line(name, value), line(name, value)]));
         assert_eq!(read(block.freeze(), 10_000).unwrap(), expected);
     }
@@ -94,5 +97,30 @@ mod tests {
         bytes.set_sensitive(true);
         assert_eq!(written("accept-ranges", &bytes)[0] & 0b1111_0000, 0b0111_0000);
         assert_eq!(written("x-token", &bytes)[0] & 0b1111_0000, 0b0011_0000);
+    }
+
+    proptest! {
+        #[test]
+        fn no_section_waits_for_a_table_and_all_are_read_as_they_were(
+            fields in proptest::collection::vec(
+                (prop_oneof![Just("accept-ranges".to_owned()), "[a-z][a-z0-9-]{0,20}"], "[ -~]{0,300}", any::<bool>()),
+                0..20,
+            ),
+        ) {
+            // attacks.md H10, H13: an encoder that keeps nothing needs no word from the other end.
+            let mut block = BytesMut::new();
+            begin(&mut block);
+            pseudo(":status", b"200", &mut block);
+            let mut expected = vec![Field { name: ":status".into(), value: "200".into() }];
+            for (name, value, sensitive) in fields {
+                let mut said = HeaderValue::from_str(&value).unwrap();
+                said.set_sensitive(sensitive);
+                field(&HeaderName::from_bytes(name.as_bytes()).unwrap(), &said, &mut block);
+                expected.push(Field { name: name.into(), value: value.into() });
+            }
+            // RFC 9204 §4.5.1: the required insert count.
+            prop_assert_eq!(block[0], 0);
+            prop_assert_eq!(read(block.freeze(), 1 << 20).unwrap(), expected);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The sending half of a request's stream: the response.
+//! The sending half of a request's stream: the response, or what a client sends through a tunnel.
 
 use super::shared::Shared;
 use crate::priorities::Registered;
@@ -16,6 +16,8 @@ use std::sync::Arc;
 /// The frame types of a response (RFC 9114 §7.2.1, §7.2.2).
 const DATA: u8 = 0x00;
 const HEADERS: u8 = 0x01;
+/// The pseudo-header field of a response (RFC 9114 §4.3.2).
+const STATUS: &str = ":status";
 /// Bytes that the length of a field section has here: enough for 16,383 bytes, or else four.
 const SHORT: usize = 2;
 
@@ -31,6 +33,9 @@ pub enum SendError {
     /// The fields have more bytes than the client takes (RFC 9114 §4.2.2): nothing was sent.
     #[error("the header section has more bytes than the client takes")]
     HeaderTooLarge,
+    /// The body ended before all came that was [announced](Sending::announce): the stream was reset.
+    #[error("the body is shorter than it was said to be")]
+    Short,
 }
 
 /// How far a response has come.
@@ -52,6 +57,8 @@ pub struct Sending {
     progress: Progress,
     /// Frames that were begun and not written: a future that sends was dropped.
     staged: [Bytes; 2],
+    /// Bytes of the body that are missing in the frame that was begun.
+    owed: u64,
 }
 
 impl std::fmt::Debug for Sending {
@@ -65,7 +72,7 @@ impl std::fmt::Debug for Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        let is_behind = self.staged.iter().any(|staged| !staged.is_empty());
+        let is_behind = self.owed > 0 || self.staged.iter().any(|staged| !staged.is_empty());
         match self.progress {
             Progress::Ended => {}
             _ if std::thread::panicking() => self.reset(Code::H3_INTERNAL_ERROR),
@@ -79,7 +86,7 @@ impl Drop for Sending {
 impl Sending {
     pub(super) fn new(stream: hvq::SendStream, shared: Arc<Shared>) -> Self {
         let stream = shared.priorities.register(stream);
-        Self { stream, shared, progress: Progress::Untouched, staged: Default::default() }
+        Self { stream, shared, progress: Progress::Untouched, staged: Default::default(), owed: 0 }
     }
 
     /// The stream's ID.
@@ -97,7 +104,18 @@ impl Sending {
     /// # Errors
     /// See [`SendError`].
     pub async fn head(&mut self, head: &Response<()>) -> Result<(), SendError> {
-        let head = self.headers(Some(head), head.headers(), 0)?.freeze();
+        let status = head.status();
+        let head = self.headers(&[(STATUS, status.as_str().as_bytes())], head.headers(), 0)?.freeze();
+        self.write([head, Bytes::new()], Ending::Open).await
+    }
+
+    /// Sends a request with these pseudo-header fields and `fields`.
+    pub(super) async fn ask(
+        &mut self,
+        pseudo: &[(&str, &[u8])],
+        fields: &HeaderMap,
+    ) -> Result<(), SendError> {
+        let head = self.headers(pseudo, fields, 0)?.freeze();
         self.write([head, Bytes::new()], Ending::Open).await
     }
 
@@ -107,9 +125,10 @@ impl Sending {
     /// See [`SendError`].
     pub async fn whole(&mut self, head: &Response<()>, body: Bytes) -> Result<(), SendError> {
         let room = if body.len() > SMALL { 9 } else { 9 + body.len() };
-        let mut frames = self.headers(Some(head), head.headers(), room)?;
+        let status = head.status();
+        let mut frames = self.headers(&[(STATUS, status.as_str().as_bytes())], head.headers(), room)?;
         if !body.is_empty() {
-            put_data_header(body.len(), &mut frames);
+            put_data_header(body.len() as u64, &mut frames);
         }
         if body.len() > SMALL {
             return self.write([frames.freeze(), body], Ending::Finished).await;
@@ -118,13 +137,39 @@ impl Sending {
         self.write([frames.freeze(), Bytes::new()], Ending::Finished).await
     }
 
+    /// Says that the next `length` bytes of the body will come: they are in one frame, in however many pieces they are sent.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub async fn announce(&mut self, length: u64) -> Result<(), SendError> {
+        self.whole_frames()?;
+        if length > 0 {
+            let mut header = BytesMut::with_capacity(9);
+            put_data_header(length, &mut header);
+            self.owed = length;
+            self.write([header.freeze(), Bytes::new()], Ending::Open).await?;
+        }
+        Ok(())
+    }
+
     /// Sends a piece of the body, as fast as the client takes it.
     ///
     /// # Errors
     /// See [`SendError`].
-    pub async fn data(&mut self, data: Bytes) -> Result<(), SendError> {
+    pub async fn data(&mut self, mut data: Bytes) -> Result<(), SendError> {
+        if self.owed > 0 {
+            let within = usize::try_from(self.owed).unwrap_or(usize::MAX).min(data.len());
+            let rest = data.split_off(within);
+            // Even if this future is dropped, what is staged is written before all else.
+            self.owed -= within as u64;
+            self.write([data, Bytes::new()], Ending::Open).await?;
+            data = rest;
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
         let mut header = BytesMut::with_capacity(9);
-        put_data_header(data.len(), &mut header);
+        put_data_header(data.len() as u64, &mut header);
         self.write([header.freeze(), data], Ending::Open).await
     }
 
@@ -133,7 +178,8 @@ impl Sending {
     /// # Errors
     /// See [`SendError`].
     pub async fn trailers(&mut self, trailers: &HeaderMap) -> Result<(), SendError> {
-        let trailers = self.headers(None, trailers, 0)?.freeze();
+        self.whole_frames()?;
+        let trailers = self.headers(&[], trailers, 0)?.freeze();
         self.write([trailers, Bytes::new()], Ending::Open).await
     }
 
@@ -142,6 +188,7 @@ impl Sending {
     /// # Errors
     /// See [`SendError`].
     pub async fn finish(&mut self) -> Result<(), SendError> {
+        self.whole_frames()?;
         match self.write(Default::default(), Ending::Finished).await {
             // All was written, and a client that wants none of it may still be told (RFC 9114 §4.1).
             Err(SendError::Lost(WriteError::Stopped(_))) => Ok(()),
@@ -152,29 +199,40 @@ impl Sending {
     /// Ends the stream with `code`: what the client has not got it will not get.
     pub fn reset(&mut self, code: Code) {
         self.progress = Progress::Ended;
-        self.staged = Default::default();
+        (self.staged, self.owed) = Default::default();
         // A stream that has ended already needs no reset.
         let _ended = self.stream.lock().reset(valid_code(code.value()));
     }
 
-    /// A HEADERS frame of `fields`, with the status of `head` first, and `room` for so many bytes behind it.
+    /// Resets the stream if a frame is not whole: a stream that ends within one, or another frame within, would be an error of
+    /// the whole connection (RFC 9114 §7.1).
+    fn whole_frames(&mut self) -> Result<(), SendError> {
+        if self.owed == 0 {
+            return Ok(());
+        }
+        self.reset(Code::H3_INTERNAL_ERROR);
+        Err(SendError::Short)
+    }
+
+    /// A HEADERS frame of `fields`, with those of `pseudo` first, and `room` for so many bytes behind it.
     fn headers(
         &self,
-        head: Option<&Response<()>>,
+        pseudo: &[(&str, &[u8])],
         fields: &HeaderMap,
         room: usize,
     ) -> Result<BytesMut, SendError> {
         let size = |name: &str, value: &[u8]| name.len() as u64 + value.len() as u64 + FIELD_OVERHEAD;
-        let status = head.map_or(0, |_| size(":status", b"200"));
+        let first = pseudo.iter().map(|(name, value)| size(name, value)).sum::<u64>();
         let total = fields.iter().map(|(name, value)| size(name.as_str(), value.as_bytes())).sum::<u64>();
-        if status + total > self.shared.peer_limit() {
+        let total = first + total;
+        if total > self.shared.peer_limit() {
             return Err(SendError::HeaderTooLarge);
         }
         let mut frame = BytesMut::with_capacity(64 + room + usize::try_from(total).unwrap_or_default());
         frame.put_slice(&[HEADERS, 0, 0]);
         qpack::begin(&mut frame);
-        if let Some(head) = head {
-            qpack::status(head.status(), &mut frame);
+        for (name, value) in pseudo {
+            qpack::pseudo(name, value, &mut frame);
         }
         for (name, value) in fields {
             qpack::field(name, value, &mut frame);
@@ -209,10 +267,10 @@ impl Sending {
 }
 
 /// What goes before `length` bytes of a body.
-fn put_data_header(length: usize, to: &mut BytesMut) {
+fn put_data_header(length: u64, to: &mut BytesMut) {
     let mut header = Vec::with_capacity(9);
     header.push(DATA);
-    varint::put(&mut header, length as u64);
+    varint::put(&mut header, length);
     to.put_slice(&header);
 }
 
@@ -246,7 +304,7 @@ mod tests {
             let (said, bytes) = varint::get(&frame[1..]).unwrap();
             assert_eq!((frame[0], said, frame.len() - 1 - bytes), (HEADERS, length as u64, length));
             let mut header = BytesMut::new();
-            put_data_header(length, &mut header);
+            put_data_header(length as u64, &mut header);
             assert_eq!((header[0], varint::get(&header[1..]).unwrap().0), (DATA, length as u64));
         }
     }

@@ -51,6 +51,35 @@ async fn a_response_goes_out_whole() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_announced_is_one_frame_and_must_come_whole() {
+    let mut requests = served(|request, mut sending, _| async move {
+        let all = body(300_000);
+        sending.head(&ok()).await.unwrap();
+        sending.announce(200_000).await.unwrap();
+        sending.data(all.slice(..70_000)).await.unwrap();
+        if request.uri().path() == "/short" {
+            assert_eq!(sending.finish().await, Err(SendError::Short));
+            return;
+        }
+        if request.uri().path() != "/dropped" {
+            // What is more than was announced is in a frame of its own.
+            sending.data(all.slice(70_000..250_000)).await.unwrap();
+            sending.data(all.slice(250_000..)).await.unwrap();
+            sending.announce(0).await.unwrap();
+            sending.finish().await.unwrap();
+        }
+    })
+    .await;
+    assert!(within(fetch(&mut requests, "/whole")).await.unwrap() == body(300_000));
+    for (path, expected) in [("/short", Code::H3_INTERNAL_ERROR), ("/dropped", Code::H3_REQUEST_CANCELLED)] {
+        match within(fetch(&mut requests, path)).await.unwrap_err() {
+            StreamError::RemoteTerminate { code, .. } => assert_eq!(code, expected),
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn bodies_and_trailers_go_both_ways_in_pieces() {
     let mut requests = served(|request, mut sending, mut receiving| async move {
         assert_eq!(request.headers()["x-own"], "a value of its own");
