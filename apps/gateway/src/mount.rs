@@ -8,7 +8,7 @@ use http::StatusCode;
 use hvq_tun::device::TunDevice;
 use hvq_tun::namespace::Namespace;
 use hvq_tun::wiring::{self, End};
-use hvq_tunnel::server::{Granted, Refusal};
+use hvq_tunnel::server::{FORMER_PROTOCOL, Granted, PATH, PROTOCOL, Refusal};
 use hvq_tunnel::{AsyncDevice, Prefix, Server, ServerOptions};
 use ipnet::IpNet;
 use std::future::poll_fn;
@@ -59,9 +59,10 @@ impl Tunnels {
     }
 }
 
-/// Whether a request for `path` with extended CONNECT asks for a tunnel.
-pub(crate) fn is_asked(path: &str) -> bool {
-    path.starts_with(hvq_tunnel::server::PATH)
+/// Whether a request for `protocol` and `path` with extended CONNECT asks for a tunnel. Clients of before ask by the name of
+/// tunnels for UDP, whose paths are others.
+pub(crate) fn is_asked(protocol: &str, path: &str) -> bool {
+    matches!(protocol, PROTOCOL | FORMER_PROTOCOL) && path.starts_with(PATH)
 }
 
 /// Serves a request for a tunnel.

@@ -19,7 +19,7 @@ impl Tunnels {
 }
 
 /// Nobody is asked for any.
-pub(crate) const fn is_asked(_path: &str) -> bool {
+pub(crate) const fn is_asked(_protocol: &str, _path: &str) -> bool {
     false
 }
 

@@ -5,14 +5,14 @@ use crate::device::AsyncDevice;
 use crate::order::Ordering;
 use crate::outbound::Outbound;
 use crate::prefix::Prefix;
+use crate::server::{ORDER, PATH, PROTOCOL};
 pub use crate::session::Ended;
 use crate::session::{Arrived, Inbound};
-use bytes::{Buf, Bytes};
-use h3::client::{RequestStream, SendRequest};
-use h3::error::{ConnectionError as HttpEnd, StreamError};
-use h3::ext::Protocol;
-use http::{Method, Request, StatusCode};
+use bytes::Bytes;
+use h3::error::Code;
+use http::{HeaderValue, Request, StatusCode};
 use hvq_h3::Datagrams;
+use hvq_h3::serving::{AskError, Asker, Receiving, Sending};
 use hvq_tun::packet::Header;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -29,12 +29,15 @@ const PIECES: usize = 64;
 /// Why there is no tunnel.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// There is no HTTP/3 connection.
-    #[error("no HTTP/3: {0}")]
-    Connection(#[from] HttpEnd),
     /// The request failed.
     #[error("the request for a tunnel failed: {0}")]
-    Stream(#[from] StreamError),
+    Asking(AskError),
+    /// The server knows tunnels for UDP at most: it refuses the name `connect-ip`.
+    #[error(
+        "the server knows no connect-ip (RFC 9484): it carries no IP packets, or is an hvq that is older than this one, \
+         and has to be updated first"
+    )]
+    NoConnectIp,
     /// The server refused.
     #[error("the server refuses the tunnel: {0}")]
     Refused(StatusCode),
@@ -50,6 +53,16 @@ pub enum ClientError {
     /// The device failed.
     #[error("the TUN device: {0}")]
     Device(#[from] std::io::Error),
+}
+
+impl From<AskError> for ClientError {
+    fn from(error: AskError) -> Self {
+        match error {
+            // What knows no such protocol takes the request for malformed (RFC 9114 §4.3), as `h3` 0.0.8 does.
+            AskError::Reset(code) if code == Code::H3_MESSAGE_ERROR.value() => Self::NoConnectIp,
+            other => Self::Asking(other),
+        }
+    }
 }
 
 /// A tunnel with addresses, ready to carry packets.
@@ -74,32 +87,26 @@ impl Client {
         token: Option<&str>,
     ) -> Result<Self, ClientError> {
         let datagrams = Datagrams::new(connection.clone());
-        let mut builder = h3::client::builder();
-        builder.enable_datagram(true).enable_extended_connect(true);
-        let (mut driver, mut requests) =
-            builder.build::<_, _, Bytes>(hvq_h3::Connection::new(connection.clone())).await?;
+        let asker = Asker::new(connection.clone()).await.map_err(AskError::from)?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            let end = poll_fn(|context| driver.poll_close(context)).await;
-            tracing::debug!(%end, "HTTP/3 ended");
-        });
-        let mut stream = requests.send_request(request(authority, token)?).await?;
-        let id = stream.id();
+        tasks.spawn(asker.watch());
+        let (response, send, receive) = asker.ask(&request(authority, token)?, PROTOCOL).await?;
+        match response.status() {
+            status if status.is_success() => {}
+            // RFC 9220 §3: a protocol that is not known.
+            StatusCode::NOT_IMPLEMENTED => return Err(ClientError::NoConnectIp),
+            status => return Err(ClientError::Refused(status)),
+        }
+        let id = send.id();
         let own = datagrams.flow(id).ok_or(ClientError::NoAddress)?;
         tasks.spawn(async move { datagrams.run().await });
-        let response = stream.recv_response().await?;
-        if !response.status().is_success() {
-            return Err(ClientError::Refused(response.status()));
-        }
-        let ordering = match response.headers().contains_key("hvq-order") {
+        let ordering = match response.headers().contains_key(ORDER) {
             true => Ordering::Numbered,
             false => Ordering::Plain,
         };
-        let (send, receive) = stream.split();
         let (piece, pieces) = mpsc::channel(PIECES);
         let (capsule, capsules) = mpsc::channel(PIECES);
-        // A tunnel without requests would end HTTP/3.
-        tasks.spawn(read(receive, piece, requests));
+        tasks.spawn(read(receive, piece, asker));
         tasks.spawn(write(send, capsules));
         let outbound = Arc::new(Outbound::new(connection.clone(), id, capsule, ordering));
         let inbound = Inbound::new(connection, own, pieces);
@@ -159,37 +166,31 @@ impl Client {
 /// Asks for all addresses and protocols (RFC 9484 §3).
 fn request(authority: &str, token: Option<&str>) -> Result<Request<()>, http::Error> {
     let mut request = Request::builder()
-        .method(Method::CONNECT)
-        .uri(format!("https://{authority}/.well-known/masque/ip/*/*/"))
-        .extension(Protocol::CONNECT_UDP)
+        .uri(format!("https://{authority}{PATH}*/*/"))
         .header("capsule-protocol", "?1")
-        .header("hvq-order", "?1");
+        .header(ORDER, "?1");
     if let Some(token) = token {
-        request = request.header("authorization", format!("Bearer {token}"));
+        let mut token = HeaderValue::from_str(&format!("Bearer {token}"))?;
+        // RFC 9204 §7.1.3: nobody ever keeps it in a table.
+        token.set_sensitive(true);
+        request = request.header("authorization", token);
     }
     request.body(())
 }
 
-/// Reads pieces from the stream of a tunnel, to its end.
-async fn read(
-    mut stream: RequestStream<hvq_h3::RecvStream, Bytes>,
-    pieces: mpsc::Sender<Bytes>,
-    _requests: SendRequest<hvq_h3::OpenStreams, Bytes>,
-) {
-    while let Ok(Some(mut data)) = stream.recv_data().await {
-        if pieces.send(data.copy_to_bytes(data.remaining())).await.is_err() {
+/// Reads pieces from the stream of a tunnel, to its end. HTTP/3 goes on for as long as `_asker` is there.
+async fn read(mut stream: Receiving, pieces: mpsc::Sender<Bytes>, _asker: Asker) {
+    while let Ok(Some(data)) = poll_fn(|context| stream.poll_data(context)).await {
+        if pieces.send(data).await.is_err() {
             break;
         }
     }
 }
 
 /// Writes capsules to it.
-async fn write(
-    mut stream: RequestStream<hvq_h3::SendStream<Bytes>, Bytes>,
-    mut capsules: mpsc::Receiver<Bytes>,
-) {
+async fn write(mut stream: Sending, mut capsules: mpsc::Receiver<Bytes>) {
     while let Some(capsule) = capsules.recv().await {
-        if stream.send_data(capsule).await.is_err() {
+        if stream.data(capsule).await.is_err() {
             break;
         }
     }

@@ -6,9 +6,9 @@
 //!
 //! Closed by default: a [`server::Server`] has no token and no route unless it is given some.
 //!
-//! # Where it differs from RFC 9484
-//! The `:protocol` of requests is `connect-udp`, because the HTTP/3 library refuses `connect-ip`; the path, which begins
-//! with `/.well-known/masque/ip/`, tells them apart. Tunnels of other makers do not understand this.
+//! Requests ask for `connect-ip` (RFC 9484 §4.3). Clients of before asked for `connect-udp` with the same path, which servers
+//! still take; servers of before take nothing else, which [`ClientError::NoConnectIp`] says. Both ends may agree, by a field
+//! `hvq-order`, to number packets; without it the tunnel is that of the RFC.
 //!
 //! Linux only.
 #![cfg(target_os = "linux")]

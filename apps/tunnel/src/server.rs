@@ -10,15 +10,14 @@ use crate::prefix::Prefix;
 pub use crate::session::Ended;
 use crate::session::{Arrived, Inbound};
 pub use access::{ServerOptions, TooOpen};
-use bytes::{Buf, Bytes};
-use h3::error::{Code, StreamError};
-use h3::ext::Protocol;
+use bytes::Bytes;
 use h3::quic::StreamId;
-use h3::server::RequestStream;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use hvq_h3::{BidiStream, Datagrams, Flow};
+use hvq_h3::serving::{self, Incoming, Protocol, Receiving, SendError, Sending, Settings};
+use hvq_h3::{Datagrams, Flow};
 use hvq_tun::packet::Header;
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,13 +26,14 @@ use tokio::task::JoinSet;
 
 /// The path that asks for all addresses and protocols (RFC 9484 §3); what is in front is the same for others.
 pub const PATH: &str = "/.well-known/masque/ip/";
+/// What is asked for by extended CONNECT (RFC 9484 §4.3).
+pub const PROTOCOL: &str = "connect-ip";
+/// What clients of before said in place of [`PROTOCOL`], as their HTTP library knew no other name.
+pub const FORMER_PROTOCOL: &str = "connect-udp";
 /// The field by which ends agree to number packets.
-const ORDER: &str = "hvq-order";
+pub(crate) const ORDER: &str = "hvq-order";
 /// Pieces of a stream that wait.
 const PIECES: usize = 64;
-
-/// A request for a tunnel.
-pub type Stream = RequestStream<BidiStream<Bytes>, Bytes>;
 
 /// Assigns addresses, and carries packets between tunnels and a TUN device. What happens to them beyond the device is the
 /// affair of the system: forwarding, and translation of addresses if need be.
@@ -111,8 +111,9 @@ impl Server {
 
     /// Whether `request` asks for a tunnel.
     pub fn is_asked(request: &Request<()>) -> bool {
+        let protocol = request.extensions().get::<Protocol>().map(Protocol::as_str);
         request.method() == Method::CONNECT
-            && request.extensions().get::<Protocol>() == Some(&Protocol::CONNECT_UDP)
+            && matches!(protocol, Some(PROTOCOL | FORMER_PROTOCOL))
             && request.uri().path().starts_with(PATH)
     }
 
@@ -159,24 +160,23 @@ impl Server {
     /// Serves one connection that is there for tunnels only.
     async fn serve(self: Arc<Self>, connection: hvq::Connection) {
         let datagrams = Datagrams::new(connection.clone());
-        let mut builder = h3::server::builder();
-        builder.enable_datagram(true).enable_extended_connect(true);
-        let mut h3 = match builder.build::<_, Bytes>(hvq_h3::Connection::new(connection.clone())).await {
-            Ok(h3) => h3,
+        let settings = Settings { tunnels: serving::Tunnels::Taken, ..Settings::default() };
+        let mut http = match serving::Server::new(connection.clone(), settings).await {
+            Ok(http) => http,
             Err(error) => return tracing::debug!(%error, "no HTTP/3"),
         };
         let mut sessions = JoinSet::new();
+        sessions.spawn(http.watch());
         let sorting = Arc::clone(&datagrams);
         sessions.spawn(async move { sorting.run().await });
         loop {
             tokio::select! {
-                accepted = h3.accept() => {
-                    let Ok(Some(resolver)) = accepted else { break };
+                accepted = http.accept() => {
+                    let Ok(incoming) = accepted else { break };
                     let (server, connection, datagrams) =
                         (Arc::clone(&self), connection.clone(), datagrams.clone());
                     sessions.spawn(async move {
-                        let Ok((request, stream)) = resolver.resolve_request().await else { return };
-                        if let Err(error) = server.answer(&request, stream, connection, &datagrams).await {
+                        if let Err(error) = server.answer(incoming, connection, &datagrams).await {
                             tracing::debug!(%error, "a request failed");
                         }
                     });
@@ -186,32 +186,29 @@ impl Server {
         }
     }
 
-    /// Answers a request that came over `connection`, whose datagrams are `datagrams`, and carries the packets of its
-    /// tunnel to its end. This is for servers that do other things as well.
-    ///
-    /// # Errors
-    /// The stream failed.
-    pub async fn answer(
+    /// Answers a request that came over `connection`, whose datagrams are `datagrams`, and carries the packets of its tunnel
+    /// to its end.
+    async fn answer(
         &self,
-        request: &Request<()>,
-        mut stream: Stream,
+        incoming: Incoming,
         connection: hvq::Connection,
         datagrams: &Arc<Datagrams>,
-    ) -> Result<(), StreamError> {
-        if !Self::is_asked(request) {
-            return refuse(&mut stream, StatusCode::NOT_FOUND).await;
+    ) -> Result<(), SendError> {
+        let Ok((request, mut sending, receiving)) = incoming.request().await else { return Ok(()) };
+        if !Self::is_asked(&request) {
+            return refuse(&mut sending, StatusCode::NOT_FOUND).await;
         }
         if !self.options.admits(request.headers()) {
             tracing::info!(from = %connection.remote_address(), "a tunnel is refused: no token, or a wrong one");
-            return refuse(&mut stream, StatusCode::UNAUTHORIZED).await;
+            return refuse(&mut sending, StatusCode::UNAUTHORIZED).await;
         }
-        let mut granted = match self.grant((request.headers(), stream.id()), &connection, datagrams) {
+        let mut granted = match self.grant((request.headers(), sending.id()), &connection, datagrams) {
             Ok(granted) => granted,
-            Err(Refusal::Twice) => return refuse(&mut stream, StatusCode::BAD_REQUEST).await,
-            Err(Refusal::Full) => return refuse(&mut stream, StatusCode::SERVICE_UNAVAILABLE).await,
+            Err(Refusal::Twice) => return refuse(&mut sending, StatusCode::BAD_REQUEST).await,
+            Err(Refusal::Full) => return refuse(&mut sending, StatusCode::SERVICE_UNAVAILABLE).await,
         };
-        stream.send_response(granted.head()).await?;
-        let (pieces, _halves) = halves(stream, granted.capsules());
+        sending.head(&granted.head()).await?;
+        let (pieces, _halves) = halves((sending, receiving), granted.capsules());
         let addresses = granted.lease.addresses.clone();
         let ended = granted.run(pieces).await;
         tracing::info!(%ended, ?addresses, "a tunnel ended");
@@ -299,20 +296,22 @@ impl Server {
 }
 
 /// Reads pieces from the stream of a tunnel and writes `capsules` to it, for as long as the tasks live.
-fn halves(stream: Stream, mut capsules: mpsc::Receiver<Bytes>) -> (mpsc::Receiver<Bytes>, JoinSet<()>) {
-    let (mut send, mut receive) = stream.split();
+fn halves(
+    (mut sending, mut receiving): (Sending, Receiving),
+    mut capsules: mpsc::Receiver<Bytes>,
+) -> (mpsc::Receiver<Bytes>, JoinSet<()>) {
     let (piece, pieces) = mpsc::channel(PIECES);
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
-        while let Ok(Some(mut data)) = receive.recv_data().await {
-            if piece.send(data.copy_to_bytes(data.remaining())).await.is_err() {
+        while let Ok(Some(data)) = poll_fn(|context| receiving.poll_data(context)).await {
+            if piece.send(data).await.is_err() {
                 break;
             }
         }
     });
     tasks.spawn(async move {
         while let Some(capsule) = capsules.recv().await {
-            if send.send_data(capsule).await.is_err() {
+            if sending.data(capsule).await.is_err() {
                 break;
             }
         }
@@ -320,13 +319,11 @@ fn halves(stream: Stream, mut capsules: mpsc::Receiver<Bytes>) -> (mpsc::Receive
     (pieces, tasks)
 }
 
-async fn refuse(stream: &mut Stream, status: StatusCode) -> Result<(), StreamError> {
+async fn refuse(sending: &mut Sending, status: StatusCode) -> Result<(), SendError> {
     let mut response = Response::builder().status(status);
     if status == StatusCode::UNAUTHORIZED {
         // RFC 6750 §3.
         response = response.header("www-authenticate", "Bearer");
     }
-    stream.send_response(response.body(()).expect("the fields are constants")).await?;
-    stream.stop_sending(Code::H3_NO_ERROR);
-    stream.finish().await
+    sending.whole(&response.body(()).expect("the fields are constants"), Bytes::new()).await
 }

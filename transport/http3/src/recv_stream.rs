@@ -19,11 +19,16 @@ pub struct RecvStream {
 
 impl RecvStream {
     pub(crate) fn new(stream: hvq::RecvStream, role: Role) -> Self {
-        let unwanted = match role {
-            Role::Server => Code::H3_NO_ERROR,
-            Role::Client => Code::H3_REQUEST_CANCELLED,
-        };
-        Self { stream, unwanted }
+        Self { stream, unwanted: unwanted(role) }
+    }
+}
+
+/// The code for a peer of whose message the rest is not wanted: a server may answer without it (RFC 9114 §4.1), a client gives
+/// its request up (§4.1.1).
+pub(crate) fn unwanted(role: Role) -> Code {
+    match role {
+        Role::Server => Code::H3_NO_ERROR,
+        Role::Client => Code::H3_REQUEST_CANCELLED,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a client sends on its unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2), without I/O.
+//! What a peer sends on its unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2), without I/O.
 
 use bytes::{Buf, BytesMut};
 use h3::error::Code;
@@ -6,20 +6,48 @@ use hvq::transport::wire::varint;
 
 /// Bytes that a control frame may have that is understood.
 const LARGEST_FRAME: u64 = 16 << 10;
-/// Bytes of an instruction of QPACK, which here is an integer.
+/// Bytes of an instruction of QPACK at most, which here is an integer of up to 62 bits (RFC 9204 §4.1.1).
 const LARGEST_INSTRUCTION: usize = 10;
 
 /// What ends the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Violation(pub(super) Code, pub(super) &'static str);
 
-/// What concerns all streams of a client together.
+/// Who the peer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Peer {
+    #[default]
+    Client,
+    Server,
+}
+
+/// What a peer says in SETTINGS that it takes beyond requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Offers {
+    /// Extended CONNECT (RFC 9220 §3).
+    pub(super) extended_connect: Offered,
+    /// HTTP datagrams (RFC 9297 §2.1.1).
+    pub(super) datagrams: Offered,
+}
+
+/// Whether something is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Offered {
+    #[default]
+    No,
+    Yes,
+}
+
+/// What concerns all streams of a peer together.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
+    peer: Peer,
     /// Of control, QPACK encoder and QPACK decoder streams there is one each.
     critical: [bool; 3],
-    /// The largest field section that the client takes.
+    /// The largest field section that the peer takes.
     pub(super) field_section: Option<u64>,
+    /// What it takes beside requests, once its SETTINGS came.
+    pub(super) offers: Option<Offers>,
     goaway: Option<u64>,
     max_push: Option<u64>,
 }
@@ -56,7 +84,7 @@ pub(super) struct Uni {
 }
 
 impl Uni {
-    /// Whether the client must never end it (RFC 9114 §6.2.1, RFC 9204 §4.2).
+    /// Whether the peer must never end it (RFC 9114 §6.2.1, RFC 9204 §4.2).
     pub(super) fn is_critical(&self) -> bool {
         self.kind.is_some_and(|kind| kind != Kind::Unknown)
     }
@@ -164,12 +192,12 @@ impl Uni {
             _ => Some(1),
         };
         match length {
-            Some(length) => {
+            Some(length) if length <= LARGEST_INSTRUCTION => {
                 self.buffer.advance(length);
                 Ok(Some(()))
             }
-            None if self.buffer.len() > LARGEST_INSTRUCTION => Err(wrong),
-            None => Ok(None),
+            None if self.buffer.len() < LARGEST_INSTRUCTION => Ok(None),
+            _ => Err(wrong),
         }
     }
 }
@@ -180,8 +208,13 @@ fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
         0x00 => (Kind::Control(Settings::Awaited), 0),
         0x02 => (Kind::Encoder, 1),
         0x03 => (Kind::Decoder, 2),
-        // RFC 9114 §6.2.2: only servers push.
-        0x01 => return Err(Violation(Code::H3_STREAM_CREATION_ERROR, "a push stream of a client")),
+        // RFC 9114 §6.2.2: only servers push, and only what may be pushed, which is nothing here (§4.6).
+        0x01 => {
+            return Err(match seen.peer {
+                Peer::Client => Violation(Code::H3_STREAM_CREATION_ERROR, "a push stream of a client"),
+                Peer::Server => Violation(Code::H3_ID_ERROR, "a push that nobody permitted"),
+            });
+        }
         _ => return Ok(Kind::Unknown),
     };
     match seen.critical.get_mut(index).map(|seen| std::mem::replace(seen, true)) {
@@ -191,9 +224,15 @@ fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
 }
 
 impl Seen {
+    /// Of a `peer` of which nothing came yet.
+    pub(super) fn of(peer: Peer) -> Self {
+        Self { peer, ..Self::default() }
+    }
+
     /// RFC 9114 §7.2.4.
     fn settings(&mut self, mut payload: &[u8]) -> Result<(), Violation> {
         let mut known = Vec::new();
+        let mut offers = Offers::default();
         while !payload.is_empty() {
             let (Some(identifier), Some(value)) = (next(&mut payload), next(&mut payload)) else {
                 return Err(Violation(Code::H3_FRAME_ERROR, "SETTINGS that end within a setting"));
@@ -208,12 +247,15 @@ impl Seen {
                 0x08 | 0x33 if value > 1 => {
                     return Err(Violation(Code::H3_SETTINGS_ERROR, "a setting of more than 1"));
                 }
+                0x08 if value == 1 => offers.extended_connect = Offered::Yes,
+                0x33 if value == 1 => offers.datagrams = Offered::Yes,
                 // Only those are remembered that a peer has a reason to say: the rest may be without number.
                 _ if known.len() >= 64 => continue,
                 _ => {}
             }
             known.push(identifier);
         }
+        self.offers = Some(offers);
         Ok(())
     }
 
@@ -225,8 +267,14 @@ impl Seen {
         let wrong = match kind {
             // RFC 9114 §7.2.3: nothing was promised.
             0x03 => true,
-            // §7.2.6: the ID of a push, which never rises.
-            0x07 => self.goaway.replace(id).is_some_and(|before| id > before),
+            // §7.2.6: of a server the ID of a request, of a client that of a push; neither ever rises.
+            0x07 => {
+                let impossible = self.peer == Peer::Server && id % 4 != 0;
+                self.goaway.replace(id).is_some_and(|before| id > before) || impossible
+            }
+            _ if self.peer == Peer::Server => {
+                return Err(Violation(Code::H3_FRAME_UNEXPECTED, "MAX_PUSH_ID of a server"));
+            }
             // §7.2.7: it never falls.
             _ => self.max_push.replace(id).is_some_and(|before| id < before),
         };
@@ -244,21 +292,26 @@ fn next(bytes: &mut &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// What comes of these bytes on a stream each, in pieces of any size.
     fn on(streams: &[&[u8]]) -> Result<Seen, Code> {
-        let mut seen = Seen::default();
+        of(Peer::Client, streams)
+    }
+
+    fn of(peer: Peer, streams: &[&[u8]]) -> Result<Seen, Code> {
+        let mut seen = Seen::of(peer);
         for bytes in streams {
             let mut uni = Uni::default();
             for byte in *bytes {
                 uni.take(&[*byte], &mut seen).map_err(|violation| violation.0)?;
             }
         }
-        let mut whole = Seen::default();
+        let mut whole = Seen::of(peer);
         for bytes in streams {
             Uni::default().take(bytes, &mut whole).unwrap();
         }
-        assert_eq!(whole.field_section, seen.field_section);
+        assert_eq!((whole.field_section, whole.offers), (seen.field_section, seen.offers));
         Ok(seen)
     }
 
@@ -268,6 +321,20 @@ mod tests {
             [0, 0x04, 5, 0x01, 0, 0x06, 0x44, 0x00, 0x0d, 1, 8, 0x07, 1, 4, 0x07, 1, 4, 0x21, 2, 1, 1];
         let seen = on(&[&control, &[2, 0b0010_0000], &[3, 0b0100_0100, 0b0111_1111, 0x80, 1], &[0x21, 1, 2]]);
         assert_eq!(seen.unwrap().field_section, Some(0x400));
+    }
+
+    #[test]
+    fn a_server_says_what_it_offers_and_pushes_nothing() {
+        let control = [0, 0x04, 4, 0x08, 1, 0x33, 1, 0x07, 1, 8, 0x07, 1, 8, 0x07, 1, 4];
+        let offers = of(Peer::Server, &[&control]).unwrap().offers.unwrap();
+        assert_eq!((offers.extended_connect, offers.datagrams), (Offered::Yes, Offered::Yes));
+        assert_eq!(of(Peer::Server, &[&[0, 0x04, 2, 0x08, 0]]).unwrap().offers, Some(Offers::default()));
+        assert_eq!(of(Peer::Server, &[&[0]]).unwrap().offers, None);
+        let behind = |frame: &[u8]| of(Peer::Server, &[&[&[0, 0x04, 0], frame].concat()]).unwrap_err();
+        assert_eq!(behind(&[0x0d, 1, 4]), Code::H3_FRAME_UNEXPECTED);
+        assert_eq!(behind(&[0x07, 1, 5]), Code::H3_ID_ERROR);
+        assert_eq!(behind(&[0x07, 1, 4, 0x07, 1, 8]), Code::H3_ID_ERROR);
+        assert_eq!(of(Peer::Server, &[&[1, 0]]).unwrap_err(), Code::H3_ID_ERROR);
     }
 
     #[test]
@@ -329,5 +396,66 @@ mod tests {
             uni.take(&[7; 1000], &mut seen).unwrap();
         }
         assert!(uni.buffer.capacity() < 100_000);
+    }
+
+    /// An instruction that begins with the bits of `first`, of which `most` are those of its integer.
+    fn instruction(first: u8, most: u8, value: u64) -> Vec<u8> {
+        let Some(mut rest) = value.checked_sub(most.into()) else { return vec![first | value as u8] };
+        let mut bytes = vec![first | most];
+        while rest >= 0x80 {
+            bytes.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        bytes.push(rest as u8);
+        bytes
+    }
+
+    /// Instructions of a decoder, mostly those that may be (RFC 9204 §4.4), and whether they are.
+    fn of_a_decoder() -> impl Strategy<Value = (Vec<u8>, bool)> {
+        let number = || prop_oneof![0u64..200, 0u64..1 << 62];
+        prop_oneof![
+            40 => number().prop_map(|id| (instruction(0b0100_0000, 0x3f, id), true)),
+            1 => number().prop_map(|id| (instruction(0b1000_0000, 0x7f, id), false)),
+            1 => number().prop_map(|count| (instruction(0b0000_0000, 0x3f, count), false)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_decoder_says_of_sections_and_insertions_ends_the_connection_and_is_not_kept(
+            instructions in proptest::collection::vec(of_a_decoder(), 0..60),
+            cut in 1usize..20,
+        ) {
+            // attacks.md H10, H13: no section refers to a table, so that none can be acknowledged.
+            let (mut uni, mut seen) = (Uni::default(), Seen::default());
+            uni.take(&[3], &mut seen).unwrap();
+            let bytes = instructions.iter().map(|(bytes, _)| &bytes[..]).collect::<Vec<_>>().concat();
+            let mut outcome = Ok(());
+            for piece in bytes.chunks(cut) {
+                outcome = outcome.and_then(|()| uni.take(piece, &mut seen));
+                if outcome.is_ok() {
+                    prop_assert!(uni.buffer.len() < LARGEST_INSTRUCTION);
+                }
+            }
+            let permitted = instructions.iter().all(|(_, permitted)| *permitted);
+            let expected = if permitted { Ok(()) } else { Err(Code::QPACK_DECODER_STREAM_ERROR) };
+            prop_assert_eq!(outcome.map_err(|violation| violation.0), expected);
+        }
+
+        #[test]
+        fn whatever_an_encoder_says_but_that_it_has_no_table_ends_the_connection(
+            capacities in 0usize..50,
+            first: u8,
+            rest: Vec<u8>,
+        ) {
+            // attacks.md H13: capacities above the limit, insertions and duplicates (RFC 9204 §4.3).
+            let (mut uni, mut seen) = (Uni::default(), Seen::default());
+            uni.take(&[2], &mut seen).unwrap();
+            uni.take(&vec![0b0010_0000; capacities], &mut seen).unwrap();
+            prop_assert!(uni.buffer.is_empty());
+            let said = uni.take(&[&[first][..], &rest].concat(), &mut seen).map_err(|violation| violation.0);
+            let nothing = [&[first][..], &rest].concat().iter().all(|byte| *byte == 0b0010_0000);
+            prop_assert_eq!(said, if nothing { Ok(()) } else { Err(Code::QPACK_ENCODER_STREAM_ERROR) });
+        }
     }
 }

@@ -15,13 +15,18 @@
 //! }
 //! # }
 //! ```
+//!
+//! [`Asker`] is the other end of such a tunnel: one extended CONNECT for a protocol of any name.
 
+mod asking;
 mod control;
 mod receiving;
 mod request;
+mod response;
 mod sending;
 mod shared;
 
+pub use asking::{AskError, Asker};
 pub use receiving::{ReceiveError, Receiving};
 pub use request::Protocol;
 pub use sending::{SendError, Sending};
@@ -32,7 +37,7 @@ use h3::error::Code;
 use h3::quic::StreamId;
 use http::{Request, Response, StatusCode};
 use hvq::transport::wire::varint;
-use hvq::{ConnectionError, Priority, WriteError};
+use hvq::{ConnectionError, WriteError};
 use shared::Shared;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -47,7 +52,7 @@ pub enum Tunnels {
     Taken,
 }
 
-/// What a server says of itself (RFC 9114 §7.2.4).
+/// What an endpoint says of itself (RFC 9114 §7.2.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// The largest field section that it takes, names, values and 32 bytes for each together.
@@ -118,17 +123,8 @@ impl Server {
     /// # Errors
     /// The connection ended.
     pub async fn new(connection: hvq::Connection, settings: Settings) -> Result<Self, ConnectionError> {
-        let mut control = connection.open_uni().await?;
-        control.set_priority(Priority { urgency: 0, incremental: false });
-        let shared = Shared::new(connection, settings.max_field_section_size);
-        match control.write_all(&settings.stream()).await {
-            Ok(()) => Ok(Self { shared, control, next: 0 }),
-            Err(WriteError::ConnectionLost(lost)) => Err(lost),
-            Err(WriteError::Stopped(_) | WriteError::Closed) => {
-                shared.connection.close(Code::H3_CLOSED_CRITICAL_STREAM.value(), b"");
-                Err(ConnectionError::LocallyClosed { code: Code::H3_CLOSED_CRITICAL_STREAM.value() })
-            }
-        }
+        let (shared, control) = Shared::begin(connection, settings).await?;
+        Ok(Self { shared, control, next: 0 })
     }
 
     /// Reads the client's control streams until the connection ends; to be run beside the rest. A client that breaks the

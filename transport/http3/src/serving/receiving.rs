@@ -4,6 +4,7 @@ use super::control::Violation;
 use super::request::{self, Malformed};
 use super::shared::Shared;
 use crate::qpack::{self, Field, Refused};
+use crate::recv_stream::unwanted;
 use bytes::{Buf, Bytes, BytesMut};
 use h3::error::Code;
 use http::HeaderMap;
@@ -73,8 +74,8 @@ enum Inside {
     Other(u64),
 }
 
-/// The receiving half of a request's stream. Dropping it before its end asks the client to stop, with H3_NO_ERROR: a server
-/// may answer without having read all (RFC 9114 §4.1).
+/// The receiving half of a request's stream. Dropping it before its end asks the peer to stop, from a server with H3_NO_ERROR,
+/// which may answer without having read all (RFC 9114 §4.1), from a client with H3_REQUEST_CANCELLED (§4.1.1).
 #[derive(Debug)]
 pub struct Receiving {
     stream: hvq::RecvStream,
@@ -90,7 +91,7 @@ pub struct Receiving {
 impl Drop for Receiving {
     fn drop(&mut self) {
         if self.stage != Stage::End {
-            self.stream.stop(Code::H3_NO_ERROR.value());
+            self.stream.stop(unwanted(self.shared.connection.role()).value());
         }
     }
 }
@@ -107,17 +108,28 @@ impl Receiving {
         self.stream.stop(code.value());
     }
 
-    /// The header section.
+    /// The header section of a request.
     pub(super) fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<Result<Vec<Field>, ReceiveError>> {
+        let fields = ready!(self.poll_section(context))?;
+        // Most requests end here. What else may have come with the head waits.
+        if let Poll::Ready(next) = self.poll_event(context) {
+            self.next = Some(next?);
+        }
+        Poll::Ready(Ok(fields))
+    }
+
+    /// Another header section follows: what came was an interim response (RFC 9114 §4.1).
+    pub(super) fn expect_head(&mut self) {
+        self.stage = Stage::Head;
+    }
+
+    /// A header section.
+    pub(super) fn poll_section(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Vec<Field>, ReceiveError>> {
         match ready!(self.poll_event(context))? {
-            Event::Fields(block) => {
-                let fields = self.section(block)?;
-                // Most requests end here. What else may have come with the head waits.
-                if let Poll::Ready(next) = self.poll_event(context) {
-                    self.next = Some(next?);
-                }
-                Poll::Ready(Ok(fields))
-            }
+            Event::Fields(block) => Poll::Ready(self.section(block)),
             Event::Data(_) => {
                 Poll::Ready(Err(self.violation(Code::H3_FRAME_UNEXPECTED, "DATA before HEADERS")))
             }

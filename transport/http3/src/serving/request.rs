@@ -17,7 +17,7 @@ impl Protocol {
     }
 }
 
-/// A request is malformed: H3_MESSAGE_ERROR (RFC 9114 §4.1.2).
+/// A message is malformed: H3_MESSAGE_ERROR (RFC 9114 §4.1.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Malformed(pub(super) &'static str);
 
@@ -50,7 +50,7 @@ impl Pseudo {
 }
 
 /// The fields of `section` that are no pseudo-header fields, which `pseudo` gets.
-fn split(
+pub(super) fn split(
     section: Vec<Field>,
     mut pseudo: impl FnMut(Field) -> Result<(), Malformed>,
 ) -> Result<HeaderMap, Malformed> {

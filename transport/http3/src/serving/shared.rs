@@ -1,14 +1,17 @@
 //! What all streams of a connection share.
 
-use super::control::Kind;
+use super::control::{Kind, Offers};
 use super::control::{Seen, Settings, Uni, Violation};
+use super::{Settings as Own, control};
 use crate::Priorities;
 use h3::error::Code;
-use hvq::{ReadError, RecvStream};
+use hvq::transport::connection::Role;
+use hvq::{ConnectionError, Priority, ReadError, RecvStream, SendStream, WriteError};
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use tokio::sync::Notify;
 
 /// A connection, as its streams know it.
 #[derive(Debug)]
@@ -17,19 +20,67 @@ pub(super) struct Shared {
     pub(super) priorities: Priorities,
     /// The largest field section that is taken.
     pub(super) limit: u64,
-    /// The largest field section that the client takes.
+    /// The largest field section that the peer takes.
     peer_limit: AtomicU64,
+    /// What the peer offers, once its SETTINGS came.
+    offers: OnceLock<Offers>,
+    heard: Notify,
 }
 
 impl Shared {
-    pub(super) fn new(connection: hvq::Connection, limit: u64) -> Arc<Self> {
-        let (priorities, peer_limit) = (Priorities::default(), AtomicU64::new(u64::MAX));
-        Arc::new(Self { connection, priorities, limit, peer_limit })
+    /// Begins HTTP/3 on `connection`: its control stream, on which SETTINGS were said, goes with it.
+    pub(super) async fn begin(
+        connection: hvq::Connection,
+        settings: Own,
+    ) -> Result<(Arc<Self>, SendStream), ConnectionError> {
+        let mut control = connection.open_uni().await?;
+        control.set_priority(Priority { urgency: 0, incremental: false });
+        let shared = Arc::new(Self {
+            connection,
+            priorities: Priorities::default(),
+            limit: settings.max_field_section_size,
+            peer_limit: AtomicU64::new(u64::MAX),
+            offers: OnceLock::new(),
+            heard: Notify::new(),
+        });
+        match control.write_all(&settings.stream()).await {
+            Ok(()) => Ok((shared, control)),
+            Err(WriteError::ConnectionLost(lost)) => Err(lost),
+            Err(WriteError::Stopped(_) | WriteError::Closed) => {
+                shared.connection.close(Code::H3_CLOSED_CRITICAL_STREAM.value(), b"");
+                Err(ConnectionError::LocallyClosed { code: Code::H3_CLOSED_CRITICAL_STREAM.value() })
+            }
+        }
     }
 
-    /// The largest field section that the client takes, as far as is known.
+    /// The largest field section that the peer takes, as far as is known.
     pub(super) fn peer_limit(&self) -> u64 {
         self.peer_limit.load(Ordering::Relaxed)
+    }
+
+    /// What the peer offers: waits for its SETTINGS, while somebody [watches](watch).
+    pub(super) async fn offers(&self) -> Result<Offers, ConnectionError> {
+        loop {
+            let heard = self.heard.notified();
+            if let Some(offers) = self.offers.get() {
+                return Ok(*offers);
+            }
+            tokio::select! {
+                () = heard => {}
+                lost = self.connection.closed() => return Err(lost),
+            }
+        }
+    }
+
+    fn note(&self, seen: &Seen) {
+        if let Some(limit) = seen.field_section {
+            self.peer_limit.store(limit, Ordering::Relaxed);
+        }
+        if let Some(offers) = seen.offers
+            && self.offers.set(offers).is_ok()
+        {
+            self.heard.notify_waiters();
+        }
     }
 
     /// Ends the connection.
@@ -38,9 +89,13 @@ impl Shared {
     }
 }
 
-/// Reads what the client sends on its unidirectional streams until the connection ends, and ends it if it has to.
+/// Reads what the peer sends on its unidirectional streams until the connection ends, and ends it if it has to.
 pub(super) async fn watch(shared: Arc<Shared>) {
-    let (mut streams, mut seen) = (Vec::new(), Seen::default());
+    let peer = match shared.connection.role() {
+        Role::Server => control::Peer::Client,
+        Role::Client => control::Peer::Server,
+    };
+    let (mut streams, mut seen) = (Vec::new(), Seen::of(peer));
     let violation = poll_fn(|context| poll_streams(&shared, &mut streams, &mut seen, context)).await;
     if let Some(violation) = violation {
         shared.close(violation);
@@ -69,8 +124,13 @@ fn poll_streams(
             Poll::Pending => index += 1,
         }
     }
-    if let Some(limit) = seen.field_section {
-        shared.peer_limit.store(limit, Ordering::Relaxed);
+    shared.note(seen);
+    if shared.connection.role() == Role::Client
+        && let Poll::Ready(Ok(_)) = shared.connection.poll_accept_bi(context)
+    {
+        // RFC 9114 §6.1.
+        let reason = "a server that opens a stream for requests";
+        return Poll::Ready(Some(Violation(Code::H3_STREAM_CREATION_ERROR, reason)));
     }
     Poll::Pending
 }

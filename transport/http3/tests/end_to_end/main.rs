@@ -1,6 +1,8 @@
 //! `h3` clients and servers over hvq, on loopback sockets.
 
 #[cfg(test)]
+mod asking;
+#[cfg(test)]
 mod bodies;
 #[cfg(test)]
 mod connections;

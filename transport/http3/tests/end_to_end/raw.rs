@@ -205,7 +205,7 @@ async fn streams_that_may_be_there_once_and_must_stay_are_held_to_that() {
 
 #[tokio::test]
 async fn field_sections_that_cannot_be_decoded_close_the_connection() {
-    // attacks.md H8, H9, H11, H12, RFC 9204 §2.2.3, §4.1.2, §4.5; there is no dynamic table.
+    // attacks.md H8 to H13, RFC 9204 §2.2.3, §4.1.2, §4.5; there is no dynamic table.
     let section = |bytes: &[u8]| vec![control(&[]), Request(headers(bytes))];
     let cases = vec![
         ("an index beyond the static table", section(&[0, 0, 0xff, 100]), DECOMPRESSION),
@@ -231,6 +231,21 @@ async fn field_sections_that_cannot_be_decoded_close_the_connection() {
         ),
         ("an increment of nothing", vec![control(&[]), Unidirectional(vec![0x03, 0x00])], DECODER_STREAM),
         ("an increment too many", vec![control(&[]), Unidirectional(vec![0x03, 0x05])], DECODER_STREAM),
+        (
+            "a section that nobody waits for",
+            vec![control(&[]), Unidirectional(vec![0x03, 0x80])],
+            DECODER_STREAM,
+        ),
+        (
+            "cancellations",
+            vec![control(&[]), Unidirectional([vec![0x03], vec![0x7f, 0x80, 1].repeat(2_000)].concat())],
+            Served,
+        ),
+        (
+            "capacities of nothing",
+            vec![control(&[]), Unidirectional([vec![0x02], vec![0x20; 5_000]].concat())],
+            Served,
+        ),
     ];
     let known = [
         // The request that is read from it is malformed.
@@ -239,6 +254,7 @@ async fn field_sections_that_cannot_be_decoded_close_the_connection() {
         ("an insertion without room", Served),
         ("an increment of nothing", Served),
         ("an increment too many", Served),
+        ("a section that nobody waits for", Served),
     ];
     assert_eq!(deviations(&cases, Host::H3).await, known);
     assert_eq!(deviations(&cases, Host::Serving).await, []);
@@ -295,4 +311,30 @@ async fn frames_that_claim_to_be_endless_are_refused_or_waited_for() {
     // What is too large for any field section or control frame need not be waited for.
     let known = [("DATA", FRAME), ("HEADERS", Served), ("SETTINGS", Closed(0x107))];
     assert_eq!(deviations(&cases, Host::Serving).await, known);
+}
+
+#[tokio::test]
+async fn streams_of_webtransport_sessions_that_cannot_be_leave_nothing_behind() {
+    // attacks.md H24, RFC 9114 §6.2, §9: types of streams and frames that were not agreed on are not known.
+    let pair = pair(Duration::from_secs(20)).await;
+    answer(pair.server.clone(), Host::Serving).await;
+    // More than may be open at a time: each is gone before others come.
+    for session in 0..300u16 {
+        let mut send = within(pair.client.open_uni()).await.unwrap();
+        let header = [0x40, 0x54, 0x40 | (session >> 8) as u8, session as u8];
+        send.write_all(&[&header[..], &[7; 100]].concat()).await.unwrap();
+        assert_eq!(within(send.stopped()).await.unwrap(), Some(0x103), "H3_STREAM_CREATION_ERROR");
+    }
+    // WT_STREAM on a stream of its own is a frame that is passed over, and no request comes behind it.
+    for _ in 0..300 {
+        let (mut send, mut receive) = within(pair.client.open_bi()).await.unwrap();
+        send.write_all(&[0x40, 0x41, 0x00]).await.unwrap();
+        send.finish().unwrap();
+        let ended = within(receive.read_to_end(100)).await;
+        assert!(matches!(ended, Err(hvq::ReadToEndError::Read(hvq::ReadError::Reset(0x10d)))), "{ended:?}");
+    }
+    let (mut send, mut receive) = within(pair.client.open_bi()).await.unwrap();
+    send.write_all(&get_frame()).await.unwrap();
+    send.finish().unwrap();
+    assert!(!within(receive.read_to_end(100)).await.unwrap().is_empty(), "the connection serves on");
 }
