@@ -38,7 +38,8 @@ impl DelayTrace {
 
     fn middle(&self) -> Duration {
         let steps = (self.period().as_nanos() / STEP.as_nanos()).clamp(1, 1 << 20) as u32;
-        let mut samples: Vec<Duration> = (0..steps).map(|step| self.at(STEP * step, TraceEnd::Loop)).collect();
+        let mut samples: Vec<Duration> =
+            (0..steps).map(|step| self.at(STEP * step, TraceEnd::Loop)).collect();
         samples.sort_unstable();
         samples[samples.len() / 2]
     }
