@@ -238,7 +238,7 @@ async fn field_sections_that_cannot_be_decoded_close_the_connection() {
         ),
         (
             "cancellations",
-            vec![control(&[]), Unidirectional([vec![0x03], vec![0x7f, 0x80, 1].repeat(2_000)].concat())],
+            vec![control(&[]), Unidirectional([vec![0x03], [0x7f, 0x80, 1].repeat(2_000)].concat())],
             Served,
         ),
         (
