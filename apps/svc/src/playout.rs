@@ -187,15 +187,16 @@ impl Playout {
 
     /// When a frame is to be decoded whose base layer was there at `base`.
     fn due(&self, frame: u32, base: Duration) -> Duration {
-        let base_of = |ahead: u32| self.frames.get(&frame.checked_add(ahead)?)?.better[0];
-        let followed = base_of(1).zip(base_of(2)).map(|(first, second)| base.max(first).max(second));
-        let until = match (&self.wait, self.frames.get(&frame)) {
+        match (&self.wait, self.frames.get(&frame)) {
             (Wait::Adaptive(adaptive), Some(waiting)) => {
                 adaptive.due((waiting.captured, base), &waiting.better)
             }
             (Wait::Adaptive(_), None) => base,
-            (Wait::Fixed(wait), _) => base + *wait,
-        };
-        followed.map_or(until, |followed| followed.min(until))
+            (Wait::Fixed(wait), _) => {
+                let base_of = |ahead: u32| self.frames.get(&frame.checked_add(ahead)?)?.better[0];
+                let followed = base_of(1).zip(base_of(2)).map(|(first, second)| base.max(first).max(second));
+                followed.map_or(base + *wait, |followed| followed.min(base + *wait))
+            }
+        }
     }
 }

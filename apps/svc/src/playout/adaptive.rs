@@ -1,20 +1,24 @@
 //! A jitter buffer: how long to wait for layers that make the picture better, if they come at all.
 
-use super::Wait;
 use crate::layers::LAYERS;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Frames that are looked back at for the fastest of them: ten seconds at 30 a second.
-const WINDOW: usize = 300;
+/// Frames that are looked back at for what base layers typically take: half a minute at 30 a second.
+const WINDOW: usize = 900;
 /// After so many frames in a row without a layer in time, waiting for it is of no use.
 const HOPELESS: usize = 4;
 /// What is waited then all the same, so that it shows when layers come again.
 const SHORT: Duration = Duration::from_millis(5);
 /// The share of frames that may be older than wanted, so that nineteen of twenty are not.
-const EXCEPTIONS: f64 = 0.045;
-/// Exceptions that are saved up at most, for the next time at which layers are late one after another.
-const SAVED: f64 = 30.0;
+const EXCEPTIONS: f64 = 0.047;
+/// Exceptions that are saved up at most, for the next time at which layers are late one after another; and those that may be
+/// owed, since who waits for one frame shows the next ones late, too.
+const SAVED: f64 = 60.0;
+const OWED: f64 = -10.0;
+/// How long an exception waits at most. It is longer than the paper's receiver waits: a percentile does not tell how late the
+/// frames beyond it are, and so one frame more has its layers.
+const LONGEST: Duration = Duration::from_millis(100);
 
 /// How the layers of one frame came.
 #[derive(Clone, Copy, Debug)]
@@ -26,29 +30,31 @@ struct Span {
     better: [Option<Duration>; LAYERS],
 }
 
-/// Waits until all layers are there that came in time of late, but not for longer than [`MOST`](Self::MOST) after the
-/// fastest base layers came: what takes longer is left out, and so the picture is never older than that, and seldom as old.
+/// Waits until all layers are there that came in time of late, but not for longer than [`MOST`](Self::MOST) after a base layer
+/// typically comes: what takes longer is left out, and so the picture is never older than that, and seldom as old. What is
+/// typical is the median of half a minute: the fastest base layers are those of pictures without content, and tell less.
 ///
-/// But for an exception: a frame that has its base layer alone by then, while others above it do come, may wait for as long
-/// as the receiver of the paper does ([`Wait::PAPER`]). At most one of twenty-two may, so the 95th percentile of ages is not
-/// touched by it.
+/// But for an exception: a frame that has its base layer alone by then, while others above it do come, may wait for 100 ms.
+/// At most one of twenty-one may, so the 95th percentile of ages is not touched by it.
 ///
 /// Only differences between arrivals count, so that the clocks of sender and receiver need not agree.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     most: Duration,
     recent: VecDeque<Span>,
+    /// How long the base layers of these took, ascending.
+    transits: Vec<i128>,
     /// Exceptions saved up.
     saved: f64,
 }
 
 impl Adaptive {
-    /// The longest wait of a receiver that is to show pictures within 45 ms, of which the fastest base layers take six.
-    pub const MOST: Duration = Duration::from_micros(38_500);
+    /// The longest wait of a receiver that is to show pictures within 45 ms, of which a base layer typically takes ten.
+    pub const MOST: Duration = Duration::from_micros(34_500);
 
     /// A wait of at most `most`.
     pub fn new(most: Duration) -> Self {
-        Self { most, recent: VecDeque::new(), saved: 0.0 }
+        Self { most, recent: VecDeque::new(), transits: Vec::new(), saved: 0.0 }
     }
 
     /// When to decode a frame that was taken at `captured`, whose layers were there at the times in `better`, each with all
@@ -58,12 +64,12 @@ impl Adaptive {
         (captured, base): (Duration, Duration),
         better: &[Option<Duration>; LAYERS],
     ) -> Duration {
-        let middle_comes = self.comes(1, Wait::PAPER);
+        let middle_comes = self.comes(1, LONGEST);
         let until = match middle_comes {
             true => self.limit(captured, base).max(base),
             false => base + SHORT.min(self.most),
         };
-        let longest = base + Wait::PAPER;
+        let longest = base + LONGEST;
         let until = match better[1] {
             // The exception ends with what it waits for.
             Some(middle) => until.max(middle.min(longest)),
@@ -76,10 +82,9 @@ impl Adaptive {
 
     /// Until when a frame is decoded that is no exception.
     fn limit(&self, captured: Duration, base: Duration) -> Duration {
-        let transits = self.recent.iter().map(|span| transit(span.captured, span.base));
-        let fastest =
-            transits.min().map_or(transit(captured, base), |least| least.min(transit(captured, base)));
-        later(captured, fastest + i128::try_from(self.most.as_nanos()).unwrap_or(i128::MAX / 4))
+        let typical = self.transits.get(self.transits.len() / 2).copied();
+        let typical = typical.unwrap_or_else(|| transit(captured, base));
+        later(captured, typical + i128::try_from(self.most.as_nanos()).unwrap_or(i128::MAX / 4))
     }
 
     /// Whether `layer` came, with all below it, so soon after the base layer in any of the latest frames.
@@ -96,10 +101,17 @@ impl Adaptive {
         better: [Option<Duration>; LAYERS],
     ) {
         let spent = if at > self.limit(captured, base) { 1.0 } else { 0.0 };
-        self.saved = (self.saved + EXCEPTIONS - spent).clamp(0.0, SAVED);
-        if self.recent.len() == WINDOW {
-            self.recent.pop_front();
+        self.saved = (self.saved + EXCEPTIONS - spent).clamp(OWED, SAVED);
+        if self.recent.len() == WINDOW
+            && let Some(oldest) = self.recent.pop_front()
+        {
+            let gone = transit(oldest.captured, oldest.base);
+            if let Ok(place) = self.transits.binary_search(&gone) {
+                self.transits.remove(place);
+            }
         }
+        let new = transit(captured, base);
+        self.transits.insert(self.transits.partition_point(|known| *known < new), new);
         self.recent.push_back(Span { frame, captured, base, better });
     }
 

@@ -124,12 +124,12 @@ fn an_adaptive_receiver_decodes_as_soon_as_nothing_is_missing() {
 
 #[test]
 fn an_adaptive_receiver_waits_for_what_takes_a_little_longer_and_no_longer() {
-    // The base layer takes 9 ms: 38.5 ms later nothing is waited for any more.
-    let played = adaptive(|frame| Some(if frame == 40 { 46 } else { 24 }));
-    assert_eq!(played[40], (46, 3));
+    // The base layer takes 9 ms: 34.5 ms later nothing is waited for any more.
+    let played = adaptive(|frame| Some(if frame == 40 { 43 } else { 24 }));
+    assert_eq!(played[40], (43, 3));
     let played = adaptive(|frame| Some(if frame == 10 { 60 } else { 24 }));
     // The frame after it has what came late, which it refers to.
-    assert_eq!(played[10..12], [(47, 1), (24, 1)]);
+    assert_eq!(played[10..12], [(43, 1), (24, 1)]);
     assert_eq!(played[12], (24, 3));
 }
 
@@ -138,8 +138,8 @@ fn an_adaptive_receiver_makes_an_exception_for_one_frame_of_twenty() {
     let late = |frame: u32| [30, 32, 50].contains(&frame);
     let played = adaptive(|frame| Some(if late(frame) { 60 } else { 24 }));
     // What 32 frames saved is spent on frame 30; by frame 50 there is enough again.
-    assert_eq!([30, 32, 50].map(|frame| played[frame]), [(60, 3), (47, 1), (60, 3)]);
-    let older = played.iter().filter(|(latency, _)| *latency > 47).count();
+    assert_eq!([30, 32, 50].map(|frame| played[frame]), [(60, 3), (43, 1), (60, 3)]);
+    let older = played.iter().filter(|(latency, _)| *latency > 43).count();
     assert!(older * 20 <= played.len(), "{played:?}");
 }
 
@@ -147,8 +147,9 @@ fn an_adaptive_receiver_makes_an_exception_for_one_frame_of_twenty() {
 fn an_adaptive_receiver_does_not_wait_for_what_will_not_come() {
     let played = adaptive(|frame| (frame < 30).then_some(24));
     // One exception is made before that is known.
-    assert_eq!(played[30], (69, 1));
-    assert!((31..34).all(|frame| played[frame] == (47, 1)), "{played:?}");
+    assert_eq!(played[30], (109, 1));
+    // Those behind it waited with it.
+    assert_eq!([31, 32, 33].map(|frame| played[frame]), [(76, 1), (43, 1), (43, 1)]);
     assert!((34..60).all(|frame| played[frame] == (14, 1)), "{played:?}");
 }
 
@@ -157,6 +158,40 @@ fn an_adaptive_receiver_sees_when_waiting_is_of_use_again() {
     let played = adaptive(|frame| (!(20..40).contains(&frame)).then_some(30));
     assert_eq!(played[39], (14, 1));
     assert_eq!(played[59].0, 30, "{played:?}");
+}
+
+#[test]
+fn an_adaptive_receiver_measures_by_what_base_layers_typically_take() {
+    let mut adaptive = Adaptive::new(ms(30));
+    // Two frames of twenty hardly have content, and two took long.
+    for frame in 0..20 {
+        let took = match frame {
+            3 | 4 => 3,
+            7 | 8 => 40,
+            _ => 10,
+        };
+        let captured = ms(33 * u64::from(frame));
+        let base = captured + ms(took);
+        adaptive.on_decoded(frame, (captured, base, base), [Some(base); LAYERS]);
+    }
+    let there = [Some(ms(1004)), Some(ms(1004)), None];
+    assert_eq!(adaptive.due((ms(1000), ms(1004)), &there), ms(1040));
+}
+
+#[test]
+fn what_an_adaptive_receiver_remembers_is_bounded_and_does_not_age() {
+    let mut adaptive = Adaptive::new(ms(30));
+    for frame in 0..5000_u32 {
+        let captured = ms(33 * u64::from(frame));
+        let base = captured + ms(if frame < 4000 { 50 } else { 10 });
+        adaptive.on_decoded(frame, (captured, base, base), [Some(base), None, None]);
+    }
+    assert_eq!(adaptive.due((ms(0), ms(10)), &[Some(ms(10)), None, None]), ms(15), "no other layer comes");
+    for frame in 5000..5010 {
+        let at = ms(33 * u64::from(frame) + 10);
+        adaptive.on_decoded(frame, (at - ms(10), at, at), [Some(at); LAYERS]);
+    }
+    assert_eq!(adaptive.due((ms(0), ms(10)), &[Some(ms(10)), Some(ms(10)), None]), ms(40));
 }
 
 #[test]
