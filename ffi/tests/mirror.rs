@@ -436,6 +436,7 @@ const MIRRORS: &[Mirror] = &[
             ("delay", "hvq_path_view.delay"),
             ("rate", "hvq_path_view.rate"),
             ("backlog", "hvq_path_view.backlog"),
+            ("others", "- hvq_path_view.backlog has them"),
             ("rtt", "hvq_path_view.rtt_smoothed"),
             ("loss", "hvq_path_view.loss"),
             ("datagram_size", "hvq_path_view.datagram_size"),

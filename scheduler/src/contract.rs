@@ -71,6 +71,7 @@ fn check_progress(policy: &mut dyn Scheduler, item: &Item, paths: &[PathView]) {
         window: room,
         in_flight: 0,
         backlog: 0,
+        others: path.others.map(|_| 0),
         ..*path
     };
     let mut all = [PathView::new(PathId::ZERO); PathSet::CAPACITY];
@@ -142,7 +143,8 @@ impl Draw {
             delay: Some(self.duration()),
             loss: Some(PerMille::new(self.below(1001) as u16)),
             price_per_byte: self.one_in(4).then(|| self.next()),
-            shared: [Sharing::Unknown, Sharing::Shared, Sharing::Dedicated][self.below(3) as usize],
+            shared: [Sharing::Unknown, Sharing::Shared, Sharing::Endpoint, Sharing::Dedicated]
+                [self.below(4) as usize],
         };
         PathView {
             id: PathId(id),
@@ -154,6 +156,7 @@ impl Draw {
             delay: self.duration(),
             rate: self.rate(),
             backlog: self.bytes(),
+            others: self.one_in(2).then(|| self.bytes()),
             rtt,
             loss: PerMille::new(self.below(1001) as u16),
             datagram_size: self.bytes(),

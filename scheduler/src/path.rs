@@ -27,6 +27,9 @@ pub struct PathView {
     pub rate: Option<Bandwidth>,
     /// Bytes believed queued at that bottleneck, those placed and not yet sent included.
     pub backlog: usize,
+    /// How much of `backlog` other connections of this endpoint put there, where the endpoint owns the channel and sees all
+    /// that is sent over it ([`Sharing::Endpoint`], at a client); `None` where others are only seen by what they delay.
+    pub others: Option<usize>,
     /// Round-trip time.
     pub rtt: Rtt,
     /// Share of packets lost of late.
@@ -50,6 +53,7 @@ impl PathView {
             delay: Duration::ZERO,
             rate: None,
             backlog: 0,
+            others: None,
             rtt: Rtt::ZERO,
             loss: PerMille::ZERO,
             datagram_size: 1200,
@@ -129,8 +133,9 @@ pub enum Sharing {
     Unknown,
     /// The rate is shared with other traffic.
     Shared,
-    /// The rate is reserved for this endpoint, and its connections share it: what a browser with a connection to each
-    /// domain has of URLLC.
+    /// The rate is reserved for one endpoint, the client, and its connections share it: what a browser with a connection to each
+    /// domain has of URLLC. The endpoint keeps an account of what they queue there, which each of them sees
+    /// ([`PathView::others`]).
     Endpoint,
     /// The rate is reserved for this connection.
     Dedicated,

@@ -1,10 +1,12 @@
 //! A narrow channel that many connections share.
 
+use hvq_channel::Direction;
 use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
 use hvq_tests::net::Net;
 use hvq_tests::net::wire::Wire;
 use hvq_transport::connection::{ChannelHint, TransportConfig};
-use hvq_transport::endpoint::Way;
+use hvq_transport::endpoint::{ConnectionHandle, Way};
+use hvq_transport::stream::Direction::Bidirectional;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,4 +76,43 @@ fn connections_begin_on_the_narrow_channel_as_long_as_that_is_quicker() {
     assert_eq!(begun("rtt=30ms,rate=60mbit", 10), [10, 0], "a packet crosses eMBB in 15 ms");
     assert_eq!(begun("rtt=60ms,rate=60mbit", 10), [9, 1], "in 30 ms");
     assert_eq!(begun("rtt=120ms,rate=60mbit", 10), [7, 3], "in 60 ms");
+}
+
+/// How long the queue of URLLC is when so many connections of one client have each begun a request of 600 bytes at once.
+fn queue_of_requests(connections: usize, shared: Sharing) -> Duration {
+    let urllc = Wire::addresses(1);
+    let promised = (Some(Bandwidth::from_mbit(2)), Some(Duration::from_micros(2500)));
+    let hints = Hints { rate: promised.0, delay: promised.1, shared, ..Hints::NONE };
+    let told = |local| TransportConfig::clone(&config(local, hints));
+    let mut net = Net::new(told(urllc.local), told(urllc.remote), 1);
+    let embb = net.wire(EMBB);
+    net.wire(URLLC);
+    let begin = |_| {
+        let handle = net.connect(embb);
+        net.run_for(Duration::from_millis(250));
+        let now = net.now;
+        net.client.connection().open_path(urllc, now).expect("the server has issued connection IDs");
+        net.run_for(Duration::from_millis(250));
+        handle
+    };
+    let handles: Vec<ConnectionHandle> = (0..connections).map(begin).collect();
+    for handle in handles {
+        let connection = net.client.endpoint.connection(handle).expect("it is still there");
+        let id = connection.open(Bidirectional).expect("streams may be opened");
+        assert_eq!(connection.write(id, &[7; 600]), Ok(600));
+        connection.finish(id).expect("it was just opened");
+    }
+    net.run_for(Duration::ZERO);
+    net.wires[1].channel.link(Direction::Up).queueing(net.elapsed())
+}
+
+#[test]
+fn connections_of_one_endpoint_see_what_the_others_queue() {
+    // Each takes URLLC 2.5 ms, and is worth that if it is alone there: a packet crosses eMBB in 20 ms.
+    let apart = queue_of_requests(24, Sharing::Dedicated);
+    let together = queue_of_requests(24, Sharing::Endpoint);
+    println!("{apart:?} of requests queue on URLLC, {together:?} where connections share an account");
+    assert!(apart > Duration::from_millis(55), "{apart:?}");
+    // The bound of `Hvc`: what URLLC saves, over 1 + α. After a handshake eMBB is believed to have up to twice its delay.
+    assert!((5..25).contains(&together.as_millis()), "{together:?}");
 }

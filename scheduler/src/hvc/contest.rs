@@ -75,8 +75,7 @@ impl Contest<'_> {
         let deadline = item.message.and_then(|message| message.deadline).map(nanos);
         let pressure = Pressure::of(deadline, bulk, leg.completion(waits_for));
         let all_of_it = Verdict::Bulk { bytes: item.bytes };
-        let weight =
-            weight(item.priority.urgency, self.alpha) * dearness(&self.scarce.1.hints, &self.bulk.1.hints);
+        let weight = weight(item.priority.urgency, self.alpha) * dearness(self.scarce.1, &self.bulk.1.hints);
         let Some(weight) = pressure.applied_to(weight) else { return all_of_it };
         let scarce = leg.sum(waits_for, weight);
         if let Some((split, bytes)) = self.split(item, waits_for, weight)

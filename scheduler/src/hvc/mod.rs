@@ -73,7 +73,8 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - a path on which packets are lost counts with what it takes to repeat them; control frames and the handshake keep to the
 ///   paths of little loss;
 /// - a path that costs n times as much has to be worth n times its fare;
-/// - where others share a scarce path a byte costs twice its fare, and bulk borrows nothing;
+/// - where others share a scarce path a byte costs twice its fare, unless the endpoint keeps an account of what they queued,
+///   which is part of the fare then; bulk borrows nothing of it;
 /// - what was told to wait for a path stands in its queue for what is asked about later;
 /// - a connection begins where its keys and its data are soonest there;
 /// - acknowledgements use the low-latency path within a budget;
@@ -314,7 +315,7 @@ impl Hvc {
         let weight = weight(item.priority.urgency, self.toll.alpha(item.now));
         set.iter().min_by_key(|&index| {
             let path = &paths[index];
-            let weight = weight * dearness(&path.hints, &Hints::NONE);
+            let weight = weight * dearness(path, &Hints::NONE);
             (extent.leg(index, path, item.bytes).sum(waits_for, weight), !path.has_room())
         })
     }

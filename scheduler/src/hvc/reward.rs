@@ -1,7 +1,7 @@
 //! What an earlier arrival is worth: urgency and deadlines scale the reward.
 
 use super::cost::WEIGHT_UNIT;
-use crate::{Hints, Sharing};
+use crate::{Hints, PathView, Sharing};
 
 /// DChannel's α in units of 1/[`WEIGHT_UNIT`]: 0.75 (NSDI §3.4, Table 5). Acknowledgements have it at any price of data.
 pub(super) const ALPHA: u64 = WEIGHT_UNIT * 3 / 4;
@@ -18,17 +18,17 @@ pub(super) const fn weight(urgency: u8, alpha: u64) -> u64 {
     alpha * 16 / SCALE[if urgency > 7 { 7 } else { urgency as usize }]
 }
 
-/// How many times its fare a byte costs on the channel of `scarce`, to which that of `bulk` is the alternative.
-pub(super) fn dearness(scarce: &Hints, bulk: &Hints) -> u64 {
-    burden(scarce.shared) * price_ratio(scarce.price_per_byte, bulk.price_per_byte)
+/// How many times its fare a byte costs on `scarce`, to which a path with the hints `bulk` is the alternative.
+pub(super) fn dearness(scarce: &PathView, bulk: &Hints) -> u64 {
+    burden(scarce) * price_ratio(scarce.hints.price_per_byte, bulk.price_per_byte)
 }
 
-/// How many times its fare a byte costs on a channel that is shared so: others wait behind it as long as we do, and what they
-/// queued of late is seen only a round trip later.
-const fn burden(shared: Sharing) -> u64 {
-    match shared {
-        Sharing::Shared | Sharing::Endpoint => 2,
-        Sharing::Unknown | Sharing::Dedicated => 1,
+/// How many times its fare a byte costs on a path that others share: what they queued of late is seen only a round trip later.
+/// Where the endpoint keeps an account of them, it is part of the fare.
+const fn burden(path: &PathView) -> u64 {
+    match (path.hints.shared, path.others) {
+        (Sharing::Shared, _) | (Sharing::Endpoint, None) => 2,
+        (Sharing::Unknown | Sharing::Dedicated, _) | (Sharing::Endpoint, Some(_)) => 1,
     }
 }
 

@@ -25,6 +25,19 @@ fn a_byte_costs_twice_its_fare_where_others_wait_behind_it() {
 }
 
 #[test]
+fn what_others_queued_is_part_of_the_fare_where_the_endpoint_keeps_an_account() {
+    let accounted =
+        |others: usize| PathView { backlog: others, others: Some(others), ..shared(Sharing::Endpoint) };
+    // As on a channel of its own, and 1000 bytes less behind 1000 bytes of others.
+    assert_eq!(largest(accounted(0)), largest(shared(Sharing::Dedicated)));
+    let behind = largest(shared(Sharing::Dedicated)) - largest(accounted(1000));
+    assert!((980..=1020).contains(&behind), "{behind}");
+    // Those who are not of this endpoint are in nobody's account.
+    let foreign = PathView { others: Some(0), ..shared(Sharing::Shared) };
+    assert_eq!(largest(foreign), largest(shared(Sharing::Shared)));
+}
+
+#[test]
 fn background_leaves_a_scarce_path_to_those_who_share_it() {
     let background = Item { priority: Priority { urgency: 7, incremental: true }, ..data(100) };
     let again = Item { history: History::Lost { on: EMBB }, ..background };

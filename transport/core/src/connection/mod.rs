@@ -22,6 +22,7 @@ mod grease;
 mod inject;
 mod key_update;
 mod lane;
+pub(crate) mod ledger;
 pub mod lifecycle;
 pub mod migration;
 mod multipath;

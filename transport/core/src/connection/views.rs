@@ -49,6 +49,7 @@ impl Connection {
             delay: path.hints.delay.unwrap_or_else(|| self.paths.delay(path.id)),
             rate: path.rate(),
             backlog: path.backlog(now),
+            others: path.queued_by_others(),
             rtt: Rtt {
                 latest: rtt.latest(),
                 smoothed: rtt.smoothed(),

@@ -25,6 +25,7 @@ pub use channels::Way;
 pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig};
 pub use stats::EndpointStats;
 
+use crate::connection::ledger::Ledger;
 use crate::connection::spares::Spares;
 use crate::connection::{Connection, Datagram, Event, FourTuple, Step, Transmit};
 use crate::crypto::replay::ReplayGuard;
@@ -116,6 +117,8 @@ pub struct Endpoint {
     budgets: Budgets,
     tokens: ReceivedTokens,
     channels: Channels,
+    /// What connections queue on channels that they share.
+    ledger: Ledger,
     rng: StdRng,
     stats: EndpointStats,
 }
@@ -149,6 +152,7 @@ impl Endpoint {
             },
             tokens: ReceivedTokens::default(),
             channels: Channels::default(),
+            ledger: Ledger::default(),
             config,
             server,
             connections: KeyedMap::default(),
@@ -258,6 +262,8 @@ impl Endpoint {
             return Output::Transmit(transmit);
         }
         self.schedule.wake(now);
+        // A connection that is alone knows what it sent.
+        let shares = self.connections.len() > 1 || self.ledger.is_in_use();
         while let Some(handle) = self.schedule.next() {
             let Some(connection) = self.connections.get_mut(&handle) else {
                 self.schedule.forget(handle);
@@ -268,7 +274,13 @@ impl Endpoint {
             }
             connection.exchange_spares(&mut self.spares);
             connection.lend_blocks(&mut self.blocks);
+            if shares {
+                connection.consult(&self.ledger, now);
+            }
             let step = connection.poll(now);
+            if shares {
+                connection.enter(&mut self.ledger, now);
+            }
             connection.return_blocks(&mut self.blocks);
             connection.exchange_spares(&mut self.spares);
             if let Some(changes) = connection.take_id_changes() {

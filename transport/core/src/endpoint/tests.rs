@@ -11,6 +11,7 @@ mod hostile_paths;
 mod hostile_random;
 mod hostile_streams;
 mod insiders;
+mod ledger;
 mod levels;
 mod memory;
 mod network;

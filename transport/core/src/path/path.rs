@@ -61,6 +61,24 @@ pub enum Liveness {
     },
 }
 
+/// What this endpoint's connections together queued on the channel of a path, beside the path's own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Others {
+    /// Bytes of the others, and how much of all that was sent there they are; `None` while nobody keeps an account.
+    queued: Option<(usize, Account)>,
+    /// Bytes of this path that were entered, of [`PathCounters::bytes_sent`].
+    entered: u64,
+}
+
+/// How much of what is sent over a channel an endpoint's account of it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Account {
+    /// All of it: the channel is the endpoint's own.
+    Whole,
+    /// What the endpoint itself sends to the peer whose channel it is.
+    Part,
+}
+
 /// One open path of a connection.
 #[derive(Debug)]
 pub struct Path {
@@ -110,6 +128,8 @@ pub struct Path {
     pub steered_acknowledgements: u8,
     /// Counters.
     pub counters: PathCounters,
+    /// What other connections of this endpoint have queued on the channel.
+    others: Others,
 }
 
 impl Path {
@@ -139,6 +159,7 @@ impl Path {
             opening_datagrams: 0,
             steered_acknowledgements: 0,
             counters: PathCounters::default(),
+            others: Others::default(),
         }
     }
 
@@ -216,10 +237,44 @@ impl Path {
     /// Bytes believed queued at the bottleneck: those of this path and, where others share the channel, theirs.
     pub fn backlog(&self, now: Instant) -> usize {
         let own = self.own_backlog(now);
-        match self.hints.shared {
-            Sharing::Shared | Sharing::Endpoint => own.saturating_add(self.crowd(now)),
-            Sharing::Unknown | Sharing::Dedicated => own,
+        let others = match (self.hints.shared, self.others.queued) {
+            (Sharing::Endpoint, Some((known, Account::Whole))) => known,
+            (Sharing::Endpoint, Some((known, Account::Part))) => known.max(self.crowd(now)),
+            (Sharing::Shared | Sharing::Endpoint, _) => self.crowd(now),
+            (Sharing::Unknown | Sharing::Dedicated, _) => 0,
+        };
+        own.saturating_add(others)
+    }
+
+    /// The rate of the channel, if that was promised to an endpoint whose connections share it.
+    pub fn rate_of_endpoint(&self) -> Option<Bandwidth> {
+        self.hints.rate.filter(|_| self.hints.shared == Sharing::Endpoint)
+    }
+
+    /// All connections together have `queued` bytes on the channel, of which this path's are those that were entered.
+    pub fn learn_queue(&mut self, queued: usize, account: Account, now: Instant) {
+        let own = self.own_backlog(now);
+        if self.others.queued.is_none() {
+            // What is still queued of it counts from now on.
+            self.others.entered = self.counters.bytes_sent.saturating_sub(own as u64);
+            self.others.queued = Some((queued, account));
+        } else {
+            self.others.queued = Some((queued.saturating_sub(own), account));
         }
+    }
+
+    /// Bytes that were sent and not entered yet into the account that [`Self::learn_queue`] told of; they count as entered.
+    pub fn take_unentered(&mut self) -> Option<usize> {
+        self.others.queued?;
+        let bytes = self.counters.bytes_sent.saturating_sub(self.others.entered);
+        self.others.entered = self.counters.bytes_sent;
+        usize::try_from(bytes).ok().filter(|bytes| *bytes > 0)
+    }
+
+    /// Bytes that this endpoint's other connections have queued, if the account of the channel is whole.
+    pub fn queued_by_others(&self) -> Option<usize> {
+        let known = self.others.queued.filter(|_| self.hints.shared == Sharing::Endpoint);
+        known.filter(|(_, account)| *account == Account::Whole).map(|(bytes, _)| bytes)
     }
 
     /// Bytes of this path that are believed to be queued.

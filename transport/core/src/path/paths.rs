@@ -93,6 +93,11 @@ impl Paths {
         self.open.iter()
     }
 
+    /// Open paths, ascending.
+    pub fn open_mut(&mut self) -> impl Iterator<Item = &mut Path> {
+        self.open.iter_mut()
+    }
+
     /// Open and lately abandoned paths.
     pub fn all(&self) -> impl Iterator<Item = &Path> {
         self.open.iter().chain(&self.abandoned)

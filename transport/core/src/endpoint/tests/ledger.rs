@@ -1,0 +1,114 @@
+//! What connections of one endpoint know of each other's queue on a channel that they share.
+
+use super::network::{Network, transport};
+use crate::connection::{ChannelHint, TransportConfig};
+use crate::stream::Direction;
+use hvq_scheduler::{Bandwidth, Content, Hints, Item, PathView, Placement, Scheduler, Sharing};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const RTT: Duration = Duration::from_millis(10);
+
+/// What a policy was shown with stream data: the backlog, and how much of it is others'.
+type Shown = Arc<Mutex<Vec<(usize, Option<usize>)>>>;
+
+/// Puts everything on the only path and notes what it was shown.
+#[derive(Debug)]
+struct Witness(Shown);
+
+impl Scheduler for Witness {
+    fn name(&self) -> &'static str {
+        "witness"
+    }
+
+    fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
+        if let Content::Stream { .. } = item.content {
+            self.0.lock().unwrap().push((paths[0].backlog, paths[0].others));
+        }
+        Placement::On { path: paths[0].id, bytes: item.bytes }
+    }
+}
+
+fn witnessed(shown: &Shown, shared: Sharing) -> TransportConfig {
+    let shown = shown.clone();
+    let mut config = TransportConfig::new(Arc::new(move || Box::new(Witness(shown.clone()))));
+    let hints = Hints { rate: Some(Bandwidth::from_mbit(2)), shared, ..Hints::NONE };
+    for port in [1000, 443] {
+        config.channels.push(ChannelHint::new(super::network::address(port), hints));
+    }
+    config
+}
+
+/// What the second of two connections is shown when it writes while the first has written `bytes` just before.
+fn second_after(bytes: usize, shared: Sharing) -> (usize, Option<usize>) {
+    let shown = Shown::default();
+    let mut network = Network::new(witnessed(&shown, shared), transport());
+    let tuple = network.link(RTT / 2);
+    let first = network.connect(tuple);
+    let second = network.connect(tuple);
+    network.run_for(Duration::from_secs(1));
+    for (handle, bytes) in [(first, bytes), (second, 10)] {
+        let connection = network.client(handle);
+        let id = connection.open(Direction::Bidirectional).unwrap();
+        connection.write(id, &vec![7; bytes]).unwrap();
+    }
+    shown.lock().unwrap().clear();
+    network.run_for(Duration::ZERO);
+    let shown = shown.lock().unwrap();
+    *shown.last().unwrap()
+}
+
+#[test]
+fn a_connection_knows_at_once_what_another_queued_on_the_channel_of_their_endpoint() {
+    let (backlog, others) = second_after(2000, Sharing::Endpoint);
+    // 2000 bytes of data, headers and tags.
+    assert!(others.is_some_and(|others| (2000..2200).contains(&others)), "{others:?}");
+    assert_eq!(Some(backlog), others);
+    assert_eq!(second_after(1, Sharing::Endpoint).1.map(|others| others < 100), Some(true));
+}
+
+#[test]
+fn nothing_is_known_of_others_where_the_channel_is_not_the_endpoints() {
+    for shared in [Sharing::Unknown, Sharing::Shared, Sharing::Dedicated] {
+        assert_eq!(second_after(2000, shared).1, None, "{shared:?}");
+    }
+}
+
+#[test]
+fn the_queue_of_another_is_gone_when_the_channel_has_carried_it_and_its_own_is_not_others() {
+    let shown = Shown::default();
+    let mut network = Network::new(witnessed(&shown, Sharing::Endpoint), transport());
+    let tuple = network.link(RTT / 2);
+    let handles = [network.connect(tuple), network.connect(tuple)];
+    network.run_for(Duration::from_secs(1));
+    let write = |network: &mut Network, handle, bytes: usize| {
+        shown.lock().unwrap().clear();
+        let connection = network.client(handle);
+        let id = connection.open(Direction::Bidirectional).unwrap();
+        connection.write(id, &vec![7; bytes]).unwrap();
+        network.run_for(Duration::from_millis(4));
+        shown.lock().unwrap()[0]
+    };
+    write(&mut network, handles[0], 2000);
+    // 4 ms carry 1000 bytes at 2 Mbit/s.
+    let (_, others) = write(&mut network, handles[1], 10);
+    assert!(others.is_some_and(|others| (1000..1250).contains(&others)), "{others:?}");
+    network.run_for(Duration::from_millis(20));
+    assert_eq!(write(&mut network, handles[1], 10).1, Some(0));
+    let (backlog, others) = write(&mut network, handles[1], 10);
+    assert_eq!((backlog, others), (0, Some(0)), "what it sent itself is not of others");
+}
+
+#[test]
+fn a_connection_that_is_alone_has_no_account() {
+    let shown = Shown::default();
+    let mut network = Network::new(witnessed(&shown, Sharing::Endpoint), transport());
+    let tuple = network.link(RTT / 2);
+    let handle = network.connect(tuple);
+    network.run_for(Duration::from_secs(1));
+    let connection = network.client(handle);
+    let id = connection.open(Direction::Bidirectional).unwrap();
+    connection.write(id, &[7; 2000]).unwrap();
+    network.run_for(Duration::from_millis(1));
+    assert!(shown.lock().unwrap().iter().all(|(_, others)| others.is_none()));
+}
