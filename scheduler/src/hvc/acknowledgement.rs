@@ -13,6 +13,9 @@ use crate::{Bandwidth, Item, PathId, PathSet, PathView, proven};
 /// controller needs, while requests and small objects keep three quarters.
 const SHARE: u64 = 4;
 
+/// The same where the connections of this endpoint share the path: each has a budget of its own.
+const SHARE_OF_MANY: u64 = 8;
+
 /// How far ahead of its budget the path may run: 8 bare packets at 2 Mbit/s, less than 3 ms of queue.
 const DEPTH: u64 = 10_000_000;
 
@@ -40,7 +43,8 @@ impl Budget {
             return false;
         }
         let rate = path.rate.or(Some(ASSUMED));
-        let cost = transmission(bytes.saturating_add(PACKET_OVERHEAD), rate) * SHARE;
+        let share = if path.others.is_some() { SHARE_OF_MANY } else { SHARE };
+        let cost = transmission(bytes.saturating_add(PACKET_OVERHEAD), rate) * share;
         self.spent_until = self.spent_until.max(now) + cost;
         true
     }

@@ -73,8 +73,8 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - a path on which packets are lost counts with what it takes to repeat them; control frames and the handshake keep to the
 ///   paths of little loss;
 /// - a path that costs n times as much has to be worth n times its fare;
-/// - where others share a scarce path a byte costs twice its fare, unless the endpoint keeps an account of what they queued,
-///   which is part of the fare then; bulk borrows nothing of it;
+/// - where others share a scarce path a byte costs twice its fare, thrice on one of the peer's, unless the endpoint keeps an
+///   account of what they queued, which is part of the fare then; bulk borrows nothing there;
 /// - what was told to wait for a path stands in its queue for what is asked about later;
 /// - a connection begins where its keys and its data are soonest there;
 /// - acknowledgements use the low-latency path within a budget;

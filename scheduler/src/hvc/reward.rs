@@ -24,10 +24,12 @@ pub(super) fn dearness(scarce: &PathView, bulk: &Hints) -> u64 {
 }
 
 /// How many times its fare a byte costs on a path that others share: what they queued of late is seen only a round trip later.
-/// Where the endpoint keeps an account of them, it is part of the fare.
+/// Where the endpoint keeps an account of them, it is part of the fare. Where it is the peer's channel, its other
+/// connections end elsewhere, as many as a page has domains, and all begin to send at about the same time.
 const fn burden(path: &PathView) -> u64 {
     match (path.hints.shared, path.others) {
-        (Sharing::Shared, _) | (Sharing::Endpoint, None) => 2,
+        (Sharing::Endpoint, None) => 3,
+        (Sharing::Shared, _) => 2,
         (Sharing::Unknown | Sharing::Dedicated, _) | (Sharing::Endpoint, Some(_)) => 1,
     }
 }
