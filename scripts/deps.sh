@@ -77,6 +77,7 @@ check() {
         need zlib1g-dev has_header zlib.h
         need ninja-build has ninja
         need autoconf has autoreconf
+        need automake has automake
         need libtool has libtoolize
         need libev-dev has_header ev.h
         need libc-ares-dev has_header ares.h

@@ -23,12 +23,12 @@ jobs=$(nproc)
 
 fetch_sources() {
     local mirror
-    mirror=$(sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/*.sources /dev/null | head -n 1)
+    mirror=$(cat /etc/apt/sources.list.d/*.sources 2> /dev/null | sed -n 's/^URIs: *\([^ ]*\).*/\1/p' | head -n 1)
     [[ -n $mirror ]] || mirror=$(awk '$1 == "deb" { for (i = 2; i <= NF; i++) if ($i ~ /^http/) { print $i; exit } }' /etc/apt/sources.list)
-    mkdir -p "$scratch/lists" "$scratch/sources"
+    mkdir -p "$scratch/lists/partial" "$scratch/cache/archives/partial" "$scratch/sources"
     echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" > "$scratch/src.list"
     local options=(-o "Dir::Etc::sourcelist=$scratch/src.list" -o Dir::Etc::sourceparts=/dev/null
-        -o "Dir::State::lists=$scratch/lists" -o APT::Sandbox::User=root)
+        -o "Dir::State::lists=$scratch/lists" -o "Dir::Cache=$scratch/cache" -o APT::Sandbox::User=root)
     cd "$scratch/sources"
     apt-get "${options[@]}" update -qq
     apt-get "${options[@]}" source -qq nghttp3 ngtcp2 nghttp2
