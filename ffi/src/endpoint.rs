@@ -19,7 +19,7 @@ use crate::tls::{hvq_client_config, hvq_server_config};
 use hvq_transport::connection::{Datagram, Ecn};
 use hvq_transport::crypto::reset::ResetKey;
 use hvq_transport::crypto::token::TokenKey;
-use hvq_transport::endpoint::{ConnectError, EndpointConfig, Way};
+use hvq_transport::endpoint::{ConnectError, EndpointConfig, Strays, Way};
 use hvq_transport::time::Instant;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::ffi::c_char;
@@ -125,6 +125,8 @@ impl hvq_endpoint_options {
             epoch,
             resets_per_second: self.resets_per_second,
             negotiations_per_second: self.negotiations_per_second,
+            // No other endpoint is at the addresses of this one.
+            strays: Strays::Forgotten,
         };
         let seed = seed.map_or_else(random, Ok)?;
         Ok(State::new(config, server.map(|server| server.config.clone()), seed))

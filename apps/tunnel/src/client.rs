@@ -211,3 +211,25 @@ fn deliver(device: &AsyncDevice, addresses: &[Prefix], packets: Vec<Bytes>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_too_old_is_told_apart_from_one_that_refuses() {
+        let of = |code: Code| ClientError::from(AskError::Reset(code.value())).to_string();
+        assert!(of(Code::H3_MESSAGE_ERROR).contains("older than this one"));
+        assert!(!of(Code::H3_INTERNAL_ERROR).contains("older"));
+        assert!(ClientError::Refused(StatusCode::UNAUTHORIZED).to_string().contains("401"));
+    }
+
+    #[test]
+    fn a_request_asks_for_everything_and_keeps_its_token_out_of_tables() {
+        let request = request("gateway.example:443", Some("a-token")).unwrap();
+        assert_eq!(request.uri(), "https://gateway.example:443/.well-known/masque/ip/*/*/");
+        let token = &request.headers()["authorization"];
+        assert!(token == "Bearer a-token" && token.is_sensitive());
+        assert!(super::request("a", Some("a\nb")).is_err());
+    }
+}

@@ -33,6 +33,8 @@ pub(crate) struct Driver {
     timer: Timer,
     buffers: Buffers,
     incoming: Vec<Datagram>,
+    /// What other workers knew no connection for.
+    strays: Vec<Datagram>,
     outgoing: Vec<Transmit>,
     stats: IoStats,
     /// Of those, the errors of sending that were looked into.
@@ -70,6 +72,7 @@ impl Driver {
             timer: Timer::new(),
             buffers: Buffers::new(),
             incoming: Vec::new(),
+            strays: Vec::new(),
             outgoing: Vec::new(),
             stats: IoStats::default(),
             errors: 0,
@@ -92,6 +95,12 @@ impl Driver {
             }
             for datagram in self.incoming.drain(..) {
                 state.core.handle(datagram, now);
+            }
+            for stray in self.strays.drain(..) {
+                state.core.on_stray(&stray);
+            }
+            if let Some(neighbours) = &self.neighbours {
+                state.core.take_strays().iter().for_each(|stray| neighbours.show(stray));
             }
             for Refusal { tuple, size } in refused {
                 state.core.on_refused(tuple, size, now);
@@ -128,7 +137,8 @@ impl Driver {
             }
         }
         if let Some(neighbours) = &self.neighbours {
-            self.stats.handed_over += neighbours.share_out(&mut self.incoming, context.waker());
+            self.stats.handed_over +=
+                neighbours.share_out(&mut self.incoming, &mut self.strays, context.waker());
         }
         arrivals
     }

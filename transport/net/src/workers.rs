@@ -1,5 +1,6 @@
 //! Workers: several endpoints on the same addresses, so that several processors serve them. Each datagram goes to the worker
-//! that its connection ID names, and what the kernel brings to another is handed over.
+//! that its connection ID names, and what the kernel brings to another is handed over. A packet that belongs to no connection
+//! there is shown to all: it may be a stateless reset, which names none.
 
 use crate::endpoint::{random, start};
 use crate::sockets::{Sockets, Source};
@@ -8,10 +9,10 @@ use hvq_transport::connection::Datagram;
 use hvq_transport::crypto::replay::ReplayGuard;
 use hvq_transport::crypto::reset::ResetKey;
 use hvq_transport::crypto::token::{Fingerprint, TokenKey};
-use hvq_transport::endpoint::EndpointConfig;
 use hvq_transport::endpoint::ids::RandomIds;
 use hvq_transport::endpoint::replay::{ReplayFilter, TokenRegister};
 use hvq_transport::endpoint::steering::{SteeredIds, Steering};
+use hvq_transport::endpoint::{EndpointConfig, Strays};
 use hvq_transport::time::Instant;
 use std::io;
 use std::num::NonZeroU16;
@@ -20,6 +21,8 @@ use std::task::Waker;
 
 /// Datagrams that wait for another worker at most; beyond it they are dropped, as by a socket that is full.
 const MAIL: usize = 4_096;
+/// Packets of no connection that wait for another worker to look at them at most.
+const SHOWN: usize = 256;
 /// The shortest connection IDs that tell a worker.
 const SHORTEST_ID: usize = 4;
 
@@ -96,6 +99,7 @@ fn shared(config: EndpointConfig, count: NonZeroU16) -> io::Result<(Vec<Endpoint
         token_key: Some(config.token_key.unwrap_or_else(|| TokenKey::new(&token))),
         used_tokens: Some(config.used_tokens.unwrap_or_else(|| Arc::new(UsedTokens::default()))),
         replay: Some(config.replay.unwrap_or_else(|| Arc::new(ReplayGuard::new(&replay)))),
+        strays: Strays::Kept,
         ..config
     };
     let own = |worker| EndpointConfig {
@@ -141,15 +145,30 @@ struct Mailbox(Mutex<Mail>);
 #[derive(Debug)]
 enum Mail {
     /// Somebody takes it.
-    Open { datagrams: Vec<Datagram>, reader: Option<Waker> },
+    Open {
+        /// For this worker.
+        datagrams: Vec<Datagram>,
+        /// For nobody, or for a connection of whoever knows the reset.
+        strays: Vec<Datagram>,
+        reader: Option<Waker>,
+    },
     /// The worker is gone.
     Closed,
 }
 
 impl Default for Mail {
     fn default() -> Self {
-        Self::Open { datagrams: Vec::new(), reader: None }
+        Self::Open { datagrams: Vec::new(), strays: Vec::new(), reader: None }
     }
+}
+
+/// What a worker is shown or handed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sort {
+    /// A datagram that is for it.
+    Its,
+    /// One that no connection was found for.
+    Stray,
 }
 
 impl Mailbox {
@@ -157,21 +176,25 @@ impl Mailbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, datagram: Datagram) {
-        if let Mail::Open { datagrams, reader } = &mut *self.lock()
-            && datagrams.len() < MAIL
-        {
-            datagrams.push(datagram);
+    fn put(&self, datagram: Datagram, sort: Sort) {
+        let Mail::Open { datagrams, strays, reader } = &mut *self.lock() else { return };
+        let (pile, most) = match sort {
+            Sort::Its => (datagrams, MAIL),
+            Sort::Stray => (strays, SHOWN),
+        };
+        if pile.len() < most {
+            pile.push(datagram);
             if let Some(reader) = reader.take() {
                 reader.wake();
             }
         }
     }
 
-    /// Takes what is there, and has `waker` woken when there is more.
-    fn take(&self, waker: &Waker, into: &mut Vec<Datagram>) {
-        if let Mail::Open { datagrams, reader } = &mut *self.lock() {
+    /// Takes what is there, strays apart, and has `waker` woken when there is more.
+    fn take(&self, waker: &Waker, into: &mut Vec<Datagram>, strays_into: &mut Vec<Datagram>) {
+        if let Mail::Open { datagrams, strays, reader } = &mut *self.lock() {
             into.append(datagrams);
+            strays_into.append(strays);
             if !reader.as_ref().is_some_and(|reader| reader.will_wake(waker)) {
                 *reader = Some(waker.clone());
             }
@@ -180,19 +203,32 @@ impl Mailbox {
 }
 
 impl Neighbours {
-    /// Hands over what of `incoming` is for others, and adds what they handed over; returns how many went.
-    pub(crate) fn share_out(&self, incoming: &mut Vec<Datagram>, waker: &Waker) -> u64 {
+    /// Hands over what of `incoming` is for others, and adds what they handed over, and to `strays` what they knew no connection
+    /// for; returns how many went.
+    pub(crate) fn share_out(
+        &self,
+        incoming: &mut Vec<Datagram>,
+        strays: &mut Vec<Datagram>,
+        waker: &Waker,
+    ) -> u64 {
         let mut handed_over = 0;
         for datagram in incoming.extract_if(.., |datagram| self.other(datagram).is_some()) {
             if let Some(mailbox) = self.other(&datagram).and_then(|worker| self.boxes.get(worker)) {
-                mailbox.put(datagram);
+                mailbox.put(datagram, Sort::Its);
                 handed_over += 1;
             }
         }
         if let Some(own) = self.boxes.get(self.own) {
-            own.take(waker, incoming);
+            own.take(waker, incoming, strays);
         }
         handed_over
+    }
+
+    /// Shows all others a packet that this worker knows no connection for.
+    pub(crate) fn show(&self, stray: &Datagram) {
+        for (_, mailbox) in self.boxes.iter().enumerate().filter(|(worker, _)| *worker != self.own) {
+            mailbox.put(stray.clone(), Sort::Stray);
+        }
     }
 
     fn other(&self, datagram: &Datagram) -> Option<usize> {
@@ -210,4 +246,52 @@ impl Drop for Neighbours {
 
 fn invalid(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BytesMut;
+    use hvq_transport::connection::Ecn;
+
+    fn group(workers: u16) -> Vec<Neighbours> {
+        let count = NonZeroU16::new(workers).unwrap();
+        let boxes: Arc<[Mailbox]> = (0..workers).map(|_| Mailbox::default()).collect();
+        let steering = Steering::new(count, 8, 1);
+        (0..workers.into()).map(|own| Neighbours { steering, own, boxes: boxes.clone() }).collect()
+    }
+
+    fn datagram() -> Datagram {
+        let address = ([127, 0, 0, 1], 443).into();
+        Datagram { local: address, remote: address, ecn: Ecn::NotEct, bytes: BytesMut::from(&[0x40; 60][..]) }
+    }
+
+    /// What a worker finds: datagrams that are its, and strays.
+    fn found(worker: &Neighbours) -> (usize, usize) {
+        let (mut its, mut strays) = (Vec::new(), Vec::new());
+        worker.share_out(&mut its, &mut strays, Waker::noop());
+        (its.len(), strays.len())
+    }
+
+    #[test]
+    fn a_packet_of_no_connection_is_shown_to_all_others_once() {
+        let workers = group(3);
+        workers[1].show(&datagram());
+        assert_eq!(workers.iter().map(found).collect::<Vec<_>>(), [(0, 1), (0, 0), (0, 1)]);
+        assert_eq!(workers.iter().map(found).collect::<Vec<_>>(), [(0, 0); 3]);
+    }
+
+    #[test]
+    fn what_nobody_takes_in_is_bounded_and_leaves_room_for_what_is_its() {
+        let workers = group(2);
+        let owner = workers[0].steering.worker_of(&datagram().bytes).unwrap();
+        let (owner, other) = (&workers[owner], &workers[1 - owner]);
+        for _ in 0..10 * SHOWN {
+            other.show(&datagram());
+        }
+        let mut incoming = vec![datagram()];
+        let handed = other.share_out(&mut incoming, &mut Vec::new(), Waker::noop());
+        assert_eq!((handed, incoming.len()), (1, 0));
+        assert_eq!(found(owner), (1, SHOWN));
+    }
 }

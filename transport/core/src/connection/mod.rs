@@ -93,7 +93,7 @@ pub use crate::recovery::ecn::{Ecn, EcnMarking};
 pub use crate::wire::grease::Greasing;
 
 /// A datagram from the network.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Datagram {
     /// The address that it arrived at.
     pub local: SocketAddr,

@@ -4,7 +4,7 @@ use crate::connection::{Birth, ClientAddress, Connection, Datagram, FourTuple, I
 use crate::endpoint::gate::{FirstInitial, Verdict};
 use crate::endpoint::ids::IssuedIds;
 use crate::endpoint::tokens::Issuer;
-use crate::endpoint::{Candidate, Decision, Endpoint, RetryPolicy};
+use crate::endpoint::{Candidate, Decision, Endpoint, RetryPolicy, Strays};
 use crate::error::{Dropped, ErrorCode};
 use crate::path::local_ids::IdSource;
 use crate::path::route::MINIMUM_DATAGRAM;
@@ -17,6 +17,10 @@ use rand::rngs::StdRng;
 
 /// The shortest destination connection ID of a client's first Initial (RFC 9000 §7.2).
 const LEAST_INITIAL_ID: usize = 8;
+/// Packets for no connection that are kept at most until somebody asks for them.
+const MOST_STRAYS: usize = 64;
+/// The largest of them, in bytes: a stateless reset is smaller than the packet that it answers (RFC 9000 §10.3).
+const LARGEST_STRAY: usize = 1_500;
 
 impl Endpoint {
     /// Hands a datagram to its connection, or starts one.
@@ -42,9 +46,30 @@ impl Endpoint {
         if first & 0x80 == 0 {
             // RFC 9000 §10.3: whoever still writes to a connection that is gone is told.
             self.send_reset(&datagram, now);
+            self.keep_stray(datagram, now);
             return Err(Dropped::UnknownConnection);
         }
         self.without_connection(datagram, now)
+    }
+
+    /// Keeps a packet for no connection, if others are to see it.
+    fn keep_stray(&mut self, datagram: Datagram, now: Instant) {
+        let wanted = self.config.strays == Strays::Kept && datagram.bytes.len() <= LARGEST_STRAY;
+        if wanted && self.strays.len() < MOST_STRAYS && self.budgets.strays.take(now) {
+            self.strays.push(datagram);
+        }
+    }
+
+    /// Packets for no connection that came since the last call, a few at most. They may be stateless resets of connections at
+    /// endpoints that share the addresses, which are to be asked with [`on_stray`](Self::on_stray).
+    pub fn take_strays(&mut self) -> Vec<Datagram> {
+        std::mem::take(&mut self.strays)
+    }
+
+    /// A packet that an endpoint at the same addresses knows no connection for: it ends the connection here that it is the
+    /// stateless reset of (RFC 9000 §10.3.1), and means nothing else. Whether it did.
+    pub fn on_stray(&mut self, datagram: &Datagram) -> bool {
+        self.is_reset(datagram)
     }
 
     /// Whether the datagram was a stateless reset of a connection's peer.

@@ -41,6 +41,19 @@ pub struct EndpointConfig {
     pub resets_per_second: u32,
     /// Version Negotiation packets sent in a second at most (RFC 9000 §6.1); 0 sends none.
     pub negotiations_per_second: u32,
+    /// What becomes of packets for no connection of this endpoint.
+    pub strays: Strays,
+}
+
+/// What becomes of packets with a short header for no connection of an endpoint, beside the answer that they get.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Strays {
+    /// Nothing.
+    #[default]
+    Forgotten,
+    /// Some are kept for [`Endpoint::take_strays`](super::Endpoint::take_strays): other endpoints share the addresses, and a
+    /// stateless reset has no connection ID that would tell whose it is (RFC 9000 §10.3).
+    Kept,
 }
 
 impl EndpointConfig {
@@ -67,6 +80,7 @@ impl Default for EndpointConfig {
             epoch: Duration::ZERO,
             resets_per_second: 100,
             negotiations_per_second: 1_000,
+            strays: Strays::default(),
         }
     }
 }

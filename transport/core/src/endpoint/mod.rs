@@ -22,7 +22,7 @@ mod tokens;
 
 pub use admission::{Admission, Candidate, Decision};
 pub use channels::Way;
-pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig};
+pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, Strays};
 pub use stats::EndpointStats;
 
 use crate::connection::ledger::Ledger;
@@ -71,6 +71,8 @@ pub enum ConnectError {
     TooManyConnections,
 }
 
+/// Packets for no connection that other endpoints are shown in a second at most.
+const STRAYS: u32 = 1_000;
 /// Ways that are compared at most: a policy takes no more paths.
 const MOST_WAYS: usize = PathSet::CAPACITY;
 
@@ -91,6 +93,8 @@ pub enum Output {
 struct Budgets {
     resets: Budget,
     negotiations: Budget,
+    /// Packets for no connection that are kept.
+    strays: Budget,
 }
 
 /// A QUIC endpoint: client, server or both.
@@ -102,6 +106,8 @@ pub struct Endpoint {
     router: Router,
     schedule: Schedule,
     outbox: VecDeque<Transmit>,
+    /// Packets for no connection, for other endpoints to see.
+    strays: Vec<Datagram>,
     /// Memory of datagrams that were sent and acknowledged.
     spares: Spares,
     /// Memory of what was written, while no connection has it.
@@ -149,6 +155,7 @@ impl Endpoint {
             budgets: Budgets {
                 resets: Budget::per_second(config.resets_per_second),
                 negotiations: Budget::per_second(config.negotiations_per_second),
+                strays: Budget::per_second(STRAYS),
             },
             tokens: ReceivedTokens::default(),
             channels: Channels::default(),
@@ -159,6 +166,7 @@ impl Endpoint {
             router: Router::default(),
             schedule: Schedule::default(),
             outbox: VecDeque::new(),
+            strays: Vec::new(),
             spares: Spares::default(),
             blocks: Blocks::default(),
             next_handle: 0,

@@ -2,10 +2,12 @@
 
 use super::network::{Network, transport};
 use crate::connection::Event;
+use crate::connection::{Datagram, Ecn};
 use crate::crypto::reset::ResetKey;
-use crate::endpoint::{ConnectionHandle, EndpointConfig};
+use crate::endpoint::{ConnectionHandle, Endpoint, EndpointConfig, Strays};
 use crate::error::ConnectionError;
 use crate::stream::Direction;
+use bytes::BytesMut;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use std::time::Duration;
@@ -126,4 +128,62 @@ fn resets_are_rare_whatever_arrives() {
     let bytes = short_header(&mut rng, 60);
     network.forge(tuple.local, &bytes);
     assert_eq!(network.server.stats().stateless_resets, 0);
+}
+
+#[test]
+fn a_reset_that_comes_to_another_worker_ends_the_connection_that_it_is_of() {
+    // RFC 9000 §10.3.1: the connection ID in it is made up, so that no rule brings it to the right one.
+    let (mut network, client) = restarted(1);
+    let tuple = network.links[0].client;
+    let sent = network.catch(0);
+    network.run_for(Duration::ZERO);
+    let sent = sent.borrow().first().cloned().unwrap();
+    network.forge(tuple, &sent);
+    let reset = network.catch(0);
+    network.run_for(Duration::ZERO);
+    let reset = reset.borrow().iter().find(|bytes| bytes.len() < 60).cloned().unwrap();
+    let datagram = || Datagram {
+        local: network.links[0].client,
+        remote: network.links[0].server,
+        ecn: Ecn::NotEct,
+        bytes: BytesMut::from(&reset[..]),
+    };
+    let kept = |strays| {
+        let mut worker = Endpoint::new(EndpointConfig { strays, ..config(7) }, None, [7; 32]);
+        worker.handle(datagram(), network.now);
+        worker.take_strays()
+    };
+    assert!(kept(Strays::Forgotten).is_empty());
+    let strays = kept(Strays::Kept);
+    assert_eq!(strays.len(), 1);
+    let mut changed = strays[0].clone();
+    let last = changed.bytes.len() - 1;
+    changed.bytes[last] ^= 1;
+    assert!(!network.client.on_stray(&changed));
+    assert!(network.client.on_stray(&strays[0]));
+    network.run_for(Duration::from_millis(1));
+    let ended = Event::Closed(ConnectionError::StatelessReset);
+    assert!(network.client_events.contains(&(client, ended)), "{:?}", network.client_events);
+}
+
+#[test]
+fn of_many_packets_for_nobody_few_are_shown_to_others() {
+    let mut network = Network::new(transport(), transport());
+    network.restart_server(EndpointConfig { strays: Strays::Kept, ..config(1) });
+    let tuple = network.link(RTT / 2);
+    let mut rng = StdRng::seed_from_u64(1);
+    let mut shown = 0;
+    for _ in 0..100 {
+        for _ in 0..100 {
+            network.forge(tuple.local, &short_header(&mut rng, 60));
+        }
+        let kept = network.server.take_strays().len();
+        assert!(kept <= 64, "{kept}");
+        shown += kept;
+    }
+    assert_eq!(shown, 1_000, "in a second");
+    network.forge(tuple.local, &short_header(&mut rng, 2_000));
+    network.now = network.now + Duration::from_secs(5);
+    network.forge(tuple.local, &short_header(&mut rng, 2_000));
+    assert!(network.server.take_strays().is_empty(), "no reset is so large");
 }
