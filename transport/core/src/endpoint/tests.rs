@@ -2,6 +2,7 @@
 
 mod admission;
 mod basics;
+mod fairness;
 mod forged;
 mod gate;
 mod grease;
