@@ -407,7 +407,8 @@ typedef struct hvq_transport_config {
     uint64_t max_streams_bidi;
     /// Unidirectional streams that the peer may have open at a time.
     uint64_t max_streams_uni;
-    /// Bytes of a stream that wait for transmission or acknowledgement at most; then writing blocks.
+    /// Bytes of a stream that wait for transmission or acknowledgement at most; then writing blocks. Up to four times as many
+    /// while they are less than twice the congestion windows of all paths.
     uint64_t send_buffer;
     /// The largest DATAGRAM frame accepted, in bytes; 0 refuses them.
     uint64_t max_datagram_frame;

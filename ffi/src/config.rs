@@ -121,7 +121,8 @@ pub struct hvq_transport_config {
     pub max_streams_bidi: u64,
     /// Unidirectional streams that the peer may have open at a time.
     pub max_streams_uni: u64,
-    /// Bytes of a stream that wait for transmission or acknowledgement at most; then writing blocks.
+    /// Bytes of a stream that wait for transmission or acknowledgement at most; then writing blocks. Up to four times as many
+    /// while they are less than twice the congestion windows of all paths.
     pub send_buffer: u64,
     /// The largest DATAGRAM frame accepted, in bytes; 0 refuses them.
     pub max_datagram_frame: u64,

@@ -100,11 +100,17 @@ impl Connection {
         self.detect_lost(of, now);
         self.review_ack_frequency(now);
         self.trace_metrics(of, now);
-        // Windows are tuned to the slowest path: data may cross any (RFC 9000 §4.2).
+        self.tune_streams();
+        Ok(())
+    }
+
+    /// Windows are tuned to the slowest path: data may cross any (RFC 9000 §4.2). Buffers are tuned to all of them.
+    fn tune_streams(&mut self) {
         if let Some(rtt) = self.paths.open().map(|path| path.rtt().smoothed()).max() {
             self.streams.set_rtt(rtt);
         }
-        Ok(())
+        let windows = self.paths.open().map(|path| path.route.window()).fold(0, usize::saturating_add);
+        self.streams.set_windows(windows);
     }
 
     /// Datagrams are larger from now on if a probe of their size arrived.

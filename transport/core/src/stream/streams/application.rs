@@ -85,7 +85,7 @@ impl Streams {
 
     /// Appends a copy of the first part of `data` that fits; returns its length, never 0 unless `data` is empty.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        let capacity = self.limits.send_buffer;
+        let capacity = self.send_capacity;
         if !self.is_known(id) {
             return Err(WriteError::UnknownStream);
         }
@@ -99,7 +99,7 @@ impl Streams {
 
     /// As [`Self::write`], without copying `data` unless it is small.
     pub fn write_bytes(&mut self, id: StreamId, mut data: Bytes) -> Result<usize, WriteError> {
-        let capacity = self.limits.send_buffer;
+        let capacity = self.send_capacity;
         let send = self.writer(id)?;
         let length = writable_part(send, capacity, data.len())?;
         data.truncate(length);

@@ -19,7 +19,9 @@ pub struct StreamLimits {
     pub max_streams_bidi: u64,
     /// Unidirectional streams that the peer may have open at a time.
     pub max_streams_uni: u64,
-    /// Bytes per stream that wait for transmission or acknowledgement at most; then writing blocks.
+    /// Bytes per stream that wait for transmission or acknowledgement at most; then writing blocks. While the congestion
+    /// windows of all paths together are larger than half of it they are twice those windows, at most four times as
+    /// many as said here: what is in flight, and as much behind a gap.
     pub send_buffer: usize,
     /// Bytes to which a flow control window may grow, of a stream or of the connection. Windows that are larger from the
     /// start stay as they are.
@@ -27,6 +29,12 @@ pub struct StreamLimits {
 }
 
 impl StreamLimits {
+    /// Bytes per stream that wait at most while the congestion windows of all paths have `windows` bytes together.
+    pub(super) fn send_capacity(&self, windows: usize) -> usize {
+        let most = self.send_buffer.saturating_mul(4);
+        windows.saturating_mul(2).clamp(self.send_buffer, most)
+    }
+
     /// The first window of a stream, for the endpoint in `role`.
     pub(super) fn stream_data(&self, role: Role, id: StreamId) -> u64 {
         match id.direction() {

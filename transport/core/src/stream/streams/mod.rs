@@ -75,6 +75,8 @@ pub struct Streams {
     control: BTreeSet<Control>,
     events: Events,
     rtt: Duration,
+    /// Bytes per stream that wait for transmission or acknowledgement at most.
+    send_capacity: usize,
     empty_frames: u32,
     /// Memory for copies of what is written.
     blocks: Blocks,
@@ -99,6 +101,7 @@ impl Streams {
             control: BTreeSet::new(),
             events: Events::default(),
             rtt: INITIAL_RTT,
+            send_capacity: local.send_capacity(0),
             empty_frames: 0,
             limits: local,
             blocks: Blocks::default(),
@@ -143,6 +146,11 @@ impl Streams {
         [&self.local.bidirectional, &self.local.unidirectional]
             .iter()
             .any(|local| local.opened() > local.limit())
+    }
+
+    /// The congestion windows of all paths together, in bytes, which [`StreamLimits::send_buffer`] follows.
+    pub fn set_windows(&mut self, windows: usize) {
+        self.send_capacity = self.limits.send_capacity(windows);
     }
 
     /// The smoothed round-trip time, which the growth of flow control windows is measured by.
@@ -296,7 +304,7 @@ impl Streams {
 
     /// Tells the application, once, that a stream takes data again.
     fn notify_writer(&mut self, id: StreamId) {
-        let capacity = self.limits.send_buffer;
+        let capacity = self.send_capacity;
         if let Some(send) = self.send_half(id)
             && send.interest == Interest::Waiting
             // A little room is not worth a call.

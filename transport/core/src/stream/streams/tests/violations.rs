@@ -232,6 +232,19 @@ fn a_peer_that_never_reads_costs_no_more_than_the_send_buffer() {
     assert!(events(&mut client).is_empty());
 }
 
+#[test]
+fn large_windows_widen_the_send_buffer_four_times_at_most() {
+    // Attacks E11: whoever acknowledges much, but not the first byte, makes windows grow and buffers fill.
+    for (windows, capacity) in [(0, 600), (300, 600), (301, 602), (1000, 2000), (usize::MAX, 2400)] {
+        let mut client = endpoint(Role::Client, limits());
+        let id = client.open(BIDI).expect("within the limit");
+        client.set_windows(windows);
+        assert_eq!(client.write(id, &[1; 3000]), Ok(capacity), "{windows}");
+        client.set_windows(0);
+        assert_eq!(client.write(id, &[1]), Err(WriteError::Blocked));
+    }
+}
+
 //= https://www.rfc-editor.org/rfc/rfc9000#section-4.2
 //= type=test
 //# Therefore, a receiver MUST NOT wait for a STREAM_DATA_BLOCKED or DATA_BLOCKED frame before sending a
