@@ -12,6 +12,8 @@ pub struct Schedule {
     is_ready: KeyedSet<ConnectionHandle>,
     deadlines: BTreeMap<(Instant, ConnectionHandle), TimerReason>,
     sleeping: KeyedMap<ConnectionHandle, Instant>,
+    /// The first of `deadlines`: it is asked for with every event.
+    first: Option<Instant>,
 }
 
 impl Schedule {
@@ -44,11 +46,19 @@ impl Schedule {
         if let Some(deadline) = deadline {
             self.sleeping.insert(handle, deadline.at);
             self.deadlines.insert((deadline.at, handle), deadline.reason);
+            self.first = self.first.map(|first| first.min(deadline.at)).or(Some(deadline.at));
         }
     }
 
     /// Touches every connection whose deadline is not after `now`.
+    #[inline]
     pub fn wake(&mut self, now: Instant) {
+        if self.first.is_some_and(|first| first <= now) {
+            self.wake_due(now);
+        }
+    }
+
+    fn wake_due(&mut self, now: Instant) {
         while let Some((&(at, handle), _)) = self.deadlines.first_key_value() {
             if at > now {
                 return;
@@ -84,6 +94,7 @@ impl Schedule {
     fn cancel(&mut self, handle: ConnectionHandle) {
         if let Some(at) = self.sleeping.remove(&handle) {
             self.deadlines.remove(&(at, handle));
+            self.first = self.deadlines.first_key_value().map(|(&(at, _), _)| at);
         }
     }
 }

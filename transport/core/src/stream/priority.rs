@@ -45,22 +45,31 @@ impl Agenda {
 
     /// Replaces the listing of a stream, which keeps `listed` for the next call.
     pub fn relist(&mut self, listed: &mut Option<Listing>, wanted: Option<Listing>) {
-        if listed.is_none() && wanted.is_none() || *listed == wanted {
-            return;
-        }
-        if let Some((key, need)) = *listed {
-            self.all.remove(key);
-            if need == Need::Nothing {
-                self.free.remove(key);
-            }
-        }
-        if let Some((key, need)) = wanted {
-            self.all.insert(key);
-            if need == Need::Nothing {
-                self.free.insert(key);
+        match (*listed, wanted) {
+            (None, None) => return,
+            (None, Some(wanted)) => self.enter(wanted),
+            (Some(listed), None) => self.leave(listed),
+            (Some(listed), Some(wanted)) if listed == wanted => return,
+            (Some(listed), Some(wanted)) => {
+                self.leave(listed);
+                self.enter(wanted);
             }
         }
         *listed = wanted;
+    }
+
+    fn enter(&mut self, (key, need): Listing) {
+        self.all.insert(key);
+        if need == Need::Nothing {
+            self.free.insert(key);
+        }
+    }
+
+    fn leave(&mut self, (key, need): Listing) {
+        self.all.remove(key);
+        if need == Need::Nothing {
+            self.free.remove(key);
+        }
     }
 
     /// The next stream behind `after`, or the first, that can send with `credit` bytes of the connection's.

@@ -39,17 +39,21 @@ impl Streams {
         let stream = self.map.get_mut(id).and_then(|stream| stream.receive.as_mut());
         let Some(receive) = stream else { return Ok(()) };
         let arrived = receive.on_stream(frame, room, &mut self.blocks)?;
-        let is_quiet = receive.interest == Interest::Told && !receive.state().is_terminal();
+        let is_terminal = receive.state().is_terminal();
+        let is_told = receive.interest == Interest::Told;
         let is_scattered =
             receive.pieces() >= COUNTED_PIECES && receive.pieces().is_multiple_of(COUNTED_PIECES);
         if is_scattered {
             self.check_pieces()?;
         }
-        if is_quiet && arrived.discarded == 0 {
-            // The application knows already that there is something to read.
-            self.window.receive(arrived.received);
-        } else {
+        if is_terminal || arrived.discarded > 0 {
             self.on_arrived(id, arrived);
+            return Ok(());
+        }
+        self.window.receive(arrived.received);
+        if !is_told {
+            // Else the application knows already that there is something to read.
+            self.notify_reader(id);
         }
         Ok(())
     }

@@ -72,7 +72,9 @@ impl Streams {
         let credit = self.credit.available();
         let send = self.map.get_mut(id)?.send.as_mut()?;
         let piece = send.next_piece(credit)?;
-        let most = most.min(data_room(id, &piece, room)?);
+        let whole = usize::try_from(piece.range.end - piece.range.start).unwrap_or(usize::MAX);
+        let is_ample = whole.saturating_add(frame::Stream::LARGEST_HEADER) <= room;
+        let most = if is_ample { most } else { most.min(data_room(id, &piece, room)?) };
         if most == 0 && !piece.range.is_empty() {
             return None;
         }

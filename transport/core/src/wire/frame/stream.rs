@@ -30,6 +30,9 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Type, ID, offset and length in bytes at most (RFC 9000 §19.8, §16).
+    pub const LARGEST_HEADER: usize = 1 + 3 * 8;
+
     /// The size of everything but the data: with a Length field for `length` bytes, or without one.
     pub fn header_size(id: StreamId, offset: u64, length: Option<usize>) -> usize {
         let offset_size = if offset == 0 { 0 } else { varint::size(offset) };
