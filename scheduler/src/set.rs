@@ -15,6 +15,11 @@ impl PathSet {
         self.0
     }
 
+    /// The first `count` paths; a count of more than [`Self::CAPACITY`] is that.
+    pub const fn first(count: usize) -> Self {
+        if count >= Self::CAPACITY { Self(u64::MAX) } else { Self((1 << count) - 1) }
+    }
+
     /// Adds the path at `index`; an index of [`Self::CAPACITY`] or more is ignored.
     pub const fn insert(&mut self, index: usize) {
         if index < Self::CAPACITY {
@@ -85,5 +90,12 @@ mod tests {
         assert!(set.contains(63) && !set.contains(64) && !set.contains(1));
         assert!(PathSet::EMPTY.is_empty() && PathSet::EMPTY.iter().next().is_none());
         assert_eq!(set.bits(), 1 | 1 << 7 | 1 << 63);
+    }
+
+    #[test]
+    fn the_first_paths_are_those_with_the_smallest_indices() {
+        for count in [0, 1, 2, 63, 64, 1000] {
+            assert_eq!(PathSet::first(count), (0..count).collect(), "{count}");
+        }
     }
 }

@@ -71,7 +71,7 @@ impl Connection {
         let can_take = |index: usize, bytes: usize| {
             exempt || able.contains(index) || bytes < item.bytes && pass.can_take(index, bytes)
         };
-        let all_fit = exempt || able.len() == pass.views.len();
+        let all_fit = exempt || able == PathSet::first(pass.views.len());
         let fitting = if all_fit { None } else { fitting(able, pass) };
         match self.seat.policy.place(item, fitting.as_deref().unwrap_or(&pass.views)) {
             Placement::On { path, bytes } => {
