@@ -7,9 +7,13 @@ use bytes::Bytes;
 use h3::error::Code;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, Response, StatusCode};
+use http_body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::time::timeout;
 
 /// Whom a request goes to.
@@ -164,23 +168,53 @@ async fn back(exchange: &mut Exchange, response: Response<Incoming>, wanted: &He
     // RFC 9218 §8: the origin may know better than the client how urgent its response is.
     let priority = hvq_h3::priority::merge(wanted, head.headers());
     let _advice = exchange.peer.priorities.set(exchange.id, priority);
-    if let Err(error) = exchange.reply.head(head).await {
-        if let Unsent::Stream(hvq_h3::serving::SendError::HeaderTooLarge) = error {
-            let text = "the origin's header section is larger than the client takes";
-            return exchange.refuse(StatusCode::BAD_GATEWAY, text, None).await;
-        }
-        return exchange.note(Err(error));
+    let is_head = exchange.request.method() == Method::HEAD;
+    let mut first = if is_head { None } else { at_hand(&mut body).await };
+    // A body of a few kilobytes mostly came with its head: they leave together then.
+    let whole =
+        first.take_if(|first| body.is_end_stream() && matches!(first, Some(Ok(frame)) if frame.is_data()));
+    let is_whole = whole.is_some();
+    let sent = match whole {
+        Some(Some(Ok(frame))) => exchange.reply.whole(head, frame.into_data().unwrap_or_default()).await,
+        _ => exchange.reply.head(head).await,
+    };
+    if let Err(Unsent::Stream(hvq_h3::serving::SendError::HeaderTooLarge)) = sent {
+        let text = "the origin's header section is larger than the client takes";
+        return exchange.refuse(StatusCode::BAD_GATEWAY, text, None).await;
     }
-    if exchange.request.method() == Method::HEAD {
+    if sent.is_err() || is_whole {
+        return exchange.note(sent);
+    }
+    if is_head {
         let sent = exchange.reply.finish().await;
         return exchange.note(sent);
     }
+    rest(exchange, body, first).await;
+}
+
+/// A frame of a body, or its end.
+type Next = Option<Result<http_body::Frame<Bytes>, hyper::Error>>;
+
+/// The next frame of `body`, if it came already.
+async fn at_hand(body: &mut Incoming) -> Option<Next> {
+    poll_fn(|context| match Pin::new(&mut *body).poll_frame(context) {
+        Poll::Ready(next) => Poll::Ready(Some(next)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Hands `body` on behind its head, of which `first` came already.
+async fn rest(exchange: &mut Exchange, mut body: Incoming, mut first: Option<Next>) {
     loop {
-        let frame = tokio::select! {
-            frame = timeout(exchange.site.timeouts.idle, body.frame()) => frame,
-            () = exchange.peer.priorities.unwanted(exchange.id) => {
-                return exchange.reply.abort(Code::H3_REQUEST_CANCELLED);
-            }
+        let frame = match first.take() {
+            Some(first) => Ok(first),
+            None => tokio::select! {
+                frame = timeout(exchange.site.timeouts.idle, body.frame()) => frame,
+                () = exchange.peer.priorities.unwanted(exchange.id) => {
+                    return exchange.reply.abort(Code::H3_REQUEST_CANCELLED);
+                }
+            },
         };
         let sent = match frame {
             Ok(Some(Ok(frame))) => hand_on(exchange, frame).await,
