@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A number for a scheme in a cell.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+#[serde(try_from = "String", into = "String")]
 pub enum Measure {
     /// By how many percent the mean is less than with eMBB alone, on the same pages and stretches.
     #[default]
@@ -27,6 +27,35 @@ pub enum Measure {
     /// The mean of another value that runs note under this name.
     Noted(String),
 }
+
+/// The names under which runs of any workload note values.
+const NOTED: [&str; 25] = [
+    "plt_ms",
+    "time_ms",
+    "exchange_ms",
+    "embb_bytes",
+    "urllc_bytes",
+    "goodput_mbit",
+    "capacity_percent",
+    "carried_percent",
+    "rtt_p50_ms",
+    "rtt_p95_ms",
+    "lost_packets",
+    "client_buffer_mean_bytes",
+    "client_buffer_most_bytes",
+    "proxy_buffer_mean_bytes",
+    "proxy_buffer_most_bytes",
+    "reward_error_p50_ms",
+    "reward_error_p90_ms",
+    "latency_p50_ms",
+    "latency_p95_ms",
+    "latency_p99_ms",
+    "ssim",
+    "freezes",
+    "frozen_percent",
+    "base_only_percent",
+    "missing_frames",
+];
 
 impl Measure {
     /// Its name in files.
@@ -54,9 +83,11 @@ impl Measure {
     }
 }
 
-impl From<String> for Measure {
-    fn from(name: String) -> Self {
-        match name.as_str() {
+impl TryFrom<String> for Measure {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Ok(match name.as_str() {
             "gain" => Self::Gain,
             "gap" => Self::Gap,
             "mean" => Self::Mean,
@@ -65,8 +96,15 @@ impl From<String> for Measure {
             "worst" => Self::Worst,
             "urllc" => Self::Urllc,
             "failed" => Self::Failed,
-            _ => Self::Noted(name),
-        }
+            noted if NOTED.contains(&noted) => Self::Noted(name),
+            _ => {
+                return Err(format!(
+                    "{name:?} is no measure: choose gain, gap, mean, median, p95, worst, urllc or failed, or what runs \
+                     note: {}",
+                    NOTED.join(", ")
+                ));
+            }
+        })
     }
 }
 

@@ -148,6 +148,7 @@ fn what_makes_no_sense_is_refused_in_its_place() {
         (page, "[flow]\nminutes = 5", "x.toml:7: flow.minutes: ", "unknown field"),
         ("number = 2", "number = -2", "x.toml:19: goals.number: ", "expected u32"),
         ("number = 2\n", "", "x.toml:18: goals: ", "missing field `number`"),
+        ("measure = \"gap\"", "measure = \"speed\"", "x.toml:21: goals.of: ", "\"speed\" is no measure"),
         ("values = {", "values = { \"MM-S\" = \"much\" } #", "x.toml:16: published.values", "expected"),
     ];
     for (from, to, place, reason) in cases {

@@ -90,14 +90,14 @@ fn estimates_hold_each_run_against_the_same_stretch() {
     let results = Results::new(&definition, &records);
     let cell = definition.matrix.cells()[0];
     let value = |measure: &str, name: &str| {
-        let measure = Measure::from(measure.to_owned());
+        let measure = Measure::try_from(measure.to_owned()).expect("a measure");
         results.estimate(&measure, cell, scheme(name)).map(|estimate| estimate.value)
     };
     assert_eq!((value("gain", "hvc"), value("gap", "hvc")), (Some(20.0), Some(40.0)));
     assert_eq!((value("gain", "embb"), value("gap", "ideal")), (Some(0.0), Some(100.0)));
     assert_eq!((value("mean", "hvc"), value("p95", "hvc")), (Some(1200.0), Some(1600.0)));
     assert_eq!((value("worst", "hvc"), value("urllc", "hvc")), (Some(-20.0), Some(10.0)));
-    assert_eq!((value("embb_bytes", "hvc"), value("nothing", "hvc")), (Some(900.0), None));
+    assert_eq!((value("embb_bytes", "hvc"), value("ssim", "hvc")), (Some(900.0), None));
     assert_eq!(value("mean", "min-rtt"), None);
     assert_eq!((results.len(), results.runs(cell, scheme("hvc"))), (32, (4, 0)));
 }
