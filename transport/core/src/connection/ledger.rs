@@ -15,7 +15,20 @@ use std::net::SocketAddr;
 /// directions as one. The endpoint to which the channel belongs owns all who send there and knows it at once.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    queues: KeyedMap<Channel, Backlog>,
+    queues: KeyedMap<Channel, Queue>,
+}
+
+/// What waits for a channel, and the rate at which that drains.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    backlog: Backlog,
+    rate: Bandwidth,
+}
+
+impl Queue {
+    fn bytes(&self, now: Instant) -> usize {
+        self.backlog.bytes(now, usize::MAX, Some(self.rate))
+    }
 }
 
 /// A channel of an endpoint: its own by the local address, that of a peer by the peer's as well, from which all of the
@@ -44,15 +57,16 @@ impl Ledger {
     /// queue is gone, so that no more are kept than have one.
     fn add(&mut self, channel: Channel, bytes: usize, rate: Bandwidth, now: Instant) {
         if !self.queues.contains_key(&channel) {
-            self.queues.retain(|_, queue| queue.bytes(now, usize::MAX, Some(rate)) > 0);
+            self.queues.retain(|_, queue| queue.bytes(now) > 0);
         }
-        let queue = self.queues.entry(channel).or_insert_with(|| Backlog::new(now));
-        queue.on_sent(now, bytes, Some(rate));
+        let queue = self.queues.entry(channel).or_insert_with(|| Queue { backlog: Backlog::new(now), rate });
+        queue.rate = rate;
+        queue.backlog.on_sent(now, bytes, Some(rate));
     }
 
-    /// Bytes that wait at `now` in front of `channel`, which carries `rate`.
-    fn queued(&self, channel: Channel, rate: Bandwidth, now: Instant) -> usize {
-        self.queues.get(&channel).map_or(0, |queue| queue.bytes(now, usize::MAX, Some(rate)))
+    /// Bytes that wait at `now` in front of `channel`.
+    fn queued(&self, channel: Channel, now: Instant) -> usize {
+        self.queues.get(&channel).map_or(0, |queue| queue.bytes(now))
     }
 }
 
@@ -62,8 +76,8 @@ impl Connection {
         let role = self.role;
         let account = if role == Role::Client { Account::Whole } else { Account::Part };
         for path in self.paths.open_mut() {
-            if let Some(rate) = path.rate_of_endpoint() {
-                let queued = ledger.queued(Channel::of(path, role), rate, now);
+            if path.rate_of_endpoint().is_some() {
+                let queued = ledger.queued(Channel::of(path, role), now);
                 path.learn_queue(queued, account, now);
             }
         }
@@ -102,10 +116,10 @@ mod tests {
         ledger.add(channel(1), 1000, rate, at(0));
         ledger.add(channel(1), 1000, rate, at(2));
         ledger.add(channel(2), 500, rate, at(2));
-        assert_eq!(ledger.queued(channel(1), rate, at(2)), 1500);
-        assert_eq!(ledger.queued(channel(2), rate, at(2)), 500);
-        assert_eq!(ledger.queued(channel(3), rate, at(2)), 0);
-        assert_eq!(ledger.queued(channel(1), rate, at(8)), 0);
+        assert_eq!(ledger.queued(channel(1), at(2)), 1500);
+        assert_eq!(ledger.queued(channel(2), at(2)), 500);
+        assert_eq!(ledger.queued(channel(3), at(2)), 0);
+        assert_eq!(ledger.queued(channel(1), at(8)), 0);
     }
 
     #[test]
@@ -123,7 +137,7 @@ mod tests {
         let part = |remote: u16| Channel { remote: Some(([198, 51, 100, 1], remote).into()), ..channel(443) };
         let (mut ledger, rate) = (Ledger::default(), Bandwidth::from_mbit(2));
         ledger.add(part(1), 1000, rate, at(0));
-        assert_eq!(ledger.queued(part(1), rate, at(0)), 1000);
-        assert_eq!(ledger.queued(part(2), rate, at(0)), 0);
+        assert_eq!(ledger.queued(part(1), at(0)), 1000);
+        assert_eq!(ledger.queued(part(2), at(0)), 0);
     }
 }

@@ -202,6 +202,10 @@ impl Path {
     /// [`Route::guard_rate`]).
     pub fn set_hints(&mut self, hints: Hints) {
         self.hints = hints;
+        if self.rate_of_endpoint().is_none() {
+            // Should it be shared again, what was sent meanwhile is nobody's queue.
+            self.others = Others::default();
+        }
         let own = hints.rate.filter(|_| hints.shared != Sharing::Shared);
         self.route.guard_rate(own);
         self.route.keep_flight_within(self.rtts.longest_base());
