@@ -204,8 +204,12 @@ async fn plain_requests_for_other_hosts_are_carried_for_those_who_may() {
 
 /// Asks for packets to `path`.
 async fn connect_udp(client: &Client, path: &str) -> (u16, Stream) {
+    extended(client, path, Protocol::CONNECT_UDP).await
+}
+
+async fn extended(client: &Client, path: &str, protocol: Protocol) -> (u16, Stream) {
     let mut request = through(Method::CONNECT, &format!("https://localhost{path}")).map(|_| ());
-    request.extensions_mut().insert(Protocol::CONNECT_UDP);
+    request.extensions_mut().insert(protocol);
     within(async {
         let mut stream = client.requests.clone().send_request(request).await.unwrap();
         let status = stream.recv_response().await.unwrap().status().as_u16();
@@ -255,4 +259,14 @@ async fn packets_go_through_in_datagrams_and_in_capsules() {
     client.connection.send_datagram(Bytes::from_static(&[0xff; 8])).unwrap();
     let closed = within(client.connection.closed()).await.to_string();
     assert!(closed.contains("0x33"), "{closed}");
+}
+
+#[tokio::test]
+async fn a_session_of_webtransport_is_not_to_be_had() {
+    // attacks.md H24, RFC 9220 §3.
+    let place = open().await;
+    let client = place.client().await;
+    assert_eq!(extended(&client, "/session", Protocol::WEB_TRANSPORT).await.0, 501);
+    let (status, _) = connect_udp(&client, "/.well-known/masque/udp/169.254.169.254/53/").await;
+    assert_eq!(status, 403, "the connection goes on");
 }
