@@ -36,6 +36,8 @@ impl Endpoint {
             connection.exchange_spares(&mut self.spares);
             connection.lend_blocks(&mut self.blocks);
             connection.receive(datagram, now);
+            // The next datagram may be for another connection, whose short messages lie beside those of this one.
+            connection.return_blocks(&mut self.blocks);
             connection.exchange_spares(&mut self.spares);
             self.schedule.touch(handle);
             return Ok(());
