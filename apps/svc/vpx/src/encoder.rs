@@ -1,11 +1,10 @@
 //! The encoder.
 
-use crate::{MESSAGE, text, text_at};
+use crate::library::{Kind, Library};
+use crate::rehearsal::{LEAST, MOST, Rehearsal};
 use hvq_svc::layers::{LAYERS, LayerSet};
 use hvq_svc::picture::{Picture, Plane};
 use hvq_svc::superframe::{self, MalformedSuperframe};
-use std::ffi::{c_char, c_int};
-use std::ptr::{self, NonNull};
 
 /// What is to be encoded, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +19,21 @@ pub struct Settings {
     pub kilobits: [u32; LAYERS],
     /// What layers refer to.
     pub references: References,
-    /// The speed of libvpx for real time, from 5 (better) to 9 (faster).
+    /// The speed of libvpx for real time, from 5 (better) to 9 (faster); the base layer has the next better one.
     pub speed: u32,
+    /// How the base layer comes by its size.
+    pub base: Base,
+}
+
+/// How the base layer comes by its size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Base {
+    /// A second encoder tries quantizers for each picture, so that base layers are of even size and none is late for being
+    /// large. It takes two fifths more of the processor's time.
+    #[default]
+    Rehearsed,
+    /// By the rate control of libvpx, which keeps to the rate on average.
+    Rated,
 }
 
 impl Settings {
@@ -31,7 +43,7 @@ impl Settings {
     /// Pictures of this size, 30 a second, as in the paper.
     pub fn new(width: usize, height: usize) -> Self {
         let (kilobits, references) = (Self::KILOBITS, References::default());
-        Self { width, height, rate: (30, 1), kilobits, references, speed: 8 }
+        Self { width, height, rate: (30, 1), kilobits, references, speed: 8, base: Base::default() }
     }
 }
 
@@ -44,9 +56,9 @@ pub struct References {
 }
 
 impl Default for References {
-    /// 8: after a loss the picture is whole again within 267 ms, for half a hundredth of SSIM.
+    /// 16: after a loss the picture is whole again within 533 ms; data/video says what other periods cost.
     fn default() -> Self {
-        Self { period: 8 }
+        Self { period: 16 }
     }
 }
 
@@ -100,74 +112,32 @@ pub struct Encoded {
 /// Encodes pictures one after another.
 #[derive(Debug)]
 pub struct Encoder {
-    raw: NonNull<Raw>,
+    library: Library,
+    rehearsal: Option<Rehearsal>,
     settings: Settings,
     next: u32,
     /// What was compared of the latest picture.
     sampled: Vec<u8>,
 }
 
-#[repr(C)]
-struct Raw {
-    _opaque: [u8; 0],
-}
-
-#[repr(C)]
-struct RawSettings {
-    width: u32,
-    height: u32,
-    pictures: u32,
-    seconds: u32,
-    kilobits: [u32; LAYERS],
-    speed: u32,
-}
-
-unsafe extern "C" {
-    fn hvq_vpx_encoder_open(settings: *const RawSettings, message: *mut c_char) -> *mut Raw;
-    fn hvq_vpx_encoder_close(encoder: *mut Raw);
-    fn hvq_vpx_encoder_message(encoder: *const Raw) -> *const c_char;
-    fn hvq_vpx_encoder_set_rates(encoder: *mut Raw, kilobits: *const u32) -> c_int;
-    fn hvq_vpx_encoder_set_scene(encoder: *mut Raw, scene: c_int) -> c_int;
-    fn hvq_vpx_encode(
-        encoder: *mut Raw,
-        picture: *const u8,
-        key: c_int,
-        fresh: u32,
-        bytes: *mut *const u8,
-        length: *mut usize,
-    ) -> c_int;
-}
-
-// SAFETY: libvpx ties an encoder to no thread; it has one owner, and only `&mut` methods use it.
-unsafe impl Send for Encoder {}
-
 impl Encoder {
     /// An encoder for pictures as `settings` say.
     pub fn new(settings: Settings) -> Result<Self, EncodeError> {
-        let wide = |value: usize| u32::try_from(value).unwrap_or(0);
-        let raw = RawSettings {
-            width: wide(settings.width),
-            height: wide(settings.height),
-            pictures: settings.rate.0,
-            seconds: settings.rate.1,
-            kilobits: settings.kilobits,
-            speed: settings.speed,
+        let library = Library::open(&settings, LAYERS)?;
+        let rehearsal = match settings.base {
+            Base::Rehearsed => Some(Rehearsal::new(&settings)?),
+            Base::Rated => None,
         };
-        let mut message = [0_u8; MESSAGE];
-        // SAFETY: both pointers are valid for the call, and the message has the room that the part in C is promised.
-        let opened = unsafe { hvq_vpx_encoder_open(&raw, message.as_mut_ptr().cast()) };
-        let raw = NonNull::new(opened).ok_or_else(|| EncodeError::Library(text(&message)))?;
-        Ok(Self { raw, settings, next: 0, sampled: Vec::new() })
+        Ok(Self { library, rehearsal, settings, next: 0, sampled: Vec::new() })
     }
 
     /// Other rates from the next picture on, in kbit/s.
     pub fn set_rates(&mut self, kilobits: [u32; LAYERS]) -> Result<(), EncodeError> {
-        // SAFETY: the encoder is open, and the array has as many elements as the part in C reads.
-        let failed = unsafe { hvq_vpx_encoder_set_rates(self.raw.as_ptr(), kilobits.as_ptr()) };
-        if failed != 0 {
-            return Err(self.failure());
-        }
+        self.library.set_rates(&kilobits)?;
         self.settings.kilobits = kilobits;
+        if let Some(rehearsal) = &mut self.rehearsal {
+            rehearsal.set_rate(&self.settings);
+        }
         Ok(())
     }
 
@@ -183,28 +153,24 @@ impl Encoder {
             true => (1..LAYERS).fold(references.fresh(self.next), LayerSet::with),
             false => references.fresh(self.next),
         };
-        // SAFETY: the encoder is open.
-        if unsafe { hvq_vpx_encoder_set_scene(self.raw.as_ptr(), c_int::from(begins)) } != 0 {
-            return Err(self.failure());
-        }
-        let key = c_int::from(self.next == 0);
-        let (mut bytes, mut length) = (ptr::null(), 0);
-        let (raw, data) = (self.raw.as_ptr(), picture.data().as_ptr());
-        // SAFETY: the encoder is open; the picture has the bytes that its size takes, which is the encoder's.
-        let failed = unsafe { hvq_vpx_encode(raw, data, key, fresh.bits().into(), &mut bytes, &mut length) };
-        if failed != 0 {
-            return Err(self.failure());
-        }
-        let whole = match length {
-            0 => &[],
-            // SAFETY: libvpx gave `length` bytes there, valid until the next call; they are copied before that.
-            length => unsafe { std::slice::from_raw_parts(bytes, length) },
+        let kind = if self.next == 0 { Kind::Key } else { Kind::Inter };
+        self.library.set_scene(begins)?;
+        let quantizers = match &mut self.rehearsal {
+            Some(rehearsal) => {
+                let found = rehearsal.quantizer(picture, kind, begins)?;
+                found..=found
+            }
+            None => LEAST..=MOST,
         };
-        self.next = self.next.wrapping_add(1).max(1);
-        let layers = superframe::split(whole)?;
+        let layers = superframe::split(self.library.encode(picture, kind, fresh, &quantizers)?)?;
         let found = layers.len();
         let layers: [&[u8]; LAYERS] = layers.try_into().map_err(|_| EncodeError::Layers(found))?;
-        Ok(Encoded { layers: layers.map(<[u8]>::to_vec), fresh })
+        let layers = layers.map(<[u8]>::to_vec);
+        self.next = self.next.wrapping_add(1).max(1);
+        if let Some(rehearsal) = &mut self.rehearsal {
+            rehearsal.on_encoded(layers[0].len());
+        }
+        Ok(Encoded { layers, fresh })
     }
 
     /// Whether `picture` has little in common with the one before it, and takes note of it.
@@ -215,17 +181,5 @@ impl Encoder {
         let begins = !self.sampled.is_empty() && difference >= CUT * sampled.len() as u64;
         self.sampled = sampled;
         begins
-    }
-
-    fn failure(&self) -> EncodeError {
-        // SAFETY: the encoder is open.
-        EncodeError::Library(unsafe { text_at(hvq_vpx_encoder_message(self.raw.as_ptr())) })
-    }
-}
-
-impl Drop for Encoder {
-    fn drop(&mut self) {
-        // SAFETY: it is open, and closed here and nowhere else.
-        unsafe { hvq_vpx_encoder_close(self.raw.as_ptr()) };
     }
 }

@@ -7,11 +7,13 @@
 
 mod decoder;
 mod encoder;
+mod library;
+mod rehearsal;
 #[cfg(test)]
 mod tests;
 
 pub use decoder::{DecodeError, Decoder};
-pub use encoder::{EncodeError, Encoded, Encoder, References, Settings};
+pub use encoder::{Base, EncodeError, Encoded, Encoder, References, Settings};
 
 use std::ffi::{CStr, c_char};
 

@@ -19,6 +19,13 @@ struct hvq_settings {
     uint32_t seconds;          // ... in so many seconds
     uint32_t kilobits[LAYERS]; // per second, of each layer by itself
     uint32_t speed;            // 5 to 9
+    uint32_t layers;           // as many as are encoded, from the base layer on
+};
+
+// The quantizers, from 0 to 63, that the base layer may have.
+struct hvq_range {
+    uint32_t least;
+    uint32_t most;
 };
 
 struct hvq_encoder {
@@ -26,6 +33,9 @@ struct hvq_encoder {
     vpx_codec_enc_cfg_t config;
     vpx_image_t image;
     vpx_codec_pts_t next;
+    int layers;
+    uint32_t speed;
+    struct hvq_range quantizers;
     int scene; // whether the latest picture began one
     char message[MESSAGE];
 };
@@ -46,30 +56,34 @@ static int failed(vpx_codec_ctx_t *context, vpx_codec_err_t error, const char *w
 
 static void set_rates(vpx_codec_enc_cfg_t *config, const uint32_t *kilobits) {
     config->rc_target_bitrate = 0;
-    for (int layer = 0; layer < LAYERS; layer++) {
+    for (int layer = 0; layer < (int)config->ss_number_layers; layer++) {
         config->ss_target_bitrate[layer] = kilobits[layer];
         config->layer_target_bitrate[layer] = (int)kilobits[layer];
         config->rc_target_bitrate += kilobits[layer];
     }
 }
 
-static int configure(struct hvq_encoder *encoder, const struct hvq_settings *settings) {
-    vpx_codec_ctx_t *context = &encoder->context;
+static int set_layers(struct hvq_encoder *encoder) {
     vpx_svc_extra_cfg_t layers;
     memset(&layers, 0, sizeof layers);
-    for (int layer = 0; layer < LAYERS; layer++) {
+    for (int layer = 0; layer < encoder->layers; layer++) {
         // The base layer is to have its rate in each frame, not on average: what is too large for it comes late.
-        layers.max_quantizers[layer] = layer ? 56 : 63;
-        // What it would spend on quiet pictures is missing when they move again, and the layers above have the detail.
-        layers.min_quantizers[layer] = layer ? 2 : 20;
-        layers.speed_per_layer[layer] = (int)settings->speed;
+        layers.max_quantizers[layer] = layer ? 56 : (int)encoder->quantizers.most;
+        layers.min_quantizers[layer] = layer ? 2 : (int)encoder->quantizers.least;
+        // The base layer has the fewest bits, and those that all others build upon.
+        layers.speed_per_layer[layer] = (int)encoder->speed - (layer == 0 && encoder->speed > 5);
         layers.scaling_factor_num[layer] = 1;
         layers.scaling_factor_den[layer] = 1;
     }
+    return failed(&encoder->context, vpx_codec_control(&encoder->context, VP9E_SET_SVC_PARAMETERS, &layers), "layers",
+                  encoder->message);
+}
+
+static int configure(struct hvq_encoder *encoder) {
+    vpx_codec_ctx_t *context = &encoder->context;
     char *message = encoder->message;
-    return failed(context, vpx_codec_control(context, VP9E_SET_SVC_PARAMETERS, &layers), "layers", message) ||
-           failed(context, vpx_codec_control(context, VP9E_SET_SVC, 1), "layers", message) ||
-           failed(context, vpx_codec_control(context, VP8E_SET_CPUUSED, (int)settings->speed), "speed", message) ||
+    return set_layers(encoder) || failed(context, vpx_codec_control(context, VP9E_SET_SVC, 1), "layers", message) ||
+           failed(context, vpx_codec_control(context, VP8E_SET_CPUUSED, (int)encoder->speed), "speed", message) ||
            failed(context, vpx_codec_control(context, VP9E_SET_AQ_MODE, 3), "quantizers", message) ||
            failed(context, vpx_codec_control(context, VP8E_SET_STATIC_THRESHOLD, 1), "threshold", message) ||
            failed(context, vpx_codec_control(context, VP9E_SET_GF_CBR_BOOST_PCT, 0), "boost", message) ||
@@ -83,6 +97,9 @@ struct hvq_encoder *hvq_vpx_encoder_open(const struct hvq_settings *settings, ch
     if (!encoder) return NULL;
     vpx_codec_iface_t *vp9 = vpx_codec_vp9_cx();
     vpx_codec_enc_cfg_t *config = &encoder->config;
+    encoder->layers = (int)settings->layers;
+    encoder->speed = settings->speed;
+    encoder->quantizers = (struct hvq_range){0, 63};
     if (failed(NULL, vpx_codec_enc_config_default(vp9, config, 0), "defaults", message)) goto fail;
     config->g_w = settings->width;
     config->g_h = settings->height;
@@ -105,7 +122,7 @@ struct hvq_encoder *hvq_vpx_encoder_open(const struct hvq_settings *settings, ch
     config->rc_dropframe_thresh = 0;
     config->rc_resize_allowed = 0;
     config->kf_mode = VPX_KF_DISABLED;
-    config->ss_number_layers = LAYERS;
+    config->ss_number_layers = settings->layers;
     config->ts_number_layers = 1;
     config->ts_rate_decimator[0] = 1;
     config->ts_periodicity = 1;
@@ -114,7 +131,7 @@ struct hvq_encoder *hvq_vpx_encoder_open(const struct hvq_settings *settings, ch
     set_rates(config, settings->kilobits);
     vpx_codec_err_t error = vpx_codec_enc_init(&encoder->context, vp9, config, 0);
     if (failed(&encoder->context, error, "encoder", message)) goto fail;
-    if (configure(encoder, settings)) {
+    if (configure(encoder)) {
         memcpy(message, encoder->message, MESSAGE);
         vpx_codec_destroy(&encoder->context);
         goto fail;
@@ -156,25 +173,11 @@ int hvq_vpx_encoder_set_scene(struct hvq_encoder *encoder, int scene) {
     return failed(&encoder->context, error, "scene", encoder->message);
 }
 
-// Encodes a picture (I420 without gaps), with key = 1 as a key frame; bit k of `fresh` says that layer k refers to no
-// frame before. The superframe stays valid until the next call. Returns 0, or 1 and leaves a message.
-int hvq_vpx_encode(struct hvq_encoder *encoder, const uint8_t *picture, int key, uint32_t fresh,
-                   const uint8_t **bytes, size_t *length) {
+// Encodes a picture (I420 without gaps) with these references, with key = 1 as a key frame.
+static int encode(struct hvq_encoder *encoder, const uint8_t *picture, int key, vpx_svc_ref_frame_config_t *references,
+                  const uint8_t **bytes, size_t *length) {
     vpx_codec_ctx_t *context = &encoder->context;
-    vpx_svc_ref_frame_config_t references;
-    memset(&references, 0, sizeof references);
-    unsigned number = (unsigned)encoder->next;
-    for (int layer = 0; layer < LAYERS; layer++) {
-        // Each layer has some of the eight places in turn; last is its picture before, golden the layer below of this picture.
-        int before = place(layer, number ? number - 1 : 0);
-        references.lst_fb_idx[layer] = before;
-        references.gld_fb_idx[layer] = layer ? place(layer - 1, number) : before;
-        references.alt_fb_idx[layer] = before;
-        references.update_buffer_slot[layer] = 1 << place(layer, number);
-        references.reference_last[layer] = !(fresh >> layer & 1);
-        references.reference_golden[layer] = layer > 0;
-    }
-    if (failed(context, vpx_codec_control(context, VP9E_SET_SVC_REF_FRAME_CONFIG, &references), "references",
+    if (failed(context, vpx_codec_control(context, VP9E_SET_SVC_REF_FRAME_CONFIG, references), "references",
                encoder->message))
         return 1;
     vpx_svc_layer_id_t id;
@@ -206,6 +209,42 @@ int hvq_vpx_encode(struct hvq_encoder *encoder, const uint8_t *picture, int key,
             *length = packet->data.frame.sz;
         }
     return 0;
+}
+
+
+// Encodes a picture, with key = 1 as a key frame, with such a quantizer of the base layer; bit k of `fresh` says that layer k
+// refers to no frame before. The superframe stays valid until the next call. Returns 0, or 1 and leaves a message.
+int hvq_vpx_encode(struct hvq_encoder *encoder, const uint8_t *picture, int key, uint32_t fresh,
+                   const struct hvq_range *quantizers, const uint8_t **bytes, size_t *length) {
+    vpx_svc_ref_frame_config_t references;
+    memset(&references, 0, sizeof references);
+    unsigned number = (unsigned)encoder->next;
+    for (int layer = 0; layer < LAYERS; layer++) {
+        // Each layer has some of the eight places in turn; last is its picture before, golden the layer below of this picture.
+        int before = place(layer, number ? number - 1 : 0);
+        references.lst_fb_idx[layer] = before;
+        references.gld_fb_idx[layer] = layer ? place(layer - 1, number) : before;
+        references.alt_fb_idx[layer] = before;
+        references.update_buffer_slot[layer] = 1 << place(layer, number);
+        references.reference_last[layer] = !(fresh >> layer & 1);
+        references.reference_golden[layer] = layer > 0;
+    }
+    encoder->quantizers = *quantizers;
+    return set_layers(encoder) || encode(encoder, picture, key, &references, bytes, length);
+}
+
+// Encodes a picture with an encoder of one layer, as hvq_vpx_encode does with its base layer, to see how large that is. Of the
+// eight places for pictures, it refers to the one in `from` and is put into `to`. Returns 0, or 1 and leaves a message.
+int hvq_vpx_rehearse(struct hvq_encoder *encoder, const uint8_t *picture, int key, uint32_t from, uint32_t to,
+                     const struct hvq_range *quantizers, size_t *length) {
+    vpx_svc_ref_frame_config_t references;
+    memset(&references, 0, sizeof references);
+    references.lst_fb_idx[0] = references.gld_fb_idx[0] = references.alt_fb_idx[0] = (int)from;
+    references.update_buffer_slot[0] = 1 << to;
+    references.reference_last[0] = !key;
+    encoder->quantizers = *quantizers;
+    const uint8_t *bytes;
+    return set_layers(encoder) || encode(encoder, picture, key, &references, &bytes, length);
 }
 
 // Returns a decoder, or null and the reason in `message`, which has room for MESSAGE bytes.

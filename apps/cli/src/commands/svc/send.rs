@@ -18,7 +18,7 @@ use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, Trans
 use hvq_svc::adaptation::{Adaptation, Delivery};
 use hvq_svc::layers::LAYERS;
 use hvq_svc::message::{LayerHeader, Reference};
-use hvq_vpx::{Encoder, References, Settings};
+use hvq_vpx::{Base, Encoder, References, Settings};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -59,6 +59,10 @@ pub(crate) struct SendArguments {
     /// Every so many frames a layer above the base layer begins anew, so that errors end: 0 for never, 1 for always
     #[arg(long, value_name = "FRAMES", default_value_t = References::default().period)]
     refresh: u32,
+    /// How base layers come by their size: rehearsed by a second encoder, so that none is late for being large, or rated, which
+    /// takes less of the processor
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Sizing::Rehearsed)]
+    base: Sizing,
     /// What the transport is told of layers: deadlines (and priorities), priorities, or nothing
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Tell::Deadlines)]
     tell: Tell,
@@ -85,6 +89,24 @@ enum Tell {
     Priorities,
     /// Nothing.
     Nothing,
+}
+
+/// How base layers come by their size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Sizing {
+    /// A second encoder tries quantizers for each picture.
+    Rehearsed,
+    /// By the rate control of libvpx, on average.
+    Rated,
+}
+
+impl From<Sizing> for Base {
+    fn from(sizing: Sizing) -> Self {
+        match sizing {
+            Sizing::Rehearsed => Self::Rehearsed,
+            Sizing::Rated => Self::Rated,
+        }
+    }
 }
 
 /// Three rates with commas between.
@@ -136,6 +158,7 @@ pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(
         rate: source.rate,
         kilobits,
         references: References { period: arguments.refresh },
+        base: arguments.base.into(),
         ..Settings::new(source.width, source.height)
     };
     let encoder = Encoder::new(settings).or_fail(Exit::Usage, || "cannot encode".to_owned())?;
