@@ -4,17 +4,17 @@ use super::network::{Network, transport};
 use crate::connection::{ChannelHint, TransportConfig};
 use crate::stream::Direction;
 use hvq_scheduler::{Bandwidth, Content, Hints, Item, PathView, Placement, Scheduler, Sharing};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(10);
 
 /// What a policy was shown with stream data: the backlog, and how much of it is others'.
-type Shown = Arc<Mutex<Vec<(usize, Option<usize>)>>>;
+type Shown = (usize, Option<usize>);
 
-/// Puts everything on the only path and notes what it was shown.
+/// Puts everything on the only path and tells what it was shown.
 #[derive(Debug)]
-struct Witness(Shown);
+struct Witness(mpsc::Sender<Shown>);
 
 impl Scheduler for Witness {
     fn name(&self) -> &'static str {
@@ -23,26 +23,26 @@ impl Scheduler for Witness {
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
         if let Content::Stream { .. } = item.content {
-            self.0.lock().unwrap().push((paths[0].backlog, paths[0].others));
+            self.0.send((paths[0].backlog, paths[0].others)).unwrap();
         }
         Placement::On { path: paths[0].id, bytes: item.bytes }
     }
 }
 
-fn witnessed(shown: &Shown, shared: Sharing) -> TransportConfig {
-    let shown = shown.clone();
-    let mut config = TransportConfig::new(Arc::new(move || Box::new(Witness(shown.clone()))));
+fn witnessed(shared: Sharing) -> (TransportConfig, mpsc::Receiver<Shown>) {
+    let (sender, shown) = mpsc::channel();
+    let mut config = TransportConfig::new(Arc::new(move || Box::new(Witness(sender.clone()))));
     let hints = Hints { rate: Some(Bandwidth::from_mbit(2)), shared, ..Hints::NONE };
     for port in [1000, 443] {
         config.channels.push(ChannelHint::new(super::network::address(port), hints));
     }
-    config
+    (config, shown)
 }
 
 /// What the second of two connections is shown when it writes while the first has written `bytes` just before.
-fn second_after(bytes: usize, shared: Sharing) -> (usize, Option<usize>) {
-    let shown = Shown::default();
-    let mut network = Network::new(witnessed(&shown, shared), transport());
+fn second_after(bytes: usize, shared: Sharing) -> Shown {
+    let (config, shown) = witnessed(shared);
+    let mut network = Network::new(config, transport());
     let tuple = network.link(RTT / 2);
     let first = network.connect(tuple);
     let second = network.connect(tuple);
@@ -52,10 +52,9 @@ fn second_after(bytes: usize, shared: Sharing) -> (usize, Option<usize>) {
         let id = connection.open(Direction::Bidirectional).unwrap();
         connection.write(id, &vec![7; bytes]).unwrap();
     }
-    shown.lock().unwrap().clear();
+    shown.try_iter().for_each(drop);
     network.run_for(Duration::ZERO);
-    let shown = shown.lock().unwrap();
-    *shown.last().unwrap()
+    shown.try_iter().last().unwrap()
 }
 
 #[test]
@@ -76,18 +75,18 @@ fn nothing_is_known_of_others_where_the_channel_is_not_the_endpoints() {
 
 #[test]
 fn the_queue_of_another_is_gone_when_the_channel_has_carried_it_and_its_own_is_not_others() {
-    let shown = Shown::default();
-    let mut network = Network::new(witnessed(&shown, Sharing::Endpoint), transport());
+    let (config, shown) = witnessed(Sharing::Endpoint);
+    let mut network = Network::new(config, transport());
     let tuple = network.link(RTT / 2);
     let handles = [network.connect(tuple), network.connect(tuple)];
     network.run_for(Duration::from_secs(1));
     let write = |network: &mut Network, handle, bytes: usize| {
-        shown.lock().unwrap().clear();
+        shown.try_iter().for_each(drop);
         let connection = network.client(handle);
         let id = connection.open(Direction::Bidirectional).unwrap();
         connection.write(id, &vec![7; bytes]).unwrap();
         network.run_for(Duration::from_millis(4));
-        shown.lock().unwrap()[0]
+        shown.try_iter().next().unwrap()
     };
     write(&mut network, handles[0], 2000);
     // 4 ms carry 1000 bytes at 2 Mbit/s.
@@ -101,8 +100,8 @@ fn the_queue_of_another_is_gone_when_the_channel_has_carried_it_and_its_own_is_n
 
 #[test]
 fn a_connection_that_is_alone_has_no_account() {
-    let shown = Shown::default();
-    let mut network = Network::new(witnessed(&shown, Sharing::Endpoint), transport());
+    let (config, shown) = witnessed(Sharing::Endpoint);
+    let mut network = Network::new(config, transport());
     let tuple = network.link(RTT / 2);
     let handle = network.connect(tuple);
     network.run_for(Duration::from_secs(1));
@@ -110,5 +109,5 @@ fn a_connection_that_is_alone_has_no_account() {
     let id = connection.open(Direction::Bidirectional).unwrap();
     connection.write(id, &[7; 2000]).unwrap();
     network.run_for(Duration::from_millis(1));
-    assert!(shown.lock().unwrap().iter().all(|(_, others)| others.is_none()));
+    assert!(shown.try_iter().all(|(_, others)| others.is_none()));
 }

@@ -183,7 +183,7 @@ fn of_many_packets_for_nobody_few_are_shown_to_others() {
     }
     assert_eq!(shown, 1_000, "in a second");
     network.forge(tuple.local, &short_header(&mut rng, 2_000));
-    network.now = network.now + Duration::from_secs(5);
+    network.now += Duration::from_secs(5);
     network.forge(tuple.local, &short_header(&mut rng, 2_000));
     assert!(network.server.take_strays().is_empty(), "no reset is so large");
 }
