@@ -7,7 +7,7 @@ use super::network::{Network, transport};
 use crate::PathId;
 use crate::connection::TransportConfig;
 use crate::endpoint::{ConnectionHandle, RetryPolicy};
-use crate::stream::{Direction, StreamLimits};
+use crate::stream::{Direction, ReadOutcome, StreamLimits};
 use crate::wire::frame::{Crypto, Frame};
 use crate::wire::header::{put_retry_without_tag, put_version_negotiation};
 use crate::wire::version::Version;
@@ -384,4 +384,29 @@ fn a_connection_that_idles_rests_and_wakes_when_something_comes() {
     // One that is awake rests again.
     let rested = measure(|| network.run_for(Duration::from_secs(1))).bytes_current;
     assert!(rested < -2 * 1700, "{rested} bytes");
+}
+
+#[test]
+fn short_messages_of_several_connections_share_memory() {
+    let mut network = Network::new(transport(), transport());
+    let tuple = network.link(RTT / 2);
+    let clients = [network.connect(tuple), network.connect(tuple)];
+    network.run_for(RTT * 5);
+    for client in clients {
+        let connection = network.client(client);
+        let id = connection.open(Direction::Unidirectional).unwrap();
+        connection.write(id, b"short").unwrap();
+    }
+    network.run_for(RTT * 2);
+    let servers: Vec<_> = network.server.handles().collect();
+    let read = |handle| {
+        let connection = network.server.connection(handle).unwrap();
+        let id = connection.accept(Direction::Unidirectional).unwrap();
+        let Ok(ReadOutcome::Data(data)) = connection.read(id, 100) else { panic!("nothing came") };
+        data
+    };
+    let messages: Vec<Bytes> = servers.into_iter().map(read).collect();
+    let places: Vec<usize> = messages.iter().map(|data| data.as_ptr().addr()).collect();
+    assert!(messages.iter().all(|data| data == "short"));
+    assert!(places.len() == 2 && places[0].abs_diff(places[1]) < 8 << 10, "{places:?}");
 }
