@@ -86,14 +86,12 @@ fn bar(svg: &mut Svg, top: f64, results: &Results<'_>, (cell, scheme): (Cell, Sc
         );
         svg.area_with_tip(class(scheme), area, &tip);
         if estimate.value < scale.low {
-            svg.text(
-                "value",
-                (scale.left + 3.0, middle + 3.5),
-                Anchor::Start,
-                &number(measure, estimate.value),
-            );
+            // The tip has its interval: a line would cross the number.
+            let place = (scale.left + 3.0, middle + 3.5);
+            svg.text("value", place, Anchor::Start, &number(measure, estimate.value));
+        } else {
+            svg.line("whisker", (scale.at(estimate.low), middle), (scale.at(estimate.high), middle));
         }
-        svg.line("whisker", (scale.at(estimate.low), middle), (scale.at(estimate.high), middle));
     }
     if let Some(theirs) = published(results.definition, measure, cell, scheme) {
         let x = scale.at(theirs);
