@@ -34,6 +34,8 @@ const MIRRORS: &[Mirror] = &[
             ("get", "- C names connections by their numbers"),
             ("handles", "hvq_endpoint_connections"),
             ("stats", "hvq_endpoint_get_statistics"),
+            ("on_stray", "- for servers with workers, which the C API has none of"),
+            ("take_strays", "- as above"),
             ("recycle", "- the next poll gives the memory back"),
             ("poll", "hvq_endpoint_poll"),
         ],
@@ -172,6 +174,7 @@ const MIRRORS: &[Mirror] = &[
             ("epoch", "hvq_endpoint_options.epoch"),
             ("resets_per_second", "hvq_endpoint_options.resets_per_second"),
             ("negotiations_per_second", "hvq_endpoint_options.negotiations_per_second"),
+            ("strays", "- for servers with workers, as above"),
         ],
     },
     Mirror {
