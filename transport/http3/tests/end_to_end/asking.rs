@@ -6,10 +6,8 @@ use h3::error::Code;
 use h3::server;
 use http::{HeaderValue, Request, Response, StatusCode};
 use hvq_h3::Connection;
-use hvq_h3::serving::{
-    AskError, Asker, Protocol, ReceiveError, Receiving, Sending, Server, Settings, Tunnels,
-};
-use std::future::{Future, poll_fn};
+use hvq_h3::serving::{AskError, Asker, Protocol, Receiving, Sending, Settings, Tunnels};
+use std::future::Future;
 use std::time::Duration;
 
 /// A client of a server that takes `tunnels` and answers each request with `handler`.
@@ -22,16 +20,7 @@ where
     let asker = Asker::new(pair.client.clone()).await.unwrap();
     tokio::spawn(asker.watch());
     let settings = Settings { tunnels, ..Settings::default() };
-    let mut server = Server::new(pair.server.clone(), settings).await.unwrap();
-    tokio::spawn(server.watch());
-    tokio::spawn(async move {
-        let _pair = pair;
-        while let Ok(incoming) = server.accept().await {
-            if let Ok((request, sending, receiving)) = incoming.request().await {
-                tokio::spawn(handler(request, sending, receiving));
-            }
-        }
-    });
+    answer(pair, settings, handler).await;
     asker
 }
 
@@ -41,10 +30,6 @@ fn tunnel() -> Request<()> {
 
 fn status(status: u16) -> Response<()> {
     Response::builder().status(status).body(()).unwrap()
-}
-
-async fn data(receiving: &mut Receiving) -> Result<Option<Bytes>, ReceiveError> {
-    poll_fn(|context| receiving.poll_data(context)).await
 }
 
 #[tokio::test]

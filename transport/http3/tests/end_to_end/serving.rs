@@ -6,7 +6,7 @@ use h3::client;
 use h3::error::{Code, StreamError};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use hvq_h3::Connection;
-use hvq_h3::serving::{ReceiveError, Receiving, SendError, Sending, Server, Settings};
+use hvq_h3::serving::{Receiving, SendError, Sending, Settings};
 use std::future::{Future, poll_fn};
 use std::time::Duration;
 
@@ -20,21 +20,8 @@ where
     let (driver, requests) = client::new(Connection::new(pair.client.clone())).await.unwrap();
     drive(driver);
     let settings = Settings { max_field_section_size: 2_000, ..Settings::default() };
-    let mut server = Server::new(pair.server.clone(), settings).await.unwrap();
-    tokio::spawn(server.watch());
-    tokio::spawn(async move {
-        let _pair = pair;
-        while let Ok(incoming) = server.accept().await {
-            if let Ok((request, sending, receiving)) = incoming.request().await {
-                tokio::spawn(handler(request, sending, receiving));
-            }
-        }
-    });
+    answer(pair, settings, handler).await;
     requests
-}
-
-async fn data(receiving: &mut Receiving) -> Result<Option<Bytes>, ReceiveError> {
-    poll_fn(|context| receiving.poll_data(context)).await
 }
 
 #[tokio::test]

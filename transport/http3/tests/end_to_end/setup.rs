@@ -8,6 +8,7 @@ use http::{Request, Response};
 use hvq::{
     ClientConfig, ClientTls, Endpoint, Identity, Policy, ServerConfig, ServerTls, TransportConfig, Verify,
 };
+use hvq_h3::serving::{self, ReceiveError, Receiving, Sending, Settings};
 use hvq_h3::{BidiStream, Connection, OpenStreams, Priorities};
 use std::future::{Future, poll_fn};
 use std::net::{IpAddr, Ipv4Addr};
@@ -152,4 +153,27 @@ pub async fn fetch(requests: &mut Requests, path: &str) -> Result<Vec<u8>, Strea
     stream.finish().await?;
     stream.recv_response().await?;
     response_body(&mut stream).await
+}
+
+/// Has the server of `pair` answer each request with `handler`.
+pub async fn answer<H, F>(pair: Pair, settings: Settings, handler: H)
+where
+    H: Fn(Request<()>, Sending, Receiving) -> F + Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut server = serving::Server::new(pair.server.clone(), settings).await.unwrap();
+    tokio::spawn(server.watch());
+    tokio::spawn(async move {
+        let _pair = pair;
+        while let Ok(incoming) = server.accept().await {
+            if let Ok((request, sending, receiving)) = incoming.request().await {
+                tokio::spawn(handler(request, sending, receiving));
+            }
+        }
+    });
+}
+
+/// The next part of a body.
+pub async fn data(receiving: &mut Receiving) -> Result<Option<Bytes>, ReceiveError> {
+    poll_fn(|context| receiving.poll_data(context)).await
 }
