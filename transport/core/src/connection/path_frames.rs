@@ -19,8 +19,9 @@ impl Connection {
     /// Queues the challenges and responses that are due, each in a datagram of its path (RFC 9000 §8.2).
     pub(super) fn send_path_frames(&mut self, now: Instant) {
         for id in self.paths.ids() {
-            while self.send_one_validation(id, now) {}
+            // quinn answers only the later of two challenges that arrive together: that is the one over the address in use.
             self.send_elsewhere(id, now);
+            while self.send_one_validation(id, now) {}
         }
     }
 
