@@ -1,7 +1,6 @@
 //! Paths that move to other local addresses (RFC 9000 §9).
 
 use crate::connection::Connection;
-use crate::paths::PERMISSION_PATIENCE;
 use crate::slot::Move;
 use crate::{Endpoint, LocalAddress, MigratePathError, PathId};
 use hvq_transport::connection::{FourTuple, MigrateError, Moving};
@@ -50,31 +49,18 @@ impl Connection {
         local: &LocalAddress,
         moving: Moving,
     ) -> Result<(), MigratePathError> {
-        let started = poll_fn(|context| self.poll_start_move(context, id, local, moving));
-        match tokio::time::timeout(PERMISSION_PATIENCE, started).await {
-            Ok(result) => result?,
-            // The last try tells what is missing.
-            Err(_) => self.start_move(id, local, moving)?,
-        }
-        self.path_moved(id).await
-    }
-
-    fn poll_start_move(
-        &self,
-        context: &mut Context<'_>,
-        id: PathId,
-        local: &LocalAddress,
-        moving: Moving,
-    ) -> Poll<Result<(), MigratePathError>> {
-        // Registered before the attempt, so that no event in between is missed.
-        self.reference().look(|_, slot| slot.path_wakers.register(context.waker()));
-        match self.start_move(id, local, moving) {
+        self.once_permitted(
+            || self.start_move(id, local, moving),
             // An application has the connection a flight before the server's HANDSHAKE_DONE is here.
-            Err(MigratePathError::Refused(MigrateError::NotConfirmed | MigrateError::NoConnectionId)) => {
-                Poll::Pending
-            }
-            result => Poll::Ready(result),
-        }
+            |error| {
+                matches!(
+                    error,
+                    MigratePathError::Refused(MigrateError::NotConfirmed | MigrateError::NoConnectionId)
+                )
+            },
+        )
+        .await?;
+        self.path_moved(id).await
     }
 
     fn start_move(&self, id: PathId, local: &LocalAddress, moving: Moving) -> Result<(), MigratePathError> {

@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-/// How long [`Connection::open_path`] waits for the peer to permit another path.
-pub(crate) const PERMISSION_PATIENCE: Duration = Duration::from_secs(3);
+/// How long [`Connection::open_path`] and [`Connection::migrate_path`] wait for the peer to permit it.
+const PERMISSION_PATIENCE: Duration = Duration::from_secs(3);
 /// How long it waits for the validation, which the transport ends itself.
 const VALIDATION_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -80,11 +80,36 @@ impl Connection {
     /// # Errors
     /// See [`OpenPathError`].
     pub async fn start_path(&self, options: PathOptions) -> Result<PathId, OpenPathError> {
-        let opened = poll_fn(|context| self.poll_start_path(context, &options));
-        match tokio::time::timeout(PERMISSION_PATIENCE, opened).await {
+        self.once_permitted(
+            || self.try_start_path(&options),
+            |error| match error {
+                OpenPathError::Refused(Refusal::NoConnectionId | Refusal::LimitReached) => true,
+                // With 0-RTT the application has the connection before the handshake is complete.
+                OpenPathError::Refused(Refusal::NotConnected) => self.is_early_data(),
+                _ => false,
+            },
+        )
+        .await
+    }
+
+    /// Makes an `attempt` at a path again each time that something happened to the paths, for as long as its error
+    /// `is_early`: the peer has yet to permit it. After three seconds the last attempt tells what is missing.
+    pub(crate) async fn once_permitted<T, E>(
+        &self,
+        attempt: impl Fn() -> Result<T, E>,
+        is_early: impl Fn(&E) -> bool,
+    ) -> Result<T, E> {
+        let attempts = poll_fn(|context| {
+            // Registered before the attempt, so that no event in between is missed.
+            self.reference().look(|_, slot| slot.path_wakers.register(context.waker()));
+            match attempt() {
+                Err(error) if is_early(&error) => Poll::Pending,
+                result => Poll::Ready(result),
+            }
+        });
+        match tokio::time::timeout(PERMISSION_PATIENCE, attempts).await {
             Ok(result) => result,
-            // The last try tells what is missing.
-            Err(_) => self.try_start_path(&options),
+            Err(_) => attempt(),
         }
     }
 
@@ -96,21 +121,6 @@ impl Connection {
         let validated = poll_fn(|context| self.poll_path_validated(context, path));
         let late = OpenPathError::TimedOut { path, after: VALIDATION_PATIENCE };
         tokio::time::timeout(VALIDATION_PATIENCE, validated).await.unwrap_or(Err(late))
-    }
-
-    fn poll_start_path(
-        &self,
-        context: &mut Context<'_>,
-        options: &PathOptions,
-    ) -> Poll<Result<PathId, OpenPathError>> {
-        // Registered before the attempt, so that no event in between is missed.
-        self.reference().look(|_, slot| slot.path_wakers.register(context.waker()));
-        match self.try_start_path(options) {
-            Err(OpenPathError::Refused(Refusal::NoConnectionId | Refusal::LimitReached)) => Poll::Pending,
-            // With 0-RTT the application has the connection before the handshake is complete.
-            Err(OpenPathError::Refused(Refusal::NotConnected)) if self.is_early_data() => Poll::Pending,
-            result => Poll::Ready(result),
-        }
     }
 
     fn try_start_path(&self, options: &PathOptions) -> Result<PathId, OpenPathError> {
