@@ -20,10 +20,11 @@ need() {
 
 has_compiler() { has gcc && has g++ && has make; }
 
+# What bindgen loads: libclang.so or libclang-14.so.14, but not the C++ library libclang-cpp.so.14 that comes with clang.
 has_libclang() {
     local folder
     for folder in ${LIBCLANG_PATH:-} /usr/lib/llvm-*/lib /usr/lib/*-linux-gnu /usr/lib /usr/lib64 /usr/local/lib; do
-        compgen -G "$folder/libclang*.so*" > /dev/null && return 0
+        [[ -n $(compgen -G "$folder/libclang[.-]*so*" | grep -v /libclang-cpp) ]] && return 0
     done
     return 1
 }
