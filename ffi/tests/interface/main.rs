@@ -8,5 +8,7 @@ mod logs;
 mod misuse;
 mod overhead;
 mod pair;
+#[cfg(unix)]
+mod panics;
 mod resumption;
 mod talk;

@@ -19,7 +19,7 @@ const SECTIONS: [(char, usize); 10] = [
     ('J', 12),
 ];
 /// Where the sources of crates are that tests are named in; other names are of files in `tests/tests`.
-const CRATES: [(&str, &str); 13] = [
+const CRATES: [(&str, &str); 14] = [
     ("hvq_transport", "transport/core/src/"),
     ("hvq_qlog", "transport/qlog/src/"),
     ("hvq_scheduler", "scheduler/src/"),
@@ -33,6 +33,7 @@ const CRATES: [(&str, &str); 13] = [
     ("command", "apps/cli/tests/command/"),
     ("h3", "transport/http3/tests/end_to_end/"),
     ("ffi", "ffi/tests/interface/"),
+    ("hvq_ffi", "ffi/src/"),
 ];
 
 /// Rows without a test or a reason, tests that do not exist, and attacks without a row.

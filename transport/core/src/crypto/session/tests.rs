@@ -3,6 +3,7 @@
 mod client_certificates;
 mod early_data;
 mod failures;
+mod panics;
 mod setup;
 
 use super::*;
