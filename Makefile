@@ -14,10 +14,10 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help attacks live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules fuzz build clean prepare-%
+.PHONY: help attacks live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: prepare-demo ## load real pages over two emulated channels, compare schedulers, write a report
 	@echo "demo: building (a few minutes the first time)"
@@ -101,6 +101,9 @@ attacks: prepare-base ## count the attacks that tests try (tests/ATTACKS.md), pu
 
 rules: prepare-rules ## check every quotation of a specification, count the rules that are cited and tested
 	@scripts/rules.sh --write README.md $(ARGS)
+
+supply-chain: prepare-rules ## check licences, sources, bans and advisories of all dependencies, list them (SBOM)
+	@scripts/supply-chain.sh "$(TARGET)/sbom"
 
 build: prepare-base ## build all crates in release mode
 	@cargo build --release --workspace

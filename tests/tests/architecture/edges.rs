@@ -109,8 +109,7 @@ struct Dependency {
 
 impl Manifest {
     fn check(&self) -> Vec<Finding> {
-        let name = self.table["package"].get("name").and_then(Value::as_str).unwrap_or_default();
-        let nested = NESTED.iter().any(|folder| self.file.path.starts_with(folder));
+        let (name, nested) = (self.name(), self.is_nested());
         let row = EDGES.iter().find(|(known, _)| *known == name).map(|(_, allowed)| *allowed);
         let Some(allowed) = row.or(nested.then_some(LIBRARIES)) else {
             return vec![
@@ -130,6 +129,26 @@ impl Manifest {
             );
         }
         findings
+    }
+
+    /// The crate's name.
+    pub(crate) fn name(&self) -> &str {
+        self.table["package"].get("name").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Where it is, from the root of the repository.
+    pub(crate) fn path(&self) -> &str {
+        &self.file.path
+    }
+
+    /// Whether it is of a workspace of its own.
+    pub(crate) fn is_nested(&self) -> bool {
+        NESTED.iter().any(|folder| self.path().starts_with(folder))
+    }
+
+    /// The names of the packages that it depends on.
+    pub(crate) fn packages(&self) -> Vec<String> {
+        self.dependencies().into_iter().map(|dependency| dependency.package).collect()
     }
 
     fn finding(&self, problem: String) -> Finding {

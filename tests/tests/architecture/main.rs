@@ -6,6 +6,7 @@ mod layers;
 mod lexer;
 mod paths;
 mod rules;
+mod supply;
 mod tree;
 
 use std::fmt;
