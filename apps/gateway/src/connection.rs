@@ -1,14 +1,16 @@
 //! One client's connection: its requests in, and an orderly end.
 
 use crate::exchange;
+use crate::fields::Provenance;
 use crate::gateway::Shared;
 use h3::error::Code;
+use http::uri::Authority;
 use hvq_h3::serving::{Server, Settings, Tunnels};
 use hvq_h3::{Datagrams, Priorities};
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -23,17 +25,46 @@ pub(crate) struct Peer {
     pub(crate) connection: hvq::Connection,
     pub(crate) priorities: Priorities,
     pub(crate) datagrams: Arc<Datagrams>,
-    address: Mutex<(Instant, IpAddr)>,
+    known: Mutex<Known>,
+}
+
+/// What is known of a client.
+struct Known {
+    /// Its address, and since when.
+    address: (Instant, IpAddr),
+    /// What origins are told of it, for the host that it asked for last: mostly that of the next request too.
+    told: Option<(Authority, Provenance)>,
 }
 
 impl Peer {
     /// The client's address: that of its open path of smallest ID, which it proved to receive at.
     pub(crate) fn address(&self) -> IpAddr {
-        let mut known = self.address.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.0.elapsed() > FRESH {
-            *known = (Instant::now(), self.connection.remote_address().ip().to_canonical());
+        self.known().address.1
+    }
+
+    /// What an origin is told of a request for `authority`.
+    pub(crate) fn provenance(&self, authority: &Authority) -> Provenance {
+        let mut known = self.known();
+        if let Some((_, provenance)) =
+            known.told.as_ref().filter(|(asked, _)| asked.as_str() == authority.as_str())
+        {
+            return provenance.clone();
         }
-        known.1
+        let provenance = Provenance::new(known.address.1, authority);
+        known.told = Some((authority.clone(), provenance.clone()));
+        provenance
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.address.0.elapsed() > FRESH {
+            let address = self.connection.remote_address().ip().to_canonical();
+            if address != known.address.1 {
+                known.told = None;
+            }
+            known.address = (Instant::now(), address);
+        }
+        known
     }
 }
 
@@ -59,7 +90,7 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
         connection: connection.clone(),
         priorities,
         datagrams: Datagrams::new(connection.clone()),
-        address: Mutex::new(address),
+        known: Mutex::new(Known { address, told: None }),
     });
     let mut requests = JoinSet::new();
     {

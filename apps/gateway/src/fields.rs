@@ -12,12 +12,16 @@ use std::net::IpAddr;
 /// Fields that say where a request came from, which the gateway says itself: what a client says there is not believed.
 const PROVENANCE: [HeaderName; 6] = [
     FORWARDED,
-    HeaderName::from_static("x-forwarded-for"),
-    HeaderName::from_static("x-forwarded-host"),
-    HeaderName::from_static("x-forwarded-proto"),
+    X_FORWARDED_FOR,
+    X_FORWARDED_HOST,
+    X_FORWARDED_PROTO,
     HeaderName::from_static("x-real-ip"),
-    HeaderName::from_static("early-data"),
+    EARLY_DATA,
 ];
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
 /// What the gateway is called in `via` (RFC 9110 §7.6.3).
 const PSEUDONYM: &str = "hvq-gateway";
@@ -84,47 +88,60 @@ fn length(fields: &HeaderMap) -> Result<Option<u64>, Fault> {
     }
 }
 
-/// Where a request came from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Provenance<'a> {
-    /// The client's address, on its open path of smallest ID: paths of one connection are one client's.
-    pub(crate) address: IpAddr,
-    /// The host that it asked for.
-    pub(crate) authority: &'a Authority,
-    /// Whether it came before the handshake was complete (RFC 8470 §5.1).
-    pub(crate) early: bool,
+/// Fields that do not go on: they concern one hop, or the gateway says them itself.
+const KEPT_BACK: [HeaderName; 4] = [HOST, TE, EXPECT, PROXY_AUTHORIZATION];
+/// Fields that the gateway adds at most.
+const ADDED: usize = 6;
+
+/// What the gateway says about where a request came from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Provenance {
+    forwarded: HeaderValue,
+    address: HeaderValue,
+    authority: HeaderValue,
 }
 
-/// The fields that an origin gets with a request that passed [`check`], without `host`.
+impl Provenance {
+    /// Of a request for `authority` by the client at `address`, that of its open path of smallest ID: paths of one
+    /// connection are one client's.
+    pub(crate) fn new(address: IpAddr, authority: &Authority) -> Self {
+        let node = if address.is_ipv6() { format!("\"[{address}]\"") } else { address.to_string() };
+        let value =
+            |text: String| HeaderValue::from_str(&text).expect("addresses and authorities are visible ASCII");
+        Self {
+            forwarded: value(format!("for={node};host=\"{authority}\";proto=https")),
+            address: value(address.to_string()),
+            authority: value(authority.to_string()),
+        }
+    }
+}
+
+/// The fields that an origin gets with a request that passed [`check`] and has `fields`, without `host`. `early` says that it
+/// came before the handshake was complete (RFC 8470 §5.1).
 ///
 /// # Errors
 /// The request goes in circles.
-pub(crate) fn inbound(fields: HeaderMap, provenance: Provenance<'_>) -> Result<HeaderMap, Fault> {
-    let mut fields = fields;
+pub(crate) fn inbound(fields: &HeaderMap, provenance: Provenance, early: bool) -> Result<HeaderMap, Fault> {
     let passes = fields.get_all(VIA).iter().filter_map(|via| via.to_str().ok());
     if passes.map(|via| via.matches(PSEUDONYM).count()).sum::<usize>() >= PASSES {
         return Err(Fault::Refused(StatusCode::LOOP_DETECTED, "the request goes in circles"));
     }
-    for name in PROVENANCE.iter().chain(&[HOST, TE, EXPECT, PROXY_AUTHORIZATION]) {
-        fields.remove(name);
+    let mut onward = HeaderMap::with_capacity(fields.len() + ADDED);
+    for (name, value) in fields {
+        if !PROVENANCE.contains(name) && !KEPT_BACK.contains(name) {
+            onward.append(name, value.clone());
+        }
     }
-    join_cookies(&mut fields);
-    let Provenance { address, authority, early } = provenance;
-    let node = if address.is_ipv6() { format!("\"[{address}]\"") } else { address.to_string() };
-    for (name, text) in [
-        ("forwarded", format!("for={node};host=\"{authority}\";proto=https")),
-        ("x-forwarded-for", address.to_string()),
-        ("x-forwarded-host", authority.to_string()),
-        ("x-forwarded-proto", "https".to_owned()),
-    ] {
-        let value = HeaderValue::from_str(&text).expect("addresses and authorities are visible ASCII");
-        fields.insert(HeaderName::from_static(name), value);
-    }
-    fields.append(VIA, HeaderValue::from_static("3 hvq-gateway"));
+    join_cookies(&mut onward);
+    onward.insert(FORWARDED, provenance.forwarded);
+    onward.insert(X_FORWARDED_FOR, provenance.address);
+    onward.insert(X_FORWARDED_HOST, provenance.authority);
+    onward.insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+    onward.append(VIA, HeaderValue::from_static("3 hvq-gateway"));
     if early {
-        fields.insert(HeaderName::from_static("early-data"), HeaderValue::from_static("1"));
+        onward.insert(EARLY_DATA, HeaderValue::from_static("1"));
     }
-    Ok(fields)
+    Ok(onward)
 }
 
 /// RFC 9114 §4.2.1: crumbs of a cookie become one field before they go on.

@@ -1,14 +1,14 @@
 //! A request to an origin, and its response back.
 
 use super::{Bounds, Exchange, Progress, Trouble, Unsent, Upload};
-use crate::fields::{self, Fault, Provenance};
+use crate::fields::{self, Fault};
 use crate::origin::{Anywhere, Failure, Head, Origin};
 use bytes::Bytes;
 use h3::error::Code;
-use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
+use hvq_h3::priority::PRIORITY;
 use hyper::body::Incoming;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -50,14 +50,13 @@ pub(super) async fn relay(mut exchange: Exchange, towards: Towards, declared: Op
         Ok(head) => head,
         Err(fault) => return exchange.fail(fault).await,
     };
-    let wanted = exchange.request.headers().clone();
     let progress = Arc::new(Progress::default());
-    let answered = ask(&mut exchange, towards, head, (declared, progress.clone())).await;
+    let answered = ask(&mut exchange, towards, (head, early), (declared, progress.clone())).await;
     exchange.entry.uploaded(progress.bytes());
     match answered {
         Ok(response) => {
             exchange.entry.answered();
-            back(&mut exchange, response, &wanted).await;
+            back(&mut exchange, response).await;
         }
         Err(NoResponse::Origin(failure)) => {
             tracing::info!(%failure, "no answer from the origin");
@@ -74,9 +73,8 @@ fn head(exchange: &Exchange, early: bool) -> Result<Head, Fault> {
     let uri = exchange.request.uri();
     let malformed = Fault::Malformed("no authority or path");
     let authority = uri.authority().ok_or(malformed)?.clone();
-    let address = exchange.peer.address();
-    let provenance = Provenance { address, authority: &authority, early };
-    let fields = fields::inbound(exchange.request.headers().clone(), provenance)?;
+    let provenance = exchange.peer.provenance(&authority);
+    let fields = fields::inbound(exchange.request.headers(), provenance, early)?;
     let path = uri.path_and_query().ok_or(malformed)?.clone();
     Ok(Head { method: exchange.request.method().clone(), path, fields, authority })
 }
@@ -86,7 +84,7 @@ fn head(exchange: &Exchange, early: bool) -> Result<Head, Fault> {
 async fn ask(
     exchange: &mut Exchange,
     towards: Towards,
-    mut head: Head,
+    (mut head, early): (Head, bool),
     (declared, progress): (Option<u64>, Arc<Progress>),
 ) -> Result<Response<Incoming>, NoResponse> {
     if exchange.expects() {
@@ -95,21 +93,19 @@ async fn ask(
         exchange.reply.head(go_on).await.map_err(|_| NoResponse::Cancelled)?;
     }
     let body = body(exchange, declared, progress.clone()).await.map_err(NoResponse::Client)?;
-    // RFC 9110 §8.6: a method that anticipates a body says that there is none.
-    if body.is_empty() && matches!(head.method, Method::POST | Method::PUT | Method::PATCH) {
-        head.fields.insert(CONTENT_LENGTH, 0.into());
+    let is_empty = body.is_empty();
+    if is_empty {
+        head.say_that_nothing_follows();
     }
-    let again = (body.is_empty() && head.method.is_idempotent()).then(|| Head {
-        method: head.method.clone(),
-        authority: head.authority.clone(),
-        path: head.path.clone(),
-        fields: head.fields.clone(),
-    });
+    let again = is_empty && head.method.is_idempotent();
     match once(exchange, &towards, (head, body), &progress).await {
-        Err(NoResponse::Origin(Failure::Closed)) => match again {
-            Some(head) => once(exchange, &towards, (head, Upload::empty()), &progress).await,
-            None => Err(NoResponse::Origin(Failure::Closed)),
-        },
+        Err(NoResponse::Origin(Failure::Closed)) if again => {
+            let Ok(mut head) = self::head(exchange, early) else {
+                return Err(NoResponse::Origin(Failure::Closed));
+            };
+            head.say_that_nothing_follows();
+            once(exchange, &towards, (head, Upload::empty()), &progress).await
+        }
         answered => answered,
     }
 }
@@ -159,15 +155,17 @@ async fn troubled(exchange: &mut Exchange, trouble: Trouble) {
 }
 
 /// Hands the response on as the origin sends it and the client takes it.
-async fn back(exchange: &mut Exchange, response: Response<Incoming>, wanted: &HeaderMap) {
+async fn back(exchange: &mut Exchange, response: Response<Incoming>) {
     let (parts, mut body) = response.into_parts();
     let head = match fields::outbound(parts) {
         Ok(head) => head,
         Err(fault) => return exchange.fail(fault).await,
     };
     // RFC 9218 §8: the origin may know better than the client how urgent its response is.
-    let priority = hvq_h3::priority::merge(wanted, head.headers());
-    let _advice = exchange.peer.priorities.set(exchange.id, priority);
+    if head.headers().contains_key(PRIORITY) {
+        let priority = hvq_h3::priority::merge(exchange.request.headers(), head.headers());
+        let _advice = exchange.peer.priorities.set(exchange.id, priority);
+    }
     let is_head = exchange.request.method() == Method::HEAD;
     let mut first = if is_head { None } else { at_hand(&mut body).await };
     // A body of a few kilobytes mostly came with its head: they leave together then.

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Sleep, sleep};
 
 /// The receiving half of a request's stream.
 pub(crate) type Receive = hvq_h3::serving::Receiving;
@@ -40,8 +40,8 @@ struct Source {
     held: Option<Bytes>,
     /// Whether all data came, and only trailers may follow.
     complete: bool,
-    /// When the client's patience is over.
-    pause: Pin<Box<Sleep>>,
+    /// When the client's patience is over, once it was waited for.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Upload {
@@ -60,11 +60,9 @@ impl Upload {
         if bounds.declared.is_some_and(|declared| declared > bounds.limit) {
             return Err(Trouble::TooLarge);
         }
-        let pause = Box::pin(sleep(bounds.idle));
-        let mut source = Source { receive, bounds, count: 0, held: None, complete: false, pause };
+        let mut source = Source { receive, bounds, count: 0, held: None, complete: false, pause: None };
         if bounds.declared.is_none_or(|declared| declared == 0) {
-            let first = timeout(bounds.idle, poll_fn(|context| source.poll_data(context)));
-            match first.await.map_err(|_| Trouble::TimedOut)?? {
+            match poll_fn(|context| source.poll_data(context)).await? {
                 Some(first) => source.held = Some(first),
                 None => return Ok(Self { source: None, progress }),
             }
@@ -85,7 +83,8 @@ impl Source {
             let received = match self.receive.poll_data(context) {
                 Poll::Ready(received) => received.map_err(|_| Trouble::Aborted)?,
                 Poll::Pending => {
-                    ready!(self.pause.as_mut().poll(context));
+                    let idle = self.bounds.idle;
+                    ready!(self.pause.get_or_insert_with(|| Box::pin(sleep(idle))).as_mut().poll(context));
                     return Poll::Ready(Err(Trouble::TimedOut));
                 }
             };
@@ -97,7 +96,7 @@ impl Source {
                 return Poll::Ready(if whole { Ok(None) } else { Err(Trouble::Mismatch) });
             };
             self.count = self.count.saturating_add(data.len() as u64);
-            self.pause.as_mut().reset(Instant::now() + self.bounds.idle);
+            self.pause = None;
             if self.count > limit {
                 return Poll::Ready(Err(Trouble::Mismatch));
             }

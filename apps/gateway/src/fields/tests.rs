@@ -22,8 +22,8 @@ fn map(fields: &[(&str, &str)]) -> HeaderMap {
     request("GET", "/", fields).headers().clone()
 }
 
-fn provenance(authority: &Authority) -> Provenance<'_> {
-    Provenance { address: [192, 0, 2, 7].into(), authority, early: false }
+fn provenance(authority: &Authority) -> Provenance {
+    Provenance::new([192, 0, 2, 7].into(), authority)
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn what_a_client_says_about_itself_is_overwritten() {
         ("authorization", "Bearer kept"),
         ("priority", "u=1, i"),
     ]);
-    let fields = inbound(fields, provenance(&authority)).unwrap();
+    let fields = inbound(&fields, provenance(&authority), false).unwrap();
     assert_eq!(fields.get_all("x-forwarded-for").iter().collect::<Vec<_>>(), ["192.0.2.7"]);
     assert_eq!(fields["forwarded"], "for=192.0.2.7;host=\"example.org:8443\";proto=https");
     assert_eq!(
@@ -116,8 +116,8 @@ fn what_a_client_says_about_itself_is_overwritten() {
         (&fields["authorization"], &fields["priority"]),
         (&"Bearer kept".parse().unwrap(), &"u=1, i".parse().unwrap())
     );
-    let six = Provenance { address: "2001:db8::1".parse().unwrap(), early: true, ..provenance(&authority) };
-    let fields = inbound(HeaderMap::new(), six).unwrap();
+    let six = Provenance::new("2001:db8::1".parse().unwrap(), &authority);
+    let fields = inbound(&HeaderMap::new(), six, true).unwrap();
     assert!(fields["forwarded"].to_str().unwrap().starts_with("for=\"[2001:db8::1]\";"));
     assert_eq!(fields["early-data"], "1");
 }
@@ -126,9 +126,8 @@ fn what_a_client_says_about_itself_is_overwritten() {
 fn crumbs_of_a_cookie_are_joined() {
     // I7.
     let authority: Authority = "example.org".parse().unwrap();
-    let fields =
-        inbound(map(&[("cookie", "a=1"), ("cookie", "b=2; c=3"), ("cookie", "d=4")]), provenance(&authority));
-    let fields = fields.unwrap();
+    let crumbs = map(&[("cookie", "a=1"), ("cookie", "b=2; c=3"), ("cookie", "d=4")]);
+    let fields = inbound(&crumbs, provenance(&authority), false).unwrap();
     assert_eq!(fields.get_all("cookie").iter().collect::<Vec<_>>(), ["a=1; b=2; c=3; d=4"]);
 }
 
@@ -137,9 +136,9 @@ fn a_request_that_goes_in_circles_is_stopped() {
     let authority: Authority = "example.org".parse().unwrap();
     let mut fields = HeaderMap::new();
     for _ in 0..PASSES {
-        fields = inbound(fields, provenance(&authority)).unwrap();
+        fields = inbound(&fields, provenance(&authority), false).unwrap();
     }
-    let refused = inbound(fields, provenance(&authority)).unwrap_err();
+    let refused = inbound(&fields, provenance(&authority), false).unwrap_err();
     assert!(matches!(refused, Fault::Refused(StatusCode::LOOP_DETECTED, _)));
 }
 

@@ -9,7 +9,7 @@ pub(crate) use failure::Failure;
 
 use crate::configuration::{HostHeader, OriginUrl, Protocol};
 use crate::exchange::Upload;
-use http::header::HOST;
+use http::header::{CONTENT_LENGTH, HOST};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use hyper::body::Incoming;
@@ -40,6 +40,15 @@ pub(crate) struct Head {
     pub(crate) authority: Authority,
     pub(crate) path: PathAndQuery,
     pub(crate) fields: HeaderMap,
+}
+
+impl Head {
+    /// RFC 9110 §8.6: a method that anticipates a body says that there is none.
+    pub(crate) fn say_that_nothing_follows(&mut self) {
+        if matches!(self.method, Method::POST | Method::PUT | Method::PATCH) {
+            self.fields.insert(CONTENT_LENGTH, 0.into());
+        }
+    }
 }
 
 impl Origin {
