@@ -58,6 +58,14 @@ impl Direct {
         let target = Target { host: url.host.clone(), port: url.port, tls, patience };
         Ok(Self { target: Arc::new(target) })
     }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] if that takes too long, and what the system says.
+    pub(crate) async fn connect(&self) -> io::Result<Wire> {
+        self.target.connect().await
+    }
 }
 
 /// TLS with certificates that go back to one in `ca`, or of the system; HTTP/2 if the origin speaks it.

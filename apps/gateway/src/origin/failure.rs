@@ -58,26 +58,43 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<hyper_util::client::legacy::Error> for Failure {
-    fn from(error: hyper_util::client::legacy::Error) -> Self {
-        let mut causes = Vec::new();
-        let mut next: Option<&(dyn Error + 'static)> = Some(&error);
-        while let Some(cause) = next {
-            causes.push(cause);
-            next = cause.source();
+impl Failure {
+    /// Of an attempt to connect.
+    pub(super) fn of_connecting(error: &(dyn Error + 'static)) -> Self {
+        let kind = causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+        match kind {
+            Some(io::ErrorKind::TimedOut) => Self::ConnectTimeout,
+            Some(io::ErrorKind::PermissionDenied) => Self::Forbidden,
+            _ => Self::Unreachable(last(error)),
         }
-        let last = causes.last().map(ToString::to_string).unwrap_or_default();
-        if error.is_connect() {
-            let kind = causes.iter().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
-            return match kind {
-                Some(io::ErrorKind::TimedOut) => Self::ConnectTimeout,
-                Some(io::ErrorKind::PermissionDenied) => Self::Forbidden,
-                _ => Self::Unreachable(last),
-            };
-        }
-        match causes.iter().find_map(|cause| cause.downcast_ref::<hyper::Error>()) {
-            Some(error) if error.is_parse() => Self::Unintelligible(last),
+    }
+
+    /// Of a request or a response.
+    pub(super) fn of_exchange(error: &(dyn Error + 'static)) -> Self {
+        match causes(error).find_map(|cause| cause.downcast_ref::<hyper::Error>()) {
+            Some(found) if found.is_parse() => Self::Unintelligible(last(error)),
             _ => Self::Closed,
         }
     }
+}
+
+impl From<hyper_util::client::legacy::Error> for Failure {
+    fn from(error: hyper_util::client::legacy::Error) -> Self {
+        if error.is_connect() { Self::of_connecting(&error) } else { Self::of_exchange(&error) }
+    }
+}
+
+/// The error and what led to it.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let error = next?;
+        next = error.source();
+        Some(error)
+    })
+}
+
+/// What led to all of it, in words.
+fn last(error: &(dyn Error + 'static)) -> String {
+    causes(error).last().map(ToString::to_string).unwrap_or_default()
 }

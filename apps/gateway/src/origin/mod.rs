@@ -2,6 +2,7 @@
 
 mod connector;
 mod failure;
+mod pool;
 mod wire;
 
 pub(crate) use connector::{Direct, Filtered};
@@ -15,6 +16,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use pool::Pool;
 use std::time::Duration;
 
 /// How long a connection that nobody uses is kept: less than nginx keeps them (75 s), so that it is seldom the origin that
@@ -30,7 +32,16 @@ const BUFFER: usize = 128 << 10;
 pub(crate) struct Origin {
     url: OriginUrl,
     host_header: HostHeader,
-    client: Client<Direct, Upload>,
+    way: Way,
+}
+
+/// How an origin is asked.
+#[derive(Debug)]
+enum Way {
+    /// Over HTTP/1.1.
+    Plain(Pool),
+    /// Over HTTP/2, or whatever TLS agrees on.
+    Other(Box<Client<Direct, Upload>>),
 }
 
 /// What is asked of an origin.
@@ -59,31 +70,33 @@ impl Origin {
         host_header: HostHeader,
         patience: Duration,
     ) -> Result<Self, String> {
-        let prior_knowledge = url.protocol == Protocol::Http2;
         let connector = Direct::new(&url, ca, patience)?;
-        Ok(Self { client: client(connector, prior_knowledge), url, host_header })
+        let way = match url.protocol {
+            Protocol::Http1 => Way::Plain(Pool::new(connector)),
+            Protocol::Http2 => Way::Other(Box::new(client(connector, true))),
+            Protocol::Tls => Way::Other(Box::new(client(connector, false))),
+        };
+        Ok(Self { way, url, host_header })
     }
 
     /// Sends the request, and waits for the head of the response.
-    pub(crate) async fn send(&self, head: Head, body: Upload) -> Result<Response<Incoming>, Failure> {
-        let authority = match self.host_header {
-            HostHeader::Client => head.authority.clone(),
-            HostHeader::Origin => self.url.authority.clone(),
-        };
-        // Connections are kept by the host in the URL, which is none of the client's choice where HTTP/1.1 can name another
-        // one in a field. HTTP/2 must not say it twice.
-        let (scheme, target, host) = match self.url.protocol {
-            Protocol::Http1 => (Scheme::HTTP, self.url.authority.clone(), Some(authority)),
-            Protocol::Http2 => (Scheme::HTTP, authority, None),
-            Protocol::Tls => (Scheme::HTTPS, authority, None),
-        };
-        let head = Head { authority: target, ..head };
-        let mut request = request(scheme, head, body);
-        if let Some(host) = host {
-            let host = HeaderValue::from_str(host.as_str()).expect("an authority is visible ASCII");
-            request.headers_mut().insert(HOST, host);
+    pub(crate) async fn send(&self, mut head: Head, body: Upload) -> Result<Response<Incoming>, Failure> {
+        if self.host_header == HostHeader::Origin {
+            head.authority = self.url.authority.clone();
         }
-        self.client.request(request).await.map_err(Failure::from)
+        match &self.way {
+            Way::Plain(pool) => {
+                let host = HeaderValue::from_str(head.authority.as_str());
+                head.fields.insert(HOST, host.expect("an authority is visible ASCII"));
+                let target = Uri::from(head.path.clone());
+                pool.send(request(target, head, body)).await
+            }
+            // HTTP/2 must not say the host twice.
+            Way::Other(client) => {
+                let scheme = if self.url.protocol == Protocol::Tls { Scheme::HTTPS } else { Scheme::HTTP };
+                client.request(whole(scheme, head, body)).await.map_err(Failure::from)
+            }
+        }
     }
 }
 
@@ -101,7 +114,7 @@ impl Anywhere {
 
     /// Sends the request to the host that it names, over HTTP/1.1, and waits for the head of the response.
     pub(crate) async fn send(&self, head: Head, body: Upload) -> Result<Response<Incoming>, Failure> {
-        self.client.request(request(Scheme::HTTP, head, body)).await.map_err(Failure::from)
+        self.client.request(whole(Scheme::HTTP, head, body)).await.map_err(Failure::from)
     }
 }
 
@@ -119,11 +132,17 @@ where
         .build(connector)
 }
 
-fn request(scheme: Scheme, head: Head, body: Upload) -> Request<Upload> {
-    let uri = Uri::builder().scheme(scheme).authority(head.authority).path_and_query(head.path).build();
+/// A request that names its host in the target.
+fn whole(scheme: Scheme, head: Head, body: Upload) -> Request<Upload> {
+    let target = Uri::builder().scheme(scheme).authority(head.authority.clone());
+    let target = target.path_and_query(head.path.clone()).build();
+    request(target.expect("scheme, authority and path are a URL"), head, body)
+}
+
+fn request(target: Uri, head: Head, body: Upload) -> Request<Upload> {
     let mut request = Request::new(body);
     *request.method_mut() = head.method;
-    *request.uri_mut() = uri.expect("scheme, authority and path are a URL");
+    *request.uri_mut() = target;
     *request.headers_mut() = head.fields;
     request
 }

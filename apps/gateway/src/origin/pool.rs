@@ -1,0 +1,126 @@
+//! Connections over HTTP/1.1 to one origin, kept and used again.
+
+use super::connector::Direct;
+use super::failure::Failure;
+use super::{BUFFER, KEPT, SPARE};
+use crate::exchange::Upload;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::time::{Instant, sleep};
+
+/// Connections to one origin.
+pub(super) struct Pool {
+    connector: Direct,
+    kept: Arc<Mutex<Kept>>,
+}
+
+/// Connections that nobody uses, the one that was used last at the end: the others get old, and are closed.
+#[derive(Default)]
+struct Kept {
+    connections: VecDeque<(Instant, SendRequest<Upload>)>,
+    /// Whether a task closes those that are old.
+    watched: bool,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pool({:?})", self.connector)
+    }
+}
+
+impl Pool {
+    /// To where `connector` leads.
+    pub(super) fn new(connector: Direct) -> Self {
+        Self { connector, kept: Arc::default() }
+    }
+
+    /// Sends the request, whose target is a path, and waits for the head of the response.
+    pub(super) async fn send(&self, mut request: Request<Upload>) -> Result<Response<Incoming>, Failure> {
+        loop {
+            let kept = self.take();
+            let fresh = kept.is_none();
+            let mut connection = match kept {
+                Some(connection) => connection,
+                None => self.connect().await?,
+            };
+            match connection.try_send_request(request).await {
+                Ok(response) => {
+                    keep(&self.kept, connection);
+                    return Ok(response);
+                }
+                Err(mut error) => match error.take_message() {
+                    // The origin had closed the connection: nothing of the request left.
+                    Some(unsent) if !fresh => request = unsent,
+                    _ => return Err(Failure::of_exchange(&error.into_error())),
+                },
+            }
+        }
+    }
+
+    fn take(&self) -> Option<SendRequest<Upload>> {
+        let mut kept = lock(&self.kept);
+        loop {
+            let (_, connection) = kept.connections.pop_back()?;
+            if connection.is_ready() {
+                return Some(connection);
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Upload>, Failure> {
+        let wire = self.connector.connect().await.map_err(|error| Failure::of_connecting(&error))?;
+        let made = http1::Builder::new().max_buf_size(BUFFER).handshake(wire).await;
+        let (mut sender, connection) = made.map_err(|error| Failure::of_exchange(&error))?;
+        // Who waits for a response learns how it ends.
+        tokio::spawn(async move { drop(connection.await) });
+        sender.ready().await.map_err(|error| Failure::of_exchange(&error))?;
+        Ok(sender)
+    }
+}
+
+/// Keeps a connection, once its response was taken.
+fn keep(kept: &Arc<Mutex<Kept>>, mut connection: SendRequest<Upload>) {
+    if connection.is_ready() {
+        return put(kept, connection);
+    }
+    if !connection.is_closed() {
+        let kept = Arc::downgrade(kept);
+        tokio::spawn(async move {
+            if let (Ok(()), Some(kept)) = (connection.ready().await, kept.upgrade()) {
+                put(&kept, connection);
+            }
+        });
+    }
+}
+
+fn put(kept: &Arc<Mutex<Kept>>, connection: SendRequest<Upload>) {
+    let mut state = lock(kept);
+    if state.connections.len() < SPARE {
+        state.connections.push_back((Instant::now(), connection));
+    }
+    if !std::mem::replace(&mut state.watched, true) {
+        tokio::spawn(watch(Arc::downgrade(kept)));
+    }
+}
+
+/// Closes connections that nobody used for long, until there is none.
+async fn watch(kept: Weak<Mutex<Kept>>) {
+    loop {
+        sleep(KEPT).await;
+        let Some(kept) = kept.upgrade() else { return };
+        let mut kept = lock(&kept);
+        kept.connections.retain(|(since, connection)| since.elapsed() < KEPT && !connection.is_closed());
+        if kept.connections.is_empty() {
+            kept.watched = false;
+            return;
+        }
+    }
+}
+
+fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
