@@ -2,11 +2,13 @@
 //! delay.
 //!
 //! Queueing delays are measured per return path (see [`queueing`](super::queueing)), with the smallest round-trip time over
-//! each in the last ten seconds as RTTmin. Three things are added. Congestion marks halve the window once a round trip
+//! each in the last ten seconds as RTTmin, and without what a radio's delay varies by (see
+//! [`variation`](super::variation)). Three more things are added. Congestion marks halve the window once a round trip
 //! (RFC 9002 §7.1), as does a loss in slow start. In the default mode, in which the paper takes no notice of losses, more
 //! than a tenth of the window lost in a round trip halves it too: a queue of less than two datagrams shows no delay.
 
 use super::queueing::{Round, Rounds};
+use super::variation::Variation;
 use super::{Controller, LossSample, MarkSample, Sample, initial_window, minimum_window};
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
@@ -72,6 +74,7 @@ pub struct Copa {
     rounds: Rounds,
     bases: Bases,
     standing: Standing,
+    variation: Variation,
     /// Queueing delays of the last round trips, the newest last.
     history: Vec<Round>,
     /// Packets sent up to here belong to the recovery period.
@@ -98,6 +101,7 @@ impl Copa {
             rounds: Rounds::default(),
             bases: Bases::default(),
             standing: Standing::default(),
+            variation: Variation::default(),
             history: Vec::with_capacity(DETECTION_ROUNDS),
             recovery_started: None,
             lost: 0,
@@ -154,12 +158,22 @@ impl Copa {
 
     /// The largest velocity: changes are 1/δ times as many datagrams a round trip.
     fn fastest(&self) -> f64 {
+        if self.heading == Heading::Down && !self.is_certain() {
+            return 1.0;
+        }
         let share = if self.rounds.is_uneven(self.window) { CAREFUL } else { BRISK };
         (self.window / self.datagram() / self.datagrams() / share).max(1.0)
     }
 
+    /// Whether the queue is one in any case. A radio whose delay may have become longer for a moment is not left in a hurry.
+    fn is_certain(&self) -> bool {
+        self.standing.get().is_some_and(|standing| self.variation.is_exceeded(standing))
+    }
+
     /// Once a round trip: velocity (§2.1) and mode (§2.2).
     fn on_round(&mut self, round: Round) {
+        let lump = self.rounds.flight(self.window) - self.window;
+        self.variation.on_round(&round, self.window, lump);
         let heading = if self.window > self.window_before { Heading::Up } else { Heading::Down };
         if heading == self.heading {
             self.steady = self.steady.saturating_add(1);
@@ -174,7 +188,7 @@ impl Copa {
         if self.history.len() >= DETECTION_ROUNDS {
             self.history.remove(0);
         }
-        self.history.push(round);
+        self.history.push(Round { least: self.variation.queueing(round.least), ..round });
         self.detect();
     }
 
@@ -207,7 +221,8 @@ impl Controller for Copa {
         }
         let rounded = Sample { min_rtt: reading.map_or(sample.min_rtt, |reading| reading.base), ..*sample };
         let round = self.rounds.on_sample(&rounded);
-        let Some(queueing) = self.standing.get() else { return };
+        let Some(standing) = self.standing.get() else { return };
+        let queueing = self.variation.queueing(standing);
         let base = self.rounds.longest().unwrap_or(sample.min_rtt);
         self.rtt = Some(sample.smoothed_rtt);
         let wanted = self.wanted(base, queueing);

@@ -13,9 +13,12 @@ pub mod lia;
 pub mod new_reno;
 pub mod olia;
 mod queueing;
+mod variation;
 pub mod vegas;
 pub mod vivace;
 
+#[cfg(test)]
+mod radio;
 #[cfg(test)]
 mod sharing;
 #[cfg(test)]

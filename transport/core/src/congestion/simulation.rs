@@ -8,6 +8,7 @@
 
 use super::cubic::Cubic;
 use super::new_reno::NewReno;
+use super::radio::Radio;
 use super::{Algorithm, Controller, LossSample, LostPacket, Sample, Sending};
 use crate::recovery::Ecn;
 use crate::recovery::delay::PathRtts;
@@ -39,6 +40,8 @@ pub(super) struct Link {
     dropped: u64,
     /// The sum of the waiting times of the datagrams that entered, and their number.
     waited: (Duration, u32),
+    /// What is added to the delay, if it varies.
+    radio: Option<Radio>,
 }
 
 impl Link {
@@ -51,7 +54,14 @@ impl Link {
             free_at: Instant::ZERO,
             dropped: 0,
             waited: (Duration::ZERO, 0),
+            radio: None,
         }
+    }
+
+    /// The delay varies as `radio` says.
+    pub(super) fn over(mut self, radio: Radio) -> Self {
+        self.radio = Some(radio);
+        self
     }
 
     /// How long a full queue takes.
@@ -60,7 +70,7 @@ impl Link {
     }
 
     /// How long a datagram waited on average since the last call.
-    fn mean_wait(&mut self) -> Duration {
+    pub(super) fn mean_wait(&mut self) -> Duration {
         let (sum, count) = std::mem::take(&mut self.waited);
         sum / count.max(1)
     }
@@ -74,12 +84,13 @@ impl Link {
         }
         self.waited = (self.waited.0 + self.free_at.since(now), self.waited.1 + 1);
         self.free_at = self.free_at.max(now) + one;
-        Some(self.free_at + self.delay / 2)
+        let constant = self.free_at + self.delay / 2;
+        Some(self.radio.as_mut().map_or(constant, |radio| radio.delay(self.free_at, constant)))
     }
 }
 
-struct Simulation {
-    link: Link,
+pub(super) struct Simulation {
+    pub(super) link: Link,
     controller: Box<dyn Controller>,
     near: Space,
     far: Space,
@@ -99,7 +110,7 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn new(link: Link, controller: Box<dyn Controller>) -> Self {
+    pub(super) fn new(link: Link, controller: Box<dyn Controller>) -> Self {
         Self {
             returns: vec![link.delay / 2],
             period: Duration::from_secs(1),
@@ -139,7 +150,7 @@ impl Simulation {
         (self.delivered - before) as f64 / capacity as f64
     }
 
-    fn seconds(&mut self, from: u64, to: u64) -> f64 {
+    pub(super) fn seconds(&mut self, from: u64, to: u64) -> f64 {
         self.run(Instant::from_nanos(from * 1_000_000_000), Instant::from_nanos(to * 1_000_000_000))
     }
 

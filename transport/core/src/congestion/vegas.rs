@@ -5,10 +5,12 @@
 //! measured per return path (see [`queueing`](super::queueing)). The queue of a round trip is the least that it showed, as
 //! in Linux (net/ipv4/tcp_vegas.c), whose thresholds are these, too. Of a loss the authors take back a quarter of the window
 //! where Reno takes half (in their sender as ported to ns-2, tcp-vegas.cc; Linux has Reno's half): a window that is held close
-//! to what the path carries need not make room for a full queue. What Vegas does not define it takes from NewReno
+//! to what the path carries need not make room for a full queue. Two things are ours: what a radio's delay varies by is no
+//! queue (see [`variation`](super::variation)), and growth without a queue becomes faster (see [`Climb`]). What Vegas does not define it takes from NewReno
 //! (RFC 9002 §7).
 
 use super::queueing::{Round, Rounds};
+use super::variation::Variation;
 use super::{Controller, LossSample, MarkSample, Sample, initial_window, minimum_window, slow_start_rate};
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
@@ -23,6 +25,9 @@ const BETA: f64 = 4.0;
 const GAMMA: f64 = 1.0;
 /// The share of the window that losses of a round trip leave. RFC 8511 has more than half for marks, too.
 const REMAINING: f64 = 0.75;
+/// Round trips of growth before its steps double, and the share of the window (one over this) that none exceeds.
+const STEADY_ROUNDS: u32 = 3;
+const BRISK: f64 = 8.0;
 /// Windows do not grow beyond this.
 const LARGEST_WINDOW: f64 = (1u64 << 48) as f64;
 
@@ -37,6 +42,30 @@ enum Phase {
     Avoidance,
 }
 
+/// Round trips in a row in which the window grew.
+#[derive(Clone, Copy, Debug, Default)]
+struct Climb {
+    rounds: u32,
+    /// Bytes of the last step.
+    step: f64,
+}
+
+impl Climb {
+    /// The next step: a datagram, and after three round trips twice as much in each as in the one before, as Copa has it
+    /// (§2.1 of its paper). The authors' step alone is for channels whose rate stays.
+    fn step(&mut self, window: f64, datagram: f64) -> f64 {
+        let doublings = self.rounds.saturating_sub(STEADY_ROUNDS).min(48);
+        self.rounds = self.rounds.saturating_add(1);
+        self.step = (datagram * (1u64 << doublings) as f64).min((window / BRISK).max(datagram));
+        self.step
+    }
+
+    /// There is a queue. What the last step did shows a round trip later: two steps may have gone too far.
+    fn turn(&mut self) -> f64 {
+        2.0 * std::mem::take(self).step
+    }
+}
+
 /// The controller of Brakmo and Peterson.
 #[derive(Clone, Debug)]
 pub struct Vegas {
@@ -45,6 +74,8 @@ pub struct Vegas {
     window: f64,
     phase: Phase,
     rounds: Rounds,
+    variation: Variation,
+    climb: Climb,
     /// Packets sent up to here belong to the recovery period.
     recovery_started: Option<Instant>,
     smoothed_rtt: Option<Duration>,
@@ -60,6 +91,8 @@ impl Vegas {
             window: initial_window(datagram_size) as f64,
             phase: Phase::Doubling,
             rounds: Rounds::default(),
+            variation: Variation::default(),
+            climb: Climb::default(),
             recovery_started: None,
             smoothed_rtt: None,
             queueing: Duration::ZERO,
@@ -80,7 +113,10 @@ impl Vegas {
 
     /// Once a round trip (JSAC §III-C).
     fn adjust(&mut self, round: &Round, sample: &Sample) {
+        let lump = self.rounds.flight(self.window) - self.window;
+        self.variation.on_round(round, self.window, lump);
         self.queueing = round.least;
+        let round = Round { least: self.variation.queueing(round.least), ..*round };
         self.set_window(self.window * round.shift);
         let (datagram, queued) = (self.datagram(), round.queued(self.window));
         match self.phase {
@@ -91,11 +127,15 @@ impl Vegas {
                 self.phase = Phase::Avoidance;
             }
             Phase::Holding => self.phase = Phase::Doubling,
-            Phase::Avoidance if queued > BETA * datagram => self.set_window(self.window - datagram),
-            Phase::Avoidance if queued < ALPHA * datagram && !sample.app_limited => {
-                self.set_window(self.window + datagram);
+            Phase::Avoidance if queued > BETA * datagram => {
+                let excess = self.climb.turn().min(queued - ALPHA * datagram);
+                self.set_window(self.window - excess.max(datagram));
             }
-            Phase::Avoidance => {}
+            Phase::Avoidance if queued < ALPHA * datagram && !sample.app_limited => {
+                let step = self.climb.step(self.window, datagram);
+                self.set_window(self.window + step);
+            }
+            Phase::Avoidance => self.climb = Climb::default(),
         }
     }
 
@@ -109,6 +149,7 @@ impl Vegas {
         let remaining = if self.in_slow_start() { 0.5 } else { REMAINING };
         self.set_window(self.window * remaining);
         self.phase = Phase::Avoidance;
+        self.climb = Climb::default();
         self.rounds.restart(now);
     }
 }
