@@ -12,7 +12,7 @@ pub mod endpoint;
 pub mod error;
 pub mod flat_map;
 pub mod handshake;
-mod hashing;
+pub mod hashing;
 pub mod inspect;
 pub mod path;
 pub mod ranges;

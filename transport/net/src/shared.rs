@@ -6,6 +6,7 @@ use crate::{ConnectOptions, ConnectionError, Hints, PathId};
 use ahash::AHashMap;
 use hvq_transport::connection::{Event, FourTuple, Role, Transmit};
 use hvq_transport::endpoint::{ConnectionHandle, Endpoint as Core, Output};
+use hvq_transport::hashing::shrink;
 use hvq_transport::time::{Deadline, Instant};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -169,8 +170,7 @@ impl State {
     pub(crate) fn drop_reference(&mut self, handle: ConnectionHandle, now: Instant) {
         let Some(slot) = self.slots.get_mut(&handle) else { return };
         if slot.usage == Usage::Application || self.standing == Standing::Dead {
-            self.slots.remove(&handle);
-            return;
+            return self.drop_slot(handle);
         }
         slot.usage = Usage::Protocol;
         if let Some(connection) = self.core.connection(handle) {
@@ -304,14 +304,17 @@ impl State {
                 }
                 slot.usage = Usage::Application;
             }
-            Usage::Protocol => {
-                self.slots.remove(&handle);
-            }
+            Usage::Protocol => self.drop_slot(handle),
             Usage::Unaccepted => {
                 self.accepted.retain(|other| *other != handle);
-                self.slots.remove(&handle);
+                self.drop_slot(handle);
             }
         }
+    }
+
+    fn drop_slot(&mut self, handle: ConnectionHandle) {
+        self.slots.remove(&handle);
+        shrink(&mut *self.slots);
     }
 
     /// The driver ends, in order or because the runtime shuts down: nothing moves any more.

@@ -1,5 +1,6 @@
 //! Packets and frames by channel: of connections that exist, and of those that have ended.
 
+use hvq::transport::hashing::shrink;
 use hvq::{ChannelOptions, Connection, ConnectionStats, PathId};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -66,6 +67,7 @@ impl Traffic {
             label(&self.names, &stats, &mut channels);
             self.past.add(&stats, &channels);
         }
+        shrink(&mut self.open);
     }
 
     /// The sums as they stand.

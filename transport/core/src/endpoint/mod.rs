@@ -40,7 +40,7 @@ use crate::endpoint::retried::Retried;
 use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
-use crate::hashing::KeyedMap;
+use crate::hashing::{KeyedMap, shrink};
 use crate::stream::blocks::Blocks;
 use crate::time::{Deadline, Instant};
 use hvq_scheduler::{Flights, PathSet, PathView};
@@ -318,6 +318,7 @@ impl Endpoint {
             Event::Forgotten => {
                 self.router.finish_handshake(handle, &mut self.handshaking);
                 self.connections.remove(&handle);
+                shrink(&mut self.connections);
                 self.tokens.end(handle);
                 self.router.forget(handle);
                 self.schedule.forget(handle);

@@ -2,7 +2,7 @@
 
 use crate::connection::IdChanges;
 use crate::endpoint::ConnectionHandle;
-use crate::hashing::{KeyedMap, KeyedSet};
+use crate::hashing::{KeyedMap, KeyedSet, shrink};
 use crate::wire::connection_id::ConnectionId;
 use std::net::SocketAddr;
 
@@ -90,6 +90,10 @@ impl Router {
             self.by_id.remove(&id);
         }
         self.forget_remotes(handle);
+        shrink(&mut self.by_id);
+        shrink(&mut self.ids);
+        shrink(&mut self.by_remote);
+        shrink(&mut self.remotes);
     }
 
     fn forget_remotes(&mut self, handle: ConnectionHandle) {

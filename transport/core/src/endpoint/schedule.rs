@@ -1,7 +1,7 @@
 //! Which connection is polled next: those that were touched, in turn, and those whose deadline passed.
 
 use crate::endpoint::ConnectionHandle;
-use crate::hashing::{KeyedMap, KeyedSet};
+use crate::hashing::{KeyedMap, KeyedSet, shrink};
 use crate::time::{Deadline, Instant, TimerReason};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -77,6 +77,7 @@ impl Schedule {
     pub fn forget(&mut self, handle: ConnectionHandle) {
         self.cancel(handle);
         self.leave(handle);
+        shrink(&mut self.sleeping);
     }
 
     fn leave(&mut self, handle: ConnectionHandle) {
