@@ -5,7 +5,7 @@ use crate::fields::Provenance;
 use crate::gateway::Shared;
 use h3::error::Code;
 use http::uri::Authority;
-use hvq_h3::serving::{Server, Settings, Tunnels};
+use hvq_h3::serving::{Incoming, Server, Settings, Tunnels};
 use hvq_h3::{Datagrams, Priorities};
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -103,7 +103,7 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
                 Some(_) = requests.join_next() => continue,
             };
             match accepted {
-                Ok(incoming) => begin(&mut requests, exchange::serve(peer.clone(), incoming)).await,
+                Ok(incoming) => begin(&mut requests, peer.clone(), incoming).await,
                 Err(error) => {
                     tracing::debug!(%error, "connection ended");
                     break;
@@ -124,10 +124,11 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
 }
 
 /// Serves a request here if that takes no waiting, as of a file that is in memory: a task of its own costs more than that.
-async fn begin(requests: &mut JoinSet<()>, request: impl Future<Output = ()> + Send + 'static) {
+async fn begin(requests: &mut JoinSet<()>, peer: Arc<Peer>, incoming: Incoming) {
     // Many such requests in a row let others have their turn.
     tokio::task::consume_budget().await;
-    let mut request = Box::pin(request);
+    // Boxed before anything waits, so that the task of a connection has no room for one.
+    let mut request = Box::pin(exchange::serve(peer, incoming));
     let served = poll_fn(|context| Poll::Ready(request.as_mut().poll(context).is_ready())).await;
     if !served {
         requests.spawn(request);
