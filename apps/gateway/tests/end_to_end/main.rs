@@ -4,6 +4,7 @@
 mod certificates;
 mod early;
 mod hostile;
+mod idle;
 mod many;
 #[cfg(target_os = "linux")]
 mod mount;

@@ -84,6 +84,11 @@ impl Place {
         self.folder.path().join(name)
     }
 
+    /// Whom clients of it trust.
+    pub fn trust(&self) -> Trust {
+        Trust(self.chain.clone())
+    }
+
     /// A client with one path.
     pub async fn client(&self) -> Client {
         Client::connect(self.gateway.local_addrs()[0], self.chain.clone()).await.unwrap()
@@ -152,12 +157,27 @@ pub struct Client {
     _endpoint: Endpoint,
 }
 
+/// Whom clients trust: who shows this chain.
+#[derive(Clone)]
+pub struct Trust(Vec<u8>);
+
 /// A connection to `remote`, which `chain` vouches for.
 async fn dial(
     remote: SocketAddr,
     chain: Vec<u8>,
     identity: Option<Identity>,
 ) -> Result<(Connection, Endpoint), hvq::ConnectionError> {
+    let endpoint = Endpoint::client(&[]).unwrap();
+    let connection = connect(&endpoint, remote, chain, identity).await?;
+    Ok((connection, endpoint))
+}
+
+async fn connect(
+    endpoint: &Endpoint,
+    remote: SocketAddr,
+    chain: Vec<u8>,
+    identity: Option<Identity>,
+) -> Result<Connection, hvq::ConnectionError> {
     let mut tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain));
     if let Some(identity) = identity {
         tls = tls.identity(identity);
@@ -166,10 +186,8 @@ async fn dial(
         handshake_timeout: Duration::from_secs(2),
         ..TransportConfig::new(Arc::new(|| Policy::default().scheduler()))
     };
-    let endpoint = Endpoint::client(&[]).unwrap();
     let config = ClientConfig::new(tls.build().unwrap(), Arc::new(transport));
-    let connection = within(endpoint.connect(config, remote, "localhost").unwrap()).await?;
-    Ok((connection, endpoint))
+    within(endpoint.connect(config, remote, "localhost").unwrap()).await
 }
 
 impl Drop for Client {
@@ -182,6 +200,16 @@ impl Drop for Client {
 impl Client {
     async fn connect(remote: SocketAddr, chain: Vec<u8>) -> Result<Self, hvq::ConnectionError> {
         Ok(Self::over(dial(remote, chain, None).await?).await)
+    }
+
+    /// A client of an endpoint that it shares.
+    pub async fn of(
+        endpoint: &Endpoint,
+        remote: SocketAddr,
+        trust: &Trust,
+    ) -> Result<Self, hvq::ConnectionError> {
+        let connection = connect(endpoint, remote, trust.0.clone(), None).await?;
+        Ok(Self::over((connection, endpoint.clone())).await)
     }
 
     async fn over((connection, endpoint): (Connection, Endpoint)) -> Self {

@@ -1,0 +1,138 @@
+//! attacks.md J12: what clients cost that are there and want nothing. HVQ_IDLE_CLIENTS sets how many there are.
+
+use crate::setup::{Client, Place, Trust, get, within};
+use allocation_counter::measure;
+use futures::future::join_all;
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::sleep;
+
+/// Clients, unless the environment says how many.
+const CLIENTS: usize = 1_000;
+/// Bytes on the heap that a client may cost which has been idle for a moment: connection, streams and tasks.
+const BOUND: i64 = 23 << 10;
+/// Bytes that may stay of a client that is gone: buffers that the next ones take, however many come and go.
+const REST: i64 = 512;
+/// Times that clients come and go.
+const WAVES: usize = 3;
+/// Times that they wake up and rest again.
+const ROUNDS: usize = 3;
+/// Handshakes at a time.
+const AT_A_TIME: usize = 20;
+/// Connections rest after a quarter of a second (`hvq_transport`).
+const PAUSE: Duration = Duration::from_millis(600);
+
+/// A gateway in a thread of its own, whose memory on the heap is counted.
+struct Counted {
+    address: SocketAddr,
+    trust: Trust,
+    asked: UnboundedSender<()>,
+    bytes: mpsc::Receiver<i64>,
+    thread: JoinHandle<()>,
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+impl Counted {
+    fn new() -> Self {
+        let (started, place) = mpsc::channel();
+        let (asked, mut questions) = unbounded_channel();
+        let (counted, bytes) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let runtime = runtime();
+            let text = "[[host]]\nnames = ['localhost']\nfiles = 'DIR'\n";
+            let place = runtime.block_on(Place::with(text, &[("file", "a few bytes")]));
+            started.send((place.gateway.local_addrs()[0], place.trust())).unwrap();
+            let mut held = 0;
+            loop {
+                let mut goes_on = false;
+                let wait = || goes_on = runtime.block_on(questions.recv()).is_some();
+                held += measure(wait).bytes_current;
+                if !goes_on || counted.send(held).is_err() {
+                    break;
+                }
+            }
+            runtime.block_on(place.gateway.stop());
+        });
+        let (address, trust) = place.recv().unwrap();
+        Self { address, trust, asked, bytes, thread }
+    }
+
+    /// Bytes on its heap beyond what it began with.
+    fn bytes(&self) -> i64 {
+        self.asked.send(()).unwrap();
+        self.bytes.recv().unwrap()
+    }
+}
+
+/// As many clients as that, each of which has asked for a file.
+async fn open(endpoint: &hvq::Endpoint, gateway: &Counted, count: usize) -> Vec<Client> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        let some = AT_A_TIME.min(count - all.len());
+        let begun = (0..some).map(|_| Client::of(endpoint, gateway.address, &gateway.trust));
+        let begun: Vec<_> = join_all(begun).await.into_iter().map(Result::unwrap).collect();
+        ask(&begun).await;
+        all.extend(begun);
+    }
+    all
+}
+
+/// Each asks for a file.
+async fn ask(clients: &[Client]) {
+    for some in clients.chunks(AT_A_TIME) {
+        let asked = some.iter().map(|client| client.status(get("/file")));
+        assert!(join_all(asked).await.iter().all(|status| *status == 200));
+    }
+}
+
+/// What clients that come and go cost each: once they rest, every time that they woke up, and once they are gone.
+async fn wave(endpoint: &hvq::Endpoint, gateway: &Counted, count: usize, before: i64) -> (Vec<i64>, i64) {
+    let each = || (gateway.bytes() - before) / count as i64;
+    let clients = open(endpoint, gateway, count).await;
+    let mut resting = Vec::new();
+    for _ in 0..ROUNDS {
+        ask(&clients).await;
+        sleep(PAUSE).await;
+        resting.push(each());
+    }
+    drop(clients);
+    within(async {
+        while each() > REST {
+            sleep(PAUSE).await;
+        }
+    })
+    .await;
+    (resting, each())
+}
+
+#[test]
+fn idle_clients_cost_what_is_stated_however_often_they_wake() {
+    let count = std::env::var("HVQ_IDLE_CLIENTS").map_or(CLIENTS, |count| count.parse().unwrap());
+    let gateway = Counted::new();
+    runtime().block_on(async {
+        let endpoint = hvq::Endpoint::client(&[]).unwrap();
+        // What one client brings about and all share.
+        let _first = open(&endpoint, &gateway, 1).await;
+        sleep(PAUSE).await;
+        let before = gateway.bytes();
+        for _ in 0..WAVES {
+            let (resting, gone) = wave(&endpoint, &gateway, count, before).await;
+            println!("bytes of an idle client, each time: {resting:?}, and once it is gone: {gone}");
+            assert!(resting.iter().all(|bytes| *bytes <= BOUND), "{resting:?}");
+            assert!(
+                resting.iter().all(|bytes| *bytes <= resting[0] + resting[0] / 50),
+                "it grows: {resting:?}"
+            );
+        }
+    });
+    let Counted { asked, bytes, thread, .. } = gateway;
+    drop((asked, bytes));
+    thread.join().unwrap();
+}
