@@ -66,7 +66,8 @@ impl Adaptive {
     ) -> Duration {
         let middle_comes = self.comes(1, LONGEST);
         let until = match middle_comes {
-            true => self.limit(captured, base).max(base),
+            // A clock that jumped does not make it wait for longer.
+            true => self.limit(captured, base).clamp(base, base + LONGEST),
             false => base + SHORT.min(self.most),
         };
         let longest = base + LONGEST;

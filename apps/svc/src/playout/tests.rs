@@ -201,3 +201,15 @@ fn an_adaptive_receiver_needs_no_common_clock() {
     // The sender's clock is ten seconds ahead, and then behind.
     assert_eq!([due(10_100, 109), due(100, 10_109)], [ms(147), ms(10_147)]);
 }
+
+#[test]
+fn a_clock_that_jumps_does_not_stop_an_adaptive_receiver() {
+    let mut adaptive = Adaptive::new(ms(34));
+    for frame in 0..10 {
+        let captured = FRAME * frame;
+        let base = captured + ms(10);
+        adaptive.on_decoded(frame, (captured, base, base), [Some(base); LAYERS]);
+    }
+    let due = |captured| adaptive.due((captured, ms(10)), &[Some(ms(10)), None, None]);
+    assert_eq!([Duration::from_secs(3600), Duration::from_micros(u64::MAX)].map(due), [ms(110); 2]);
+}
