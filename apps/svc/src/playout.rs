@@ -168,6 +168,16 @@ impl Playout {
         Some(Decoded { frame, captured, at, present, depth, order })
     }
 
+    /// The layers above the base layer made a frame that was decoded better by so much, as the difference in SSIM between
+    /// its picture with and without them. An adaptive wait is longer where they bring more.
+    pub fn learn(&mut self, better: f64) {
+        if let Wait::Adaptive(adaptive) = &mut self.wait
+            && better.is_finite()
+        {
+            adaptive.on_brought(better.clamp(0.0, 1.0));
+        }
+    }
+
     /// Frames that were left out because their base layer did not come.
     pub fn skipped(&self) -> u64 {
         self.skipped

@@ -11,14 +11,19 @@ const HOPELESS: usize = 4;
 /// What is waited then all the same, so that it shows when layers come again.
 const SHORT: Duration = Duration::from_millis(5);
 /// The share of frames that may be older than wanted, so that nineteen of twenty are not.
-const EXCEPTIONS: f64 = 0.047;
+const EXCEPTIONS: f64 = 0.049;
 /// Exceptions that are saved up at most, for the next time at which layers are late one after another; and those that may be
 /// owed, since who waits for one frame shows the next ones late, too.
 const SAVED: f64 = 60.0;
 const OWED: f64 = -10.0;
+/// An exception is made where layers bring this many times of what they usually do, if few are saved; the more are, the less
+/// has to be brought, and any frame is worth the last one that can be saved.
+const WORTH: f64 = 2.0;
+/// What layers usually bring is the mean over about so many frames of which it is known.
+const USUAL: f64 = 500.0;
 /// How long an exception waits at most. It is longer than the paper's receiver waits: a percentile does not tell how late the
 /// frames beyond it are, and so one frame more has its layers.
-const LONGEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_millis(120);
 
 /// How the layers of one frame came.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +39,9 @@ struct Span {
 /// typically comes: what takes longer is left out, and so the picture is never older than that, and seldom as old. What is
 /// typical is the median of half a minute: the fastest base layers are those of pictures without content, and tell less.
 ///
-/// But for an exception: a frame that has its base layer alone by then, while others above it do come, may wait for 100 ms.
-/// At most one of twenty-one may, so the 95th percentile of ages is not touched by it.
+/// But for an exception: a frame that has its base layer alone by then, while others above it do come, may wait for 120 ms.
+/// Less than one of twenty may, so the 95th percentile of ages is not touched by it. They are spent where the layers bring
+/// most ([`Playout::learn`](super::Playout::learn)): in one scene the base layer is nearly the picture, in another it is not.
 ///
 /// Only differences between arrivals count, so that the clocks of sender and receiver need not agree.
 #[derive(Clone, Debug)]
@@ -46,15 +52,20 @@ pub struct Adaptive {
     transits: Vec<i128>,
     /// Exceptions saved up.
     saved: f64,
+    /// What layers brought the latest frame that had them, what they usually do, and of how many frames that is known.
+    brought: f64,
+    usual: f64,
+    learnt: f64,
 }
 
 impl Adaptive {
     /// The longest wait of a receiver that is to show pictures within 45 ms, of which a base layer typically takes ten.
-    pub const MOST: Duration = Duration::from_micros(34_500);
+    pub const MOST: Duration = Duration::from_micros(34_800);
 
     /// A wait of at most `most`.
     pub fn new(most: Duration) -> Self {
-        Self { most, recent: VecDeque::new(), transits: Vec::new(), saved: 0.0 }
+        let (recent, transits) = (VecDeque::new(), Vec::new());
+        Self { most, recent, transits, saved: 0.0, brought: 0.0, usual: 0.0, learnt: 0.0 }
     }
 
     /// When to decode a frame that was taken at `captured`, whose layers were there at the times in `better`, each with all
@@ -74,7 +85,7 @@ impl Adaptive {
         let until = match better[1] {
             // The exception ends with what it waits for.
             Some(middle) => until.max(middle.min(longest)),
-            None if self.saved >= 1.0 && middle_comes => until.max(longest),
+            None if middle_comes && self.may_except() => until.max(longest),
             None => until,
         };
         let wanted = if self.comes(LAYERS - 1, self.most) { LAYERS - 1 } else { 1 };
@@ -86,6 +97,19 @@ impl Adaptive {
         let typical = self.transits.get(self.transits.len() / 2).copied();
         let typical = typical.unwrap_or_else(|| transit(captured, base));
         later(captured, typical + i128::try_from(self.most.as_nanos()).unwrap_or(i128::MAX / 4))
+    }
+
+    /// Whether a frame may wait for longer than others.
+    fn may_except(&self) -> bool {
+        let wanted = WORTH * self.usual * (1.0 - self.saved / SAVED);
+        self.saved >= 1.0 && self.brought >= wanted
+    }
+
+    /// The layers above the base layer made a frame better by so much.
+    pub(super) fn on_brought(&mut self, better: f64) {
+        self.learnt = (self.learnt + 1.0).min(USUAL);
+        self.usual += (better - self.usual) / self.learnt;
+        self.brought = better;
     }
 
     /// Whether `layer` came, with all below it, so soon after the base layer in any of the latest frames.

@@ -124,7 +124,7 @@ fn an_adaptive_receiver_decodes_as_soon_as_nothing_is_missing() {
 
 #[test]
 fn an_adaptive_receiver_waits_for_what_takes_a_little_longer_and_no_longer() {
-    // The base layer takes 9 ms: 34.5 ms later nothing is waited for any more.
+    // The base layer takes 9 ms: 34.8 ms later nothing is waited for any more.
     let played = adaptive(|frame| Some(if frame == 40 { 43 } else { 24 }));
     assert_eq!(played[40], (43, 3));
     let played = adaptive(|frame| Some(if frame == 10 { 60 } else { 24 }));
@@ -147,9 +147,9 @@ fn an_adaptive_receiver_makes_an_exception_for_one_frame_of_twenty() {
 fn an_adaptive_receiver_does_not_wait_for_what_will_not_come() {
     let played = adaptive(|frame| (frame < 30).then_some(24));
     // One exception is made before that is known.
-    assert_eq!(played[30], (109, 1));
+    assert_eq!(played[30], (129, 1));
     // Those behind it waited with it.
-    assert_eq!([31, 32, 33].map(|frame| played[frame]), [(76, 1), (43, 1), (43, 1)]);
+    assert_eq!([31, 32, 33].map(|frame| played[frame]), [(96, 1), (63, 1), (43, 1)]);
     assert!((34..60).all(|frame| played[frame] == (14, 1)), "{played:?}");
 }
 
@@ -202,14 +202,33 @@ fn an_adaptive_receiver_needs_no_common_clock() {
     assert_eq!([due(10_100, 109), due(100, 10_109)], [ms(147), ms(10_147)]);
 }
 
+/// A receiver that saw `frames` frames with all layers in time, of which the layers brought `usual` and then `lately`.
+fn taught(frames: u32, usual: f64, lately: f64) -> Adaptive {
+    let mut playout = Playout::new(Wait::Adaptive(Adaptive::new(ms(34))), Gaps::Wait);
+    for frame in 0..frames {
+        let at = FRAME * frame + ms(10);
+        (0..LAYERS).for_each(|layer| assert!(playout.on_layer(&header(frame, layer), at)));
+        assert!(playout.poll(at).is_some());
+        playout.learn(if frame + 1 < frames { usual } else { lately });
+    }
+    match playout.wait {
+        Wait::Adaptive(adaptive) => adaptive,
+        Wait::Fixed(_) => unreachable!("it was made adaptive"),
+    }
+}
+
+#[test]
+fn an_adaptive_receiver_makes_exceptions_where_layers_bring_most() {
+    let due = |adaptive: Adaptive| adaptive.due((ms(0), ms(10)), &[Some(ms(10)), None, None]);
+    assert_eq!([0.05, 0.1, 0.3].map(|lately| due(taught(100, 0.1, lately))), [ms(44), ms(44), ms(130)]);
+    // With as many saved as can be, none is worth more than the next.
+    assert_eq!(due(taught(2000, 0.1, 0.0)), ms(130));
+    assert_eq!(due(taught(100, 0.1, f64::NAN)), ms(44), "what is no number is not learnt");
+    assert_eq!(due(taught(10, 0.1, 0.3)), ms(44), "nothing is saved");
+}
+
 #[test]
 fn a_clock_that_jumps_does_not_stop_an_adaptive_receiver() {
-    let mut adaptive = Adaptive::new(ms(34));
-    for frame in 0..10 {
-        let captured = FRAME * frame;
-        let base = captured + ms(10);
-        adaptive.on_decoded(frame, (captured, base, base), [Some(base); LAYERS]);
-    }
-    let due = |captured| adaptive.due((captured, ms(10)), &[Some(ms(10)), None, None]);
-    assert_eq!([Duration::from_secs(3600), Duration::from_micros(u64::MAX)].map(due), [ms(110); 2]);
+    let due = |captured| taught(10, 0.1, 0.1).due((captured, ms(10)), &[Some(ms(10)), None, None]);
+    assert_eq!([Duration::from_secs(3600), Duration::from_micros(u64::MAX)].map(due), [ms(130); 2]);
 }

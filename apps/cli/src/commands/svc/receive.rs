@@ -6,8 +6,9 @@ mod figures;
 mod forward;
 mod overlay;
 mod page;
+mod player;
 
-use super::{ALPN, SILENCE, time_of_day};
+use super::{ALPN, SILENCE};
 use crate::arguments::Format;
 use crate::commands::serve::listen;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
@@ -17,19 +18,18 @@ use crate::tls::{self, SelfSigned};
 use crate::transport::TransportArguments;
 use arrivals::Arrivals;
 use clap::Args;
-use display::{Display, Pending};
+use display::Display;
 use figures::Figures;
 use forward::{Forwarder, Outlet};
 use hvq::{
     ChannelOptions, Connection, ConnectionError, EarlyData, Endpoint, EndpointOptions, ServerConfig,
     TransportConfig,
 };
-use hvq_svc::layers::HELD;
 use hvq_svc::playout::{Adaptive, Gaps, Playout, Wait};
 use hvq_svc::roq;
 use page::Gallery;
+use player::Player;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -226,43 +226,39 @@ async fn watch(
     let accepting = tokio::spawn(arrivals::take(connection.clone(), arrivals));
     let (pending, frames) = mpsc::channel(BACKLOG);
     let (display, pictures) = (arguments.display.clone(), gallery.cloned());
-    let showing = std::thread::spawn(move || display.show(frames, pictures.as_ref()));
-    let (mut playout, mut figures) = (arguments.wait.playout(), Figures::default());
-    let mut layers: BTreeMap<(u32, usize), Vec<u8>> = BTreeMap::new();
+    let (learnt, learning) = mpsc::unbounded_channel();
+    let showing = std::thread::spawn(move || display.show(frames, pictures.as_ref(), &learnt));
+    let mut player = Player::new(arguments.wait.playout(), learning);
     let mut refresh = tokio::time::interval(REFRESH);
     let ended = loop {
-        let until = playout.deadline().map(|at| at.saturating_sub(time_of_day()));
+        let until = player.until();
         tokio::select! {
             arrival = arrived.recv() => match arrival {
-                Some((at, header, data)) => {
-                    figures.on_layer(&header, at);
-                    if playout.on_layer(&header, at) {
-                        layers.insert((header.frame, header.layer), data);
-                    }
-                }
+                Some(arrival) => player.on_layer(arrival),
                 None => break Ended::Complete,
             },
             () = tokio::time::sleep(until.unwrap_or(Duration::MAX)), if until.is_some() => {}
-            _ = refresh.tick(), if gallery.is_some() => tell(gallery, &figures, connection),
+            _ = refresh.tick(), if gallery.is_some() => tell(gallery, &player.figures, connection),
             interrupt = signal::ctrl_c() => {
                 interrupt.or_fail(Exit::Runtime, || "cannot wait for Ctrl-C".to_owned())?;
                 break Ended::Interrupted;
             }
         }
-        play_due(&mut playout, &mut layers, (&mut figures, &pending));
+        player.play_due(&pending);
     };
     // What is there at the end is shown, too.
-    while let Some(at) = playout.deadline() {
-        tokio::time::sleep(at.saturating_sub(time_of_day())).await;
-        play_due(&mut playout, &mut layers, (&mut figures, &pending));
+    while let Some(until) = player.until() {
+        tokio::time::sleep(until).await;
+        player.play_due(&pending);
     }
     drop(pending);
     let shown = tokio::task::spawn_blocking(move || showing.join()).await?;
     let shown = shown.unwrap_or_else(|_| Err(Failure::new(Exit::Runtime, "the decoder failed")));
+    let figures = &mut player.figures;
     figures.damaged = shown?;
     figures.malformed = malformed.load(Ordering::Relaxed);
-    tell(gallery, &figures, connection);
-    report(arguments, connection, &figures, voice)?;
+    tell(gallery, figures, connection);
+    report(arguments, connection, figures, voice)?;
     if ended == Ended::Interrupted {
         accepting.abort();
         return Ok(ended);
@@ -277,23 +273,6 @@ async fn watch(
 fn tell(gallery: Option<&Gallery>, figures: &Figures, connection: &Connection) {
     if let Some(gallery) = gallery {
         gallery.tell(figures.latest(RECENT, &paths::figures(connection)).to_string());
-    }
-}
-
-/// Hands what is due to the decoder.
-fn play_due(
-    playout: &mut Playout,
-    layers: &mut BTreeMap<(u32, usize), Vec<u8>>,
-    (figures, pending): (&mut Figures, &mpsc::Sender<Pending>),
-) {
-    while let Some(decoded) = playout.poll(time_of_day()) {
-        let data = decoded.order.iter().map(|layer| layers.remove(layer).unwrap_or_default()).collect();
-        // Later frames may refer to what comes late of this one.
-        *layers = layers.split_off(&(decoded.frame.saturating_sub(HELD[0] - 1), 0));
-        figures.on_decoded(&decoded);
-        if decoded.depth > 0 && pending.try_send((decoded, data)).is_err() {
-            figures.overrun += 1;
-        }
     }
 }
 

@@ -8,14 +8,18 @@ use clap::Args;
 use hvq_svc::clip::Clip;
 use hvq_svc::picture::Picture;
 use hvq_svc::playout::Decoded;
+use hvq_svc::ssim::ssim;
 use hvq_svc::y4m;
-use hvq_vpx::Decoder;
+use hvq_vpx::{DecodeError, Decoder};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// A frame to be decoded: what is known of it, and the layers that a decoder is fed for it.
 pub(super) type Pending = (Decoded, Vec<Vec<u8>>);
+
+/// Of so many frames one is compared with what its base layer alone shows.
+const COMPARED: u32 = 8;
 
 /// Where pictures go, and how.
 #[derive(Clone, Debug, Args)]
@@ -32,23 +36,24 @@ pub(super) struct Display {
 }
 
 impl Display {
-    /// Decodes and shows frames; how many were damaged.
+    /// Decodes and shows frames; how many were damaged. Into `learnt` goes what the layers above the base layer bring.
     ///
     /// A recording has 30 pictures a second, each the one that a viewer saw at that time: what stood still stands still.
     pub(super) fn show(
         &self,
         mut frames: mpsc::Receiver<Pending>,
         gallery: Option<&Gallery>,
+        learnt: &mpsc::UnboundedSender<f64>,
     ) -> Result<u32, Failure> {
         let mut decoder = Decoder::new().or_fail(Exit::Runtime, || "cannot decode".to_owned())?;
         let (mut screen, mut page, mut damaged) = (None, None, 0);
         let mut seen: Option<(Duration, u32, Picture)> = None;
         while let Some((decoded, data)) = frames.blocking_recv() {
-            let layers: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
-            let Ok(mut picture) = decoder.decode(&layers) else {
+            let Ok((mut picture, better)) = decode(&mut decoder, &decoded, &data) else {
                 damaged += 1;
                 continue;
             };
+            better.map(|better| learnt.send(better));
             if let Some(title) = &self.strip {
                 picture = overlay::with_strip(&picture, title, decoded.latency(), decoded.depth);
             }
@@ -88,7 +93,55 @@ impl Display {
     }
 }
 
+/// The picture of a frame, and of some how much better (SSIM) it is than that of the base layer alone.
+fn decode(
+    decoder: &mut Decoder,
+    decoded: &Decoded,
+    data: &[Vec<u8>],
+) -> Result<(Picture, Option<f64>), DecodeError> {
+    let layers: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+    let base = decoded.order.iter().position(|layer| *layer == (decoded.frame, 0));
+    let compared = decoded.depth > 1 && decoded.frame.is_multiple_of(COMPARED);
+    match base.filter(|_| compared).and_then(|base| layers.split_at_checked(base + 1)) {
+        Some((until, above)) => {
+            let plain = decoder.decode(until)?;
+            let picture = decoder.decode(above)?;
+            let better = ssim(&picture, &plain).ok().map(|alike| 1.0 - alike);
+            Ok((picture, better))
+        }
+        None => Ok((decoder.decode(&layers)?, None)),
+    }
+}
+
 /// That of a video of pictures like `picture`.
 fn format_of(picture: &Picture) -> y4m::Format {
     y4m::Format { width: picture.width(), height: picture.height(), rate: (30, 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hvq_svc::layers::{LAYERS, LayerSet};
+    use hvq_svc::picture::test_picture;
+    use hvq_vpx::{Encoder, Settings};
+
+    #[test]
+    fn what_layers_bring_is_known_of_some_frames_that_have_them() {
+        let mut encoder = Encoder::new(Settings::new(320, 180)).unwrap();
+        let (mut decoder, mut whole) = (Decoder::new().unwrap(), Decoder::new().unwrap());
+        for frame in 0..=2 * COMPARED {
+            let encoded = encoder.encode(&test_picture(320, 180, frame)).unwrap();
+            let depth = if frame == COMPARED { 1 } else { LAYERS };
+            let data = encoded.layers[..depth].to_vec();
+            let order = (0..depth).map(|layer| (frame, layer)).collect();
+            let (captured, at) = (Duration::ZERO, Duration::ZERO);
+            let decoded = Decoded { frame, captured, at, present: LayerSet::ALL, depth, order };
+            let (picture, better) = decode(&mut decoder, &decoded, &data).unwrap();
+            let layers: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+            assert!(picture == whole.decode(&layers).unwrap(), "{frame}");
+            let compared = frame.is_multiple_of(COMPARED) && depth > 1;
+            assert_eq!(better.is_some(), compared, "{frame}");
+            assert!(better.is_none_or(|better| (0.001..1.0).contains(&better)), "{better:?}");
+        }
+    }
 }
