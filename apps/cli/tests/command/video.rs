@@ -104,6 +104,25 @@ fn what_is_wrong_is_said_in_a_line() {
 }
 
 #[test]
+fn a_recording_that_cannot_be_made_ends_the_video() {
+    for name in ["/nonexistent/video.y4m", "/nonexistent/video.mp4", "/"] {
+        let output = run(["svc", "receive", "--listen", "127.0.0.1:0", "--record", name]);
+        assert!(code(&output) == 2 && said(&output).contains(name), "{}", said(&output));
+    }
+    // FFmpeg alone knows formats, and is asked when the first picture comes.
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("video.unknown");
+    let receiver =
+        Running::start(RECEIVE.into_iter().chain(LISTEN).chain(["--record", record.to_str().unwrap()]));
+    let to = receiver.address(0).to_string();
+    let output =
+        run(["svc", "send", "test", "--json", "--to", &to, "--size", "320x180", "--duration", "30s"]);
+    assert!(code(&output) == 3 && said(&output).contains("the receiver failed"), "{}", said(&output));
+    assert!(json(&output)["frames"].as_u64().unwrap() < 600, "{}", said(&output));
+    assert_eq!(receiver.wait().0, 1);
+}
+
+#[test]
 fn a_sender_or_receiver_that_vanishes_is_noticed() {
     let receiver = Running::start(RECEIVE.into_iter().chain(LISTEN));
     let to = receiver.address(0).to_string();

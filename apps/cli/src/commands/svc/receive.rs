@@ -106,6 +106,7 @@ impl Waiting {
 
 /// Receives videos, one after another.
 pub(crate) async fn run(arguments: Box<ReceiveArguments>, voice: Voice) -> Result<(), Failure> {
+    arguments.display.check()?;
     let forwarder = arguments.outlet.forwarder().await?.map(Arc::new);
     let endpoint = bind(&arguments, if forwarder.is_some() { roq::ALPN } else { ALPN })?;
     let gallery = match arguments.page {
@@ -128,7 +129,10 @@ pub(crate) async fn run(arguments: Box<ReceiveArguments>, voice: Voice) -> Resul
             Some(forwarder) => forward(forwarder, &connection, (arguments.format.json, voice)).await,
             None => watch(&arguments, &connection, (gallery.as_ref(), voice)).await,
         };
-        connection.close(0, b"the receiver stopped");
+        match &result {
+            Ok(_) => connection.close(0, b"the receiver stopped"),
+            Err(_) => connection.close(1, b"the receiver failed"),
+        }
         match result {
             Err(failure) if arguments.once => {
                 let _late = timeout(Duration::from_millis(500), endpoint.wait_idle()).await;
@@ -237,6 +241,8 @@ async fn watch(
                 Some(arrival) => player.on_layer(arrival),
                 None => break Ended::Complete,
             },
+            // Pictures cannot be shown; why is known below.
+            () = pending.closed() => break Ended::Complete,
             () = tokio::time::sleep(until.unwrap_or(Duration::MAX)), if until.is_some() => {}
             _ = refresh.tick(), if gallery.is_some() => tell(gallery, &player.figures, connection),
             interrupt = signal::ctrl_c() => {

@@ -11,6 +11,7 @@ use hvq_svc::playout::Decoded;
 use hvq_svc::ssim::ssim;
 use hvq_svc::y4m;
 use hvq_vpx::{DecodeError, Decoder};
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -36,6 +37,17 @@ pub(super) struct Display {
 }
 
 impl Display {
+    /// Whether a recording can be written, which is to be known before a video comes.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let Some(path) = &self.record else { return Ok(()) };
+        // What reads from a pipe would take this for the end of the recording.
+        if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+            return Ok(());
+        }
+        let opened = File::options().append(true).create(true).open(path);
+        opened.map(drop).or_fail(Exit::Usage, || format!("cannot write {}", path.display()))
+    }
+
     /// Decodes and shows frames; how many were damaged. Into `learnt` goes what the layers above the base layer bring.
     ///
     /// A recording has 30 pictures a second, each the one that a viewer saw at that time: what stood still stands still.
