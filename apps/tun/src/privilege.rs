@@ -35,7 +35,8 @@ pub struct User {
 #[error(
     "{what}: {source}. Run it as root, or let users make namespaces: sysctl user.max_user_namespaces must not be 0, \
      kernel.unprivileged_userns_clone (Debian) must be 1 and kernel.apparmor_restrict_unprivileged_userns (Ubuntu) 0; \
-     in a container, --cap-add SYS_ADMIN --cap-add NET_ADMIN --device /dev/net/tun"
+     /dev/net/tun must be open to them (chmod 666); in a container, --cap-add SYS_ADMIN --cap-add NET_ADMIN \
+     --device /dev/net/tun"
 )]
 pub struct NoPrivilege {
     what: &'static str,
@@ -46,10 +47,11 @@ pub struct NoPrivilege {
 /// threads cannot change its user namespace.
 ///
 /// # Errors
-/// The system does not let users make namespaces, or there is no TUN device; the error says what would help.
+/// The system does not let users make namespaces or TUN devices; the error says what would help.
 pub fn acquire() -> Result<Privilege, NoPrivilege> {
     let refused = |what: &'static str| move |source: io::Error| NoPrivilege { what, source };
-    fs::metadata("/dev/net/tun").map_err(refused("there is no /dev/net/tun"))?;
+    let tun = fs::File::options().read(true).write(true).open("/dev/net/tun");
+    tun.map_err(refused("/dev/net/tun cannot be opened"))?;
     if capabilities().map_err(refused("/proc cannot be read"))? & NEEDED == NEEDED {
         return Ok(Privilege::Own);
     }
