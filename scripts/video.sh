@@ -34,6 +34,12 @@ if [[ -z $source ]]; then
     fi
 fi
 
+# What is sent is converted beforehand, and what is received is not compressed meanwhile: that would take the encoder's time.
+if [[ $source != test ]]; then
+    ffmpeg -v error -y -i "$source" -an -t "$seconds" -vf scale=640:360 -r 30 -pix_fmt yuv420p "$folder/source.y4m"
+    source=$folder/source.y4m
+fi
+
 # address FILE INDEX: that address in the first line of JSON that a program printed.
 address() {
     local try
@@ -51,7 +57,7 @@ play() {
     local name=$1 scheduler=$2 tell=$3 pids=()
     shift 3
     say "$name"
-    "$hvq" -q svc receive --json --once --scheduler "$scheduler" --record "$folder/$name.mkv" --strip "$name" \
+    "$hvq" -q svc receive --json --once --scheduler "$scheduler" --record "$folder/$name.y4m" --strip "$name" \
         --channel "urllc=127.0.0.1:0,rate=2mbit,delay=2.5ms" --channel "embb=127.0.0.2:0" > "$folder/$name.receive" &
     pids+=($!)
     running+=($!)
@@ -63,15 +69,17 @@ play() {
     local paths=()
     [[ $* == *urllc* ]] && paths+=(--path "urllc=127.0.0.1:0>${relays[0]},rate=2mbit,delay=2.5ms")
     [[ $* == *embb* ]] && paths+=(--path "embb=127.0.0.1:0>${relays[1]}")
-    "$hvq" -q svc send "$source" --json --scheduler "$scheduler" --tell "$tell" --size 640x360 --kbit 300,1500,3000 \
+    "$hvq" -q svc send "$source" --json --scheduler "$scheduler" --tell "$tell" --kbit 300,1500,3000 \
         --duration "${seconds}s" "${paths[@]}" > "$folder/$name.send" || say "$name: the sender failed"
     wait "${pids[0]}" || say "$name: the receiver failed"
     python3 -c 'import json, sys
 figures = json.loads(open(sys.argv[1]).read().splitlines()[-1])
 latency = figures["latency"]
 print("video: {}: {} frames, p50 {:.0f} ms, p95 {:.0f} ms, {} freezes, layers {}".format(
-    sys.argv[2], figures["frames"], latency["p50_ms"], latency["p95_ms"], figures["freezes"], figures["depths"]))' \
-        "$folder/$name.receive" "$name"
+    sys.argv[2], figures["frames"], latency["p50_ms"], latency["p95_ms"], figures["freezes"], figures["depths"]))
+left_out = json.loads(open(sys.argv[3]).read().splitlines()[-1])["left_out"]
+if left_out: print("video: {}: {} pictures were left out: this machine encodes too slowly".format(sys.argv[2], left_out))' \
+        "$folder/$name.receive" "$name" "$folder/$name.send"
 }
 
 play embb single nothing embb
@@ -79,20 +87,19 @@ play dchannel dchannel nothing urllc embb
 play hvq hvc deadlines urllc embb
 # vmaf NAME: how like the source the pictures are that were on the screen, late ones and frozen ones included.
 vmaf() {
-    ffmpeg -v error -y -i "$folder/$1.mkv" -vf crop=640:360:0:0 -r 30 -pix_fmt yuv420p "$folder/$1.y4m"
-    "$hvq" svc compare "$folder/$1.y4m" "$folder/source.y4m" --json --vmaf --ffmpeg "$tool" > "$folder/$1.compare"
-    rm "$folder/$1.y4m"
+    ffmpeg -v error -y -i "$folder/$1.y4m" -vf crop=640:360:0:0 -pix_fmt yuv420p "$folder/$1.seen.y4m"
+    "$hvq" svc compare "$folder/$1.seen.y4m" "$source" --json --vmaf --ffmpeg "$tool" > "$folder/$1.compare"
+    rm "$folder/$1.seen.y4m"
     python3 -c 'import json, sys
 figures = json.loads(open(sys.argv[1]).read().splitlines()[-1])
 print("video: {}: VMAF {:.1f}, SSIM {:.4f} of {} pictures".format(
     sys.argv[2], figures["vmaf"], figures["ssim"], figures["pictures"]))' "$folder/$1.compare" "$1"
 }
 if [[ $source != test ]] && tool=$("$(dirname "${BASH_SOURCE[0]}")/vmaf.sh"); then
-    ffmpeg -v error -y -i "$source" -an -t "$seconds" -vf scale=640:360 -r 30 -pix_fmt yuv420p "$folder/source.y4m"
     for name in embb dchannel hvq; do vmaf "$name" || say "$name: no VMAF"; done
 else
     say "no VMAF: it needs a file, and an ffmpeg that has libvmaf"
 fi
-ffmpeg -v error -y -i "$folder/embb.mkv" -i "$folder/dchannel.mkv" -i "$folder/hvq.mkv" \
+ffmpeg -v error -y -i "$folder/embb.y4m" -i "$folder/dchannel.y4m" -i "$folder/hvq.y4m" \
     -filter_complex "hstack=inputs=3" -c:v libx264 -pix_fmt yuv420p -crf 23 "$output"
 say "written: $output"

@@ -14,6 +14,9 @@ pub(super) const TEST: &str = "test";
 const CAMERA: &str = "camera";
 const FIRST_CAMERA: &str = "/dev/video0";
 
+/// Pictures are left out when the next one is this many intervals late.
+const LATE: u32 = 2;
+
 /// Pictures, one after another.
 pub(super) struct Source {
     kind: Kind,
@@ -23,6 +26,8 @@ pub(super) struct Source {
     pub(super) rate: (u32, u32),
     next: u32,
     start: Option<Instant>,
+    /// Pictures that were left out because what takes them was too slow.
+    left_out: u32,
 }
 
 enum Kind {
@@ -60,7 +65,15 @@ impl Source {
     pub(super) fn open(name: &str, size: Option<(usize, usize)>) -> Result<Self, Failure> {
         if name == TEST {
             let (width, height) = size.unwrap_or((640, 360));
-            return Ok(Self { kind: Kind::Test, width, height, rate: (30, 1), next: 0, start: None });
+            return Ok(Self {
+                kind: Kind::Test,
+                width,
+                height,
+                rate: (30, 1),
+                next: 0,
+                start: None,
+                left_out: 0,
+            });
         }
         if let Some(device) = camera(name) {
             let missing = || format!("there is no camera at {device} (name one as {CAMERA}:DEVICE)");
@@ -82,7 +95,7 @@ impl Source {
 
     fn of(kind: Kind, format: hvq_svc::y4m::Format) -> Self {
         let hvq_svc::y4m::Format { width, height, rate } = format;
-        Self { kind, width, height, rate, next: 0, start: None }
+        Self { kind, width, height, rate, next: 0, start: None, left_out: 0 }
     }
 
     /// Lets ffmpeg read `name`, for which it takes the arguments `input`.
@@ -120,13 +133,24 @@ impl Source {
     }
 
     /// Waits until the next picture is due, and returns it; `None` behind the last one.
+    ///
+    /// A file is read as fast as it plays, like a camera. Whoever is too slow for that gets no more than every other picture
+    /// until it is in time again.
     pub(super) fn next(&mut self) -> Result<Option<Picture>, Failure> {
-        let (picture, number) = (self.read()?, self.next - 1);
-        // A file is read as fast as it plays, like a camera.
         let start = *self.start.get_or_insert_with(Instant::now);
-        let due = start + self.interval() * number;
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        let mut picture = self.read()?;
+        let due = |source: &Self| start + source.interval() * (source.next - 1);
+        if picture.is_some() && Instant::now() > due(self) + self.interval() * LATE {
+            picture = self.read()?;
+            self.left_out += 1;
+        }
+        std::thread::sleep(due(self).saturating_duration_since(Instant::now()));
         Ok(picture)
+    }
+
+    /// How many pictures there were until now, and how many of them were left out.
+    pub(super) fn count(&self) -> (u32, u32) {
+        (self.next, self.left_out)
     }
 
     /// The next picture at once; `None` behind the last one.
@@ -192,6 +216,21 @@ mod tests {
         // What is there and is none, ffmpeg refuses.
         let failure = Source::open("camera:/dev/null", None).err().unwrap();
         assert!(failure.line().contains("camera:/dev/null is no video"), "{}", failure.line());
+    }
+
+    #[test]
+    fn every_other_picture_is_left_out_for_whoever_is_late() {
+        let mut source = Source::open(TEST, Some((64, 48))).unwrap();
+        assert!(source.next().unwrap() == Some(test_picture(64, 48, 0)));
+        source.start = Instant::now().checked_sub(Duration::from_secs(60));
+        for number in [2, 4, 6] {
+            assert!(source.next().unwrap() == Some(test_picture(64, 48, number)), "{number}");
+        }
+        assert_eq!(source.count(), (7, 3));
+        // In time again: the next one.
+        source.start = Some(Instant::now());
+        assert!(source.next().unwrap() == Some(test_picture(64, 48, 7)));
+        assert_eq!(source.count(), (8, 3));
     }
 
     #[test]

@@ -135,6 +135,7 @@ struct Progress {
     sent: AtomicU32,
     late: AtomicU32,
     frames: AtomicU32,
+    left_out: AtomicU32,
     skipped: AtomicU64,
     rates: Mutex<[u32; LAYERS]>,
 }
@@ -167,6 +168,7 @@ pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(
         sent: AtomicU32::new(0),
         late: AtomicU32::new(0),
         frames: AtomicU32::new(0),
+        left_out: AtomicU32::new(0),
         skipped: AtomicU64::new(0),
         rates: Mutex::new(kilobits),
     });
@@ -182,7 +184,7 @@ pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(
         output::print(
             &json!({
                 "frames": of(&progress.frames), "layers": of(&progress.sent), "late": of(&progress.late),
-                "skipped": progress.skipped.load(Ordering::Relaxed), "paths": figures,
+                "left_out": of(&progress.left_out), "skipped": progress.skipped.load(Ordering::Relaxed), "paths": figures,
             })
             .to_string(),
         )?;
@@ -194,6 +196,12 @@ pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(
             of(&progress.late)
         ));
         figures.iter().for_each(|path| voice.say(paths::line(path)));
+    }
+    if of(&progress.left_out) > 0 {
+        voice.say(format!(
+            "{} pictures were left out: the encoder is too slow for them here (--size makes them smaller, --base rated takes less)",
+            of(&progress.left_out)
+        ));
     }
     result
 }
@@ -297,8 +305,12 @@ fn encode(
     progress: &Progress,
 ) -> Result<(), Failure> {
     let mut rates = progress.rates();
-    for frame in 0..most {
+    for frame in 0.. {
+        if source.count().0 >= most {
+            break;
+        }
         let Some(picture) = source.next()? else { break };
+        progress.left_out.store(source.count().1, Ordering::Relaxed);
         let header = LayerHeader { frame, layer: 0, captured: time_of_day(), reference: Reference::Earlier };
         let wanted = progress.rates();
         if wanted != rates {
