@@ -116,10 +116,7 @@ impl Gateway {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let tls = tls(&config)?;
         let site = Arc::new(Site::new(&config).map_err(StartError::Site)?);
-        let log = AccessLog::open(&config.log).map_err(|source| StartError::Log {
-            file: config.log.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default(),
-            source,
-        })?;
+        let log = AccessLog::open(&config.log).map_err(|source| no_log(&config, source))?;
         let endpoints = bind(&config, tls)?;
         let tunnels = config.tunnel.as_ref().map(|tunnel| {
             let failed = |source| StartError::Device { device: tunnel.device.clone(), source };
@@ -226,5 +223,11 @@ impl Gateway {
 /// See [`StartError`]. Nothing is bound or written.
 pub fn check(config: &Config) -> Result<(), StartError> {
     tls(config)?;
+    AccessLog::check(&config.log).map_err(|source| no_log(config, source))?;
     Site::new(config).map(|_| ()).map_err(StartError::Site)
+}
+
+fn no_log(config: &Config, source: std::io::Error) -> StartError {
+    let file = config.log.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+    StartError::Log { file, source }
 }

@@ -45,7 +45,14 @@ impl Tokens {
             if token.len() < SHORTEST {
                 return Err(format!("line {}: a token has at least {SHORTEST} bytes", index + 1));
             }
-            known.push((name.to_owned(), digest(&SHA256, token.as_bytes())));
+            let digest = digest(&SHA256, token.as_bytes());
+            if known
+                .iter()
+                .any(|(other, known): &(String, Digest)| other != name && known.as_ref() == digest.as_ref())
+            {
+                return Err(format!("line {}: somebody else has this token already", index + 1));
+            }
+            known.push((name.to_owned(), digest));
         }
         if known.is_empty() { Err("there is no token in it".to_owned()) } else { Ok(Self { known }) }
     }
@@ -100,11 +107,18 @@ mod tests {
 
     #[test]
     fn a_file_without_a_good_token_is_refused_without_showing_it() {
-        for (text, part) in
-            [("", "no token"), ("ann", "line 1"), ("ann short", "line 1"), ("\na b c", "line 2")]
-        {
+        for (text, part) in [
+            ("", "no token"),
+            ("ann", "line 1"),
+            ("ann short", "line 1"),
+            ("\na b c", "line 2"),
+            ("ann 0123456789abcdef\nbob 0123456789abcdef", "line 2"),
+        ] {
             let problem = Tokens::parse(text).unwrap_err();
-            assert!(problem.contains(part) && !problem.contains("short"), "{problem}");
+            assert!(
+                problem.contains(part) && !problem.contains("short") && !problem.contains("0123"),
+                "{problem}"
+            );
         }
     }
 }

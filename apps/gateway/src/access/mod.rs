@@ -2,6 +2,8 @@
 
 mod line;
 mod moment;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use line::{Asked, Record};
 
@@ -12,7 +14,7 @@ use http::{HeaderMap, HeaderName, Request, StatusCode};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -52,10 +54,23 @@ impl AccessLog {
         };
         let output = Output::open(&path)?;
         let (orders, receiver) = sync_channel(WAITING);
-        std::thread::Builder::new()
-            .name("access-log".to_owned())
-            .spawn(move || write(&path, output, &receiver))?;
+        std::thread::Builder::new().name("access-log".to_owned()).spawn({
+            let dropped = dropped.clone();
+            move || Writer { path, output, dropped, failing: false }.run(&receiver)
+        })?;
         Ok(Self { orders: Some(orders), format: config.format, dropped })
+    }
+
+    /// Whether the log that `config` asks for has a place. Nothing is made or written.
+    pub(crate) fn check(config: &LogConfig) -> io::Result<()> {
+        let Some(path) = config.file.as_deref().filter(|path| *path != Path::new("-")) else { return Ok(()) };
+        if path.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            Some(folder) => folder.metadata().map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Opens the file anew, as after it was renamed.
@@ -75,7 +90,7 @@ impl AccessLog {
         }
     }
 
-    /// Lines that were dropped because the disk was too slow.
+    /// Lines that were dropped because the disk was too slow or full.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -123,37 +138,62 @@ impl Output {
     }
 }
 
-/// The writing thread: until everybody who could give orders is gone.
-fn write(path: &Path, mut output: Output, orders: &Receiver<Order>) {
-    loop {
-        let order = match orders.recv_timeout(BATCH) {
-            Ok(order) => order,
-            Err(RecvTimeoutError::Timeout) => {
-                warn_about(output.flush());
-                continue;
-            }
-            Err(RecvTimeoutError::Disconnected) => return warn_about(output.flush()),
-        };
-        match order {
-            Order::Write(line) => warn_about(output.line(&line)),
-            Order::Reopen => {
-                warn_about(output.flush());
-                match Output::open(path) {
-                    Ok(opened) => output = opened,
-                    Err(error) => tracing::warn!(%error, "the access log stays in the old file"),
+/// The writing thread.
+struct Writer {
+    path: PathBuf,
+    output: Output,
+    dropped: Arc<AtomicU64>,
+    /// Whether the last attempt failed, which is said once and not for each line.
+    failing: bool,
+}
+
+impl Writer {
+    /// Writes until everybody who could give orders is gone.
+    fn run(mut self, orders: &Receiver<Order>) {
+        loop {
+            match orders.recv_timeout(BATCH) {
+                Err(RecvTimeoutError::Timeout) => self.flush(),
+                Err(RecvTimeoutError::Disconnected) => return self.flush(),
+                Ok(Order::Write(line)) => {
+                    let written = self.output.line(&line);
+                    if written.is_err() {
+                        self.dropped.fetch_add(1, Ordering::Relaxed);
+                    }
+                    self.note(written);
                 }
-            }
-            Order::Finish(done) => {
-                warn_about(output.flush());
-                let _gone = done.send(());
+                Ok(Order::Reopen) => {
+                    self.flush();
+                    match Output::open(&self.path) {
+                        Ok(opened) => self.output = opened,
+                        Err(error) => tracing::warn!(%error, "the access log stays in the old file"),
+                    }
+                }
+                Ok(Order::Finish(done)) => {
+                    self.flush();
+                    let _gone = done.send(());
+                }
             }
         }
     }
-}
 
-fn warn_about(written: io::Result<()>) {
-    if let Err(error) = written {
-        tracing::warn!(%error, "cannot write the access log");
+    fn flush(&mut self) {
+        let flushed = self.output.flush();
+        self.note(flushed);
+    }
+
+    fn note(&mut self, written: io::Result<()>) {
+        match written {
+            Err(error) if !self.failing => {
+                let file = self.path.display();
+                tracing::warn!(%file, %error, "cannot write the access log, and lines are lost until it can be");
+                self.failing = true;
+            }
+            Ok(()) if self.failing => {
+                tracing::warn!(file = %self.path.display(), "the access log is written again");
+                self.failing = false;
+            }
+            _ => {}
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a configuration file holds.
 
 use super::quic_lb::{First, Hex, Key};
-use super::values::{Size, Text, Time};
+use super::values::{Positive, Size, Text, Time};
 use super::{ConfigError, Format, OriginUrl, Pattern};
 use crate::reach::Destination;
 use hvq::ChannelOptions;
@@ -10,7 +10,7 @@ use hvq_scheduler::Policy;
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::net::SocketAddr;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
@@ -67,21 +67,21 @@ pub(super) struct Log {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Limits {
-    pub(super) header: Option<Text<Size>>,
+    pub(super) header: Option<Text<Positive<Size>>>,
     pub(super) body: Option<Text<Size>>,
-    pub(super) requests: Option<usize>,
-    pub(super) requests_per_connection: Option<u64>,
+    pub(super) requests: Option<NonZeroUsize>,
+    pub(super) requests_per_connection: Option<NonZeroU32>,
     pub(super) tunnels: Option<usize>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Timeouts {
-    pub(super) header: Option<Text<Time>>,
-    pub(super) connect: Option<Text<Time>>,
-    pub(super) first_byte: Option<Text<Time>>,
-    pub(super) idle: Option<Text<Time>>,
-    pub(super) tunnel: Option<Text<Time>>,
+    pub(super) header: Option<Text<Positive<Time>>>,
+    pub(super) connect: Option<Text<Positive<Time>>>,
+    pub(super) first_byte: Option<Text<Positive<Time>>>,
+    pub(super) idle: Option<Text<Positive<Time>>>,
+    pub(super) tunnel: Option<Text<Positive<Time>>>,
     pub(super) files: Option<Text<Time>>,
 }
 

@@ -1,5 +1,6 @@
 //! The configuration of a gateway: a file of TOML, and what flags and environment say instead.
 
+mod certificates;
 mod error;
 mod file;
 mod names;

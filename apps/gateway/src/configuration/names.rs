@@ -100,7 +100,12 @@ impl FromStr for OriginUrl {
         Ok(Self {
             protocol,
             host: authority.host().trim_matches(['[', ']']).to_owned(),
-            port: authority.port_u16().unwrap_or(port),
+            port: match authority.port() {
+                Some(port) if port.as_u16() > 0 => port.as_u16(),
+                None if authority.as_str() == authority.host() => port,
+                // Empty, zero, or more than 16 bits.
+                _ => return Err(wanted()),
+            },
             authority: authority.clone(),
         })
     }
@@ -149,8 +154,19 @@ mod tests {
         let origin: OriginUrl = "https://[::1]/".parse().unwrap();
         assert_eq!((origin.protocol, origin.host.as_str(), origin.port), (Protocol::Tls, "::1", 443));
         assert_eq!("h2c://backend:81".parse::<OriginUrl>().unwrap().to_string(), "h2c://backend:81");
-        for text in ["", "127.0.0.1:80", "ftp://a", "http://", "http://a/path", "http://u:p@a", "http://a?q"]
-        {
+        for text in [
+            "",
+            "127.0.0.1:80",
+            "ftp://a",
+            "http://",
+            "http://a/path",
+            "http://u:p@a",
+            "http://a?q",
+            "http://a:0",
+            "https://a:65536",
+            "h2c://[::1]:99999",
+            "http://a:",
+        ] {
             assert!(text.parse::<OriginUrl>().is_err(), "{text:?}");
         }
     }

@@ -1,12 +1,12 @@
 //! Who may go through the gateway, and where: nobody and nowhere unless it is said.
 
+use super::certificates::{authorities, authorities_in};
 use super::file::{Proxy, Source, Tunnel};
-use super::resolve::{instead, read};
+use super::resolve::instead;
 use super::{ConfigError, Overrides, ProxyConfig, TunnelConfig};
 use crate::clients::Clients;
 use crate::reach::Reach;
 use crate::tokens::Tokens;
-use std::path::Path;
 use toml::Spanned;
 
 /// What the device of tunnels is called that nobody named.
@@ -23,6 +23,14 @@ pub(super) fn proxy(
     overrides: &Overrides,
 ) -> Result<Option<ProxyConfig>, ConfigError> {
     if file.is_none() && overrides.allow.is_empty() && overrides.routes.is_empty() {
+        let Overrides { tokens, client_ca, clients, reach, .. } = overrides;
+        if tokens.is_some() || client_ca.is_some() || !clients.is_empty() || !reach.is_empty() {
+            return Err(ConfigError::Missing(
+                "--tokens, --client-ca, --client and --reach are for what leads through the gateway to other hosts, and \
+                 protect nothing else: say where it leads (--allow, --tunnel-route or [proxy])"
+                    .to_owned(),
+            ));
+        }
         return Ok(None);
     }
     let clients = clients(source, file.as_ref(), overrides)?;
@@ -44,15 +52,15 @@ fn clients(
 ) -> Result<Clients, ConfigError> {
     let written = file.map(Spanned::get_ref);
     let tokens = match (&overrides.tokens, written.and_then(|proxy| proxy.tokens.as_ref())) {
-        (Some(path), _) => Some(Tokens::read(path).map_err(|problem| unreadable(path, problem))?),
+        (Some(path), _) => Some(Tokens::read(path).map_err(ConfigError::Missing)?),
         (None, Some(path)) => {
             Some(Tokens::read(path.get_ref()).map_err(|problem| source.wrong(path, problem))?)
         }
         (None, None) => None,
     };
     let authority = match (&overrides.client_ca, written.and_then(|proxy| proxy.client_ca.as_ref())) {
-        (Some(path), _) => Some(std::fs::read(path).map_err(|error| unreadable(path, error.to_string()))?),
-        (None, Some(path)) => Some(read(source, path)?),
+        (Some(path), _) => Some(authorities_in(path)?),
+        (None, Some(path)) => Some(authorities(source, path)?),
         (None, None) => None,
     };
     let names = instead(&overrides.clients, written.map(|proxy| proxy.clients.clone()).unwrap_or_default());
@@ -68,10 +76,6 @@ fn clients(
         Some(proxy) => source.wrong(proxy, problem),
         None => ConfigError::Missing(problem.to_owned()),
     })
-}
-
-fn unreadable(path: &Path, problem: String) -> ConfigError {
-    ConfigError::Unreadable { file: path.display().to_string(), problem }
 }
 
 /// Tunnels are for those whom `proxy` lets through, if it is there.

@@ -1,19 +1,19 @@
 //! From what is written to what is meant, with everything checked that can be checked without starting.
 
+use super::certificates::{authorities, identity};
 use super::file::{File, Host, Source};
-use super::values::{Size, Text, Time};
+use super::values::{Positive, Size, Text, Time};
 use super::{
     Config, ConfigError, DEFAULT_LISTEN, Format, HostConfig, Limits, LogConfig, Overrides, Pattern, Protocol,
     Serves, Timeouts,
 };
 use super::{proxy, quic_lb};
 use hvq::transport::congestion::Algorithm;
-use hvq::{EarlyData, Identity, LocalAddress};
+use hvq::{EarlyData, LocalAddress};
 use hvq_scheduler::Policy;
 use std::net::SocketAddr;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 use std::time::Duration;
 use toml::Spanned;
 
@@ -86,6 +86,10 @@ fn time(text: &Option<Text<Time>>, default: Duration) -> Duration {
     text.as_ref().map_or(default, |text| text.0.0)
 }
 
+fn some_time(text: &Option<Text<Positive<Time>>>, default: Duration) -> Duration {
+    text.as_ref().map_or(default, |text| text.0.0.0)
+}
+
 /// The largest datagram that is tried: every path carries 1200 bytes (RFC 9000 §14), and UDP over IPv4 no more than 65,507.
 fn largest_datagram(source: &Source, said: Option<&Spanned<Text<Size>>>) -> Result<usize, ConfigError> {
     let Some(said) = said else { return Ok(*DATAGRAMS.end()) };
@@ -96,12 +100,13 @@ fn largest_datagram(source: &Source, said: Option<&Spanned<Text<Size>>>) -> Resu
 
 fn limits(file: &super::file::Limits) -> Limits {
     let default = Limits::default();
-    let size = |text: &Option<Text<Size>>, default| text.as_ref().map_or(default, |text| text.0.0);
     Limits {
-        header: size(&file.header, default.header),
-        body: size(&file.body, default.body),
-        requests: file.requests.unwrap_or(default.requests),
-        requests_per_connection: file.requests_per_connection.unwrap_or(default.requests_per_connection),
+        header: file.header.as_ref().map_or(default.header, |text| text.0.0.0),
+        body: file.body.as_ref().map_or(default.body, |text| text.0.0),
+        requests: file.requests.map_or(default.requests, NonZeroUsize::get),
+        requests_per_connection: file
+            .requests_per_connection
+            .map_or(default.requests_per_connection, |number| number.get().into()),
         tunnels: file.tunnels.unwrap_or(default.tunnels),
     }
 }
@@ -109,44 +114,13 @@ fn limits(file: &super::file::Limits) -> Limits {
 fn timeouts(file: &super::file::Timeouts) -> Timeouts {
     let default = Timeouts::default();
     Timeouts {
-        header: time(&file.header, default.header),
-        connect: time(&file.connect, default.connect),
-        first_byte: time(&file.first_byte, default.first_byte),
-        idle: time(&file.idle, default.idle),
-        tunnel: time(&file.tunnel, default.tunnel),
+        header: some_time(&file.header, default.header),
+        connect: some_time(&file.connect, default.connect),
+        first_byte: some_time(&file.first_byte, default.first_byte),
+        idle: some_time(&file.idle, default.idle),
+        tunnel: some_time(&file.tunnel, default.tunnel),
         files: time(&file.files, default.files),
     }
-}
-
-/// Reads certificate and key now, so that a file that is missing is found before anything starts.
-fn identity(source: &Source, file: &File, overrides: &Overrides) -> Result<Identity, ConfigError> {
-    if let Some(identity) = &overrides.identity {
-        return match identity {
-            Identity::Pem { .. } => Ok(identity.clone()),
-            Identity::Files { chain, key } => {
-                let read = |path: &PathBuf| {
-                    std::fs::read(path).map_err(|error| ConfigError::Unreadable {
-                        file: path.display().to_string(),
-                        problem: error.to_string(),
-                    })
-                };
-                Ok(Identity::Pem { chain: read(chain)?, key: read(key)? })
-            }
-        };
-    }
-    match (&file.certificate, &file.key) {
-        (Some(chain), Some(key)) => Ok(Identity::Pem { chain: read(source, chain)?, key: read(source, key)? }),
-        (Some(certificate), None) => Err(source.wrong(certificate, "a certificate needs its key")),
-        (None, Some(key)) => Err(source.wrong(key, "a key needs its certificate")),
-        (None, None) => Err(ConfigError::Missing(
-            "there is no certificate: name certificate and key (--cert and --key), or ask for one (--self-signed)".to_owned(),
-        )),
-    }
-}
-
-pub(super) fn read(source: &Source, path: &Spanned<PathBuf>) -> Result<Vec<u8>, ConfigError> {
-    std::fs::read(path.get_ref())
-        .map_err(|error| source.wrong(path, format!("cannot read {}: {error}", path.get_ref().display())))
 }
 
 fn hosts(
@@ -163,7 +137,7 @@ fn hosts(
                 if let Some(ca) = host.get_ref().ca.as_ref().filter(|_| url.0.protocol != Protocol::Tls) {
                     return Err(source.wrong(ca, "only an origin with https:// has a certificate"));
                 }
-                let ca = host.get_ref().ca.as_ref().map(|ca| read(source, ca)).transpose()?;
+                let ca = host.get_ref().ca.as_ref().map(|ca| authorities(source, ca)).transpose()?;
                 Serves::Origin { url: url.0.clone(), ca, host_header: host.get_ref().host_header }
             }
             (None, Some(folder)) => {

@@ -75,6 +75,17 @@ fn what_is_wrong_is_said_with_line_and_field() {
         ("\ncolour = 'red'\n", 4, "colour", "unknown field"),
         ("[limits]\nheader = '16KB'\n", 4, "limits.header", "\"32KiB\""),
         ("[limits]\nrequests = -1\n", 4, "limits.requests", "-1"),
+        ("[limits]\nrequests = 0\n", 4, "limits.requests", "nonzero"),
+        ("[limits]\nrequests_per_connection = 0\n", 4, "limits.requests_per_connection", "nonzero"),
+        // RFC 9000 §4.6: more than 2^60 streams are an error, which each client would make of it.
+        (
+            "[limits]\nrequests_per_connection = 9223372036854775807\n",
+            4,
+            "limits.requests_per_connection",
+            "nonzero u32",
+        ),
+        ("[limits]\nheader = '0B'\n", 4, "limits.header", "above zero"),
+        ("[timeouts]\nidle = '0s'\n", 4, "timeouts.idle", "above zero"),
         ("[transport]\nlargest_datagram = '1KiB'\n", 4, "transport.largest_datagram", "1200 to 65507"),
         ("[timeouts]\n\nidle = 60\n", 5, "timeouts.idle", "string"),
         ("[timeouts]\nidle = '60'\n", 4, "timeouts.idle", "\"30s\""),
@@ -88,6 +99,14 @@ fn what_is_wrong_is_said_with_line_and_field() {
         ("[[host]]\nnames = ['*']\norigin = 'ftp://a'\n", 5, "host.origin", "h2c://"),
         ("[[host]]\nnames = ['*']\nfiles = '/nonexistent'\n", 5, "host.files", "not a folder"),
         ("[[host]]\nnames = ['*']\norigin = 'http://a'\nca = 'x'\n", 6, "host.ca", "https://"),
+        (
+            "[[host]]\nnames = ['*']\norigin = 'https://a'\nca = 'DIR/tokens'\n",
+            6,
+            "host.ca",
+            "no certificate",
+        ),
+        ("[[host]]\nnames = ['*']\norigin = 'http://a:99999'\n", 5, "host.origin", "h2c://"),
+        ("[proxy]\nallow = []\nclient_ca = 'DIR/tokens'\n", 5, "proxy.client_ca", "no certificate"),
         (
             "[[host]]\nnames = ['*']\norigin = 'http://a'\nhost_header = 'mine'\n",
             6,
@@ -164,6 +183,53 @@ fn mistakes_about_clients_tunnels_workers_and_balancers_are_said_with_line_and_f
     let config = place.load(&format!("{proxy}{tunnel}")).unwrap();
     let tunnel = config.tunnel.unwrap();
     assert_eq!((tunnel.device.as_str(), tunnel.network), ("hvq0", 200));
+}
+
+#[test]
+fn certificates_and_keys_that_do_not_work_are_named() {
+    let place = Place::new();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::write(place.file("other.pem"), made.signing_key.serialize_pem()).unwrap();
+    for (chain, key, line, field, part) in [
+        ("tokens", "key.pem", 1, "certificate", "no certificate"),
+        ("chain.pem", "tokens", 2, "key", "not valid PEM"),
+        ("chain.pem", "other.pem", 2, "key", "does not belong"),
+    ] {
+        let (chain, key) = (place.file(chain), place.file(key));
+        let text = format!("certificate = '{}'\nkey = '{}'\n{HOST}", chain.display(), key.display());
+        fs::write(place.file("gateway.toml"), text).unwrap();
+        let said = Config::load(Some(&place.file("gateway.toml")), &Overrides::default()).map(|_| ());
+        match said.unwrap_err() {
+            ConfigError::Field { line: at, field: of, problem, .. } => {
+                assert_eq!((at, of.as_str()), (line, field), "{problem}");
+                assert!(problem.contains(part), "{problem}");
+            }
+            other => panic!("{other}"),
+        }
+        // The same as flags: there is no line, but a file.
+        let fallback = Some(Serves::Files(place.0.path().to_owned()));
+        let identity = Some(Identity::Files { chain: chain.clone(), key: key.clone() });
+        let overrides = Overrides { identity, fallback, ..Overrides::default() };
+        let said = Config::load(None, &overrides).map(|_| ()).unwrap_err().to_string();
+        let file = if field == "key" { key } else { chain };
+        assert!(said.starts_with(&format!("{}: ", file.display())) && said.contains(part), "{said}");
+    }
+}
+
+#[test]
+fn flags_about_clients_without_a_way_through_are_refused() {
+    let place = Place::new();
+    place.load(HOST).unwrap();
+    for overrides in [
+        Overrides { tokens: Some(place.file("tokens")), ..Overrides::default() },
+        Overrides { client_ca: Some(place.file("chain.pem")), ..Overrides::default() },
+        Overrides { clients: vec!["ann".to_owned()], ..Overrides::default() },
+        Overrides { reach: vec!["10.0.0.0/8".parse().unwrap()], ..Overrides::default() },
+    ] {
+        let said = Config::load(Some(&place.file("gateway.toml")), &overrides).map(|_| ());
+        let said = said.unwrap_err().to_string();
+        assert!(said.contains("--allow"), "{said}");
+    }
 }
 
 #[test]

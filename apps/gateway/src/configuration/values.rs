@@ -16,8 +16,21 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
     }
 }
 
-/// A duration such as `500ms`, `1.5s`, `2m` or `1h`.
+/// A time or a size above zero: with none of it nothing would be served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Positive<T>(pub(super) T);
+
+impl<T: FromStr<Err = String> + Default + PartialEq> FromStr for Positive<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let value: T = text.parse()?;
+        if value == T::default() { Err(format!("{text:?} is not above zero")) } else { Ok(Self(value)) }
+    }
+}
+
+/// A duration such as `500ms`, `1.5s`, `2m` or `1h`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Time(pub Duration);
 
 impl FromStr for Time {
@@ -38,7 +51,7 @@ impl FromStr for Time {
 }
 
 /// A number of bytes such as `32KiB`, `10MiB`, `1GiB`, `1500`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Size(pub u64);
 
 impl FromStr for Size {
