@@ -14,11 +14,12 @@ use crate::queue::QueueLimit;
 use crate::rate::Rate;
 use crate::trace::{TraceEnd, TraceName, TraceSource};
 
-/// A text that is not a channel: which item on which line, and why.
+/// A text that is not a channel: which item on which line, if there are several, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: `{item}`: {problem}")]
+#[error("{place}`{item}`: {problem}", place = if *.several { format!("line {}: ", .line) } else { String::new() })]
 pub struct SpecError {
     line: usize,
+    several: bool,
     item: String,
     problem: String,
 }
@@ -50,6 +51,7 @@ impl FromStr for ChannelSpec {
             for item in line.split(',').map(str::trim).filter(|item| !item.is_empty()) {
                 read_item(&mut spec, item).map_err(|problem| SpecError {
                     line: index + 1,
+                    several: text.trim().contains('\n'),
                     item: item.to_owned(),
                     problem,
                 })?;

@@ -132,6 +132,19 @@ impl Check<'_> {
 
     fn operand(&self, operand: &Operand) -> Result<(), Problem> {
         self.scheme(&operand.scheme)?;
+        let has = |scheme| self.schemes.get_ref().contains(&scheme);
+        let needed = match operand.measure {
+            Measure::Gap if !has(Scheme::Ideal) => Some(Scheme::Ideal),
+            Measure::Gain | Measure::Gap | Measure::Worst if !has(Scheme::EmbbAlone) => {
+                Some(Scheme::EmbbAlone)
+            }
+            _ => None,
+        };
+        if let Some(needed) = needed {
+            let problem =
+                format!("{} is measured against {needed}, which is not among the schemes", operand.measure);
+            return Err(Problem::at(&operand.scheme, problem));
+        }
         self.selection(&operand.at)
     }
 
@@ -189,15 +202,26 @@ fn twice<T: Ord>(names: &[T]) -> Option<&T> {
     names.iter().find(|name| !known.insert(*name))
 }
 
+const fn is_file(source: &TraceSource) -> bool {
+    match source {
+        TraceSource::File(_) | TraceSource::Mahimahi(_) => true,
+        TraceSource::Named(_) => false,
+    }
+}
+
 /// Hashes of the files that `channel` names; fails if one is no trace, with the file and the line.
 fn content(channel: &ChannelSpec) -> Result<Vec<u64>, String> {
     let mut hashes = Vec::new();
     for link in [&channel.up, &channel.down] {
-        if let Delay::Trace { source: source @ TraceSource::File(_), .. } = &link.delay {
+        if let Delay::Trace { source, .. } = &link.delay
+            && is_file(source)
+        {
             let trace = source.delay().map_err(|error| error.to_string())?;
             hashes.push(super::read::digest(&format!("{trace:?}")));
         }
-        if let Rate::Trace(source @ TraceSource::File(_)) = &link.rate {
+        if let Rate::Trace(source) = &link.rate
+            && is_file(source)
+        {
             let trace = source.rate().map_err(|error| error.to_string())?;
             hashes.push(super::read::digest(&format!("{trace:?}")));
         }

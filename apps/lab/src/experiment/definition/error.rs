@@ -64,7 +64,8 @@ fn field(text: &str, line: usize) -> String {
             key = name.trim();
         }
     }
-    [table, key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")
+    let path = [table, key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
+    if path.is_empty() { "the file".to_owned() } else { path }
 }
 
 #[cfg(test)]
@@ -78,6 +79,6 @@ mod tests {
         for (line, name) in fields {
             assert_eq!(field(text, line), name, "line {line}");
         }
-        assert_eq!(field("", 1), "");
+        assert_eq!(field("", 1), "the file");
     }
 }

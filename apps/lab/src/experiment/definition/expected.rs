@@ -114,7 +114,10 @@ impl<'de> Visitor<'de> for Either {
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Bound, E> {
-        Ok(Bound::Number(number))
+        match number.is_finite() {
+            true => Ok(Bound::Number(number)),
+            false => Err(E::invalid_value(de::Unexpected::Float(number), &self)),
+        }
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Bound, A::Error> {

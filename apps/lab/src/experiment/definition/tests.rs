@@ -3,7 +3,7 @@ use super::*;
 const GOOD: &str = r#"name = "a"
 title = "A"
 source = "Table 1"
-schemes = ["embb", "hvc"]
+schemes = ["embb", "ideal", "hvc"]
 
 [page]
 pages = ["p05"]
@@ -50,9 +50,11 @@ fn the_digest_follows_what_is_run_and_not_what_is_said_about_it() {
         Definition::parse("x.toml", &text).expect("it is well-formed").digest
     };
     let good = digest("", "");
-    for (from, to) in
-        [("Table 1", "Table 2"), ("18.9", "19"), ("\"embb\", \"hvc\"", "\"hvc\", \"embb\", \"ideal\"")]
-    {
+    for (from, to) in [
+        ("Table 1", "Table 2"),
+        ("18.9", "19"),
+        ("\"embb\", \"ideal\", \"hvc\"", "\"hvc\", \"embb\", \"ideal\", \"min-rtt\""),
+    ] {
         assert_eq!(digest(from, to), good, "{to}");
     }
     for (from, to) in [
@@ -76,12 +78,7 @@ fn errors_name_the_file_the_line_and_the_field() {
         ("[\"p05\"]", "1000", "x.toml:7: page.pages: ", "pages are compiled in"),
         ("rate=200mbit", "rate=fast", "x.toml:10: matrix.embb: ", "rate=fast"),
         ("[\"0\", \"1%\"]", "[\"200%\"]", "x.toml:11: matrix.loss: ", "200%"),
-        (
-            "scheme = \"hvc\"\nalong",
-            "scheme = \"ideal\"\nalong",
-            "x.toml:14: published.scheme: ",
-            "not among",
-        ),
+        ("scheme = \"hvc\"\nalong", "scheme = \"ecf\"\nalong", "x.toml:14: published.scheme: ", "not among"),
         ("along = \"embb\"", "along = \"moon\"", "x.toml:15: published.along: ", "moon"),
         ("\"20 ms\" = 18.9", "\"90 ms\" = 18.9", "x.toml:16: published.values: ", "there are MM-S, 20 ms"),
         ("loss = \"1%\" }", "loss = \"2%\" }", "x.toml:21: goals.of: ", "\"2%\" is no value of loss"),
@@ -117,7 +114,7 @@ fn a_number_of_pages_is_of_the_half_and_takes_its_factor_on_waits() {
 fn what_makes_no_sense_is_refused_in_its_place() {
     let page = "[page]\npages = [\"p05\"]";
     let cases = [
-        ("[\"embb\", \"hvc\"]", "[]", "x.toml:4: schemes: ", "at least one"),
+        ("[\"embb\", \"ideal\", \"hvc\"]", "[]", "x.toml:4: schemes: ", "at least one"),
         ("\"hvc\"]", "\"embb\"]", "x.toml:4: schemes: ", "embb stands there twice"),
         ("title = \"A\"", "title = 5", "x.toml:2: title: ", "expected a string"),
         ("title = \"A\"", "title = \"A\"\nseed = -1", "x.toml:3: seed: ", "expected u64"),
@@ -149,13 +146,24 @@ fn what_makes_no_sense_is_refused_in_its_place() {
         ("number = 2", "number = -2", "x.toml:19: goals.number: ", "expected u32"),
         ("number = 2\n", "", "x.toml:18: goals: ", "missing field `number`"),
         ("measure = \"gap\"", "measure = \"speed\"", "x.toml:21: goals.of: ", "\"speed\" is no measure"),
+        ("\"ideal\", ", "", "x.toml:21: goals.of: ", "gap is measured against ideal"),
+        ("[\"embb\", ", "[", "x.toml:21: goals.of: ", "gap is measured against embb"),
+        (
+            "{ measure = \"gap\", scheme = \"embb\", times = 1.25 }",
+            "nan",
+            "x.toml:22: goals.at_least: ",
+            "NaN",
+        ),
+        ("rate=200mbit", "up.rate=mahimahi:nowhere", "x.toml:10: matrix.embb: ", "nowhere: cannot read it"),
         ("values = {", "values = { \"MM-S\" = \"much\" } #", "x.toml:16: published.values", "expected"),
     ];
     for (from, to, place, reason) in cases {
         let said = problem(from, to);
         assert!(said.starts_with(place) && said.contains(reason), "{from} → {to}: {said}");
     }
-    let flow = GOOD.replace(page, "[flow]\nseconds = 5").replace("\"hvc\"", "\"min-rtt\"");
+    let flow =
+        GOOD.replace(page, "[flow]\nseconds = 5").replace("\"ideal\", \"hvc\"", "\"min-rtt\", \"hvc\"");
+    let flow = flow.replace("\"gap\"", "\"gain\"");
     let said = Definition::parse("x.toml", &flow).expect_err("only three ways are known").to_string();
     assert!(said.starts_with("x.toml:4: schemes: min-rtt cannot be used here"), "{said}");
 }
