@@ -133,9 +133,10 @@ const HEADER: &str =
 
 fn write_all(lines: &Receiver<String>, mut sink: impl Write, form: Form, unlogged: &AtomicU64) {
     let mut put = |line: &str| {
-        if let Err(error) = sink.write_all(line.as_bytes()).and_then(|()| sink.write_all(b"\n")) {
-            tracing::warn!(%error, "a line of the packet log is lost");
-            unlogged.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = sink.write_all(line.as_bytes()).and_then(|()| sink.write_all(b"\n"))
+            && unlogged.fetch_add(1, Ordering::Relaxed) == 0
+        {
+            tracing::warn!(%error, "lines of the packet log are lost");
         }
     };
     if form == Form::Csv {
