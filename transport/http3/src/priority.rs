@@ -19,6 +19,24 @@ pub fn parse(request: &HeaderMap) -> Priority {
     Parameters::of(request).or_default(Priority::DEFAULT)
 }
 
+/// `text` as a header that says a priority.
+///
+/// # Errors
+/// [`parse`] would ignore it, or its urgency or whether it is incremental: what somebody typed is better told to be wrong.
+pub fn typed(text: &str) -> Result<HeaderValue, String> {
+    let value = HeaderValue::from_str(text).map_err(|_| "this is not the value of a header".to_owned())?;
+    let dictionary = Parser::new(text).parse::<Dictionary>();
+    let dictionary = dictionary
+        .map_err(|error| format!("{text:?} is no dictionary such as \"u=1, i\" (RFC 9218 §4): {error}"))?;
+    let headers = HeaderMap::from_iter([(PRIORITY, value.clone())]);
+    let Parameters { urgency, incremental } = Parameters::of(&headers);
+    match (dictionary.contains_key("u"), dictionary.contains_key("i")) {
+        (true, _) if urgency.is_none() => Err("the urgency u is a number from 0 to 7".to_owned()),
+        (_, true) if incremental.is_none() => Err("i is there, or ?1 or ?0".to_owned()),
+        _ => Ok(value),
+    }
+}
+
 /// The priority when the server's application has an opinion too: what the headers of its response say goes before what
 /// the client asked for (RFC 9218 §8).
 pub fn merge(request: &HeaderMap, response: &HeaderMap) -> Priority {
