@@ -12,4 +12,4 @@ mod pac;
 mod socks;
 
 pub use link::{GatewayAddress, Link, LinkError, LinkOptions};
-pub use listener::{Proxy, ProxyOptions, TlsIdentity};
+pub use listener::{Proxy, ProxyOptions, StartError, TlsIdentity};

@@ -43,6 +43,8 @@ pub struct LinkOptions {
     pub paths: Vec<PathOptions>,
     /// The token that opens the gateway.
     pub token: Option<HeaderValue>,
+    /// Told of each path that a connection has to do without: its name, and why.
+    pub unusable: fn(&str, &str),
 }
 
 /// Why the gateway cannot be asked.
@@ -213,7 +215,7 @@ impl Link {
             match connecting.await {
                 Ok(connection) => {
                     let others = paths.iter().enumerate().filter(|(index, _)| *index != first);
-                    others.for_each(|(_, path)| open_path(&connection, path.clone()));
+                    others.for_each(|(_, path)| open_path(&connection, path.clone(), self.options.unusable));
                     return Ok(connection);
                 }
                 Err(error) => last = error.into(),
@@ -233,14 +235,14 @@ impl Link {
 }
 
 /// Opens a further path. Requests do not wait for it, and do without if it fails.
-fn open_path(connection: &Connection, path: PathOptions) {
+fn open_path(connection: &Connection, path: PathOptions, unusable: fn(&str, &str)) {
     let connection = connection.clone();
     tokio::spawn(async move {
         let name = path.name.clone();
         match connection.open_path(path).await {
             Ok(id) => tracing::info!(%id, name, "path is validated"),
             Err(_) if connection.close_reason().is_some() => {}
-            Err(error) => tracing::warn!(name, %error, "path cannot be used"),
+            Err(error) => unusable(&name, &error.to_string()),
         }
     });
 }

@@ -43,6 +43,26 @@ pub struct ProxyOptions {
     pub link: Arc<Link>,
 }
 
+/// Why a proxy does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be bound.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// The chain is not PEM.
+    #[error("there is no certificate in PEM")]
+    Chain,
+    /// The key is not PEM.
+    #[error("there is no private key in PEM")]
+    Key,
+    /// Chain and key are of different certificates.
+    #[error("the private key does not belong to the certificate")]
+    OtherKey,
+    /// TLS does not take them.
+    #[error("TLS: {0}")]
+    Tls(#[from] boring::error::ErrorStack),
+}
+
 /// A proxy that runs. Dropping it ends it.
 pub struct Proxy {
     address: SocketAddr,
@@ -54,11 +74,12 @@ impl Proxy {
     /// Starts what `options` say.
     ///
     /// # Errors
-    /// The address cannot be bound, or the certificate does not work.
-    pub async fn start(options: ProxyOptions) -> io::Result<Self> {
-        let tls = options.identity.as_ref().map(acceptor).transpose().map_err(io::Error::other)?;
-        let listener = TcpListener::bind(options.listen).await?;
-        let address = listener.local_addr()?;
+    /// See [`StartError`].
+    pub async fn start(options: ProxyOptions) -> Result<Self, StartError> {
+        let tls = options.identity.as_ref().map(acceptor).transpose()?;
+        let unusable = |error| StartError::Listen(options.listen, error);
+        let listener = TcpListener::bind(options.listen).await.map_err(unusable)?;
+        let address = listener.local_addr().map_err(unusable)?;
         let offer = if tls.is_some() { Offer::Tls } else { Offer::Plain };
         let service = Service { link: options.link.clone(), address, offer };
         let accepting = tokio::spawn(accept(listener, Arc::new(service), tls));
@@ -83,18 +104,22 @@ impl Drop for Proxy {
     }
 }
 
-fn acceptor(identity: &TlsIdentity) -> Result<SslAcceptor, boring::error::ErrorStack> {
+fn acceptor(identity: &TlsIdentity) -> Result<SslAcceptor, StartError> {
     let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls())?;
-    for (index, certificate) in X509::stack_from_pem(&identity.chain)?.into_iter().enumerate() {
+    let chain = X509::stack_from_pem(&identity.chain).map_err(|_| StartError::Chain)?;
+    if chain.is_empty() {
+        return Err(StartError::Chain);
+    }
+    for (index, certificate) in chain.into_iter().enumerate() {
         if index == 0 {
             builder.set_certificate(&certificate)?;
         } else {
             builder.add_extra_chain_cert(certificate)?;
         }
     }
-    let key = PKey::private_key_from_pem(&identity.key)?;
-    builder.set_private_key(&key)?;
-    builder.check_private_key()?;
+    let key = PKey::private_key_from_pem(&identity.key).map_err(|_| StartError::Key)?;
+    builder.set_private_key(&key).map_err(|_| StartError::OtherKey)?;
+    builder.check_private_key().map_err(|_| StartError::OtherKey)?;
     // HTTP/2 first: only there do browsers say how urgent a request is.
     builder.set_alpn_select_callback(|_, offered| {
         select_next_proto(b"\x02h2\x08http/1.1", offered).ok_or(AlpnError::NOACK)
