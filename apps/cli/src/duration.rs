@@ -16,6 +16,14 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| wanted())
 }
 
+/// Reads a duration above zero.
+pub(crate) fn positive(text: &str) -> Result<Duration, String> {
+    match parse(text)? {
+        Duration::ZERO => Err("a time above zero is needed".to_owned()),
+        time => Ok(time),
+    }
+}
+
 /// Milliseconds with one decimal, for people.
 pub(crate) fn milliseconds(duration: Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1e3)
@@ -32,6 +40,12 @@ mod tests {
         {
             assert_eq!(parse(text).unwrap().as_secs_f64() * 1e3, milliseconds, "{text}");
         }
+    }
+
+    #[test]
+    fn some_times_are_above_zero() {
+        assert_eq!(positive("20ms"), parse("20ms"));
+        assert!(positive("0s").is_err() && positive("soon").is_err());
     }
 
     #[test]

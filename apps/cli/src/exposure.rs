@@ -37,10 +37,10 @@ pub(crate) struct ExposureArguments {
     #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u64).range(1..))]
     rotate_packets: Option<u64>,
     /// Change the connection ID of a path that carries data after this time
-    #[arg(long, value_name = "TIME", value_parser = crate::duration::parse)]
+    #[arg(long, value_name = "TIME", value_parser = crate::duration::positive)]
     rotate_every: Option<Duration>,
     /// Change the connection ID of a path with the first packet after so long a silence
-    #[arg(long, value_name = "TIME", value_parser = crate::duration::parse)]
+    #[arg(long, value_name = "TIME", value_parser = crate::duration::positive)]
     rotate_idle: Option<Duration>,
 }
 

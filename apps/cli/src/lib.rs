@@ -27,6 +27,7 @@ mod paths;
 mod qlog;
 mod server;
 mod sessions;
+mod signals;
 mod tls;
 mod transport;
 
@@ -53,7 +54,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn start(arguments: Arguments, voice: Voice) -> Result<ExitCode, Failure> {
-    output::start_log(arguments.log.as_deref())?;
+    output::start_log(arguments.log.as_deref(), voice)?;
     match arguments.command {
         // Namespaces are made before there are threads.
         #[cfg(target_os = "linux")]

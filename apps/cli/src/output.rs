@@ -2,7 +2,10 @@
 
 use crate::arguments::Arguments;
 use crate::failure::{Exit, Failure, OrFail};
+use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use tracing_subscriber::EnvFilter;
 
 /// How much is said on standard error.
@@ -48,11 +51,39 @@ pub(crate) fn print(line: &str) -> Result<(), Failure> {
     written.or_fail(Exit::Runtime, || "cannot write to standard output".to_owned())
 }
 
-/// Starts the log on standard error, with what `filter` says, or else the environment variable RUST_LOG.
-pub(crate) fn start_log(filter: Option<&str>) -> Result<(), Failure> {
+/// Fails if something stands twice among the `values` of `flag`: it would count twice.
+pub(crate) fn check_distinct<T: PartialEq + Display>(flag: &str, values: &[T]) -> Result<(), Failure> {
+    let again = values.iter().enumerate().find(|(index, value)| values[..*index].contains(value));
+    match again {
+        Some((_, value)) => Err(Failure::new(Exit::Usage, format!("{flag}: {value} stands there twice"))),
+        None => Ok(()),
+    }
+}
+
+/// Fails unless the file at `path` can be written, which is better known before there is something to write. What is there
+/// stays as it is.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+    let there = path.metadata().ok();
+    // What reads from a pipe would take this for the end.
+    if there.as_ref().is_some_and(|there| !there.is_file() && !there.is_dir()) {
+        return Ok(());
+    }
+    let opened = File::options().append(true).create(true).open(path);
+    opened.or_fail(Exit::Usage, || format!("cannot write {}", path.display()))?;
+    if there.is_none() {
+        // Nothing is left behind by runs that are stopped before they write.
+        let _removed = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+/// Starts the log on standard error, with what `filter` says, or else the environment variable RUST_LOG, or else what is lost:
+/// lines of logs, key logs and sessions that cannot be written.
+pub(crate) fn start_log(filter: Option<&str>, voice: Voice) -> Result<(), Failure> {
+    let unasked = if voice == Voice::Quiet { "hvq=error" } else { "hvq=warn" };
     let text = match filter {
         Some(filter) => filter.to_owned(),
-        None => std::env::var("RUST_LOG").unwrap_or_else(|_| "off".to_owned()),
+        None => std::env::var("RUST_LOG").unwrap_or_else(|_| unasked.to_owned()),
     };
     let filter = EnvFilter::try_new(&text).or_fail(Exit::Usage, || format!("{text:?} is no log filter"))?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
@@ -72,6 +103,32 @@ pub(crate) fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_tried_without_changing_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        check_writable(&file).unwrap();
+        assert!(!file.exists());
+        std::fs::write(&file, "precious").unwrap();
+        check_writable(&file).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+        for path in [folder.path().to_owned(), file.join("below"), folder.path().join("no/file")] {
+            let failure = check_writable(&path).unwrap_err();
+            assert_eq!(failure.exit(), Exit::Usage);
+            assert!(failure.line().contains(&*path.to_string_lossy()), "{}", failure.line());
+        }
+    }
+
+    #[test]
+    fn what_stands_twice_is_named() {
+        check_distinct("--schemes", &["a", "b"]).unwrap();
+        let failure = check_distinct("--schemes", &["a", "b", "a"]).unwrap_err();
+        assert_eq!(
+            (failure.exit(), failure.line().as_str()),
+            (Exit::Usage, "--schemes: a stands there twice")
+        );
+    }
 
     #[test]
     fn bytes_are_said_in_the_unit_that_fits() {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A fresh certificate that vouches for itself, with its key.
 #[derive(Clone, Debug)]
 pub(crate) struct SelfSigned {
-    /// The certificate in PEM.
+    /// In PEM.
     pub(crate) certificate: String,
     key: String,
 }
@@ -21,10 +21,18 @@ pub(crate) struct SelfSigned {
 impl SelfSigned {
     /// For the host names or addresses `names`.
     pub(crate) fn new(names: &[String]) -> Result<Self, Failure> {
+        if names.iter().any(String::is_empty) {
+            return Err(Failure::new(Exit::Usage, "a certificate is for a name or an address, not for \"\""));
+        }
         let made = rcgen::generate_simple_self_signed(names);
         let made =
             made.or_fail(Exit::Usage, || format!("cannot make a certificate for {}", names.join(", ")))?;
         Ok(Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() })
+    }
+
+    /// What has the certificate written to `path`, if that is a file, for those who are to believe it.
+    pub(crate) fn published_at(&self, path: Option<&Path>) -> Publication {
+        Publication(path.map(|path| (path.to_owned(), self.certificate.clone())))
     }
 
     /// Certificate and key in PEM.
@@ -36,6 +44,20 @@ impl SelfSigned {
     pub(crate) fn identity(&self) -> Identity {
         let (chain, key) = self.pem();
         Identity::Pem { chain, key }
+    }
+}
+
+/// A certificate for a file, which it is written to once somebody listens who has it: the one that is there may be that of
+/// a server which runs.
+#[derive(Debug, Default)]
+#[must_use]
+pub(crate) struct Publication(Option<(PathBuf, String)>);
+
+impl Publication {
+    /// Writes it.
+    pub(crate) fn publish(&self) -> Result<(), Failure> {
+        let Some((path, certificate)) = &self.0 else { return Ok(()) };
+        std::fs::write(path, certificate).or_fail(Exit::Usage, || format!("cannot write {}", path.display()))
     }
 }
 

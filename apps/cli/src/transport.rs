@@ -32,7 +32,7 @@ pub(crate) struct TransportArguments {
     #[arg(long)]
     no_ecn: bool,
     /// Keep each path warm with a PING after so much silence of the path
-    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::positive)]
     path_keep_alive: Option<Duration>,
     /// Ask for fewer acknowledgements while windows are large, and do as the peer asks, if it takes part: on or off
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = Switch::parse, hide_default_value = true)]

@@ -7,6 +7,7 @@ use crate::arguments::Format;
 use crate::duration;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
+use crate::signals::Signals;
 use channel::EmulatedChannel;
 use clap::Args;
 use hvq_channel::ChannelSpec;
@@ -14,7 +15,6 @@ use hvq_channel::relay::{Relay, RelayHandle};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::signal;
 
 /// Arguments of `hvq emulate`.
 #[derive(Debug, Args)]
@@ -46,20 +46,12 @@ pub(crate) struct EmulateArguments {
 
 /// Runs the channels until it is told to stop, and prints what they did.
 pub(crate) async fn run(arguments: Box<EmulateArguments>, voice: Voice) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
     let relays = start(&arguments)?;
     announce(&relays, arguments.format, voice)?;
-    let interrupted = async {
-        match arguments.duration {
-            Some(duration) => {
-                tokio::select! {
-                    result = signal::ctrl_c() => result,
-                    () = tokio::time::sleep(duration) => Ok(()),
-                }
-            }
-            None => signal::ctrl_c().await,
-        }
-    };
-    interrupted.await.or_fail(Exit::Runtime, || "cannot wait for Ctrl-C".to_owned())?;
+    let limit = arguments.duration.unwrap_or(Duration::MAX);
+    // Whichever comes first, the channels end.
+    let _over = tokio::time::timeout(limit, signals.next()).await;
     let mut figures = Vec::new();
     for (channel, relay) in relays {
         let elapsed = relay.elapsed();
@@ -76,6 +68,10 @@ fn start(arguments: &EmulateArguments) -> Result<Vec<(EmulatedChannel, RelayHand
     if let (Some(listen), Some(upstream)) = (arguments.listen, arguments.upstream) {
         let spec = arguments.spec.clone().unwrap_or_default();
         channels.push(EmulatedChannel { name: "channel".to_owned(), listen, upstream, spec });
+    }
+    if let Some(channel) = channels.iter().find(|channel| channel.listen == channel.upstream) {
+        let text = format!("channel {} leads to where it begins, {}", channel.name, channel.listen);
+        return Err(Failure::new(Exit::Usage, text));
     }
     let mut relays = Vec::new();
     for (channel, seed) in channels.into_iter().zip(arguments.seed..) {

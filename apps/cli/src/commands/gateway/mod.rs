@@ -6,7 +6,7 @@ use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
 use crate::qlog::Logs;
-use crate::tls::SelfSigned;
+use crate::tls::{Publication, SelfSigned};
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq::{ChannelOptions, Identity};
@@ -179,27 +179,25 @@ impl GatewayArguments {
         }
     }
 
-    /// Certificate and key that the arguments name or ask for.
-    fn identity(&self) -> Result<Option<Identity>, Failure> {
+    /// Certificate and key that the arguments name or ask for, and what is to be published of those that were made.
+    fn identity(&self) -> Result<(Option<Identity>, Publication), Failure> {
         if let (Some(chain), Some(key)) = (&self.identity.cert, &self.identity.key) {
-            return Ok(Some(Identity::Files { chain: chain.clone(), key: key.clone() }));
+            let named = Identity::Files { chain: chain.clone(), key: key.clone() };
+            return Ok((Some(named), Publication::default()));
         }
         if self.identity.self_signed.is_empty() {
-            return Ok(None);
+            return Ok((None, Publication::default()));
         }
         let made = SelfSigned::new(&self.identity.self_signed)?;
-        if let Some(path) = &self.identity.write_cert {
-            let written = std::fs::write(path, &made.certificate);
-            written.or_fail(Exit::Usage, || format!("cannot write {}", path.display()))?;
-        }
-        Ok(Some(made.identity()))
+        Ok((Some(made.identity()), made.published_at(self.identity.write_cert.as_deref())))
     }
 }
 
 /// Runs the gateway until it is told to stop.
 pub(crate) async fn run(arguments: Box<GatewayArguments>, voice: Voice) -> Result<(), Failure> {
     let logs = Logs::open(arguments.records.qlog.as_deref())?;
-    let overrides = arguments.overrides(arguments.identity()?, &logs);
+    let (identity, publication) = arguments.identity()?;
+    let overrides = arguments.overrides(identity, &logs);
     let load = || Config::load(arguments.config.as_deref(), &overrides);
     let config = load().map_err(wrong)?;
     if arguments.check_config {
@@ -210,6 +208,7 @@ pub(crate) async fn run(arguments: Box<GatewayArguments>, voice: Voice) -> Resul
     }
     let mut signals = Signals::new().or_fail(Exit::Runtime, || "cannot wait for signals".to_owned())?;
     let mut gateway = Gateway::start(config).await.map_err(refused)?;
+    publication.publish()?;
     announce(&arguments, &gateway, voice)?;
     while signals.next().await == Signal::Reload {
         reload(&mut gateway, load(), voice);

@@ -2,8 +2,8 @@
 
 use crate::failure::{Exit, Failure};
 use crate::output::Voice;
+use crate::signals::Signals;
 use hvq_lab::experiment::campaign::Stop;
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +17,7 @@ pub(super) struct Interruption {
 impl Interruption {
     /// Handles signals from now on, for as long as the program runs. A second one ends it at once: what is on disk is
     /// whole by then.
-    pub(super) fn watch(voice: Voice) -> io::Result<Self> {
+    pub(super) fn watch(voice: Voice) -> Result<Self, Failure> {
         let watched = Self::default();
         let mut signals = Signals::new()?;
         let told = watched.clone();
@@ -51,46 +51,5 @@ impl Interruption {
             folder.display()
         );
         Err(Failure::new(*exit, text))
-    }
-}
-
-/// The signals that ask a program to end.
-#[cfg(unix)]
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn new() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) -> Exit {
-        tokio::select! {
-            _ = self.interrupt.recv() => Exit::Interrupted,
-            _ = self.terminate.recv() => Exit::Terminated,
-        }
-    }
-}
-
-/// Ctrl-C.
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) -> Exit {
-        match tokio::signal::ctrl_c().await {
-            Ok(()) => Exit::Interrupted,
-            // Without a handler the system's own ends the program.
-            Err(_) => std::future::pending().await,
-        }
     }
 }

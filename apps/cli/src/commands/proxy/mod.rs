@@ -4,19 +4,19 @@ use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::{self, Voice};
 use crate::qlog::Logs;
-use crate::tls::{self, ClientIdentityArguments, Resumption, SelfSigned, Trust};
+use crate::signals::Signals;
+use crate::tls::{self, ClientIdentityArguments, Publication, Resumption, SelfSigned, Trust};
 use crate::transport::TransportArguments;
 use clap::Args;
 use http::HeaderValue;
 use http::uri::Authority;
 use hvq::{ClientConfig, PathOptions, TransportConfig, Verify};
-use hvq_proxy::{GatewayAddress, Link, LinkError, LinkOptions, Proxy, ProxyOptions, TlsIdentity};
+use hvq_proxy::{GatewayAddress, Link, LinkError, LinkOptions, Proxy, ProxyOptions, StartError, TlsIdentity};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal;
 
 /// The port of HTTP/3.
 const PORT: u16 = 443;
@@ -119,30 +119,46 @@ impl ProxyArguments {
         let Some(path) = &self.secrets.token_file else { return Ok(None) };
         let text = std::fs::read_to_string(path);
         let text = text.or_fail(Exit::Usage, || format!("cannot read {}", path.display()))?;
-        let value = HeaderValue::from_str(&format!("Bearer {}", text.trim()));
+        let token = text.trim();
+        // RFC 6750 §2.1: a token has no spaces. The gateway's own file has, for there each has a name.
+        let problem = match (token.is_empty(), token.contains(char::is_whitespace)) {
+            (true, _) => Some("there is no token in it"),
+            (_, true) => Some("expected one token and nothing else"),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(Failure::new(Exit::Usage, format!("{}: {problem}", path.display())));
+        }
+        let value = HeaderValue::from_str(&format!("Bearer {token}"));
         let mut value = value.or_fail(Exit::Usage, || format!("{} holds no token", path.display()))?;
         value.set_sensitive(true);
         Ok(Some(value))
     }
 
-    fn identity(&self) -> Result<Option<TlsIdentity>, Failure> {
+    /// Why the proxy does not start, with the file that is to blame.
+    fn refused(&self, error: &StartError) -> String {
+        let file = match error {
+            StartError::Chain => &self.secrets.tls_cert,
+            StartError::Key | StartError::OtherKey => &self.secrets.tls_key,
+            StartError::Listen(..) | StartError::Tls(_) => &None,
+        };
+        file.as_ref().map_or_else(|| error.to_string(), |file| format!("{}: {error}", file.display()))
+    }
+
+    fn identity(&self) -> Result<(Option<TlsIdentity>, Publication), Failure> {
         let secrets = &self.secrets;
         if let (Some(chain), Some(key)) = (&secrets.tls_cert, &secrets.tls_key) {
             let read = |path: &PathBuf| {
                 std::fs::read(path).or_fail(Exit::Usage, || format!("cannot read {}", path.display()))
             };
-            return Ok(Some(TlsIdentity { chain: read(chain)?, key: read(key)? }));
+            return Ok((Some(TlsIdentity { chain: read(chain)?, key: read(key)? }), Publication::default()));
         }
         if secrets.tls_self_signed.is_empty() {
-            return Ok(None);
+            return Ok((None, Publication::default()));
         }
         let made = SelfSigned::new(&secrets.tls_self_signed)?;
-        if let Some(path) = &secrets.write_cert {
-            let written = std::fs::write(path, &made.certificate);
-            written.or_fail(Exit::Usage, || format!("cannot write {}", path.display()))?;
-        }
         let (chain, key) = made.pem();
-        Ok(Some(TlsIdentity { chain, key }))
+        Ok((Some(TlsIdentity { chain, key }), made.published_at(secrets.write_cert.as_deref())))
     }
 }
 
@@ -159,26 +175,37 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, voice: Voice) -> Result<
         config: arguments.client(&logs)?,
         paths: arguments.paths.clone(),
         token: arguments.token()?,
+        unusable: |name, error| eprintln!("hvq: warning: path {name} cannot be used: {error}"),
     })?;
     let link = Arc::new(link);
+    let (identity, publication) = arguments.identity()?;
+    let mut signals = Signals::new()?;
+    let options = ProxyOptions { listen: arguments.listen, identity, link: link.clone() };
+    let starting = Proxy::start(options).await;
+    let proxy = starting.map_err(|error| Failure::new(Exit::Usage, arguments.refused(&error)))?;
     // A gateway that is not there yet may come: only a certificate that is wrong stays wrong.
-    if let Err(error) = link.connect().await {
+    let connected = tokio::select! {
+        connected = link.connect() => connected,
+        _ = signals.next() => {
+            proxy.stop().await;
+            return Ok(());
+        }
+    };
+    if let Err(error) = connected {
         let failure = failure(error);
         if failure.exit() == Exit::Tls {
             return Err(failure);
         }
         voice.say(format!("hvq: warning: {} (it is tried again with each request)", failure.line()));
     }
-    let options = ProxyOptions { listen: arguments.listen, identity: arguments.identity()?, link };
-    let listening = Proxy::start(options).await;
-    let proxy = listening.or_fail(Exit::Usage, || format!("cannot listen on {}", arguments.listen))?;
+    publication.publish()?;
     let address = proxy.local_addr();
     if arguments.format.json {
         output::print(&json!({ "listening": address }).to_string())?;
     } else {
         voice.say(format!("listening on {address} (HTTP, SOCKS5); browsers: http://{address}/proxy.pac"));
     }
-    stopped().await.or_fail(Exit::Runtime, || "cannot wait for signals".to_owned())?;
+    signals.next().await;
     proxy.stop().await;
     logs.finish(voice);
     Ok(())
@@ -190,18 +217,4 @@ fn failure(error: LinkError) -> Failure {
         _ => Exit::Connection,
     };
     Failure::new(exit, error.to_string())
-}
-
-/// Waits for Ctrl-C, or for the signal to end.
-async fn stopped() -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        let mut terminate = signal::unix::signal(signal::unix::SignalKind::terminate())?;
-        tokio::select! {
-            interrupt = signal::ctrl_c() => interrupt,
-            _ = terminate.recv() => Ok(()),
-        }
-    }
-    #[cfg(not(unix))]
-    signal::ctrl_c().await
 }

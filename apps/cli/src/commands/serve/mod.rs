@@ -7,7 +7,8 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
 use crate::server::serving::Service;
 use crate::server::{Files, Pages, Site};
-use crate::tls::{self, SelfSigned};
+use crate::signals::Signals;
+use crate::tls::{self, Publication, SelfSigned};
 use crate::transport::TransportArguments;
 use clap::Args;
 use hvq::{ChannelOptions, EarlyData, Identity, Migration, RetryPolicy};
@@ -15,7 +16,6 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::signal;
 use tokio::time::timeout;
 
 /// How long the last connections may take to say goodbye.
@@ -49,7 +49,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "WHEN", default_value = "busy", value_parser = retry)]
     retry: RetryPolicy,
     /// Stop after so many requests
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     max_requests: Option<u64>,
     #[command(flatten)]
     format: Format,
@@ -81,6 +81,12 @@ fn migration(text: &str) -> Result<Migration, String> {
     }
 }
 
+/// Reads a factor on what a page recorded.
+fn factor(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=1000.0).contains(number));
+    number.ok_or_else(|| format!("{text:?} is no factor from 0 to 1000"))
+}
+
 /// Who the server is.
 #[derive(Debug, Args)]
 pub(crate) struct IdentityArguments {
@@ -108,20 +114,22 @@ struct ContentArguments {
     #[arg(long, value_name = "FILE|NAME|all")]
     page: Vec<String>,
     /// The factor on the recorded waits of page objects
-    #[arg(long, value_name = "FACTOR", default_value_t = 0.1, requires = "page")]
+    #[arg(long, value_name = "FACTOR", default_value_t = 0.1, requires = "page", value_parser = factor)]
     wait_scale: f64,
     /// The factor on the recorded sizes of page objects
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "page")]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "page", value_parser = factor)]
     size_scale: f64,
 }
 
 /// Serves until it is told to stop.
 pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<(), Failure> {
     let site = site(&arguments.content)?;
-    let identity = identity(&arguments.identity)?;
+    let (identity, publication) = identity(&arguments.identity)?;
     let tls = tls::server(identity, &arguments.transport.secrecy(), arguments.early_data())?;
     let logs = arguments.transport.logs()?;
+    let mut signals = Signals::new()?;
     let endpoint = listen::bind(&arguments, tls, &logs)?;
+    publication.publish()?;
     announce(&arguments, &endpoint, &site, voice)?;
     let service = Service::new(site, arguments.max_requests);
     let running = service.clone();
@@ -129,13 +137,12 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<
     let mut server = tokio::spawn(async move { running.run(&accepting, |_| {}).await });
     tokio::select! {
         result = &mut server => result?,
-        interrupt = signal::ctrl_c() => {
-            interrupt.or_fail(Exit::Runtime, || "cannot wait for Ctrl-C".to_owned())?;
-            voice.say("stopping: requests under way are finished (Ctrl-C again to stop at once)");
+        _ = signals.next() => {
+            voice.say("stopping: requests under way are finished (a second signal stops at once)");
             service.stop();
             tokio::select! {
                 result = &mut server => result?,
-                _ = signal::ctrl_c() => {}
+                _ = signals.next() => {}
             }
         }
     }
@@ -159,17 +166,13 @@ fn site(content: &ContentArguments) -> Result<Site, Failure> {
     Ok(Site::Pages(pages))
 }
 
-/// The certificate and key that they name, or fresh ones.
-pub(crate) fn identity(arguments: &IdentityArguments) -> Result<Identity, Failure> {
+/// The certificate and key that they name, or fresh ones, and what is to be published of those.
+pub(crate) fn identity(arguments: &IdentityArguments) -> Result<(Identity, Publication), Failure> {
     if let (Some(chain), Some(key)) = (&arguments.cert, &arguments.key) {
-        return Ok(Identity::Files { chain: chain.clone(), key: key.clone() });
+        return Ok((Identity::Files { chain: chain.clone(), key: key.clone() }, Publication::default()));
     }
     let made = SelfSigned::new(&arguments.self_signed)?;
-    if let Some(path) = &arguments.write_cert {
-        let written = std::fs::write(path, &made.certificate);
-        written.or_fail(Exit::Usage, || format!("cannot write {}", path.display()))?;
-    }
-    Ok(made.identity())
+    Ok((made.identity(), made.published_at(arguments.write_cert.as_deref())))
 }
 
 /// Says where the server listens.

@@ -6,6 +6,7 @@ use crate::commands::get::target::Target;
 use crate::commands::run::TUNNEL_MTU;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::Voice;
+use crate::signals::Signals;
 use crate::tls::{self, Resumption};
 use crate::transport::TransportArguments;
 use clap::Args;
@@ -23,7 +24,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Arguments of `hvq tunnel connect`.
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub(super) struct ConnectArguments {
     #[arg(long, value_name = "ADDRESS/BITS", conflicts_with = "command")]
     route: Vec<Prefix>,
     /// Without a command: what the TUN device is called
-    #[arg(long, value_name = "NAME", default_value = "hvq0", conflicts_with = "command")]
+    #[arg(long, value_name = "NAME", default_value = "hvq0", conflicts_with = "command", value_parser = super::device)]
     device: String,
     /// With a command: the name server that it asks, through the tunnel; may be repeated
     #[arg(long, value_name = "ADDRESS", requires = "command")]
@@ -199,12 +199,11 @@ async fn open_others(connection: &Connection, paths: &[PathOptions], first: usiz
 
 /// Carries packets until the tunnel ends or somebody stops it.
 async fn carry(client: Client, device: TunDevice) -> Result<(), Failure> {
-    let mut terminated = signal(SignalKind::terminate())?;
+    let mut signals = Signals::new()?;
     let ended = client.run(AsyncDevice::new(device)?);
     tokio::select! {
         error = ended => Err(Failure::from(error)),
-        result = tokio::signal::ctrl_c() => Ok(result?),
-        _ = terminated.recv() => Ok(()),
+        _ = signals.next() => Ok(()),
     }
 }
 

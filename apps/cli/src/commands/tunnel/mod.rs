@@ -25,6 +25,18 @@ enum End {
     Serve(Box<serve::TunnelServeArguments>),
 }
 
+/// The longest name of a device, in bytes.
+const LONGEST_DEVICE: usize = 15;
+
+/// Reads the name of a device.
+fn device(text: &str) -> Result<String, String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    match (1..=LONGEST_DEVICE).contains(&text.len()) && plain {
+        true => Ok(text.to_owned()),
+        false => Err("a device's name has 1 to 15 letters, digits, dots and dashes".to_owned()),
+    }
+}
+
 /// Who may use the tunnel.
 #[derive(Debug, Args)]
 struct TokenArguments {

@@ -6,6 +6,7 @@ use crate::commands::serve::listen::{addresses, hints};
 use crate::commands::serve::{IdentityArguments, identity};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Voice;
+use crate::signals::Signals;
 use crate::tls;
 use crate::transport::TransportArguments;
 use clap::Args;
@@ -16,7 +17,6 @@ use hvq_tun::wiring::{self, End};
 use hvq_tunnel::{AsyncDevice, Prefix, Server, ServerOptions};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// The network of tunnels, 100.64.200.0/24: not one of those of `hvq run`, in which it may be tried.
 const NETWORK: u8 = 200;
@@ -38,7 +38,7 @@ pub(super) struct TunnelServeArguments {
     #[arg(long, value_name = "ADDRESS/BITS")]
     route: Vec<Prefix>,
     /// What the TUN device is called
-    #[arg(long, value_name = "NAME", default_value = "hvq0")]
+    #[arg(long, value_name = "NAME", default_value = "hvq0", value_parser = super::device)]
     device: String,
     #[command(flatten)]
     transport: TransportArguments,
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &TunnelServeArguments, voice: Voice) -> Result<(), 
     let network = End::far(NETWORK);
     let options =
         ServerOptions::new(arguments.tokens.read()?, arguments.route.clone(), (network.v4, network.v6))
-            .or_fail(Exit::Usage, || "hvq tunnel serve".to_owned())?;
+            .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let here = Namespace::current()?;
     let device = TunDevice::new(&here, &arguments.device).or_fail(Exit::Runtime, || {
         format!("cannot make the device {} (this needs root, or the capability NET_ADMIN)", arguments.device)
@@ -69,7 +69,8 @@ async fn serve(
     voice: Voice,
 ) -> Result<(), Failure> {
     let logs = arguments.transport.logs()?;
-    let identity = identity(&arguments.identity)?;
+    let mut signals = Signals::new()?;
+    let (identity, publication) = identity(&arguments.identity)?;
     let tls = tls::server(identity, &arguments.transport.secrecy(), EarlyData::Off)?;
     let local = addresses(&arguments.listen, &arguments.channel)?;
     let config = |channels| {
@@ -81,13 +82,12 @@ async fn serve(
     let bound = endpoint.local_addrs();
     endpoint.set_server(Some(config(hints(&arguments.channel, &bound))));
     let bound = bound.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    publication.publish()?;
     voice.say(format!("tunnels on {bound} (UDP) come out of {}", arguments.device));
     let server = Server::new(options, AsyncDevice::new(device)?);
-    let mut terminated = signal(SignalKind::terminate())?;
     tokio::select! {
         result = server.run(&endpoint) => result?,
-        result = tokio::signal::ctrl_c() => result?,
-        _ = terminated.recv() => {}
+        _ = signals.next() => {}
     }
     endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
     logs.finish(voice);
