@@ -2,6 +2,7 @@
 
 use super::{Answer, Body};
 use crate::failure::{Exit, Failure, OrFail};
+use crate::output::check_distinct;
 use http::{HeaderValue, Request, StatusCode};
 use hvq_pages::{Object, Page, builtin};
 use std::path::Path;
@@ -83,7 +84,10 @@ pub(crate) fn find(name: &str) -> Result<Page, Failure> {
 /// The pages that `text` names: a number of those compiled in, or names and files.
 pub(crate) fn chosen(text: &str) -> Result<Vec<Page>, Failure> {
     let Ok(number) = text.parse::<usize>() else {
-        return text.split(',').map(|name| find(name.trim())).collect();
+        let pages: Vec<Page> = text.split(',').map(|name| find(name.trim())).collect::<Result<_, _>>()?;
+        let names: Vec<&str> = pages.iter().map(|page| page.id.as_str()).collect();
+        check_distinct("--pages", &names)?;
+        return Ok(pages);
     };
     let known = builtin::pages();
     if number == 0 || number > known.len() {
@@ -102,7 +106,7 @@ mod tests {
         assert_eq!(chosen("3").unwrap().len(), 3);
         let named = chosen("p05, p12").unwrap();
         assert_eq!(named.iter().map(|page| page.id.as_str()).collect::<Vec<_>>(), ["p05", "p12"]);
-        for text in ["0", "1000", "nowhere", ""] {
+        for text in ["0", "1000", "nowhere", "", "p05,p12,p05"] {
             assert_eq!(chosen(text).unwrap_err().exit(), Exit::Usage, "{text}");
         }
     }

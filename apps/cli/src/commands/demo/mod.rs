@@ -11,7 +11,7 @@ mod stage;
 mod summary;
 
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice};
+use crate::output::{self, Voice, check_distinct, check_writable};
 use crate::server::chosen;
 use crate::tls::SelfSigned;
 use channels::Channels;
@@ -71,6 +71,10 @@ struct Plan {
 /// Loads all pages with all schemes, prints the table and writes the report.
 pub(crate) async fn run(arguments: Box<DemoArguments>, voice: Voice) -> Result<(), Failure> {
     let pages = chosen(&arguments.pages)?;
+    let schemes: Vec<String> = arguments.schemes.iter().map(|scheme| scheme.label()).collect();
+    check_distinct("--schemes", &schemes)?;
+    check_writable(&arguments.out)?;
+    arguments.json.as_deref().map_or(Ok(()), check_writable)?;
     let channels = Channels::new(arguments.embb);
     let certificate = SelfSigned::new(&[stage::HOST.to_owned()])?;
     let plan = Plan { channels, certificate, congestion: arguments.congestion, seed: arguments.seed };

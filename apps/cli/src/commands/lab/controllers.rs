@@ -1,9 +1,9 @@
 //! `hvq lab controllers`: HotNets 2023, Fig. 1.
 
-use super::{jobs, run_all, write, write_between_marks, write_lines};
+use super::{check_outputs, jobs, report_in, run_all, write, write_between_marks, write_lines};
 use crate::duration;
-use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice};
+use crate::failure::{Exit, Failure};
+use crate::output::{self, Voice, check_distinct};
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq_channel::{Probability, TraceName};
@@ -75,7 +75,11 @@ impl ControllersArguments {
 
 /// Runs everything, prints the tables and writes the report.
 pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), Failure> {
+    check_distinct("--controllers", &arguments.controllers)?;
+    check_distinct("--trace", &arguments.trace)?;
     let runs = arguments.plan().runs();
+    check_outputs(&[&arguments.json, &arguments.figure], (&arguments.write, MARKS))?;
+    let page = report_in(&arguments.out, REPORT)?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
     let outcomes = run_all((&runs, jobs), voice, Run::outcome, |outcome| {
@@ -84,9 +88,6 @@ pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), 
     })?;
     let simulated = f64::from(arguments.seconds) * runs.len() as f64;
     let took = start.elapsed().as_secs_f64();
-    std::fs::create_dir_all(&arguments.out)
-        .or_fail(Exit::Runtime, || format!("cannot create {}", arguments.out.display()))?;
-    let page = arguments.out.join(REPORT);
     write(&page, &report::html(&outcomes))?;
     if let Some(path) = &arguments.json {
         write_lines(path, &outcomes)?;

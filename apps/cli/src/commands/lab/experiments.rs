@@ -3,7 +3,7 @@
 use super::interruption::Interruption;
 use super::{jobs, progress};
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice};
+use crate::output::{self, Voice, check_distinct};
 use clap::{Args, ValueEnum};
 use hvq_lab::experiment::campaign::{Record, Scope, Session, Store, Tally, tasks};
 use hvq_lab::experiment::definition::{Definition, builtin, names};
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &RunArguments, voice: Voice) -> Result<(), Failure>
     };
     // Errors in any of them come before hours of work on others.
     let definitions = chosen(&arguments.experiments)?;
-    let interruption = Interruption::watch(voice).or_fail(Exit::Runtime, || "signals".to_owned())?;
+    let interruption = Interruption::watch(voice)?;
     for definition in &definitions {
         run_one(definition, scope, arguments, (voice, &interruption))?;
         interruption.check(&arguments.out)?;
@@ -107,11 +107,17 @@ fn note(bar: &ProgressBar, Record { key, .. }: &Record) {
 
 /// The experiments of these names.
 pub(super) fn chosen(wanted: &[String]) -> Result<Vec<Definition>, Failure> {
-    let names: Vec<&str> = match wanted {
-        [one] if one == "all" => names().collect(),
-        _ => wanted.iter().map(String::as_str).collect(),
-    };
-    names.into_iter().map(find).collect()
+    let mut definitions = Vec::new();
+    for name in wanted {
+        match name.as_str() {
+            "all" => definitions.extend(names().map(find).collect::<Result<Vec<_>, _>>()?),
+            name => definitions.push(find(name)?),
+        }
+    }
+    // Their results would be in one file, and one would drop those of the other.
+    let names: Vec<&str> = definitions.iter().map(|definition| definition.name.as_str()).collect();
+    check_distinct("experiments", &names)?;
+    Ok(definitions)
 }
 
 /// The experiment `name`: compiled in, or else a file.

@@ -1,7 +1,7 @@
 //! `hvq lab live`: real programs in real time.
 
 use super::interruption::Interruption;
-use super::{write, write_between_marks, write_lines};
+use super::{check_outputs, report_in, write, write_between_marks, write_lines};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
 use crate::server::chosen;
@@ -15,7 +15,7 @@ use hvq_live::web::arm::Arm;
 use hvq_live::{load, programs, web};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -125,8 +125,10 @@ pub(super) fn run(arguments: &LiveArguments, voice: Voice) -> Result<(), Failure
         chromium: arguments.tools.chromium.clone(),
     };
     let plan = arguments.plan()?;
+    check_outputs(&[&arguments.json], (&arguments.write, MARKS))?;
+    let page = report_in(&arguments.out, REPORT)?;
     let start = Instant::now();
-    let interruption = Interruption::watch(voice).or_fail(Exit::Runtime, || "signals".to_owned())?;
+    let interruption = Interruption::watch(voice)?;
     let say = |line: &str| voice.say(format!("live: {line}"));
     let observer = Observer { say: &say, stop: interruption.stop() };
     let wanted = |which| arguments.experiments.iter().any(|asked| [which, Which::All].contains(asked));
@@ -152,7 +154,7 @@ pub(super) fn run(arguments: &LiveArguments, voice: Voice) -> Result<(), Failure
             results.expected = web::expected(&plan).or_fail(Exit::Usage, || "virtual time".to_owned())?;
         }
     }
-    keep(arguments, &results)?;
+    keep(arguments, &page, &results)?;
     voice.say(format!("live: {:.0} s", start.elapsed().as_secs_f64()));
     match interruption.exit() {
         None => Ok(()),
@@ -191,11 +193,9 @@ fn or_skipped<T>(name: &str, result: Result<Vec<T>, LiveError>, skipped: &mut Ve
 }
 
 /// Writes what was measured to where it is wanted.
-fn keep(arguments: &LiveArguments, results: &Results) -> Result<(), Failure> {
+fn keep(arguments: &LiveArguments, page: &Path, results: &Results) -> Result<(), Failure> {
     let tables = results.markdown();
-    std::fs::create_dir_all(&arguments.out)
-        .or_fail(Exit::Runtime, || format!("cannot create {}", arguments.out.display()))?;
-    write(&arguments.out.join(REPORT), &results.html())?;
+    write(page, &results.html())?;
     if let Some(path) = &arguments.json {
         write_lines(path, &lines(results)?)?;
     }

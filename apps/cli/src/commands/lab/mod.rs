@@ -10,7 +10,7 @@ mod report;
 mod video;
 
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::Voice;
+use crate::output::{Voice, check_writable};
 use clap::{Args, Subcommand};
 use controllers::ControllersArguments;
 use experiments::RunArguments;
@@ -20,7 +20,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pages::PagesArguments;
 use report::ReportArguments;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use video::VideoArguments;
 
 /// Arguments of `hvq lab`.
@@ -99,6 +99,28 @@ fn run_all<R: Sync, O: Send>(
     outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())
 }
 
+/// Fails unless results can be written to `files`, and tables between `marks` of the file `marked`: to be known before hours
+/// of work.
+fn check_outputs(
+    files: &[&Option<PathBuf>],
+    (marked, marks): (&Option<PathBuf>, [&str; 2]),
+) -> Result<(), Failure> {
+    files.iter().filter_map(|file| file.as_deref()).try_for_each(check_writable)?;
+    if let Some(path) = marked {
+        check_writable(path)?;
+        with_marks(path, marks, "")?;
+    }
+    Ok(())
+}
+
+/// Makes the folder of a report, and fails unless the file `name` can be written there.
+fn report_in(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
+    std::fs::create_dir_all(folder).or_fail(Exit::Usage, || format!("cannot create {}", folder.display()))?;
+    let report = folder.join(name);
+    check_writable(&report)?;
+    Ok(report)
+}
+
 /// Writes what was measured to the file at `path`, one JSON object a line.
 fn write_lines(path: &Path, outcomes: &[impl Serialize]) -> Result<(), Failure> {
     let lines: Result<Vec<String>, _> = outcomes.iter().map(serde_json::to_string).collect();
@@ -111,12 +133,18 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Puts `tables` between `marks` of the file at `path`.
 fn write_between_marks(path: &Path, marks: [&str; 2], tables: &str) -> Result<(), Failure> {
+    write(path, &with_marks(path, marks, tables)?)
+}
+
+/// The text of the file at `path` with `tables` between `marks`.
+fn with_marks(path: &Path, marks: [&str; 2], tables: &str) -> Result<String, Failure> {
     let text =
-        std::fs::read_to_string(path).or_fail(Exit::Runtime, || format!("cannot read {}", path.display()))?;
-    let replaced = between_marks(&text, marks, tables).ok_or_else(|| {
-        Failure::new(Exit::Usage, format!("{} has no marks for the tables", path.display()))
-    })?;
-    write(path, &replaced)
+        std::fs::read_to_string(path).or_fail(Exit::Usage, || format!("cannot read {}", path.display()))?;
+    between_marks(&text, marks, tables).ok_or_else(|| {
+        let [begin, end] = marks.map(str::trim);
+        let problem = format!("{} has no lines {begin} and {end} for the tables", path.display());
+        Failure::new(Exit::Usage, problem)
+    })
 }
 
 /// `text` with `tables` between `marks`, if it has them.

@@ -1,8 +1,8 @@
 //! `hvq lab pages`: page loads in virtual time (NSDI 2023, Fig. 3).
 
-use super::{jobs, run_all, write_between_marks, write_lines};
+use super::{check_outputs, jobs, run_all, write_between_marks, write_lines};
 use crate::failure::Failure;
-use crate::output::{self, Voice};
+use crate::output::{self, Voice, check_distinct};
 use crate::server::chosen;
 use clap::{Args, ValueEnum};
 use hvq::transport::congestion::Algorithm;
@@ -131,7 +131,10 @@ impl PagesArguments {
 
 /// Runs everything and prints the tables.
 pub(super) fn run(arguments: &PagesArguments, voice: Voice) -> Result<(), Failure> {
+    check_distinct("--schemes", &arguments.schemes)?;
+    check_distinct("--trace", &arguments.trace)?;
     let runs = arguments.plan()?.runs();
+    check_outputs(&[&arguments.json], (&arguments.write, MARKS))?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
     let outcomes =

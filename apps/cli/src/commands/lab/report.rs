@@ -2,7 +2,7 @@
 
 use super::experiments::{RESULTS, chosen};
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::Voice;
+use crate::output::{Voice, check_writable};
 use clap::Args;
 use hvq_lab::experiment::campaign::{Found, Record, read};
 use hvq_lab::experiment::definition::Definition;
@@ -26,6 +26,7 @@ pub(crate) struct ReportArguments {
 
 /// Writes the report.
 pub(super) fn run(arguments: &ReportArguments, voice: Voice) -> Result<(), Failure> {
+    check_writable(&arguments.out)?;
     let mut found: Vec<(Definition, Vec<Record>)> = Vec::new();
     let (mut missing, mut left_out) = (Vec::new(), 0);
     for definition in chosen(&arguments.experiments)? {

@@ -1,9 +1,9 @@
 //! `hvq lab video`: real-time video in virtual time (HotNets 2023, Fig. 2).
 
-use super::{jobs, run_all, write, write_between_marks, write_lines};
+use super::{check_outputs, jobs, run_all, write, write_between_marks, write_lines};
 use crate::duration;
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice};
+use crate::output::{self, Voice, check_distinct};
 use clap::Args;
 use hvq_channel::TraceName;
 use hvq_lab::experiment::definition::Half;
@@ -87,13 +87,16 @@ fn clip(name: &str) -> Result<Clip, Failure> {
     if !Path::new(name).exists() {
         return Clip::builtin(name).or_fail(Exit::Usage, || "--clip".to_owned());
     }
-    let text = std::fs::read_to_string(name).or_fail(Exit::Runtime, || format!("cannot read {name}"))?;
+    let text = std::fs::read_to_string(name).or_fail(Exit::Usage, || format!("cannot read {name}"))?;
     Clip::parse(&text).or_fail(Exit::Usage, || name.to_owned())
 }
 
 /// Runs everything and prints the tables.
 pub(super) fn run(arguments: &VideoArguments, voice: Voice) -> Result<(), Failure> {
+    check_distinct("--schemes", &arguments.schemes)?;
+    check_distinct("--trace", &arguments.trace)?;
     let runs = arguments.plan()?.runs();
+    check_outputs(&[&arguments.json, &arguments.figure], (&arguments.write, MARKS))?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
     let outcomes = run_all((&runs, jobs), voice, Run::outcome, |outcome| {

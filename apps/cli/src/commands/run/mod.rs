@@ -4,7 +4,7 @@ mod figures;
 mod tunnelled;
 
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::Voice;
+use crate::output::{Voice, check_writable};
 use clap::Args;
 use hvq_channel::ChannelSpec;
 use hvq_channel::steer::{Pair, Reordering};
@@ -12,7 +12,7 @@ use hvq_scheduler::Policy;
 use hvq_tun::outside::{self, Doors};
 use hvq_tun::privilege::{self, Privilege};
 use hvq_tun::program::{self, Program};
-use hvq_tun::shell::{Plan, Route, Scene, Shell};
+use hvq_tun::shell::{Plan, Route, Scene, Shell, ShellError};
 use hvq_tun::steerer::Steerer;
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -152,11 +152,13 @@ pub(crate) fn run(arguments: &RunArguments, voice: Voice) -> Result<ExitCode, Fa
     if let Some(parent) = arguments.parent {
         privilege::end_with(parent)?;
     }
+    let RecordArguments { packets, report } = &arguments.record;
+    [packets, report].into_iter().flatten().try_for_each(|file| check_writable(file))?;
     let plan = plan(arguments, privilege)?;
     let (report, code) = match arguments.other.scheduler {
         Some(policy) => tunnelled::run(arguments, &plan, policy, voice)?,
         None => {
-            let shell = Shell::open(&plan).or_fail(Exit::Runtime, || "hvq run".to_owned())?;
+            let shell = Shell::open(&plan).map_err(|error| refused(&error))?;
             let code = perform(arguments, shell.scene(), voice)?;
             (shell.close()?, code)
         }
@@ -171,11 +173,20 @@ pub(crate) fn run(arguments: &RunArguments, voice: Voice) -> Result<ExitCode, Fa
     Ok(ExitCode::from(code))
 }
 
+/// What was asked for is at fault, or else the system.
+fn refused(error: &ShellError) -> Failure {
+    let exit = match error {
+        ShellError::Trace(_) => Exit::Usage,
+        ShellError::System(..) => Exit::Runtime,
+    };
+    Failure::new(exit, error.to_string())
+}
+
 /// Runs the server, if there is one, and the command, and returns its exit code.
 fn perform(arguments: &RunArguments, scene: &Scene, voice: Voice) -> Result<u8, Failure> {
     let command = wrapped(&arguments.command, arguments.other.mptcp, voice);
     // First, because the doors listen as well.
-    let server = arguments.server.as_ref().map(|line| serve(scene, line, arguments)).transpose()?;
+    let server = arguments.server.as_ref().map(|line| serve(scene, line, (arguments, voice))).transpose()?;
     if let Some(ports) = &arguments.outside {
         let doors = Doors::open(scene.far(), ports).or_fail(Exit::Runtime, || "--outside".to_owned())?;
         let resolver = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
@@ -218,14 +229,26 @@ fn open_doors(doors: Doors, resolver: Option<SocketAddr>) {
 }
 
 /// Starts the server, and waits until it listens.
-fn serve(scene: &Scene, line: &OsStr, arguments: &RunArguments) -> Result<Program, Failure> {
+fn serve(
+    scene: &Scene,
+    line: &OsStr,
+    (arguments, voice): (&RunArguments, Voice),
+) -> Result<Program, Failure> {
     let command = [OsString::from("sh"), OsString::from("-c"), line.to_owned()];
     let command = wrapped(&command, arguments.other.mptcp, Voice::Quiet);
     let server = scene.serve(&command).or_fail(Exit::Runtime, || "cannot start the server".to_owned())?;
     let listens = program::wait_for_listener(scene.far(), &server, SERVER_LIMIT)?;
-    if !listens && !server.is_running() {
-        let code = server.wait()?;
-        return Err(Failure::new(Exit::Runtime, format!("the server ended with exit code {code}")));
+    match (listens, server.is_running()) {
+        (true, _) => {}
+        (false, true) => {
+            voice.say(format!(
+                "hvq: warning: the server listens for no TCP connection after {SERVER_LIMIT:?}"
+            ));
+        }
+        (false, false) => {
+            let code = server.wait()?;
+            return Err(Failure::new(Exit::Runtime, format!("the server ended with exit code {code}")));
+        }
     }
     Ok(server)
 }

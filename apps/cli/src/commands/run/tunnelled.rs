@@ -1,6 +1,6 @@
 //! A command whose packets cross the channels in a tunnel: both ends of it are here, and relays in between.
 
-use super::{RunArguments, perform};
+use super::{RunArguments, perform, refused};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Voice;
 use crate::tls::{self, Resumption, Secrecy, SelfSigned};
@@ -48,7 +48,12 @@ pub(super) fn run(
     policy: Policy,
     voice: Voice,
 ) -> Result<(Report, u8), Failure> {
-    let (scene, devices) = Scene::with_devices(plan).or_fail(Exit::Runtime, || "hvq run".to_owned())?;
+    for spec in [&arguments.route.embb, &arguments.route.urllc] {
+        for direction in [Direction::Up, Direction::Down] {
+            hints(spec, direction).map_err(|error| refused(&error.into()))?;
+        }
+    }
+    let (scene, devices) = Scene::with_devices(plan).map_err(|error| refused(&error))?;
     let channels = Channels([("urllc", &arguments.route.urllc), ("embb", &arguments.route.embb)]);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let relays = runtime.block_on(connect(&channels, plan, policy, devices))?;
