@@ -4,7 +4,7 @@ use super::pictures::{Source, TEST};
 use super::send::size;
 use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice};
+use crate::output;
 use clap::Args;
 use hvq_svc::ssim::ssim;
 use serde_json::json;
@@ -34,7 +34,7 @@ pub(crate) struct CompareArguments {
 }
 
 /// Compares, and prints what came of it.
-pub(crate) fn run(arguments: &CompareArguments, voice: Voice) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &CompareArguments) -> Result<(), Failure> {
     let CompareArguments { recording, source, size, vmaf, ffmpeg, format } = arguments;
     let vmaf = if *vmaf { Some(vmaf_of(ffmpeg, (recording, source), *size)?) } else { None };
     let mut pictures = Source::open(recording, *size)?;
@@ -56,8 +56,7 @@ pub(crate) fn run(arguments: &CompareArguments, voice: Voice) -> Result<(), Fail
         return output::print(&figures.to_string());
     }
     let vmaf = vmaf.map_or_else(String::new, |score| format!(", VMAF {score:.1}"));
-    voice.say(format!("{} pictures, SSIM {mean:.4}, 5 % below {p5:.4}{vmaf}", values.len()));
-    Ok(())
+    output::print(&format!("{} pictures, SSIM {mean:.4}, 5 % below {p5:.4}{vmaf}", values.len()))
 }
 
 /// The mean VMAF of a recording by `ffmpeg`, which says it in a line on standard error. Where one of both is longer, its rest

@@ -47,7 +47,7 @@ pub(crate) async fn run(arguments: Box<SvcArguments>, voice: Voice) -> Result<()
         SvcCommand::Send(arguments) => send::run(arguments, voice).await,
         SvcCommand::Receive(arguments) => receive::run(arguments, voice).await,
         SvcCommand::Compare(arguments) => {
-            tokio::task::spawn_blocking(move || compare::run(&arguments, voice)).await?
+            tokio::task::spawn_blocking(move || compare::run(&arguments)).await?
         }
     }
 }

@@ -8,12 +8,13 @@ mod overlay;
 mod page;
 mod player;
 
-use super::{ALPN, SILENCE};
+use super::{ALPN, SILENCE, screen};
 use crate::arguments::Format;
 use crate::commands::serve::listen;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::{self, Voice};
 use crate::paths;
+use crate::signals::Signals;
 use crate::tls::{self, SelfSigned};
 use crate::transport::TransportArguments;
 use arrivals::Arrivals;
@@ -35,7 +36,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::signal;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -108,26 +108,35 @@ impl Waiting {
 pub(crate) async fn run(arguments: Box<ReceiveArguments>, voice: Voice) -> Result<(), Failure> {
     arguments.display.check()?;
     let forwarder = arguments.outlet.forwarder().await?.map(Arc::new);
+    let mut signals = Signals::new()?;
     let endpoint = bind(&arguments, if forwarder.is_some() { roq::ALPN } else { ALPN })?;
     let gallery = match arguments.page {
-        Some(address) => Some(Gallery::open(address).await?),
+        Some(address) => {
+            screen::check_program("ffmpeg")?;
+            Some(Gallery::open(address).await?)
+        }
         None => None,
     };
+    arguments.outlet.describe()?;
     let page = gallery.as_ref().map(|(_, address)| *address);
     announce((&arguments, &endpoint), page, voice)?;
     let gallery = gallery.map(|(gallery, _)| gallery);
+    let mut videos = 0;
     loop {
         let connection = tokio::select! {
             connection = endpoint.accept() => connection,
-            interrupt = signal::ctrl_c() => {
-                interrupt.or_fail(Exit::Runtime, || "cannot wait for Ctrl-C".to_owned())?;
-                None
-            }
+            _ = signals.next() => None,
         };
         let Some(connection) = connection else { return Ok(()) };
         let result = match &forwarder {
-            Some(forwarder) => forward(forwarder, &connection, (arguments.format.json, voice)).await,
-            None => watch(&arguments, &connection, (gallery.as_ref(), voice)).await,
+            Some(forwarder) => {
+                forward(forwarder, &connection, &mut signals, (arguments.format.json, voice)).await
+            }
+            None => {
+                let display = arguments.display.of_video(videos);
+                videos = videos.saturating_add(1);
+                watch((&arguments, display), &connection, &mut signals, (gallery.as_ref(), voice)).await
+            }
         };
         match &result {
             Ok(_) => connection.close(0, b"the receiver stopped"),
@@ -151,10 +160,6 @@ pub(crate) async fn run(arguments: Box<ReceiveArguments>, voice: Voice) -> Resul
 
 fn bind(arguments: &ReceiveArguments, alpn: &[u8]) -> Result<Endpoint, Failure> {
     let made = SelfSigned::new(&["localhost".to_owned()])?;
-    if let Some(path) = &arguments.write_cert {
-        let written = std::fs::write(path, &made.certificate);
-        written.or_fail(Exit::Usage, || format!("cannot write {}", path.display()))?;
-    }
     let tls = tls::server_of(alpn, made.identity(), &arguments.transport.secrecy(), EarlyData::Off)?;
     let local = listen::addresses(&arguments.listen, &arguments.channel)?;
     let server = |channels| {
@@ -170,6 +175,7 @@ fn bind(arguments: &ReceiveArguments, alpn: &[u8]) -> Result<Endpoint, Failure> 
         let local = local.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         format!("cannot listen on {local}")
     })?;
+    made.published_at(arguments.write_cert.as_deref()).publish()?;
     let hints = listen::hints(&arguments.channel, &endpoint.local_addrs());
     if !hints.is_empty() {
         endpoint.set_server(Some(server(hints)));
@@ -205,22 +211,21 @@ enum Ended {
 async fn forward(
     forwarder: &Arc<Forwarder>,
     connection: &Connection,
+    signals: &mut Signals,
     (json, voice): (bool, Voice),
 ) -> Result<Ended, Failure> {
     voice.say(format!("RTP from {}", connection.remote_address()));
     tokio::select! {
         result = forwarder.run(connection, json, voice) => result.map(|()| Ended::Complete),
-        interrupt = signal::ctrl_c() => {
-            interrupt.or_fail(Exit::Runtime, || "cannot wait for Ctrl-C".to_owned())?;
-            Ok(Ended::Interrupted)
-        }
+        _ = signals.next() => Ok(Ended::Interrupted),
     }
 }
 
 /// Receives the video of one connection.
 async fn watch(
-    arguments: &ReceiveArguments,
+    (arguments, display): (&ReceiveArguments, Display),
     connection: &Connection,
+    signals: &mut Signals,
     (gallery, voice): (Option<&Gallery>, Voice),
 ) -> Result<Ended, Failure> {
     voice.say(format!("a video from {}", connection.remote_address()));
@@ -229,7 +234,7 @@ async fn watch(
     let malformed = arrivals.malformed.clone();
     let accepting = tokio::spawn(arrivals::take(connection.clone(), arrivals));
     let (pending, frames) = mpsc::channel(BACKLOG);
-    let (display, pictures) = (arguments.display.clone(), gallery.cloned());
+    let pictures = gallery.cloned();
     let (learnt, learning) = mpsc::unbounded_channel();
     let showing = std::thread::spawn(move || display.show(frames, pictures.as_ref(), &learnt));
     let mut player = Player::new(arguments.wait.playout(), learning);
@@ -245,10 +250,7 @@ async fn watch(
             () = pending.closed() => break Ended::Complete,
             () = tokio::time::sleep(until.unwrap_or(Duration::MAX)), if until.is_some() => {}
             _ = refresh.tick(), if gallery.is_some() => tell(gallery, &player.figures, connection),
-            interrupt = signal::ctrl_c() => {
-                interrupt.or_fail(Exit::Runtime, || "cannot wait for Ctrl-C".to_owned())?;
-                break Ended::Interrupted;
-            }
+            _ = signals.next() => break Ended::Interrupted,
         }
         player.play_due(&pending);
     };

@@ -19,6 +19,32 @@ pub(super) struct Screen {
 }
 
 impl Screen {
+    /// Whether there is a format for a file called `path`, as ffmpeg sees it, which tries it on another of such a name.
+    pub(super) fn check(path: &Path) -> Result<(), Failure> {
+        let extension = path.extension().unwrap_or_default();
+        if extension == "y4m" {
+            return Ok(());
+        }
+        let probe = format!("hvq-recording-{}", std::process::id());
+        let probe = std::env::temp_dir().join(probe).with_extension(extension);
+        let mut command = Command::new("ffmpeg");
+        command
+            .args("-v error -nostdin -y -f lavfi -i color=s=64x64:r=30 -frames:v 1".split(' '))
+            .arg(&probe);
+        let tried = command.stdin(Stdio::null()).output();
+        let _removed = std::fs::remove_file(&probe);
+        let tried = tried.or_fail(Exit::Usage, || cannot_start("ffmpeg"))?;
+        if tried.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&tried.stderr);
+        let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+        // "[NULL @ 0x55…] Unable to find a suitable output format for …"
+        let reason = said.split_once("] ").map_or(said, |(_, reason)| reason);
+        let reason = reason.split(" for '").next().unwrap_or(reason);
+        Err(Failure::new(Exit::Usage, format!("ffmpeg cannot record to {}: {reason}", path.display())))
+    }
+
     /// Writes to the file at `path`.
     pub(super) fn record(path: &Path, format: Format) -> Result<Self, Failure> {
         if path.extension().is_some_and(|extension| extension == "y4m") {
@@ -58,10 +84,12 @@ impl Screen {
         arguments: &[&str],
         (format, stdout): (Format, Stdio),
     ) -> Result<(Self, Option<ChildStdout>), Failure> {
-        let started = Command::new(name).args(arguments).stdin(Stdio::piped()).stdout(stdout).spawn();
-        let mut child = started.or_fail(Exit::Usage, || {
-            format!("cannot start {name} (install ffmpeg, or record to a file called *.y4m)")
-        })?;
+        let mut command = Command::new(name);
+        command.args(arguments).stdin(Stdio::piped()).stdout(stdout);
+        // Ctrl-C in a terminal is for this program, which then completes what it records.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().or_fail(Exit::Usage, || cannot_start(name))?;
         let input = child.stdin.take().expect("it was asked for");
         let output = child.stdout.take();
         let screen = Self::begin(Box::new(BufWriter::new(input)), Some((name, child)), format)?;
@@ -108,6 +136,16 @@ impl Screen {
     }
 }
 
+/// Fails unless `name`, a program of ffmpeg's, is there.
+pub(super) fn check_program(name: &str) -> Result<(), Failure> {
+    let tried = Command::new(name).arg("-version").stdin(Stdio::null()).output();
+    tried.map(drop).or_fail(Exit::Usage, || cannot_start(name))
+}
+
+fn cannot_start(name: &str) -> String {
+    format!("cannot start {name} (install ffmpeg, or record to a file called *.y4m)")
+}
+
 /// Hands the bodies of a multipart message to `take` until it ends or is none.
 fn hand_out(mut parts: impl BufRead, mut take: impl FnMut(Vec<u8>)) {
     while let Ok(Some(file)) = next_part(&mut parts) {
@@ -138,6 +176,23 @@ fn next_part(parts: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_recorded_to_is_said_before_a_video_comes() {
+        Screen::check(Path::new("a.y4m")).unwrap();
+        Screen::check(Path::new("a.mkv")).unwrap();
+        for name in ["a.nonsense", "a"] {
+            let failure = Screen::check(Path::new(name)).unwrap_err();
+            assert_eq!(failure.exit(), Exit::Usage);
+            assert!(
+                failure.line().starts_with(&format!("ffmpeg cannot record to {name}: ")),
+                "{}",
+                failure.line()
+            );
+        }
+        let failure = check_program("ffplay-nonexistent").unwrap_err();
+        assert!(failure.line().contains("ffplay-nonexistent"), "{}", failure.line());
+    }
 
     #[test]
     fn parts_are_taken_one_after_another_and_what_is_none_ends_it() {

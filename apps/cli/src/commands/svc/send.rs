@@ -10,6 +10,7 @@ use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::{self, Voice};
 use crate::paths;
 use crate::qlog::Logs;
+use crate::signals::Signals;
 use crate::tls::{self, Resumption};
 use crate::transport::TransportArguments;
 use carriage::{Carriage, Carrier, Frame};
@@ -236,7 +237,11 @@ async fn connect(
     let said = || format!("cannot connect to the receiver at {remote}");
     let connecting = endpoint.connect_with(config, options).or_fail(Exit::Connection, said)?;
     let connection = connecting.await.map_err(|error| {
-        Failure::new(exit_of(&error), format!("cannot connect to the receiver at {remote}: {error}"))
+        let exit = match exit_of(&error) {
+            Exit::Timeout => Exit::Connection,
+            exit => exit,
+        };
+        Failure::new(exit, format!("cannot connect to the receiver at {remote}: {error}"))
     })?;
     for mut path in arguments.paths.iter().skip(1).cloned() {
         path.remote = path.remote.or(arguments.to);
@@ -265,6 +270,7 @@ async fn stream(
     let mut step = tokio::time::interval(STEP);
     step.tick().await;
     let mut before = (0, 0);
+    let mut signals = Signals::new()?;
     let mut carrier = Carrier::new(connection, (arguments.carriage, arguments.tell), progress);
     loop {
         tokio::select! {
@@ -278,6 +284,9 @@ async fn stream(
                 before = now;
                 let rates = adaptation.step(capacity(connection), delivery);
                 *progress.rates.lock().unwrap_or_else(PoisonError::into_inner) = rates;
+            }
+            signal = signals.next() => {
+                return Err(Failure::new(signal, "ended by a signal before the video was over"));
             }
             end = connection.closed() => {
                 return Err(Failure::new(exit_of(&end), format!("the receiver is gone: {end}")));

@@ -1,9 +1,10 @@
 //! Where pictures go: a recording, a window, a page.
 
-use super::super::screen::Screen;
+use super::super::screen::{self, Screen};
 use super::overlay;
 use super::page::Gallery;
 use crate::failure::{Exit, Failure, OrFail};
+use crate::output::check_writable;
 use clap::Args;
 use hvq_svc::clip::Clip;
 use hvq_svc::picture::Picture;
@@ -11,7 +12,6 @@ use hvq_svc::playout::Decoded;
 use hvq_svc::ssim::ssim;
 use hvq_svc::y4m;
 use hvq_vpx::{DecodeError, Decoder};
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -25,7 +25,8 @@ const COMPARED: u32 = 8;
 /// Where pictures go, and how.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Display {
-    /// Write the video to this file, whose name says the format: .y4m, or what ffmpeg knows (.mp4, .webm, .mkv)
+    /// Write the video to this file, whose name says the format: .y4m, or what ffmpeg knows (.mp4, .webm, .mkv); further videos
+    /// go to NAME-2 and so on
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Show the video in a window (ffplay)
@@ -37,15 +38,35 @@ pub(super) struct Display {
 }
 
 impl Display {
-    /// Whether a recording can be written, which is to be known before a video comes.
+    /// Whether a recording can be written or a window opened, which is to be known before a video comes.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let Some(path) = &self.record else { return Ok(()) };
-        // What reads from a pipe would take this for the end of the recording.
-        if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-            return Ok(());
+        if self.play {
+            return screen::check_program("ffplay");
         }
-        let opened = File::options().append(true).create(true).open(path);
-        opened.map(drop).or_fail(Exit::Usage, || format!("cannot write {}", path.display()))
+        let Some(path) = &self.record else { return Ok(()) };
+        check_writable(path)?;
+        Screen::check(path)
+    }
+
+    /// For the video of this number, counted from 0: the first goes to the file that was named, and others beside it where
+    /// nothing is, so that whoever sends next destroys no recording.
+    pub(super) fn of_video(&self, number: u32) -> Self {
+        let record = self.record.as_ref().map(|path| {
+            let beside = |number| {
+                let mut name = path.file_stem().unwrap_or_default().to_owned();
+                name.push(format!("-{number}"));
+                if let Some(extension) = path.extension() {
+                    name.push(".");
+                    name.push(extension);
+                }
+                path.with_file_name(name)
+            };
+            match number {
+                0 => path.clone(),
+                _ => (number + 1..).map(beside).find(|path| !path.exists()).unwrap_or_else(|| path.clone()),
+            }
+        });
+        Self { record, ..self.clone() }
     }
 
     /// Decodes and shows frames; how many were damaged. Into `learnt` goes what the layers above the base layer bring.
@@ -136,6 +157,17 @@ mod tests {
     use hvq_svc::layers::{LAYERS, LayerSet};
     use hvq_svc::picture::test_picture;
     use hvq_vpx::{Encoder, Settings};
+
+    #[test]
+    fn a_second_video_leaves_the_recording_of_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = folder.path().join("a.b.mkv");
+        let display = Display { record: Some(first.clone()), play: false, strip: None };
+        let path = |number| display.of_video(number).record.unwrap();
+        assert_eq!([path(0), path(1)], [first, folder.path().join("a.b-2.mkv")]);
+        std::fs::write(path(1), "precious").unwrap();
+        assert_eq!(path(1), folder.path().join("a.b-3.mkv"));
+    }
 
     #[test]
     fn what_layers_bring_is_known_of_some_frames_that_have_them() {

@@ -33,7 +33,8 @@ pub(super) struct Outlet {
 
 fn player(text: &str) -> Result<SocketAddr, String> {
     let address = text.strip_prefix("udp:").unwrap_or(text);
-    address.parse().map_err(|_| format!("{text:?} is no address such as udp:127.0.0.1:5004"))
+    let parsed = address.parse().ok().filter(|address: &SocketAddr| address.port() > 0);
+    parsed.ok_or_else(|| format!("{text:?} is no address such as udp:127.0.0.1:5004"))
 }
 
 /// Sends packets on.
@@ -56,15 +57,18 @@ impl Outlet {
     /// What sends packets on, if they are to be.
     pub(super) async fn forwarder(&self) -> Result<Option<Forwarder>, Failure> {
         let Some(to) = self.rtp_out else { return Ok(None) };
-        if let Some(path) = &self.sdp {
-            let written = std::fs::write(path, rtp::description(to.ip(), to.port()));
-            written.or_fail(Exit::Usage, || format!("cannot write {}", path.display()))?;
-        }
         let any: IpAddr =
             if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = UdpSocket::bind((any, 0)).await;
         let socket = socket.or_fail(Exit::Runtime, || format!("cannot send to {to}"))?;
         Ok(Some(Forwarder { socket, to, flow: self.flow }))
+    }
+
+    /// Writes what the player must know, if that is asked for.
+    pub(super) fn describe(&self) -> Result<(), Failure> {
+        let (Some(path), Some(to)) = (&self.sdp, self.rtp_out) else { return Ok(()) };
+        let written = std::fs::write(path, rtp::description(to.ip(), to.port()));
+        written.or_fail(Exit::Usage, || format!("cannot write {}", path.display()))
     }
 }
 
