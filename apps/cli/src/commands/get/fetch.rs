@@ -9,8 +9,9 @@ use crate::output::Voice;
 use bytes::{Buf, Bytes};
 use h3::client::RequestStream;
 use h3::error::{Code, StreamError};
-use http::header::{CONTENT_LENGTH, USER_AGENT};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE, USER_AGENT};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -23,9 +24,30 @@ pub(super) type Header = (HeaderName, HeaderValue);
 /// Reads `NAME: VALUE`.
 pub(super) fn header(text: &str) -> Result<Header, String> {
     let (name, value) = text.split_once(':').ok_or_else(|| format!("{text:?} is not NAME: VALUE"))?;
-    let name = name.trim().parse().map_err(|_| format!("{name:?} is not the name of a header"))?;
-    let value = value.trim().parse().map_err(|_| format!("{value:?} is not the value of a header"))?;
-    Ok((name, value))
+    let name: HeaderName =
+        name.trim().parse().map_err(|_| format!("{name:?} is not the name of a header"))?;
+    let read: HeaderValue =
+        value.trim().parse().map_err(|_| format!("{value:?} is not the value of a header"))?;
+    // RFC 9114 §4.2: a request with one of these is malformed.
+    let of_connections = [CONNECTION, TRANSFER_ENCODING, UPGRADE].contains(&name)
+        || ["keep-alive", "proxy-connection"].contains(&name.as_str())
+        || (name == TE && !read.as_bytes().eq_ignore_ascii_case(b"trailers"));
+    if of_connections {
+        return Err(format!("{name} is of connections of HTTP/1.1: HTTP/3 has no such header"));
+    }
+    let is_host = || Authority::try_from(read.as_bytes()).is_ok_and(|host| !host.as_str().contains('@'));
+    if name == HOST && !is_host() {
+        return Err(format!("{value:?} is no host"));
+    }
+    Ok((name, read))
+}
+
+/// Reads a method.
+pub(super) fn method(text: &str) -> Result<Method, String> {
+    match text.parse() {
+        Ok(Method::CONNECT) => Err("CONNECT asks for a tunnel and not for a URL: see hvq proxy".to_owned()),
+        method => method.map_err(|_| format!("{text:?} is no method")),
+    }
 }
 
 /// What came of a request.
@@ -54,15 +76,14 @@ impl Fetched {
     }
 }
 
-/// Sends the request for `target` and writes the body of the response to `sink`.
+/// Sends the request for `target` with `body` and writes the body of the response to `sink`.
 pub(super) async fn fetch(
     session: &Session,
-    target: &Target,
+    (target, body): (&Target, Option<Bytes>),
     arguments: &GetArguments,
     mut sink: Sink,
     voice: Voice,
 ) -> Result<Fetched, Failure> {
-    let body = body(arguments).await?;
     let request = request(target, arguments, body.as_ref())?;
     say_request(&request, voice);
     let bodiless = request.method() == Method::HEAD;
@@ -126,7 +147,8 @@ fn length_of(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-async fn body(arguments: &GetArguments) -> Result<Option<Bytes>, Failure> {
+/// The body of each request.
+pub(super) async fn body(arguments: &GetArguments) -> Result<Option<Bytes>, Failure> {
     Ok(match arguments.request.data.as_deref() {
         None => None,
         Some(data) => Some(match data.strip_prefix('@') {
@@ -144,20 +166,23 @@ fn request(target: &Target, arguments: &GetArguments, body: Option<&Bytes>) -> R
     let mut url = target.url.clone();
     // RFC 9114 §4.3.1: neither user information nor a fragment is part of what is sent.
     url.set_fragment(None);
-    let _opaque = url.set_username("").and_then(|()| url.set_password(None));
-    let mut request = Request::builder().method(method).uri(url.as_str()).body(())?;
+    let mut uri = url.as_str().parse::<Uri>()?.into_parts();
+    // RFC 9114 §4.3.1: `:authority` is what `host` is in HTTP/1.1, and the two must not differ.
+    if let Some((_, host)) = asked.headers.iter().rfind(|(name, _)| name == HOST) {
+        uri.authority = Some(Authority::try_from(host.as_bytes())?);
+    }
+    let mut request = Request::builder().method(method).uri(Uri::from_parts(uri)?).body(())?;
     let headers = request.headers_mut();
     headers.insert(USER_AGENT, HeaderValue::from_static(concat!("hvq/", env!("CARGO_PKG_VERSION"))));
     if let Some(priority) = &asked.priority {
-        let value = priority.parse().or_fail(Exit::Usage, || format!("--priority {priority:?}"))?;
-        headers.insert(hvq_h3::priority::PRIORITY, value);
+        headers.insert(hvq_h3::priority::PRIORITY, priority.clone());
     }
     if let Some(body) = body {
         headers.insert(CONTENT_LENGTH, body.len().into());
     }
     // What the caller says replaces a default, and may be said several times.
     asked.headers.iter().for_each(|(name, _)| drop(headers.remove(name)));
-    for (name, value) in &asked.headers {
+    for (name, value) in asked.headers.iter().filter(|(name, _)| name != HOST) {
         headers.append(name, value.clone());
     }
     Ok(request)

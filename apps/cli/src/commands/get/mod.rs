@@ -50,14 +50,14 @@ struct RequestArguments {
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = fetch::header)]
     headers: Vec<fetch::Header>,
     /// The method (GET, or POST with --data)
-    #[arg(short = 'X', long = "request", value_name = "METHOD")]
+    #[arg(short = 'X', long = "request", value_name = "METHOD", value_parser = fetch::method)]
     method: Option<http::Method>,
     /// The body of the request; @FILE reads it from a file
     #[arg(short, long, value_name = "TEXT|@FILE")]
     data: Option<String>,
     /// How urgent the response is (RFC 9218), such as "u=1, i"
-    #[arg(long, value_name = "PRIORITY")]
-    priority: Option<String>,
+    #[arg(long, value_name = "PRIORITY", value_parser = hvq_h3::priority::typed)]
+    priority: Option<http::HeaderValue>,
     /// Fail with exit code 22 if the server answers with an error status
     #[arg(short, long)]
     fail: bool,
@@ -159,6 +159,7 @@ async fn fetch_all(arguments: &GetArguments, logs: &Logs, voice: Voice) -> Resul
     if arguments.sink.output.len() > targets.len() {
         return Err(Failure::new(Exit::Usage, "there are more --output than URLs"));
     }
+    let body = fetch::body(arguments).await?;
     let mut session: Option<Session> = None;
     let mut result = Ok(());
     for (index, target) in targets.iter().enumerate() {
@@ -172,7 +173,7 @@ async fn fetch_all(arguments: &GetArguments, logs: &Logs, voice: Voice) -> Resul
             }
         };
         let sink = sink::open(arguments, target, index)?;
-        let outcome = fetch::fetch(&open, target, arguments, sink, voice).await;
+        let outcome = fetch::fetch(&open, (target, body.clone()), arguments, sink, voice).await;
         let outcome = outcome.and_then(|fetched| {
             report(&open, target, &fetched, arguments, voice)?;
             fetched.judge(arguments.request.fail, &target.url)

@@ -24,6 +24,14 @@ impl Target {
             let text = format!("{text}: HTTP/3 fetches https:// only, not {}://", url.scheme());
             return Err(Failure::new(Exit::Usage, text));
         }
+        // RFC 9114 §4.3.1 forbids to send them as part of the URL.
+        if !url.username().is_empty() || url.password().is_some() {
+            let problem = "a URL with a user name or password is not fetched: say -H 'authorization: …'";
+            return Err(Failure::new(
+                Exit::Usage,
+                format!("{}: {problem}", url.host_str().unwrap_or_default()),
+            ));
+        }
         let host = match url.host() {
             Some(Host::Domain(name)) => name.to_owned(),
             Some(Host::Ipv4(address)) => address.to_string(),
@@ -31,6 +39,9 @@ impl Target {
             None => return Err(Failure::new(Exit::Usage, format!("{text}: there is no host"))),
         };
         let port = url.port_or_known_default().expect("https has a default port");
+        if port == 0 {
+            return Err(Failure::new(Exit::Usage, format!("{text}: nothing listens on port 0")));
+        }
         Ok(Self { url, host, port })
     }
 
