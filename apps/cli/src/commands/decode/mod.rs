@@ -59,6 +59,12 @@ pub(crate) fn run(arguments: &DecodeArguments, voice: Voice) -> Result<(), Failu
         }
     };
     report.finish()?;
+    if report.shown == 0 && end.is_ok() {
+        voice.say(match report.start {
+            Some(_) => "hvq: no packet is what was asked for (--path, --frames, --connection)",
+            None => "hvq: there is no packet of QUIC in the capture",
+        });
+    }
     remarks(&report.summary, &capture, voice);
     end
 }
@@ -92,6 +98,8 @@ struct Report<'a> {
     arguments: &'a DecodeArguments,
     output: Output,
     summary: Summary,
+    /// Packets that were asked for.
+    shown: u64,
     /// When the first packet was captured.
     start: Option<Duration>,
 }
@@ -99,7 +107,7 @@ struct Report<'a> {
 impl<'a> Report<'a> {
     fn new(arguments: &'a DecodeArguments) -> Self {
         let output = BufWriter::new(io::stdout().lock());
-        Self { arguments, output, summary: Summary::default(), start: None }
+        Self { arguments, output, summary: Summary::default(), shown: 0, start: None }
     }
 
     /// Takes note of a packet, and prints it if it was asked for; whether anybody still reads.
@@ -107,6 +115,7 @@ impl<'a> Report<'a> {
         let start = *self.start.get_or_insert(packet.at);
         let Some(packet) = self.arguments.choice.choose(packet) else { return Ok(true) };
         self.summary.add(&packet);
+        self.shown += 1;
         if self.arguments.summary {
             return Ok(true);
         }
@@ -132,7 +141,7 @@ impl<'a> Report<'a> {
             }
         }
         match self.output.flush() {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritten(error)),
             _ => Ok(()),
         }
     }
@@ -142,9 +151,16 @@ impl<'a> Report<'a> {
         match writeln!(self.output, "{line}") {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(unwritten(error)),
         }
     }
+}
+
+fn unwritten(error: io::Error) -> Failure {
+    let failed: Result<(), _> = Err(error);
+    failed
+        .or_fail(Exit::Runtime, || "cannot write to standard output".to_owned())
+        .expect_err("it is an error")
 }
 
 /// Says on standard error what is missing, and why.
