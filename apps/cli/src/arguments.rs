@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed while running, 2 wrong arguments or configuration, \
                           3 the connection failed, 4 TLS or the certificate, 22 HTTP error status (with --fail), \
-                          28 too late.";
+                          28 too late, 130 and 143 ended by SIGINT or SIGTERM before all was done.";
 
 /// HTTP/3 over multipath QUIC, for channels that each excel in one thing.
 #[derive(Debug, Parser)]
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// Say more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// What to log on standard error, such as hvq=debug (by default what RUST_LOG says)
+    /// What to log on standard error, such as hvq=debug (by default what RUST_LOG says, or warnings)
     #[arg(long, global = true, value_name = "FILTER")]
     pub(crate) log: Option<String>,
     #[command(subcommand)]
@@ -124,7 +124,11 @@ impl Refusal {
             }
             Self::Text(text) => match text.print() {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(_) => Exit::Runtime.into(),
+                Err(error) => {
+                    let text = format!("cannot write to standard output: {error}");
+                    Failure::new(Exit::Runtime, text).report();
+                    Exit::Runtime.into()
+                }
             },
         }
     }
@@ -200,6 +204,27 @@ mod tests {
             ("hvq svc send test --size 1x1", "640x360"),
             ("hvq svc send test --kbit 1,2", "--kbit"),
             ("hvq svc receive --wait soon", "adaptive"),
+        ] {
+            let said = wrong(line);
+            assert!(said.contains(part) && !said.contains('\n'), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn values_that_mean_nothing_are_refused() {
+        for (line, part) in [
+            ("hvq get -X CONNECT https://a", "tunnel"),
+            ("hvq get --priority u=9 https://a", "0 to 7"),
+            ("hvq get --priority ((( https://a", "u=1"),
+            ("hvq get --path-keep-alive 0s https://a", "above zero"),
+            ("hvq get --rotate-every 0s https://a", "above zero"),
+            ("hvq serve --self-signed a --page p05 --wait-scale nan", "from 0 to 1000"),
+            ("hvq serve --self-signed a --page p05 --size-scale inf", "from 0 to 1000"),
+            ("hvq serve --self-signed a --max-requests 0", "0"),
+            ("hvq decode a --frames streams", "stream_data_blocked"),
+            ("hvq svc receive --rtp-out udp:127.0.0.1:0", "5004"),
+            ("hvq tunnel connect https://a --device a/b", "letters"),
+            ("hvq tunnel serve --device averyveryverylongname --self-signed a", "1 to 15"),
         ] {
             let said = wrong(line);
             assert!(said.contains(part) && !said.contains('\n'), "{line}: {said}");

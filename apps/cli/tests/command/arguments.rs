@@ -21,7 +21,10 @@ fn wrong_arguments_exit_with_2_and_one_line() {
         &["get", "--cacert", "/nonexistent.pem", "https://127.0.0.1:1/"],
         &["get", "-k", "-H", "no header", "https://localhost/"],
         &["get", "-k", "-d", "@/nonexistent", "--log", "a=b=c", "https://localhost/"],
+        &["get", "-k", "-d", "@/nonexistent", "https://127.0.0.1:1/"],
+        &["get", "-k", "https://ann:secret@127.0.0.1:1/"],
         &["serve"],
+        &["serve", "--self-signed", "", "--listen", "127.0.0.1:0"],
         &["serve", "--self-signed", "localhost", "--root", "/nonexistent"],
         &["serve", "--self-signed", "localhost", "--page", "nowhere"],
         &["serve", "--self-signed", "localhost", "--migration", "perhaps"],
@@ -34,6 +37,9 @@ fn wrong_arguments_exit_with_2_and_one_line() {
         &["emulate", "--channel", "a:127.0.0.1:0=127.0.0.1:1,rtt=x"],
         &["emulate", "--channel", "a:127.0.0.1:0=127.0.0.1:1,rtt=file:/nonexistent.csv"],
         &["emulate", "--channel", "a:203.0.113.1:1=127.0.0.1:1"],
+        &["emulate", "--channel", "a:127.0.0.1:9=127.0.0.1:9"],
+        &["gateway", "--root", ".", "--self-signed", "a", "--tokens", "/nonexistent"],
+        &["gateway", "--root", ".", "--self-signed", "a", "--client", "ann"],
         &["demo", "--pages", "0"],
         &["demo", "--pages", "nowhere"],
         &["demo", "--embb", "XX"],
@@ -49,10 +55,16 @@ fn wrong_arguments_exit_with_2_and_one_line() {
 
 #[test]
 fn help_names_the_exit_codes() {
+    #[cfg(target_os = "linux")]
+    {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = crate::support::hvq().arg("--help").stdout(full).output().unwrap();
+        assert!(code(&output) == 1 && said(&output).contains("standard output"), "{}", said(&output));
+    }
     let output = run(["--help"]);
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert_eq!(code(&output), 0);
-    for part in ["serve", "get", "emulate", "demo", "Exit codes", "22 HTTP error status"] {
+    for part in ["serve", "get", "emulate", "demo", "Exit codes", "22 HTTP error status", "143"] {
         assert!(text.contains(part), "{part}");
     }
 }

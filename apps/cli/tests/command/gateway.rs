@@ -2,9 +2,10 @@
 
 use crate::support::{Running, code, hvq, json, run, said};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -141,6 +142,48 @@ fn a_gateway_fetches_from_its_origin_reads_its_file_again_and_ends_when_told() {
 }
 
 #[test]
+fn a_host_header_asks_a_host_of_that_name() {
+    let place = Place::new();
+    let hosts = ["one", "two"].map(|name| {
+        fs::create_dir(place.file(name)).unwrap();
+        fs::write(place.file(&format!("{name}/who")), name).unwrap();
+        format!("[[host]]\nnames = ['{name}.example']\nfiles = '{}'\n", place.text(name))
+    });
+    fs::write(place.file("gateway.toml"), hosts.concat()).unwrap();
+    let gateway = place.gateway(&["--config", &place.text("gateway.toml")]);
+    let (certificate, url) = (place.text("chain.pem"), gateway.url("/who"));
+    for name in ["one", "two"] {
+        let output = run(["get", "--cacert", &certificate, "-H", &format!("Host: {name}.example"), &url]);
+        assert_eq!(output.stdout, name.as_bytes(), "{}", said(&output));
+    }
+}
+
+#[test]
+fn a_path_that_a_proxy_cannot_use_is_a_warning() {
+    let place = Place::new();
+    let gateway = place.gateway(&["--root", place.0.path().to_str().unwrap()]);
+    let name = format!("localhost:{}", gateway.address(0).port());
+    let mut proxy = hvq();
+    proxy.args([
+        "proxy",
+        "--listen",
+        "127.0.0.1:0",
+        "--gateway",
+        &name,
+        "--cacert",
+        &place.text("chain.pem"),
+    ]);
+    // 192.0.2.0/24 is for documentation (RFC 5737): no machine has an address of it.
+    proxy.args(["--path", "embb=127.0.0.1", "--path", "urllc=192.0.2.1"]).stderr(Stdio::piped());
+    let mut proxy = proxy.spawn().unwrap();
+    let said = BufReader::new(proxy.stderr.take().unwrap());
+    let warned = said.lines().any(|line| line.unwrap().contains("path urllc cannot be used"));
+    proxy.kill().unwrap();
+    proxy.wait().unwrap();
+    assert!(warned);
+}
+
+#[test]
 fn a_configuration_is_checked_without_starting_anything() {
     let place = Place::new();
     fs::write(place.file("gateway.toml"), "[limits]\nheader = '1 parsec'\n").unwrap();
@@ -190,7 +233,8 @@ fn the_example_of_a_configuration_is_sound_but_for_its_certificate() {
     let all = all
         .replace("/etc/hvq/tokens", &place.text("tokens"))
         .replace("/etc/hvq/clients.pem", &place.text("clients.pem"))
-        .replace("/srv/www", place.0.path().to_str().unwrap());
+        .replace("/srv/www", place.0.path().to_str().unwrap())
+        .replace("/var/log/hvq", place.0.path().to_str().unwrap());
     let all = all.replace("ca = \"/etc/hvq/origin-ca.pem\"", "");
     fs::write(place.file("all.toml"), all).unwrap();
     let output =

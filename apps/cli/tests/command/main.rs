@@ -3,6 +3,7 @@
 
 mod arguments;
 mod channels;
+mod files;
 mod gateway;
 mod hostile_video;
 mod lab;

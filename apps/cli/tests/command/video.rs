@@ -109,9 +109,41 @@ fn a_recording_that_cannot_be_made_ends_the_video() {
         let output = run(["svc", "receive", "--listen", "127.0.0.1:0", "--record", name]);
         assert!(code(&output) == 2 && said(&output).contains(name), "{}", said(&output));
     }
-    // FFmpeg alone knows formats, and is asked when the first picture comes.
+    // FFmpeg alone knows formats, and is asked before a video comes.
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("video.unknown");
+    let output = run(["svc", "receive", "--listen", "127.0.0.1:0", "--record", record.to_str().unwrap()]);
+    assert!(code(&output) == 2 && said(&output).contains("cannot record to"), "{}", said(&output));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{}", said(&output));
+}
+
+#[test]
+fn each_video_has_a_recording_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("video.y4m");
+    let receiver = Running::start(
+        ["svc", "receive", "--json"].into_iter().chain(LISTEN).chain(["--record", record.to_str().unwrap()]),
+    );
+    let to = receiver.address(0).to_string();
+    for (size, header) in [("64x48", &b"YUV4MPEG2 W64 H48 "[..]), ("96x64", b"YUV4MPEG2 W96 H64 ")] {
+        let output = run(["svc", "send", "test", "--to", &to, "--size", size, "--duration", "500ms"]);
+        assert_eq!(code(&output), 0, "{}", said(&output));
+        let name = if size == "64x48" { "video.y4m" } else { "video-2.y4m" };
+        let start = std::time::Instant::now();
+        while !fs::read(folder.path().join(name)).is_ok_and(|video| video.starts_with(header)) {
+            assert!(start.elapsed() < std::time::Duration::from_secs(20), "there is no {name}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+    assert!(fs::read(&record).unwrap().starts_with(b"YUV4MPEG2 W64 H48 "));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_is_full_ends_the_video() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("video.y4m");
+    std::os::unix::fs::symlink("/dev/full", &record).unwrap();
     let receiver =
         Running::start(RECEIVE.into_iter().chain(LISTEN).chain(["--record", record.to_str().unwrap()]));
     let to = receiver.address(0).to_string();
