@@ -18,6 +18,8 @@ const CERTAIN: f64 = 3.0;
 /// Smaller changes do not count: they are those of timers and of acknowledgements that wait for one another (kGranularity of
 /// RFC 9002 §6.1.2).
 const GRANULARITY: f64 = 0.001;
+/// The delay of a channel varies if one of so many round trips, the last, showed a change.
+const REMEMBERED: u32 = 256;
 /// The weight of the newest change.
 const GAIN: f64 = 1.0 / 16.0;
 /// No more than so many times the smallest round trip is tolerated: however others change the queue, this sender adds no more
@@ -35,8 +37,12 @@ pub(super) struct Variation {
     windows: [f64; LAG],
     /// The average change that the sender did not cause, in seconds.
     average: f64,
+    /// Round trips since the last such change, if there was one.
+    unvaried: Option<u32>,
     /// What is tolerated.
     tolerated: Duration,
+    /// What drifts.
+    drift: Duration,
 }
 
 impl Variation {
@@ -54,7 +60,11 @@ impl Variation {
         let foreign = (change - change.clamp(low - lump, high + lump)).abs();
         let foreign = if foreign < GRANULARITY { 0.0 } else { foreign };
         self.average += (foreign - self.average) * GAIN;
+        self.unvaried =
+            if foreign > 0.0 { Some(0) } else { self.unvaried.map(|rounds| rounds.saturating_add(1)) };
         self.tolerated = Duration::from_secs_f64((self.average * TOLERATED).min(base * MOST));
+        let varies = self.unvaried.is_some_and(|rounds| rounds < REMEMBERED);
+        self.drift = Duration::from_secs_f64(if varies { GRANULARITY.min(base * MOST) } else { 0.0 });
     }
 
     /// Whether `delay`, seen beyond the smallest round trip, is so long that most of it is a queue.
@@ -66,6 +76,12 @@ impl Variation {
     pub(super) fn queueing(&self, delay: Duration) -> Duration {
         delay.saturating_sub(self.tolerated)
     }
+
+    /// The same for a sender that wants so few datagrams in the queue that they take less than the granularity. Where the
+    /// delay varies it also drifts, by changes that are each too small to count; that much is no queue, either.
+    pub(super) fn steady_queueing(&self, delay: Duration) -> Duration {
+        delay.saturating_sub(self.tolerated.max(self.drift))
+    }
 }
 
 #[cfg(test)]
@@ -76,12 +92,17 @@ mod tests {
 
     /// What is left of a delay of 20 ms after round trips with these least delays, in ms, and windows.
     fn left(rounds: impl IntoIterator<Item = (u64, f64)>) -> Duration {
+        after(rounds).queueing(Duration::from_millis(20))
+    }
+
+    /// What is known after such round trips.
+    fn after(rounds: impl IntoIterator<Item = (u64, f64)>) -> Variation {
         let mut variation = Variation::default();
         for (least, window) in rounds {
             let least = Duration::from_millis(least);
             variation.on_round(&Round { least, most: least, base: BASE, shift: 1.0 }, window, 0.0);
         }
-        variation.queueing(Duration::from_millis(20))
+        variation
     }
 
     #[test]
@@ -107,6 +128,16 @@ mod tests {
     fn what_varied_once_is_forgotten() {
         let varying = (0..64).map(|round| ([0, 12][round % 2], 1e5));
         assert!(left(varying.chain([(20, 1e5); 64])) > Duration::from_millis(18));
+    }
+
+    #[test]
+    fn a_millisecond_is_no_steady_queue_where_the_delay_varied_of_late() {
+        // Every other round trip 12 ms longer, and then for long only as much as does not count.
+        let varying = || (0..64).map(|round| ([0, 12][round % 2], 1e5));
+        let left = |variation: Variation| variation.steady_queueing(Duration::from_millis(20));
+        assert_eq!(left(after(varying().chain([(1, 1e5); 250]))), Duration::from_millis(19));
+        assert!(left(after(varying().chain([(1, 1e5); 257]))) > Duration::from_micros(19_999));
+        assert_eq!(left(after([(1, 1e5); 250])), Duration::from_millis(20), "this delay never varied");
     }
 
     #[test]
