@@ -146,8 +146,8 @@ fn what_makes_no_sense_is_refused_in_its_place() {
         ("number = 2", "number = -2", "x.toml:19: goals.number: ", "expected u32"),
         ("number = 2\n", "", "x.toml:18: goals: ", "missing field `number`"),
         ("measure = \"gap\"", "measure = \"speed\"", "x.toml:21: goals.of: ", "\"speed\" is no measure"),
-        ("\"ideal\", ", "", "x.toml:21: goals.of: ", "gap is measured against ideal"),
-        ("[\"embb\", ", "[", "x.toml:21: goals.of: ", "gap is measured against embb"),
+        ("\"ideal\", ", "", "x.toml:21: goals.of: ", "is measured against ideal"),
+        ("[\"embb\", ", "[", "x.toml:21: goals.of: ", "is measured against embb"),
         (
             "{ measure = \"gap\", scheme = \"embb\", times = 1.25 }",
             "nan",
