@@ -16,6 +16,7 @@ use crate::commands::svc::SvcArguments;
 #[cfg(target_os = "linux")]
 use crate::commands::tunnel::TunnelArguments;
 use crate::failure::{Exit, Failure};
+use crate::output::unwritten;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -125,8 +126,7 @@ impl Refusal {
             Self::Text(text) => match text.print() {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
-                    let text = format!("cannot write to standard output: {error}");
-                    Failure::new(Exit::Runtime, text).report();
+                    unwritten(error).report();
                     Exit::Runtime.into()
                 }
             },

@@ -48,7 +48,12 @@ impl Voice {
 pub(crate) fn print(line: &str) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
     let written = writeln!(output, "{line}").and_then(|()| output.flush());
-    written.or_fail(Exit::Runtime, || "cannot write to standard output".to_owned())
+    written.map_err(unwritten)
+}
+
+/// What is said if standard output takes no more.
+pub(crate) fn unwritten(error: io::Error) -> Failure {
+    Failure::new(Exit::Runtime, format!("cannot write to standard output: {error}"))
 }
 
 /// Fails if something stands twice among the `values` of `flag`: it would count twice.

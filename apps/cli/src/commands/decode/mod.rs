@@ -4,7 +4,7 @@ mod choice;
 
 use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::Voice;
+use crate::output::{Voice, unwritten};
 use choice::ChoiceArguments;
 use clap::Args;
 use hvq_decode::{Capture, CaptureError, Decoder, KeyLog, Packet, Summary};
@@ -154,13 +154,6 @@ impl<'a> Report<'a> {
             Err(error) => Err(unwritten(error)),
         }
     }
-}
-
-fn unwritten(error: io::Error) -> Failure {
-    let failed: Result<(), _> = Err(error);
-    failed
-        .or_fail(Exit::Runtime, || "cannot write to standard output".to_owned())
-        .expect_err("it is an error")
 }
 
 /// Says on standard error what is missing, and why.

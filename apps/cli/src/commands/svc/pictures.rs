@@ -2,7 +2,7 @@
 
 use crate::failure::{Exit, Failure, OrFail};
 use hvq_svc::picture::{Picture, test_picture};
-use hvq_svc::y4m::Reader;
+use hvq_svc::y4m::{Format, Reader};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
@@ -65,15 +65,7 @@ impl Source {
     pub(super) fn open(name: &str, size: Option<(usize, usize)>) -> Result<Self, Failure> {
         if name == TEST {
             let (width, height) = size.unwrap_or((640, 360));
-            return Ok(Self {
-                kind: Kind::Test,
-                width,
-                height,
-                rate: (30, 1),
-                next: 0,
-                start: None,
-                left_out: 0,
-            });
+            return Ok(Self::of(Kind::Test, Format { width, height, rate: (30, 1) }));
         }
         if let Some(device) = camera(name) {
             let missing = || format!("there is no camera at {device} (name one as {CAMERA}:DEVICE)");
@@ -93,8 +85,8 @@ impl Source {
         Self::convert((name, &["-i", name]), size)
     }
 
-    fn of(kind: Kind, format: hvq_svc::y4m::Format) -> Self {
-        let hvq_svc::y4m::Format { width, height, rate } = format;
+    fn of(kind: Kind, format: Format) -> Self {
+        let Format { width, height, rate } = format;
         Self { kind, width, height, rate, next: 0, start: None, left_out: 0 }
     }
 
