@@ -47,13 +47,20 @@ impl Bandwidth {
         if self.0 == 0 {
             return Duration::MAX;
         }
+        if let Some(bits) = (bytes as u64).checked_mul(8_000_000_000) {
+            return Duration::from_nanos(bits / self.0);
+        }
         let nanos = bytes as u128 * 8_000_000_000 / self.0 as u128;
         if nanos > u64::MAX as u128 { Duration::MAX } else { Duration::from_nanos(nanos as u64) }
     }
 
     /// How many whole bytes pass in `time` at this rate; saturates.
     pub const fn bytes_in(self, time: Duration) -> u64 {
-        let bytes = time.as_nanos().saturating_mul(self.0 as u128) / 8_000_000_000;
+        let bits = time.as_nanos().saturating_mul(self.0 as u128);
+        if bits <= u64::MAX as u128 {
+            return bits as u64 / 8_000_000_000;
+        }
+        let bytes = bits / 8_000_000_000;
         if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
     }
 }

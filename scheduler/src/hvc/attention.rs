@@ -35,8 +35,11 @@ impl Attention {
 /// Of the `scarce` paths those that are closed to `item`: it is background data, and others send there, whose foreground
 /// nobody here can see.
 pub(super) fn closed(item: &Item, paths: &[PathView], scarce: PathSet) -> PathSet {
+    if !is_background(item) {
+        return PathSet::EMPTY;
+    }
     let is_shared = |path: &PathView| matches!(path.hints.shared, Sharing::Shared | Sharing::Endpoint);
-    scarce.iter().filter(|&index| is_background(item) && is_shared(&paths[index])).collect()
+    scarce.iter().filter(|&index| is_shared(&paths[index])).collect()
 }
 
 /// Whether `item` is data that nobody waits for.

@@ -51,16 +51,26 @@ pub(super) struct Contest<'a> {
 }
 
 impl Contest<'_> {
+    /// What is compared: the legs over the bulk path and over the scarce one.
+    pub(super) fn legs(&self, item: &Item) -> [Leg; 2] {
+        [self.bulk, self.scarce].map(|(index, path)| self.extent.leg(index, path, item.bytes))
+    }
+
     /// When the item alone would be there over either path, if both can send now.
-    pub(super) fn expected(&self, item: &Item) -> Option<Expectation> {
-        let arrival = |(index, path): (usize, &PathView)| {
-            let leg = Leg::of(index, path, item.bytes);
-            path.has_room().then(|| Arrival { path: path.id, after: Duration::from_nanos(leg.arrival) })
+    pub(super) fn expected(&self, item: &Item, legs: [Leg; 2]) -> Option<Expectation> {
+        if !self.bulk.1.has_room() || !self.scarce.1.has_room() {
+            return None;
+        }
+        let [bulk, scarce] = match self.extent {
+            Extent::Item => legs,
+            Extent::Whole(_) => Contest { extent: Extent::Item, ..*self }.legs(item),
         };
+        let arrival =
+            |path: &PathView, leg: Leg| Arrival { path: path.id, after: Duration::from_nanos(leg.arrival) };
         Some(Expectation {
             waits_for: item.waits_for,
-            bulk: arrival(self.bulk)?,
-            scarce: arrival(self.scarce)?,
+            bulk: arrival(self.bulk.1, bulk),
+            scarce: arrival(self.scarce.1, scarce),
         })
     }
 
@@ -68,10 +78,9 @@ impl Contest<'_> {
     ///
     /// A tie goes to the bulk path, as in DChannel's listing (Algorithm 1: reward > α · cost). Of a whole that the
     /// bulk path can carry in part only, the tail rides the scarce path if that is the best of the three ways.
-    pub(super) fn decide(&self, item: &Item) -> Verdict {
+    pub(super) fn decide(&self, item: &Item, [bulk, leg]: [Leg; 2]) -> Verdict {
         let waits_for = nanos(item.waits_for);
-        let bulk = self.extent.leg(self.bulk.0, self.bulk.1, item.bytes).completion(waits_for);
-        let leg = self.extent.leg(self.scarce.0, self.scarce.1, item.bytes);
+        let bulk = bulk.completion(waits_for);
         let deadline = item.message.and_then(|message| message.deadline).map(nanos);
         let pressure = Pressure::of(deadline, bulk, leg.completion(waits_for));
         let all_of_it = Verdict::Bulk { bytes: item.bytes };

@@ -185,29 +185,19 @@ impl Hvc {
             };
         };
         let open = paths[bulk].has_room() && scarce.iter().any(|index| paths[index].has_room());
-        let extent = if open && item.message.is_none() { Extent::Item } else { self.extent(item) };
+        let whole = self.extent(item);
+        let extent = if open && item.message.is_none() { Extent::Item } else { whole };
         let rival = match self.yields_to_foreground(item) {
             true => None,
             false => self.cheapest(item, paths, scarce, extent),
         };
-        let verdict = rival.map(|rival| {
-            let behind = |index: usize| self.promises.behind(&paths[index], item.now);
-            let (bulk_view, rival_view) = (behind(bulk), behind(rival));
-            let alpha = self.toll.alpha(item.now);
-            let contest = Contest { bulk: (bulk, &bulk_view), scarce: (rival, &rival_view), extent, alpha };
-            self.expected = contest.expected(item);
-            let verdict = contest.decide(item);
-            if verdict != Verdict::Scarce && bulk_view.has_room() {
-                self.note_forgone(item, &contest);
-            }
-            (rival, verdict)
-        });
+        let verdict = rival.map(|rival| (rival, self.compare(item, paths, (bulk, rival), extent)));
         let bytes = match verdict {
             // A bulk path that looks slow, after an outage for instance, shows what it carries only if it is used.
             Some((rival, Verdict::Scarce))
                 if !paths[rival].has_room()
                     && paths[bulk].has_room()
-                    && spare::is_long(item, self.extent(item), &paths[bulk]) =>
+                    && spare::is_long(item, whole, &paths[bulk]) =>
             {
                 item.bytes
             }
@@ -219,10 +209,9 @@ impl Hvc {
             Some((_, Verdict::Bulk { bytes })) => bytes,
             None => item.bytes,
         };
-        let extent = self.extent(item);
         let mut again = None;
         for index in scarce.iter() {
-            match self.spare.lend(item, extent, &paths[bulk], &paths[index]) {
+            match self.spare.lend(item, whole, &paths[bulk], &paths[index]) {
                 Loan::Now(bytes) => return self.send(item, &paths[index], bytes),
                 Loan::In(time) => again = Some(again.map_or(time, |sooner: Duration| sooner.min(time))),
                 Loan::None => {}
@@ -234,10 +223,36 @@ impl Hvc {
         }
     }
 
+    /// Which of two paths, one of bulk and a scarce one, carries the item behind all that was told to wait for them.
+    fn compare(
+        &mut self,
+        item: &Item,
+        paths: &[PathView],
+        (bulk, rival): (usize, usize),
+        extent: Extent,
+    ) -> Verdict {
+        let behind = |index: usize| self.promises.behind(&paths[index], item.now);
+        let (bulk_behind, rival_behind) = (behind(bulk), behind(rival));
+        let bulk_view = bulk_behind.as_ref().unwrap_or(&paths[bulk]);
+        let rival_view = rival_behind.as_ref().unwrap_or(&paths[rival]);
+        let alpha = self.toll.alpha(item.now);
+        let contest = Contest { bulk: (bulk, bulk_view), scarce: (rival, rival_view), extent, alpha };
+        let legs = contest.legs(item);
+        self.expected = contest.expected(item, legs);
+        let verdict = contest.decide(item, legs);
+        if verdict != Verdict::Scarce && bulk_view.has_room() {
+            self.note_forgone(item, &contest);
+        }
+        verdict
+    }
+
     /// The path of `set` on which the item completes first. It is not waited for while another has room, unless all that
     /// stands or falls with the item would cross it before the item is there on the other.
     fn soonest_that_moves(&self, item: &Item, paths: &[PathView], set: PathSet) -> Option<usize> {
         let first = soonest(item, paths, set)?;
+        if set.len() == 1 || paths[first].has_room() {
+            return Some(first);
+        }
         let with_room: PathSet = set.iter().filter(|&index| paths[index].has_room()).collect();
         let (Extent::Whole(whole), Some(open)) = (self.extent(item), soonest(item, paths, with_room)) else {
             return Some(first);
@@ -311,6 +326,9 @@ impl Hvc {
 
     /// The path of `set` with the least completion and price; of equals one with room.
     fn cheapest(&self, item: &Item, paths: &[PathView], set: PathSet, extent: Extent) -> Option<usize> {
+        if set.len() <= 1 {
+            return set.iter().next();
+        }
         let waits_for = nanos(item.waits_for);
         let weight = weight(item.priority.urgency, self.toll.alpha(item.now));
         set.iter().min_by_key(|&index| {
@@ -325,7 +343,8 @@ impl Hvc {
         let Some(alpha) = self.toll.least() else { return };
         let (index, scarce) = contest.scarce;
         let empty = PathView { backlog: 0, room: scarce.room.max(item.bytes), ..*scarce };
-        if (Contest { scarce: (index, &empty), alpha, ..*contest }).decide(item) == Verdict::Scarce {
+        let contest = Contest { scarce: (index, &empty), alpha, ..*contest };
+        if contest.decide(item, contest.legs(item)) == Verdict::Scarce {
             self.toll.note_forgone(transmission(item.bytes, scarce.rate), item.now);
         }
     }
@@ -357,6 +376,9 @@ fn is_data(item: &Item) -> bool {
 
 /// The path of `set` on which the item alone completes first; of equals one with room, then the earliest arrival.
 fn soonest(item: &Item, paths: &[PathView], set: PathSet) -> Option<usize> {
+    if set.len() <= 1 {
+        return set.iter().next();
+    }
     let waits_for = nanos(item.waits_for);
     set.iter().min_by_key(|&index| {
         let path = &paths[index];

@@ -36,15 +36,18 @@ impl Promises {
 
     /// Bytes that wait for `path` at `now`.
     pub(super) fn of(&self, path: PathId, now: Duration) -> usize {
+        if self.at != now {
+            return 0;
+        }
         let known = self.bytes[..self.used].iter().find(|known| known.0 == path);
-        known.filter(|_| self.at == now).map_or(0, |known| known.1)
+        known.map_or(0, |known| known.1)
     }
 
-    /// `path` as an item finds it that stands behind all of them.
-    pub(super) fn behind(&self, path: &PathView, now: Duration) -> PathView {
+    /// `path` as an item finds it that stands behind all of them; `None` if there are none.
+    pub(super) fn behind(&self, path: &PathView, now: Duration) -> Option<PathView> {
         let bytes = self.of(path.id, now);
         if bytes == 0 {
-            return *path;
+            return None;
         }
         let sent = match path.rate {
             Some(_) => transmission(bytes, path.rate),
@@ -55,10 +58,10 @@ impl Promises {
             }
         };
         let sent = Duration::from_nanos(sent.min(NEVER));
-        PathView {
+        Some(PathView {
             backlog: path.backlog.saturating_add(bytes),
             resumes: path.resumes.saturating_add(sent),
             ..*path
-        }
+        })
     }
 }

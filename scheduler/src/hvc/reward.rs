@@ -40,7 +40,8 @@ fn price_ratio(scarce: Option<u64>, bulk: Option<u64>) -> u64 {
     // Above it only what is late without the scarce path is worth its price.
     const MOST: u64 = 64;
     let price = |price: Option<u64>| price.unwrap_or(1).max(1);
-    price(scarce).div_ceil(price(bulk)).clamp(1, MOST)
+    let (scarce, bulk) = (price(scarce), price(bulk));
+    if scarce <= bulk { 1 } else { scarce.div_ceil(bulk).min(MOST) }
 }
 
 /// What a deadline makes of the choice between a bulk path and a scarce one.

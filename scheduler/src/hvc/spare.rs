@@ -61,10 +61,13 @@ impl Spare {
         let (Some(rate), Extent::Whole(whole)) = (promised(scarce, bulk), extent) else { return Loan::None };
         let since = self.wanted.map_or(Duration::MAX, |last| item.now.saturating_sub(last));
         let quiet = since > HOLD;
+        if !quiet || !is_long(item, extent, bulk) {
+            return Loan::None;
+        }
         let burst = usize::try_from(rate.bytes_in(BURST)).unwrap_or(usize::MAX);
         let most = burst.min(scarce.datagram_size).saturating_sub(OVERHEAD).min(item.bytes);
-        let in_time = Leg::of(0, scarce, most).arrival <= Leg::of_whole(0, bulk, whole).arrival;
-        if !quiet || !is_long(item, extent, bulk) || most < LEAST || !in_time {
+        let in_time = || Leg::of(0, scarce, most).arrival <= Leg::of_whole(0, bulk, whole).arrival;
+        if most < LEAST || !in_time() {
             return Loan::None;
         }
         let bytes = scarce.room.saturating_sub(OVERHEAD).min(most);
