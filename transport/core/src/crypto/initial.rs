@@ -6,6 +6,7 @@ use crate::crypto::protect::{OpenKey, SealKey};
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::version::Version;
 use ring::hkdf;
+use std::sync::LazyLock;
 
 /// The salt of version 1 (RFC 9001 §5.2).
 const SALT_V1: [u8; 20] = [
@@ -17,6 +18,10 @@ const SALT_V2: [u8; 20] = [
     0x0d, 0xed, 0xe3, 0xde, 0xf7, 0x00, 0xa6, 0xdb, 0x81, 0x93, 0x81, 0xbe, 0x6e, 0x26, 0x9d, 0xcb, 0xf9,
     0xbd, 0x2e, 0xd9,
 ];
+
+/// What HKDF-Extract begins with for a salt, the same for every connection.
+static EXTRACT_V1: LazyLock<hkdf::Salt> = LazyLock::new(|| hkdf::Salt::new(hkdf::HKDF_SHA256, &SALT_V1));
+static EXTRACT_V2: LazyLock<hkdf::Salt> = LazyLock::new(|| hkdf::Salt::new(hkdf::HKDF_SHA256, &SALT_V2));
 
 /// The keys with which `role` seals and opens Initial packets, when the first Initial packet of the client went to
 /// `client_destination` (after a Retry: the connection ID that the Retry gave).
@@ -34,8 +39,8 @@ pub fn initial_keys(version: Version, client_destination: &ConnectionId, role: R
 
 /// The secrets of client and server.
 fn initial_secrets(version: Version, client_destination: &ConnectionId) -> ([u8; 32], [u8; 32]) {
-    let salt = if version == Version::V2 { &SALT_V2 } else { &SALT_V1 };
-    let secret = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(client_destination.as_slice());
+    let salt = if version == Version::V2 { &EXTRACT_V2 } else { &EXTRACT_V1 };
+    let secret = salt.extract(client_destination.as_slice());
     let (mut client, mut server) = ([0; 32], [0; 32]);
     //= https://www.rfc-editor.org/rfc/rfc9001#section-5.2
     //# The HKDF-Expand-Label function defined in TLS 1.3 MUST be used for Initial packets even where the TLS
