@@ -5,9 +5,10 @@
 //! measured per return path (see [`queueing`](super::queueing)). The queue of a round trip is the least that it showed, as
 //! in Linux (net/ipv4/tcp_vegas.c), whose thresholds are these, too. Of a loss the authors take back a quarter of the window
 //! where Reno takes half (in their sender as ported to ns-2, tcp-vegas.cc; Linux has Reno's half): a window that is held close
-//! to what the path carries need not make room for a full queue. Two things are ours: what a radio's delay varies by is no
-//! queue (see [`variation`](super::variation)), and growth without a queue becomes faster (see [`Climb`]). What Vegas does not define it takes from NewReno
-//! (RFC 9002 §7).
+//! to what the path carries need not make room for a full queue. Four things are ours: what a radio's delay varies by is no
+//! queue (see [`variation`](super::variation)); before that is learnt, slow start ends only for a delay that HyStart++ would
+//! end it for (RFC 9406); what it left in the queue is taken back until it is less than that; and growth without a queue becomes faster
+//! (see [`Climb`]). What Vegas does not define it takes from NewReno (RFC 9002 §7).
 
 use super::queueing::{Round, Rounds};
 use super::variation::Variation;
@@ -23,6 +24,10 @@ const ALPHA: f64 = 2.0;
 const BETA: f64 = 4.0;
 /// Datagrams in the queue that end slow start (γ; JSAC §III-D).
 const GAMMA: f64 = 1.0;
+/// They do if round trips are longer by this part, which is taken for no less and no more than these times (RFC 9406 §4.3).
+const LONG_DIVISOR: u32 = 8;
+const LEAST_LONG: Duration = Duration::from_millis(4);
+const MOST_LONG: Duration = Duration::from_millis(16);
 /// The share of the window that losses of a round trip leave. RFC 8511 has more than half for marks, too.
 const REMAINING: f64 = 0.75;
 /// Round trips of growth before its steps double, and the share of the window (one over this) that none exceeds.
@@ -38,6 +43,10 @@ enum Phase {
     Doubling,
     /// Slow start, in a round trip without growth, so that rates can be compared (JSAC §III-D).
     Holding,
+    /// The round trip in which what slow start left in the queue empties: its samples are from before.
+    Draining,
+    /// That after it, which shows what is left.
+    Drained,
     /// A datagram more or less each round trip (JSAC §III-C).
     Avoidance,
 }
@@ -116,17 +125,20 @@ impl Vegas {
         let lump = self.rounds.flight(self.window) - self.window;
         self.variation.on_round(round, self.window, lump);
         self.queueing = round.least;
+        let is_long = round.least >= (round.base / LONG_DIVISOR).clamp(LEAST_LONG, MOST_LONG);
         let round = Round { least: self.variation.steady_queueing(round.least), ..*round };
         self.set_window(self.window * round.shift);
         let (datagram, queued) = (self.datagram(), round.queued(self.window));
         match self.phase {
             Phase::Doubling => self.phase = Phase::Holding,
-            Phase::Holding if queued > GAMMA * datagram => {
+            Phase::Holding | Phase::Drained if is_long && queued > GAMMA * datagram => {
                 // What is beyond the path's own capacity would stay in the queue for many round trips.
                 self.set_window(self.window - queued + ALPHA * datagram);
-                self.phase = Phase::Avoidance;
+                self.phase = Phase::Draining;
             }
             Phase::Holding => self.phase = Phase::Doubling,
+            Phase::Draining => self.phase = Phase::Drained,
+            Phase::Drained => self.phase = Phase::Avoidance,
             Phase::Avoidance if queued > BETA * datagram => {
                 let excess = self.climb.turn().min(queued - ALPHA * datagram);
                 self.set_window(self.window - excess.max(datagram));
@@ -193,7 +205,7 @@ impl Controller for Vegas {
     fn pacing_rate(&self) -> Option<Bandwidth> {
         match self.phase {
             Phase::Doubling => slow_start_rate(self.window as usize, self.smoothed_rtt),
-            Phase::Holding | Phase::Avoidance => self.rounds.pace(self.window, self.queueing),
+            _ => self.rounds.pace(self.window, self.queueing),
         }
     }
 
@@ -202,7 +214,7 @@ impl Controller for Vegas {
     }
 
     fn in_slow_start(&self) -> bool {
-        self.phase != Phase::Avoidance
+        matches!(self.phase, Phase::Doubling | Phase::Holding)
     }
 
     fn reset(&mut self, datagram_size: usize) {
@@ -250,6 +262,41 @@ mod tests {
             let mut vegas = avoiding(100);
             rounds(&mut vegas, 1000, 5, queue);
             assert_eq!(vegas.window(), expected * DATAGRAM, "{queue} ms of queueing");
+        }
+    }
+
+    #[test]
+    fn slow_start_does_not_end_for_a_delay_that_may_be_a_radios() {
+        // An eighth of 100 ms; 250 datagrams would be 28 in the queue.
+        let mut vegas = Vegas::new(DATAGRAM);
+        vegas.set_window((250 * DATAGRAM) as f64);
+        rounds(&mut vegas, 1000, 1, 0);
+        rounds(&mut vegas, 1200, 6, 12);
+        assert!(vegas.in_slow_start());
+        rounds(&mut vegas, 2000, 3, 13);
+        assert!(!vegas.in_slow_start());
+    }
+
+    #[test]
+    fn what_slow_start_left_in_the_queue_is_taken_back_every_other_round_trip() {
+        let (mut vegas, mut now) = (avoiding(200), 1000);
+        let mut round = |vegas: &mut Vegas, queue| {
+            now += 1000;
+            rounds(vegas, now, 1, queue);
+        };
+        round(&mut vegas, 0);
+        round(&mut vegas, 0);
+        vegas.phase = Phase::Holding;
+        // 40 of 140 ms are a queue, and 20 of 120 ms of what is left; two datagrams may stay.
+        for (queue, window, phase) in [
+            (40, 145, Phase::Draining),
+            (40, 145, Phase::Drained),
+            (20, 123, Phase::Draining),
+            (20, 123, Phase::Drained),
+            (0, 123, Phase::Avoidance),
+        ] {
+            round(&mut vegas, queue);
+            assert_eq!((vegas.window() / DATAGRAM, vegas.phase), (window, phase), "{queue} ms");
         }
     }
 
