@@ -20,8 +20,10 @@ const CERTAIN: f64 = 3.0;
 const GRANULARITY: f64 = 0.001;
 /// The delay of a channel varies if one of so many round trips, the last, showed a change.
 const REMEMBERED: u32 = 256;
-/// The weight of the newest change.
+/// The weight of the newest change; and what a sender that remembers gives one that is less than the average, for conditions
+/// that change the delay of a radio come again within seconds.
 const GAIN: f64 = 1.0 / 16.0;
+const DECAY: f64 = 1.0 / 64.0;
 /// No more than so many times the smallest round trip is tolerated: however others change the queue, this sender adds no more
 /// than that to it.
 const MOST: f64 = 2.0;
@@ -37,6 +39,8 @@ pub(super) struct Variation {
     windows: [f64; LAG],
     /// The average change that the sender did not cause, in seconds.
     average: f64,
+    /// Whether quiet round trips are slow to bring it down.
+    remembers: bool,
     /// Round trips since the last such change, if there was one.
     unvaried: Option<u32>,
     /// What is tolerated.
@@ -46,6 +50,12 @@ pub(super) struct Variation {
 }
 
 impl Variation {
+    /// For a sender that leaves a queue slowly as long as a delay is tolerated, and adds none to it: what varied is slow to be
+    /// forgotten.
+    pub(super) fn remembering() -> Self {
+        Self { remembers: true, ..Self::default() }
+    }
+
     /// Takes a round trip that began with a `window`, and what one acknowledgement may have put in flight beyond it.
     pub(super) fn on_round(&mut self, round: &Round, window: f64, lump: f64) {
         let (least, base) = (round.least.as_secs_f64(), round.base.as_secs_f64());
@@ -59,7 +69,8 @@ impl Variation {
         let change = least - before;
         let foreign = (change - change.clamp(low - lump, high + lump)).abs();
         let foreign = if foreign < GRANULARITY { 0.0 } else { foreign };
-        self.average += (foreign - self.average) * GAIN;
+        let more = foreign - self.average;
+        self.average += more * if self.remembers && more < 0.0 { DECAY } else { GAIN };
         self.unvaried =
             if foreign > 0.0 { Some(0) } else { self.unvaried.map(|rounds| rounds.saturating_add(1)) };
         self.tolerated = Duration::from_secs_f64((self.average * TOLERATED).min(base * MOST));
@@ -128,6 +139,20 @@ mod tests {
     fn what_varied_once_is_forgotten() {
         let varying = (0..64).map(|round| ([0, 12][round % 2], 1e5));
         assert!(left(varying.chain([(20, 1e5); 64])) > Duration::from_millis(18));
+    }
+
+    #[test]
+    fn what_varies_now_and_then_is_remembered_in_between() {
+        // Eight round trips of different delays, and 32 alike, of which these are the last.
+        let left = |mut variation: Variation| {
+            for round in 0..240 {
+                let least = Duration::from_millis(if round % 40 < 8 { [0, 9][round % 2] } else { 5 });
+                variation.on_round(&Round { least, most: least, base: BASE, shift: 1.0 }, 1e5, 0.0);
+            }
+            variation.queueing(Duration::from_millis(12))
+        };
+        assert_eq!(left(Variation::remembering()), Duration::ZERO);
+        assert!(left(Variation::default()) > Duration::from_millis(4));
     }
 
     #[test]

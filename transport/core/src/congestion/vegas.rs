@@ -100,7 +100,7 @@ impl Vegas {
             window: initial_window(datagram_size) as f64,
             phase: Phase::Doubling,
             rounds: Rounds::default(),
-            variation: Variation::default(),
+            variation: Variation::remembering(),
             climb: Climb::default(),
             recovery_started: None,
             smoothed_rtt: None,
