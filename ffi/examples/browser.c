@@ -312,13 +312,18 @@ static void judge(shared *common)
 static void set_up(loop *self, shared *common, char **arguments)
 {
     static const char *const protocols[] = { "echo" };
+    hvq_transport_config transport;
     hvq_client_options options;
 
     common->expected_length = read_pem(arguments[1], common->expected, sizeof common->expected);
     if (pipe(common->wake) < 0 || fcntl(common->wake[0], F_SETFL, O_NONBLOCK) < 0)
         exit(1);
     self->common = common;
+    /* A person may take a while to judge a certificate, and this thread to serve twenty tabs. */
+    CHECK(hvq_transport_config_init(&transport, sizeof transport));
+    transport.handshake_timeout = 60 * UINT64_C(1000000000);
     CHECK(hvq_client_options_init(&options, sizeof options));
+    options.transport = &transport;
     options.alpn = protocols;
     options.alpn_count = 1;
     options.verify = verify;

@@ -89,6 +89,7 @@ static void serve_event(hvq_endpoint *endpoint, const hvq_event *event, echo **a
 
 static int serve(int count, char **arguments)
 {
+    hvq_transport_config transport;
     hvq_server_options options;
     hvq_endpoint_options endpoint_options;
     hvq_server_config *config;
@@ -98,7 +99,11 @@ static int serve(int count, char **arguments)
     int index;
 
     memset(&sockets, 0, sizeof sockets);
+    /* A client that asks a person about the certificate is waited for. */
+    CHECK(hvq_transport_config_init(&transport, sizeof transport));
+    transport.handshake_timeout = 60 * UINT64_C(1000000000);
     CHECK(hvq_server_options_init(&options, sizeof options));
+    options.transport = &transport;
     options.alpn = protocols;
     options.alpn_count = 1;
     options.certificate_file = arguments[0];
