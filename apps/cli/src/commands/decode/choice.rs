@@ -1,6 +1,7 @@
 //! Which packets and frames are shown.
 
 use clap::Args;
+use hvq::transport::wire::frame::types::NAMES;
 use hvq_decode::Packet;
 
 /// What to show.
@@ -17,47 +18,11 @@ pub(super) struct ChoiceArguments {
     connection: Option<usize>,
 }
 
-/// The kinds of frames of RFC 9000, RFC 9221, draft-ietf-quic-ack-frequency and RFC 10069, as lines name them.
-const KINDS: [&str; 32] = [
-    "ack",
-    "ack_frequency",
-    "connection_close",
-    "crypto",
-    "data_blocked",
-    "datagram",
-    "handshake_done",
-    "immediate_ack",
-    "max_data",
-    "max_path_id",
-    "max_stream_data",
-    "max_streams",
-    "new_connection_id",
-    "new_token",
-    "padding",
-    "path_abandon",
-    "path_ack",
-    "path_challenge",
-    "path_cids_blocked",
-    "path_new_connection_id",
-    "path_response",
-    "path_retire_connection_id",
-    "path_status_available",
-    "path_status_backup",
-    "paths_blocked",
-    "ping",
-    "reset_stream",
-    "retire_connection_id",
-    "stop_sending",
-    "stream",
-    "stream_data_blocked",
-    "streams_blocked",
-];
-
 /// Reads a kind of frames.
 fn kind(text: &str) -> Result<String, String> {
-    match KINDS.contains(&text) {
+    match NAMES.contains(&text) {
         true => Ok(text.to_owned()),
-        false => Err(format!("there are frames of the kinds {}", KINDS.join(", "))),
+        false => Err(format!("there are frames of the kinds {}", NAMES.join(", "))),
     }
 }
 
@@ -108,13 +73,8 @@ mod tests {
 
     #[test]
     fn kinds_are_those_that_frames_have() {
-        for frame in
-            [Frame::Ping, Frame::MaxData(9), Frame::Padding(1), Frame::HandshakeDone, Frame::ImmediateAck]
-        {
-            assert_eq!(kind(frame.kind()).as_deref(), Ok(frame.kind()));
-        }
+        assert_eq!(kind(Frame::Ping.kind()).as_deref(), Ok("ping"));
         assert!(kind("streams").unwrap_err().contains("stream, stream_data_blocked"));
-        assert!(KINDS.is_sorted());
     }
 
     #[test]

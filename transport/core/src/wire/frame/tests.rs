@@ -119,6 +119,13 @@ fn every_frame_has_its_registered_type_and_a_name() {
     assert_eq!(types::name(0x21), "unknown");
 }
 
+#[test]
+fn the_names_are_those_of_all_types() {
+    let given: std::collections::BTreeSet<_> =
+        (0..=u64::from(u16::MAX)).map(types::name).filter(|name| *name != "unknown").collect();
+    assert!(given.into_iter().eq(types::NAMES));
+}
+
 //= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
 //= type=test
 //# To ensure simple and efficient implementations of frame parsing, a frame type MUST use the shortest

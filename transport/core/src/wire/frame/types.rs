@@ -47,6 +47,42 @@ pub const MAX_PATH_ID: u64 = 0x3e7a;
 pub const PATHS_BLOCKED: u64 = 0x3e7b;
 pub const PATH_CIDS_BLOCKED: u64 = 0x3e7c;
 
+/// Every name that [`name`] gives to a frame that is known, in alphabetical order.
+pub const NAMES: [&str; 32] = [
+    "ack",
+    "ack_frequency",
+    "connection_close",
+    "crypto",
+    "data_blocked",
+    "datagram",
+    "handshake_done",
+    "immediate_ack",
+    "max_data",
+    "max_path_id",
+    "max_stream_data",
+    "max_streams",
+    "new_connection_id",
+    "new_token",
+    "padding",
+    "path_abandon",
+    "path_ack",
+    "path_challenge",
+    "path_cids_blocked",
+    "path_new_connection_id",
+    "path_response",
+    "path_retire_connection_id",
+    "path_status_available",
+    "path_status_backup",
+    "paths_blocked",
+    "ping",
+    "reset_stream",
+    "retire_connection_id",
+    "stop_sending",
+    "stream",
+    "stream_data_blocked",
+    "streams_blocked",
+];
+
 /// The name of a frame type for logs, `unknown` if it is none of these.
 ///
 /// Never inlined, so that a name has one address: who counts by names need not compare their letters.
