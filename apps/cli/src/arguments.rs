@@ -222,6 +222,7 @@ mod tests {
             ("hvq serve --self-signed a --page p05 --size-scale inf", "from 0 to 1000"),
             ("hvq serve --self-signed a --max-requests 0", "0"),
             ("hvq decode a --frames streams", "stream_data_blocked"),
+            ("hvq run --outside=0 -- true", "1..=65535"),
             ("hvq svc receive --rtp-out udp:127.0.0.1:0", "5004"),
             ("hvq tunnel connect https://a --device a/b", "letters"),
             ("hvq tunnel serve --device averyveryverylongname --self-signed a", "1 to 15"),

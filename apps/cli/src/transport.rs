@@ -2,6 +2,7 @@
 
 use crate::exposure::{ExposureArguments, Switch};
 use crate::failure::Failure;
+use crate::output;
 use crate::qlog::Logs;
 use crate::tls::Secrecy;
 use clap::Args;
@@ -9,7 +10,7 @@ use hvq::transport::congestion::Algorithm;
 use hvq::transport::connection::{AckRequests, DatagramSizing, EcnMarking};
 use hvq::transport::handshake::negotiation::{VersionChoice, Versions};
 use hvq::transport::wire::version::Version;
-use hvq::{Suite, TransportConfig};
+use hvq::{PathOptions, Suite, TransportConfig};
 use hvq_scheduler::Policy;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -90,6 +91,12 @@ impl TransportArguments {
     pub(crate) fn logs(&self) -> Result<Logs, Failure> {
         Logs::open(self.qlog.clone().or_else(|| from_environment("QLOGDIR")).as_deref())
     }
+}
+
+/// Fails if two paths have one name: what is said of a path would not tell which.
+pub(crate) fn check_names(paths: &[PathOptions]) -> Result<(), Failure> {
+    let names: Vec<_> = paths.iter().map(|path| &path.name).collect();
+    output::check_distinct("--path", &names)
 }
 
 fn suite(name: &str) -> Result<Suite, String> {

@@ -38,6 +38,8 @@ fn wrong_arguments_exit_with_2_and_one_line() {
         &["emulate", "--channel", "a:127.0.0.1:0=127.0.0.1:1,rtt=file:/nonexistent.csv"],
         &["emulate", "--channel", "a:203.0.113.1:1=127.0.0.1:1"],
         &["emulate", "--channel", "a:127.0.0.1:9=127.0.0.1:9"],
+        &["emulate", "--channel", "a:127.0.0.1:0=127.0.0.1:1", "--channel", "a:127.0.0.1:0=127.0.0.1:2"],
+        &["get", "--path", "a=127.0.0.1", "--path", "a=127.0.0.2", "https://localhost:1"],
         &["gateway", "--root", ".", "--self-signed", "a", "--tokens", "/nonexistent"],
         &["gateway", "--root", ".", "--self-signed", "a", "--client", "ann"],
         &["demo", "--pages", "0"],

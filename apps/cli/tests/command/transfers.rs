@@ -170,6 +170,34 @@ fn a_server_that_is_not_there_exits_with_3_and_impatience_with_28() {
 }
 
 #[test]
+fn a_host_that_does_not_answer_keeps_nothing_from_another() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = format!("https://{}/", silent.local_addr().unwrap());
+    let hello = server.url("/hello.txt");
+    let output = run([
+        "get",
+        "-k",
+        "--connect-timeout",
+        "300ms",
+        &hello,
+        &silent,
+        &hello,
+        "-o",
+        "-",
+        "-o",
+        "-",
+        "-o",
+        "-",
+    ]);
+    assert_eq!(code(&output), 3, "{}", said(&output));
+    assert!(said(&output).contains("timed out") && said(&output).contains("not every URL was fetched"));
+    let once = run(["get", "-k", &hello, "-o", "-"]).stdout;
+    assert!(!once.is_empty() && output.stdout == [once.clone(), once].concat());
+}
+
+#[test]
 fn a_path_that_cannot_be_used_is_a_warning() {
     let place = Place::new();
     let server = place.serve(&[]);

@@ -11,6 +11,9 @@ use super::{proxy, quic_lb};
 use hvq::transport::congestion::Algorithm;
 use hvq::{EarlyData, LocalAddress};
 use hvq_scheduler::Policy;
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::hash::Hash;
 use std::net::SocketAddr;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::ops::RangeInclusive;
@@ -41,10 +44,8 @@ pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Res
             "channel {name}: a gateway needs an address, not an interface"
         )));
     }
-    let mut listen: Vec<SocketAddr> = instead(&overrides.listen, file.listen);
-    if listen.is_empty() && channels.is_empty() {
-        listen.push(DEFAULT_LISTEN.parse().expect("the constant is an address"));
-    }
+    distinct("channel", channels.iter().map(|channel| &channel.name))?;
+    let listen = listen(instead(&overrides.listen, file.listen), channels.is_empty())?;
     let log_format = file.log.format.map(|text| text.0);
     Ok(Config {
         listen,
@@ -76,6 +77,28 @@ pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Res
 /// What was said on the command line, or else in the file.
 pub(super) fn instead<T: Clone>(said: &[T], file: impl IntoIterator<Item = T>) -> Vec<T> {
     if said.is_empty() { file.into_iter().collect() } else { said.to_vec() }
+}
+
+/// Where to listen: at the default, if nothing else is named and there are no channels.
+fn listen(mut named: Vec<SocketAddr>, is_all: bool) -> Result<Vec<SocketAddr>, ConfigError> {
+    if named.is_empty() && is_all {
+        named.push(DEFAULT_LISTEN.parse().expect("the constant is an address"));
+    }
+    // The system chooses another port each time that it is asked to.
+    distinct("listening address", named.iter().filter(|address| address.port() != 0))?;
+    Ok(named)
+}
+
+/// Fails if one of `values` stands there twice.
+fn distinct<T: Display + Eq + Hash>(what: &str, values: impl Iterator<Item = T>) -> Result<(), ConfigError> {
+    let mut seen = HashSet::new();
+    for value in values {
+        if seen.contains(&value) {
+            return Err(ConfigError::Missing(format!("{what} {value} stands there twice")));
+        }
+        seen.insert(value);
+    }
+    Ok(())
 }
 
 fn value<T: Copy>(text: &Option<Text<T>>) -> Option<T> {

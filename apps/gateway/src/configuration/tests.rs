@@ -233,6 +233,20 @@ fn flags_about_clients_without_a_way_through_are_refused() {
 }
 
 #[test]
+fn what_stands_there_twice_is_refused() {
+    let place = Place::new();
+    for (text, said) in [
+        ("listen = ['127.0.0.1:1', '[::1]:1', '127.0.0.1:1']", "127.0.0.1:1 stands there twice"),
+        ("channel = ['embb=127.0.0.1:1', 'embb=127.0.0.2:1']", "channel embb stands there twice"),
+    ] {
+        let refused = place.load(&format!("{text}\n{HOST}")).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains(said), "{refused}");
+    }
+    // Each is another port.
+    place.load(&format!("listen = ['127.0.0.1:0', '127.0.0.1:0']\n{HOST}")).unwrap();
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let place = Place::new();
     assert!(place.load("").map(|_| ()).unwrap_err().to_string().contains("nothing to serve"));

@@ -73,6 +73,8 @@ fn start(arguments: &EmulateArguments) -> Result<Vec<(EmulatedChannel, RelayHand
         let text = format!("channel {} leads to where it begins, {}", channel.name, channel.listen);
         return Err(Failure::new(Exit::Usage, text));
     }
+    let names: Vec<_> = channels.iter().map(|channel| &channel.name).collect();
+    output::check_distinct("--channel", &names)?;
     let mut relays = Vec::new();
     for (channel, seed) in channels.into_iter().zip(arguments.seed..) {
         let relay = Relay::start(channel.listen, channel.upstream, channel.spec.clone(), seed);

@@ -14,7 +14,8 @@ use crate::failure::{Exit, Failure};
 use crate::output::{self, Voice};
 use crate::qlog::Logs;
 use crate::tls::{ClientIdentityArguments, Trust};
-use crate::transport::TransportArguments;
+use crate::transport::{TransportArguments, check_names};
+use bytes::Bytes;
 use clap::Args;
 use connect::Session;
 use hvq::{PathOptions, Verify};
@@ -142,6 +143,7 @@ struct NetworkArguments {
 
 /// Fetches all URLs, one after the other.
 pub(crate) async fn run(arguments: Box<GetArguments>, voice: Voice) -> Result<(), Failure> {
+    check_names(&arguments.network.paths)?;
     let logs = arguments.network.transport.logs()?;
     let all = fetch_all(&arguments, &logs, voice);
     let result = match arguments.network.max_time {
@@ -163,40 +165,45 @@ async fn fetch_all(arguments: &GetArguments, logs: &Logs, voice: Voice) -> Resul
     let mut session: Option<Session> = None;
     let mut result = Ok(());
     for (index, target) in targets.iter().enumerate() {
-        let open = match session.take() {
-            Some(open) if open.serves(target) => open,
-            other => {
-                if let Some(other) = other {
-                    other.close().await;
-                }
-                Session::open(target, arguments, logs, voice).await?
-            }
-        };
-        let sink = sink::open(arguments, target, index)?;
-        let outcome = fetch::fetch(&open, (target, body.clone()), arguments, sink, voice).await;
-        let outcome = outcome.and_then(|fetched| {
-            report(&open, target, &fetched, arguments, voice)?;
-            fetched.judge(arguments.request.fail, &target.url)
-        });
-        if let Err(failure) = outcome {
-            // One URL that fails does not keep the next from being fetched, unless the connection is gone.
-            let lost = open.connection.close_reason().is_some();
-            if lost || index + 1 == targets.len() {
-                result = Err(failure);
+        let next = (index, target, body.clone());
+        if let Err(failure) = fetch_next(next, &mut session, arguments, (logs, voice)).await {
+            // One URL that fails does not keep the next from being fetched.
+            result = Err(if index + 1 == targets.len() {
+                failure
             } else {
                 failure.report();
-                result = Err(Failure::new(failure.exit(), "not every URL was fetched"));
-            }
-            if lost {
-                break;
-            }
+                Failure::new(failure.exit(), "not every URL was fetched")
+            });
         }
-        session = Some(open);
     }
     if let Some(session) = session {
         session.close().await;
     }
     result
+}
+
+/// Fetches one URL, the `index`th, over `session` if that leads there and is not lost, else over a new one.
+async fn fetch_next(
+    (index, target, body): (usize, &Target, Option<Bytes>),
+    session: &mut Option<Session>,
+    arguments: &GetArguments,
+    (logs, voice): (&Logs, Voice),
+) -> Result<(), Failure> {
+    let is_of_use = |open: &Session| open.serves(target) && open.connection.close_reason().is_none();
+    let open = match session.take() {
+        Some(open) if is_of_use(&open) => open,
+        other => {
+            if let Some(other) = other {
+                other.close().await;
+            }
+            Session::open(target, arguments, logs, voice).await?
+        }
+    };
+    let open = session.insert(open);
+    let sink = sink::open(arguments, target, index)?;
+    let fetched = fetch::fetch(open, (target, body), arguments, sink, voice).await?;
+    report(open, target, &fetched, arguments, voice)?;
+    fetched.judge(arguments.request.fail, &target.url)
 }
 
 fn report(

@@ -6,7 +6,7 @@ use crate::output::{self, Voice};
 use crate::qlog::Logs;
 use crate::signals::Signals;
 use crate::tls::{self, ClientIdentityArguments, Publication, Resumption, SelfSigned, Trust};
-use crate::transport::TransportArguments;
+use crate::transport::{TransportArguments, check_names};
 use clap::Args;
 use http::HeaderValue;
 use http::uri::Authority;
@@ -169,6 +169,7 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, voice: Voice) -> Result<
             format!("--listen {}: other machines get there; --allow-remote permits it", arguments.listen);
         return Err(Failure::new(Exit::Usage, text));
     }
+    check_names(&arguments.paths)?;
     let logs = arguments.transport.logs()?;
     let link = Link::new(LinkOptions {
         gateway: arguments.gateway.clone(),

@@ -48,7 +48,7 @@ pub(crate) struct RunArguments {
     /// Let COMMAND reach these ports of addresses outside, over TCP and UDP, and name servers; without it nothing is reached
     /// but the other end
     #[arg(long, value_name = "PORT,…", num_args = 0..=1, require_equals = true, default_missing_value = "80,443",
-        value_delimiter = ',')]
+        value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     outside: Option<Vec<u16>>,
     /// End, and everything with it, when the process of this number ends, which must be the one that started this
     #[arg(long, value_name = "PROCESS")]

@@ -2,6 +2,7 @@
 
 use super::ServeArguments;
 use crate::failure::{Exit, Failure, OrFail};
+use crate::output;
 use crate::qlog::Logs;
 use hvq::transport::connection::ChannelHint;
 use hvq::{
@@ -50,6 +51,11 @@ pub(crate) fn addresses(
     listen: &[SocketAddr],
     channels: &[ChannelOptions],
 ) -> Result<Vec<LocalAddress>, Failure> {
+    let names: Vec<_> = channels.iter().map(|channel| &channel.name).collect();
+    output::check_distinct("--channel", &names)?;
+    // The system chooses another port each time that it is asked to.
+    let chosen: Vec<_> = listen.iter().filter(|address| address.port() != 0).collect();
+    output::check_distinct("--listen", &chosen)?;
     let mut local: Vec<LocalAddress> = listen.iter().copied().map(LocalAddress::Socket).collect();
     for channel in channels {
         if listen.iter().any(|bound| channel.hint_for(*bound).is_some()) {
@@ -112,6 +118,18 @@ mod tests {
         let sockets = ["127.0.0.1:4433", "127.0.0.2:4433"].map(|text| text.parse().unwrap());
         assert_eq!(hints(&channels, &sockets).len(), 2);
         assert_eq!(addresses(&[], &[]).unwrap(), [LocalAddress::Socket(DEFAULT)]);
+    }
+
+    #[test]
+    fn nothing_stands_there_twice() {
+        let socket = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let failure = addresses(&[socket("127.0.0.1:1"), socket("127.0.0.1:1")], &[]).unwrap_err();
+        assert!(failure.line().contains("--listen: 127.0.0.1:1 stands there twice"), "{}", failure.line());
+        assert_eq!(addresses(&[socket("127.0.0.1:0"), socket("127.0.0.1:0")], &[]).unwrap().len(), 2);
+        let channels: Vec<ChannelOptions> =
+            ["a=127.0.0.1", "a=127.0.0.2"].map(|text| text.parse().unwrap()).into();
+        let failure = addresses(&[], &channels).unwrap_err();
+        assert!(failure.line().contains("--channel: a stands there twice"), "{}", failure.line());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::paths;
 use crate::qlog::Logs;
 use crate::signals::Signals;
 use crate::tls::{self, Resumption};
-use crate::transport::TransportArguments;
+use crate::transport::{TransportArguments, check_names};
 use carriage::{Carriage, Carrier, Frame};
 use clap::{Args, ValueEnum};
 use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, TransportConfig, Verify};
@@ -150,6 +150,7 @@ impl Progress {
 
 /// Sends until the video ends or the receiver leaves.
 pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(), Failure> {
+    check_names(&arguments.paths)?;
     let logs = arguments.transport.logs()?;
     let kilobits = arguments.kbit;
     let source = {

@@ -8,7 +8,7 @@ use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::Voice;
 use crate::signals::Signals;
 use crate::tls::{self, Resumption};
-use crate::transport::TransportArguments;
+use crate::transport::{TransportArguments, check_names};
 use clap::Args;
 use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, TransportConfig};
 use hvq_tun::device::TunDevice;
@@ -79,6 +79,7 @@ pub(super) fn run(arguments: &ConnectArguments, voice: Voice) -> Result<ExitCode
         let problem = "a tunnel needs a token (--token-file or the variable HVQ_TOKEN) or --client-cert";
         return Err(Failure::new(Exit::Usage, problem));
     }
+    check_names(&arguments.paths)?;
     let target = Target::parse(&arguments.url)?;
     let (source, name) = source(arguments)?;
     let device = TunDevice::new(source.namespace(), name).or_fail(Exit::Runtime, || {
