@@ -297,8 +297,12 @@ import os
 for channel, least, most in (('EMBB', 80, 160), ('URLLC', 5, 60)):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(5)
     s.bind((os.environ['HVQ_' + channel + '_NEAR'], 0))
-    t = time.time(); s.sendto(b'x', (os.environ['HVQ_' + channel + '_FAR'], 7)); s.recv(9)
-    assert least <= (time.time() - t) * 1000 <= most, (channel, time.time() - t)
+    def ping():
+        t = time.time(); s.sendto(b'x', (os.environ['HVQ_' + channel + '_FAR'], 7)); s.recv(9)
+        return (time.time() - t) * 1000
+    # The soonest: others use the machine, too.
+    soonest = min(ping() for _ in range(10))
+    assert least <= soonest <= most, (channel, soonest)
 ";
     let output = python(&["--apart", "--embb", "rtt=80ms,rate=60mbit"], program);
     assert_eq!(code(&output), 0, "{}", said(&output));

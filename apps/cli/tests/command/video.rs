@@ -223,12 +223,13 @@ fn plays_in_ffmpeg(more: &[&str]) {
     let mut pictures = Reader::new(BufReader::new(file)).unwrap();
     let mut next = || pictures.read().unwrap_or_else(|error| panic!("{error}: {complaint}"));
     let like = |number: u32, picture: &_| ssim(&test_picture(320, 180, number), picture).unwrap();
-    // FFmpeg may begin a few pictures late; what it decodes is what was sent, one after another, with all layers.
-    let first = next().unwrap();
-    let start = (0..10).find(|number| like(*number, &first) > 0.7).expect("it is one of the first");
-    for number in start + 1..start + 20 {
-        let picture = next().unwrap_or_else(|| panic!("picture {number} is missing: {complaint}"));
-        assert!(like(number, &picture) > 0.7, "{number}: {}", like(number, &picture));
+    // FFmpeg may begin a few pictures late, and a sender leaves some out on a busy machine; what FFmpeg decodes is what was
+    // sent, one after another, with all layers.
+    let mut number = 0;
+    for _ in 0..20 {
+        let picture = next().unwrap_or_else(|| panic!("after {number} pictures are missing: {complaint}"));
+        let found = (number..number + 20).find(|number| like(*number, &picture) > 0.7);
+        number = 1 + found.unwrap_or_else(|| panic!("no picture from {number} on is like it: {complaint}"));
     }
 }
 
