@@ -150,14 +150,18 @@ static void receive(loop *self, int index)
     tab *one = &self->tabs[index];
     hvq_bytes chunk;
     hvq_result result;
-    while ((result = hvq_stream_read_chunk(self->endpoint, one->stream, 65536, &chunk)) == HVQ_OK)
+    while ((result = hvq_stream_read_chunk(self->endpoint, one->stream, 65536, &chunk)) == HVQ_OK) {
         one->received += chunk.length;
+        /* Not at the end, even if all of it is here by now. */
+        if (plan_of(index) >= CANCEL_STREAM && one->received > BYTES / 4) {
+            cancel_tab(self, index);
+            return;
+        }
+    }
     if (result == HVQ_ERR_END && one->received == BYTES) {
         one->complete = 1;
         hvq_connection_close(self->endpoint, one->connection, 0, NULL, net_now());
         finish(self, index);
-    } else if (plan_of(index) >= CANCEL_STREAM && one->received > BYTES / 4) {
-        cancel_tab(self, index);
     }
 }
 
