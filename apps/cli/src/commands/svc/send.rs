@@ -319,8 +319,9 @@ fn encode(
         if source.count().0 >= most {
             break;
         }
-        let Some(picture) = source.next()? else { break };
+        let picture = source.next()?;
         progress.left_out.store(source.count().1, Ordering::Relaxed);
+        let Some(picture) = picture else { break };
         let header = LayerHeader { frame, layer: 0, captured: time_of_day(), reference: Reference::Earlier };
         let wanted = progress.rates();
         if wanted != rates {
