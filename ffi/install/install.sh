@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Builds the C library and installs it: ffi/install/install.sh PREFIX (`make install PREFIX=…`).
 #
-# DESTDIR is put in front of all places, for packagers. HVQ_PROFILE=dev builds faster and runs slower; HVQ_PROFILE=test takes the
-# library that `cargo test --workspace` has built.
+# DESTDIR is put in front of all places, for packagers. HVQ_PROFILE=dev builds faster and runs slower.
 set -euo pipefail
 
 prefix=${1:?usage: install.sh PREFIX}
@@ -13,33 +12,21 @@ cd "$root"
 
 cargo=${CARGO:-cargo}
 profile=${HVQ_PROFILE:-release}
+folder=$profile
+[[ $profile == dev ]] && folder=debug
+target=${CARGO_TARGET_DIR:-target}
 version=$(awk -F '"' '/^version = / { print $2; exit }' Cargo.toml)
 abi=${version%%.*}
 
-# Sets `archive`, and `private` to what it needs from the system.
-compile() {
-    local folder=$profile notes
-    [[ $profile == dev ]] && folder=debug
-    # The compiler names the libraries that the archive needs.
-    notes=$($cargo rustc -q --locked -p hvq-ffi --lib --profile "$profile" --crate-type staticlib -- --print native-static-libs 2>&1) ||
-        { echo "$notes" >&2; exit 1; }
-    private=$(sed -n 's/^note: native-static-libs: //p' <<< "$notes" | tail -n 1)
-    archive=${CARGO_TARGET_DIR:-target}/$folder/libhvq_ffi.a
-}
-
-take_from_tests() {
-    local artifacts
-    artifacts=$($cargo test -q --locked --workspace --no-run --message-format=json)
-    archive=$(grep -Eo '"[^"]*/libhvq_ffi[^"/]*\.a"' <<< "$artifacts" | tr -d '"' | tail -n 1)
-    private=
-    [[ -s $archive ]] || { echo "install: cargo test --workspace built no library" >&2; exit 1; }
-}
-
 echo "install: building (a few minutes the first time)"
-if [[ $profile == test ]]; then take_from_tests; else compile; fi
+# The compiler names the libraries that the archive needs from the system.
+notes=$($cargo rustc -q --locked -p hvq-ffi --lib --profile "$profile" --crate-type staticlib -- --print native-static-libs 2>&1) ||
+    { echo "$notes" >&2; exit 1; }
+private=$(sed -n 's/^note: native-static-libs: //p' <<< "$notes" | tail -n 1)
 private=${private:--lstdc++ -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc}
 # Once each, in order: those named later are needed by those named first.
 private=$(tr ' ' '\n' <<< "$private" | awk 'NF && !seen[$0]++' | paste -sd ' ')
+archive=$target/$folder/libhvq_ffi.a
 
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT

@@ -2,9 +2,8 @@
 # Installs the C library into a folder of its own, compiles the examples outside of the repository with pkg-config alone,
 # runs them under AddressSanitizer and valgrind, and checks what they print (`make ffi-test`).
 #
-# HVQ_PROFILE is the profile of the build (dev); test takes what `make test` has built: that saves minutes, but valgrind then
-# looks at memory only, not at undefined values. HVQ_BIN names a `hvq` that is built already, NGINX an nginx with HTTP/3,
-# which is compiled if it is not set (scripts/nginx.sh). HVQ_QUICK leaves valgrind out.
+# HVQ_PROFILE is the profile of the build (dev). HVQ_BIN names a `hvq` that is built already, NGINX an nginx with HTTP/3, which
+# is compiled if it is not set (scripts/nginx.sh). HVQ_QUICK leaves valgrind out.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -148,10 +147,9 @@ mkdir -p www
 head -c 1000000 /dev/zero > www/big
 head -c 1000 /dev/zero > www/small
 if [[ -z ${HVQ_BIN:-} ]]; then
-    # The tests' programs are there since the library is.
-    [[ $HVQ_PROFILE == test ]] || (cd "$root" && $cargo build -q -p hvq-cli --profile "$HVQ_PROFILE")
+    (cd "$root" && $cargo build -q -p hvq-cli --profile "$HVQ_PROFILE")
     target=${CARGO_TARGET_DIR:-$root/target}
-    HVQ_BIN=$target/$([[ $HVQ_PROFILE == dev || $HVQ_PROFILE == test ]] && echo debug || echo "$HVQ_PROFILE")/hvq
+    HVQ_BIN=$target/$([[ $HVQ_PROFILE == dev ]] && echo debug || echo "$HVQ_PROFILE")/hvq
 fi
 # NGINX= leaves it out, as does a machine on which it cannot be compiled.
 NGINX=${NGINX-$("$root/scripts/nginx.sh" "$(readlink -f "${BORING_BSSL_PATH:-$root/.boringssl}")" || true)}

@@ -189,24 +189,20 @@ mod tests {
     #[tokio::test]
     async fn near_and_far_deadlines_are_met_and_never_early() {
         for micros in [1, 300, 1700, 3900, 4100, 12_345] {
-            let mut soonest = Duration::MAX;
-            for _ in 0..10 {
-                soonest = soonest.min(lateness(Duration::from_micros(micros)).await);
-            }
+            let late = lateness(Duration::from_micros(micros)).await;
             // Generous, because the machine may be busy; typical is 0.1 ms.
-            assert!(soonest < Duration::from_millis(100), "{micros} µs: {soonest:?} late");
+            assert!(late < Duration::from_millis(100), "{micros} µs: {late:?} late");
         }
     }
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn near_deadlines_are_met_within_a_millisecond() {
+    async fn most_near_deadlines_are_met_within_a_millisecond() {
         let mut late = Vec::new();
         for _ in 0..51 {
             late.push(lateness(Duration::from_micros(200)).await);
         }
         late.sort();
-        // The soonest tenth, because the machine may be busy: a timer of whole milliseconds is later each time.
-        assert!(late[5] < Duration::from_millis(1), "{late:?}");
+        assert!(late[25] < Duration::from_millis(1), "median {:?}", late[25]);
     }
 }

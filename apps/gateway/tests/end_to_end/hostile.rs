@@ -143,7 +143,7 @@ async fn a_client_that_gives_up_takes_its_connection_to_the_origin_with_it() {
         }
     })
     .await;
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(start.elapsed() < Duration::from_secs(10));
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn headers_that_come_byte_by_byte_are_given_up() {
         assert_eq!(send.write(&[1, 0x40, 100, 0, 0]).await.unwrap(), 5);
         let start = Instant::now();
         assert!(receive.read_chunk(1).await.is_err());
-        assert!(start.elapsed() > Duration::from_millis(300) && start.elapsed() < Duration::from_secs(20));
+        assert!(start.elapsed() > Duration::from_millis(300) && start.elapsed() < Duration::from_secs(5));
     })
     .await;
     assert_eq!(client.status(get("/")).await, 200);
