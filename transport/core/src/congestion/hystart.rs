@@ -23,6 +23,11 @@ const GROWTH_DIVISOR: usize = 4;
 /// Rounds of conservative slow start before congestion avoidance begins.
 const CONSERVATIVE_ROUNDS: u32 = 5;
 
+/// By how much longer than `rtt` a round trip is that counts (RFC 9406 §4.3).
+pub(super) fn threshold(rtt: Duration) -> Duration {
+    (rtt / THRESHOLD_DIVISOR).clamp(LEAST_THRESHOLD, MOST_THRESHOLD)
+}
+
 /// What a sample says about slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Advice {
@@ -124,11 +129,8 @@ impl HyStart {
             return;
         }
         match (self.phase, self.last_min) {
-            (Phase::Slow, Some(last)) => {
-                let threshold = (last / THRESHOLD_DIVISOR).clamp(LEAST_THRESHOLD, MOST_THRESHOLD);
-                if current >= last.saturating_add(threshold) {
-                    self.phase = Phase::Conservative { baseline: current, before: last, rounds: 0 };
-                }
+            (Phase::Slow, Some(last)) if current >= last.saturating_add(threshold(last)) => {
+                self.phase = Phase::Conservative { baseline: current, before: last, rounds: 0 };
             }
             // The increase was a passing disturbance (RFC 9406 §4.2).
             (Phase::Conservative { baseline, .. }, _) if current < baseline => self.phase = Phase::Slow,

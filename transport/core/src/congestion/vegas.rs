@@ -10,6 +10,7 @@
 //! end it for (RFC 9406); what it left in the queue is taken back until it is less than that; and growth without a queue becomes faster
 //! (see [`Climb`]). What Vegas does not define it takes from NewReno (RFC 9002 §7).
 
+use super::hystart;
 use super::queueing::{Round, Rounds};
 use super::variation::Variation;
 use super::{Controller, LossSample, MarkSample, Sample, initial_window, minimum_window, slow_start_rate};
@@ -22,12 +23,8 @@ use std::time::Duration;
 const ALPHA: f64 = 2.0;
 /// Datagrams in the queue above which it shrinks (β).
 const BETA: f64 = 4.0;
-/// Datagrams in the queue that end slow start (γ; JSAC §III-D).
+/// Datagrams in the queue that end slow start (γ; JSAC §III-D), if round trips are as much longer as HyStart++ asks for.
 const GAMMA: f64 = 1.0;
-/// They do if round trips are longer by this part, which is taken for no less and no more than these times (RFC 9406 §4.3).
-const LONG_DIVISOR: u32 = 8;
-const LEAST_LONG: Duration = Duration::from_millis(4);
-const MOST_LONG: Duration = Duration::from_millis(16);
 /// The share of the window that losses of a round trip leave. RFC 8511 has more than half for marks, too.
 const REMAINING: f64 = 0.75;
 /// Round trips of growth before its steps double, and the share of the window (one over this) that none exceeds.
@@ -125,7 +122,7 @@ impl Vegas {
         let lump = self.rounds.flight(self.window) - self.window;
         self.variation.on_round(round, self.window, lump);
         self.queueing = round.least;
-        let is_long = round.least >= (round.base / LONG_DIVISOR).clamp(LEAST_LONG, MOST_LONG);
+        let is_long = round.least >= hystart::threshold(round.base);
         let round = Round { least: self.variation.steady_queueing(round.least), ..*round };
         self.set_window(self.window * round.shift);
         let (datagram, queued) = (self.datagram(), round.queued(self.window));
