@@ -69,8 +69,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The beginning of the control stream: its type and SETTINGS.
-    fn stream(self) -> Vec<u8> {
+    /// The beginning of the control stream: its type and SETTINGS. `chance` selects what is said only so that peers stay used
+    /// to what they do not know (RFC 9114 §7.2.4.1, §7.2.8): a reserved setting, and a reserved frame behind.
+    fn stream(self, chance: u64) -> Vec<u8> {
+        let [setting, value, kind, ..] = chance.to_be_bytes().map(u64::from);
         let mut payload = Vec::new();
         let mut say = |identifier: u64, value: u64| {
             varint::put(&mut payload, identifier);
@@ -81,11 +83,19 @@ impl Settings {
             say(0x08, 1);
             say(0x33, 1);
         }
+        say(reserved(setting), value);
         let mut stream = vec![0x00, 0x04];
         varint::put(&mut stream, payload.len() as u64);
         stream.append(&mut payload);
+        varint::put(&mut stream, reserved(kind));
+        varint::put(&mut stream, 0);
         stream
     }
+}
+
+/// An identifier without a meaning.
+const fn reserved(number: u64) -> u64 {
+    0x1f * number + 0x21
 }
 
 /// The request of an encoded field section (RFC 9204 §4.5, RFC 9114 §4.3), as [`Incoming::request`] has it from a stream.
@@ -206,6 +216,22 @@ impl Incoming {
                 }
                 Err(error)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_name_reserved_ones_and_a_reserved_frame_follows() {
+        for (chance, said) in [
+            (0, &[0x00, 0x04, 7, 0x06, 0x80, 0, 0x80, 0, 0x21, 0][..]),
+            (0x01_02_03 << 40, &[0x00, 0x04, 8, 0x06, 0x80, 0, 0x80, 0, 0x40, 0x40, 2]),
+        ] {
+            let frame: &[u8] = if chance == 0 { &[0x21, 0] } else { &[0x40, 0x7e, 0] };
+            assert_eq!(Settings::default().stream(chance), [said, frame].concat());
         }
     }
 }

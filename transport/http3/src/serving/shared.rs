@@ -8,6 +8,7 @@ use h3::error::Code;
 use hvq::transport::connection::Role;
 use hvq::{ConnectionError, Priority, ReadError, RecvStream, SendStream, WriteError};
 use std::future::poll_fn;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -43,7 +44,7 @@ impl Shared {
             offers: OnceLock::new(),
             heard: Notify::new(),
         });
-        match control.write_all(&settings.stream()).await {
+        match control.write_all(&settings.stream(RandomState::new().build_hasher().finish())).await {
             Ok(()) => Ok((shared, control)),
             Err(WriteError::ConnectionLost(lost)) => Err(lost),
             Err(WriteError::Stopped(_) | WriteError::Closed) => {
