@@ -43,7 +43,8 @@ pub(crate) fn tls(config: &Config) -> Result<ServerTls, StartError> {
     if let Some(authority) = config.proxy.as_ref().and_then(|proxy| proxy.clients.authority.as_ref()) {
         builder = builder.ask_clients(authority.clone());
     }
-    Ok(builder.early_data(config.early_data).build()?)
+    // Browsers may open a second connection while the first is there.
+    Ok(builder.early_data(config.early_data).tickets(2).build()?)
 }
 
 /// Binds all addresses, as many times as there are workers.

@@ -11,7 +11,7 @@ use crate::wire::frame::{Frame, NewConnectionId};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Connection IDs that the peer holds for a path in use at most, whatever it is ready to store.
-const IDS_PER_PATH: u64 = 4;
+const IDS_PER_PATH: u64 = 3;
 /// Paths with connection IDs at most, whatever both limits allow.
 const MAX_PATHS: usize = 64;
 /// Retired connection IDs of a path that are still recognized: all that the peer may retire at once. RETIRE_CONNECTION_ID may travel on a fast path and
@@ -69,7 +69,7 @@ impl PathIds {
 
 /// The connection IDs of this endpoint.
 ///
-/// Every path in use has as many as the peer stores, at most four; every unused path up to the highest has one, without
+/// Every path in use has as many as the peer stores, at most three; every unused path up to the highest has one, without
 /// holes. Frames about paths above the limit are not brought here.
 #[derive(Clone, Debug)]
 pub struct LocalIds {

@@ -3,15 +3,21 @@
 use super::client::add_roots;
 use super::early_data::refuse_replay;
 use super::foreign::{self, Imposed};
-use super::{EarlyData, KeyLog, TlsConfigError, alert, context_builder, encode_alpn, read, restrict_suites};
+use super::{
+    EarlyData, KeyLog, TlsConfigError, alert, check, context_builder, encode_alpn, read, restrict_suites,
+};
 use crate::crypto::keys::Suite;
 use boring::pkey::{PKey, Private};
 use boring::ssl::{AlpnError, Ssl, SslContext, SslContextBuilder, SslContextRef, SslVerifyMode};
 use boring::x509::X509;
+use boring_sys as ffi;
 use std::ffi::c_void;
 use std::fmt;
 use std::path::PathBuf;
 use std::ptr::NonNull;
+
+/// Session tickets of a connection: over several paths there is one to a server at a time, which takes one ticket.
+const TICKETS: u8 = 1;
 
 /// A certificate chain, the own certificate first, with the private key of that one, in PEM.
 #[derive(Clone, PartialEq, Eq)]
@@ -62,6 +68,7 @@ impl ServerTls {
             alpn: Vec::new(),
             suites: Vec::new(),
             keylog: None,
+            tickets: TICKETS,
             early_data: EarlyData::Off,
             early_data_context: b"hvq".to_vec(),
         }
@@ -116,6 +123,7 @@ pub struct ServerTlsBuilder {
     alpn: Vec<Vec<u8>>,
     suites: Vec<Suite>,
     keylog: Option<KeyLog>,
+    tickets: u8,
     early_data: EarlyData,
     early_data_context: Vec<u8>,
 }
@@ -148,6 +156,14 @@ impl ServerTlsBuilder {
         self
     }
 
+    /// How many session tickets a client gets after its handshake (RFC 8446 §4.6.1), of which each is of use for one
+    /// connection: one, unless this says otherwise. A client that opens several connections at a time resumes as many of
+    /// them as it has tickets. BoringSSL gives 16 at most.
+    pub fn tickets(mut self, tickets: u8) -> Self {
+        self.tickets = tickets;
+        self
+    }
+
     /// Whether 0-RTT is accepted, once with each ticket that the same endpoint issued. The application must not do on its
     /// behalf what does harm when it is done twice (RFC 9001 §9.2).
     pub fn early_data(mut self, early_data: EarlyData) -> Self {
@@ -177,6 +193,8 @@ impl ServerTlsBuilder {
         //# An endpoint MUST NOT reject a ClientHello that offers a cipher suite that it does not support, or
         //# it would be impossible to deploy a new cipher suite
         let mut context = context_builder(self.keylog)?;
+        // SAFETY: the context is valid, and BoringSSL bounds the number.
+        check(unsafe { ffi::SSL_CTX_set_num_tickets(context.as_ptr(), usize::from(self.tickets)) })?;
         restrict_suites(&context, &self.suites)?;
         identify(&mut context, self.identity)?;
         if let Some(authorities) = self.clients {

@@ -96,7 +96,7 @@ fn the_own_cap_holds_whatever_the_peer_stores() {
 #[test]
 fn a_peer_that_grants_all_paths_gets_ids_for_a_bounded_number() {
     let (mut ids, mut source) = local(4, u32::MAX);
-    assert_eq!(sent(&mut ids, &mut source).len(), MAX_PATHS - 1 + 3);
+    assert_eq!(sent(&mut ids, &mut source).len(), MAX_PATHS - 1 + IDS_PER_PATH as usize - 1);
     assert_eq!(ids.paths.len(), MAX_PATHS);
     assert_eq!(ids.next_path, MAX_PATHS as u64);
 }
@@ -265,7 +265,7 @@ fn a_peer_that_does_not_retire_anything_is_not_given_more_and_more() {
         assert!(ids.request_retirement(PathId::ZERO));
         sent(&mut ids, &mut source);
     }
-    assert_eq!(ids.next_sequence(PathId::ZERO), 8);
+    assert_eq!(ids.next_sequence(PathId::ZERO), 2 * IDS_PER_PATH);
     assert!(!ids.request_retirement(PathId(2)), "a path that is not in use has none to spare");
     assert!(!ids.request_retirement(PathId(77)));
     assert!(!LocalIds::new(ConnectionId::EMPTY).request_retirement(PathId::ZERO));
