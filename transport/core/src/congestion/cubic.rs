@@ -2,6 +2,7 @@
 //! round-trip time.
 
 use super::hystart::{Advice, HyStart};
+use super::period::Period;
 use super::{
     Controller, LossSample, MarkSample, Sample, SpuriousSample, initial_window, minimum_window,
     slow_start_rate,
@@ -32,11 +33,9 @@ pub struct Cubic {
     /// The window before the last reduction (cwnd_prior).
     prior: f64,
     epoch: Option<Epoch>,
-    /// Packets sent up to here belong to the recovery period.
-    recovery_started: Option<Instant>,
+    recovery: Period<Before>,
     /// Since when the application has had too little to send.
     limited_since: Option<Instant>,
-    undo: Option<Undo>,
     /// Only in the first slow start (RFC 9406 §4.3).
     hystart: Option<HyStart>,
     smoothed_rtt: Option<Duration>,
@@ -53,18 +52,15 @@ struct Epoch {
     estimate: f64,
 }
 
-/// What a reduction changed, should its losses turn out spurious (RFC 9438 §4.9.2).
+/// What a reduction changes (RFC 9438 §4.9.2).
 #[derive(Clone, Copy, Debug)]
-struct Undo {
+struct Before {
     at: Instant,
     window: f64,
     slow_start_threshold: f64,
     plateau: f64,
     prior: f64,
     epoch: Option<Epoch>,
-    recovery_started: Option<Instant>,
-    lost: usize,
-    spurious: usize,
 }
 
 impl Epoch {
@@ -90,9 +86,8 @@ impl Cubic {
             plateau: 0.0,
             prior: 0.0,
             epoch: None,
-            recovery_started: None,
+            recovery: Period::default(),
             limited_since: None,
-            undo: None,
             hystart: Some(HyStart::default()),
             smoothed_rtt: None,
         }
@@ -110,10 +105,6 @@ impl Cubic {
 
     fn smallest(&self) -> f64 {
         minimum_window(self.datagram_size) as f64
-    }
-
-    fn in_recovery(&self, sent_at: Instant) -> bool {
-        self.recovery_started.is_some_and(|started| sent_at <= started)
     }
 
     fn set_window(&mut self, window: f64) {
@@ -156,8 +147,8 @@ impl Cubic {
         self.set_window(grown);
     }
 
-    /// Multiplicative decrease with fast convergence, once per recovery period (RFC 9438 §4.6, §4.7).
-    fn reduce(&mut self, now: Instant) {
+    /// Multiplicative decrease with fast convergence (RFC 9438 §4.6, §4.7).
+    fn reduce(&mut self) {
         self.prior = self.window;
         self.plateau =
             if self.window < self.plateau { self.window * (1.0 + BETA) / 2.0 } else { self.window };
@@ -166,20 +157,16 @@ impl Cubic {
         self.epoch = None;
         self.hystart = None;
         self.limited_since = None;
-        self.recovery_started = Some(now);
     }
 
-    fn remember(&self, at: Instant) -> Undo {
-        Undo {
+    fn remember(&self, at: Instant) -> Before {
+        Before {
             at,
             window: self.window,
             slow_start_threshold: self.slow_start_threshold,
             plateau: self.plateau,
             prior: self.prior,
             epoch: self.epoch,
-            recovery_started: self.recovery_started,
-            lost: 0,
-            spurious: 0,
         }
     }
 }
@@ -197,7 +184,7 @@ impl Controller for Cubic {
         {
             epoch.started += sample.now.since(since);
         }
-        if self.in_recovery(sample.sent_at) {
+        if self.recovery.covers(sample.sent_at) {
             return;
         }
         if self.in_slow_start() {
@@ -208,49 +195,34 @@ impl Controller for Cubic {
     }
 
     fn on_lost(&mut self, sample: &LossSample) {
-        if sample.bytes > 0 {
-            if !self.in_recovery(sample.largest_sent_at) {
-                self.undo = Some(self.remember(sample.now));
-                self.reduce(sample.now);
-            }
-            if let Some(undo) = &mut self.undo {
-                undo.lost = undo.lost.saturating_add(sample.bytes);
-            }
+        if self.recovery.on_lost(sample, self.remember(sample.now)) {
+            self.reduce();
         }
         if sample.persistent == Persistence::Persistent {
             // RFC 9002 §7.6.2; RFC 9438 §4.8.
             self.window = self.smallest();
-            self.recovery_started = None;
+            self.recovery = Period::default();
             self.epoch = None;
-            self.undo = None;
         }
     }
 
     fn on_ecn_ce(&mut self, sample: &MarkSample) {
-        if !self.in_recovery(sample.sent_at) {
-            self.undo = None;
-            self.reduce(sample.now);
+        if self.recovery.on_mark(sample) {
+            self.reduce();
         }
     }
 
     fn on_spurious(&mut self, sample: &SpuriousSample) {
-        let Some(undo) = self.undo.as_mut().filter(|undo| undo.at <= sample.lost_at) else { return };
-        undo.spurious = undo.spurious.saturating_add(sample.bytes);
-        if undo.spurious < undo.lost {
-            return;
-        }
-        // RFC 9438 §4.9.2: all losses of the event were spurious.
-        let undo = *undo;
-        self.undo = None;
-        self.window = self.window.max(undo.window);
-        self.slow_start_threshold = undo.slow_start_threshold.max(self.slow_start_threshold);
-        self.plateau = undo.plateau;
-        self.prior = undo.prior;
-        self.epoch = undo.epoch.map(|mut epoch| {
-            epoch.started += sample.now.since(undo.at);
+        // RFC 9438 §4.9.2.
+        let Some(before) = self.recovery.on_spurious(sample) else { return };
+        self.window = self.window.max(before.window);
+        self.slow_start_threshold = self.slow_start_threshold.max(before.slow_start_threshold);
+        self.plateau = before.plateau;
+        self.prior = before.prior;
+        self.epoch = before.epoch.map(|mut epoch| {
+            epoch.started += sample.now.since(before.at);
             epoch
         });
-        self.recovery_started = undo.recovery_started;
     }
 
     fn window(&self) -> usize {

@@ -12,6 +12,7 @@ pub mod hystart;
 pub mod lia;
 pub mod new_reno;
 pub mod olia;
+mod period;
 mod queueing;
 mod variation;
 pub mod vegas;
@@ -382,6 +383,12 @@ pub(crate) mod tests {
     /// A mark of a packet that left at `sent` ms is reported at `now` ms.
     pub(crate) fn marked(sent: u64, now: u64) -> MarkSample {
         MarkSample { now: at(now), sent_at: at(sent) }
+    }
+
+    /// `bytes` declared lost at `lost` ms are acknowledged at `now` ms.
+    pub(crate) fn spurious(lost: u64, now: u64, bytes: usize) -> SpuriousSample {
+        let lost_at = at(lost);
+        SpuriousSample { now: at(now), bytes, sent_at: lost_at, lost_at }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! NewReno as RFC 9002 §7 and its appendix B describe it.
 
+use super::period::Period;
 use super::{
     Controller, LossSample, MarkSample, Sample, SpuriousSample, initial_window, minimum_window,
     slow_start_rate,
 };
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
-use crate::time::Instant;
 use std::time::Duration;
 
 /// Windows do not grow beyond this, so that arithmetic on them cannot overflow.
@@ -18,23 +18,17 @@ pub struct NewReno {
     datagram_size: usize,
     window: usize,
     slow_start_threshold: usize,
-    /// Packets sent up to here belong to the recovery period.
-    recovery_started: Option<Instant>,
+    recovery: Period<Before>,
     /// Bytes acknowledged in congestion avoidance that have not grown the window yet.
     acknowledged: usize,
     smoothed_rtt: Option<Duration>,
-    undo: Option<Undo>,
 }
 
-/// What a reduction changed, should its losses turn out spurious.
+/// What a reduction changes.
 #[derive(Clone, Copy, Debug)]
-struct Undo {
-    at: Instant,
+struct Before {
     window: usize,
     slow_start_threshold: usize,
-    recovery_started: Option<Instant>,
-    lost: usize,
-    spurious: usize,
 }
 
 impl NewReno {
@@ -44,26 +38,17 @@ impl NewReno {
             datagram_size,
             window: initial_window(datagram_size),
             slow_start_threshold: usize::MAX,
-            recovery_started: None,
+            recovery: Period::default(),
             acknowledged: 0,
             smoothed_rtt: None,
-            undo: None,
         }
     }
 
-    fn in_recovery(&self, sent_at: Instant) -> bool {
-        self.recovery_started.is_some_and(|started| sent_at <= started)
-    }
-
-    /// Halves the window once per recovery period (RFC 9002 §B.6).
-    fn reduce(&mut self, now: Instant, sent_at: Instant) {
-        if self.in_recovery(sent_at) {
-            return;
-        }
+    /// Halves the window (RFC 9002 §B.6).
+    fn reduce(&mut self) {
         //= https://www.rfc-editor.org/rfc/rfc9002#section-7.3.1
         //# The sender MUST exit slow start and enter a recovery period when a packet is lost or when the
         //# ECN-CE count reported by its peer increases.
-        self.recovery_started = Some(now);
         //= https://www.rfc-editor.org/rfc/rfc9002#section-7.3.2
         //# On entering a recovery period, a sender MUST set the slow start threshold to half the value of the
         //# congestion window when loss is detected
@@ -82,7 +67,7 @@ impl Controller for NewReno {
     fn on_acknowledged(&mut self, sample: &Sample) {
         self.smoothed_rtt = Some(sample.smoothed_rtt);
         // RFC 9002 §7.8: a window that is not used does not grow. §7.3.2: nor does it in recovery.
-        if sample.app_limited || self.in_recovery(sample.sent_at) {
+        if sample.app_limited || self.recovery.covers(sample.sent_at) {
             return;
         }
         if self.in_slow_start() {
@@ -102,21 +87,9 @@ impl Controller for NewReno {
     }
 
     fn on_lost(&mut self, sample: &LossSample) {
-        if sample.bytes > 0 {
-            if !self.in_recovery(sample.largest_sent_at) {
-                self.undo = Some(Undo {
-                    at: sample.now,
-                    window: self.window,
-                    slow_start_threshold: self.slow_start_threshold,
-                    recovery_started: self.recovery_started,
-                    lost: 0,
-                    spurious: 0,
-                });
-            }
-            self.reduce(sample.now, sample.largest_sent_at);
-            if let Some(undo) = &mut self.undo {
-                undo.lost = undo.lost.saturating_add(sample.bytes);
-            }
+        let before = Before { window: self.window, slow_start_threshold: self.slow_start_threshold };
+        if self.recovery.on_lost(sample, before) {
+            self.reduce();
         }
         //= https://www.rfc-editor.org/rfc/rfc9002#section-7.6.2
         //# When persistent congestion is declared, the sender's congestion window MUST be reduced to the
@@ -125,30 +98,21 @@ impl Controller for NewReno {
         if sample.persistent == Persistence::Persistent {
             // RFC 9002 §7.6.2 and §B.8.
             self.window = minimum_window(self.datagram_size);
-            self.recovery_started = None;
+            self.recovery = Period::default();
             self.acknowledged = 0;
-            self.undo = None;
         }
     }
 
     fn on_ecn_ce(&mut self, sample: &MarkSample) {
-        if !self.in_recovery(sample.sent_at) {
-            self.undo = None;
+        if self.recovery.on_mark(sample) {
+            self.reduce();
         }
-        self.reduce(sample.now, sample.sent_at);
     }
 
-    /// RFC 9002 §7.3.2 leaves the reaction open; as in RFC 9438 §4.9.2, an event whose losses were all spurious is undone.
     fn on_spurious(&mut self, sample: &SpuriousSample) {
-        let Some(undo) = self.undo.as_mut().filter(|undo| undo.at <= sample.lost_at) else { return };
-        undo.spurious = undo.spurious.saturating_add(sample.bytes);
-        if undo.spurious < undo.lost {
-            return;
-        }
-        self.window = self.window.max(undo.window);
-        self.slow_start_threshold = self.slow_start_threshold.max(undo.slow_start_threshold);
-        self.recovery_started = undo.recovery_started;
-        self.undo = None;
+        let Some(before) = self.recovery.on_spurious(sample) else { return };
+        self.window = self.window.max(before.window);
+        self.slow_start_threshold = self.slow_start_threshold.max(before.slow_start_threshold);
     }
 
     fn window(&self) -> usize {
@@ -181,6 +145,7 @@ impl Controller for NewReno {
 mod tests {
     use super::*;
     use crate::PathId;
+    use crate::time::Instant;
 
     const fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
