@@ -5,9 +5,12 @@
 //! and its siblings show of themselves.
 
 use super::hystart::{Advice, HyStart};
-use super::{Controller, LossSample, MarkSample, Sample, initial_window, minimum_window, slow_start_rate};
+use super::period::Period;
+use super::{
+    Controller, LossSample, MarkSample, Sample, SpuriousSample, initial_window, minimum_window,
+    slow_start_rate,
+};
 use crate::recovery::persistent::Persistence;
-use crate::time::Instant;
 use crate::{Bandwidth, PathId};
 use smallvec::SmallVec;
 use std::fmt;
@@ -96,8 +99,7 @@ pub struct Coupled<R> {
     datagram_size: usize,
     window: f64,
     slow_start_threshold: f64,
-    /// Packets sent up to here belong to the recovery period.
-    recovery_started: Option<Instant>,
+    recovery: Period<Before>,
     hystart: Option<HyStart>,
     path: PathId,
     smoothed_rtt: Option<Duration>,
@@ -106,6 +108,16 @@ pub struct Coupled<R> {
     since_loss: u64,
     siblings: SmallVec<[Flow; 3]>,
     rule: PhantomData<R>,
+}
+
+/// What a reduction changes.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    window: f64,
+    slow_start_threshold: f64,
+    hystart: Option<HyStart>,
+    before_loss: u64,
+    since_loss: u64,
 }
 
 impl<R> fmt::Debug for Coupled<R> {
@@ -125,7 +137,7 @@ impl<R: Rule> Coupled<R> {
             datagram_size,
             window: initial_window(datagram_size) as f64,
             slow_start_threshold: f64::INFINITY,
-            recovery_started: None,
+            recovery: Period::default(),
             hystart: Some(HyStart::default()),
             path: PathId::ZERO,
             smoothed_rtt: None,
@@ -138,10 +150,6 @@ impl<R: Rule> Coupled<R> {
 
     fn set_window(&mut self, window: f64) {
         self.window = window.min(LARGEST_WINDOW).max(minimum_window(self.datagram_size) as f64);
-    }
-
-    fn in_recovery(&self, sent_at: Instant) -> bool {
-        self.recovery_started.is_some_and(|started| sent_at <= started)
     }
 
     fn own(&self) -> Option<Flow> {
@@ -168,11 +176,17 @@ impl<R: Rule> Coupled<R> {
         }
     }
 
-    fn reduce(&mut self, now: Instant, sent_at: Instant) {
-        if self.in_recovery(sent_at) {
-            return;
+    fn remember(&self) -> Before {
+        Before {
+            window: self.window,
+            slow_start_threshold: self.slow_start_threshold,
+            hystart: self.hystart,
+            before_loss: self.before_loss,
+            since_loss: self.since_loss,
         }
-        self.recovery_started = Some(now);
+    }
+
+    fn reduce(&mut self) {
         self.hystart = None;
         (self.before_loss, self.since_loss) = (self.since_loss, 0);
         let own = self.own();
@@ -200,7 +214,7 @@ impl<R: Rule> Controller for Coupled<R> {
         self.smoothed_rtt = Some(sample.smoothed_rtt);
         self.since_loss = self.since_loss.saturating_add(sample.bytes as u64);
         // RFC 9002 §7.8: a window that is not used does not grow. §7.3.2: nor does it in recovery.
-        if sample.app_limited || self.in_recovery(sample.sent_at) {
+        if sample.app_limited || self.recovery.covers(sample.sent_at) {
             return;
         }
         if self.in_slow_start() {
@@ -221,18 +235,29 @@ impl<R: Rule> Controller for Coupled<R> {
     }
 
     fn on_lost(&mut self, sample: &LossSample) {
-        if sample.bytes > 0 {
-            self.reduce(sample.now, sample.largest_sent_at);
+        if self.recovery.on_lost(sample, self.remember()) {
+            self.reduce();
         }
         if sample.persistent == Persistence::Persistent {
             // RFC 9002 §7.6.2 and §B.8.
             self.set_window(0.0);
-            self.recovery_started = None;
+            self.recovery = Period::default();
         }
     }
 
     fn on_ecn_ce(&mut self, sample: &MarkSample) {
-        self.reduce(sample.now, sample.sent_at);
+        if self.recovery.on_mark(sample) {
+            self.reduce();
+        }
+    }
+
+    fn on_spurious(&mut self, sample: &SpuriousSample) {
+        let Some(before) = self.recovery.on_spurious(sample) else { return };
+        self.window = self.window.max(before.window);
+        self.slow_start_threshold = self.slow_start_threshold.max(before.slow_start_threshold);
+        self.hystart = before.hystart;
+        self.before_loss = before.before_loss;
+        self.since_loss = self.since_loss.saturating_add(before.since_loss);
     }
 
     fn flow(&self) -> Option<Flow> {
@@ -274,7 +299,7 @@ impl<R: Rule> Controller for Coupled<R> {
 pub(super) mod tests {
     use super::*;
     use crate::congestion::lia::Lia;
-    use crate::congestion::tests::{at, lost, marked, sample};
+    use crate::congestion::tests::{at, lost, marked, sample, spurious};
 
     const DATAGRAM: usize = 1200;
 
@@ -350,6 +375,23 @@ pub(super) mod tests {
         let mut coupled = avoiding(100);
         coupled.on_lost(&LossSample { persistent: Persistence::Persistent, ..lost(1000, 3000, DATAGRAM) });
         assert_eq!((coupled.window(), coupled.in_slow_start()), (2 * DATAGRAM, true));
+    }
+
+    #[test]
+    fn losses_that_were_none_take_nothing_from_the_window() {
+        let mut coupled = avoiding(100);
+        coupled.on_acknowledged(&Sample { bytes: 5000, ..sample(at(1000)) });
+        let (window, flow) = (coupled.window(), coupled.flow());
+        coupled.on_lost(&lost(990, 1010, DATAGRAM));
+        assert!(coupled.window() < 51 * DATAGRAM);
+        coupled.on_spurious(&spurious(1010, 1020, DATAGRAM));
+        assert_eq!((coupled.window(), coupled.flow()), (window, flow));
+        // Slow start goes on, and still ends before the queue overflows.
+        let mut coupled = Coupled::<Lia>::new(DATAGRAM);
+        coupled.on_lost(&lost(990, 1010, DATAGRAM));
+        coupled.on_spurious(&spurious(1010, 1020, DATAGRAM));
+        assert_eq!((coupled.window(), coupled.in_slow_start()), (10 * DATAGRAM, true));
+        assert!(coupled.hystart.is_some());
     }
 
     #[test]

@@ -11,9 +11,13 @@
 //! (see [`Climb`]). What Vegas does not define it takes from NewReno (RFC 9002 §7).
 
 use super::hystart;
+use super::period::Period;
 use super::queueing::{Round, Rounds};
 use super::variation::Variation;
-use super::{Controller, LossSample, MarkSample, Sample, initial_window, minimum_window, slow_start_rate};
+use super::{
+    Controller, LossSample, MarkSample, Sample, SpuriousSample, initial_window, minimum_window,
+    slow_start_rate,
+};
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
 use crate::time::Instant;
@@ -82,11 +86,18 @@ pub struct Vegas {
     rounds: Rounds,
     variation: Variation,
     climb: Climb,
-    /// Packets sent up to here belong to the recovery period.
-    recovery_started: Option<Instant>,
+    recovery: Period<Before>,
     smoothed_rtt: Option<Duration>,
     /// The queueing delay of the last round trip.
     queueing: Duration,
+}
+
+/// What a reduction changes.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    window: f64,
+    phase: Phase,
+    climb: Climb,
 }
 
 impl Vegas {
@@ -99,7 +110,7 @@ impl Vegas {
             rounds: Rounds::default(),
             variation: Variation::remembering(),
             climb: Climb::default(),
-            recovery_started: None,
+            recovery: Period::default(),
             smoothed_rtt: None,
             queueing: Duration::ZERO,
         }
@@ -111,10 +122,6 @@ impl Vegas {
 
     fn set_window(&mut self, window: f64) {
         self.window = window.min(LARGEST_WINDOW).max(minimum_window(self.datagram_size) as f64);
-    }
-
-    fn in_recovery(&self, sent_at: Instant) -> bool {
-        self.recovery_started.is_some_and(|started| sent_at <= started)
     }
 
     /// Once a round trip (JSAC §III-C).
@@ -148,13 +155,8 @@ impl Vegas {
         }
     }
 
-    /// Reduces the window once per recovery period (RFC 9002 §7.3.2): by half in slow start, whose window may be twice what
-    /// the path carries.
-    fn reduce(&mut self, now: Instant, sent_at: Instant) {
-        if self.in_recovery(sent_at) {
-            return;
-        }
-        self.recovery_started = Some(now);
+    /// Reduces the window (RFC 9002 §7.3.2): by half in slow start, whose window may be twice what the path carries.
+    fn reduce(&mut self, now: Instant) {
         let remaining = if self.in_slow_start() { 0.5 } else { REMAINING };
         self.set_window(self.window * remaining);
         self.phase = Phase::Avoidance;
@@ -167,7 +169,7 @@ impl Controller for Vegas {
     fn on_acknowledged(&mut self, sample: &Sample) {
         self.smoothed_rtt = Some(sample.smoothed_rtt);
         let round = self.rounds.on_sample(sample);
-        if self.in_recovery(sample.sent_at) {
+        if self.recovery.covers(sample.sent_at) {
             return;
         }
         // RFC 9002 §7.8: a window that is not used does not grow.
@@ -180,19 +182,28 @@ impl Controller for Vegas {
     }
 
     fn on_lost(&mut self, sample: &LossSample) {
-        if sample.bytes > 0 {
-            self.reduce(sample.now, sample.largest_sent_at);
+        let before = Before { window: self.window, phase: self.phase, climb: self.climb };
+        if self.recovery.on_lost(sample, before) {
+            self.reduce(sample.now);
         }
         if sample.persistent == Persistence::Persistent {
             // RFC 9002 §7.6.2.
             self.set_window(0.0);
-            self.recovery_started = None;
+            self.recovery = Period::default();
             self.phase = Phase::Doubling;
         }
     }
 
     fn on_ecn_ce(&mut self, sample: &MarkSample) {
-        self.reduce(sample.now, sample.sent_at);
+        if self.recovery.on_mark(sample) {
+            self.reduce(sample.now);
+        }
+    }
+
+    fn on_spurious(&mut self, sample: &SpuriousSample) {
+        let Some(before) = self.recovery.on_spurious(sample) else { return };
+        self.window = self.window.max(before.window);
+        (self.phase, self.climb) = (before.phase, before.climb);
     }
 
     fn window(&self) -> usize {
@@ -227,7 +238,7 @@ impl Controller for Vegas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::tests::{at, lost, marked, sample};
+    use crate::congestion::tests::{at, lost, marked, sample, spurious};
 
     const DATAGRAM: usize = 1200;
 
@@ -324,6 +335,18 @@ mod tests {
         vegas.set_window((100 * DATAGRAM) as f64);
         vegas.on_lost(&lost(1000, 1100, DATAGRAM));
         assert_eq!((vegas.window(), vegas.in_slow_start()), (50 * DATAGRAM, false));
+    }
+
+    #[test]
+    fn losses_that_were_none_take_nothing_from_the_window() {
+        let mut vegas = avoiding(100);
+        vegas.on_lost(&lost(1000, 1100, DATAGRAM));
+        vegas.on_spurious(&spurious(1100, 1110, DATAGRAM));
+        assert_eq!((vegas.window(), vegas.phase), (100 * DATAGRAM, Phase::Avoidance));
+        let mut vegas = Vegas::new(DATAGRAM);
+        vegas.on_lost(&lost(1000, 1100, DATAGRAM));
+        vegas.on_spurious(&spurious(1100, 1110, DATAGRAM));
+        assert_eq!((vegas.window(), vegas.in_slow_start()), (10 * DATAGRAM, true));
     }
 
     #[test]
