@@ -61,6 +61,7 @@ struct Before {
     plateau: f64,
     prior: f64,
     epoch: Option<Epoch>,
+    hystart: Option<HyStart>,
 }
 
 impl Epoch {
@@ -167,6 +168,7 @@ impl Cubic {
             plateau: self.plateau,
             prior: self.prior,
             epoch: self.epoch,
+            hystart: self.hystart,
         }
     }
 }
@@ -219,6 +221,7 @@ impl Controller for Cubic {
         self.slow_start_threshold = self.slow_start_threshold.max(before.slow_start_threshold);
         self.plateau = before.plateau;
         self.prior = before.prior;
+        self.hystart = before.hystart;
         self.epoch = before.epoch.map(|mut epoch| {
             epoch.started += sample.now.since(before.at);
             epoch

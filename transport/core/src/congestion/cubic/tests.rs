@@ -144,6 +144,16 @@ fn an_event_whose_losses_were_all_spurious_is_undone() {
     assert_eq!(cubic.window(), 120_000);
 }
 
+#[test]
+fn slow_start_that_losses_did_not_end_is_still_the_first() {
+    // RFC 9406 §4.3: without HyStart++ it would end with the overflow of the queue.
+    let mut cubic = Cubic::new(DATAGRAM);
+    cubic.on_lost(&loss(50, 100, DATAGRAM));
+    assert!(cubic.hystart.is_none());
+    cubic.on_spurious(&SpuriousSample { now: at(130), bytes: DATAGRAM, sent_at: at(50), lost_at: at(100) });
+    assert!(cubic.in_slow_start() && cubic.hystart.is_some());
+}
+
 //= https://www.rfc-editor.org/rfc/rfc9002#section-7.6.2
 //= type=test
 //# When persistent congestion is declared, the sender's congestion window MUST be reduced to the minimum
