@@ -5,14 +5,15 @@
 //! each in the last ten seconds as RTTmin, and without what a radio's delay varies by (see
 //! [`variation`](super::variation)). Three more things are added. Congestion marks halve the window once a round trip
 //! (RFC 9002 §7.1), as does a loss in slow start. In the default mode, in which the paper takes no notice of losses, more
-//! than a tenth of the window lost in a round trip halves it too: a queue of less than two datagrams shows no delay.
+//! than a tenth of the window lost in a round trip halves it too: a queue of less than two datagrams shows no delay. What a
+//! round trip's losses changed is undone if all were spurious.
 
+use super::period::Period;
 use super::queueing::{Round, Rounds};
 use super::variation::Variation;
-use super::{Controller, LossSample, MarkSample, Sample, initial_window, minimum_window};
+use super::{Controller, LossSample, MarkSample, Sample, SpuriousSample, initial_window, minimum_window};
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
-use crate::time::Instant;
 use bases::{Bases, Standing};
 use std::time::Duration;
 
@@ -56,6 +57,14 @@ enum Mode {
     },
 }
 
+/// What losses change.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    slow_start: bool,
+    mode: Mode,
+    heading: Heading,
+}
+
 /// The controller of Arun and Balakrishnan.
 #[derive(Clone, Debug)]
 pub struct Copa {
@@ -77,10 +86,11 @@ pub struct Copa {
     variation: Variation,
     /// Queueing delays of the last round trips, the newest last.
     history: Vec<Round>,
-    /// Packets sent up to here belong to the recovery period.
-    recovery_started: Option<Instant>,
+    recovery: Period<Before>,
     /// Bytes lost in it.
     lost: usize,
+    /// The window that they halved.
+    halved: Option<f64>,
     /// The round-trip time that the rate is computed with.
     rtt: Option<Duration>,
 }
@@ -103,8 +113,9 @@ impl Copa {
             standing: Standing::default(),
             variation: Variation::default(),
             history: Vec::with_capacity(DETECTION_ROUNDS),
-            recovery_started: None,
+            recovery: Period::default(),
             lost: 0,
+            halved: None,
             rtt: None,
         }
     }
@@ -123,10 +134,6 @@ impl Copa {
             Mode::Default => DATAGRAMS,
             Mode::Competitive { datagrams } => datagrams,
         }
-    }
-
-    fn in_recovery(&self, sent_at: Instant) -> bool {
-        self.recovery_started.is_some_and(|started| sent_at <= started)
     }
 
     /// The heading that §2.1 asks for: up while the current rate, a window per standing round-trip time, is at most the
@@ -232,7 +239,7 @@ impl Controller for Copa {
         }
         if !self.slow_start {
             self.step(sample, wanted);
-        } else if !sample.app_limited && !self.in_recovery(sample.sent_at) {
+        } else if !sample.app_limited && !self.recovery.covers(sample.sent_at) {
             self.set_window(self.window + sample.bytes as f64);
         }
         if let Some(round) = round {
@@ -251,29 +258,44 @@ impl Controller for Copa {
         if sample.bytes == 0 {
             return;
         }
-        let repeated = self.in_recovery(sample.largest_sent_at);
+        let state = Before { slow_start: self.slow_start, mode: self.mode, heading: self.heading };
+        let repeated = !self.recovery.on_lost(sample, state);
         let before = if repeated { self.lost } else { 0 };
         self.lost = before.saturating_add(sample.bytes);
         let enough = self.window * LOST_SHARE;
         let crosses = before as f64 <= enough && self.lost as f64 > enough;
         if !repeated {
-            self.recovery_started = Some(sample.now);
+            self.halved = None;
             if let Mode::Competitive { datagrams } = &mut self.mode {
                 *datagrams = (*datagrams / 2.0).max(DATAGRAMS);
             }
         }
         if self.slow_start || (self.mode == Mode::Default && crosses) {
+            self.halved = Some(self.window);
             self.halve();
         }
     }
 
     fn on_ecn_ce(&mut self, sample: &MarkSample) {
-        if self.in_recovery(sample.sent_at) {
-            return;
+        if self.recovery.on_mark(sample) {
+            self.lost = 0;
+            self.halve();
         }
-        self.recovery_started = Some(sample.now);
+    }
+
+    fn on_spurious(&mut self, sample: &SpuriousSample) {
+        let Some(before) = self.recovery.on_spurious(sample) else { return };
         self.lost = 0;
-        self.halve();
+        if let (Mode::Competitive { datagrams }, Mode::Competitive { datagrams: had }) =
+            (&mut self.mode, before.mode)
+        {
+            *datagrams = datagrams.max(had);
+        }
+        if let Some(window) = self.halved.take() {
+            self.set_window(self.window.max(window));
+            self.window_before = self.window;
+            (self.slow_start, self.heading) = (before.slow_start, before.heading);
+        }
     }
 
     fn window(&self) -> usize {

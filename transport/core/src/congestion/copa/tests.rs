@@ -1,6 +1,6 @@
 use super::*;
 use crate::PathId;
-use crate::congestion::tests::{at, lost, marked, sample};
+use crate::congestion::tests::{at, lost, marked, sample, spurious};
 use std::ops::Range;
 
 const DATAGRAM: usize = 1200;
@@ -83,6 +83,8 @@ fn a_queue_that_never_empties_means_competition() {
     assert!(datagrams > 5.0, "{datagrams}");
     copa.on_lost(&lost(3599, 3600, DATAGRAM));
     assert_eq!(copa.mode, Mode::Competitive { datagrams: datagrams / 2.0 });
+    copa.on_spurious(&spurious(3600, 3600, DATAGRAM));
+    assert_eq!(copa.mode, Mode::Competitive { datagrams }, "it was none");
     run(&mut copa, 3601, 400, 0);
     assert_eq!(copa.mode, Mode::Default);
 }
@@ -109,6 +111,24 @@ fn many_losses_and_marks_halve_the_window_once_a_round_trip() {
     assert_eq!(copa.window(), 50 * DATAGRAM);
     copa.on_ecn_ce(&marked(130, 190));
     assert_eq!(copa.window(), 25 * DATAGRAM);
+}
+
+#[test]
+fn losses_that_were_none_take_nothing_from_the_window() {
+    let mut copa = Copa::new(DATAGRAM);
+    copa.on_lost(&lost(10, 100, DATAGRAM));
+    copa.on_spurious(&spurious(100, 110, DATAGRAM));
+    assert_eq!((copa.window(), copa.in_slow_start()), (10 * DATAGRAM, true));
+    let mut copa = steady(100);
+    copa.on_lost(&lost(50, 100, 12 * DATAGRAM));
+    assert_eq!(copa.window(), 50 * DATAGRAM);
+    copa.on_spurious(&spurious(100, 110, 12 * DATAGRAM));
+    assert_eq!((copa.window(), copa.in_slow_start()), (100 * DATAGRAM, false));
+    // Losses that did not halve the window do not bring back what delays have taken since.
+    copa.on_lost(&lost(150, 200, DATAGRAM));
+    copa.set_window((80 * DATAGRAM) as f64);
+    copa.on_spurious(&spurious(200, 210, DATAGRAM));
+    assert_eq!(copa.window(), 80 * DATAGRAM);
 }
 
 #[test]
