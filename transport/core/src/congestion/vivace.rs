@@ -2,10 +2,14 @@
 //!
 //! Time is cut into monitor intervals of a round trip. Pairs of them try rates a little above and below the present one; the
 //! utility of each, which rewards rate and punishes losses and growing delay, says which way to go. Delays are compared
-//! only among samples of one return path (see [`monitor`]). Intervals that the application left idle say nothing.
+//! only among samples of one return path (see [`monitor`]). Intervals that the application left idle say nothing. A loss that
+//! turns out spurious is taken off its interval while that is not judged yet; a judgement stands, for the next trials correct
+//! what it changed.
 
 use super::queueing::Reading;
-use super::{Controller, LossSample, MarkSample, Sample, Sending, initial_window, minimum_window};
+use super::{
+    Controller, LossSample, MarkSample, Sample, Sending, SpuriousSample, initial_window, minimum_window,
+};
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
 use crate::time::Instant;
@@ -278,6 +282,10 @@ impl Controller for Vivace {
     fn on_ecn_ce(&mut self, sample: &MarkSample) {
         // RFC 9002 §7.1: a mark counts as a loss.
         self.monitors.on_lost(sample.sent_at, self.datagram_size);
+    }
+
+    fn on_spurious(&mut self, sample: &SpuriousSample) {
+        self.monitors.on_spurious(sample.sent_at, sample.bytes);
     }
 
     fn window(&self) -> usize {

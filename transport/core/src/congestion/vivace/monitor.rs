@@ -175,6 +175,13 @@ impl Monitors {
         }
     }
 
+    /// `bytes` that left at `sent_at` and counted as lost are not.
+    pub(super) fn on_spurious(&mut self, sent_at: Instant, bytes: usize) {
+        if let Some(monitor) = self.all.iter_mut().find(|monitor| monitor.covers(sent_at)) {
+            monitor.lost = (monitor.lost - bytes as f64).max(0.0);
+        }
+    }
+
     /// The oldest interval, if a packet that left `grace` after its end is acknowledged: the last packet of `sent_at`.
     pub(super) fn complete(&mut self, sent_at: Instant, grace: Duration) -> Option<Monitor> {
         let first = self.all.front()?;

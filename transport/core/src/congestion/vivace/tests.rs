@@ -95,17 +95,19 @@ fn the_queue_that_doubling_built_is_emptied_before_the_trials() {
 
 #[test]
 fn losses_below_a_twentieth_are_tolerated_and_more_are_not() {
-    let utility = |rate: f64, lost: f64| {
+    let utility = |rate: f64, lost: f64, spurious: f64| {
         let mut monitors = monitor::Monitors::default();
         monitors.begin(Monitor::new(Purpose::Above, rate * 1e6, at(0), Duration::from_secs(1)));
         let bytes = rate * 125_000.0;
         monitors.on_sent(bytes as usize);
         monitors.on_lost(at(10), (bytes * lost) as usize);
+        monitors.on_spurious(at(10), (bytes * spurious) as usize);
         let monitor = monitors.complete(at(2000), Duration::ZERO).expect("it is over");
         monitor.utility().expect("it was used up")
     };
-    assert!(utility(10.5, 0.03) > utility(9.5, 0.03));
-    assert!(utility(10.5, 0.08) < utility(9.5, 0.08));
+    assert!(utility(10.5, 0.03, 0.0) > utility(9.5, 0.03, 0.0));
+    assert!(utility(10.5, 0.08, 0.0) < utility(9.5, 0.08, 0.0));
+    assert!(utility(10.5, 0.08, 0.06) > utility(9.5, 0.08, 0.06), "most of them were none");
 }
 
 #[test]
