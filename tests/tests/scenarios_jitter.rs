@@ -25,14 +25,17 @@ fn run(congestion: Algorithm, channel: &str) -> (f64, PathStats) {
 }
 
 #[test]
-fn packets_that_others_overtake_cost_a_tenth_of_the_throughput_at_most() {
+fn packets_that_others_overtake_cost_no_controller_more_than_a_twentieth_of_its_throughput() {
     // A radio link that repeats frames: one packet in fifty comes up to 20 ms late, when some thirty others have passed.
-    for congestion in [Algorithm::Cubic, Algorithm::NewReno] {
+    for congestion in Algorithm::ALL {
         let (steady, _) = run(congestion, STEADY);
         let (jittery, stats) = run(congestion, &format!("{STEADY},down.reorder=2%/20ms"));
         println!("{congestion}: {jittery:.2} of {steady:.2} Mbit/s, {:?}", stats.counters);
-        assert!(jittery > 0.9 * steady, "{congestion}: {jittery:.2} of {steady:.2} Mbit/s, {stats:?}");
-        assert!(stats.counters.spurious_losses < 200, "{stats:?}");
+        // The first few are taken for lost before the threshold has learnt, and every reduction for them is undone. What
+        // remains is noise of slow start and trials, of 2 % at most.
+        assert!(jittery > 0.95 * steady, "{congestion}: {jittery:.2} of {steady:.2} Mbit/s, {stats:?}");
+        // A tenth of those that are late.
+        assert!(stats.counters.spurious_losses < 50, "{congestion}: {stats:?}");
     }
 }
 

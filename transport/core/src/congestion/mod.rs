@@ -175,7 +175,7 @@ pub trait Controller: Send + fmt::Debug {
     fn on_ecn_ce(&mut self, sample: &MarkSample);
 
     /// A loss was no loss.
-    fn on_spurious(&mut self, _sample: &SpuriousSample) {}
+    fn on_spurious(&mut self, sample: &SpuriousSample);
 
     /// What its siblings, the other coupled controllers of the connection, may know; `None` if it is not coupled or has
     /// nothing to show yet.
