@@ -19,13 +19,14 @@ const SECTIONS: [(char, usize); 10] = [
     ('J', 12),
 ];
 /// Where the sources of crates are that tests are named in; other names are of files in `tests/tests`.
-const CRATES: [(&str, &str); 14] = [
+const CRATES: [(&str, &str); 15] = [
     ("hvq_transport", "transport/core/src/"),
     ("hvq_qlog", "transport/qlog/src/"),
     ("hvq_scheduler", "scheduler/src/"),
     ("hvq", "transport/net/src/"),
     ("paths_of_net", "transport/net/tests/paths"),
     ("failures_of_net", "transport/net/tests/failures"),
+    ("workers_of_net", "transport/net/tests/workers"),
     ("hvq_h3", "transport/http3/src/"),
     ("hvq_gateway", "apps/gateway/src/"),
     ("gateway", "apps/gateway/tests/end_to_end/"),

@@ -94,6 +94,17 @@ fn shared(config: EndpointConfig, count: NonZeroU16) -> io::Result<(Vec<Endpoint
         random(key)?;
     }
     let [reset, token, replay] = keys;
+    // Workers that share the key for resets hand a packet over to the one that its connection ID names before they look at
+    // it, and that one alone can tell that there is no such connection.
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-5.2.3
+    //# Server deployments that use this simple form of load balancing MUST avoid the creation of a stateless reset
+    //# oracle; see Section 21.11.
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-21.11
+    //# endpoints that share a static key for stateless resets (see Section 10.3.2) MUST be arranged so that packets
+    //# with a given connection ID always arrive at an instance that has connection state
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-21.11
+    //# More generally, servers MUST NOT generate a stateless reset if a connection with the corresponding connection
+    //# ID could be active on any endpoint using the same static key.
     let all = EndpointConfig {
         reset_key: Some(config.reset_key.unwrap_or_else(|| ResetKey::new(&reset))),
         token_key: Some(config.token_key.unwrap_or_else(|| TokenKey::new(&token))),

@@ -115,6 +115,8 @@ async fn exercise(group: &Group) {
     assert!(all.iter().all(|connections| *connections > 0), "all take part: {all:?}");
     let dropped: Vec<_> = group.workers.iter().map(|worker| worker.stats().dropped).collect();
     assert!(dropped.iter().all(|dropped| dropped.is_empty()), "{dropped:?}");
+    // attacks.md F5: no worker takes a connection of another for none, and resets it.
+    assert_eq!(group.sum(|worker| worker.stats().stateless_resets), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,6 +127,18 @@ async fn every_path_and_every_move_of_a_connection_finds_its_worker() {
     assert_eq!(group.handed_over(), 0, "the kernel knew them all");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-5.2.3
+//= type=test
+//# Server deployments that use this simple form of load balancing MUST avoid the creation of a stateless reset
+//# oracle; see Section 21.11.
+//= https://www.rfc-editor.org/rfc/rfc9000#section-21.11
+//= type=test
+//# endpoints that share a static key for stateless resets (see Section 10.3.2) MUST be arranged so that packets
+//# with a given connection ID always arrive at an instance that has connection state
+//= https://www.rfc-editor.org/rfc/rfc9000#section-21.11
+//= type=test
+//# More generally, servers MUST NOT generate a stateless reset if a connection with the corresponding connection
+//# ID could be active on any endpoint using the same static key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_hand_over_what_the_kernel_does_not_steer() {
     let group = Group::new(3, SteeredBy::Workers);
@@ -150,7 +164,7 @@ async fn a_retry_of_one_worker_is_good_for_the_one_that_the_client_comes_back_to
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_that_start_anew_with_their_key_end_the_connections_of_before() {
-    // attacks.md F5: the key is shared, and each connection ID belongs to one worker.
+    // The key is shared, and each connection ID belongs to one worker.
     let pki = Pki::new();
     let key = hvq::transport::crypto::reset::ResetKey::new(&[7; 32]);
     let start = |address: &str| {

@@ -149,7 +149,7 @@ fn a_handshake_that_does_not_go_on_takes_little_memory() {
     });
     assert_eq!(network.server.handles().count(), 200);
     let each = info.bytes_current / 200;
-    assert!(each < 24 * KIBIBYTE, "{each} bytes for each");
+    assert!(each < 20 * KIBIBYTE, "{each} bytes for each");
 }
 
 #[test]
