@@ -1,7 +1,7 @@
 //! Explicit congestion notification over queues that mark (RFC 9000 §13.4, RFC 9002 §7.1).
 
 use hvq_channel::{Direction as Way, DropReason};
-use hvq_scheduler::{PathId, Policy};
+use hvq_scheduler::{Hints, PathId, Policy};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;
 use hvq_tests::net::wire::Marks;
@@ -68,4 +68,25 @@ fn a_network_that_drops_or_clears_marks_is_used_without_them() {
         assert!((1..60).contains(&marked), "{marked} marked packets with {marks:?}");
         assert_eq!(stats.counters.marked, 0);
     }
+}
+
+#[test]
+fn a_path_that_clears_marks_keeps_no_other_from_being_told_of_congestion() {
+    let channel = format!("{CHANNEL},ecn=30p");
+    let mut net = Net::new(config(EcnMarking::Ect0), config(EcnMarking::Ect0), 1);
+    let (first, second) = (net.wire(&channel), net.wire(&channel));
+    net.wires[1].marks = Marks::Cleared;
+    net.connect(first);
+    let mut download = Download::new(Some((second, Hints::NONE)));
+    net.run(&mut download, Net::START + SPAN);
+    let stats = [PathId(0), PathId(1)].map(|path| {
+        let stats = net.server.connection().path_stats(path);
+        stats.expect("the path is open").counters
+    });
+    // Path 0 is marked to the end, and slows down before anything is lost; path 1 gives marks up, and learns from losses.
+    assert!(stats[0].marked > 0 && stats[0].packets_lost == 0, "{}", net.describe());
+    assert!(net.wires[0].marked * 2 > stats[0].datagrams_sent, "{}", net.describe());
+    assert_eq!(stats[1].marked, 0);
+    assert!((1..60).contains(&net.wires[1].marked) && stats[1].packets_lost > 0, "{}", net.describe());
+    assert!(download.goodput(SPAN) > 32e6, "{}", net.describe());
 }
