@@ -131,13 +131,6 @@ fn a_transfer_survives_truncated_extended_flipped_and_repeated_copies_of_its_own
 //= type=test
 //# the receiver MAY either discard or buffer the packet for later processing and MUST attempt to process the
 //# remaining packets.
-//= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
-//= type=test
-//# The HANDSHAKE_DONE frame MUST be retransmitted until it is acknowledged.
-//= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
-//= type=test
-//# An endpoint MUST NOT set its PTO timer for the Application Data packet number space until the handshake is
-//# confirmed
 #[test]
 fn a_handshake_survives_damage_to_a_fifth_of_its_datagrams() {
     for seed in 0..60 {

@@ -113,6 +113,9 @@ fn a_transfer_outlives_a_nat_that_changes_the_port_or_the_address_on_a_single_pa
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-14
+//= type=test
+//# QUIC MUST NOT be used if the network path cannot support a maximum datagram size of at least 1200 bytes.
 #[test]
 fn a_path_whose_new_way_carries_small_datagrams_only_is_used_no_more() {
     let mut net = connected(config(), config());

@@ -27,9 +27,6 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-//= https://www.rfc-editor.org/rfc/rfc9000#section-14
-//= type=test
-//# QUIC MUST NOT be used if the network path cannot support a maximum datagram size of at least 1200 bytes.
 #[test]
 fn a_path_is_used_with_the_largest_datagrams_that_it_carries() {
     let jumbo = DatagramSizing::Discover { most: 8952 };

@@ -2,7 +2,9 @@
 
 mod admission;
 mod basics;
+mod diary;
 mod fairness;
+mod first_flights;
 mod forged;
 mod gate;
 mod grease;
@@ -18,6 +20,7 @@ mod memory;
 mod network;
 mod openings;
 mod paths;
+mod probes;
 mod repetition;
 mod resets;
 mod rules;

@@ -17,37 +17,6 @@ pub(super) fn read_all(network: &mut Network, id: StreamId) -> Vec<u8> {
     all
 }
 
-//= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
-//= type=test
-//# This Destination Connection ID MUST be at least 8 bytes in length
-//= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
-//= type=test
-//# Until a packet is received from the server, the client MUST use the same Destination Connection ID value
-//# on all packets in this connection.
-//= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
-//= type=test
-//# A server MUST set the Destination Connection ID it uses for sending packets based on the first received
-//# Initial packet
-//= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
-//= type=test
-//# Receivers MUST be able to process coalesced packets.
-//= https://www.rfc-editor.org/rfc/rfc9000#section-19.20
-//= type=test
-//# Servers MUST NOT send a HANDSHAKE_DONE frame before completing the handshake
-//= https://www.rfc-editor.org/rfc/rfc9001#section-4.1.2
-//= type=test
-//# The server MUST send a HANDSHAKE_DONE frame as soon as the handshake is complete
-//= https://www.rfc-editor.org/rfc/rfc9001#section-4.9
-//= type=test
-//# Though an endpoint might retain older keys, new data MUST be sent at the highest currently available
-//# encryption level
-//= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.2
-//= type=test
-//# An endpoint MUST discard its Handshake keys when the TLS handshake is confirmed (Section 4.1.2).
-//= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2
-//= type=test
-//# When Initial or Handshake keys are discarded, the PTO and loss detection timers MUST be reset, because
-//# discarding keys indicates forward progress and the loss detection timer might have been set for
 #[test]
 fn a_handshake_takes_one_round_trip_and_is_confirmed_in_two() {
     let mut network = Network::new(transport(), transport());

@@ -1,10 +1,15 @@
 //! Retry: clients prove their addresses before the server spends anything on them (RFC 9000 §8.1.2).
 
+use super::diary::{Diary, Packet, incoming, protected};
 use super::network::{Network, address, transport};
-use crate::connection::Event;
+use crate::connection::{Event, Role};
 use crate::crypto::token::TokenKey;
 use crate::endpoint::{EndpointConfig, RetryPolicy};
 use crate::error::{ConnectionError, Dropped, ErrorCode};
+use crate::wire::frame::Frame;
+use crate::wire::header::{Incoming, PacketKind, ProtectedPacket};
+use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -25,6 +30,22 @@ fn closed_with(network: &Network, code: ErrorCode) -> bool {
 
 fn dropped(network: &Network, reason: Dropped) -> u64 {
     network.server.stats().dropped.get(&reason).copied().unwrap_or(0)
+}
+
+#[test]
+fn a_client_that_follows_a_retry_connects_one_round_trip_later() {
+    let mut network = retrying(RetryPolicy::Always);
+    let tuple = network.link(RTT / 2);
+    let client = network.connect(tuple);
+    network.run_for(RTT * 2 - Duration::from_millis(1));
+    assert!(!network.client_events.contains(&(client, Event::Connected)));
+    network.run_for(Duration::from_millis(2));
+    assert!(network.client_events.contains(&(client, Event::Connected)));
+    network.run_for(RTT);
+    assert!(network.client_events.contains(&(client, Event::Confirmed)));
+    let stats = network.server.stats();
+    // A ClientHello with a post-quantum key takes two datagrams, which are asked for one proof.
+    assert_eq!((stats.retries, stats.proven_addresses, stats.refusals), (1, 1, 0));
 }
 
 //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
@@ -53,19 +74,61 @@ fn dropped(network: &Network, reason: Dropped) -> u64 {
 //= type=test
 //# A client MUST NOT reset the packet number for any packet number space after processing a Retry packet
 #[test]
-fn a_client_that_follows_a_retry_connects_one_round_trip_later() {
-    let mut network = retrying(RetryPolicy::Always);
+fn a_client_goes_on_where_it_was_with_the_token_and_the_connection_id_of_a_retry() {
+    let diary = Diary::new();
+    let mut network = Network::new(diary.keep(transport()), transport());
+    network.configure_server(|server| server.retry = RetryPolicy::Always);
     let tuple = network.link(RTT / 2);
-    let client = network.connect(tuple);
-    network.run_for(RTT * 2 - Duration::from_millis(1));
-    assert!(!network.client_events.contains(&(client, Event::Connected)));
-    network.run_for(Duration::from_millis(2));
-    assert!(network.client_events.contains(&(client, Event::Connected)));
-    network.run_for(RTT);
-    assert!(network.client_events.contains(&(client, Event::Confirmed)));
-    let stats = network.server.stats();
-    // A ClientHello with a post-quantum key takes two datagrams, which are asked for one proof.
-    assert_eq!((stats.retries, stats.proven_addresses, stats.refusals), (1, 1, 0));
+    let sent = network.record(0);
+    network.connect(tuple);
+    let mut until = |part: u32| {
+        network.run_for(RTT / 4 * part);
+        std::mem::take(&mut *sent.borrow_mut())
+    };
+    let (hello, retry, again) = (protected(&until(1)), until(2), protected(&until(2)));
+    let Some(Incoming::Retry { source, token, .. }) = incoming(&retry[0]).pop() else { panic!("{retry:?}") };
+    assert!(hello.iter().all(|packet| packet.destination != source));
+    // At once, in every Initial, and not before.
+    let tokens = |packets: &[ProtectedPacket]| {
+        let token = |packet: &ProtectedPacket| match &packet.kind {
+            PacketKind::Initial { token } => token.clone(),
+            kind => panic!("{kind:?}"),
+        };
+        packets.iter().map(token).collect::<Vec<_>>()
+    };
+    assert!(hello.len() > 1 && tokens(&hello).iter().all(Bytes::is_empty), "{hello:?}");
+    assert!(again.len() > 1 && tokens(&again).iter().all(|of| *of == token), "{again:?}");
+    assert!(again.iter().all(|packet| packet.destination == source));
+
+    // The same ClientHello, in packets with numbers of their own.
+    let both = diary.sent(Role::Client);
+    assert_eq!(both.len(), hello.len() + again.len());
+    assert!(both.is_sorted_by(|one, next| one.number < next.number), "{both:?}");
+    let (first, second) = both.split_at(hello.len());
+    assert_eq!(crypto(first), crypto(second));
+
+    // The server's own choice ends it: another Retry or Initial changes nothing any more.
+    let answer = protected(&until(2));
+    let own = answer.iter().find(|packet| packet.destination == hello[0].source).unwrap().source;
+    let rest = protected(&until(14));
+    let by_client = |packet: &&ProtectedPacket| packet.source == hello[0].source;
+    assert!(rest.iter().filter(by_client).count() > 0);
+    assert!(rest.iter().filter(by_client).all(|packet| packet.destination == own), "{rest:?}");
+
+    // The next attempt knows nothing of that token.
+    network.connect(tuple);
+    network.run_for(RTT / 4);
+    let next = protected(&sent.borrow());
+    assert!(!next.is_empty() && tokens(&next).iter().all(|of| *of != token), "{next:?}");
+}
+
+/// The bytes of the handshake in `packets`, in the order of their offsets.
+fn crypto(packets: &[Packet]) -> Vec<u8> {
+    let frames = packets.iter().flat_map(|packet| &packet.frames);
+    let pieces =
+        frames.filter_map(|frame| if let Frame::Crypto(crypto) = frame { Some(crypto) } else { None });
+    let pieces: BTreeMap<_, _> = pieces.map(|crypto| (crypto.offset, &crypto.data)).collect();
+    pieces.into_values().flatten().copied().collect()
 }
 
 #[test]

@@ -89,6 +89,10 @@ fn a_peer_that_never_answers_is_given_up_with_bounded_state() {
     panic!("{:?}", network.client_events);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+//= type=test
+//# In that case, an endpoint MUST NOT send an ack-eliciting frame in all packets that would otherwise be
+//# non-ack-eliciting, to avoid an infinite feedback loop of acknowledgments.
 #[test]
 fn two_idle_ends_are_silent() {
     // attacks.md C10: no acknowledgement brings about another.

@@ -169,6 +169,13 @@ impl Network {
         self.server.handle(datagram, self.now);
     }
 
+    /// Has `bytes` arrive at the client over link 0.
+    pub(super) fn forge_back(&mut self, bytes: &[u8]) {
+        let Link { client: local, server: remote, .. } = self.links[0];
+        let datagram = Datagram { local, remote, ecn: Ecn::NotEct, bytes: BytesMut::from(bytes) };
+        self.client.handle(datagram, self.now);
+    }
+
     /// Has `bytes` arrive at the server once more over link `index`.
     pub(super) fn forge_over(&mut self, index: usize, bytes: &[u8]) {
         let Link { client: remote, server: local, .. } = self.links[index];

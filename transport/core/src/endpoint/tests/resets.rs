@@ -1,15 +1,18 @@
 //! Stateless resets (RFC 9000 §10.3).
 
+use super::diary::{Diary, protected};
 use super::network::{Network, transport};
-use crate::connection::Event;
-use crate::connection::{Datagram, Ecn};
+use crate::connection::{Datagram, Ecn, Event, Role};
 use crate::crypto::reset::ResetKey;
 use crate::endpoint::{ConnectionHandle, Endpoint, EndpointConfig, Strays};
 use crate::error::ConnectionError;
 use crate::stream::Direction;
+use crate::wire::frame::Frame;
+use crate::wire::header::{PacketKind, ProtectedPacket};
 use bytes::BytesMut;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(40);
@@ -46,6 +49,23 @@ fn short_header(rng: &mut StdRng, size: usize) -> Vec<u8> {
 //= type=test
 //# If the last 16 bytes of the datagram are identical in value to a stateless reset token, the endpoint MUST
 //# enter the draining period and not send any further packets on this connection.
+#[test]
+fn a_client_learns_within_a_round_trip_that_the_server_restarted() {
+    let (mut network, client) = restarted(1);
+    network.run_for(RTT + Duration::from_millis(1));
+    let reset = Event::Closed(ConnectionError::StatelessReset);
+    assert!(network.client_events.contains(&(client, reset)), "{:?}", network.client_events);
+    assert!(network.server.stats().stateless_resets > 0);
+    // Its data is not acknowledged, and yet it says nothing more, nor when asked.
+    let sent = network.record(0);
+    let now = network.now;
+    if let Some(connection) = network.client.connection(client) {
+        connection.close(1, b"", now);
+    }
+    network.run_for(Duration::from_secs(20));
+    assert!(sent.borrow().is_empty(), "{:?}", sent.borrow());
+}
+
 //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.2
 //= type=test
 //# An endpoint that uses this design MUST either use the same connection ID length for all connections or
@@ -55,12 +75,41 @@ fn short_header(rng: &mut StdRng, size: usize) -> Vec<u8> {
 //# A connection ID from a connection that is reset by revealing the stateless reset token MUST NOT be reused
 //# for new connections at nodes that share a static key.
 #[test]
-fn a_client_learns_within_a_round_trip_that_the_server_restarted() {
-    let (mut network, client) = restarted(1);
-    network.run_for(RTT + Duration::from_millis(1));
-    let reset = Event::Closed(ConnectionError::StatelessReset);
-    assert!(network.client_events.contains(&(client, reset)), "{:?}", network.client_events);
-    assert!(network.server.stats().stateless_resets > 0);
+fn connection_ids_have_one_length_and_none_comes_back_after_a_reset() {
+    let diary = Diary::new();
+    let mut network = Network::new(transport(), diary.keep(transport()));
+    let tuple = network.link(RTT / 2);
+    let sent = network.record(0);
+    let mut used = BTreeSet::new();
+    for process in 5..8 {
+        network.server = Endpoint::new(config(1), Some(network.server_config.clone()), [process; 32]);
+        let before = diary.sent(Role::Server).len();
+        let clients: Vec<_> = (0..10).map(|_| network.connect(tuple)).collect();
+        network.run_for(RTT / 4);
+        let of_clients: BTreeSet<_> = protected(&sent.borrow()).iter().map(|packet| packet.source).collect();
+        network.run_for(RTT * 5);
+        let packets = protected(&sent.take());
+        let to_client = |packet: &&ProtectedPacket| of_clients.contains(&packet.destination);
+        let long = packets.iter().filter(to_client).filter(|packet| packet.kind != PacketKind::OneRtt);
+        let mut ids: BTreeSet<_> = long.map(|packet| packet.source).collect();
+        assert_eq!(ids.len(), clients.len());
+        for frame in diary.sent(Role::Server)[before..].iter().flat_map(|packet| &packet.frames) {
+            if let Frame::NewConnectionId(new) = frame {
+                ids.insert(new.id);
+            }
+        }
+        let length = EndpointConfig::default().id_length;
+        assert!(ids.len() > clients.len() && ids.iter().all(|id| id.len() == length), "{ids:?}");
+        assert!(used.is_disjoint(&ids));
+        used.extend(ids);
+        network.restart_server(config(1));
+        for client in clients {
+            let id = network.client(client).open(Direction::Unidirectional).unwrap();
+            assert_eq!(network.client(client).write(id, &[1; 500]), Ok(500));
+        }
+        network.run_for(RTT * 3);
+        assert_eq!(network.server.stats().stateless_resets, 10);
+    }
 }
 
 #[test]

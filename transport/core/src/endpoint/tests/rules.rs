@@ -225,12 +225,21 @@ fn a_packet_without_frames_closes_the_connection() {
 //# A server MUST treat receipt of a HANDSHAKE_DONE frame as a connection error of type PROTOCOL_VIOLATION.
 #[test]
 fn a_packet_that_breaks_a_rule_closes_and_is_not_acknowledged() {
-    let (mut network, _) = connected();
-    let now = network.now;
-    assert!(network.server().inject(Level::OneRtt, PING, now));
+    let (mut network, client) = connected();
+    network.run_for(Duration::from_secs(1));
+    let is_acknowledged = |network: &mut Network, payload: &[u8]| {
+        let now = network.now;
+        network.client(client).force_payload(PathId::ZERO, payload, now);
+        let number = network.client(client).last_unacknowledged().expect("it is in flight");
+        network.run_for(RTT * 3);
+        network.client(client).last_unacknowledged() != Some(number)
+    };
+    assert!(is_acknowledged(&mut network, PING));
     // HANDSHAKE_DONE, which only servers send.
-    assert!(!network.server().inject(Level::OneRtt, &[1, 0x1e], now));
+    assert!(!is_acknowledged(&mut network, &[1, 0x1e]));
     assert_eq!(closed_with(&mut network), Some(ErrorCode::PROTOCOL_VIOLATION));
+    let told = |event: &Event| matches!(event, Event::Closed(ConnectionError::PeerTransport(_)));
+    assert!(network.client_events.iter().any(|(_, event)| told(event)), "the answer came");
 }
 
 //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7

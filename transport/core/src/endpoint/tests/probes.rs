@@ -1,0 +1,126 @@
+//! What is sent when nothing is acknowledged: probes, and what must arrive before others may be sent.
+
+use super::diary::{Diary, Packet};
+use super::network::{Network, transport};
+use crate::connection::{Event, Role};
+use crate::crypto::keys::Level;
+use crate::endpoint::ConnectionHandle;
+use crate::stream::Direction;
+use crate::wire::frame::Frame;
+use std::time::Duration;
+
+const RTT: Duration = Duration::from_millis(40);
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// Both ends keep the diary; the client's first packet is on its way.
+fn watched() -> (Network, ConnectionHandle, Diary) {
+    let diary = Diary::new();
+    let mut network = Network::new(diary.keep(transport()), diary.keep(transport()));
+    let tuple = network.link(RTT / 2);
+    let client = network.connect(tuple);
+    (network, client, diary)
+}
+
+fn write(network: &mut Network, client: ConnectionHandle, bytes: usize) {
+    let id = network.client(client).open(Direction::Unidirectional).unwrap();
+    assert_eq!(network.client(client).write(id, &vec![7; bytes]), Ok(bytes));
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9002#section-6.2
+//= type=test
+//# A PTO timer expiration event does not indicate packet loss and MUST NOT cause prior unacknowledged packets
+//# to be marked as lost
+//= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.4
+//= type=test
+//# When a PTO timer expires, a sender MUST send at least one ack- eliciting packet in the packet number space
+//# as a probe
+//= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.4
+//= type=test
+//# All probe packets sent on a PTO MUST be ack-eliciting.
+//= https://www.rfc-editor.org/rfc/rfc9002#section-7.5
+//= type=test
+//# Probe packets MUST NOT be blocked by the congestion controller
+#[test]
+fn every_probe_timeout_sends_probes_past_a_full_window_and_nothing_counts_as_lost() {
+    let (mut network, client, diary) = watched();
+    network.run_for(RTT * 5);
+    network.links[0].drop = Box::new(|_, _| true);
+    write(&mut network, client, 500_000);
+    network.run_for(RTT);
+    let full = network.client(client).stats().paths[0].clone();
+    assert!(
+        full.in_flight + full.datagram_size > full.window && full.counters.probe_timeouts == 0,
+        "{full:?}"
+    );
+
+    let before = diary.sent(Role::Client).len();
+    network.run_for(Duration::from_secs(10));
+    let probes = diary.sent(Role::Client)[before..].to_vec();
+    let timeouts: Vec<&[Packet]> = probes.chunk_by(|one, next| one.at == next.at).collect();
+    let path = network.client(client).stats().paths[0].clone();
+    assert!(timeouts.len() > 3 && timeouts.len() as u64 == path.counters.probe_timeouts, "{probes:?}");
+    assert!(timeouts.iter().all(|probes| probes.len() <= 2), "{probes:?}");
+    assert!(
+        probes.iter().all(|probe| probe.level == Level::OneRtt && probe.is_ack_eliciting()),
+        "{probes:?}"
+    );
+    assert_eq!((path.counters.packets_lost, diary.lost(Role::Client, Level::OneRtt)), (0, 0));
+    assert!(path.in_flight > full.in_flight && path.window == full.window, "{path:?}");
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
+//= type=test
+//# The HANDSHAKE_DONE frame MUST be retransmitted until it is acknowledged.
+#[test]
+fn the_end_of_the_handshake_is_said_until_it_was_heard() {
+    let (mut network, client, diary) = watched();
+    // The server is done after one and a half round trips.
+    network.run_for(RTT * 5 / 4);
+    network.links[0].drop = Box::new(|_, _| true);
+    let said = || {
+        let done = |packet: &Packet| packet.has(|frame| *frame == Frame::HandshakeDone);
+        diary.sent(Role::Server).iter().filter(|packet| done(packet)).count()
+    };
+    network.run_for(RTT / 2);
+    assert_eq!(said(), 1);
+    network.run_for(RTT * 20);
+    assert!(!network.client_events.contains(&(client, Event::Confirmed)));
+    network.links[0].drop = Box::new(|_, _| false);
+    network.run_for(Duration::from_secs(3));
+    assert!(network.client_events.contains(&(client, Event::Confirmed)));
+    let heard = said();
+    assert!(heard > 1, "{heard}");
+    write(&mut network, client, 20_000);
+    network.run_for(Duration::from_secs(3));
+    assert_eq!(said(), heard);
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+//= type=test
+//# An endpoint MUST NOT set its PTO timer for the Application Data packet number space until the handshake is
+//# confirmed
+#[test]
+fn data_is_probed_once_the_handshake_is_confirmed_and_not_before() {
+    let (mut network, client, diary) = watched();
+    network.run_for(RTT + MILLISECOND);
+    assert!(network.client_events.contains(&(client, Event::Connected)));
+    network.links[0].drop = Box::new(|_, _| true);
+    write(&mut network, client, 500);
+    network.run_for(MILLISECOND);
+    let before = diary.sent(Role::Client).len();
+    assert!(diary.sent(Role::Client).iter().any(|packet| packet.level == Level::OneRtt));
+    network.run_for(Duration::from_secs(4));
+    let probes = diary.sent(Role::Client)[before..].to_vec();
+    assert!(probes.len() > 3 && probes.iter().all(|probe| probe.level == Level::Handshake), "{probes:?}");
+
+    network.links[0].drop = Box::new(|_, _| false);
+    while !network.client_events.contains(&(client, Event::Confirmed)) {
+        network.run_for(MILLISECOND);
+    }
+    network.links[0].drop = Box::new(|_, _| true);
+    write(&mut network, client, 500);
+    let before = diary.sent(Role::Client).len();
+    network.run_for(Duration::from_secs(4));
+    let probes = diary.sent(Role::Client)[before..].to_vec();
+    assert!(probes.len() > 3 && probes.iter().all(|probe| probe.level == Level::OneRtt), "{probes:?}");
+}
