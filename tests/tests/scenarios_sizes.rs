@@ -1,6 +1,6 @@
 //! Datagram sizes that are found by probing (RFC 8899, RFC 9000 §14.3).
 
-use hvq_scheduler::{PathId, Policy};
+use hvq_scheduler::{Hints, PathId, Policy};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;
 use hvq_transport::connection::{DatagramSizing, PathStats, TransportConfig};
@@ -46,6 +46,21 @@ fn a_path_is_used_with_the_largest_datagrams_that_it_carries() {
         assert_eq!(stats.counters.packets_lost, 0, "{stats:?}");
         assert!(download.goodput(seconds(2)) > 16e6, "{}", net.describe());
     }
+}
+
+#[test]
+fn two_unlike_paths_find_a_size_each() {
+    let (mut net, _) = network(DatagramSizing::default(), usize::MAX);
+    let second = net.wire(CHANNEL);
+    net.wires[1].largest = 1400;
+    let mut download = Download::new(Some((second, Hints::NONE)));
+    net.run(&mut download, Net::START + seconds(3));
+    for (path, least, most) in [(0, 1452, 1452), (1, 1384, 1400)] {
+        let stats = net.server.connection().path_stats(PathId(path)).expect("the path is open");
+        assert!((least..=most).contains(&stats.datagram_size), "path {path}: {}", stats.datagram_size);
+        assert_eq!(stats.counters.packets_lost, 0, "{stats:?}");
+    }
+    assert!(download.goodput(seconds(3)) > 32e6, "{}", net.describe());
 }
 
 #[test]
