@@ -31,15 +31,22 @@ impl Connection {
         let Some(deadline) = self.deadline(now) else {
             return Err(format!("no timer at all: {:?}", self.lifecycle));
         };
+        // RFC 9002 §6.2.1: of the two timers one runs at most.
+        let early = [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()];
+        let awaits_loss = early.into_iter().flatten().any(|space| space.sent.loss_time().is_some());
+        if awaits_loss && self.early_probe_at().is_some() {
+            return Err("a probe of the handshake while packets of it may be lost".to_owned());
+        }
         if self.lifecycle != Lifecycle::Confirmed {
             return Ok(());
         }
         let max_ack_delay = self.peer_max_ack_delay();
         for path in self.paths.open().filter(|path| path.sent.has_ack_eliciting_in_flight()) {
-            let probe = path
-                .probe_at(max_ack_delay)
-                .or(path.sent.loss_time())
-                .ok_or(format!("no probe for path {}", path.id))?;
+            let probe = match (path.probe_at(max_ack_delay), path.sent.loss_time()) {
+                (Some(at), None) | (None, Some(at)) => at,
+                (Some(_), Some(_)) => return Err(format!("two timers for path {}", path.id)),
+                (None, None) => return Err(format!("no probe for path {}", path.id)),
+            };
             if probe <= now || deadline.at > probe {
                 return Err(format!("path {} is probed at {probe:?}, but {deadline:?} at {now:?}", path.id));
             }

@@ -73,7 +73,7 @@ impl Connection {
 
     /// When Initial or Handshake packets are probed. A client that may be waiting for a server that is not allowed to
     /// send probes even with nothing in flight (RFC 9002 §6.2.2.1).
-    fn early_probe_at(&self) -> Option<Instant> {
+    pub(super) fn early_probe_at(&self) -> Option<Instant> {
         let path = self.paths.get(PathId::ZERO)?;
         let mut base = None;
         let spaces = [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()];
