@@ -2,21 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use bytes::BytesMut;
 use hvq_channel::Direction;
 use hvq_scheduler::Policy;
 use hvq_tests::net::{Application, Fate, Net, Side, identity};
 use hvq_transport::PathId;
 use hvq_transport::connection::{Connection, EarlyDataState, Event, TransportConfig};
-use hvq_transport::crypto::keys::Suite;
+use hvq_transport::crypto::keys::{Level, Suite};
 use hvq_transport::crypto::protect::SealKey;
 use hvq_transport::crypto::session::{ClientTls, EarlyData, ServerTls, SessionStore, SessionTicket};
 use hvq_transport::endpoint::{ClientConfig, ServerConfig};
-use hvq_transport::error::{ConnectionError, ErrorCode};
+use hvq_transport::error::{ConnectionError, Dropped, ErrorCode};
 use hvq_transport::handshake::negotiation::{VersionChoice, Versions};
 use hvq_transport::stream::{Direction as Kind, ReadOutcome, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
+use hvq_transport::trace::{Subject, TraceEvent, Tracer};
 use hvq_transport::wire::connection_id::ConnectionId;
-use hvq_transport::wire::header::{LongHeader, LongKind, patch_length};
+use hvq_transport::wire::grease::QuicBit;
+use hvq_transport::wire::header::{Incoming, LongHeader, LongKind, PacketKind, next_packet, patch_length};
 use hvq_transport::wire::version::Version;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -66,6 +69,37 @@ fn network(early_data: EarlyData) -> (Net, ServerTls, Arc<Tickets>) {
     net.wire(WIRE);
     net.wire(WIRE);
     (net, tls, tickets)
+}
+
+/// What an end of a connection seals in 0-RTT and 1-RTT packets of path 0, and what it ignores.
+#[derive(Clone, Debug, Default)]
+struct Watch(Arc<Mutex<Watched>>);
+
+#[derive(Debug, Default)]
+struct Watched {
+    sent: Vec<(Level, u64)>,
+    dropped: Vec<Dropped>,
+}
+
+impl Watch {
+    fn take(&self) -> Watched {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+impl Tracer for Watch {
+    fn record(&mut self, _now: Instant, event: &TraceEvent<'_>) {
+        let mut watched = self.0.lock().unwrap();
+        match event {
+            TraceEvent::PacketSent(packet)
+                if matches!(packet.level, Level::ZeroRtt | Level::OneRtt) && packet.path == PathId::ZERO =>
+            {
+                watched.sent.push((packet.level, packet.number));
+            }
+            TraceEvent::PacketDropped { reason, .. } => watched.dropped.push(*reason),
+            _ => {}
+        }
+    }
 }
 
 /// A request on a stream, which the server answers with the request in reverse.
@@ -182,10 +216,6 @@ fn ask(net: &mut Net, exchange: &mut Exchange) -> Duration {
 //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.3
 //= type=test
 //# A client MUST NOT send 0-RTT packets once it starts processing 1-RTT packets from the server
-//= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.3
-//= type=test
-//# After receiving a 1-RTT packet, servers MUST discard 0-RTT keys within a short time; the RECOMMENDED time
-//# period is three times the Probe Timeout (PTO, see [QUIC-RECOVERY])
 //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
 //= type=test
 //# Once a client has installed 1-RTT keys, it MUST NOT send any more 0-RTT packets.
@@ -239,10 +269,6 @@ fn without_the_clients_will_a_session_is_resumed_but_no_data_comes_early() {
 //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
 //= type=test
 //# A server MUST reject 0-RTT data if the restored values for transport parameters cannot be supported.
-//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.3
-//= type=test
-//# New packet numbers MUST be used for any new packets that are sent; as described in Section 17.2.5.3,
-//# reusing packet numbers could compromise packet protection.
 //= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.2
 //= type=test
 //# When rejecting 0-RTT, a server MUST NOT process any 0-RTT packets, even if it could
@@ -250,10 +276,6 @@ fn without_the_clients_will_a_session_is_resumed_but_no_data_comes_early() {
 //= type=test
 //# The sender MUST discard all recovery state associated with those packets and MUST remove them from the
 //# count of bytes in flight.
-//= https://www.rfc-editor.org/rfc/rfc9221#section-3
-//= type=test
-//# When servers decide to accept 0-RTT data, they MUST send a max_datagram_frame_size transport parameter
-//# greater than or equal to the value they sent to the client in the connection where they sent
 #[test]
 fn rejected_early_data_arrives_whole_after_the_handshake_within_the_new_limits() {
     // RFC 9001 §4.6.2, RFC 9000 §7.4.1.
@@ -273,6 +295,97 @@ fn rejected_early_data_arrives_whole_after_the_handshake_within_the_new_limits()
         assert_eq!(client.early_data(), EarlyDataState::Rejected);
         assert!(client.is_resumed(), "only 0-RTT is rejected");
         assert_eq!(client.stats().paths[0].counters.packets_lost, 0, "rejection is no congestion");
+    }
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.3
+//= type=test
+//# After receiving a 1-RTT packet, servers MUST discard 0-RTT keys within a short time; the RECOMMENDED time
+//# period is three times the Probe Timeout (PTO, see [QUIC-RECOVERY])
+#[test]
+fn a_server_opens_no_0rtt_packet_soon_after_the_handshake() {
+    let (mut net, _, _) = network(EarlyData::On);
+    get_tickets(&mut net);
+    let early: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    let copy = Rc::clone(&early);
+    net.tap = Some(Box::new(move |_, direction, bytes| {
+        let mut rest = BytesMut::from(bytes);
+        while direction == Direction::Up
+            && !rest.is_empty()
+            && let Ok(Incoming::Protected(packet)) = next_packet(&mut rest, 8, QuicBit::Free)
+        {
+            if packet.kind == PacketKind::ZeroRtt {
+                copy.borrow_mut().push(packet.bytes.to_vec());
+            }
+        }
+        Fate::Pass
+    }));
+    ask(&mut net, &mut Exchange::new(3000));
+    let watch = Watch::default();
+    net.server.connection().set_tracer(Box::new(watch.clone()));
+    // The client's first 1-RTT packet is there half a round trip after the answer; three probe timeouts are 0.5 s at most.
+    net.run_for(ROUND_TRIP);
+    let late = |net: &mut Net| {
+        for packet in early.borrow().iter() {
+            let datagram = net.arriving(0, Direction::Up, packet);
+            net.inject(Side::Server, datagram);
+        }
+        watch.take().dropped
+    };
+    let count = early.borrow().len();
+    assert!(count > 0);
+    assert_eq!(late(&mut net), vec![Dropped::Duplicate; count], "for what was delayed");
+    net.run_for(Duration::from_millis(500));
+    assert_eq!(late(&mut net), vec![Dropped::NoKeys; count]);
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.3
+//= type=test
+//# New packet numbers MUST be used for any new packets that are sent; as described in Section 17.2.5.3,
+//# reusing packet numbers could compromise packet protection.
+#[test]
+fn what_was_rejected_is_sent_again_under_new_packet_numbers() {
+    let (mut net, tls, _) = network(EarlyData::On);
+    get_tickets(&mut net);
+    let limits = TransportConfig { max_datagram_frame: 0, ..transport() };
+    net.server.endpoint.set_server(Some(ServerConfig::new(tls, Arc::new(limits))));
+    let watch = Watch::default();
+    let tracer = watch.clone();
+    let factory = move |_: &Subject| Some(Box::new(tracer.clone()) as Box<dyn Tracer>);
+    let watched = TransportConfig { tracer: Some(Arc::new(factory)), ..transport() };
+    net.client_config.transport = Arc::new(watched);
+    ask(&mut net, &mut Exchange::new(20_000));
+    assert_eq!(net.client.connection().early_data(), EarlyDataState::Rejected);
+    let sent = watch.take().sent;
+    let numbers: Vec<u64> = sent.iter().map(|(_, number)| *number).collect();
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{sent:?}");
+    // About as many packets for the same data.
+    let of = |wanted: Level| sent.iter().filter(|(level, _)| *level == wanted).count();
+    assert!(of(Level::ZeroRtt) > 5 && of(Level::OneRtt) > 5, "{sent:?}");
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9221#section-3
+//= type=test
+//# When servers decide to accept 0-RTT data, they MUST send a max_datagram_frame_size transport parameter
+//# greater than or equal to the value they sent to the client in the connection where they sent
+#[test]
+fn a_server_that_accepts_early_data_takes_datagrams_as_large_as_before() {
+    // A server accepts 0-RTT with the limits that the ticket was given under, and with no others.
+    let takes = |limit| Arc::new(TransportConfig { max_datagram_frame: limit, ..transport() });
+    for (limit, state) in [
+        (1200, EarlyDataState::Accepted),
+        (9000, EarlyDataState::Rejected),
+        (1199, EarlyDataState::Rejected),
+        (0, EarlyDataState::Rejected),
+    ] {
+        let (mut net, tls, _) = network(EarlyData::On);
+        net.server.endpoint.set_server(Some(ServerConfig::new(tls.clone(), takes(1200))));
+        get_tickets(&mut net);
+        net.server.endpoint.set_server(Some(ServerConfig::new(tls, takes(limit))));
+        ask(&mut net, &mut Exchange::new(3000));
+        let client = net.client.connection();
+        let announced = client.peer_parameters().expect("the handshake is complete").max_datagram_frame_size;
+        assert_eq!((client.early_data(), announced), (state, limit));
     }
 }
 
