@@ -5,8 +5,6 @@ use crate::sockets::{Trial, Way};
 use crate::{Arguments, PIPE_DATAGRAM, Part, decisions, pipe};
 use std::time::Duration;
 
-/// Small requests that are under way at a time.
-const AT_ONCE: u32 = 100;
 /// Rounds over emulated channels, which take their time and spread little.
 const CHANNEL_ROUNDS: usize = 3;
 
@@ -81,7 +79,11 @@ impl Effort {
         };
         add(Part::Channels, Job::Bulk { bytes: channel_bytes }, Way::Channels);
         add(Part::Handshakes, Job::Handshakes { count: size.handshakes }, Way::Loopback);
-        add(Part::Requests, Job::Requests { count: size.requests, at_once: AT_ONCE }, Way::Loopback);
+        add(
+            Part::Requests,
+            Job::Requests { count: size.requests, at_once: pipe::AT_ONCE as u32 },
+            Way::Loopback,
+        );
         add(Part::Memory, Job::Idle { connections: size.connections }, Way::Loopback);
         let or_nothing = |part, count| if arguments.wants(part) { count } else { 0 };
         Self {

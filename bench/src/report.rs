@@ -1,10 +1,12 @@
 //! What was measured, as a table in Markdown and as JSON.
 
-use crate::contender::Contender;
+use crate::PIPE_DATAGRAM;
+use crate::contender::{Contender, Job, SMALL};
 use crate::decisions::{Decision, GOAL};
 use crate::figures::{Figure, Measure};
 use crate::instructions::Count;
 use crate::machine::Machine;
+use crate::pipe::AT_ONCE;
 use crate::sockets::Sample;
 use crate::spread::Spread;
 use anyhow::{Context, Result};
@@ -75,11 +77,10 @@ impl Row {
             return "–".into();
         };
         let digits = self.measure.digits();
-        let Spread { median, min, max } = cell.value;
-        let spread = if min == max { String::new() } else { format!(" ({min:.digits$}–{max:.digits$})") };
+        let value = cell.value.short(digits);
         match cell.hvq_ratio.filter(|_| contender != BASE) {
-            Some(ratio) => format!("{median:.digits$}{spread} ×{:.2}", ratio.median),
-            None => format!("{median:.digits$}{spread}"),
+            Some(ratio) => format!("{value} ×{}", ratio.short(2)),
+            None => value,
         }
     }
 }
@@ -106,7 +107,15 @@ impl fmt::Display for Report {
             writeln!(f, "Caution: {warning}.")?;
         }
         if !self.rows.is_empty() {
-            writeln!(f, "Median (least–greatest) ×ratio, which is hvq ÷ it, round by round.\n")?;
+            write!(
+                f,
+                "Median (least–greatest) ×ratio (least–greatest), which is hvq ÷ it, round by round. In the pipe, "
+            )?;
+            write!(
+                f,
+                "datagrams have {PIPE_DATAGRAM} bytes. Requests and their answers have {SMALL} bytes each, "
+            )?;
+            writeln!(f, "{AT_ONCE} are in flight.{}\n", self.connections())?;
             self.table(f)?;
         }
         if !self.decisions.is_empty() {
@@ -117,6 +126,15 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// How many connections are idle when their memory is measured.
+    fn connections(&self) -> String {
+        let idle = |sample: &Sample| match sample.trial.job {
+            Job::Idle { connections } => Some(format!(" {connections} connections are idle.")),
+            _ => None,
+        };
+        self.samples.iter().find_map(idle).unwrap_or_default()
+    }
+
     fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_there = |contender: &Contender| {
             self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.contender == *contender)
@@ -202,7 +220,8 @@ mod tests {
         let ratio = quinn.hvq_ratio.unwrap();
         assert_eq!((quinn.contender, ratio.min, ratio.max), (Contender::Quinn, 0.5, 2.0));
         let text = report.to_string();
-        assert!(text.contains("| 1500 (1000–2000) ×1.25 |"), "{text}");
+        assert!(text.contains("| 1500 (1000–2000) ×1.25 (0.50–2.00) |"), "{text}");
+        assert!(text.contains("datagrams have 1350 bytes") && !text.contains(" idle"), "{text}");
         assert!(text.contains("| handshakes/s | 1500 (1000–2000) "), "{text}");
     }
 

@@ -23,6 +23,11 @@ impl Spread {
         let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
         Some(Self { median: f64::midpoint(low, high), min, max })
     }
+
+    /// As it is displayed, but without a range if all were the same.
+    pub fn short(&self, digits: usize) -> String {
+        if self.min == self.max { format!("{:.digits$}", self.median) } else { format!("{self:.digits$}") }
+    }
 }
 
 /// As `median (min–max)`, with the precision of the format, 2 digits if it has none.
@@ -44,5 +49,7 @@ mod tests {
         assert_eq!(Spread::of([4.0, 1.0, 2.0, 9.0]).unwrap().median, 3.0);
         assert_eq!(Spread::of([]), None);
         assert_eq!(format!("{odd:.1}"), "3.0 (1.0–8.0)");
+        assert_eq!(odd.short(1), "3.0 (1.0–8.0)");
+        assert_eq!(Spread::of([2.0, 2.0]).unwrap().short(1), "2.0");
     }
 }

@@ -17,7 +17,7 @@ const BLOCK: usize = 64 << 10;
 /// The time that one exchange of datagrams takes on the clock that the ends are given: half a round trip.
 const STEP: Duration = Duration::from_micros(50);
 /// Requests that are under way at a time.
-const AT_ONCE: usize = 100;
+pub const AT_ONCE: usize = 100;
 /// Exchanges without progress after which a transfer counts as stuck.
 const PATIENCE: u32 = 100_000;
 
