@@ -305,6 +305,30 @@ fn a_forged_address_is_sent_three_times_what_came_from_it_and_the_path_returns()
     }
 }
 
+#[test]
+fn what_was_acknowledged_to_a_forged_address_is_acknowledged_again_to_the_proven_one() {
+    // All that the client sends comes from the victim, its probes, too: it has no other way to learn what arrived.
+    let mut net = connected(single(), single());
+    let caught = forge(&mut net, outside(66, 666), Fate::Drop);
+    say(&mut net);
+    let in_flight =
+        |net: &mut Net| net.client.connection().path_stats(ZERO).expect("the path is open").in_flight;
+    for round in 0..10_000 {
+        net.run_for(milliseconds(1));
+        for bytes in caught.borrow_mut().drain(..) {
+            let mut datagram = net.arriving(0, Way::Up, &bytes);
+            datagram.remote = outside(66, 666);
+            net.inject(Side::Server, datagram);
+        }
+        if net.server.saw(&Event::Path(PathEvent::MigrationFailed(ZERO))) {
+            net.run_for(milliseconds(100));
+            assert_eq!(in_flight(&mut net), 0, "after {round} ms: {}", net.describe());
+            return;
+        }
+    }
+    panic!("{}", net.describe());
+}
+
 //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.1
 //= type=test
 //# An endpoint in the closing state MUST either discard packets received from an unvalidated address or limit

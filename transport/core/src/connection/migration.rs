@@ -385,7 +385,7 @@ impl Connection {
         }
     }
 
-    /// The next packets of path `id` shall show the server where it is.
+    /// The next packets of path `id` shall show the peer where it is.
     fn show(&mut self, id: PathId) {
         if let Some(path) = self.paths.get_mut(id) {
             path.probes_due = 1;
@@ -401,6 +401,12 @@ impl Connection {
         //# to using the last validated peer address when validation of a new peer address fails
         let Some(tuple) = left else { return false };
         self.relocate(id, tuple, now);
+        // Acknowledgements went to the other address. The probe that takes them along is no bare acknowledgement (RFC 9000
+        // §13.2.1).
+        if let Some(path) = self.paths.get_mut(id) {
+            path.received.repeat(now);
+        }
+        self.show(id);
         self.events.push_back(Event::Path(PathEvent::MigrationFailed(id)));
         true
     }

@@ -172,6 +172,13 @@ impl Received {
         }
     }
 
+    /// Acknowledgements of late most likely went nowhere: the next packet takes one along.
+    pub fn repeat(&mut self, now: Instant) {
+        if self.owed == Owed::Nothing && self.report.largest().is_some() {
+            self.owe(Duration::ZERO, now);
+        }
+    }
+
     /// Builds an acknowledgement of at most `room` bytes, and considers it sent.
     ///
     /// `form` is the path that a PATH_ACK names (RFC 10069 §4.1), or `None` for an ACK frame. `None` if there is nothing
