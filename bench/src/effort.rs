@@ -21,6 +21,8 @@ pub struct Effort {
     pub pipe: pipe::Effort,
     /// How long decisions are measured.
     pub decisions: decisions::Effort,
+    /// How long each library seals and opens in a round.
+    pub aead: Duration,
 }
 
 /// The sizes of a smoke test or of the real thing.
@@ -34,6 +36,7 @@ struct Size {
     connections: u32,
     pipe: pipe::Effort,
     decisions: decisions::Effort,
+    aead: Duration,
 }
 
 const QUICK: Size = Size {
@@ -46,6 +49,7 @@ const QUICK: Size = Size {
     connections: 200,
     pipe: pipe::Effort { bytes: 32 << 20, handshakes: 100, requests: 10_000 },
     decisions: decisions::Effort { batches: 5, batch: Duration::from_millis(10) },
+    aead: Duration::from_millis(20),
 };
 
 const FULL: Size = Size {
@@ -58,6 +62,7 @@ const FULL: Size = Size {
     connections: 2_000,
     pipe: pipe::Effort { bytes: 256 << 20, handshakes: 1_000, requests: 200_000 },
     decisions: decisions::Effort { batches: 25, batch: Duration::from_millis(40) },
+    aead: Duration::from_millis(500),
 };
 
 impl Effort {
@@ -96,6 +101,7 @@ impl Effort {
                 requests: or_nothing(Part::PipeRequests, size.pipe.requests),
             },
             decisions: size.decisions,
+            aead: size.aead,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Throughput, CPU time, handshakes, requests, memory and scheduling cost of hvq, compared with quinn, noq, quiche and
 //! s2n-quic in one run.
 
+mod aead;
 mod contender;
 mod decisions;
 mod effort;
@@ -37,7 +38,7 @@ const PIPE_DATAGRAM: u16 = 1350;
 const CORES: [usize; 2] = [0, 1];
 
 /// Compares hvq with quinn, noq, quiche and s2n-quic over loopback and in memory, and measures what a scheduling
-/// decision costs.
+/// decision and packet protection cost.
 ///
 /// Over sockets, server and client are processes of their own, each kept on a core of its own, whose CPU time the system
 /// counts. In the pipe both ends are in one thread with nothing between them. Contenders take turns in every round, so
@@ -102,6 +103,8 @@ enum Part {
     Memory,
     /// Scheduling decisions.
     Decisions,
+    /// Packet protection by `ring`, the default, and by BoringSSL, without a connection around it.
+    Aead,
 }
 
 impl Arguments {
@@ -167,14 +170,21 @@ fn compare(arguments: &Arguments) -> Result<()> {
         }
         false => Vec::new(),
     };
+    let protection = match arguments.wants(Part::Aead) {
+        true => {
+            eprintln!("bench: packet protection");
+            aead::measure(effort.rounds, effort.aead)?
+        }
+        false => Vec::new(),
+    };
     let rows = Row::all(&figures);
     let warning = machine.warning();
-    let report = Report { machine, warning, rows, decisions, instructions, figures, samples };
+    let report = Report { machine, warning, rows, decisions, protection, instructions, figures, samples };
     if let Some(path) = &arguments.output.write {
         let name = || path.display().to_string();
         let text = std::fs::read_to_string(path).with_context(name)?;
-        // Decisions are a row for each policy, more than a reader of that file wants to see.
-        let short = Report { decisions: Vec::new(), ..report.clone() };
+        // Decisions and packet protection are of parts, which a reader of that file does not want to see.
+        let short = Report { decisions: Vec::new(), protection: Vec::new(), ..report.clone() };
         std::fs::write(path, short.insert(&text).with_context(name)?).with_context(name)?;
     }
     if arguments.output.json {

@@ -1,6 +1,7 @@
 //! What was measured, as a table in Markdown and as JSON.
 
 use crate::PIPE_DATAGRAM;
+use crate::aead::Protection;
 use crate::contender::{Contender, Job, SMALL};
 use crate::decisions::{Decision, GOAL};
 use crate::figures::{Figure, Measure};
@@ -29,6 +30,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// A row for each policy and number of paths.
     pub decisions: Vec<Decision>,
+    /// A row for each library.
+    pub protection: Vec<Protection>,
     /// Where instructions go.
     pub instructions: Vec<Count>,
     /// Every figure of every round.
@@ -121,6 +124,9 @@ impl fmt::Display for Report {
         if !self.decisions.is_empty() {
             self.decision_table(f)?;
         }
+        if !self.protection.is_empty() {
+            self.protection_table(f)?;
+        }
         Ok(())
     }
 }
@@ -176,6 +182,16 @@ impl Report {
         Ok(())
     }
 
+    fn protection_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nMedian (least–greatest) ×ratio, which is the default ÷ it, round by round.\n")?;
+        writeln!(f, "| AES-128-GCM, packets of {PIPE_DATAGRAM} bytes | seals, GB/s | opens, GB/s |")?;
+        writeln!(f, "| --- | --- | --- |")?;
+        for Protection { library, seal, open } in &self.protection {
+            writeln!(f, "| {library} | {seal} | {open} |")?;
+        }
+        Ok(())
+    }
+
     /// `text` with the report between its marks instead of what is there.
     ///
     /// # Errors
@@ -191,6 +207,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aead::Speed;
 
     fn figure(contender: Contender, round: usize, value: f64) -> Figure {
         Figure { measure: Measure::Handshakes, contender, round, value }
@@ -202,6 +219,7 @@ mod tests {
             warning: None,
             rows: Row::all(&figures),
             decisions: Vec::new(),
+            protection: Vec::new(),
             instructions: Vec::new(),
             figures,
             samples: Vec::new(),
@@ -230,6 +248,19 @@ mod tests {
         let report = report(vec![figure(Contender::Quiche, 0, 7.0)]);
         assert_eq!(report.rows[0].cells[0].hvq_ratio, None);
         assert!(report.to_string().contains("| handshakes/s | 7      |"), "{report}");
+    }
+
+    #[test]
+    fn packet_protection_is_compared_with_the_default() {
+        let both = [1.0, 3.0];
+        let default = Speed { gigabytes: Spread::of(both).unwrap(), default_ratio: None };
+        let other = Speed { default_ratio: Spread::of([0.5, 0.7]), ..default };
+        let protection = [("a", default), ("b", other)];
+        let protection =
+            protection.map(|(library, speed)| Protection { library, seal: speed, open: speed }).to_vec();
+        let text = Report { protection, ..report(Vec::new()) }.to_string();
+        assert!(text.contains("| a | 2.00 (1.00–3.00) | 2.00 (1.00–3.00) |"), "{text}");
+        assert!(text.contains("| 2.00 (1.00–3.00) ×0.60 (0.50–0.70) |"), "{text}");
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! The AEAD of packet protection (RFC 9001 §5.3) behind one seam: `ring`, or BoringSSL with the feature `boringssl-aead`.
 //!
-//! Both use the same instructions and give the same bytes. On x86 with VAES they are as fast as each other within 3 %:
-//! BoringSSL seals packets of 1,400 bytes at 4.8 GB/s and opens them at 4.8, `ring` at 4.65 and 4.85 on the same core. So the
-//! one without `unsafe` code here is the default.
+//! Both give the same bytes. The one without `unsafe` code here is the default; `make bench ARGS='--only aead'` says how fast
+//! each is.
 
-#[cfg(any(test, feature = "boringssl-aead"))]
-mod boringssl;
-#[cfg(any(test, not(feature = "boringssl-aead")))]
-mod ring;
+#[doc(hidden)]
+pub mod boringssl;
+#[doc(hidden)]
+pub mod ring;
 
 #[cfg(not(feature = "boringssl-aead"))]
 pub(super) use self::ring::AeadKey;

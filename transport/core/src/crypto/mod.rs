@@ -4,7 +4,7 @@
 //! behind one seam.
 #![deny(clippy::indexing_slicing)]
 
-mod aead;
+pub mod aead;
 pub mod initial;
 pub mod keys;
 pub mod one_rtt;
