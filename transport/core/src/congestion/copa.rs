@@ -3,7 +3,7 @@
 //!
 //! Queueing delays are measured per return path (see [`queueing`](super::queueing)), with the smallest round-trip time over
 //! each in the last ten seconds as RTTmin, and without what a radio's delay varies by (see
-//! [`variation`](super::variation)). Three more things are added. Congestion marks halve the window once a round trip
+//! [`variation`](super::variation)). Four more things are added. Congestion marks halve the window once a round trip
 //! (RFC 9002 §7.1), as does a loss in slow start. In the default mode, in which the paper takes no notice of losses, more
 //! than a tenth of the window lost in a round trip halves it too: a queue of less than two datagrams shows no delay. What a
 //! round trip's losses changed is undone if all were spurious.
@@ -111,7 +111,7 @@ impl Copa {
             rounds: Rounds::default(),
             bases: Bases::default(),
             standing: Standing::default(),
-            variation: Variation::default(),
+            variation: Variation::growing(),
             history: Vec::with_capacity(DETECTION_ROUNDS),
             recovery: Period::default(),
             lost: 0,

@@ -20,18 +20,22 @@ const CERTAIN: f64 = 3.0;
 const GRANULARITY: f64 = 0.001;
 /// The delay of a channel varies if one of so many round trips, the last, showed a change.
 const REMEMBERED: u32 = 256;
-/// The weight of the newest change; and what a sender that remembers gives one that is less than the average, for conditions
-/// that change the delay of a radio come again within seconds.
+/// The weight of the newest change; and of one that is less than the average, for conditions that change the delay of a radio
+/// come again within seconds.
 const GAIN: f64 = 1.0 / 16.0;
 const DECAY: f64 = 1.0 / 64.0;
 /// No more than so many times the smallest round trip is tolerated: however others change the queue, this sender adds no more
 /// than that to it.
 const MOST: f64 = 2.0;
+/// The same for a sender that grows faster and faster as long as a delay is tolerated: its queue becomes as long as that.
+const MOST_IN_GROWTH: f64 = 1.5;
+/// Of the round trip, what of a change does not count for such a sender, whose own bursts change the delay by so much.
+const SMALL_IN_GROWTH: f64 = 1.0 / 16.0;
 /// For so many round trips a change of the window may show, or a part of it.
 const LAG: usize = 3;
 
 /// What the round trips of a flow showed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Variation {
     /// The least delay of the round trip before, in seconds.
     before: Option<f64>,
@@ -39,21 +43,40 @@ pub(super) struct Variation {
     windows: [f64; LAG],
     /// The average change that the sender did not cause, in seconds.
     average: f64,
-    /// Whether quiet round trips are slow to bring it down.
-    remembers: bool,
+    /// The weight of a change that is less than that.
+    decay: f64,
+    /// How many times the smallest round trip may be tolerated.
+    most: f64,
+    /// Changes of less than this share of the smallest round trip do not count.
+    small: f64,
     /// Round trips since the last such change, if there was one.
     unvaried: Option<u32>,
     /// What is tolerated.
     tolerated: Duration,
-    /// What drifts.
-    drift: Duration,
 }
 
 impl Variation {
-    /// For a sender that leaves a queue slowly as long as a delay is tolerated, and adds none to it: what varied is slow to be
-    /// forgotten.
+    /// For a sender that leaves a queue slowly as long as a delay is tolerated, and adds none to it.
     pub(super) fn remembering() -> Self {
-        Self { remembers: true, ..Self::default() }
+        Self::new(DECAY, MOST, 0.0)
+    }
+
+    /// For one that goes on growing as long as a delay is tolerated.
+    pub(super) fn growing() -> Self {
+        Self::new(DECAY, MOST_IN_GROWTH, SMALL_IN_GROWTH)
+    }
+
+    fn new(decay: f64, most: f64, small: f64) -> Self {
+        Self {
+            before: None,
+            windows: [0.0; LAG],
+            average: 0.0,
+            decay,
+            most,
+            small,
+            unvaried: None,
+            tolerated: Duration::ZERO,
+        }
     }
 
     /// Takes a round trip that began with a `window`, and what one acknowledgement may have put in flight beyond it.
@@ -68,14 +91,15 @@ impl Variation {
         let lump = lump / window.max(1.0) * (base + least);
         let change = least - before;
         let foreign = (change - change.clamp(low - lump, high + lump)).abs();
-        let foreign = if foreign < GRANULARITY { 0.0 } else { foreign };
+        let foreign = if foreign < GRANULARITY.max(base * self.small) { 0.0 } else { foreign };
         let more = foreign - self.average;
-        self.average += more * if self.remembers && more < 0.0 { DECAY } else { GAIN };
+        self.average += more * if more < 0.0 { self.decay } else { GAIN };
         self.unvaried =
             if foreign > 0.0 { Some(0) } else { self.unvaried.map(|rounds| rounds.saturating_add(1)) };
-        self.tolerated = Duration::from_secs_f64((self.average * TOLERATED).min(base * MOST));
         let varies = self.unvaried.is_some_and(|rounds| rounds < REMEMBERED);
-        self.drift = Duration::from_secs_f64(if varies { GRANULARITY.min(base * MOST) } else { 0.0 });
+        let drift = if varies { GRANULARITY } else { 0.0 };
+        let tolerated = (self.average * TOLERATED).max(drift);
+        self.tolerated = Duration::from_secs_f64(tolerated.min(base * self.most));
     }
 
     /// Whether `delay`, seen beyond the smallest round trip, is so long that most of it is a queue.
@@ -83,15 +107,10 @@ impl Variation {
         delay > self.tolerated.mul_f64(CERTAIN)
     }
 
-    /// The part of `delay`, seen beyond the smallest round trip, that is a queue.
+    /// The part of `delay`, seen beyond the smallest round trip, that is a queue. Where the delay varies it also drifts, by
+    /// changes that are each too small to count; that much is no queue, either, for few datagrams take less than it.
     pub(super) fn queueing(&self, delay: Duration) -> Duration {
         delay.saturating_sub(self.tolerated)
-    }
-
-    /// The same for a sender that wants so few datagrams in the queue that they take less than the granularity. Where the
-    /// delay varies it also drifts, by changes that are each too small to count; that much is no queue, either.
-    pub(super) fn steady_queueing(&self, delay: Duration) -> Duration {
-        delay.saturating_sub(self.tolerated.max(self.drift))
     }
 }
 
@@ -101,6 +120,11 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(40);
 
+    /// Forgets as fast as it learns.
+    fn forgetting() -> Variation {
+        Variation::new(GAIN, MOST, 0.0)
+    }
+
     /// What is left of a delay of 20 ms after round trips with these least delays, in ms, and windows.
     fn left(rounds: impl IntoIterator<Item = (u64, f64)>) -> Duration {
         after(rounds).queueing(Duration::from_millis(20))
@@ -108,7 +132,7 @@ mod tests {
 
     /// What is known after such round trips.
     fn after(rounds: impl IntoIterator<Item = (u64, f64)>) -> Variation {
-        let mut variation = Variation::default();
+        let mut variation = forgetting();
         for (least, window) in rounds {
             let least = Duration::from_millis(least);
             variation.on_round(&Round { least, most: least, base: BASE, shift: 1.0 }, window, 0.0);
@@ -152,14 +176,43 @@ mod tests {
             variation.queueing(Duration::from_millis(12))
         };
         assert_eq!(left(Variation::remembering()), Duration::ZERO);
-        assert!(left(Variation::default()) > Duration::from_millis(4));
+        assert!(left(forgetting()) > Duration::from_millis(4));
+    }
+
+    #[test]
+    fn a_sender_that_grows_remembers_too_and_tolerates_less() {
+        // `more` ms more and less by turns, and then 32 round trips alike, which leave 0.6 of the average.
+        let tolerated = |mut variation: Variation, more: u64| {
+            for round in 0..288 {
+                let least = Duration::from_millis(if round < 256 { round % 2 * more } else { 0 });
+                variation.on_round(&Round { least, most: least, base: BASE, shift: 1.0 }, 1e5, 0.0);
+            }
+            (Duration::from_secs(1) - variation.queueing(Duration::from_secs(1))).as_millis()
+        };
+        assert_eq!([5, 90].map(|more| tolerated(Variation::growing(), more)), [24, 60]);
+        assert_eq!([5, 90].map(|more| tolerated(Variation::remembering(), more)), [24, 80]);
+    }
+
+    #[test]
+    fn small_changes_are_those_of_a_sender_that_grows() {
+        // A sixteenth of 40 ms are 2.5.
+        let tolerated = |mut variation: Variation, more: u64| {
+            for round in 0..64 {
+                let least = Duration::from_millis(round % 2 * more);
+                variation.on_round(&Round { least, most: least, base: BASE, shift: 1.0 }, 1e5, 0.0);
+            }
+            Duration::from_secs(1) - variation.queueing(Duration::from_secs(1))
+        };
+        assert_eq!(tolerated(Variation::growing(), 2), Duration::ZERO);
+        assert!(tolerated(Variation::growing(), 3) > Duration::from_millis(20));
+        assert!(tolerated(Variation::remembering(), 2) > Duration::from_millis(14));
     }
 
     #[test]
     fn a_millisecond_is_no_steady_queue_where_the_delay_varied_of_late() {
         // Every other round trip 12 ms longer, and then for long only as much as does not count.
         let varying = || (0..64).map(|round| ([0, 12][round % 2], 1e5));
-        let left = |variation: Variation| variation.steady_queueing(Duration::from_millis(20));
+        let left = |variation: Variation| variation.queueing(Duration::from_millis(20));
         assert_eq!(left(after(varying().chain([(1, 1e5); 250]))), Duration::from_millis(19));
         assert!(left(after(varying().chain([(1, 1e5); 257]))) > Duration::from_micros(19_999));
         assert_eq!(left(after([(1, 1e5); 250])), Duration::from_millis(20), "this delay never varied");
@@ -167,7 +220,7 @@ mod tests {
 
     #[test]
     fn no_more_than_two_round_trips_are_tolerated() {
-        let mut variation = Variation::default();
+        let mut variation = forgetting();
         for round in 0..64u64 {
             let least = Duration::from_millis(round % 2 * 900);
             variation.on_round(&Round { least, most: least, base: BASE, shift: 1.0 }, 1e5, 0.0);

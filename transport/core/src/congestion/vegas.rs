@@ -130,7 +130,7 @@ impl Vegas {
         self.variation.on_round(round, self.window, lump);
         self.queueing = round.least;
         let is_long = round.least >= hystart::threshold(round.base);
-        let round = Round { least: self.variation.steady_queueing(round.least), ..*round };
+        let round = Round { least: self.variation.queueing(round.least), ..*round };
         self.set_window(self.window * round.shift);
         let (datagram, queued) = (self.datagram(), round.queued(self.window));
         match self.phase {
