@@ -3,11 +3,13 @@
 //!
 //! Queueing delays are measured per return path (see [`queueing`](super::queueing)), with the smallest round-trip time over
 //! each in the last ten seconds as RTTmin, and without what a radio's delay varies by (see
-//! [`variation`](super::variation)). Four more things are added. Congestion marks halve the window once a round trip
+//! [`variation`](super::variation)). Five more things are added. Congestion marks halve the window once a round trip
 //! (RFC 9002 §7.1), as does a loss in slow start. In the default mode, in which the paper takes no notice of losses, more
 //! than a tenth of the window lost in a round trip halves it too: a queue of less than two datagrams shows no delay. What a
-//! round trip's losses changed is undone if all were spurious.
+//! round trip's losses changed is undone if all were spurious. And one is ours: before it is learnt what a radio's delay
+//! varies by, slow start ends only for a delay that HyStart++ would end it for (RFC 9406).
 
+use super::hystart;
 use super::period::Period;
 use super::queueing::{Round, Rounds};
 use super::variation::Variation;
@@ -233,7 +235,7 @@ impl Controller for Copa {
         let base = self.rounds.longest().unwrap_or(sample.min_rtt);
         self.rtt = Some(sample.smoothed_rtt);
         let wanted = self.wanted(base, queueing);
-        if self.slow_start && wanted == Heading::Down {
+        if self.slow_start && wanted == Heading::Down && standing >= hystart::threshold(base) {
             self.slow_start = false;
             self.heading = Heading::Down;
         }

@@ -74,6 +74,18 @@ fn the_velocity_stays_low_while_acknowledgements_are_uneven() {
 }
 
 #[test]
+fn slow_start_does_not_end_for_a_delay_that_may_be_a_radios() {
+    // An eighth of 100 ms; of 250 datagrams 27 would be in the queue.
+    let mut copa = steady(250);
+    copa.slow_start = true;
+    run_over(&mut copa, 1000..1010, 0, [100; 2]);
+    run_over(&mut copa, 1010..1300, 12, [100; 2]);
+    assert!(copa.in_slow_start());
+    run_over(&mut copa, 1300..1500, 13, [100; 2]);
+    assert!(!copa.in_slow_start());
+}
+
+#[test]
 fn what_varied_of_late_is_no_queue() {
     // Every other 200 ms 12 ms longer, and then only as much as does not count.
     let mut copa = steady(1000);
