@@ -3,11 +3,12 @@
 //!
 //! Queueing delays are measured per return path (see [`queueing`](super::queueing)), with the smallest round-trip time over
 //! each in the last ten seconds as RTTmin, and without what a radio's delay varies by (see
-//! [`variation`](super::variation)). Five more things are added. Congestion marks halve the window once a round trip
+//! [`variation`](super::variation)). Six more things are added. Congestion marks halve the window once a round trip
 //! (RFC 9002 §7.1), as does a loss in slow start. In the default mode, in which the paper takes no notice of losses, more
 //! than a tenth of the window lost in a round trip halves it too: a queue of less than two datagrams shows no delay. What a
-//! round trip's losses changed is undone if all were spurious. And one is ours: before it is learnt what a radio's delay
-//! varies by, slow start ends only for a delay that HyStart++ would end it for (RFC 9406).
+//! round trip's losses changed is undone if all were spurious. And two are ours: before it is learnt what a radio's delay
+//! varies by, slow start ends only for a delay that HyStart++ would end it for (RFC 9406); and a round trip takes no more
+//! than an eighth of the window away.
 
 use super::hystart;
 use super::period::Period;
@@ -34,6 +35,9 @@ const STEADY_ROUNDS: u32 = 3;
 /// genericCC, permits a whole window.)
 const BRISK: f64 = 4.0;
 const CAREFUL: f64 = 16.0;
+/// Nor does a round trip take more than one over this share of the window away: in the competitive mode 1/δ goes on growing
+/// while the velocity stays.
+const LEAVING: f64 = 8.0;
 /// The share of the window whose loss within a round trip counts in the default mode.
 const LOST_SHARE: f64 = 0.1;
 /// Windows do not grow beyond this.
@@ -155,8 +159,12 @@ impl Copa {
         }
         let datagram = self.datagram();
         let acknowledged = (sample.bytes as f64).min(self.window) / datagram;
-        // No more than slow start would grow: a doubling a round trip.
-        let speed = (self.velocity * self.datagrams()).min(self.window / datagram);
+        // No more than slow start would grow, a doubling a round trip; and down, no more than shows a round trip later.
+        let most = match wanted {
+            Heading::Up => self.window,
+            Heading::Down => self.window / LEAVING,
+        };
+        let speed = (self.velocity * self.datagrams()).min(most / datagram);
         let change = speed * acknowledged * datagram * datagram / self.window;
         match wanted {
             Heading::Up if sample.app_limited => {}

@@ -98,6 +98,16 @@ fn what_varied_of_late_is_no_queue() {
 }
 
 #[test]
+fn no_round_trip_takes_more_than_an_eighth_of_the_window_away() {
+    let mut copa = steady(800);
+    (copa.velocity, copa.heading) = (16.0, Heading::Down);
+    copa.mode = Mode::Competitive { datagrams: 20.0 };
+    let window = copa.window();
+    copa.step(&Sample { bytes: window, ..sample(at(1000)) }, Heading::Down);
+    assert_eq!(copa.window(), 700 * DATAGRAM);
+}
+
+#[test]
 fn a_queue_that_never_empties_means_competition() {
     // §2.2.
     let mut copa = steady(1000);
