@@ -87,11 +87,11 @@ fn slow_start_does_not_end_for_a_delay_that_may_be_a_radios() {
 
 #[test]
 fn what_varied_of_late_is_no_queue() {
-    // Every other 200 ms 12 ms longer, and then only as much as does not count.
+    // Every other 200 ms 16 ms longer, and then only as much as does not count.
     let mut copa = steady(1000);
     for turn in 0..8 {
         let from = 1000 + turn * 200;
-        run_over(&mut copa, from..from + 200, turn % 2 * 12, [100; 2]);
+        run_over(&mut copa, from..from + 200, turn % 2 * 16, [100; 2]);
     }
     run_over(&mut copa, 2600..9100, 1, [100; 2]);
     assert_eq!((copa.heading, copa.mode), (Heading::Up, Mode::Default));
