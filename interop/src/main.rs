@@ -7,6 +7,7 @@ mod peer;
 mod relay;
 mod report;
 mod rows;
+mod tally;
 
 use anyhow::Result;
 use clap::Parser;

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct Exchange {
     /// Bytes of content that arrived, both directions together.
     pub bytes: u64,
-    /// The paths that hvq used; empty if the row does not see them.
+    /// The paths that hvq used; empty if the row does not tell of them.
     pub paths: Vec<PathUse>,
     /// The peer and its version.
     pub peer: String,

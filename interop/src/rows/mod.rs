@@ -1,6 +1,7 @@
 //! The rows: what is exchanged with whom.
 
 mod clients;
+mod frames;
 mod h3spec;
 mod http3;
 mod multipath;
@@ -58,6 +59,10 @@ pub enum Row {
     NoqServerFirstCut,
     /// noq asks, and the first path is cut.
     NoqClientFirstCut,
+    /// noq serves, and all kinds of multipath frames are exchanged.
+    NoqServerFrames,
+    /// noq asks, and all kinds of multipath frames are exchanged.
+    NoqClientFrames,
     /// quiche serves.
     QuicheServer,
     /// quiche asks.
@@ -94,13 +99,15 @@ use Row::*;
 
 impl Row {
     /// All rows, in their order.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         NoqServer,
         NoqClient,
         NoqServerSecondCut,
         NoqClientSecondCut,
         NoqServerFirstCut,
         NoqClientFirstCut,
+        NoqServerFrames,
+        NoqClientFrames,
         QuicheServer,
         QuicheClient,
         QuinnServer,
@@ -127,6 +134,8 @@ impl Row {
             NoqClientSecondCut => "noq-client-second-cut",
             NoqServerFirstCut => "noq-server-first-cut",
             NoqClientFirstCut => "noq-client-first-cut",
+            NoqServerFrames => "noq-server-frames",
+            NoqClientFrames => "noq-client-frames",
             QuicheServer => "quiche-server",
             QuicheClient => "quiche-client",
             QuinnServer => "quinn-server",
@@ -151,6 +160,7 @@ impl Row {
             NoqServer | NoqClient => "multipath: 2 paths, 20 MB each way",
             NoqServerSecondCut | NoqClientSecondCut => "multipath: the 2nd path is cut midway",
             NoqServerFirstCut | NoqClientFirstCut => "multipath: the 1st path is cut midway",
+            NoqServerFrames | NoqClientFrames => "multipath: all kinds of its frames",
             QuinnServer | QuinnClient | S2nServer | S2nClient => "QUIC v1: 20 MB each way",
             QuicGoClientVersion2 => "HTTP/3 over QUIC v2: 10 MB",
             Chromium => "HTTP/3: a page and 10 MB",
@@ -174,6 +184,8 @@ impl Row {
                 NoqClientSecondCut => multipath::server(identity, Cut::Second).await,
                 NoqServerFirstCut => multipath::client(identity, Cut::First).await,
                 NoqClientFirstCut => multipath::server(identity, Cut::First).await,
+                NoqServerFrames => frames::client(identity).await,
+                NoqClientFrames => frames::server(identity).await,
                 QuicheServer => http3::client(identity, patience).await,
                 QuicheClient => http3::server(identity, patience).await,
                 QuinnServer => single::to_quinn(identity).await,
