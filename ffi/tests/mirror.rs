@@ -221,6 +221,7 @@ const MIRRORS: &[Mirror] = &[
             ("suites", "hvq_server_options.suites"),
             ("keylog", "hvq_server_options.keylog"),
             ("early_data", "hvq_server_options.early_data"),
+            ("tickets", "- one a connection; programs that want more bring an SSL_CTX that gives them"),
             ("early_data_context", "hvq_server_options.early_data_context"),
             ("build", "hvq_server_config_new"),
         ],
