@@ -15,8 +15,7 @@ impl Connection {
         for path in self.paths.all() {
             path.sent.audit().map_err(|problem| format!("path {}: {problem}", path.id))?;
         }
-        let early = [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()];
-        for space in early.into_iter().flatten() {
+        for space in self.handshake.existing() {
             space.sent.audit().map_err(|problem| format!("handshake: {problem}"))?;
         }
         self.audit_timers(now)?;
@@ -32,9 +31,7 @@ impl Connection {
             return Err(format!("no timer at all: {:?}", self.lifecycle));
         };
         // RFC 9002 §6.2.1: of the two timers one runs at most.
-        let early = [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()];
-        let awaits_loss = early.into_iter().flatten().any(|space| space.sent.loss_time().is_some());
-        if awaits_loss && self.early_probe_at().is_some() {
+        if self.handshake.awaits_loss() && self.early_probe_at().is_some() {
             return Err("a probe of the handshake while packets of it may be lost".to_owned());
         }
         if self.lifecycle != Lifecycle::Confirmed {

@@ -76,15 +76,13 @@ impl Connection {
     pub(super) fn early_probe_at(&self) -> Option<Instant> {
         let path = self.paths.get(PathId::ZERO)?;
         let mut base = None;
-        let spaces = [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()];
-        let by_time = spaces.into_iter().flatten().any(|space| space.sent.loss_time().is_some());
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
         //# If no additional data can be sent, the server's PTO timer MUST NOT be armed until datagrams have been
         //# received from the client
-        if by_time || path.route.amplification.allowance() < LEAST_EARLY {
+        if self.handshake.awaits_loss() || path.route.amplification.allowance() < LEAST_EARLY {
             return None;
         }
-        for space in spaces.into_iter().flatten() {
+        for space in self.handshake.existing() {
             if space.sent.has_ack_eliciting_in_flight() {
                 //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
                 //# When ack-eliciting packets in multiple packet number spaces are in flight, the timer MUST be
@@ -92,7 +90,7 @@ impl Connection {
                 base = base.into_iter().chain(space.last_eliciting).min();
             }
         }
-        let exists = spaces.iter().any(|space| space.is_some_and(|space| space.keys.is_some()));
+        let exists = self.handshake.existing().any(|space| space.keys.is_some());
         //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
         //# To prevent this deadlock, clients MUST send a packet on a Probe Timeout (PTO); see Section 6.2 of
         //# [QUIC-RECOVERY]
@@ -100,7 +98,7 @@ impl Connection {
         //# That is, the client MUST set the PTO timer if the client has not received an acknowledgment for
         //# any of its Handshake packets and the handshake is not confirmed (see Section 4.1.2 of [QUIC-TLS])
         if base.is_none() && self.role == Role::Client && exists {
-            base = spaces.into_iter().flatten().filter_map(|space| space.last_eliciting).max();
+            base = self.handshake.existing().filter_map(|space| space.last_eliciting).max();
         }
         Some(base? + path.pto.period(path.probe_period(Duration::ZERO)))
     }

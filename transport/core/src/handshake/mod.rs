@@ -206,6 +206,16 @@ impl Handshake {
         }
     }
 
+    /// Both spaces that still exist, earlier first, to look at.
+    pub fn existing(&self) -> impl Iterator<Item = &EarlySpace> {
+        self.initial.as_deref().into_iter().chain(self.handshake.as_deref())
+    }
+
+    /// Whether packets of a space that still exists are lost at a known time, unless they are acknowledged before.
+    pub fn awaits_loss(&self) -> bool {
+        self.existing().any(|space| space.sent.loss_time().is_some())
+    }
+
     /// Both spaces that still exist, earlier first.
     pub fn spaces(&mut self) -> impl Iterator<Item = (Level, &mut EarlySpace)> {
         let initial = self.initial.as_deref_mut().map(|space| (Level::Initial, space));
