@@ -72,3 +72,14 @@ fn the_delay_of_a_radio_is_no_queue() {
         }
     }
 }
+
+#[test]
+fn vivace_uses_a_radio_with_about_the_queue_of_cubic() {
+    for seed in 1..=5 {
+        let (_, of_cubic) = long_run(Algorithm::Cubic, seed);
+        let (share, wait) = long_run(Algorithm::Vivace, seed);
+        println!("seed {seed}: {share:.3} of the capacity, {wait:?} in the queue, cubic {of_cubic:?}");
+        assert!(share >= 0.9, "seed {seed}: {share} of the capacity");
+        assert!(wait * 4 < of_cubic * 5, "seed {seed}: {wait:?} in the queue, with CUBIC {of_cubic:?}");
+    }
+}

@@ -5,6 +5,11 @@
 //! only among samples of one return path (see [`monitor`]). Intervals that the application left idle say nothing. A loss that
 //! turns out spurious is taken off its interval while that is not judged yet; a judgement stands, for the next trials correct
 //! what it changed.
+//!
+//! Over a radio, whose delay varies without a queue, three things differ, all ours. While the delay is no more than it varies by
+//! (see [`noise`]) slopes do not count, and the rate climbs without trials. Where a queue must be there the rate becomes at
+//! once a little less than what is delivered, and half of that until the queue is gone. And a queue does not count for how much
+//! may be in flight.
 
 use super::queueing::Reading;
 use super::{
@@ -14,10 +19,14 @@ use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
 use crate::time::Instant;
 use monitor::{Monitor, Monitors};
+use noise::{Noise, Seen};
+use phase::{PAIRS, Pair, Phase, Purpose};
 use std::time::Duration;
 use step::Step;
 
 mod monitor;
+mod noise;
+mod phase;
 mod step;
 
 /// Trials are this share above and below the rate (ε; §4.1).
@@ -30,50 +39,11 @@ const MOST_RATE: f64 = 1e12;
 const DRAIN: f64 = 0.5;
 const DRAINED: u32 = 16;
 const DRAIN_ROUNDS: u32 = 8;
+/// The share of what is delivered that is sent where a queue stands on a radio, and by how much the rate may climb at once.
+const RELIEF: f64 = 0.9;
+const CLIMB: f64 = 0.5;
 /// Round trips' worth of data that may be in flight: only a path that stops answering reaches this.
 const FLIGHT: f64 = 2.0;
-
-/// What the controller is doing.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Phase {
-    /// The rate doubles until utility falls (§4.1).
-    Starting {
-        /// The utility of the rate before.
-        before: Option<f64>,
-    },
-    /// The queue that doubling the rate left empties. The paper has no such phase; but no utility rewards a rate for emptying a
-    /// queue, so that it would stay for seconds.
-    Draining {
-        /// When it is given up: the path may have become longer.
-        until: Instant,
-    },
-    /// Two pairs of trials run, one above the rate and one below it each.
-    Trying {
-        /// What the pairs have shown.
-        pairs: [Pair; PAIRS],
-        /// Trials yet to begin.
-        left: usize,
-    },
-}
-
-/// Pairs of trials before the rate changes: only if all agree on the direction, as in the authors' sender (PCC-Uspace). The
-/// second has the trials of the first the other way round, so that trends fall on both alike and two lossy intervals in a row
-/// decide nothing.
-const PAIRS: usize = 2;
-
-/// The utilities of two trials.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-struct Pair {
-    above: Option<f64>,
-    below: Option<f64>,
-}
-
-impl Pair {
-    /// How much better the trial above the rate was.
-    fn difference(self) -> Option<f64> {
-        Some(self.above? - self.below?)
-    }
-}
 
 /// The controller of Dong et al.
 #[derive(Clone, Debug)]
@@ -85,6 +55,7 @@ pub struct Vivace {
     phase: Phase,
     step: Step,
     monitors: Monitors,
+    noise: Noise,
     /// Counts rounds of trials: every other one begins with the lower rate.
     rounds: u32,
     /// The smoothed round-trip time, but no more than the latest: after an outage it would be that of the outage for long.
@@ -103,6 +74,7 @@ impl Vivace {
             phase: Phase::Starting { before: None },
             step: Step::default(),
             monitors: Monitors::default(),
+            noise: Noise::default(),
             rounds: 0,
             rtt: Duration::ZERO,
             mixed_rtt: Duration::ZERO,
@@ -135,6 +107,8 @@ impl Vivace {
 
     fn bound_flight(&mut self, rate: f64) {
         let seconds = self.mixed_rtt.as_secs_f64().max(self.seconds());
+        // When a radio becomes slower that is learnt too late: what is in flight may be a queue already.
+        let seconds = self.noise.longest().map_or(seconds, |longest| longest.min(seconds));
         self.set_window(rate * seconds / 8.0 * FLIGHT);
     }
 
@@ -147,6 +121,7 @@ impl Vivace {
     fn next(&mut self, rate: f64) -> (f64, Purpose) {
         match &mut self.phase {
             Phase::Starting { .. } if self.monitors.awaits_nothing() => (rate, Purpose::Start),
+            Phase::Climbing { .. } if self.monitors.awaits_nothing() => (rate, Purpose::Climb),
             Phase::Draining { .. } => (rate * DRAIN, Purpose::Fill),
             Phase::Trying { left, .. } if *left > 0 => {
                 // Above, below, below, above, or the other way round.
@@ -173,12 +148,21 @@ impl Vivace {
 
     /// Learns from an interval all of whose packets are accounted for.
     fn learn(&mut self, monitor: &Monitor, now: Instant) {
-        let (Some(rate), utility) = (self.rate, monitor.utility()) else { return };
+        let Some(rate) = self.rate else { return };
+        if let Some(seen) = monitor.seen() {
+            self.noise.learn(&seen, now);
+            if self.relieve(rate, &seen, now) {
+                return;
+            }
+        }
+        let is_noise = self.noise.forgives();
+        let utility = monitor.utility(is_noise);
+        let may_climb = is_noise && utility.is_some() && monitor.loss() <= 0.0;
         match (monitor.purpose, &mut self.phase) {
             (Purpose::Start, Phase::Starting { before }) => {
                 let Some(utility) = utility else { return };
                 if before.is_some_and(|before| utility < before) {
-                    self.phase = Phase::Draining { until: now + self.rtt * DRAIN_ROUNDS };
+                    self.phase = Phase::Draining { until: now + self.rtt * DRAIN_ROUNDS, flight: 0 };
                     self.monitors.discard();
                     self.set_rate(rate / 2.0);
                 } else {
@@ -186,6 +170,19 @@ impl Vivace {
                     self.set_rate(rate * 2.0);
                     self.monitors.discard();
                 }
+            }
+            (Purpose::Climb, Phase::Climbing { .. }) | (Purpose::Above, Phase::Trying { .. })
+                if may_climb =>
+            {
+                self.climb(rate);
+            }
+            (Purpose::Climb, Phase::Climbing { before }) => {
+                let before = *before;
+                if utility.is_some() {
+                    self.set_rate(before);
+                }
+                self.step = Step::default();
+                self.start_trials();
             }
             (Purpose::Above, Phase::Trying { pairs, .. }) if utility.is_some() => {
                 if let Some(pair) = pairs.iter_mut().find(|pair| pair.above.is_none()) {
@@ -203,6 +200,29 @@ impl Vivace {
         self.decide(rate);
     }
 
+    /// Goes on at a higher rate: by the boundary of steps, which widens from one to the next (§4.2).
+    fn climb(&mut self, rate: f64) {
+        let change = self.step.change(rate / 1e6, f64::MAX, TRIAL) * 1e6;
+        self.set_rate(rate + change.min(rate * CLIMB));
+        self.phase = Phase::Climbing { before: rate };
+        self.monitors.discard();
+    }
+
+    /// Sends less than is delivered where a queue stands on a radio; whether it does.
+    fn relieve(&mut self, rate: f64, seen: &Seen, now: Instant) -> bool {
+        let is_tried = matches!(self.phase, Phase::Trying { .. } | Phase::Climbing { .. });
+        let relieved = seen.delivery() * RELIEF;
+        if !is_tried || !self.noise.is_queue(seen) {
+            return false;
+        }
+        self.step = Step::default();
+        self.set_rate(relieved.min(rate));
+        let flight = (seen.delivery() / 8.0 * self.noise.usual()) as usize;
+        self.phase = Phase::Draining { until: now + self.rtt * DRAIN_ROUNDS, flight };
+        self.monitors.discard();
+        true
+    }
+
     /// Changes the rate once all trials are in and agree.
     fn decide(&mut self, rate: f64) {
         let Phase::Trying { pairs, .. } = self.phase else { return };
@@ -216,7 +236,7 @@ impl Vivace {
 
     /// Goes on with trials as soon as the queue of the starting phase is gone.
     fn watch_drain(&mut self, sample: &Sample) {
-        let Phase::Draining { until } = self.phase else { return };
+        let Phase::Draining { until, .. } = self.phase else { return };
         let is_empty = |reading: Reading| reading.queueing <= reading.base / DRAINED;
         if sample.now >= until || Reading::of(sample).is_some_and(is_empty) {
             self.start_trials();
@@ -230,21 +250,11 @@ impl Vivace {
     }
 }
 
-/// What an interval is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Purpose {
-    /// It measures a rate of the starting phase.
-    Start,
-    /// It is the trial above the rate.
-    Above,
-    /// It is the trial below.
-    Below,
-    /// It fills the time until results are in.
-    Fill,
-}
-
 impl Controller for Vivace {
     fn on_sent(&mut self, sending: &Sending) {
+        if matches!(self.phase, Phase::Draining { flight, .. } if sending.in_flight <= flight) {
+            self.start_trials();
+        }
         if self.rate.is_some() && self.monitors.is_over(sending.now) {
             self.begin_interval(sending.now);
         }

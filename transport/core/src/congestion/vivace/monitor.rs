@@ -1,6 +1,7 @@
 //! Monitor intervals: what was sent in each, and what became of it (§3 and §4 of the paper).
 
-use super::Purpose;
+use super::noise::Seen;
+use super::phase::Purpose;
 use crate::PathId;
 use crate::congestion::Sample;
 use crate::congestion::queueing::Reading;
@@ -20,8 +21,10 @@ const LOSS_WEIGHT: f64 = 11.35;
 const LEAST_SLOPE: f64 = 0.03;
 /// An interval in which less than this share of its rate was sent says nothing about the rate.
 const USED: f64 = 0.8;
-/// Intervals that wait for acknowledgements at most; older ones are given up.
+/// Intervals that wait for acknowledgements at most; then the newest are given up, or none would ever be accounted for.
 const MOST_PENDING: usize = 32;
+/// Fewer samples make no slope of which something can be learnt.
+const LEAST_SAMPLES: f64 = 3.0;
 /// Return paths told apart in an interval.
 const MOST_RETURN_PATHS: usize = 16;
 
@@ -71,13 +74,15 @@ pub(super) struct Monitor {
     length: Duration,
     sent: f64,
     lost: f64,
+    /// The least queueing delay, and the smallest round trip beside it.
+    least: Option<Reading>,
     fits: SmallVec<[Fit; 2]>,
 }
 
 impl Monitor {
     /// An interval at `rate` bits per second.
     pub(super) fn new(purpose: Purpose, rate: f64, started: Instant, length: Duration) -> Self {
-        Self { purpose, rate, started, length, sent: 0.0, lost: 0.0, fits: SmallVec::new() }
+        Self { purpose, rate, started, length, sent: 0.0, lost: 0.0, least: None, fits: SmallVec::new() }
     }
 
     fn ends(&self) -> Instant {
@@ -88,7 +93,11 @@ impl Monitor {
         self.started <= sent_at && sent_at < self.ends()
     }
 
-    fn on_sample(&mut self, over: PathId, sent_at: Instant, delay: Duration) {
+    fn on_sample(&mut self, over: PathId, sent_at: Instant, reading: Reading) {
+        let delay = reading.queueing;
+        if self.least.is_none_or(|least| delay < least.queueing) {
+            self.least = Some(reading);
+        }
         if let Some(fit) = self.fits.iter_mut().find(|fit| fit.over == over) {
             fit.offer(sent_at, delay);
         } else if self.fits.len() < MOST_RETURN_PATHS {
@@ -102,19 +111,41 @@ impl Monitor {
     fn slope(&self) -> f64 {
         let moments = self.fits.iter().map(Fit::moments);
         let (product, square) = moments.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let slope = if square > 0.0 { product / square } else { 0.0 };
-        // A queue that empties is no merit of the rate: the authors' sender (PCC-Uspace) does not reward it either.
-        if slope < LEAST_SLOPE { 0.0 } else { slope.min(1e3) }
+        if square > 0.0 { (product / square).clamp(-1.0, 1e3) } else { 0.0 }
     }
 
-    /// The utility x^t − b x dRTT/dT − c x L of its rate x in Mbit/s (Eq. 2), `None` if it was not used up.
-    pub(super) fn utility(&self) -> Option<f64> {
+    /// What it showed of the channel, if there were samples enough.
+    pub(super) fn seen(&self) -> Option<Seen> {
+        let least = self.least?;
+        let length = self.length.as_secs_f64().max(1e-6);
+        let count: f64 = self.fits.iter().map(|fit| fit.count).sum();
+        (count >= LEAST_SAMPLES).then(|| Seen {
+            rate: self.sent * 8.0 / length,
+            loss: self.loss(),
+            slope: self.slope(),
+            length,
+            delay: least.queueing.as_secs_f64(),
+            base: least.base.as_secs_f64(),
+        })
+    }
+
+    /// The share of what was sent that was lost.
+    pub(super) fn loss(&self) -> f64 {
+        (self.lost / self.sent.max(1.0)).clamp(0.0, 1.0)
+    }
+
+    /// The utility x^t − b x dRTT/dT − c x L of its rate x in Mbit/s (Eq. 2), `None` if it was not used up. The slope does
+    /// not count if the delay `is_noise`.
+    pub(super) fn utility(&self, is_noise: bool) -> Option<f64> {
         let planned = self.rate / 8.0 * self.length.as_secs_f64();
         if self.sent < USED * planned {
             return None;
         }
-        let (rate, loss) = (self.rate / 1e6, (self.lost / self.sent).clamp(0.0, 1.0));
-        Some(rate.powf(EXPONENT) - DELAY_WEIGHT * rate * self.slope() - LOSS_WEIGHT * rate * loss)
+        // A queue that empties is no merit of the rate: the authors' sender (PCC-Uspace) does not reward it either.
+        let slope = self.slope();
+        let slope = if slope < LEAST_SLOPE || is_noise { 0.0 } else { slope };
+        let rate = self.rate / 1e6;
+        Some(rate.powf(EXPONENT) - DELAY_WEIGHT * rate * slope - LOSS_WEIGHT * rate * self.loss())
     }
 }
 
@@ -138,7 +169,7 @@ impl Monitors {
     /// Starts the next interval.
     pub(super) fn begin(&mut self, monitor: Monitor) {
         if self.all.len() >= MOST_PENDING {
-            self.all.pop_front();
+            self.all.pop_back();
         }
         self.all.push_back(monitor);
     }
@@ -164,7 +195,7 @@ impl Monitors {
     pub(super) fn on_sample(&mut self, sample: &Sample) {
         let (Some(reading), sent_at) = (Reading::of(sample), sample.sent_at) else { return };
         if let Some(monitor) = self.all.iter_mut().find(|monitor| monitor.covers(sent_at)) {
-            monitor.on_sample(sample.acknowledged_over, sent_at, reading.queueing);
+            monitor.on_sample(sample.acknowledged_over, sent_at, reading);
         }
     }
 
