@@ -376,7 +376,7 @@ fn acknowledgements_that_change_their_path_are_no_congestion() {
 fn acknowledgements_that_turn_to_and_fro_are_no_congestion() {
     // The same paths, by turns of less, of about and of more than a round trip.
     for turn in [20, 50, 130].map(Duration::from_millis) {
-        for algorithm in [Algorithm::Vegas, Algorithm::Copa] {
+        for algorithm in DELAY_BASED {
             let controller = algorithm.build(DATAGRAM);
             let simulation = Simulation::new(Link::new(60, 50, 800), controller);
             let mut simulation = simulation.returning_by_turns(2, turn);
