@@ -391,6 +391,30 @@ fn acknowledgements_that_turn_to_and_fro_are_no_congestion() {
 }
 
 #[test]
+fn an_outage_that_ends_over_another_return_path_is_not_the_length_of_that_path() {
+    let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+    for algorithm in [Algorithm::Vegas, Algorithm::Copa] {
+        // Datagrams wait out 2.8 s; the queue has room for 4 s.
+        let simulation = Simulation::new(Link::new(60, 50, 25_000), algorithm.build(DATAGRAM));
+        let mut simulation = simulation.returning_by_turns(2, Duration::from_secs(3600));
+        simulation.seconds(0, 4);
+        let before = simulation.controller.window();
+        simulation.link.free_at = at(6_800);
+        // For the first few milliseconds after it acknowledgements return over the other path.
+        simulation.run(at(4_000), at(6_800));
+        simulation.period = Duration::from_millis(6_820);
+        simulation.run(at(6_800), at(6_830));
+        simulation.period = Duration::from_secs(3600);
+        simulation.run(at(6_830), at(8_000));
+        let share = simulation.seconds(8, 16);
+        let window = simulation.controller.window();
+        println!("{algorithm}: {share:.3} of the capacity, a window of {window} bytes, {before} before");
+        assert!(share >= 0.95, "{algorithm}: {share} of the capacity");
+        assert!(window < 2 * before, "{algorithm}: a window of {window} bytes, {before} before");
+    }
+}
+
+#[test]
 fn coupled_controllers_fill_a_link_alone() {
     for algorithm in [Algorithm::Lia, Algorithm::Olia, Algorithm::Balia] {
         let (share, _) = long_run(algorithm, |simulation| simulation);
