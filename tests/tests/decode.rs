@@ -1,16 +1,13 @@
 //! A capture of two paths in virtual time, decoded, says what the connections themselves counted.
 
-use hvq_channel::Direction as Way;
-use hvq_decode::{Capture, Decoder, KeyLog, Kind, Packet, Problem, Summary};
+use hvq_decode::{Decoder, KeyLog, Kind, Packet, Problem, Summary};
 use hvq_scheduler::{PathId, Policy};
 use hvq_tests::bulk::Download;
-use hvq_tests::net::{Fate, Net, Side};
+use hvq_tests::net::capture::Capture;
+use hvq_tests::net::{Net, Side};
 use hvq_transport::connection::{ConnectionStats, Role, TransportConfig};
 use hvq_transport::crypto::session::{ClientTls, Verify};
 use hvq_transport::wire::frame::Frame;
-use std::cell::RefCell;
-use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,23 +17,6 @@ struct Recorded {
     keys: String,
     client: ConnectionStats,
     server: ConnectionStats,
-}
-
-/// An IPv4 packet with a UDP datagram in a record of a pcap file of raw IP packets.
-fn record(pcap: &mut Vec<u8>, count: u32, (source, destination): (SocketAddr, SocketAddr), payload: &[u8]) {
-    let ip = |address: SocketAddr| match address {
-        SocketAddr::V4(address) => address.ip().octets(),
-        SocketAddr::V6(_) => panic!("wires have IPv4 addresses"),
-    };
-    let length = u32::try_from(28 + payload.len()).expect("a datagram is short");
-    pcap.extend(
-        [1_u32.to_be_bytes(), count.to_be_bytes(), length.to_be_bytes(), length.to_be_bytes()].concat(),
-    );
-    let total = u16::try_from(length).expect("a datagram is short");
-    pcap.extend([&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, 64, 17, 0, 0]].concat());
-    pcap.extend([ip(source), ip(destination)].concat());
-    pcap.extend([source.port(), destination.port(), total - 20, 0].map(u16::to_be_bytes).concat());
-    pcap.extend_from_slice(payload);
 }
 
 /// What a client and a server said to each other over two paths.
@@ -54,32 +34,19 @@ fn recorded() -> Recorded {
     net.client_config.tls = tls.build().expect("the configuration is usable");
     let first = net.wire("rtt=10ms,rate=20mbit");
     let second = net.wire("rtt=30ms,rate=20mbit");
-    let header = [&[0xa1, 0xb2, 0xc3, 0xd4, 0, 2, 0, 4][..], &[0; 8], &[0, 4, 0, 0, 0, 0, 0, 101]].concat();
-    let pcap = Rc::new(RefCell::new(header));
-    let (tap, mut count) = (pcap.clone(), 0);
-    let tuples = [first, second];
-    net.tap = Some(Box::new(move |wire, way, payload| {
-        let addresses = match way {
-            Way::Up => (tuples[wire].local, tuples[wire].remote),
-            Way::Down => (tuples[wire].remote, tuples[wire].local),
-        };
-        record(&mut tap.borrow_mut(), count, addresses, payload);
-        count += 1;
-        Fate::Pass
-    }));
+    let pcap = Capture::of(&mut net, vec![first, second]);
     let mut download = Download::new(Some((second, hvq_scheduler::Hints::NONE)));
     net.connect(first);
     let until = net.now + Duration::from_secs(1);
     net.run(&mut download, until);
     let stats = |net: &mut Net, side| net.end(side).connection().stats();
     let (client, server) = (stats(&mut net, Side::Client), stats(&mut net, Side::Server));
-    net.tap = None;
-    let (pcap, keys) = (pcap.borrow().clone(), keys.lock().expect("nobody panicked").clone());
-    Recorded { pcap, keys, client, server }
+    let keys = keys.lock().expect("nobody panicked").clone();
+    Recorded { pcap: pcap.bytes(), keys, client, server }
 }
 
 fn decode(pcap: &[u8], keys: &str) -> Vec<Packet> {
-    let mut capture = Capture::open(pcap).expect("the header is right");
+    let mut capture = hvq_decode::Capture::open(pcap).expect("the header is right");
     let mut decoder = Decoder::new(KeyLog::read(keys));
     let mut packets = Vec::new();
     while let Some(datagram) = capture.next_datagram().expect("every record is whole") {
@@ -145,7 +112,7 @@ fn a_damaged_capture_is_decoded_as_far_as_it_goes_and_never_panics() {
             let at = 24 + (seed * 7919 + step * 104_729) % (pcap.len() - 24);
             pcap[at] ^= u8::try_from(1 + (seed + step) % 255).unwrap();
         }
-        let mut capture = Capture::open(&pcap[..]).unwrap();
+        let mut capture = hvq_decode::Capture::open(&pcap[..]).unwrap();
         let mut decoder = Decoder::new(KeyLog::read(&recorded.keys));
         while let Ok(Some(datagram)) = capture.next_datagram() {
             for packet in decoder.decode(&datagram) {

@@ -4,35 +4,15 @@ use crate::support::{code, run, said};
 use hvq::PathId;
 use hvq::transport::connection::{ConnectionStats, TransportConfig};
 use hvq::transport::crypto::session::{ClientTls, Verify};
-use hvq_channel::Direction;
 use hvq_lab::workload::bulk::Download;
-use hvq_lab::world::{Fate, Net};
+use hvq_lab::world::Net;
+use hvq_lab::world::capture::Capture;
 use hvq_scheduler::{Hints, Policy};
 use serde_json::Value;
 use std::fs;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// The header of a pcap file of raw IP packets.
-const HEADER: [u8; 24] =
-    [0xa1, 0xb2, 0xc3, 0xd4, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 101];
-
-/// An IPv4 packet with a UDP datagram as a record of that file (RFC 791, RFC 768; no checksums).
-fn record(source: SocketAddr, destination: SocketAddr, payload: &[u8]) -> Vec<u8> {
-    let udp = u16::try_from(8 + payload.len()).unwrap();
-    let length = u32::from(udp + 20).to_be_bytes();
-    let mut bytes = [[0, 0, 0, 1], [0; 4], length, length].concat();
-    bytes.extend([&[0x45, 0][..], &(udp + 20).to_be_bytes(), &[0, 0, 0, 0, 64, 17, 0, 0]].concat());
-    for address in [source, destination] {
-        let SocketAddr::V4(address) = address else { panic!("wires have addresses of IPv4") };
-        bytes.extend(address.ip().octets());
-    }
-    bytes.extend([source.port(), destination.port(), udp, 0].map(u16::to_be_bytes).concat());
-    bytes.extend(payload);
-    bytes
-}
 
 /// Writes a capture of a download over two paths and its secrets, and returns what the server counted.
 fn write(capture: &Path, keys: &Path) -> ConnectionStats {
@@ -44,17 +24,10 @@ fn write(capture: &Path, keys: &Path) -> ConnectionStats {
     let tls = ClientTls::builder().alpn(["hvq"]).verify(Verify::Insecure).keylog(Box::new(keylog));
     net.client_config.tls = tls.build().unwrap();
     let tuples = ["rtt=10ms,rate=20mbit", "rtt=30ms,rate=20mbit"].map(|channel| net.wire(channel));
-    let pcap = Arc::new(Mutex::new(HEADER.to_vec()));
-    let tap = pcap.clone();
-    net.tap = Some(Box::new(move |wire, way, payload| {
-        let (client, server) = (tuples[wire].local, tuples[wire].remote);
-        let (from, to) = if way == Direction::Up { (client, server) } else { (server, client) };
-        tap.lock().unwrap().extend(record(from, to, payload));
-        Fate::Pass
-    }));
+    let pcap = Capture::of(&mut net, tuples.to_vec());
     net.connect(tuples[0]);
     net.run(&mut Download::new(Some((tuples[1], Hints::NONE))), Net::START + Duration::from_millis(300));
-    fs::write(capture, &*pcap.lock().unwrap()).unwrap();
+    fs::write(capture, pcap.bytes()).unwrap();
     fs::write(keys, &*secrets.lock().unwrap()).unwrap();
     net.server.connection().stats()
 }

@@ -8,6 +8,7 @@
 //!
 //! Everything follows from the seed: the channels' dice, the endpoints' randomness, the order of events.
 
+pub mod capture;
 pub mod identity;
 pub mod ledger;
 pub mod medium;
