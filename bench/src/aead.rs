@@ -59,17 +59,18 @@ struct Library {
 fn libraries() -> [Library; 2] {
     const SUITE: Suite = Suite::Aes128Gcm;
     let (key, nonce, header) = ([0x42; 16], [0x24; 12], [0x40; HEADER]);
-    let (default, default_open) = (ring::AeadKey::new(SUITE, &key), ring::AeadKey::new(SUITE, &key));
-    let (other, other_open) = (boringssl::AeadKey::new(SUITE, &key), boringssl::AeadKey::new(SUITE, &key));
+    let (default, default_open) =
+        (boringssl::AeadKey::new(SUITE, &key), boringssl::AeadKey::new(SUITE, &key));
+    let (other, other_open) = (ring::AeadKey::new(SUITE, &key), ring::AeadKey::new(SUITE, &key));
     [
         Library {
-            name: "ring, the default",
+            name: "BoringSSL, the default",
             seal: Box::new(move |text| default.seal(nonce, &header, text)),
             open: Box::new(move |text| default_open.open(nonce, &header, text).is_some()),
             rounds: Vec::new(),
         },
         Library {
-            name: "BoringSSL, feature boringssl-aead",
+            name: "ring, feature ring-aead",
             seal: Box::new(move |text| other.seal(nonce, &header, text)),
             open: Box::new(move |text| other_open.open(nonce, &header, text).is_some()),
             rounds: Vec::new(),

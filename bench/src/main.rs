@@ -103,7 +103,7 @@ enum Part {
     Memory,
     /// Scheduling decisions.
     Decisions,
-    /// Packet protection by `ring`, the default, and by BoringSSL, without a connection around it.
+    /// Packet protection by BoringSSL, the default, and by `ring`, without a connection around it.
     Aead,
 }
 

@@ -1,16 +1,15 @@
-//! The AEAD of packet protection (RFC 9001 §5.3) behind one seam: `ring`, or BoringSSL with the feature `boringssl-aead`.
+//! The AEAD of packet protection (RFC 9001 §5.3) behind one seam: BoringSSL, or `ring` with the feature `ring-aead`.
 //!
-//! Both give the same bytes. The one without `unsafe` code here is the default; `make bench ARGS='--only aead'` says how fast
-//! each is.
+//! Both give the same bytes. The faster one is the default: `make bench ARGS='--only aead'` measures both.
 
 #[doc(hidden)]
 pub mod boringssl;
 #[doc(hidden)]
 pub mod ring;
 
-#[cfg(not(feature = "boringssl-aead"))]
+#[cfg(feature = "ring-aead")]
 pub(super) use self::ring::AeadKey;
-#[cfg(feature = "boringssl-aead")]
+#[cfg(not(feature = "ring-aead"))]
 pub(super) use boringssl::AeadKey;
 
 #[cfg(test)]
