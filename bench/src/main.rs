@@ -15,7 +15,7 @@ mod sockets;
 mod spread;
 mod worker;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
 use contender::{Contender, Material, Side, Task};
 use effort::Effort;
@@ -148,6 +148,16 @@ fn count(task: &str) -> Result<()> {
 }
 
 fn compare(arguments: &Arguments) -> Result<()> {
+    if let Some(path) = &arguments.output.write {
+        let only_apart = arguments.only.iter().all(|part| matches!(part, Part::Decisions | Part::Aead));
+        ensure!(
+            arguments.only.is_empty() || !only_apart,
+            "--write: decisions and packet protection alone have no row in {}",
+            path.display()
+        );
+        // Now, and not after minutes.
+        put(path, None)?;
+    }
     let machine = Machine::now();
     if let Some(warning) = machine.warning() {
         eprintln!("bench: caution: {warning}");
@@ -181,16 +191,25 @@ fn compare(arguments: &Arguments) -> Result<()> {
     let warning = machine.warning();
     let report = Report { machine, warning, rows, decisions, protection, instructions, figures, samples };
     if let Some(path) = &arguments.output.write {
-        let name = || path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(name)?;
         // Decisions and packet protection are of parts, which a reader of that file does not want to see.
         let short = Report { decisions: Vec::new(), protection: Vec::new(), ..report.clone() };
-        std::fs::write(path, short.insert(&text).with_context(name)?).with_context(name)?;
+        put(path, Some(&short))?;
     }
     if arguments.output.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print!("{report}");
+    }
+    Ok(())
+}
+
+/// Puts `report` between the marks of the file; without one, sees that it could be put there.
+fn put(path: &Path, report: Option<&Report>) -> Result<()> {
+    let name = || path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(name)?;
+    let around = report::around_marks(&text).with_context(name)?;
+    if let Some(report) = report {
+        std::fs::write(path, report.between(around)).with_context(name)?;
     }
     Ok(())
 }

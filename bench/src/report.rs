@@ -192,16 +192,22 @@ impl Report {
         Ok(())
     }
 
-    /// `text` with the report between its marks instead of what is there.
-    ///
-    /// # Errors
-    /// The marks are not there.
-    pub fn insert(&self, text: &str) -> Result<String> {
+    /// The report with its marks, and around them what [`around_marks`] gave.
+    pub fn between(&self, (before, after): (&str, &str)) -> String {
         let [begin, end] = MARKS;
-        let (before, rest) = text.split_once(begin).context("there is no mark where the table begins")?;
-        let (_, after) = rest.split_once(end).context("there is no mark where the table ends")?;
-        Ok(format!("{before}{begin}{self}{end}{after}"))
+        format!("{before}{begin}{self}{end}{after}")
     }
+}
+
+/// What is before the marks in `text`, and what is after them.
+///
+/// # Errors
+/// The marks are not there.
+pub fn around_marks(text: &str) -> Result<(&str, &str)> {
+    let [begin, end] = MARKS;
+    let (before, rest) = text.split_once(begin).context("there is no mark where the table begins")?;
+    let (_, after) = rest.split_once(end).context("there is no mark where the table ends")?;
+    Ok((before, after))
 }
 
 #[cfg(test)]
@@ -267,12 +273,12 @@ mod tests {
     fn the_table_replaces_what_is_between_the_marks() {
         let report = report(vec![figure(Contender::Quiche, 0, 7.0)]);
         let text = "a\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nb";
-        let inserted = report.insert(text).unwrap();
+        let inserted = report.between(around_marks(text).unwrap());
         assert!(
             inserted.starts_with("a\n<!-- bench: begin -->\n")
                 && inserted.ends_with("\n<!-- bench: end -->\nb")
         );
         assert!(!inserted.contains("old") && inserted.contains("handshakes/s"));
-        assert!(report.insert("nothing").is_err());
+        assert!(around_marks("nothing").is_err());
     }
 }

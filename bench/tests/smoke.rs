@@ -55,6 +55,30 @@ fn one_figure_of_one_contender_can_be_measured_alone() {
 }
 
 #[test]
+fn a_table_that_cannot_be_written_is_refused_before_anything_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let [marked, unmarked] = ["marked.md", "unmarked.md"].map(|name| folder.path().join(name));
+    let text = "a\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nb\n";
+    std::fs::write(&marked, text).unwrap();
+    std::fs::write(&unmarked, "no marks").unwrap();
+    for (file, more) in
+        [(&marked, &["--only", "aead"][..]), (&unmarked, &[]), (&folder.path().join("none"), &[])]
+    {
+        let output = bench(&[&["--write", file.to_str().unwrap()], more].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+    }
+    assert_eq!(std::fs::read_to_string(&marked).unwrap(), text);
+    let brief =
+        ["--quick", "--only", "aead", "--only", "pipe-handshakes", "--contender", "hvq", "--rounds", "1"];
+    let output = bench(&[&["--write", marked.to_str().unwrap()], &brief[..]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let written = std::fs::read_to_string(&marked).unwrap();
+    assert!(written.contains("CPU µs a handshake") && !written.contains("old"), "{written}");
+}
+
+#[test]
 fn wrong_arguments_are_refused_with_a_message() {
     for wrong in [["--datagram", "1199"], ["--contender", "tcp"], ["--size", "0"], ["work", "nothing"]] {
         let output = bench(&wrong);
