@@ -128,9 +128,9 @@ impl DormantKey {
         key
     }
 
-    fn aead(&self) -> Box<AeadKey> {
+    fn aead(&self) -> AeadKey {
         let key = self.key.get(..self.suite.aead().key_len()).expect("AEAD keys have at most 32 bytes");
-        Box::new(AeadKey::new(self.suite, key))
+        AeadKey::new(self.suite, key)
     }
 }
 
@@ -151,7 +151,7 @@ impl fmt::Debug for DormantKey {
 /// An AEAD key with its IV. While it rests, it is no larger than what it is made from; it wakes when it is needed.
 pub(super) struct PacketKey {
     dormant: DormantKey,
-    aead: OnceLock<Box<AeadKey>>,
+    aead: OnceLock<AeadKey>,
 }
 
 impl PacketKey {

@@ -3,14 +3,14 @@
 use crate::crypto::keys::Suite;
 use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey};
 
-/// A key of the suite's AEAD.
-pub struct AeadKey(LessSafeKey);
+/// A key of the suite's AEAD, elsewhere, since it is large and most connections rest most of the time.
+pub struct AeadKey(Box<LessSafeKey>);
 
 impl AeadKey {
     /// The key of `suite` with these bytes, as many as its AEAD takes.
     pub fn new(suite: Suite, key: &[u8]) -> Self {
         let key = UnboundKey::new(suite.aead(), key).expect("the key has the length of the algorithm");
-        Self(LessSafeKey::new(key))
+        Self(Box::new(LessSafeKey::new(key)))
     }
 
     /// Encrypts `payload` in place; the tag, which authenticates `header` too.
