@@ -29,9 +29,9 @@ const MOST_RETURN_PATHS: usize = 16;
 /// Round trips after which a return path without samples is no longer in use; large acknowledgements are forgotten after
 /// that or twice that.
 const MEMORY: u32 = 8;
-/// Acknowledgements of more than one over this share of the window, and of more than this many bytes (an initial window,
+/// Acknowledgements of more than this share of the window, and of more than this many bytes (an initial window,
 /// RFC 9002 §7.2), set no pace.
-const LARGE_SHARE: f64 = 8.0;
+const LARGE_SHARE: f64 = 1.0 / 8.0;
 const LARGE: usize = 14_720;
 
 /// The two parts of a round-trip time.
@@ -98,16 +98,36 @@ impl ReturnPath {
 }
 
 /// Cuts a flow into round trips and measures each.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Rounds {
     started: Option<Instant>,
     least: Option<Duration>,
     most: Duration,
     paths: SmallVec<[ReturnPath; 2]>,
     largest: Largest,
+    /// The share of the window beyond which an acknowledgement is large.
+    large_share: f64,
+}
+
+impl Default for Rounds {
+    fn default() -> Self {
+        Self::with_large_share(LARGE_SHARE)
+    }
 }
 
 impl Rounds {
+    /// For a sender that acknowledgements of up to `large_share` of the window are even enough for.
+    pub(super) fn with_large_share(large_share: f64) -> Self {
+        Self {
+            started: None,
+            least: None,
+            most: Duration::ZERO,
+            paths: SmallVec::new(),
+            largest: Largest::default(),
+            large_share,
+        }
+    }
+
     /// Takes a sample; returns the round that it ends, if it does.
     pub(super) fn on_sample(&mut self, sample: &Sample) -> Option<Round> {
         self.largest.on_sample(sample);
@@ -173,7 +193,7 @@ impl Rounds {
     pub(super) fn is_uneven(&self, window: f64) -> bool {
         let largest = self.largest.bytes();
         let paths = self.paths.iter().filter(|path| path.is_used()).count();
-        paths > 1 || (largest > LARGE && largest as f64 > window / LARGE_SHARE)
+        paths > 1 || (largest > LARGE && largest as f64 > window * self.large_share)
     }
 
     /// Notes a sample; returns whether its return path is known, and with it what of the sample is queueing.

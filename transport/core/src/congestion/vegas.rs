@@ -34,6 +34,9 @@ const REMAINING: f64 = 0.75;
 /// Round trips of growth before its steps double, and the share of the window (one over this) that none exceeds.
 const STEADY_ROUNDS: u32 = 3;
 const BRISK: f64 = 8.0;
+/// Acknowledgements of up to this share of the window set the pace. Where the sender runs dry between them no queue is seen, and the
+/// window grows until it no longer does; flight beyond the window for their sake would all stand in the queue.
+const LARGE_SHARE: f64 = 1.0 / 4.0;
 /// Windows do not grow beyond this.
 const LARGEST_WINDOW: f64 = (1u64 << 48) as f64;
 
@@ -107,7 +110,7 @@ impl Vegas {
             datagram_size,
             window: initial_window(datagram_size) as f64,
             phase: Phase::Doubling,
-            rounds: Rounds::default(),
+            rounds: Rounds::with_large_share(LARGE_SHARE),
             variation: Variation::remembering(),
             climb: Climb::default(),
             recovery: Period::default(),
@@ -271,6 +274,17 @@ mod tests {
             rounds(&mut vegas, 1000, 5, queue);
             assert_eq!(vegas.window(), expected * DATAGRAM, "{queue} ms of queueing");
         }
+    }
+
+    #[test]
+    fn flight_exceeds_the_window_for_acknowledgements_of_a_quarter_of_it_only() {
+        // Of 100 datagrams.
+        let flight = |covered: usize| {
+            let mut vegas = avoiding(100);
+            vegas.on_acknowledged(&Sample { bytes: covered * DATAGRAM, ..sample(at(1000)) });
+            vegas.window() / DATAGRAM
+        };
+        assert_eq!([9, 15, 24, 30].map(flight), [100, 100, 100, 130]);
     }
 
     #[test]
