@@ -17,7 +17,8 @@ use super::variation::Variation;
 use super::{Controller, LossSample, MarkSample, Sample, SpuriousSample, initial_window, minimum_window};
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
-use bases::{Bases, Standing};
+use crate::recovery::windowed::Recent;
+use bases::Bases;
 use std::time::Duration;
 
 mod bases;
@@ -88,7 +89,10 @@ pub struct Copa {
     window_before: f64,
     rounds: Rounds,
     bases: Bases,
-    standing: Standing,
+    /// Queueing delays of the last half to whole round trip (RTTstanding − RTTmin, §2 of the paper), of which the smallest counts:
+    /// jitter and delayed acknowledgements only add to it. The paper has half a round trip; of thinned acknowledgements that
+    /// share a narrow return path with others, so few fall into it that each of them may have waited.
+    standing: Recent<Duration>,
     variation: Variation,
     /// Queueing delays of the last round trips, the newest last.
     history: Vec<Round>,
@@ -116,7 +120,7 @@ impl Copa {
             window_before: window,
             rounds: Rounds::default(),
             bases: Bases::default(),
-            standing: Standing::default(),
+            standing: Recent::default(),
             variation: Variation::growing(),
             history: Vec::with_capacity(DETECTION_ROUNDS),
             recovery: Period::default(),
@@ -184,7 +188,7 @@ impl Copa {
 
     /// Whether the queue is one in any case. A radio whose delay may have become longer for a moment is not left in a hurry.
     fn is_certain(&self) -> bool {
-        self.standing.get().is_some_and(|standing| self.variation.is_exceeded(standing))
+        self.standing.get(Duration::min).is_some_and(|standing| self.variation.is_exceeded(standing))
     }
 
     /// Once a round trip: velocity (§2.1) and mode (§2.2).
@@ -234,11 +238,11 @@ impl Controller for Copa {
     fn on_acknowledged(&mut self, sample: &Sample) {
         let reading = self.bases.read(sample);
         if let Some(reading) = reading {
-            self.standing.offer(sample.now, reading.queueing, sample.smoothed_rtt / 2);
+            self.standing.offer(reading.queueing, sample.now, sample.smoothed_rtt / 2, Duration::min);
         }
         let rounded = Sample { min_rtt: reading.map_or(sample.min_rtt, |reading| reading.base), ..*sample };
         let round = self.rounds.on_sample(&rounded);
-        let Some(standing) = self.standing.get() else { return };
+        let Some(standing) = self.standing.get(Duration::min) else { return };
         let queueing = self.variation.queueing(standing);
         let base = self.rounds.longest().unwrap_or(sample.min_rtt);
         self.rtt = Some(sample.smoothed_rtt);
@@ -315,7 +319,7 @@ impl Controller for Copa {
     /// Two windows a round trip (§2.1), so that datagrams are spread and acknowledgements still set the pace; one while
     /// they cannot, because they change their path.
     fn pacing_rate(&self) -> Option<Bandwidth> {
-        let even = self.rounds.pace(self.window, self.standing.get().unwrap_or_default());
+        let even = self.rounds.pace(self.window, self.standing.get(Duration::min).unwrap_or_default());
         even.filter(|_| !self.slow_start).or_else(|| super::slow_start_rate(self.window as usize, self.rtt))
     }
 

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 /// How many average changes are taken for the channel's. RFC 6298 has four; but what varies is the least of a round trip here,
 /// and the delay of a radio goes up and down for several round trips.
-const TOLERATED: f64 = 8.0;
+pub(super) const TOLERATED: f64 = 8.0;
 /// And how many times that can only be a queue.
-const CERTAIN: f64 = 3.0;
+pub(super) const CERTAIN: f64 = 3.0;
 /// Smaller changes do not count: they are those of timers and of acknowledgements that wait for one another (kGranularity of
 /// RFC 9002 §6.1.2).
 const GRANULARITY: f64 = 0.001;
@@ -26,7 +26,7 @@ const GAIN: f64 = 1.0 / 16.0;
 const DECAY: f64 = 1.0 / 64.0;
 /// No more than so many times the smallest round trip is tolerated: however others change the queue, this sender adds no more
 /// than that to it.
-const MOST: f64 = 2.0;
+pub(super) const MOST: f64 = 2.0;
 /// The same for a sender that grows faster and faster as long as a delay is tolerated: its queue becomes as long as that.
 const MOST_IN_GROWTH: f64 = 1.5;
 /// Of the round trip, what of a change does not count for such a sender, whose own bursts change the delay by so much.

@@ -1,5 +1,8 @@
 //! The extreme value of a sliding window, in constant space.
 
+use crate::time::Instant;
+use std::time::Duration;
+
 /// The largest of the values that were offered within the last `length` units of a clock that never runs backwards.
 ///
 /// Three candidates are kept: the best, the best since, and the best since that one, each replaced before the oldest
@@ -56,10 +59,49 @@ impl<T: Copy + PartialOrd> WindowedMax<T> {
     }
 }
 
+/// The best of the values that were offered within the last one to two spans of time, whose length may change.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recent<T> {
+    current: Option<T>,
+    previous: Option<T>,
+    since: Option<Instant>,
+}
+
+impl<T: Copy> Recent<T> {
+    /// Offers `value` at `now`, where a span lasts `span`, and returns the value that is `better` than all others.
+    pub fn offer(&mut self, value: T, now: Instant, span: Duration, better: fn(T, T) -> T) -> T {
+        if now.since(*self.since.get_or_insert(now)) >= span {
+            self.previous = self.current.take();
+            self.since = Some(now);
+        }
+        let current = self.current.map_or(value, |current| better(current, value));
+        self.current = Some(current);
+        self.previous.map_or(current, |previous| better(current, previous))
+    }
+
+    /// The value that is `better` than all others, if there is any.
+    pub fn get(&self, better: fn(T, T) -> T) -> Option<T> {
+        self.current.into_iter().chain(self.previous).reduce(better)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_best_value_leaves_after_one_to_two_spans() {
+        let mut recent = Recent::default();
+        let mut offer = |at: u64, value: u32| {
+            let now = Instant::from_nanos(at * 1_000_000);
+            recent.offer(value, now, Duration::from_millis(10), u32::min)
+        };
+        assert_eq!(
+            [(5, 3), (8, 7), (15, 8), (24, 9), (25, 9)].map(|(at, value)| offer(at, value)),
+            [3, 3, 3, 3, 8]
+        );
+    }
 
     #[test]
     fn the_largest_value_leaves_with_the_window() {

@@ -60,29 +60,3 @@ impl Bases {
         Some(Reading { base, queueing: rtt.saturating_sub(base) })
     }
 }
-
-/// The smallest queueing delay of the last half to whole round trip (RTTstanding − RTTmin, §2 of the paper): jitter and
-/// delayed acknowledgements only add to it. The paper has half a round trip; of thinned acknowledgements that share a
-/// narrow return path with others, so few fall into it that each of them may have waited.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Standing {
-    current: Option<Duration>,
-    previous: Option<Duration>,
-    started: Instant,
-}
-
-impl Standing {
-    /// Offers a delay at `now`; each of the two halves of the memory lasts `half`.
-    pub(super) fn offer(&mut self, now: Instant, delay: Duration, half: Duration) {
-        if now.since(self.started) >= half {
-            self.previous = self.current.take();
-            self.started = now;
-        }
-        self.current = Some(self.current.map_or(delay, |current| current.min(delay)));
-    }
-
-    /// The smallest delay, if there was one.
-    pub(super) fn get(&self) -> Option<Duration> {
-        self.current.into_iter().chain(self.previous).min()
-    }
-}

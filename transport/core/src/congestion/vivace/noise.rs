@@ -10,14 +10,11 @@
 //! interval, and from the slopes before; but a radio's delay is smooth within a round trip, and a slope that is forgiven
 //! because it is small can build a queue of any length.
 
+use crate::congestion::variation::{CERTAIN, MOST, TOLERATED};
+use crate::recovery::windowed::Recent;
 use crate::time::Instant;
 use std::time::Duration;
 
-/// How many average changes are tolerated, how many times that can only be a queue, and how many times the smallest round
-/// trip are tolerated at most: as in [`variation`](crate::congestion::variation).
-const TOLERATED: f64 = 8.0;
-const CERTAIN: f64 = 3.0;
-const MOST: f64 = 2.0;
 /// A queue of less than this share of the smallest round trip is no concern.
 const SHORT: f64 = 0.25;
 /// Smaller changes, in seconds, are those of timers and of the pacer.
@@ -59,31 +56,11 @@ impl Seen {
     }
 }
 
-/// The smallest or largest of what was seen in the last one to two of a length of time.
-#[derive(Clone, Copy, Debug, Default)]
-struct Extreme {
-    current: Option<f64>,
-    previous: Option<f64>,
-    since: Option<Instant>,
-}
-
-impl Extreme {
-    fn offer(&mut self, value: f64, now: Instant, memory: Duration, better: fn(f64, f64) -> f64) -> f64 {
-        if now.since(*self.since.get_or_insert(now)) >= memory {
-            self.previous = self.current.take();
-            self.since = Some(now);
-        }
-        let current = self.current.map_or(value, |current| better(current, value));
-        self.current = Some(current);
-        self.previous.map_or(current, |previous| better(current, previous))
-    }
-}
-
 /// What the intervals showed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Noise {
-    fastest: Extreme,
-    least: Extreme,
+    fastest: Recent<f64>,
+    least: Recent<f64>,
     /// The average growth in an interval that the rate did not cause, in seconds.
     average: f64,
     /// The delay of the last interval beyond the least, in seconds.
