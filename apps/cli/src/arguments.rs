@@ -197,6 +197,8 @@ mod tests {
             ("hvq lab pages --think 20", "--think"),
             ("hvq lab pages --deployment moon", "moon"),
             ("hvq lab video --schemes warp", "warp"),
+            ("hvq lab outages --policies warp", "warp"),
+            ("hvq lab outages --cell 1 --cells 2", "cannot be used with"),
             ("hvq lab live moon", "moon"),
             ("hvq lab live web --arms warp", "warp"),
             ("hvq lab live web --repetitions 0", "--repetitions"),

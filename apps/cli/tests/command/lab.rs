@@ -125,6 +125,23 @@ fn a_trace_and_a_page_that_make_no_sense_are_told_before_anything_is_run() {
 }
 
 #[test]
+fn a_cell_with_outages_is_replayed_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("outages.jsonl");
+    let file = json.to_str().unwrap();
+    let output = run(["lab", "outages", "--cell", "gateway-urllc-14s", "--policies", "hvc", "--json", file]);
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(table.contains("| hvc | 1 |"), "{table}{}", said(&output));
+    let text = fs::read_to_string(&json).unwrap();
+    let outcome: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(outcome["cell"], "gateway-urllc-14s");
+    assert!(outcome["embb_ms"].is_null() && outcome["urllc_ms"].as_f64() > Some(14_000.0), "{text}");
+    let output = run(["lab", "outages", "--cell", "moon"]);
+    assert_eq!(code(&output), 2);
+    assert!(said(&output).contains("gateway-urllc-3s"), "{}", said(&output));
+}
+
+#[test]
 fn the_figures_of_the_papers_are_listed() {
     let output = run(["lab", "list"]);
     let text = String::from_utf8(output.stdout).unwrap();

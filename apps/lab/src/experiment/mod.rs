@@ -3,6 +3,7 @@
 pub mod campaign;
 pub mod controllers;
 pub mod definition;
+pub mod outages;
 pub mod pages;
 pub mod pool;
 pub mod statistics;

@@ -2,6 +2,7 @@
 
 pub mod controllers;
 pub mod experiments;
+pub mod outages;
 pub mod page;
 pub mod pages;
 pub mod svg;

@@ -5,6 +5,7 @@ mod experiments;
 mod interruption;
 #[cfg(target_os = "linux")]
 mod live;
+mod outages;
 mod pages;
 mod report;
 mod video;
@@ -17,6 +18,7 @@ use experiments::RunArguments;
 use hvq_channel::TraceError;
 use hvq_lab::experiment::pool;
 use indicatif::{ProgressBar, ProgressStyle};
+use outages::OutagesArguments;
 use pages::PagesArguments;
 use report::ReportArguments;
 use serde::Serialize;
@@ -37,6 +39,8 @@ enum Experiment {
     Controllers(ControllersArguments),
     /// Page loads over eMBB and URLLC with every scheme of the papers: mean page load times, gains, bytes on URLLC
     Pages(PagesArguments),
+    /// Random pairs of channels that go dark: two channels held against the better one alone, with every policy
+    Outages(OutagesArguments),
     /// Real-time video in layers over eMBB and URLLC with every scheme: latency and quality of frames, freezes
     Video(VideoArguments),
     /// Real programs in real time behind emulated channels: browsers, Nginx, h2load, curl, iperf3
@@ -55,6 +59,7 @@ pub(crate) fn run(arguments: &LabArguments, voice: Voice) -> Result<(), Failure>
     match &arguments.experiment {
         Experiment::Controllers(arguments) => controllers::run(arguments, voice),
         Experiment::Pages(arguments) => pages::run(arguments, voice),
+        Experiment::Outages(arguments) => outages::run(arguments, voice),
         Experiment::Video(arguments) => video::run(arguments, voice),
         #[cfg(target_os = "linux")]
         Experiment::Live(arguments) => live::run(arguments, voice),

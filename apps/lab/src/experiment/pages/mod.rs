@@ -15,7 +15,7 @@ pub(super) use below::Flows;
 pub use below::{Background, Below, Rule};
 pub use outcome::{ChannelUse, Outcome};
 pub use plan::{Plan, Sizes};
-pub use run::{Channels, Notes, Run};
+pub use run::{Channels, Ending, Notes, Reach, Run};
 pub(super) use run::{ideal, is_told};
 pub use scheme::Scheme;
 pub use stretch::{part, seed_of, stretch};

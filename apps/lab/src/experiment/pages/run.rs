@@ -16,6 +16,7 @@ use hvq_pages::Page;
 use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,15 +71,56 @@ pub enum Notes {
     Rewards,
 }
 
+/// Of two channels, those that connections are opened over.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// Both, the first as the policy says.
+    Both,
+    /// The one with the high bandwidth.
+    Embb,
+    /// The one with the low latency.
+    Urllc,
+}
+
+/// The end of a load.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Ending {
+    /// The page load time.
+    Loaded(Duration),
+    /// A connection that the load needed is over, for this reason.
+    Failed(String),
+    /// The load still went on at the limit; a description of the network then.
+    Stuck(String),
+}
+
 impl Run {
+    /// Loads the page with the policy of two paths, over the channels in `reach` alone: the transport, what it is told of
+    /// the channels and its controllers are the same for all three. The load ends `limit` after its beginning at the latest.
+    ///
+    /// # Errors
+    ///
+    /// A trace cannot be read.
+    pub fn ending(&self, reach: Reach, limit: Duration) -> Result<Ending, TraceError> {
+        let mut net = self.net()?;
+        let both = self.connect(&mut net)?;
+        let paths = match (reach, both.second) {
+            (Reach::Embb, Some(embb)) => Paths { first: embb, second: None },
+            (Reach::Urllc, _) => Paths { second: None, ..both },
+            (Reach::Both, _) | (Reach::Embb, None) => both,
+        };
+        let mut load = PageLoad::new(&self.page, self.manner, paths);
+        net.run(&mut load, Net::START + self.manner.deployment.lead() + limit);
+        Ok(match (load.page_load_time(), load.failure()) {
+            (Some(time), _) => Ending::Loaded(time),
+            (None, Some(failure)) => Ending::Failed(failure.to_owned()),
+            (None, None) => Ending::Stuck(net.describe()),
+        })
+    }
+
     /// Runs it. Fails if a trace cannot be read; what happens to the load is part of the outcome.
     pub fn outcome(&self) -> Result<Outcome, TraceError> {
-        let config = self.config()?;
-        let mut net = Net::new(config.clone(), config, self.seed);
-        if self.manner.deployment == Deployment::Resumed {
-            net.resume_sessions();
-        }
-        net.radio = Radio::Common;
+        let mut net = self.net()?;
         let paths = self.connect(&mut net)?;
         let listens = self.notes == Notes::Rewards && paths.second.is_some();
         net.rewards = listens.then(Rewards::default);
@@ -102,6 +144,17 @@ impl Run {
             noted: noted(&net, self.manner.deployment.lead()),
             failure: loaded.is_none().then(|| load.failure().map_or_else(late, str::to_owned)),
         })
+    }
+
+    /// The network without its channels.
+    fn net(&self) -> Result<Net, TraceError> {
+        let config = self.config()?;
+        let mut net = Net::new(config.clone(), config, self.seed);
+        if self.manner.deployment == Deployment::Resumed {
+            net.resume_sessions();
+        }
+        net.radio = Radio::Common;
+        Ok(net)
     }
 
     /// The controller of this run. HyStart++ (RFC 9406) takes a packet's change of channel for a queue and ends slow start;

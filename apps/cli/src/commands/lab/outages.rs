@@ -1,0 +1,116 @@
+//! `hvq lab outages`: random pairs of channels that go dark, two channels held against the better one alone.
+
+use super::{check_outputs, jobs, run_all, write_between_marks, write_lines};
+use crate::failure::{Exit, Failure};
+use crate::output::{self, Voice, check_distinct};
+use clap::Args;
+
+use hvq_lab::experiment::outages::{Cell, Outcome, drawn, named, names, policies};
+use hvq_lab::report::outages as report;
+use hvq_scheduler::Policy;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Between which the tables stand in a document.
+const MARKS: [&str; 2] = ["<!-- outages: begin -->\n", "<!-- outages: end -->"];
+
+/// Arguments of `hvq lab outages`.
+#[derive(Debug, Args)]
+pub(crate) struct OutagesArguments {
+    /// Random cells, beside the named ones
+    #[arg(long, value_name = "NUMBER", default_value_t = 40, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    cells: u32,
+    /// The number of the first random cell
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    first: u32,
+    /// These cells only: numbers of random ones, or names
+    #[arg(long, value_name = "NUMBERS|NAMES", value_delimiter = ',', conflicts_with_all = ["cells", "first"])]
+    cell: Vec<String>,
+    /// The policies (by default all that use two paths)
+    #[arg(long, visible_alias = "policy", value_name = "NAMES", value_delimiter = ',')]
+    policies: Vec<Policy>,
+    /// The seed of everything random
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// The worst cells to print
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    worst: usize,
+    /// Cells at the same time (by default one a processor)
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Write every outcome to this file too, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Put the tables between the marks of this file too
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+}
+
+impl OutagesArguments {
+    /// The cells that were asked for.
+    fn cells(&self) -> Result<Vec<Cell>, Failure> {
+        if self.cell.is_empty() {
+            let named = names().filter_map(|name| named(name, self.seed));
+            let numbers = self.first..self.first.saturating_add(self.cells);
+            return Ok(named.chain(numbers.map(|number| drawn(self.seed, number))).collect());
+        }
+        let chosen = |name: &String| match name.parse() {
+            Ok(number) => Ok(drawn(self.seed, number)),
+            Err(_) => named(name, self.seed).ok_or_else(|| {
+                let known: Vec<&str> = names().collect();
+                let text = format!("--cell: {name:?} is no number and none of {}", known.join(", "));
+                Failure::new(Exit::Usage, text)
+            }),
+        };
+        self.cell.iter().map(chosen).collect()
+    }
+
+    fn policies(&self) -> Vec<Policy> {
+        if self.policies.is_empty() { policies() } else { self.policies.clone() }
+    }
+
+    /// The command that runs the cell of `outcome` again.
+    fn replay(&self, Outcome { cell, policy, .. }: &Outcome) -> String {
+        format!("hvq lab outages --seed {} --cell {cell} --policies {policy} -v", self.seed)
+    }
+}
+
+/// Runs the cells and prints the tables; fails if a cell did.
+pub(super) fn run(arguments: &OutagesArguments, voice: Voice) -> Result<(), Failure> {
+    check_distinct("--cell", &arguments.cell)?;
+    check_distinct("--policies", &arguments.policies)?;
+    let (cells, policies) = (arguments.cells()?, arguments.policies());
+    check_outputs(&[&arguments.json], (&arguments.write, MARKS))?;
+    let jobs = jobs(arguments.jobs);
+    let start = Instant::now();
+    let run = |cell: &Cell| cell.outcomes(&policies);
+    let done =
+        |outcomes: &Vec<Outcome>| outcomes.first().map_or_else(String::new, |outcome| outcome.cell.clone());
+    let outcomes = run_all((&cells, jobs), voice, run, done)?.concat();
+    if let Some(path) = &arguments.json {
+        write_lines(path, &outcomes)?;
+    }
+    if let Some(path) = &arguments.write {
+        write_between_marks(path, MARKS, &report::markdown(&outcomes))?;
+    }
+    for outcome in &outcomes {
+        voice.detail(|| {
+            format!("{}\n{}", report::line(outcome), outcome.scene.as_deref().unwrap_or_default())
+        });
+    }
+    output::print(report::markdown(&outcomes).trim_end())?;
+    let worst = report::worst(&outcomes, arguments.worst, |outcome| arguments.replay(outcome));
+    if !worst.is_empty() {
+        output::print(&format!("\n{}", worst.trim_end()))?;
+    }
+    let failed = outcomes.iter().filter(|outcome| outcome.verdict.is_failure()).count();
+    voice.say(format!(
+        "{} cells in {:.0} s on {jobs} threads",
+        outcomes.len(),
+        start.elapsed().as_secs_f64()
+    ));
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::new(Exit::Runtime, format!("{failed} cells are late or never end"))),
+    }
+}
