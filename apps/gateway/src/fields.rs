@@ -1,6 +1,8 @@
 //! Rules for header fields on their way from HTTP/3 to an origin and back: what is malformed, what concerns one hop only,
 //! and what the gateway says itself.
 
+use crate::configuration::Underscores;
+use crate::reach::port_of;
 use http::header::{
     CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, VIA,
 };
@@ -59,6 +61,9 @@ pub(crate) fn check(request: &Request<()>) -> Result<Option<u64>, Fault> {
     {
         return Err(Fault::Malformed("the authority is no host"));
     }
+    if uri.authority().is_some_and(|authority| port_of(authority).is_err()) {
+        return Err(Fault::Malformed("the authority's port is no number of 16 bits"));
+    }
     if request.method() != Method::CONNECT {
         let path = uri.path_and_query().map_or("", |path| path.as_str());
         // RFC 9114 §4.3.1: a path begins with a slash; only OPTIONS may ask for the server as a whole.
@@ -116,19 +121,43 @@ impl Provenance {
     }
 }
 
-/// The fields that an origin gets with a request that passed [`check`] and has `fields`, without `host`. `early` says that it
-/// came before the handshake was complete (RFC 8470 §5.1).
+/// Whether a field of a client's request goes on to an origin, in the head or among trailers. CGI, WSGI and PHP write `-` and
+/// `_` of names alike: `x_real_ip` would become the `HTTP_X_REAL_IP` of what the gateway says itself.
+fn goes_on(name: &HeaderName, underscores: Underscores) -> bool {
+    let is_plain = underscores == Underscores::Keep || !name.as_str().contains('_');
+    is_plain && !PROVENANCE.contains(name) && !KEPT_BACK.contains(name)
+}
+
+/// The trailers that an origin gets of those that a client sent.
+pub(crate) fn trailers(fields: &HeaderMap, underscores: Underscores) -> HeaderMap {
+    let onward = fields.iter().filter(|(name, _)| goes_on(name, underscores));
+    onward.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Circumstances of a request that decide which fields an origin gets.
+#[derive(Clone, Debug)]
+pub(crate) struct Circumstances {
+    /// The client's address and the host that was asked.
+    pub(crate) provenance: Provenance,
+    /// Whether the origin gets names with underscores.
+    pub(crate) underscores: Underscores,
+    /// Whether the request came before the handshake was complete (RFC 8470 §5.1).
+    pub(crate) early: bool,
+}
+
+/// The fields that an origin gets with a request that passed [`check`] and has `fields`, without `host`.
 ///
 /// # Errors
 /// The request goes in circles.
-pub(crate) fn inbound(fields: &HeaderMap, provenance: Provenance, early: bool) -> Result<HeaderMap, Fault> {
+pub(crate) fn inbound(fields: &HeaderMap, circumstances: Circumstances) -> Result<HeaderMap, Fault> {
+    let Circumstances { provenance, underscores, early } = circumstances;
     let passes = fields.get_all(VIA).iter().filter_map(|via| via.to_str().ok());
     if passes.map(|via| via.matches(PSEUDONYM).count()).sum::<usize>() >= PASSES {
         return Err(Fault::Refused(StatusCode::LOOP_DETECTED, "the request goes in circles"));
     }
     let mut onward = HeaderMap::with_capacity(fields.len() + ADDED);
     for (name, value) in fields {
-        if !PROVENANCE.contains(name) && !KEPT_BACK.contains(name) {
+        if goes_on(name, underscores) {
             onward.append(name, value.clone());
         }
     }

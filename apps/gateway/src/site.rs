@@ -3,7 +3,7 @@
 use crate::clients::Clients;
 use crate::configuration::{Config, HostConfig, Limits, Pattern, Serves, Timeouts};
 use crate::content::Files;
-use crate::origin::{Anywhere, Filtered, Origin};
+use crate::origin::{Anywhere, Filtered, Habits, Origin};
 use crate::reach::Destination;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -56,7 +56,7 @@ impl Site {
             Proxy {
                 allow: proxy.allow.clone(),
                 clients: proxy.clients.clone(),
-                anywhere: Arc::new(Anywhere::new(connector.clone())),
+                anywhere: Arc::new(Anywhere::new(connector.clone(), proxy.underscores)),
                 connector,
                 tunnels: Arc::new(Semaphore::new(limits.tunnels)),
             }
@@ -84,13 +84,14 @@ impl Site {
 
 fn host(config: &HostConfig, timeouts: Timeouts) -> Result<Host, String> {
     let place = match &config.serves {
-        Serves::Files(folder) => {
+        Serves::Files { folder, dot_files } => {
             let files = Files::new(folder, timeouts.files)
                 .map_err(|error| format!("{}: {error}", folder.display()))?;
-            Place::Files(Arc::new(files))
+            Place::Files(Arc::new(files.with_dot_files(*dot_files)))
         }
-        Serves::Origin { url, ca, host_header } => {
-            let origin = Origin::new(url.clone(), ca.as_deref(), *host_header, timeouts.connect)?;
+        Serves::Origin { url, ca, host_header, underscores } => {
+            let habits = Habits { host_header: *host_header, underscores: *underscores };
+            let origin = Origin::new(url.clone(), ca.as_deref(), habits, timeouts.connect)?;
             Place::Origin(Arc::new(origin))
         }
     };

@@ -94,6 +94,19 @@ pub(super) struct Host {
     pub(super) ca: Option<Spanned<PathBuf>>,
     #[serde(default)]
     pub(super) host_header: HostHeader,
+    pub(super) underscores: Option<Spanned<Underscores>>,
+    pub(super) dot_files: Option<Spanned<bool>>,
+}
+
+/// Whether origins get fields whose names have underscores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Underscores {
+    /// They are dropped, as nginx drops them: CGI and WSGI take `x_real_ip` for `x-real-ip`.
+    #[default]
+    Drop,
+    /// They go on.
+    Keep,
 }
 
 /// Which host an origin is asked for.
@@ -117,6 +130,8 @@ pub(super) struct Proxy {
     pub(super) clients: Vec<String>,
     #[serde(default)]
     pub(super) reach: Vec<IpNet>,
+    #[serde(default)]
+    pub(super) underscores: Underscores,
 }
 
 #[derive(Debug, Deserialize)]

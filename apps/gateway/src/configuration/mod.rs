@@ -12,13 +12,13 @@ mod tests;
 mod values;
 
 pub use error::ConfigError;
-pub use file::HostHeader;
+pub use file::{HostHeader, Underscores};
 pub use names::{OriginUrl, Pattern, Protocol};
 pub use quic_lb::{Hex, QuicLbOverrides};
 pub use values::{Size, Time};
 
 use crate::clients::Clients;
-use crate::content::Files;
+use crate::content::{DotFiles, Files};
 use crate::reach::{Destination, Reach};
 use hvq::transport::congestion::Algorithm;
 use hvq::transport::trace::TracerFactory;
@@ -187,9 +187,23 @@ pub enum Serves {
         ca: Option<Vec<u8>>,
         /// Which host it is asked for.
         host_header: HostHeader,
+        /// Whether it gets fields whose names have underscores.
+        underscores: Underscores,
     },
     /// The files of a folder.
-    Files(PathBuf),
+    Files {
+        /// The folder.
+        folder: PathBuf,
+        /// Whether files are served whose names, or those of their folders, begin with a dot.
+        dot_files: DotFiles,
+    },
+}
+
+impl Serves {
+    /// The files of `folder`, without those whose names begin with a dot.
+    pub fn files(folder: impl Into<PathBuf>) -> Self {
+        Self::Files { folder: folder.into(), dot_files: DotFiles::Hidden }
+    }
 }
 
 /// Who may go through the gateway, and where.
@@ -201,6 +215,8 @@ pub struct ProxyConfig {
     pub clients: Clients,
     /// Addresses that may be reached.
     pub reach: Reach,
+    /// Whether hosts that clients name by `http` URLs get fields whose names have underscores.
+    pub underscores: Underscores,
 }
 
 /// Tunnels for IP packets, for those who may go through the gateway.

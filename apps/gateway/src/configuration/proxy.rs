@@ -34,14 +34,17 @@ pub(super) fn proxy(
         return Ok(None);
     }
     let clients = clients(source, file.as_ref(), overrides)?;
-    let (allow, reach) = match file.map(Spanned::into_inner) {
-        Some(proxy) => (proxy.allow.into_iter().map(|text| text.0).collect(), proxy.reach),
-        None => (Vec::new(), Vec::new()),
+    let (allow, reach, underscores) = match file.map(Spanned::into_inner) {
+        Some(proxy) => {
+            (proxy.allow.into_iter().map(|text| text.0).collect::<Vec<_>>(), proxy.reach, proxy.underscores)
+        }
+        None => Default::default(),
     };
     Ok(Some(ProxyConfig {
         allow: instead(&overrides.allow, allow),
         clients,
         reach: Reach::new(instead(&overrides.reach, reach)),
+        underscores,
     }))
 }
 

@@ -8,6 +8,7 @@ use super::{
     Serves, Timeouts,
 };
 use super::{proxy, quic_lb};
+use crate::content::DotFiles;
 use hvq::transport::congestion::Algorithm;
 use hvq::{EarlyData, LocalAddress};
 use hvq_scheduler::Policy;
@@ -160,15 +161,29 @@ fn hosts(
                 if let Some(ca) = host.get_ref().ca.as_ref().filter(|_| url.0.protocol != Protocol::Tls) {
                     return Err(source.wrong(ca, "only an origin with https:// has a certificate"));
                 }
+                if let Some(dot_files) = &host.get_ref().dot_files {
+                    return Err(source.wrong(dot_files, "only a host with files has files with dots"));
+                }
                 let ca = host.get_ref().ca.as_ref().map(|ca| authorities(source, ca)).transpose()?;
-                Serves::Origin { url: url.0.clone(), ca, host_header: host.get_ref().host_header }
+                let underscores = host.get_ref().underscores.as_ref().map(|said| *said.get_ref());
+                Serves::Origin {
+                    url: url.0.clone(),
+                    ca,
+                    host_header: host.get_ref().host_header,
+                    underscores: underscores.unwrap_or_default(),
+                }
             }
             (None, Some(folder)) => {
                 if !folder.get_ref().is_dir() {
                     let problem = format!("{} is not a folder", folder.get_ref().display());
                     return Err(source.wrong(folder, problem));
                 }
-                Serves::Files(folder.get_ref().clone())
+                if let Some(underscores) = &host.get_ref().underscores {
+                    return Err(source.wrong(underscores, "only an origin gets fields"));
+                }
+                let asked = host.get_ref().dot_files.as_ref().is_some_and(|said| *said.get_ref());
+                let dot_files = if asked { DotFiles::Served } else { DotFiles::Hidden };
+                Serves::Files { folder: folder.get_ref().clone(), dot_files }
             }
         };
         if host.get_ref().names.is_empty() {

@@ -51,9 +51,9 @@ fn everything_that_may_be_said_is_understood() {
              [log]\nfile = '-'\nformat = 'json'\n\
              [limits]\nheader = '16KiB'\nbody = '1MiB'\nrequests = 7\nrequests_per_connection = 8\ntunnels = 9\n\
              [timeouts]\nheader = '1s'\nconnect = '2s'\nfirst_byte = '3s'\nidle = '4s'\ntunnel = '5s'\nfiles = '0s'\n\
-             [[host]]\nnames = ['example.org', '*.example.org']\norigin = 'h2c://127.0.0.1:81'\nhost_header = 'origin'\n\
-             [[host]]\nnames = ['*']\nfiles = 'DIR'\n\
-             [proxy]\nallow = ['*:443']\ntokens = 'DIR/tokens'\nreach = ['10.0.0.0/8']\n",
+             [[host]]\nnames = ['example.org', '*.example.org']\norigin = 'h2c://127.0.0.1:81'\nhost_header = 'origin'\nunderscores = 'keep'\n\
+             [[host]]\nnames = ['*']\nfiles = 'DIR'\ndot_files = true\n\
+             [proxy]\nallow = ['*:443']\ntokens = 'DIR/tokens'\nreach = ['10.0.0.0/8']\nunderscores = 'keep'\n",
         )
         .unwrap();
     assert_eq!((config.scheduler.to_string().as_str(), config.congestion), ("min-rtt", Algorithm::Bbr));
@@ -61,8 +61,12 @@ fn everything_that_may_be_said_is_understood() {
     assert_eq!((config.timeouts.first_byte, config.drain), (Duration::from_secs(3), Duration::from_secs(5)));
     assert_eq!((config.timeouts.files, config.largest_datagram), (Duration::ZERO, 9000));
     assert_eq!((config.log.format, config.early_data), (Format::Json, EarlyData::On));
-    assert!(matches!(&config.hosts[0].serves, Serves::Origin { host_header: HostHeader::Origin, .. }));
-    assert!(matches!(&config.hosts[1].serves, Serves::Files(_)));
+    assert!(matches!(
+        &config.hosts[0].serves,
+        Serves::Origin { host_header: HostHeader::Origin, underscores: Underscores::Keep, .. }
+    ));
+    assert!(matches!(&config.hosts[1].serves, Serves::Files { dot_files: DotFiles::Served, .. }));
+    assert_eq!(config.proxy.as_ref().unwrap().underscores, Underscores::Keep);
     assert!(config.proxy.unwrap().reach.allows("10.1.1.1".parse().unwrap()));
 }
 
@@ -207,7 +211,7 @@ fn certificates_and_keys_that_do_not_work_are_named() {
             other => panic!("{other}"),
         }
         // The same as flags: there is no line, but a file.
-        let fallback = Some(Serves::Files(place.0.path().to_owned()));
+        let fallback = Some(Serves::files(place.0.path()));
         let identity = Some(Identity::Files { chain: chain.clone(), key: key.clone() });
         let overrides = Overrides { identity, fallback, ..Overrides::default() };
         let said = Config::load(None, &overrides).map(|_| ()).unwrap_err().to_string();
@@ -252,7 +256,7 @@ fn what_is_missing_is_said() {
     assert!(place.load("").map(|_| ()).unwrap_err().to_string().contains("nothing to serve"));
     let missing = Config::load(Some(&place.file("none.toml")), &Overrides::default()).map(|_| ());
     assert!(missing.unwrap_err().to_string().contains("none.toml"));
-    let fallback = Some(Serves::Files(place.0.path().to_owned()));
+    let fallback = Some(Serves::files(place.0.path()));
     let overrides = Overrides { fallback, ..Overrides::default() };
     let missing = Config::load(None, &overrides).map(|_| ());
     assert!(missing.unwrap_err().to_string().contains("no certificate"));
@@ -266,7 +270,7 @@ fn flags_go_before_the_file() {
         listen: vec!["127.0.0.1:2".parse().unwrap()],
         drain: Some(Duration::from_secs(1)),
         log_file: Some("-".into()),
-        fallback: Some(Serves::Files(place.0.path().to_owned())),
+        fallback: Some(Serves::files(place.0.path())),
         ..Overrides::default()
     };
     let config = Config::load(Some(&place.file("gateway.toml")), &overrides).unwrap();

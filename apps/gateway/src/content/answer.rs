@@ -59,9 +59,9 @@ impl Answer {
         Self::error(StatusCode::METHOD_NOT_ALLOWED).with(ALLOW, HeaderValue::from_static("GET, HEAD"))
     }
 
-    /// It is at `path` instead.
+    /// It is at `path` of this host instead. Slashes at the beginning are one: two would name another host (RFC 3986 §4.2).
     pub fn moved(path: &str) -> Self {
-        match HeaderValue::from_str(path) {
+        match HeaderValue::from_str(&format!("/{}", path.trim_start_matches('/'))) {
             Ok(path) => Self::error(StatusCode::MOVED_PERMANENTLY).with(LOCATION, path),
             Err(_) => Self::error(StatusCode::NOT_FOUND),
         }

@@ -17,10 +17,24 @@ const SMALL: u64 = 64 * 1024;
 /// What is sent for a folder.
 const INDEX: &str = "index.html";
 
+/// The one folder with a dot that is there to be asked for (RFC 8615).
+const WELL_KNOWN: &str = ".well-known";
+
+/// Whether files are served whose names, or those of their folders, begin with a dot: `.git`, `.env`, `.htpasswd`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DotFiles {
+    /// No, except those below `/.well-known` (RFC 8615).
+    #[default]
+    Hidden,
+    /// As all others.
+    Served,
+}
+
 /// A folder whose files are offered. Nothing outside of it is, whatever paths and symbolic links say.
 #[derive(Debug)]
 pub struct Files {
     root: PathBuf,
+    dot_files: DotFiles,
     kept: Kept,
     memory: Arc<Memory>,
 }
@@ -38,7 +52,12 @@ impl Files {
         if !root.is_dir() {
             return Err(io::Error::new(io::ErrorKind::NotADirectory, "this is not a folder"));
         }
-        Ok(Self { root, kept: Kept::new(fresh), memory: Arc::default() })
+        Ok(Self { root, dot_files: DotFiles::Hidden, kept: Kept::new(fresh), memory: Arc::default() })
+    }
+
+    /// The same with or without files whose names begin with a dot; without them unless this is called.
+    pub fn with_dot_files(self, dot_files: DotFiles) -> Self {
+        Self { dot_files, ..self }
     }
 
     /// The answer to a request for `path`, which starts with a slash and is decoded.
@@ -50,7 +69,10 @@ impl Files {
         if let Some(small) = self.kept.get(path, now) {
             return piece(request, small);
         }
-        let found = find(&self.root, path);
+        let found = match self.hides(path) {
+            true => Err(io::ErrorKind::NotFound.into()),
+            false => find(&self.root, path),
+        };
         match &found {
             Ok(Found::Small(small)) => self.kept.put(path, small, now),
             _ => self.kept.forget(path),
@@ -68,6 +90,17 @@ impl Files {
                 _ => StatusCode::NOT_FOUND,
             }),
         }
+    }
+}
+
+impl Files {
+    /// Whether `path` names something that is not to be seen.
+    fn hides(&self, path: &str) -> bool {
+        let is_hidden = |segment: &str| segment.starts_with('.') && segment != ".";
+        // Only at the top: what is so called elsewhere is not what RFC 8615 means.
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let path = path.strip_prefix(WELL_KNOWN).filter(|rest| rest.starts_with('/')).unwrap_or(path);
+        self.dot_files == DotFiles::Hidden && path.split('/').any(is_hidden)
     }
 }
 
@@ -176,6 +209,55 @@ mod tests {
         assert_eq!(text(files.answer("/a", &request)).unwrap(), "old");
         std::fs::write(folder.path().join("a"), "new").unwrap();
         assert_eq!(text(files.answer("/a", &request)).unwrap(), "new");
+    }
+
+    #[test]
+    fn what_begins_with_a_dot_is_not_served_unless_it_is_asked_for() {
+        let request = Request::new(());
+        let (folder, files) = files(Duration::ZERO);
+        for name in [".git", "sub", ".well-known", "sub/.well-known", ".well-known-not"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        for name in
+            [".env", ".git/config", "sub/.htpasswd", ".well-known/a", ".well-known/.b", "sub/.well-known/a"]
+        {
+            std::fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let status = |files: &Files, path| files.answer(path, &request).head.status().as_u16();
+        for path in [
+            "/.env",
+            "/.git/config",
+            "/.git",
+            "/.git/",
+            "//.env",
+            "/./.env",
+            "/sub/.htpasswd",
+            "/.well-known/.b",
+            "/sub/.well-known/a",
+            "/.well-known-not",
+        ] {
+            assert_eq!(status(&files, path), 404, "{path}");
+        }
+        assert_eq!(
+            (status(&files, "/.well-known/a"), status(&files, "/a"), status(&files, "/./a")),
+            (200, 200, 200)
+        );
+        let files = files.with_dot_files(DotFiles::Served);
+        assert_eq!((status(&files, "/.env"), status(&files, "/.git/config")), (200, 200));
+        assert_eq!(status(&files, "/../etc"), 404);
+    }
+
+    #[test]
+    fn a_folder_is_found_at_this_host_however_many_slashes_its_path_begins_with() {
+        let (folder, files) = files(Duration::ZERO);
+        std::fs::create_dir(folder.path().join("evil.example")).unwrap();
+        for path in ["/evil.example", "//evil.example", "///evil.example"] {
+            let request = Request::get(format!("https://localhost{path}")).body(()).unwrap();
+            let answer = files.answer(path, &request);
+            assert_eq!(answer.head.status(), StatusCode::MOVED_PERMANENTLY, "{path}");
+            // RFC 3986 §4.2: what begins with two slashes names a host.
+            assert_eq!(answer.head.headers()["location"], "/evil.example/", "{path}");
+        }
     }
 
     #[cfg(unix)]

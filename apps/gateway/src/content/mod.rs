@@ -7,7 +7,7 @@ mod large;
 mod range;
 
 pub use answer::{Answer, Body};
-pub use files::Files;
+pub use files::{DotFiles, Files};
 pub use large::Large;
 
 use http::{Method, Request, StatusCode};

@@ -1,7 +1,8 @@
 //! A request to an origin, and its response back.
 
 use super::{Bounds, Exchange, Progress, Trouble, Unsent, Upload};
-use crate::fields::{self, Fault};
+use crate::configuration::Underscores;
+use crate::fields::{self, Circumstances, Fault};
 use crate::origin::{Anywhere, Failure, Head, Origin};
 use bytes::Bytes;
 use h3::error::Code;
@@ -26,6 +27,13 @@ pub(super) enum Towards {
 }
 
 impl Towards {
+    fn underscores(&self) -> Underscores {
+        match self {
+            Self::Origin(origin) => origin.underscores(),
+            Self::Anywhere(anywhere) => anywhere.underscores(),
+        }
+    }
+
     async fn send(&self, head: Head, body: Upload) -> Result<Response<Incoming>, Failure> {
         match self {
             Self::Origin(origin) => origin.send(head, body).await,
@@ -46,7 +54,7 @@ enum NoResponse {
 
 /// Hands the request on, and the response back. `early` says that it came before the handshake was complete.
 pub(super) async fn relay(mut exchange: Exchange, towards: Towards, declared: Option<u64>, early: bool) {
-    let head = match head(&exchange, early) {
+    let head = match head(&exchange, &towards, early) {
         Ok(head) => head,
         Err(fault) => return exchange.fail(fault).await,
     };
@@ -69,12 +77,13 @@ pub(super) async fn relay(mut exchange: Exchange, towards: Towards, declared: Op
     }
 }
 
-fn head(exchange: &Exchange, early: bool) -> Result<Head, Fault> {
+fn head(exchange: &Exchange, towards: &Towards, early: bool) -> Result<Head, Fault> {
     let uri = exchange.request.uri();
     let malformed = Fault::Malformed("no authority or path");
     let authority = uri.authority().ok_or(malformed)?.clone();
     let provenance = exchange.peer.provenance(&authority);
-    let fields = fields::inbound(exchange.request.headers(), provenance, early)?;
+    let circumstances = Circumstances { provenance, underscores: towards.underscores(), early };
+    let fields = fields::inbound(exchange.request.headers(), circumstances)?;
     let path = uri.path_and_query().ok_or(malformed)?.clone();
     Ok(Head { method: exchange.request.method().clone(), path, fields, authority })
 }
@@ -92,7 +101,13 @@ async fn ask(
         *go_on.status_mut() = StatusCode::CONTINUE;
         exchange.reply.head(go_on).await.map_err(|_| NoResponse::Cancelled)?;
     }
-    let body = body(exchange, declared, progress.clone()).await.map_err(NoResponse::Client)?;
+    let bounds = Bounds {
+        declared,
+        limit: exchange.site.limits.body,
+        idle: exchange.site.timeouts.idle,
+        underscores: towards.underscores(),
+    };
+    let body = body(exchange, bounds, progress.clone()).await.map_err(NoResponse::Client)?;
     let is_empty = body.is_empty();
     if is_empty {
         head.say_that_nothing_follows();
@@ -100,7 +115,7 @@ async fn ask(
     let again = is_empty && head.method.is_idempotent();
     match once(exchange, &towards, (head, body), &progress).await {
         Err(NoResponse::Origin(Failure::Closed)) if again => {
-            let Ok(mut head) = self::head(exchange, early) else {
+            let Ok(mut head) = self::head(exchange, &towards, early) else {
                 return Err(NoResponse::Origin(Failure::Closed));
             };
             head.say_that_nothing_follows();
@@ -110,14 +125,9 @@ async fn ask(
     }
 }
 
-async fn body(
-    exchange: &mut Exchange,
-    declared: Option<u64>,
-    progress: Arc<Progress>,
-) -> Result<Upload, Trouble> {
-    let (limit, idle) = (exchange.site.limits.body, exchange.site.timeouts.idle);
+async fn body(exchange: &mut Exchange, bounds: Bounds, progress: Arc<Progress>) -> Result<Upload, Trouble> {
     let Some(receive) = exchange.receive.take() else { return Ok(Upload::empty()) };
-    Upload::begin(receive, Bounds { declared, limit, idle }, progress).await
+    Upload::begin(receive, bounds, progress).await
 }
 
 async fn once(

@@ -1,6 +1,8 @@
 //! The body of a request on its way to an origin: read from the client only as fast as the origin takes it.
 
 use super::progress::{Progress, Trouble};
+use crate::configuration::Underscores;
+use crate::fields;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::future::poll_fn;
@@ -22,6 +24,8 @@ pub(crate) struct Bounds {
     pub(crate) limit: u64,
     /// How long the client may pause.
     pub(crate) idle: Duration,
+    /// Whether trailers go on whose names have underscores.
+    pub(crate) underscores: Underscores,
 }
 
 /// A request's body.
@@ -129,7 +133,10 @@ impl Source {
             return Poll::Ready(Some(Ok(Frame::data(held))));
         }
         match ready!(self.receive.poll_trailers(context)) {
-            Ok(Some(trailers)) => Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+            Ok(Some(trailers)) => {
+                let onward = fields::trailers(&trailers, self.bounds.underscores);
+                Poll::Ready(Some(Ok(Frame::trailers(onward))))
+            }
             Ok(None) => Poll::Ready(None),
             Err(_) => Poll::Ready(Some(Err(Trouble::Aborted))),
         }

@@ -26,6 +26,10 @@ fn provenance(authority: &Authority) -> Provenance {
     Provenance::new([192, 0, 2, 7].into(), authority)
 }
 
+fn plainly(provenance: Provenance) -> Circumstances {
+    Circumstances { provenance, underscores: Underscores::Drop, early: false }
+}
+
 #[test]
 fn fields_about_a_connection_are_malformed() {
     // I2: what would steer an HTTP/1.1 connection never reaches one.
@@ -102,7 +106,7 @@ fn what_a_client_says_about_itself_is_overwritten() {
         ("authorization", "Bearer kept"),
         ("priority", "u=1, i"),
     ]);
-    let fields = inbound(&fields, provenance(&authority), false).unwrap();
+    let fields = inbound(&fields, plainly(provenance(&authority))).unwrap();
     assert_eq!(fields.get_all("x-forwarded-for").iter().collect::<Vec<_>>(), ["192.0.2.7"]);
     assert_eq!(fields["forwarded"], "for=192.0.2.7;host=\"example.org:8443\";proto=https");
     assert_eq!(
@@ -117,9 +121,51 @@ fn what_a_client_says_about_itself_is_overwritten() {
         (&"Bearer kept".parse().unwrap(), &"u=1, i".parse().unwrap())
     );
     let six = Provenance::new("2001:db8::1".parse().unwrap(), &authority);
-    let fields = inbound(&HeaderMap::new(), six, true).unwrap();
+    let fields = inbound(&HeaderMap::new(), Circumstances { early: true, ..plainly(six) }).unwrap();
     assert!(fields["forwarded"].to_str().unwrap().starts_with("for=\"[2001:db8::1]\";"));
     assert_eq!(fields["early-data"], "1");
+}
+
+#[test]
+fn names_with_underscores_go_on_only_where_that_is_asked_for() {
+    // K8: CGI and WSGI make HTTP_X_REAL_IP of `x_real_ip`, too.
+    let authority: Authority = "example.org".parse().unwrap();
+    let sent = map(&[
+        ("x_real_ip", "127.0.0.1"),
+        ("x_forwarded_for", "127.0.0.1"),
+        ("content_length", "5"),
+        ("session_id", "7"),
+        ("x-plain", "1"),
+    ]);
+    let onward = inbound(&sent, plainly(provenance(&authority))).unwrap();
+    assert!(onward.keys().all(|name| !name.as_str().contains('_')), "{onward:?}");
+    assert_eq!(onward["x-plain"], "1");
+    let keep = Circumstances { underscores: Underscores::Keep, ..plainly(provenance(&authority)) };
+    assert_eq!(inbound(&sent, keep).unwrap()["session_id"], "7");
+    // Trailers become fields of the request at some origins (RFC 9110 §6.5.1).
+    let late =
+        map(&[("x_real_ip", "127.0.0.1"), ("x-real-ip", "127.0.0.1"), ("digest", "abc"), ("a_b", "1")]);
+    let names =
+        |underscores| trailers(&late, underscores).keys().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names(Underscores::Drop), ["digest"]);
+    assert_eq!(names(Underscores::Keep), ["x_real_ip", "digest", "a_b"]);
+}
+
+#[test]
+fn ports_beyond_16_bits_are_malformed() {
+    for (authority, is_sound) in [
+        ("example.org", true),
+        ("example.org:", true),
+        ("example.org:65535", true),
+        ("[2001:db8::1]:443", true),
+        ("example.org:65536", false),
+        ("example.org:99999999999", false),
+        ("example.org:+443", false),
+    ] {
+        let mut asked = request("GET", "/", &[]);
+        *asked.uri_mut() = format!("https://{authority}/").parse().unwrap();
+        assert_eq!(check(&asked).is_ok(), is_sound, "{authority}");
+    }
 }
 
 #[test]
@@ -127,7 +173,7 @@ fn crumbs_of_a_cookie_are_joined() {
     // I7.
     let authority: Authority = "example.org".parse().unwrap();
     let crumbs = map(&[("cookie", "a=1"), ("cookie", "b=2; c=3"), ("cookie", "d=4")]);
-    let fields = inbound(&crumbs, provenance(&authority), false).unwrap();
+    let fields = inbound(&crumbs, plainly(provenance(&authority))).unwrap();
     assert_eq!(fields.get_all("cookie").iter().collect::<Vec<_>>(), ["a=1; b=2; c=3; d=4"]);
 }
 
@@ -136,9 +182,9 @@ fn a_request_that_goes_in_circles_is_stopped() {
     let authority: Authority = "example.org".parse().unwrap();
     let mut fields = HeaderMap::new();
     for _ in 0..PASSES {
-        fields = inbound(&fields, provenance(&authority), false).unwrap();
+        fields = inbound(&fields, plainly(provenance(&authority))).unwrap();
     }
-    let refused = inbound(&fields, provenance(&authority), false).unwrap_err();
+    let refused = inbound(&fields, plainly(provenance(&authority))).unwrap_err();
     assert!(matches!(refused, Fault::Refused(StatusCode::LOOP_DETECTED, _)));
 }
 

@@ -1,6 +1,6 @@
 //! How connections to origins are made.
 
-use super::wire::Wire;
+use super::wire::{Attentive, Wire};
 use crate::configuration::{OriginUrl, Protocol};
 use crate::reach::{Reach, host_and_port};
 use boring::ssl::{SslConnector, SslMethod, SslVerifyMode};
@@ -91,6 +91,7 @@ impl Target {
         let connecting = async {
             let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
             stream.set_nodelay(true)?;
+            let stream = Attentive::new(stream);
             let Some(tls) = &self.tls else { return Ok(Wire::Plain(TokioIo::new(stream))) };
             let session = tls.configure().map_err(io::Error::other)?;
             let stream = tokio_boring::connect(session, &self.host, stream)
@@ -179,7 +180,7 @@ impl Service<Uri> for Filtered {
             let target = uri.authority().and_then(|authority| host_and_port(authority, Some(HTTP)));
             let (host, port) = target.ok_or(io::ErrorKind::InvalidInput)?;
             let stream = this.connect(&host, port).await?;
-            Ok(Wire::Plain(TokioIo::new(stream)))
+            Ok(Wire::Plain(TokioIo::new(Attentive::new(stream))))
         })
     }
 }

@@ -8,7 +8,7 @@ mod wire;
 pub(crate) use connector::{Direct, Filtered};
 pub(crate) use failure::Failure;
 
-use crate::configuration::{HostHeader, OriginUrl, Protocol};
+use crate::configuration::{HostHeader, OriginUrl, Protocol, Underscores};
 use crate::exchange::Upload;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -31,8 +31,17 @@ const BUFFER: usize = 128 << 10;
 #[derive(Debug)]
 pub(crate) struct Origin {
     url: OriginUrl,
-    host_header: HostHeader,
+    habits: Habits,
     way: Way,
+}
+
+/// What an origin is told of requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Habits {
+    /// The host that it is asked for.
+    pub(crate) host_header: HostHeader,
+    /// Whether it gets fields whose names have underscores.
+    pub(crate) underscores: Underscores,
 }
 
 /// How an origin is asked.
@@ -67,7 +76,7 @@ impl Origin {
     pub(crate) fn new(
         url: OriginUrl,
         ca: Option<&[u8]>,
-        host_header: HostHeader,
+        habits: Habits,
         patience: Duration,
     ) -> Result<Self, String> {
         let connector = Direct::new(&url, ca, patience)?;
@@ -76,12 +85,17 @@ impl Origin {
             Protocol::Http2 => Way::Other(Box::new(client(connector, true))),
             Protocol::Tls => Way::Other(Box::new(client(connector, false))),
         };
-        Ok(Self { way, url, host_header })
+        Ok(Self { way, url, habits })
+    }
+
+    /// Whether it gets fields whose names have underscores.
+    pub(crate) fn underscores(&self) -> Underscores {
+        self.habits.underscores
     }
 
     /// Sends the request, and waits for the head of the response.
     pub(crate) async fn send(&self, mut head: Head, body: Upload) -> Result<Response<Incoming>, Failure> {
-        if self.host_header == HostHeader::Origin {
+        if self.habits.host_header == HostHeader::Origin {
             head.authority = self.url.authority.clone();
         }
         match &self.way {
@@ -104,12 +118,18 @@ impl Origin {
 #[derive(Debug)]
 pub(crate) struct Anywhere {
     client: Client<Filtered, Upload>,
+    underscores: Underscores,
 }
 
 impl Anywhere {
-    /// Through `connector`.
-    pub(crate) fn new(connector: Filtered) -> Self {
-        Self { client: client(connector, false) }
+    /// Through `connector`, with or without fields whose names have underscores.
+    pub(crate) fn new(connector: Filtered, underscores: Underscores) -> Self {
+        Self { client: client(connector, false), underscores }
+    }
+
+    /// Whether hosts get fields whose names have underscores.
+    pub(crate) fn underscores(&self) -> Underscores {
+        self.underscores
     }
 
     /// Sends the request to the host that it names, over HTTP/1.1, and waits for the head of the response.

@@ -124,3 +124,81 @@ async fn watch(kept: Weak<Mutex<Kept>>) {
 fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::OriginUrl;
+    use http_body_util::BodyExt;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// An answer with this body.
+    fn answer(body: &str) -> String {
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    }
+
+    /// Reads the head of a request.
+    fn asked(stream: &mut TcpStream) {
+        let (mut seen, mut part) = (Vec::new(), [0; 1024]);
+        while !seen.ends_with(b"\r\n\r\n") {
+            let length = stream.read(&mut part).unwrap();
+            assert!(length > 0, "the connection ended before a request");
+            seen.extend_from_slice(&part[..length]);
+        }
+    }
+
+    async fn ask(pool: &Pool) -> String {
+        let response = pool.send(Request::get("/").body(Upload::empty()).unwrap()).await.unwrap();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(body.to_vec()).unwrap()
+    }
+
+    /// A pool before an origin whose first connection is dealt with by `first`, and whose second answers "two".
+    fn before(first: impl FnOnce(TcpStream) + Send + 'static) -> Pool {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url: OriginUrl = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        std::thread::spawn(move || {
+            first(listener.accept().unwrap().0);
+            let (mut second, _) = listener.accept().unwrap();
+            asked(&mut second);
+            second.write_all(answer("two").as_bytes()).unwrap();
+            asked(&mut second);
+        });
+        Pool::new(Direct::new(&url, None, Duration::from_secs(5)).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_follows_an_answer_unasked_is_nobody_s_answer() {
+        // K9, in one piece with the answer.
+        let pool = before(|mut stream| {
+            asked(&mut stream);
+            stream.write_all([answer("one"), answer("of another")].concat().as_bytes()).unwrap();
+        });
+        assert_eq!((ask(&pool).await.as_str(), ask(&pool).await.as_str()), ("one", "two"));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_had_bytes_unasked_is_not_used_again_however_late_they_came() {
+        // K9: they come while the connection is kept, and the runtime has not waited since, so that only the system knows.
+        let ((go, wait), (done, came)) = (mpsc::channel(), mpsc::channel());
+        let pool = before(move |mut stream| {
+            asked(&mut stream);
+            stream.write_all(answer("one").as_bytes()).unwrap();
+            wait.recv().unwrap();
+            stream.write_all(answer("of another").as_bytes()).unwrap();
+            done.send(stream).unwrap();
+        });
+        assert_eq!(ask(&pool).await, "one");
+        while lock(&pool.kept).connections.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        go.send(()).unwrap();
+        // It stays open, so that nothing but the bytes tells.
+        let _open = came.recv().unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(ask(&pool).await, "two");
+    }
+}

@@ -1,20 +1,106 @@
-//! A connection to an origin, with or without TLS.
+//! A connection to an origin, with or without TLS, that never overlooks what has arrived.
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
+use socket2::SockRef;
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_boring::SslStream;
+
+/// A TCP connection that asks the system itself whether something arrived, where the runtime may not know yet.
+///
+/// Before a request is written to a connection that was used before, its reader looks for bytes that nobody asked for, which
+/// would be taken for the answer. The runtime hears of arrivals only when it waits the next time: what came since is found
+/// here.
+#[derive(Debug)]
+pub(crate) struct Attentive {
+    stream: TcpStream,
+    last: Last,
+}
+
+/// What was done last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Last {
+    /// Something was written, and the answer takes a while.
+    Written,
+    /// Something was read: maybe the end of an answer.
+    Read,
+}
+
+impl Attentive {
+    /// `stream`, over which nothing was written yet.
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self { stream, last: Last::Read }
+    }
+
+    /// Whether the system has something to read, the end of the connection among it.
+    fn has_arrivals(&self) -> bool {
+        SockRef::from(&self.stream).peek(&mut [MaybeUninit::uninit()]).is_ok()
+    }
+}
+
+impl AsyncRead for Attentive {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+        if polled.is_ready() {
+            this.last = Last::Read;
+            return polled;
+        }
+        if this.last == Last::Written || !this.has_arrivals() {
+            return Poll::Pending;
+        }
+        let read = io::Read::read(&mut &*SockRef::from(&this.stream), buffer.initialize_unfilled())?;
+        buffer.advance(read);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Attentive {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.last = Last::Written;
+        Pin::new(&mut this.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.last = Last::Written;
+        Pin::new(&mut this.stream).poll_write_vectored(context, pieces)
+    }
+}
 
 /// A connection to an origin.
 pub(crate) enum Wire {
     /// TCP.
-    Plain(TokioIo<TcpStream>),
+    Plain(TokioIo<Attentive>),
     /// TLS over TCP.
-    Tls(Box<TokioIo<SslStream<TcpStream>>>),
+    Tls(Box<TokioIo<SslStream<Attentive>>>),
 }
 
 impl Connection for Wire {

@@ -47,6 +47,26 @@ impl FromStr for Destination {
     }
 }
 
+/// What stands where a port belongs is no number of 16 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoPort;
+
+/// The port that `authority` names, which has no user information; `None` if it names none or ends in a colon, which both
+/// stand for the default of the scheme (RFC 3986 §3.2.3).
+///
+/// # Errors
+/// What follows the colon is no decimal number of 16 bits.
+pub fn port_of(authority: &Authority) -> Result<Option<u16>, NoPort> {
+    let behind = authority.as_str().strip_prefix(authority.host()).ok_or(NoPort)?;
+    match behind.strip_prefix(':') {
+        None | Some("") => Ok(None),
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            digits.parse().map(Some).map_err(|_| NoPort)
+        }
+        Some(_) => Err(NoPort),
+    }
+}
+
 /// Host and port of `authority`, the host in lower case; `None` if there is no host, or user information, or no port and
 /// no `default`.
 pub fn host_and_port(authority: &Authority, default: Option<u16>) -> Option<(String, u16)> {
@@ -54,12 +74,7 @@ pub fn host_and_port(authority: &Authority, default: Option<u16>) -> Option<(Str
     if host.is_empty() || authority.as_str().contains('@') {
         return None;
     }
-    // An authority may end in a colon, which means the default port (RFC 3986 §6.2.3), or in a port that is no 16 bits.
-    let port = match authority.port() {
-        Some(port) => port.as_u16(),
-        None if authority.as_str().len() == host.len() => default?,
-        None => return None,
-    };
+    let port = port_of(authority).ok()?.or(default)?;
     (port != 0).then(|| (host.to_ascii_lowercase(), port))
 }
 
@@ -127,11 +142,19 @@ mod tests {
         assert_eq!(read("Example.org:443", None), Some(("example.org".to_owned(), 443)));
         assert_eq!(read("example.org", Some(80)), Some(("example.org".to_owned(), 80)));
         assert_eq!(read("[::1]:8", None), Some(("[::1]".to_owned(), 8)));
-        for text in
-            ["example.org", "user@example.org:443", "example.org:0", "example.org:99999", "example.org:"]
-        {
+        assert_eq!(read("example.org:", Some(80)), Some(("example.org".to_owned(), 80)));
+        for text in [
+            "example.org",
+            "user@example.org:443",
+            "example.org:0",
+            "example.org:99999",
+            "example.org:65536",
+            "example.org:+443",
+            "example.org:",
+        ] {
             assert_eq!(read(text, None), None, "{text}");
         }
+        assert_eq!(port_of(&"example.org:99999".parse().unwrap()), Err(NoPort));
     }
 
     #[tokio::test]

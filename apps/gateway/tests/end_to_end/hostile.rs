@@ -58,6 +58,26 @@ async fn what_would_mean_something_else_in_http_1_never_gets_to_an_origin() {
 }
 
 #[tokio::test]
+async fn names_with_underscores_and_ports_beyond_16_bits_never_get_to_an_origin() {
+    // K8: what an origin behind CGI or WSGI would take for a word of the gateway's.
+    let origin = Origin::plain().await;
+    let mut place = Place::before(origin.address).await;
+    let client = place.client().await;
+    let fields = [("x_real_ip", "127.0.0.1"), ("X_Forwarded_For", "127.0.0.1"), ("content_length", "5")];
+    assert_eq!(client.status(request(Method::GET, "/", &fields)).await, 200);
+    let head = origin.seen().remove(0);
+    assert!(!head.contains('_') && head.contains("x-forwarded-for: 127.0.0.1"), "{head}");
+    for port in ["65536", "99999", "99999999999"] {
+        let asked = Request::get(format!("https://localhost:{port}/")).body(Bytes::new()).unwrap();
+        assert_eq!(code(client.ask(asked).await.map(|_| ())), MESSAGE_ERROR, "{port}");
+    }
+    assert_eq!(origin.seen().len(), 1);
+    place.reload(&format!("{}underscores = 'keep'\n", to(origin.address))).unwrap();
+    assert_eq!(client.status(request(Method::GET, "/", &fields)).await, 200);
+    assert!(origin.seen()[1].contains("x_real_ip: 127.0.0.1"));
+}
+
+#[tokio::test]
 async fn methods_are_tokens_and_any_of_them_goes_on() {
     let origin = Origin::plain().await;
     let place = Place::before(origin.address).await;

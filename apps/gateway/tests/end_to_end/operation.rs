@@ -172,6 +172,12 @@ async fn every_request_is_a_line_of_the_access_log_which_can_be_moved_away() {
 async fn files_are_served_with_types_and_ranges() {
     let place = Place::new("[[host]]\nnames = ['*']\nfiles = 'DIR'\n").await;
     fs::write(place.file("page.html"), "<p>hello").unwrap();
+    for folder in [".git", "sub"] {
+        fs::create_dir(place.file(folder)).unwrap();
+    }
+    for secret in [".env", ".git/config"] {
+        fs::write(place.file(secret), "secret").unwrap();
+    }
     let client = place.client().await;
     let mut request = get("/page.html");
     request.headers_mut().insert("range", "bytes=3-".parse().unwrap());
@@ -179,6 +185,13 @@ async fn files_are_served_with_types_and_ranges() {
     assert_eq!((response.status().as_u16(), content.as_slice()), (206, &b"hello"[..]));
     assert_eq!(response.headers()["content-type"], "text/html; charset=utf-8");
     assert_eq!(client.status(get("/../etc/passwd")).await, 404);
+    assert_eq!((client.status(get("/.env")).await, client.status(get("/.git/config")).await), (404, 404));
+    // What begins with two slashes would name another host.
+    let (response, _) = client.ask(get("//sub")).await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["location"]),
+        (301, &"/sub/".parse().unwrap())
+    );
     assert_eq!(client.status(post("/page.html", "x")).await, 405);
     assert!(place.try_client().await.is_ok());
 }

@@ -130,6 +130,10 @@ fn uri(pseudo: Pseudo, fields: &HeaderMap, tunnel: bool) -> Result<Uri, Malforme
         _ if tunnel => {}
         (Some(scheme), Some(path)) if !tunnel => {
             let scheme = Scheme::try_from(&scheme[..]).map_err(|_| Malformed("a scheme that is none"))?;
+            // RFC 9114 §4.3.1: path and query. `PathAndQuery` would cut a fragment off, unseen.
+            if path.contains(&b'#') {
+                return Err(Malformed("a path with a fragment"));
+            }
             let path = PathAndQuery::from_maybe_shared(path).map_err(|_| Malformed("a path that is none"))?;
             (parts.scheme, parts.path_and_query) = (Some(scheme), Some(path));
         }
@@ -207,7 +211,15 @@ mod tests {
             assert!(of(&[&GET[..], &[line]].concat()).is_err(), "{line:?}");
         }
         assert!(of(&[GET[0], ("accept", "*/*"), GET[1], GET[2], GET[3]]).is_err(), "behind other fields");
-        for line in [(":method", "G T"), (":scheme", "ht tp"), (":authority", "a b"), (":path", "/a b\0")] {
+        for line in [
+            (":method", "G T"),
+            (":scheme", "ht tp"),
+            (":authority", "a b"),
+            (":path", "/a b\0"),
+            (":path", "/a#b"),
+            (":path", "/a?b#"),
+            (":path", "#"),
+        ] {
             let mut lines = GET.to_vec();
             lines.retain(|(name, _)| *name != line.0);
             assert!(of(&[&lines[..], &[line]].concat()).is_err(), "{line:?}");

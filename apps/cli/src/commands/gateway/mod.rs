@@ -10,7 +10,9 @@ use crate::tls::{Publication, SelfSigned};
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq::{ChannelOptions, Identity};
-use hvq_gateway::configuration::{Format as LogFormat, Hex, HostHeader, OriginUrl, QuicLbOverrides, Serves};
+use hvq_gateway::configuration::{
+    Format as LogFormat, Hex, HostHeader, OriginUrl, QuicLbOverrides, Serves, Underscores,
+};
 use hvq_gateway::reach::Destination;
 use hvq_gateway::{Config, ConfigError, Gateway, Overrides, StartError};
 use hvq_scheduler::Policy;
@@ -151,6 +153,7 @@ impl GatewayArguments {
             url,
             ca: None,
             host_header: HostHeader::Client,
+            underscores: Underscores::Drop,
         });
         Overrides {
             listen: self.listen.clone(),
@@ -162,7 +165,7 @@ impl GatewayArguments {
             congestion: self.congestion,
             log_file: self.records.access_log.clone(),
             log_format: self.records.access_log_format,
-            fallback: origin.or(self.content.root.clone().map(Serves::Files)),
+            fallback: origin.or(self.content.root.clone().map(Serves::files)),
             allow: self.through.allow.clone(),
             tokens: self.through.tokens.clone(),
             client_ca: self.through.client_ca.clone(),
