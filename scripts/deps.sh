@@ -1,38 +1,40 @@
 #!/usr/bin/env bash
-# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|video|live|interop|runner|bench|ffi|rules ...
+# Makes sure that a target has its tools: scripts/deps.sh base|test|demo|video|live|interop|runner|bench|ffi|rules|fresh ...
 #
-# Missing Debian packages are installed when that needs no password; otherwise one message names them all.
+# scripts/tools.txt lists the tools of each target. Missing Debian packages are installed when that needs no password;
+# otherwise one message names them all.
 set -euo pipefail
 
 minimum_rust=1.90
+list="$(dirname "${BASH_SOURCE[0]}")/tools.txt"
 missing=()
 
 say() { echo "deps: $*"; }
 fail() { echo "deps: $*" >&2; exit 1; }
-has() { command -v "$1" > /dev/null 2>&1; }
+has() { PATH="$PATH:/usr/sbin:/usr/local/sbin:/sbin" type -P "$1" > /dev/null; }
 
-# need PACKAGE CHECK...: PACKAGE is missing unless CHECK succeeds.
-need() {
-    local package=$1
-    shift
-    "$@" || missing+=("$package")
-}
-
-has_compiler() { has gcc && has g++ && has make; }
+has_header() { [[ -e /usr/include/$1 ]] || compgen -G "/usr/include/*/$1" > /dev/null; }
 
 # What bindgen loads: libclang.so or libclang-14.so.14, but not the C++ library libclang-cpp.so.14 that comes with clang.
-has_libclang() {
+has_library() {
     local folder
     for folder in ${LIBCLANG_PATH:-} /usr/lib/llvm-*/lib /usr/lib/*-linux-gnu /usr/lib /usr/lib64 /usr/local/lib; do
-        [[ -n $(compgen -G "$folder/libclang[.-]*so*" | grep -v /libclang-cpp) ]] && return 0
+        [[ -n $(compgen -G "$folder/$1[.-]*so*" | grep -v "/$1-cpp") ]] && return 0
     done
     return 1
 }
 
-has_nginx() { [[ -x /usr/sbin/nginx ]] || has nginx; }
-has_dnsmasq() { [[ -x /usr/sbin/dnsmasq ]] || has dnsmasq; }
-has_header() { [[ -e /usr/include/$1 ]] || compgen -G "/usr/include/*/$1" > /dev/null; }
-has_venv() { has python3 && python3 -c 'import ensurepip, venv' 2> /dev/null; }
+# satisfied CHECK: whether the check of a line of the list (kind:name) succeeds.
+satisfied() {
+    local name=${1#*:}
+    case $1 in
+    program:*) has "$name" ;;
+    header:*) has_header "$name" ;;
+    library:*) has_library "$name" ;;
+    python:*) has python3 && python3 -c "import $name" 2> /dev/null ;;
+    *) fail "$list: '$1' is no check" ;;
+    esac
+}
 
 check_rust() {
     if ! has cargo; then
@@ -54,92 +56,35 @@ check_lint_tools() {
     rustup --quiet component add rustfmt clippy
 }
 
+# groups TARGET: the target and all that it includes.
+groups() {
+    echo "$1"
+    local word target others other
+    while read -r word target others; do
+        [[ $word == include && $target == "$1" ]] || continue
+        for other in $others; do groups "$other"; done
+    done < "$list"
+}
+
+# check TARGET: adds the packages of its tools that are not there to `missing`.
 check() {
+    local wanted target package checks one
+    grep -q "^\(include  *\)\?$1 " "$list" ||
+        fail "unknown target '$1'; known: base test demo video live interop runner bench ffi rules fresh"
+    wanted=" $(groups "$1" | sort -u | tr '\n' ' ') "
+    while read -r target package checks; do
+        [[ $target != '' && $target != '#'* && $target != include && $wanted == *" $target "* ]] || continue
+        for one in $checks; do
+            satisfied "$one" || missing+=("$package")
+        done
+    done < "$list"
+    [[ $1 == fresh ]] || check_rust
     case $1 in
-    base)
-        check_rust
-        need build-essential has_compiler
-        need cmake has cmake
-        need libclang-dev has_libclang
-        need pkg-config has pkg-config
-        need libvpx-dev has_header vpx/vpx_encoder.h
-        ;;
-    test)
-        check base
-        check_lint_tools
-        need nginx-light has_nginx
-        need curl has curl
-        need wget has wget
-        need chromium has chromium
-        ;;
-    # What nginx and h2load with HTTP/3 are compiled with.
-    compiled)
-        need libpcre2-dev has_header pcre2.h
-        need zlib1g-dev has_header zlib.h
-        need ninja-build has ninja
-        need autoconf has autoreconf
-        need automake has automake
-        need libtool has libtoolize
-        need libev-dev has_header ev.h
-        need libc-ares-dev has_header ares.h
-        need dpkg-dev has dpkg-source
-        ;;
-    live)
-        check base
-        need python3 has python3
-        check compiled
-        need iproute2 has ip
-        need chromium has chromium
-        need mptcpize has mptcpize
-        need iperf3 has iperf3
-        need dnsmasq-base has_dnsmasq
-        need curl has curl
-        need wget has wget
-        ;;
+    test) check_lint_tools ;;
     demo)
-        check base
         has chromium || has google-chrome || has firefox ||
             say "no browser found: the demo writes its report all the same, open it elsewhere"
         ;;
-    video)
-        check base
-        need ffmpeg has ffmpeg
-        need python3 has python3
-        ;;
-    interop)
-        check base
-        need python3 has python3
-        need python3-venv has_venv
-        need golang-go has go
-        need maven has mvn
-        need chromium has chromium
-        check compiled
-        ;;
-    runner)
-        check base
-        need python3 has python3
-        need python3-venv has_venv
-        need golang-go has go
-        ;;
-    bench)
-        check base
-        need valgrind has valgrind
-        ;;
-    ffi)
-        check base
-        need libnghttp3-dev has_header nghttp3/nghttp3.h
-        need libpcre2-dev has_header pcre2.h
-        need zlib1g-dev has_header zlib.h
-        need openssl has openssl
-        need python3 has python3
-        need valgrind has valgrind
-        ;;
-    rules)
-        check_rust
-        need build-essential has_compiler
-        need python3 has python3
-        ;;
-    *) fail "unknown target '$1'; known: base test demo video live interop runner bench ffi rules" ;;
     esac
 }
 

@@ -23,6 +23,24 @@ pub(crate) fn code(source: &str) -> String {
     out.into_iter().collect()
 }
 
+/// The inside of every string literal of `source`, with the line that it begins in, counted from 1. Escapes stay as they
+/// are written.
+pub(crate) fn texts(source: &str) -> Vec<(usize, String)> {
+    let chars: Vec<char> = source.chars().collect();
+    let mut found = Vec::new();
+    let (mut at, mut line) = (0, 1);
+    while at < chars.len() {
+        let end = literal_or_comment(&chars, at).unwrap_or(at + 1);
+        if matches!(chars[at], '"' | 'r') && end > at + 1 {
+            let text: String = chars[at..end].iter().collect();
+            found.push((line, text.trim_start_matches('r').trim_matches('#').trim_matches('"').to_owned()));
+        }
+        line += chars[at..end].iter().filter(|c| **c == '\n').count();
+        at = end;
+    }
+    found
+}
+
 /// `code` (see [`code`]) with everything under `#[cfg(test)]` blanked.
 pub(crate) fn without_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
@@ -159,4 +177,11 @@ fn tests_are_blanked_and_what_follows_them_stays() {
     assert!(!code.contains("bad") && !code.contains("mod tests"), "{code}");
     assert!(code.contains("use a;") && code.contains("good") && code.contains("fine"), "{code}");
     assert_eq!(code.lines().count(), source.lines().count());
+}
+
+#[test]
+fn texts_are_found_with_their_lines_and_comments_are_not() {
+    let source = "// \"no\"\nlet a = \"one\";\nlet b = (r#\"two \"x\"\"#, '\"', \"three\");";
+    let found = [(2, "one".to_owned()), (3, "two \"x".to_owned()), (3, "three".to_owned())];
+    assert_eq!(texts(source), found);
 }

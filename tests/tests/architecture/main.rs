@@ -7,6 +7,7 @@ mod lexer;
 mod paths;
 mod rules;
 mod supply;
+mod tools;
 mod tree;
 
 use std::fmt;
@@ -102,6 +103,11 @@ fn every_exception_to_the_layers_is_in_use() {
 #[test]
 fn crates_depend_on_the_crates_below_them_only() {
     report(edges::check(&edges::manifests(&tree::files())));
+}
+
+#[test]
+fn tests_start_only_programs_that_their_target_installs() {
+    report(tools::check(&tree::files()));
 }
 
 #[test]
