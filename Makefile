@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help attacks live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help fresh attacks live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -98,6 +98,10 @@ bench: prepare-bench ## compare throughput and CPU with other implementations ov
 
 attacks: prepare-base ## count the attacks that tests try (tests/ATTACKS.md), put the numbers into the README
 	@HVQ_WRITE_ATTACKS=1 cargo test --quiet -p hvq-tests --test architecture the_readme
+
+fresh: ## run the README's two commands and .ci/run on a minimal Debian made for it (root), or ARGS="'make interop' …" there
+	@scripts/deps.sh fresh
+	@scripts/fresh.sh $(ARGS)
 
 rules: prepare-rules ## check every quotation of a specification, count the rules that are cited and tested
 	@scripts/rules.sh --write README.md $(ARGS)
