@@ -6,7 +6,7 @@ use super::tree::File;
 /// The table.
 const TABLE: &str = "tests/ATTACKS.md";
 /// How many attacks each section has.
-const SECTIONS: [(char, usize); 10] = [
+const SECTIONS: [(char, usize); 11] = [
     ('A', 20),
     ('B', 21),
     ('C', 15),
@@ -17,6 +17,7 @@ const SECTIONS: [(char, usize); 10] = [
     ('H', 24),
     ('I', 17),
     ('J', 12),
+    ('K', 25),
 ];
 /// Where the sources of crates are that tests are named in; other names are of files in `tests/tests`.
 const CRATES: [(&str, &str); 15] = [
@@ -68,11 +69,12 @@ pub(crate) fn check(files: &[File]) -> Vec<Finding> {
 }
 
 /// What the README says of each group of sections.
-const GROUPS: [(&str, &str); 4] = [
+const GROUPS: [(&str, &str); 5] = [
     ("A to G, transport", "ABCDEFG"),
     ("H, HTTP/3", "H"),
     ("I, gateway and proxy", "I"),
     ("J, interfaces, operation", "J"),
+    ("K, sums, slots, new machinery", "K"),
 ];
 
 /// How many attacks have tests and how many are left out, as a table for the README.

@@ -60,3 +60,8 @@ pub use hvq_transport::scheduler::{Hints, Policy, Priority, Sharing};
 pub use hvq_transport::stream::{Direction, StreamId};
 pub use hvq_transport::wire::frame::Status;
 pub use hvq_transport::{Bandwidth, PathId};
+
+/// The snippets of the README, compiled by `cargo test`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
