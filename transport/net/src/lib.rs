@@ -8,6 +8,7 @@
 
 mod address;
 mod connection;
+mod destination;
 mod driver;
 mod endpoint;
 mod error;
@@ -27,6 +28,7 @@ mod workers;
 
 pub use address::{LocalAddress, LocalAddressError};
 pub use connection::Connection;
+pub use destination::{Destination, DestinationError};
 pub use endpoint::{Connecting, EarlyDataAccepted, Endpoint, EndpointOptions};
 pub use error::{
     ConnectError, ConnectionError, MigratePathError, OpenPathError, PathCommandError, ReadError,

@@ -66,7 +66,8 @@ pub struct PathOptions {
     pub name: String,
     /// Where it starts.
     pub local: LocalAddress,
-    /// Where it ends; `None` is where path 0 ends.
+    /// Where it ends; `None` is where path 0 ends. [`Destination::resolve`](crate::Destination::resolve) fills in an address of
+    /// the host instead.
     pub remote: Option<SocketAddr>,
     /// What is known about its channel.
     pub hints: Hints,
