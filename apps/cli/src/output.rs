@@ -2,9 +2,10 @@
 
 use crate::arguments::Arguments;
 use crate::failure::{Exit, Failure, OrFail};
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use tracing_subscriber::EnvFilter;
 
@@ -91,8 +92,17 @@ pub(crate) fn start_log(filter: Option<&str>, voice: Voice) -> Result<(), Failur
         None => std::env::var("RUST_LOG").unwrap_or_else(|_| unasked.to_owned()),
     };
     let filter = EnvFilter::try_new(&text).or_fail(Exit::Usage, || format!("{text:?} is no log filter"))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(colours(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref()))
+        .init();
     Ok(())
+}
+
+/// Whether the log may have colours: on a terminal, unless the environment has a NO_COLOR that is not empty.
+fn colours(terminal: bool, no_color: Option<&OsStr>) -> bool {
+    terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
 /// A number of bytes for people.
@@ -133,6 +143,12 @@ mod tests {
             (failure.exit(), failure.line().as_str()),
             (Exit::Usage, "--schemes: a stands there twice")
         );
+    }
+
+    #[test]
+    fn colours_are_for_terminals_that_want_them() {
+        assert!(colours(true, None) && colours(true, Some(OsStr::new(""))));
+        assert!(!colours(true, Some(OsStr::new("1"))) && !colours(false, None));
     }
 
     #[test]

@@ -49,7 +49,12 @@ pub struct Running {
 impl Running {
     /// Starts the program with `arguments`, `--json` among them, and waits for its first line.
     pub fn start<A: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = A>) -> Self {
-        let mut child = hvq().args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        Self::of(hvq().args(arguments))
+    }
+
+    /// Starts `command`, whose first line is of JSON, and waits for that line.
+    pub fn of(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
