@@ -1,6 +1,6 @@
 //! Figures of a connection's paths and frames, for people and programs.
 
-use hvq::{Connection, PathInfo};
+use hvq::{Connection, PathInfo, PathOptions};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -80,6 +80,12 @@ fn figures_of(path: PathInfo, frames: &[hvq::transport::connection::FrameCounter
         window: path.stats.window,
         frames: frames.collect(),
     }
+}
+
+/// One line about where a path is to go.
+pub(crate) fn destination(path: &PathOptions) -> String {
+    let remote = path.remote.map_or_else(|| "where path 0 ends".to_owned(), |remote| remote.to_string());
+    format!("path {} goes from {} to {remote}", path.name, path.local)
 }
 
 /// One line about a path.

@@ -1,20 +1,22 @@
 //! The connection to the gateway: made when it is needed, over all paths, and made again when it is lost.
 
+mod attempts;
+
+use attempts::Attempts;
 use bytes::Bytes;
 use h3::client::{RequestStream, SendRequest};
 use h3::error::{Code, StreamError};
 use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderValue, Request};
 use hvq::{
-    ClientConfig, ConnectError, ConnectOptions, Connection, ConnectionError, Endpoint, PathInfo, PathOptions,
+    ClientConfig, ConnectError, ConnectOptions, Connection, ConnectionError, Destination, DestinationError,
+    Endpoint, PathInfo, PathOptions,
 };
 use hvq_h3::{Datagrams, OpenStreams, Priorities};
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 /// How long the gateway may take to notice that the connection is closed.
@@ -43,6 +45,8 @@ pub struct LinkOptions {
     pub paths: Vec<PathOptions>,
     /// The token that opens the gateway.
     pub token: Option<HeaderValue>,
+    /// Told of each path that an attempt to connect goes over, with its remote address.
+    pub destined: fn(&PathOptions),
     /// Told of each path that a connection has to do without: its name, and why.
     pub unusable: fn(&str, &str),
 }
@@ -50,9 +54,9 @@ pub struct LinkOptions {
 /// Why the gateway cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// Its name has no address.
-    #[error("the gateway's name {0} has no address: {1}")]
-    Name(String, io::Error),
+    /// Its name has no address, or none that a path can reach.
+    #[error("cannot connect to the gateway: {0}")]
+    Destination(#[from] DestinationError),
     /// No connection can be started.
     #[error("cannot connect to the gateway: {0}")]
     Start(#[from] ConnectError),
@@ -68,13 +72,34 @@ pub enum LinkError {
     /// It refused.
     #[error("the gateway answered {0}")]
     Refused(http::StatusCode),
+    /// An attempt failed that several requests waited for, or one a moment ago.
+    #[error(transparent)]
+    Attempt(Arc<LinkError>),
+}
+
+impl LinkError {
+    /// The error of the connection, if that is what failed.
+    pub fn connection(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::Connection(error) => Some(error),
+            Self::Attempt(error) => error.connection(),
+            Self::Destination(_) | Self::Start(_) | Self::Http(_) | Self::Request(_) | Self::Refused(_) => {
+                None
+            }
+        }
+    }
 }
 
 /// The connection to the gateway.
 pub struct Link {
+    dialer: Arc<Dialer>,
+    sessions: Attempts<Arc<Session>, LinkError>,
+}
+
+/// The way to the gateway.
+struct Dialer {
     options: LinkOptions,
     endpoint: Endpoint,
-    session: Mutex<Option<Arc<Session>>>,
 }
 
 /// A connection that requests go over. Requests hold on to it, because it ends when nobody does.
@@ -100,7 +125,8 @@ impl Link {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn new(options: LinkOptions) -> io::Result<Self> {
-        Ok(Self { options, endpoint: Endpoint::client(&[])?, session: Mutex::new(None) })
+        let dialer = Dialer { options, endpoint: Endpoint::client(&[])? };
+        Ok(Self { dialer: Arc::new(dialer), sessions: Attempts::default() })
     }
 
     /// Connects, if there is no connection.
@@ -113,13 +139,13 @@ impl Link {
 
     /// The gateway's host and port.
     pub(crate) fn authority(&self) -> String {
-        let GatewayAddress { host, port } = &self.options.gateway;
+        let GatewayAddress { host, port } = &self.dialer.options.gateway;
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 
     /// The open paths, if there is a connection.
-    pub async fn paths(&self) -> Vec<PathInfo> {
-        let session = self.session.lock().await.clone();
+    pub fn paths(&self) -> Vec<PathInfo> {
+        let session = self.sessions.last();
         session.map(|session| session.connection.paths()).unwrap_or_default()
     }
 
@@ -127,7 +153,7 @@ impl Link {
     /// with the token.
     pub(crate) async fn open(&self, mut request: Request<()>) -> Result<Open, LinkError> {
         request.headers_mut().remove(PROXY_AUTHORIZATION);
-        if let Some(token) = &self.options.token {
+        if let Some(token) = &self.dialer.options.token {
             request.headers_mut().insert(PROXY_AUTHORIZATION, token.clone());
         }
         let priority = hvq_h3::priority::parse(request.headers());
@@ -142,7 +168,7 @@ impl Link {
                 }
                 // A gateway that says goodbye, or went away: nothing was sent, so that another connection may do.
                 Err(error) => {
-                    self.forget(&session).await;
+                    self.sessions.forget(|last| Arc::ptr_eq(last, &session));
                     if !std::mem::take(&mut again) {
                         return Err(error.into());
                     }
@@ -152,23 +178,26 @@ impl Link {
     }
 
     async fn session(&self) -> Result<Arc<Session>, LinkError> {
-        // Held while connecting, so that everybody who waits gets the same connection.
-        let mut current = self.session.lock().await;
-        if let Some(session) = current.as_ref().filter(|session| session.connection.close_reason().is_none())
-        {
-            return Ok(session.clone());
+        let is_open = |session: &Arc<Session>| session.connection.close_reason().is_none();
+        let start = || {
+            let dialer = self.dialer.clone();
+            async move { dialer.start().await.map(Arc::new) }
+        };
+        self.sessions.get(is_open, start).await.map_err(LinkError::Attempt)
+    }
+
+    /// Ends the connection and tells the gateway.
+    pub async fn close(&self) {
+        if let Some(session) = self.sessions.last() {
+            self.sessions.forget(|_| true);
+            session.connection.close(Code::H3_NO_ERROR.value(), b"");
         }
-        *current = None;
-        let session = Arc::new(self.start().await?);
-        *current = Some(session.clone());
-        Ok(session)
+        self.dialer.endpoint.close(Code::H3_NO_ERROR.value(), b"");
+        let _late = timeout(GOODBYE, self.dialer.endpoint.wait_idle()).await;
     }
+}
 
-    async fn forget(&self, session: &Arc<Session>) {
-        let mut current = self.session.lock().await;
-        current.take_if(|current| Arc::ptr_eq(current, session));
-    }
-
+impl Dialer {
     async fn start(&self) -> Result<Session, LinkError> {
         let connection = self.dial().await?;
         let transport = hvq_h3::Connection::new(connection.clone());
@@ -190,17 +219,10 @@ impl Link {
     /// Connects to the gateway's addresses in turn, and opens the other paths.
     async fn dial(&self) -> Result<Connection, LinkError> {
         let GatewayAddress { host, port } = &self.options.gateway;
-        let paths = &self.options.paths;
-        let addresses: Vec<SocketAddr> = match paths.first().and_then(|path| path.remote) {
-            Some(remote) => vec![remote],
-            None => {
-                let found = tokio::net::lookup_host((host.as_str(), *port)).await;
-                found.map_err(|error| LinkError::Name(host.clone(), error))?.collect()
-            }
-        };
-        let mut last = LinkError::Name(host.clone(), io::ErrorKind::NotFound.into());
-        for address in addresses {
-            let first = self.endpoint.first_path(&self.options.config, address, paths);
+        let mut last = None;
+        for Destination { address, paths } in Destination::resolve(host, *port, &self.options.paths).await? {
+            paths.iter().for_each(self.options.destined);
+            let first = self.endpoint.first_path(&self.options.config, address, &paths);
             let mut options = ConnectOptions::new(address, host.clone());
             if let Some(path) = paths.get(first) {
                 options = options.over(path);
@@ -208,7 +230,7 @@ impl Link {
             let connecting = match self.endpoint.connect_with(self.options.config.clone(), options) {
                 Ok(connecting) => connecting,
                 Err(error) => {
-                    last = error.into();
+                    last = Some(error.into());
                     continue;
                 }
             };
@@ -218,19 +240,10 @@ impl Link {
                     others.for_each(|(_, path)| open_path(&connection, path.clone(), self.options.unusable));
                     return Ok(connection);
                 }
-                Err(error) => last = error.into(),
+                Err(error) => last = Some(error.into()),
             }
         }
-        Err(last)
-    }
-
-    /// Ends the connection and tells the gateway.
-    pub async fn close(&self) {
-        if let Some(session) = self.session.lock().await.take() {
-            session.connection.close(Code::H3_NO_ERROR.value(), b"");
-        }
-        self.endpoint.close(Code::H3_NO_ERROR.value(), b"");
-        let _late = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+        Err(last.expect("a name resolves to something or fails"))
     }
 }
 

@@ -115,6 +115,6 @@ async fn chromium_loads_a_page_of_nginx_and_says_how_urgent_its_parts_are() {
         priority("/script.js").starts_with("u=1") && priority("/picture.gif").contains('i'),
         "{requests}"
     );
-    assert_eq!(place.link.paths().await.len(), 2);
+    assert_eq!(place.link.paths().len(), 2);
     within(place.proxy.stop()).await;
 }

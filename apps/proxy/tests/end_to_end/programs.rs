@@ -1,8 +1,15 @@
 //! Real programs through the proxy.
 
 use crate::setup::{Knows, Origin, Place, within};
+use hvq::{ClientConfig, ClientTls, Policy, TransportConfig, Verify};
+use hvq_proxy::{GatewayAddress, Link, LinkOptions, Proxy, ProxyOptions};
 use std::fs;
+use std::net::SocketAddr;
 use std::process::Output;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
 use tokio::process::Command;
 
 async fn run(program: &str, arguments: &[&str]) -> Output {
@@ -51,7 +58,7 @@ async fn curl_goes_through_by_url_by_connect_and_by_socks_over_both_paths() {
     let seen = origin.seen();
     assert!(seen[0].contains("x-forwarded-for: 127.0.0.1") && !seen[0].contains("proxy-"), "{}", seen[0]);
     assert!(!seen[1].contains("x-forwarded-for"), "nobody changes what is in a tunnel: {}", seen[1]);
-    let paths = place.link.paths().await;
+    let paths = place.link.paths();
     assert_eq!(paths.len(), 2, "{paths:?}");
     within(place.proxy.stop()).await;
 }
@@ -104,5 +111,51 @@ async fn a_gateway_that_was_away_is_found_again() {
     assert_eq!(curl(&["-x", &http, &url]).await.0, "GET / 0");
     place.restart_gateway().await;
     assert_eq!(curl(&["-x", &http, &url]).await.0, "GET / 0");
-    assert_eq!(place.link.paths().await.len(), 2);
+    assert_eq!(place.link.paths().len(), 2);
+}
+
+/// What a proxy answers a request for `url` with.
+async fn ask(proxy: SocketAddr, url: &str) -> String {
+    let mut stream = TcpStream::connect(proxy).await.unwrap();
+    let request = format!("GET {url} HTTP/1.1\r\nhost: origin.invalid\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_a_gateway_that_is_not_there_share_one_attempt() {
+    const ATTEMPT: Duration = Duration::from_secs(2);
+    // Bound, so that nobody else answers there, and never read.
+    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::Insecure).build().unwrap();
+    let transport = TransportConfig {
+        handshake_timeout: ATTEMPT,
+        ..TransportConfig::new(Arc::new(|| Policy::default().scheduler()))
+    };
+    let link = Link::new(LinkOptions {
+        gateway: GatewayAddress { host: "127.0.0.1".to_owned(), port: silent.local_addr().unwrap().port() },
+        config: ClientConfig::new(tls, Arc::new(transport)),
+        paths: Vec::new(),
+        token: None,
+        destined: |_| {},
+        unusable: |_, _| {},
+    });
+    let link = Arc::new(link.unwrap());
+    let options = ProxyOptions { listen: ([127, 0, 0, 1], 0).into(), identity: None, link };
+    let proxy = Proxy::start(options).await.unwrap();
+    let (start, address) = (Instant::now(), proxy.local_addr());
+    let waiting: Vec<_> =
+        (0..4).map(|_| tokio::spawn(async move { ask(address, "http://origin.invalid/").await })).collect();
+    for waiting in waiting {
+        let answer = within(waiting).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("cannot connect"), "{answer}");
+    }
+    // One after the other they would take four times as long.
+    assert!((ATTEMPT..ATTEMPT * 2).contains(&start.elapsed()), "{:?}", start.elapsed());
+    let again = Instant::now();
+    assert!(ask(address, "http://origin.invalid/").await.starts_with("HTTP/1.1 502"));
+    assert!(again.elapsed() < ATTEMPT / 2, "{:?} within the pause", again.elapsed());
+    proxy.stop().await;
 }

@@ -91,6 +91,7 @@ impl Place {
             config: ClientConfig::new(tls, Arc::new(transport)),
             paths: paths.collect(),
             token: Some(HeaderValue::from_str(&format!("Bearer {token}")).unwrap()),
+            destined: |path| assert!(path.remote.is_some()),
             unusable: |name, error| panic!("path {name}: {error}"),
         });
         let link = Arc::new(link.unwrap());

@@ -3,6 +3,7 @@
 use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::{self, Voice};
+use crate::paths;
 use crate::qlog::Logs;
 use crate::signals::Signals;
 use crate::tls::{self, ClientIdentityArguments, Publication, Resumption, SelfSigned, Trust};
@@ -10,7 +11,7 @@ use crate::transport::{TransportArguments, check_names};
 use clap::Args;
 use http::HeaderValue;
 use http::uri::Authority;
-use hvq::{ClientConfig, PathOptions, TransportConfig, Verify};
+use hvq::{ClientConfig, PathInfo, PathOptions, TransportConfig, Verify};
 use hvq_proxy::{GatewayAddress, Link, LinkError, LinkOptions, Proxy, ProxyOptions, StartError, TlsIdentity};
 use serde_json::json;
 use std::net::SocketAddr;
@@ -176,6 +177,11 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, voice: Voice) -> Result<
         config: arguments.client(&logs)?,
         paths: arguments.paths.clone(),
         token: arguments.token()?,
+        destined: if voice >= Voice::Verbose {
+            |path| eprintln!("* {}", paths::destination(path))
+        } else {
+            |_| {}
+        },
         unusable: |name, error| eprintln!("hvq: warning: path {name} cannot be used: {error}"),
     })?;
     let link = Arc::new(link);
@@ -202,7 +208,12 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, voice: Voice) -> Result<
     publication.publish()?;
     let address = proxy.local_addr();
     if arguments.format.json {
-        output::print(&json!({ "listening": address }).to_string())?;
+        let way = |path: PathInfo| {
+            let tuple = path.stats.tuple;
+            json!({ "name": path.name, "local": tuple.local, "remote": tuple.remote })
+        };
+        let paths: Vec<_> = link.paths().into_iter().map(way).collect();
+        output::print(&json!({ "listening": address, "paths": paths }).to_string())?;
     } else {
         voice.say(format!("listening on {address} (HTTP, SOCKS5); browsers: http://{address}/proxy.pac"));
     }
@@ -213,9 +224,6 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, voice: Voice) -> Result<
 }
 
 fn failure(error: LinkError) -> Failure {
-    let exit = match &error {
-        LinkError::Connection(error) => exit_of(error),
-        _ => Exit::Connection,
-    };
+    let exit = error.connection().map_or(Exit::Connection, exit_of);
     Failure::new(exit, error.to_string())
 }
