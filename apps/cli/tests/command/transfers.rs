@@ -215,8 +215,80 @@ fn a_path_that_cannot_be_used_is_a_warning() {
     ]);
     assert_eq!((code(&output), output.stdout.len()), (0, 3_000_000), "{}", said(&output));
     assert!(said(&output).contains("warning: path second cannot be used"), "{}", said(&output));
+    let arguments = ["get", "-k", "-v", "--json", "--path", &first, "--path", "second=203.0.113.9"];
+    let output = run([&arguments[..], &[&server.url("/large")]].concat());
+    let unused = &json(&output)["unused"];
+    assert_eq!((unused.as_array().unwrap().len(), &unused[0]["name"]), (1, &"second".into()), "{unused}");
+    assert!(unused[0]["reason"].as_str().unwrap().contains("203.0.113.9"), "{unused}");
+    assert!(said(&output).contains("* path second cannot be used: "), "{}", said(&output));
     let output = run(["get", "-k", "--path", "first=203.0.113.9", &server.url("/hello.txt")]);
     assert_eq!(code(&output), 3, "{}", said(&output));
+}
+
+#[test]
+fn a_path_over_which_nobody_answers_is_named_at_the_end() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let relay = format!("slow:127.0.0.1:0={},rate=2mbit", server.address(0));
+    let relays = Running::start(["emulate", "--json", "--duration", "20s", "--channel", &relay]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    fs::write(place.site().join("some"), vec![7; 500_000]).unwrap();
+    let first = format!("first=127.0.0.1>{}", relays.ready["listening"][0]["listen"].as_str().unwrap());
+    let second = format!("second=127.0.0.1>{}", silent.local_addr().unwrap());
+    let output = run(["get", "-k", "--json", "--path", &first, "--path", &second, &server.url("/some")]);
+    assert_eq!((code(&output), &json(&output)["bytes"]), (0, &500_000.into()), "{}", said(&output));
+    assert!(said(&output).contains("warning: path second cannot be used: "), "{}", said(&output));
+    assert_eq!(json(&output)["unused"][0]["name"], "second");
+}
+
+#[test]
+fn a_path_without_a_remote_goes_to_the_host_whichever_path_comes_first() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let relay = format!("urllc:127.0.0.1:0={},urllc", server.address(0));
+    let relays = Running::start(["emulate", "--json", "--duration", "20s", "--channel", &relay]);
+    let relay = relays.ready["listening"][0]["listen"].as_str().unwrap();
+    let urllc = format!("urllc=127.0.0.1:0>{relay},rate=2mbit,delay=2.5ms");
+    let embb = "embb=127.0.0.1:0,rate=60mbit,delay=25ms".to_owned();
+    // `hvc` begins on the channel of small delay, wherever that stands.
+    for paths in [[&urllc, &embb], [&embb, &urllc]] {
+        let url = server.url("/large");
+        let arguments = ["get", "-k", "-v", "--json", "--path", paths[0], "--path", paths[1], &url];
+        let output = run(arguments);
+        assert_eq!(code(&output), 0, "{}", said(&output));
+        let statistics = json(&output);
+        let path = |name: &str| {
+            let paths = statistics["paths"].as_array().unwrap();
+            paths.iter().find(|path| path["name"] == name).unwrap_or_else(|| panic!("{statistics}")).clone()
+        };
+        assert_eq!((&path("urllc")["id"], &path("urllc")["remote"]), (&0.into(), &relay.into()));
+        assert_eq!(path("embb")["remote"], server.address(0).to_string());
+        assert!(path("embb")["bytes_received"].as_u64().unwrap() > 1_500_000, "{statistics}");
+        let line = format!("* path embb goes from 127.0.0.1:0 to {}", server.address(0));
+        assert!(said(&output).contains(&line), "{}", said(&output));
+    }
+}
+
+#[test]
+fn a_path_of_an_ip_version_that_the_host_does_not_have_is_an_error() {
+    let output = run(["get", "-k", "--path", "cell=::1", "https://127.0.0.1:9/"]);
+    assert_eq!(code(&output), 2, "{}", said(&output));
+    let text = "path cell starts at ::1, an IPv6 address, and 127.0.0.1 has no IPv6 address";
+    assert!(said(&output).contains(text), "{}", said(&output));
+}
+
+#[test]
+fn a_log_that_goes_to_no_terminal_has_no_colours() {
+    let place = Place::new();
+    let said = fs::File::create(place.file("said")).unwrap();
+    let mut command = hvq();
+    command.args(["--log", "hvq=info", "serve", "--json", "--self-signed", "localhost"]);
+    command.args(["--listen", "127.0.0.1:0", "--max-requests", "1", "--root", text(&place.site())]);
+    let server = Running::of(command.stderr(said));
+    assert_eq!(code(&run(["get", "-k", &server.url("/hello.txt")])), 0);
+    assert_eq!(server.wait().0, 0);
+    let said = fs::read_to_string(place.file("said")).unwrap();
+    assert!(said.contains(" INFO ") && said.contains("/hello.txt") && !said.contains('\u{1b}'), "{said:?}");
 }
 
 #[test]

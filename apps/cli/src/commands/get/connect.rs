@@ -1,9 +1,11 @@
 //! The connection to a server, over the paths that were asked for.
 
 use super::GetArguments;
+use super::others::Others;
 use super::target::Target;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::Voice;
+use crate::paths::destination;
 use crate::qlog::Logs;
 use crate::tls::{self, Resumption};
 use bytes::Bytes;
@@ -11,7 +13,8 @@ use futures::future::poll_fn;
 use h3::client::SendRequest;
 use http::Method;
 use hvq::{
-    ClientConfig, ConnectOptions, Connection, EarlyData, Endpoint, PathId, PathOptions, TransportConfig,
+    ClientConfig, ConnectOptions, Connection, Destination, EarlyData, Endpoint, PathId, PathOptions,
+    TransportConfig,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,6 +31,8 @@ pub(super) struct Session {
     endpoint: Endpoint,
     /// The QUIC connection.
     pub(super) connection: Connection,
+    /// The paths beside the first.
+    pub(super) others: Others,
     /// What sends requests.
     pub(super) requests: SendRequest<hvq_h3::OpenStreams, Bytes>,
     driver: JoinHandle<()>,
@@ -46,25 +51,23 @@ impl Session {
         let start = Instant::now();
         let config = client_config(arguments, logs)?;
         let endpoint = Endpoint::client(&[])?;
-        let paths = &arguments.network.paths;
-        let addresses = match paths.first().and_then(|path| path.remote) {
-            Some(remote) => vec![remote],
-            None => target.resolve().await?,
-        };
+        let destinations = target.destinations(&arguments.network.paths).await?;
         let mut last = None;
-        for address in addresses {
+        for Destination { address, paths } in destinations {
+            let first = endpoint.first_path(&config, address, &paths);
+            let address = paths.get(first).and_then(|path| path.remote).unwrap_or(address);
             voice.detail(|| format!("* connecting to {address} as {}", target.host));
-            let first = endpoint.first_path(&config, address, paths);
+            paths.iter().for_each(|path| voice.detail(|| format!("* {}", destination(path))));
             match connect(&endpoint, &config, target, address, paths.get(first)).await {
                 Ok(connection) => {
                     let connect_time = start.elapsed();
                     voice.detail(|| describe(&connection, connect_time));
                     let others = paths.iter().enumerate().filter(|(index, _)| *index != first);
-                    open_paths(&connection, others.map(|(_, path)| path.clone()), voice);
+                    let others = Others::open(&connection, others.map(|(_, path)| path.clone()), voice);
                     if let Some(time) = arguments.network.migrate_after {
                         migrate(&connection, time, voice);
                     }
-                    return Self::start(target, endpoint, connection, connect_time).await;
+                    return Self::start(target, endpoint, connection, others, connect_time).await;
                 }
                 // Another address has the same certificate, so that trying it tells nothing new.
                 Err(failure) if failure.exit() == Exit::Tls => return Err(failure),
@@ -78,6 +81,7 @@ impl Session {
         target: &Target,
         endpoint: Endpoint,
         connection: Connection,
+        others: Others,
         connect_time: Duration,
     ) -> Result<Self, Failure> {
         let h3 = h3::client::new(hvq_h3::Connection::new(connection.clone())).await;
@@ -87,7 +91,7 @@ impl Session {
             let end = poll_fn(|context| driver.poll_close(context)).await;
             tracing::debug!(%end, "HTTP/3 ended");
         });
-        Ok(Self { target: target.clone(), endpoint, connection, requests, driver, connect_time })
+        Ok(Self { target: target.clone(), endpoint, connection, others, requests, driver, connect_time })
     }
 
     /// Whether requests for `target` can go over this connection.
@@ -96,7 +100,8 @@ impl Session {
     }
 
     /// Ends the connection and tells the server.
-    pub(super) async fn close(self) {
+    pub(super) async fn close(self, voice: Voice) {
+        self.others.warn(voice);
         self.connection.close(h3::error::Code::H3_NO_ERROR.value(), b"");
         self.driver.abort();
         drop((self.requests, self.connection));
@@ -158,26 +163,6 @@ fn describe(connection: &Connection, connect_time: Duration) -> String {
         if connection.is_multipath() { "agreed" } else { "not offered by the server" },
         connection.peer_certificates().len(),
     )
-}
-
-/// Opens further paths. Requests do not wait for them, and do without those that fail.
-fn open_paths(connection: &Connection, paths: impl Iterator<Item = PathOptions>, voice: Voice) {
-    for path in paths {
-        let connection = connection.clone();
-        tokio::spawn(async move {
-            let name = path.name.clone();
-            match connection.open_path(path).await {
-                Ok(id) => voice.detail(|| format!("* path {id} ({name}) is validated")),
-                Err(_) if connection.close_reason().is_some() => {}
-                Err(error) => {
-                    voice.say(format!(
-                        "hvq: warning: path {name} cannot be used: {}",
-                        Failure::from(error).line()
-                    ));
-                }
-            }
-        });
-    }
 }
 
 /// Moves the first path to another port after `time`, if the connection lasts so long.

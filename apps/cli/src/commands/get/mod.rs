@@ -2,6 +2,7 @@
 
 mod connect;
 mod fetch;
+mod others;
 mod sink;
 mod statistics;
 pub(crate) mod target;
@@ -177,7 +178,7 @@ async fn fetch_all(arguments: &GetArguments, logs: &Logs, voice: Voice) -> Resul
         }
     }
     if let Some(session) = session {
-        session.close().await;
+        session.close(voice).await;
     }
     result
 }
@@ -194,7 +195,7 @@ async fn fetch_next(
         Some(open) if is_of_use(&open) => open,
         other => {
             if let Some(other) = other {
-                other.close().await;
+                other.close(voice).await;
             }
             Session::open(target, arguments, logs, voice).await?
         }

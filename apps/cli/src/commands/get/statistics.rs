@@ -2,6 +2,7 @@
 
 use super::connect::Session;
 use super::fetch::Fetched;
+use super::others::Unused;
 use super::target::Target;
 use crate::paths::{self, PathFigures};
 use hvq_scheduler::Policy;
@@ -25,6 +26,8 @@ pub(super) struct Statistics {
     multipath: bool,
     /// The paths, since the start of the connection.
     paths: Vec<PathFigures>,
+    /// The paths that nothing came over, and why.
+    unused: Vec<Unused>,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,6 +56,7 @@ impl Statistics {
             scheduler: scheduler.to_string(),
             multipath: session.connection.is_multipath(),
             paths: paths::figures(&session.connection),
+            unused: session.others.unused(),
         }
     }
 
@@ -70,6 +74,10 @@ impl Statistics {
         for path in &self.paths {
             text.push_str("\n* ");
             text.push_str(&paths::line(path));
+        }
+        for unused in &self.unused {
+            text.push_str("\n* ");
+            text.push_str(&unused.line());
         }
         text
     }

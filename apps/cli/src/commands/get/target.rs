@@ -1,7 +1,7 @@
 //! A URL and the addresses that it stands for.
 
 use crate::failure::{Exit, Failure, OrFail};
-use std::net::SocketAddr;
+use hvq::{Destination, DestinationError, PathOptions};
 use url::{Host, Url};
 
 /// What is to be fetched, and from whom.
@@ -45,15 +45,16 @@ impl Target {
         Ok(Self { url, host, port })
     }
 
-    /// The addresses of the host, as the system resolves it.
-    pub(crate) async fn resolve(&self) -> Result<Vec<SocketAddr>, Failure> {
-        let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
-        let found = found.or_fail(Exit::Connection, || format!("cannot resolve {}", self.host))?;
-        let addresses: Vec<SocketAddr> = found.collect();
-        if addresses.is_empty() {
-            return Err(Failure::new(Exit::Connection, format!("{} has no address", self.host)));
-        }
-        Ok(addresses)
+    /// Where connections to the host go over `paths`, in the order in which to try them.
+    pub(crate) async fn destinations(&self, paths: &[PathOptions]) -> Result<Vec<Destination>, Failure> {
+        let found = Destination::resolve(&self.host, self.port, paths).await;
+        found.map_err(|error| {
+            let exit = match &error {
+                DestinationError::Resolve { .. } => Exit::Connection,
+                DestinationError::Version { .. } => Exit::Usage,
+            };
+            Failure::new(exit, error.to_string())
+        })
     }
 
     /// Whether one connection serves both.

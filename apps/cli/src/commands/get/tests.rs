@@ -66,5 +66,6 @@ fn headers_are_read_and_refused() {
 #[tokio::test]
 async fn addresses_need_no_name_server() {
     let target = Target::parse("https://[::1]:8443/").unwrap();
-    assert_eq!(target.resolve().await.unwrap(), ["[::1]:8443".parse().unwrap()]);
+    let found = target.destinations(&[]).await.unwrap();
+    assert_eq!(found.iter().map(|found| found.address).collect::<Vec<_>>(), ["[::1]:8443".parse().unwrap()]);
 }

@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &ConnectArguments, voice: Voice) -> Result<ExitCode
         )
     })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let (endpoint, client) = runtime.block_on(open(arguments, &target, token))?;
+    let (endpoint, client) = runtime.block_on(open(arguments, &target, token, voice))?;
     let lines = lines(name, &client, arguments);
     wiring::apply(source.namespace(), &lines)
         .or_fail(Exit::Runtime, || "cannot set up the device".to_owned())?;
@@ -157,17 +157,17 @@ async fn open(
     arguments: &ConnectArguments,
     target: &Target,
     token: Option<&str>,
+    voice: Voice,
 ) -> Result<(Endpoint, Client), Failure> {
     let secrecy = arguments.transport.secrecy();
     let tls = tls::client(arguments.trust.trust(), &secrecy, &Resumption::default())?;
     let transport = TransportConfig { datagram_queue: 256 << 10, ..arguments.transport.config() };
     let config = ClientConfig::new(tls, Arc::new(transport));
     let endpoint = Endpoint::client(&[])?;
-    let paths = &arguments.paths;
-    let remote = match paths.first().and_then(|path| path.remote) {
-        Some(remote) => remote,
-        None => *target.resolve().await?.first().expect("a name resolves to something or fails"),
-    };
+    let destinations = target.destinations(&arguments.paths).await?;
+    let found = destinations.first().expect("a name resolves to something or fails");
+    let (remote, paths) = (found.address, &found.paths);
+    paths.iter().for_each(|path| voice.detail(|| format!("* {}", crate::paths::destination(path))));
     let first = endpoint.first_path(&config, remote, paths);
     let mut options = ConnectOptions::new(remote, target.host.clone());
     if let Some(path) = paths.get(first) {
