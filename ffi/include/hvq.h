@@ -1068,6 +1068,12 @@ typedef struct hvq_connection_info {
     uint64_t key_updates;
     /// Addresses of the peer, on all paths, that are being validated.
     uint64_t pending_validations;
+    /// Datagrams of this end that were dropped because the queue was full.
+    uint64_t datagrams_displaced;
+    /// Datagrams of this end that were dropped because their deadline had passed.
+    uint64_t datagrams_expired;
+    /// Datagrams of this end that were refused or dropped because no path carries one so large.
+    uint64_t datagrams_too_large;
 } hvq_connection_info;
 
 /// What the peer permits and is, as it said in the handshake (RFC 9000 §18.2). Limits are those at the beginning; times are in

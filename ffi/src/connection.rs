@@ -57,6 +57,12 @@ pub struct hvq_connection_info {
     pub key_updates: u64,
     /// Addresses of the peer, on all paths, that are being validated.
     pub pending_validations: u64,
+    /// Datagrams of this end that were dropped because the queue was full.
+    pub datagrams_displaced: u64,
+    /// Datagrams of this end that were dropped because their deadline had passed.
+    pub datagrams_expired: u64,
+    /// Datagrams of this end that were refused or dropped because no path carries one so large.
+    pub datagrams_too_large: u64,
 }
 
 /// Writes a snapshot of a connection.
@@ -69,7 +75,7 @@ pub unsafe extern "C" fn hvq_connection_get_info(
     info: *mut hvq_connection_info,
 ) -> hvq_result {
     look_at!(endpoint, connection, |core| {
-        let ids = core.path_ids();
+        let (ids, stats) = (core.path_ids(), core.stats());
         let first = ids.iter().min().and_then(|id| core.path_stats(*id));
         let shown = hvq_connection_info {
             state: match core.lifecycle() {
@@ -83,7 +89,7 @@ pub unsafe extern "C" fn hvq_connection_get_info(
             is_server: (core.role() == Role::Server).into(),
             is_multipath: core.is_multipath().into(),
             paths: u32::try_from(ids.len()).unwrap_or(u32::MAX),
-            packets_dropped: core.stats().dropped,
+            packets_dropped: stats.dropped,
             max_datagram_size: core.max_datagram_size().unwrap_or(0) as u64,
             route: first.map(|path| path.tuple.into()).unwrap_or_default(),
             version: core.version().0,
@@ -97,6 +103,9 @@ pub unsafe extern "C" fn hvq_connection_get_info(
             is_early_data: core.is_early_data().into(),
             key_updates: core.key_updates(),
             pending_validations: core.pending_validations() as u64,
+            datagrams_displaced: stats.datagrams.displaced,
+            datagrams_expired: stats.datagrams.expired,
+            datagrams_too_large: stats.datagrams.too_large,
         };
         // SAFETY: the caller lets it be written.
         unsafe { guard::put(info, shown) }

@@ -63,7 +63,9 @@ const MIRRORS: &[Mirror] = &[
             ("set_priority", "hvq_stream_set_priority"),
             ("send_datagram", "hvq_datagram_send"),
             ("receive_datagram", "hvq_datagram_receive"),
+            ("expect_datagrams", "- what hvq_datagram_send refuses has the same effect"),
             ("max_datagram_size", "hvq_connection_info.max_datagram_size"),
+            ("later_max_datagram_size", "- a datagram that is refused may be tried again"),
             ("open_path", "hvq_path_open"),
             ("abandon_path", "hvq_path_abandon"),
             ("set_path_status", "hvq_path_set_status"),
@@ -272,6 +274,7 @@ const MIRRORS: &[Mirror] = &[
         members: &[
             ("paths", "hvq_path_list"),
             ("frames", "hvq_connection_list_frames"),
+            ("datagrams", "hvq_connection_info.datagrams_too_large"),
             ("dropped", "hvq_connection_info.packets_dropped"),
         ],
     },
@@ -417,6 +420,7 @@ const MIRRORS: &[Mirror] = &[
         members: &[
             ("content", "hvq_item.content"),
             ("bytes", "hvq_item.bytes"),
+            ("header", "- at most 12 bytes beside hvq_item.bytes"),
             ("priority", "hvq_item.urgency"),
             ("message", "hvq_item.message_remaining"),
             ("pending", "hvq_item.pending"),
@@ -444,6 +448,11 @@ const MIRRORS: &[Mirror] = &[
             ("rtt", "hvq_path_view.rtt_smoothed"),
             ("loss", "hvq_path_view.loss"),
             ("datagram_size", "hvq_path_view.datagram_size"),
+            ("overhead", "- hvq_path_view.datagram_size less this holds the frames"),
+            (
+                "lower_headers",
+                "- a policy that counts them knows the version of IP from hvq_path_get_statistics",
+            ),
             ("hints", "hvq_path_view.hints"),
         ],
     },

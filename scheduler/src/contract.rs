@@ -160,6 +160,8 @@ impl Draw {
             rtt,
             loss: PerMille::new(self.below(1001) as u16),
             datagram_size: self.bytes(),
+            overhead: 21 + self.below(21) as usize,
+            lower_headers: [28, 48][self.below(2) as usize],
             hints,
         }
     }

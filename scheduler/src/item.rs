@@ -11,6 +11,8 @@ pub struct Item {
     pub content: Content,
     /// Its size in bytes if sent whole; at least 1.
     pub bytes: usize,
+    /// Bytes that the frame has beside `bytes`: type, numbers and length.
+    pub header: usize,
     /// RFC 9218 urgency and incremental: from the application, or the default.
     pub priority: Priority,
     /// The application's message that the frame is the next part of, if it said so.
@@ -37,6 +39,7 @@ impl Item {
         Self {
             content,
             bytes,
+            header: 0,
             priority: Priority::DEFAULT,
             message: None,
             pending: bytes,

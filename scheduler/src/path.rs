@@ -36,6 +36,10 @@ pub struct PathView {
     pub loss: PerMille,
     /// The largest UDP payload that the path carries (RFC 9000 §14.2).
     pub datagram_size: usize,
+    /// The most bytes of a packet that are no frames: header, connection ID, packet number and AEAD tag (RFC 9000 §17.3.1).
+    pub overhead: usize,
+    /// Bytes of the IP and UDP headers that the network carries beside each packet.
+    pub lower_headers: usize,
     /// What the application or the modem says of the channel.
     pub hints: Hints,
 }
@@ -57,6 +61,8 @@ impl PathView {
             rtt: Rtt::ZERO,
             loss: PerMille::ZERO,
             datagram_size: 1200,
+            overhead: 0,
+            lower_headers: 0,
             hints: Hints::NONE,
         }
     }

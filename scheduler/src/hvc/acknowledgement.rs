@@ -19,9 +19,6 @@ const SHARE_OF_MANY: u64 = 8;
 /// How far ahead of its budget the path may run: 8 bare packets at 2 Mbit/s, less than 3 ms of queue.
 const DEPTH: u64 = 10_000_000;
 
-/// What a packet of its own adds: IPv4 and UDP headers, a short header with its connection id, and the AEAD tag.
-const PACKET_OVERHEAD: usize = 60;
-
 /// The rate that is assumed where none is known.
 const ASSUMED: Bandwidth = Bandwidth::from_mbit(1);
 
@@ -44,7 +41,9 @@ impl Budget {
         }
         let rate = path.rate.or(Some(ASSUMED));
         let share = if path.others.is_some() { SHARE_OF_MANY } else { SHARE };
-        let cost = transmission(bytes.saturating_add(PACKET_OVERHEAD), rate) * share;
+        // It may travel in a packet of its own.
+        let around = path.overhead + path.lower_headers;
+        let cost = transmission(bytes.saturating_add(around), rate) * share;
         self.spent_until = self.spent_until.max(now) + cost;
         true
     }

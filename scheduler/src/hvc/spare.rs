@@ -22,12 +22,6 @@ const SHARE: u64 = 2;
 /// A piece that carries less than this is mostly header.
 const LEAST: usize = 200;
 
-/// Header, connection ID, frame header and AEAD tag of a packet with one piece.
-const OVERHEAD: usize = 36;
-
-/// IPv6 and UDP headers: what is lent of a whole rate has to leave room for them, or a queue would grow.
-const LOWER_HEADERS: usize = 48;
-
 /// What was lent, and when it was last wanted for something better.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spare {
@@ -64,13 +58,14 @@ impl Spare {
         if !quiet || !is_long(item, extent, bulk) {
             return Loan::None;
         }
+        let around = scarce.overhead + item.header;
         let burst = usize::try_from(rate.bytes_in(BURST)).unwrap_or(usize::MAX);
-        let most = burst.min(scarce.datagram_size).saturating_sub(OVERHEAD).min(item.bytes);
+        let most = burst.min(scarce.datagram_size).saturating_sub(around).min(item.bytes);
         let in_time = || Leg::of(0, scarce, most).arrival <= Leg::of_whole(0, bulk, whole).arrival;
         if most < LEAST || !in_time() {
             return Loan::None;
         }
-        let bytes = scarce.room.saturating_sub(OVERHEAD).min(most);
+        let bytes = scarce.room.saturating_sub(around).min(most);
         let now = nanos(item.now);
         let paid = if self.path == Some(scarce.id) { self.lent_until.saturating_sub(now) } else { 0 };
         let wait = paid.max(transmission(scarce.backlog, Some(rate)));
@@ -80,7 +75,9 @@ impl Spare {
         }
         self.path = Some(scarce.id);
         let share = if since > CALM { 1 } else { SHARE };
-        self.lent_until = now + nanos(rate.transmission_time(bytes + OVERHEAD + LOWER_HEADERS)) * share;
+        // What is lent of a whole rate has to leave room for all headers, or a queue would grow.
+        let whole = bytes + around + scarce.lower_headers;
+        self.lent_until = now + nanos(rate.transmission_time(whole)) * share;
         Loan::Now(bytes)
     }
 }

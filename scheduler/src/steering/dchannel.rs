@@ -48,7 +48,7 @@ impl CostReward {
 
     fn estimate(&self, item: &Item, channels: Channels<'_>) -> Estimate {
         let Channels { high_bandwidth, low_latency } = channels;
-        let queue = low_latency.backlog.saturating_add(packet(item));
+        let queue = low_latency.backlog.saturating_add(packet(item, low_latency));
         // Equation 3. A steerer sees its queue grow with each packet that it adds; the transport holds a packet back
         // instead of queueing it, and asks about the same one again: that costs for ever.
         let cost = match (low_latency.has_room(), low_latency.rate) {

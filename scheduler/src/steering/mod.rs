@@ -92,15 +92,12 @@ impl<R: Rule> Scheduler for Steering<R> {
     }
 }
 
-/// Packet header, frame header and AEAD tag of a full packet with one frame, at most.
-const OVERHEAD: usize = 64;
-
-/// The size of the packet that a frame would make by itself.
-fn packet(item: &Item) -> usize {
-    item.bytes.saturating_add(OVERHEAD)
+/// The size of the packet that a frame would make by itself on `path`.
+fn packet(item: &Item, path: &PathView) -> usize {
+    item.bytes.saturating_add(item.header + path.overhead)
 }
 
 /// Whether the item fills a packet of `path`: "MTU-sized".
 fn fills(item: &Item, path: &PathView) -> bool {
-    packet(item) >= path.datagram_size
+    packet(item, path) >= path.datagram_size
 }

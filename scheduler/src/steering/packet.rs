@@ -106,7 +106,11 @@ impl Rule for PacketSize {
         "best-pkt-size"
     }
 
-    fn choose(&self, item: &Item, _channels: Channels<'_>) -> Channel {
-        if packet(item) < self.below { Channel::LowLatency } else { Channel::HighBandwidth }
+    fn choose(&self, item: &Item, channels: Channels<'_>) -> Channel {
+        if packet(item, channels.low_latency) < self.below {
+            Channel::LowLatency
+        } else {
+            Channel::HighBandwidth
+        }
     }
 }

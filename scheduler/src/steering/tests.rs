@@ -14,13 +14,14 @@ fn channels() -> [PathView; 2] {
         delay: Duration::from_millis(rtt) / 2,
         rate: Some(Bandwidth::from_mbit(mbit)),
         rtt: Rtt { smoothed: Duration::from_millis(rtt), ..Rtt::ZERO },
+        overhead: 52,
         ..PathView::new(id)
     };
     [path(EMBB, 60, 50), path(URLLC, 2, 5)]
 }
 
 fn stream(id: u64, bytes: usize) -> Item {
-    Item::new(Content::Stream { id }, bytes)
+    Item { header: 12, ..Item::new(Content::Stream { id }, bytes) }
 }
 
 /// A stream item of which the transport knows that `remaining` bytes are left.

@@ -3,8 +3,7 @@
 use crate::delivery::Receipt;
 use crate::error::{ErrorCode, TransportError};
 use crate::time::Instant;
-use crate::wire::frame::Frame;
-use crate::wire::varint;
+use crate::wire::frame::{Frame, datagram};
 use bytes::Bytes;
 use hvq_scheduler::{Message, Priority};
 use std::collections::{BTreeMap, VecDeque};
@@ -20,11 +19,13 @@ pub enum DatagramError {
     /// The peer accepts no datagrams (RFC 9221 §3).
     #[error("the peer accepts no datagrams")]
     Unsupported,
-    /// The datagram is larger than a frame or packet may be.
+    /// The datagram is larger than a frame or packet may be. Larger sizes are tried at once if that may help.
     #[error("the datagram is larger than {max} bytes")]
     TooLarge {
         /// Bytes that it may have.
         max: usize,
+        /// Bytes that it may have if the sizes that are being tried turn out to be carried; `max` when none are.
+        later: usize,
     },
 }
 
@@ -35,6 +36,8 @@ pub struct WaitingDatagram {
     pub number: u64,
     /// Its bytes, without the frame's header.
     pub bytes: usize,
+    /// Bytes of the frame's header.
+    pub header: usize,
     /// Its priority.
     pub priority: Priority,
     /// A datagram is a message by itself.
@@ -54,6 +57,8 @@ pub struct DatagramStats {
     pub displaced: u64,
     /// Dropped before sending, because the deadline had passed.
     pub expired: u64,
+    /// Refused or dropped before sending, because no path carries one so large.
+    pub too_large: u64,
     /// Received.
     pub received: u64,
     /// Received and dropped, because the application did not take them.
@@ -72,8 +77,8 @@ struct Queued {
 pub struct Datagrams {
     local_max_frame: u64,
     peer_max_frame: u64,
-    /// Frame bytes that fit in a packet.
-    room: usize,
+    /// Sizes that the application has use for.
+    asked: Option<Asked>,
     queue_bytes: usize,
     /// By urgency and number.
     outgoing: BTreeMap<(u8, u64), Queued>,
@@ -83,6 +88,15 @@ pub struct Datagrams {
     next_number: u64,
     arrival: Arrival,
     stats: DatagramStats,
+}
+
+/// The sizes of datagrams that the application has use for, in bytes without the frame's header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// The largest.
+    pub most: usize,
+    /// The latest that was refused; `most` before.
+    pub latest: usize,
 }
 
 /// Whether the application was told of the datagrams that wait for it.
@@ -99,7 +113,7 @@ impl Datagrams {
         Self {
             local_max_frame,
             peer_max_frame: 0,
-            room: usize::MAX,
+            asked: None,
             queue_bytes,
             outgoing: BTreeMap::new(),
             outgoing_bytes: 0,
@@ -116,24 +130,33 @@ impl Datagrams {
         self.peer_max_frame = limit;
     }
 
-    /// No packet has room for more than `room` bytes of frame; larger datagrams are refused from now on, and dropped
-    /// from the queue, where they would block all others.
-    pub fn set_room(&mut self, room: usize) {
-        self.room = room;
-        if let Some(max) = self.max_size(room) {
-            let before = self.outgoing.len();
-            self.outgoing.retain(|_, queued| queued.data.len() <= max);
-            self.stats.displaced += (before - self.outgoing.len()) as u64;
-            self.outgoing_bytes = self.outgoing.values().map(|queued| queued.data.len() + OVERHEAD).sum();
-        }
+    /// Notes that the application has use for datagrams of `bytes`, whether or not they can be sent now.
+    pub fn expect(&mut self, bytes: usize) {
+        let most = self.asked.map_or(bytes, |asked| asked.most.max(bytes));
+        self.asked = Some(Asked { most, latest: self.asked.map_or(most, |asked| asked.latest) });
+    }
+
+    /// Counts a datagram of `bytes` that no path carries, and notes the size as one that the application has use for.
+    pub fn refuse(&mut self, bytes: usize) {
+        self.expect(bytes);
+        self.asked = self.asked.map(|asked| Asked { latest: bytes, ..asked });
+        self.stats.too_large += 1;
+    }
+
+    /// Returns the sizes of frames that the application has use for and the peer accepts, `None` if there are none.
+    pub fn asked(&self) -> Option<Asked> {
+        let limit = usize::try_from(self.peer_max_frame).unwrap_or(usize::MAX);
+        let frame = |bytes: usize| datagram::encoded_size(bytes.min(limit)).min(limit);
+        let asked = self.asked.filter(|_| limit > 0)?;
+        Some(Asked { most: frame(asked.most), latest: frame(asked.latest) })
     }
 
     /// Bytes of the largest datagram that the peer takes and that fits in `room` bytes of frame, `None` if the peer takes
     /// none.
     pub fn max_size(&self, room: usize) -> Option<usize> {
         // RFC 9221 §3: the limit includes the type and the length of the frame.
-        let frame = room.min(self.room).min(usize::try_from(self.peer_max_frame).unwrap_or(usize::MAX));
-        (self.peer_max_frame > 0).then(|| varint::prefixed_room(frame.saturating_sub(1)))
+        let frame = room.min(usize::try_from(self.peer_max_frame).unwrap_or(usize::MAX));
+        (self.peer_max_frame > 0).then(|| datagram::data_room(frame))
     }
 
     /// Queues `data`, to be sent by `deadline` if there is one; returns its number. If the queue is full, the oldest of
@@ -152,7 +175,8 @@ impl Datagrams {
         //# An endpoint MUST NOT send DATAGRAM frames that are larger than the max_datagram_frame_size value
         //# it has received from its peer
         if data.len() > max {
-            return Err(DatagramError::TooLarge { max });
+            self.stats.too_large += 1;
+            return Err(DatagramError::TooLarge { max, later: max });
         }
         let number = self.next_number;
         self.next_number += 1;
@@ -181,7 +205,8 @@ impl Datagrams {
             let deadline = queued.deadline.map(|deadline| deadline.since(now));
             let bytes = queued.data.len();
             let message = Some(Message { remaining: bytes, deadline });
-            return Some(WaitingDatagram { number, bytes, priority: queued.priority, message });
+            let header = datagram::encoded_size(bytes) - bytes;
+            return Some(WaitingDatagram { number, bytes, header, priority: queued.priority, message });
         }
     }
 
@@ -197,10 +222,12 @@ impl Datagrams {
         Some((frame, Receipt::Datagram(number)))
     }
 
-    /// Drops the datagram that [`Self::peek`] shows: no path carries it.
+    /// Drops the datagram that [`Self::peek`] shows: no path carries it any more.
     pub fn discard(&mut self) {
+        if let Some((_, queued)) = self.outgoing.first_key_value() {
+            self.refuse(queued.data.len());
+        }
         self.pop();
-        self.stats.lost += 1;
     }
 
     /// A DATAGRAM frame arrived. If the queue is full, the oldest datagrams give way.
@@ -313,21 +340,38 @@ mod tests {
         // RFC 9221 §3: type and length count.
         let mut datagrams = open(10_000);
         assert_eq!((datagrams.max_size(5000), datagrams.max_size(500)), (Some(1197), Some(497)));
-        assert_eq!(send(&mut datagrams, &[0; 1198], 3), Err(DatagramError::TooLarge { max: 1197 }));
+        assert_eq!(
+            send(&mut datagrams, &[0; 1198], 3),
+            Err(DatagramError::TooLarge { max: 1197, later: 1197 })
+        );
         send(&mut datagrams, &[0; 1197], 3).expect("fits");
         assert_eq!(datagrams.take(1199), None);
         assert_eq!(datagrams.take(1200).expect("fits").0.encoded_size(), 1200);
     }
 
     #[test]
-    fn a_datagram_that_fits_no_packet_does_not_block_the_others() {
+    fn a_datagram_that_no_path_carries_any_more_does_not_block_the_others_and_is_counted() {
         let mut datagrams = open(10_000);
         send(&mut datagrams, &[0; 1000], 3).expect("fits");
         send(&mut datagrams, b"small", 3).expect("fits");
-        datagrams.set_room(600);
+        datagrams.discard();
         assert_eq!(sent(&mut datagrams), [&b"small"[..]]);
-        assert_eq!(send(&mut datagrams, &[0; 1000], 3), Err(DatagramError::TooLarge { max: 597 }));
-        assert_eq!(datagrams.outgoing_bytes, 0);
+        assert_eq!(
+            (datagrams.outgoing_bytes, datagrams.stats().too_large, datagrams.stats().lost),
+            (0, 1, 0)
+        );
+    }
+
+    #[test]
+    fn sizes_that_were_asked_for_are_those_of_frames_that_the_peer_accepts() {
+        let mut datagrams = Datagrams::new(1200, 1000);
+        datagrams.refuse(1000);
+        assert_eq!(datagrams.asked(), None, "the peer accepts none");
+        datagrams.set_peer_limit(1200);
+        assert_eq!(datagrams.asked(), Some(Asked { most: 1003, latest: 1003 }));
+        datagrams.expect(usize::MAX);
+        datagrams.refuse(10);
+        assert_eq!(datagrams.asked(), Some(Asked { most: 1200, latest: 12 }));
     }
 
     #[test]

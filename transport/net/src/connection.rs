@@ -259,6 +259,16 @@ impl Connection {
         })
     }
 
+    /// Announces datagrams of up to `bytes`: paths that are not known to carry them are probed for larger sizes at once. Without
+    /// that, the first one that is refused has the same effect.
+    pub fn expect_datagrams(&self, bytes: usize) {
+        self.reference.command(|access| {
+            if let Some(core) = access.core {
+                core.expect_datagrams(bytes);
+            }
+        });
+    }
+
     /// Bytes of the largest datagram that can be sent now; `None` if the peer accepts none.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.reference.look(|core, _| core.and_then(Core::max_datagram_size))

@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         let error = io::Error::from(ReadToEndError::TooLong(5));
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        let error = io::Error::from(SendDatagramError::Refused(DatagramError::TooLarge { max: 9 }));
+        let error = io::Error::from(SendDatagramError::Refused(DatagramError::TooLarge { max: 9, later: 9 }));
         assert!(error.to_string().contains("9 bytes"));
     }
 }

@@ -7,6 +7,7 @@ use crate::{
 use ahash::AHashMap;
 use hvq_transport::connection::Event;
 use hvq_transport::connection::{Connection as Core, FourTuple, Role};
+use hvq_transport::datagram::DatagramStats;
 use hvq_transport::flat_map::FlatMap;
 use hvq_transport::scheduler::Standing;
 use hvq_transport::stream::{StreamEvent, WriteError as Refusal};
@@ -235,7 +236,12 @@ impl Slot {
     pub(crate) fn stats(&self, core: Option<&Core>) -> ConnectionStats {
         let last = || self.last.as_ref().map(|last| last.stats.clone());
         let now = core.filter(|_| !matches!(self.phase, Phase::Closed(_))).map(Core::stats);
-        let nothing = || ConnectionStats { paths: Vec::new(), frames: Vec::new(), dropped: 0 };
+        let nothing = || ConnectionStats {
+            paths: Vec::new(),
+            frames: Vec::new(),
+            datagrams: DatagramStats::default(),
+            dropped: 0,
+        };
         now.or_else(last).unwrap_or_else(nothing)
     }
 

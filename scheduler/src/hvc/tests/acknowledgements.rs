@@ -27,7 +27,7 @@ fn acknowledgements_stay_within_a_quarter_of_the_rate_and_half_of_that_where_con
             let now = Duration::from_micros(125 * n);
             policy.place(&acknowledgement(EMBB, now), &paths) == on(URLLC, 25)
         });
-        let bits = taken.count() * (25 + 60) * 8;
+        let bits = taken.count() * (25 + PACKET + LOWER) * 8;
         assert!(within.contains(&bits), "{bits} bits in a second of 2 Mbit");
     }
 }
@@ -38,7 +38,7 @@ fn a_burst_of_acknowledgements_builds_no_queue() {
     let paths = [embb(), urllc()];
     let taken =
         (0..100).filter(|_| policy.place(&acknowledgement(EMBB, milliseconds(9)), &paths) == on(URLLC, 25));
-    let queue = Bandwidth::from_mbit(2).transmission_time(taken.count() * 85);
+    let queue = Bandwidth::from_mbit(2).transmission_time(taken.count() * (25 + PACKET + LOWER));
     assert!(queue > milliseconds(1) && queue < milliseconds(4), "{queue:?}");
 }
 

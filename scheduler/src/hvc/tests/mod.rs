@@ -21,6 +21,13 @@ const EMBB: PathId = PathId(0);
 const URLLC: PathId = PathId(1);
 const ROOM: usize = 1 << 20;
 
+/// Bytes of a packet to a connection ID of 8 bytes beside its frames.
+const PACKET: usize = 29;
+/// Bytes of the headers of IPv6 and UDP.
+const LOWER: usize = 48;
+/// Bytes of the header of a STREAM frame.
+const FRAME: usize = 7;
+
 fn embb() -> PathView {
     PathView {
         room: ROOM,
@@ -28,6 +35,8 @@ fn embb() -> PathView {
         delay: Duration::from_millis(20),
         rate: Some(Bandwidth::from_mbit(100)),
         rtt: Rtt { smoothed: Duration::from_millis(40), ..Rtt::ZERO },
+        overhead: PACKET,
+        lower_headers: LOWER,
         ..PathView::new(EMBB)
     }
 }
@@ -39,6 +48,8 @@ fn urllc() -> PathView {
         delay: Duration::from_micros(2500),
         rate: Some(Bandwidth::from_mbit(2)),
         rtt: Rtt { smoothed: Duration::from_millis(5), ..Rtt::ZERO },
+        overhead: PACKET,
+        lower_headers: LOWER,
         ..PathView::new(URLLC)
     }
 }
@@ -56,7 +67,7 @@ fn milliseconds(number: u64) -> Duration {
 }
 
 fn data(bytes: usize) -> Item {
-    Item::new(Content::Stream { id: 0 }, bytes)
+    Item { header: FRAME, ..Item::new(Content::Stream { id: 0 }, bytes) }
 }
 
 fn part_of(remaining: usize) -> Item {

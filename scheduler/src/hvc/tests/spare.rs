@@ -30,7 +30,7 @@ fn lent(policy: &mut Hvc, scarce: PathView, from: u64, to: u64) -> (usize, usize
             policy.place(&bulk_at(now), &[busy(), queued(scarce, backlog)])
         {
             lent += bytes;
-            backlog += bytes + 36;
+            backlog += bytes + PACKET + FRAME;
         }
         most = most.max(backlog);
         backlog = backlog.saturating_sub(250);

@@ -6,7 +6,7 @@ use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::delivery::Receipt;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
-use hvq_scheduler::{Content, History, Item, PathSet, PathView, Placement};
+use hvq_scheduler::{Content, History, Item, PathSet, PathView, Placement, Standing};
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -63,17 +63,24 @@ impl Connection {
     /// Asks the policy about `item`, and distrusts the answer (architecture: a path without room counts as `Wait`).
     pub(super) fn ask(&mut self, item: &Item, pass: &Pass) -> Choice {
         let exempt = matches!(item.content, Content::Acknowledgement { .. });
-        if self.seat.stalls >= STALL_LIMIT && !exempt {
-            return self.overrule(item, pass);
-        }
+        let wide = pass.wide(item);
         // Who takes the whole item takes a part of it, too.
-        let able = pass.able(item.bytes);
+        let able = pass.able(item.bytes + item.header).intersection(wide);
+        if self.seat.stalls >= STALL_LIMIT && !exempt {
+            return roomiest(item, able, pass);
+        }
         let can_take = |index: usize, bytes: usize| {
-            exempt || able.contains(index) || bytes < item.bytes && pass.can_take(index, bytes)
+            exempt
+                || able.contains(index)
+                || bytes < item.bytes && wide.contains(index) && pass.can_take(index, bytes + item.header)
         };
         let all_fit = exempt || able == PathSet::first(pass.views.len());
-        let fitting = if all_fit { None } else { fitting(able, pass) };
+        let fitting = if all_fit { None } else { fitting(able, wide, pass) };
         match self.seat.policy.place(item, fitting.as_deref().unwrap_or(&pass.views)) {
+            // The item never fits there: a policy that does not look at sizes would wait for ever.
+            Placement::On { path, .. } if pass.index(path).is_some_and(|index| !wide.contains(index)) => {
+                roomiest(item, able, pass)
+            }
             Placement::On { path, bytes } => {
                 let bytes = bytes.clamp(1, item.bytes.max(1));
                 let able = pass.index(path).filter(|index| can_take(*index, bytes));
@@ -91,14 +98,6 @@ impl Connection {
                 Choice::Wait
             }
         }
-    }
-
-    /// The path with the most room, when the policy held everything back for too long.
-    fn overrule(&self, item: &Item, pass: &Pass) -> Choice {
-        (0..pass.views.len())
-            .filter(|index| pass.can_take(*index, item.bytes))
-            .max_by_key(|index| pass.views.get(*index).map_or(0, |view| view.room))
-            .map_or(Choice::Wait, |index| Choice::On(index, item.bytes))
     }
 
     fn place_post_handshake(&mut self, pass: &mut Pass) {
@@ -161,21 +160,29 @@ impl Connection {
     fn place_datagrams(&mut self, pass: &mut Pass) {
         while pass.has_budget() {
             let Some(waiting) = self.datagrams.peek(pass.now) else { return };
-            let mut item = self.item(Content::Datagram, waiting.bytes, pass.now);
-            item.priority = waiting.priority;
-            item.message = waiting.message;
+            let item = Item {
+                header: waiting.header,
+                priority: waiting.priority,
+                message: waiting.message,
+                ..self.item(Content::Datagram, waiting.bytes, pass.now)
+            };
+            if !pass.carries(&item) {
+                // It was queued for a path that is gone or has become narrow.
+                self.datagrams.discard();
+                continue;
+            }
             let choice = self.ask(&item, pass);
             let first = match choice {
                 Choice::On(index, _) => index,
                 Choice::OnEach(set) => set.iter().next().unwrap_or(0),
                 Choice::Wait => return,
             };
-            let room = self.prepare(pass, first, waiting.bytes + 4);
+            let room = self.prepare(pass, first, waiting.bytes + waiting.header);
             if room == 0 {
                 return;
             }
             let Some((frame, receipt)) = self.datagrams.take(room) else {
-                // It does not fit into a packet of its own on this path, and a DATAGRAM frame is never divided.
+                // Only what the path's connection ID has grown since the pass began can be the reason.
                 self.datagrams.discard();
                 continue;
             };
@@ -206,11 +213,12 @@ impl Connection {
     /// Places the next frame of stream `id`; false if it has to wait.
     fn place_one_stream(&mut self, pass: &mut Pass, id: crate::stream::StreamId) -> bool {
         let Some(offer) = self.streams.offer(id, pass.now) else { return false };
-        let largest = pass.views.iter().map(|view| view.datagram_size).max().unwrap_or(0);
+        let largest = pass.views.iter().map(|view| view.datagram_size.saturating_sub(view.overhead)).max();
         let in_message = offer.message.map_or(usize::MAX, |message| message.remaining);
-        let frame = largest.saturating_sub(STREAM_OVERHEAD).min(in_message);
+        let frame = largest.unwrap_or(0).saturating_sub(STREAM_HEADER).min(in_message);
         let item = Item {
             bytes: offer.bytes.min(frame).max(1),
+            header: STREAM_HEADER,
             priority: offer.priority,
             message: offer.message,
             pending: offer.bytes.max(1),
@@ -248,7 +256,11 @@ impl Connection {
         let Some(view) = pass.views.get(index).filter(|_| item.history == History::Fresh) else { return };
         for _ in 0..self.seat.policy.repeats(item, view) {
             let is_next = self.streams.next_sendable(None).is_some_and(|next| next.id.0 == id);
-            if !is_next || left < item.bytes || !pass.has_budget() || !pass.can_take(index, item.bytes) {
+            if !is_next
+                || left < item.bytes
+                || !pass.has_budget()
+                || !pass.can_take(index, item.bytes + item.header)
+            {
                 return;
             }
             let written = self.write_stream(pass, [index], item, left);
@@ -316,15 +328,25 @@ impl Connection {
     }
 }
 
-/// The views with those that have room, but not for all of an item that only the paths in `able` take, shown as full; `None`
-/// if there are none. A policy that sent it there would wait for room without knowing, while another path may have some.
-fn fitting(able: PathSet, pass: &Pass) -> Option<SmallVec<[PathView; 4]>> {
+/// The path with the most room of those in `able`, when the policy is of no help.
+fn roomiest(item: &Item, able: PathSet, pass: &Pass) -> Choice {
+    let room = |index: &usize| pass.views.get(*index).map_or(0, |view| view.room);
+    able.iter().max_by_key(room).map_or(Choice::Wait, |index| Choice::On(index, item.bytes))
+}
+
+/// The views with those that have room, but not for all of an item that only the paths in `able` take, shown as full, and
+/// those that are not `wide` enough for it as silent; `None` if there are none. A policy that sent it there would wait without
+/// knowing, for room or for ever, while another path may have some.
+fn fitting(able: PathSet, wide: PathSet, pass: &Pass) -> Option<SmallVec<[PathView; 4]>> {
     let is_short = |index: usize, view: &PathView| view.has_room() && !able.contains(index);
-    if !pass.views.iter().enumerate().any(|(index, view)| is_short(index, view)) {
+    if wide.len() == pass.views.len()
+        && !pass.views.iter().enumerate().any(|(index, view)| is_short(index, view))
+    {
         return None;
     }
     let shown = |(index, view): (usize, &PathView)| PathView {
         room: if is_short(index, view) { 0 } else { view.room },
+        standing: if wide.contains(index) { view.standing } else { Standing::Silent },
         ..*view
     };
     Some(pass.views.iter().enumerate().map(shown).collect())
@@ -332,5 +354,3 @@ fn fitting(able: PathSet, pass: &Pass) -> Option<SmallVec<[PathView; 4]>> {
 
 /// Bytes of a STREAM frame's header at most that are usual: type, id, offset, length.
 const STREAM_HEADER: usize = 12;
-/// What a full datagram with one STREAM frame carries beside data: packet header, frame header, tag.
-const STREAM_OVERHEAD: usize = 40;

@@ -1,7 +1,7 @@
 //! The end of a connection: closing, draining, and the packets that say so (RFC 9000 §10.2).
 
 use crate::PathId;
-use crate::connection::lane::{Lane, PacketForm, PacketStart, TAG};
+use crate::connection::lane::{Lane, PacketForm, PacketStart};
 use crate::connection::lifecycle::{Lifecycle, Milestone};
 use crate::connection::{Connection, Event, Role, Transmit};
 use crate::crypto::keys::Level;
@@ -12,14 +12,12 @@ use crate::time::Instant;
 use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::{ConnectionClose, Frame};
 use crate::wire::header::{LongHeader, LongKind, patch_length};
+use crate::wire::overhead::{self, TAG};
 use bytes::Bytes;
 use std::time::Duration;
 
 /// Bytes of a reason that are sent at most, so that the frame fits everywhere.
 const REASON_LIMIT: usize = 500;
-
-/// Bytes of a long header without a token, and of the tag, at most.
-const LONG_OVERHEAD: usize = 72;
 
 /// What a closing connection keeps: the frame, and when it is due again.
 #[derive(Debug)]
@@ -119,12 +117,13 @@ impl Connection {
             return self.send_short_close(frame, now);
         }
         let mut datagram = Vec::new();
+        let around = overhead::long(self.handshake_ids.remote.len(), self.handshake_ids.local.len());
         for level in [Level::Initial, Level::Handshake] {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-12.5
             //# CONNECTION_CLOSE frames signaling application errors (type 0x1d) MUST only appear in the
             //# application data packet number space.
             let close = Frame::ConnectionClose(hidden(&frame));
-            if datagram.len() + close.encoded_size() + LONG_OVERHEAD > MINIMUM_DATAGRAM {
+            if datagram.len() + close.encoded_size() + around > MINIMUM_DATAGRAM {
                 self.send_closes(std::mem::take(&mut datagram), Ecn::NotEct);
             }
             self.append_long_close(&mut datagram, level, &close, now);

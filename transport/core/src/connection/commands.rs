@@ -113,7 +113,12 @@ impl Connection {
         deadline: Option<Instant>,
     ) -> Result<u64, DatagramError> {
         if let Some(max) = self.max_datagram_size().filter(|max| data.len() > *max) {
-            return Err(DatagramError::TooLarge { max });
+            // RFC 8899 §5.2: what the application has to send is a reason to search, and nothing else may come.
+            self.datagrams.refuse(data.len());
+            return Err(DatagramError::TooLarge {
+                max,
+                later: self.later_max_datagram_size().unwrap_or(max),
+            });
         }
         self.datagrams.send(data, priority, deadline)
     }
@@ -121,12 +126,6 @@ impl Connection {
     /// The next datagram that arrived.
     pub fn receive_datagram(&mut self) -> Option<Bytes> {
         self.datagrams.receive()
-    }
-
-    /// Bytes of the largest datagram that can be sent now, if the peer accepts any.
-    pub fn max_datagram_size(&self) -> Option<usize> {
-        let packet = self.paths.open().map(|path| path.route.datagram_size).min()?;
-        self.datagrams.max_size(packet.saturating_sub(50))
     }
 
     /// Opens a path over `tuple` (RFC 10069 §3.1). Data flows on it at once; its validation goes on meanwhile.

@@ -1,7 +1,6 @@
 //! Initial and Handshake packets: the datagrams of the first round trips.
 
 use crate::PathId;
-use crate::connection::lane::TAG;
 use crate::connection::{Connection, Role, Transmit};
 use crate::crypto::keys::Level;
 use crate::delivery::Receipts;
@@ -13,6 +12,7 @@ use crate::time::Instant;
 use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::Frame;
 use crate::wire::header::{HeaderLayout, LongHeader, LongKind, patch_length};
+use crate::wire::overhead::TAG;
 use crate::wire::packet_number;
 
 /// Less is not worth a datagram before the client's address is validated.

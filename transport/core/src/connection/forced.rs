@@ -1,7 +1,7 @@
 //! Hostile peers of tests: what a connection says that it never would by itself, and what it keeps.
 
 use crate::PathId;
-use crate::connection::lane::{Elicits, Lane, PacketForm, TAG};
+use crate::connection::lane::{Elicits, Lane, PacketForm};
 use crate::connection::{Connection, FourTuple, Transmit};
 use crate::crypto::keys::Level;
 use crate::path::dscp::Dscp;
@@ -10,6 +10,7 @@ use crate::recovery::ecn::Ecn;
 use crate::time::{Deadline, Instant};
 use crate::wire::frame::Frame;
 use crate::wire::header::{LongHeader, LongKind, ShortHeader, patch_length};
+use crate::wire::overhead::TAG;
 
 impl Connection {
     /// Sends a 1-RTT packet with `frames`, whatever they are, on path `id`.

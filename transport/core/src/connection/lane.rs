@@ -6,11 +6,10 @@ use crate::recovery::ecn::Ecn;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::frame::Frame;
 use crate::wire::header::{HeaderLayout, KeyPhase, LongHeader, LongKind, ShortHeader};
+use crate::wire::overhead::TAG;
 use crate::wire::packet_number;
 use crate::wire::version::Version;
 
-/// Bytes that every AEAD of QUIC adds (RFC 9001 §5.3).
-pub const TAG: usize = 16;
 /// Bytes of a batch at most: what fits into one IP packet before the kernel or the network card cuts it up.
 pub(super) const LARGEST_BATCH: usize = 65_000;
 /// Datagrams that room is made for when a batch of bulk data begins.
@@ -160,12 +159,10 @@ impl Lane {
         self.segments < most && self.bytes.len() + self.segment <= LARGEST_BATCH
     }
 
-    /// Bytes that frames may still take in the open packet, or would in a fresh one after its header.
+    /// Bytes that frames may still take in the open packet; 0 if there is none.
     pub fn room(&self) -> usize {
-        match &self.open {
-            Some(open) => (self.segment - TAG).saturating_sub(self.bytes.len() - open.start),
-            None => self.segment - TAG - 1 - 20 - 4,
-        }
+        let left = |open: &OpenPacket| (self.segment - TAG).saturating_sub(self.bytes.len() - open.start);
+        self.open.as_ref().map_or(0, left)
     }
 
     /// Bytes that the open packet would have if it were sealed now.

@@ -1,9 +1,9 @@
 //! One pass over what wants to be sent: snapshots of the paths, and the lanes that fill up.
 
 use crate::PathId;
-use crate::connection::lane::{Lane, TAG};
+use crate::connection::lane::Lane;
 use crate::time::Instant;
-use hvq_scheduler::{PathSet, PathView};
+use hvq_scheduler::{Content, Item, PathSet, PathView, Standing};
 use smallvec::SmallVec;
 
 /// Packets that one pass seals at most, so that input is read between passes.
@@ -64,19 +64,46 @@ impl Pass {
         able
     }
 
+    /// The paths whose packets hold all of `item`, by index: a DATAGRAM frame is never divided (RFC 9221 §5).
+    pub fn wide(&self, item: &Item) -> PathSet {
+        if item.content != Content::Datagram {
+            return PathSet::first(self.views.len());
+        }
+        let frame = item.bytes + item.header;
+        let holds = |view: &PathView| view.datagram_size.saturating_sub(view.overhead) >= frame;
+        self.views.iter().enumerate().filter(|(_, view)| holds(view)).map(|(index, _)| index).collect()
+    }
+
+    /// Whether one of the paths that are to be used holds all of `item` in a packet. A path that is not must not carry it, only
+    /// because it is wider: a backup, say, beside an available one (RFC 10069 §3.3).
+    pub fn carries(&self, item: &Item) -> bool {
+        let Some(foremost) = foremost(self.views.iter().map(|view| view.standing)) else { return false };
+        let wide = self.wide(item);
+        wide.iter().any(|index| self.views.get(index).is_some_and(|view| view.standing == foremost))
+    }
+
     /// Whether path `index` can take `bytes` of congestion-controlled content, in its open packet or a new one.
     pub fn can_take(&self, index: usize, bytes: usize) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9221#section-5.4
         //# The sender MUST either delay sending the frame until the controller allows it or drop the frame
         //# without sending it (at which point it MAY notify the application)
         let (Some(view), Some(lane)) = (self.views.get(index), self.lanes.get(index)) else { return false };
-        let overhead = TAG + 25;
         let used = lane.used();
         if used > 0 && lane.room() >= bytes.min(LEAST_ROOM) {
             return used + bytes.min(lane.room()) <= view.room;
         }
         // Full datagrams while others are in flight; a smaller one only if the item needs no more.
-        let need = (bytes + overhead).min(view.datagram_size);
+        let need = (bytes + view.overhead).min(view.datagram_size);
         view.room >= used + need
     }
+}
+
+/// Returns the standing of the paths that are to be used first, of `standings`.
+pub fn foremost(standings: impl Iterator<Item = Standing>) -> Option<Standing> {
+    standings.min_by_key(|standing| match standing {
+        Standing::Available => 0,
+        Standing::Backup => 1,
+        Standing::Unvalidated => 2,
+        Standing::Silent => 3,
+    })
 }

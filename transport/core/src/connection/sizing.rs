@@ -2,11 +2,14 @@
 
 use crate::PathId;
 use crate::connection::lane::{Lane, Purpose};
+use crate::connection::pass::foremost;
 use crate::connection::{Connection, FourTuple};
+use crate::datagram::Asked;
 use crate::path::mtu::JUMBO;
-use crate::path::path::Liveness;
+use crate::path::path::{Liveness, Path};
 use crate::time::Instant;
 use crate::wire::frame::Frame;
+use crate::wire::{connection_id, overhead};
 use std::time::Duration;
 
 /// The shortest time after which a probe is lost (RFC 8899 §5.1.1).
@@ -45,8 +48,51 @@ impl Connection {
         concerned
     }
 
+    /// Returns the most bytes that a packet on path `id` has beside its frames.
+    pub(super) fn overhead(&self, id: PathId) -> usize {
+        if self.keys.is_none() {
+            return overhead::long(self.handshake_ids.remote.len(), self.handshake_ids.local.len());
+        }
+        let destination = self.paths.remote_ids.current(id);
+        overhead::short(destination.map_or(connection_id::MAX_LENGTH, |destination| destination.len()))
+    }
+
+    /// Announces datagrams of up to `bytes`: paths that are not known to carry them are probed for larger sizes at once,
+    /// as soon as the handshake is confirmed. Without that, the first one that is refused has the same effect.
+    pub fn expect_datagrams(&mut self, bytes: usize) {
+        self.datagrams.expect(bytes);
+    }
+
+    /// Returns the bytes of the largest datagram that can be sent now, `None` if the peer accepts none. It is that of the
+    /// widest path among those that are to be used, and rises and falls with what they carry.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.largest_datagram(|path| path.route.datagram_size)
+    }
+
+    /// Returns the bytes of the largest datagram that can be sent once the sizes that are being tried have been carried;
+    /// what [`Self::max_datagram_size`] returns when none are.
+    pub fn later_max_datagram_size(&self) -> Option<usize> {
+        self.largest_datagram(|path| path.route.mtu.reach(self.asked_of(path.id)))
+    }
+
+    /// Returns the bytes of the largest datagram that can be sent if packets have the `size` of their path.
+    fn largest_datagram(&self, size: impl Fn(&Path) -> usize) -> Option<usize> {
+        let foremost = foremost(self.paths.open().map(Path::standing))?;
+        let used = self.paths.open().filter(|path| path.standing() == foremost);
+        let room = used.map(|path| size(path).saturating_sub(self.overhead(path.id))).max()?;
+        self.datagrams.max_size(room)
+    }
+
+    /// Returns the sizes of packets on path `id` that the application has use for.
+    fn asked_of(&self, id: PathId) -> Option<Asked> {
+        let around = self.overhead(id);
+        let packet = |frame: usize| frame.saturating_add(around);
+        self.datagrams.asked().map(|asked| Asked { most: packet(asked.most), latest: packet(asked.latest) })
+    }
+
     fn wanted_size(&mut self, id: PathId, now: Instant) -> Option<usize> {
         self.paths.remote_ids.current(id)?;
+        let asked = self.asked_of(id);
         let path = self.paths.get_mut(id)?;
         if path.liveness != Liveness::Answering || !path.route.validation.is_validated() {
             return None;
@@ -58,7 +104,7 @@ impl Connection {
             _ => JUMBO,
         };
         let most = largest.min(path.route.amplification.allowance());
-        path.route.mtu.wanted(now).filter(|size| *size <= most)
+        path.route.mtu.wanted(now, asked).filter(|size| *size <= most)
     }
 
     fn send_size_probe(&mut self, id: PathId, size: usize, now: Instant) {

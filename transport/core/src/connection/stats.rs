@@ -2,6 +2,7 @@
 
 use crate::PathId;
 use crate::connection::Connection;
+use crate::datagram::DatagramStats;
 use crate::path::path::PathCounters;
 use crate::path::route::FourTuple;
 use crate::time::Instant;
@@ -64,6 +65,8 @@ pub struct ConnectionStats {
     pub paths: Vec<PathStats>,
     /// Frames by path and kind, the latest sixteen closed paths included.
     pub frames: Vec<FrameCounter>,
+    /// What became of datagrams (RFC 9221).
+    pub datagrams: DatagramStats,
     /// Packets ignored.
     pub dropped: u64,
 }
@@ -141,7 +144,12 @@ impl Connection {
     /// A snapshot of all counters and estimates.
     pub fn stats(&self) -> ConnectionStats {
         let paths = self.paths.open().map(|path| self.path_stats_of(path)).collect();
-        ConnectionStats { paths, frames: self.counters.frames.clone(), dropped: self.counters.dropped }
+        ConnectionStats {
+            paths,
+            frames: self.counters.frames.clone(),
+            datagrams: self.datagrams.stats(),
+            dropped: self.counters.dropped,
+        }
     }
 
     /// A snapshot of path `id`, if it is open.

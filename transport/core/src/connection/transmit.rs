@@ -1,7 +1,7 @@
 //! From frames to datagrams: preparing packets, the one place that writes frames, and sealing.
 
 use crate::congestion::Sending;
-use crate::connection::lane::{Elicits, Lane, OpenPacket, PacketForm, PacketStart, Purpose, TAG};
+use crate::connection::lane::{Elicits, Lane, OpenPacket, PacketForm, PacketStart, Purpose};
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::connection::{Connection, Transmit};
@@ -13,6 +13,7 @@ use crate::time::Instant;
 use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::Frame;
 use crate::wire::header::{HeaderLayout, patch_length};
+use crate::wire::overhead::TAG;
 use hvq_scheduler::{Content, Observation};
 
 /// Datagram batches that wait for the network at most before a pass starts.

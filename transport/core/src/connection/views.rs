@@ -4,6 +4,7 @@ use crate::connection::{Connection, Role};
 use crate::path::lifecycle::State;
 use crate::path::path::Path;
 use crate::time::Instant;
+use crate::wire::overhead::lower_headers;
 use hvq_scheduler::{PathId, PathView, PerMille, Rtt};
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -58,6 +59,8 @@ impl Connection {
             },
             loss: path.hints.loss.unwrap_or_else(|| loss(path)),
             datagram_size: path.route.datagram_size,
+            overhead: self.overhead(path.id),
+            lower_headers: lower_headers(path.route.tuple.remote.ip()),
             hints: path.hints,
             ..PathView::new(path.id)
         }

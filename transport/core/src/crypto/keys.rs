@@ -1,5 +1,6 @@
 //! Encryption levels, cipher suites, and the derivation of keys from secrets.
 
+use crate::wire::overhead::TAG;
 use crate::wire::version::Version;
 use ring::{aead, hkdf};
 use std::fmt;
@@ -30,7 +31,7 @@ pub enum Suite {
 
 impl Suite {
     /// Bytes that sealing adds to a packet: the authentication tag, the same for every suite (RFC 9001 §5.3).
-    pub const TAG_LENGTH: usize = 16;
+    pub const TAG_LENGTH: usize = TAG;
 
     /// The suite with this TLS code point (RFC 8446 §B.4), `None` for suites that QUIC does not use here.
     pub const fn from_code_point(code_point: u16) -> Option<Self> {

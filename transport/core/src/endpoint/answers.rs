@@ -16,14 +16,13 @@ use crate::wire::frame::{ConnectionClose, Frame};
 use crate::wire::header::{
     LongHeader, LongKind, destination_of, patch_length, put_retry_without_tag, put_version_negotiation,
 };
+use crate::wire::overhead::TAG;
 use crate::wire::version::Version;
 use bytes::Bytes;
 use rand::RngCore;
 
 /// Answers that wait for being sent at most. Beyond it strangers get none, so that a flood takes no memory.
 const OUTBOX_LIMIT: usize = 1_024;
-/// The AEAD tag of an Initial packet (RFC 9001 §5.3).
-const TAG: usize = 16;
 /// The shortest connection ID that a Retry packet gives: as unpredictable as a client's own choice (RFC 9000 §7.2).
 const LEAST_RETRY_ID: usize = 8;
 

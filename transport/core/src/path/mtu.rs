@@ -1,12 +1,15 @@
 //! The datagram size of a route: fixed, or found by probing (DPLPMTUD: RFC 8899, RFC 9000 §14.3).
 //!
-//! A route starts at 1200 bytes, which every path must carry. Once it has sent a few full datagrams, what Ethernet carries
-//! is tried, then the largest size worth having, then the middle of what is left, each up to three times. A probe is a datagram of PING and
+//! A route starts at 1200 bytes, which every path must carry. Once it has sent a few full datagrams, or at once where the
+//! application has larger DATAGRAM frames to send, what Ethernet carries is tried, then the largest size worth having, then
+//! what the application asked for, then the middle of what is left, each up to three times. A probe is a datagram of PING and
 //! PADDING; its loss says nothing about congestion (RFC 9000 §14.4). Routers' messages about sizes are not believed.
 
+use crate::datagram::Asked;
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::space::packet::SentPacket;
 use crate::time::Instant;
+use crate::wire::overhead::{ETHERNET_PAYLOAD as ETHERNET, LARGEST_PAYLOAD as LARGEST};
 use std::time::Duration;
 
 /// Full datagrams after which a larger size is worth a probe: short exchanges would not gain by it.
@@ -19,12 +22,8 @@ const PRECISION: usize = 16;
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 /// After this many loss events in a row in which large datagrams vanished while small ones arrived, the path has changed.
 const BLACK_HOLE: u32 = 2;
-/// The largest UDP payload over IPv6 and Ethernet: 1500 bytes without the headers of IPv6 and UDP.
-const ETHERNET: usize = 1452;
 /// Networks carry no larger frames than this, as jumbo frames of Ethernet go; a machine's own loopback does.
 pub const JUMBO: usize = 9_216;
-/// The largest UDP payload over IPv4 without fragments: 65,535 bytes without the headers of IPv4 and UDP.
-const LARGEST: usize = 65_507;
 
 /// How large datagrams are, in bytes of UDP payload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -137,20 +136,29 @@ impl Discovery {
         self.too_large = self.too_large.min(self.most + 1);
     }
 
-    /// The size of the probe to send at `now`, if one is due.
-    pub fn wanted(&mut self, now: Instant) -> Option<usize> {
-        if self.probe.is_some() || self.full < WORTHWHILE {
+    /// Returns the size of the probe to send at `now`, if one is due. `asked` are the sizes of packets that the
+    /// application has use for: no traffic of the present size need show that larger ones are worth a probe.
+    pub fn wanted(&mut self, now: Instant, asked: Option<Asked>) -> Option<usize> {
+        let worthwhile = self.full >= WORTHWHILE || asked.is_some_and(|asked| asked.most > self.size);
+        if self.probe.is_some() || !worthwhile {
             return None;
         }
         if self.repeat_at.is_some_and(|at| at <= now) {
             self.repeat_at = None;
             self.too_large = self.most + 1;
         }
-        let next = self.next_size();
+        let next = self.next_size(asked);
         if next.is_none() && self.repeat_at.is_none() && self.size < self.most {
             self.repeat_at = Some(now + RAISE_AFTER);
         }
         next
+    }
+
+    /// Returns the largest size that the search may still come to, if the application has use for the sizes
+    /// `asked`: the present size when it has ended.
+    pub fn reach(&self, asked: Option<Asked>) -> usize {
+        let open = !self.fixed && (self.probe.is_some() || self.next_size(asked).is_some());
+        if open { self.too_large - 1 } else { self.size }
     }
 
     /// Packet `number` is the probe that was wanted, of `size` bytes. It is lost if nothing is known of it at `overdue_at`
@@ -273,14 +281,19 @@ impl Discovery {
         true
     }
 
-    /// What Ethernet carries first, for it is the most likely, then the largest; then the middle of what is left.
-    fn next_size(&self) -> Option<usize> {
+    /// Returns what Ethernet carries first, for it is the most likely, then the largest; then what was asked for, which need
+    /// not be approached; then the middle of what is left.
+    fn next_size(&self, asked: Option<Asked>) -> Option<usize> {
         if self.size >= self.most {
             None
         } else if self.size < ETHERNET && self.too_large > ETHERNET {
             Some(ETHERNET.min(self.most))
         } else if self.too_large > self.most {
             Some(self.most)
+        } else if let Some(asked) =
+            asked.filter(|asked| (self.size + 1..self.too_large).contains(&asked.latest))
+        {
+            Some(asked.latest)
         } else {
             let gained = self.too_large - self.size > PRECISION;
             gained.then(|| self.size.midpoint(self.too_large))
@@ -308,11 +321,11 @@ mod tests {
     /// Searches on a path that carries `mtu`; the numbers of probes sent and where the search ends.
     fn search(discovery: &mut Discovery, mtu: usize, now: Instant) -> u64 {
         let mut number = 1000;
-        while let Some(size) = discovery.wanted(now) {
+        while let Some(size) = discovery.wanted(now, None) {
             number += 1;
             assert!(number < 1100, "the search does not end");
             discovery.on_probe_sent(number, size, NOW + Duration::from_secs(1));
-            assert_eq!(discovery.wanted(now), None, "one probe at a time");
+            assert_eq!(discovery.wanted(now, None), None, "one probe at a time");
             if size <= mtu {
                 assert!(discovery.on_acknowledged(&packet(number, size)));
             } else {
@@ -339,9 +352,9 @@ mod tests {
             let probes = search(&mut discovery, mtu, NOW);
             assert!(discovery.size() <= mtu && discovery.size() + PRECISION >= mtu, "{}", discovery.size());
             assert!(probes < 40, "{probes} probes");
-            assert_eq!(discovery.wanted(NOW + RAISE_AFTER / 2), None);
+            assert_eq!(discovery.wanted(NOW + RAISE_AFTER / 2, None), None);
             let first = if mtu < ETHERNET { ETHERNET } else { 8952 };
-            assert_eq!(discovery.wanted(NOW + RAISE_AFTER), Some(first));
+            assert_eq!(discovery.wanted(NOW + RAISE_AFTER, None), Some(first));
         }
     }
 
@@ -356,7 +369,7 @@ mod tests {
     fn what_the_interface_does_not_take_is_found_without_loss() {
         let mut discovery = busy(DatagramSizing::WHATEVER_IS_CARRIED);
         let (mut number, mut refused) = (1000, 0);
-        while let Some(size) = discovery.wanted(NOW) {
+        while let Some(size) = discovery.wanted(NOW, None) {
             number += 1;
             discovery.on_probe_sent(number, size, NOW + Duration::from_secs(1));
             if size <= 1472 {
@@ -373,11 +386,11 @@ mod tests {
 
     #[test]
     fn nothing_is_probed_for_a_short_exchange_a_fixed_size_or_beyond_what_the_peer_takes() {
-        assert_eq!(Discovery::new(DatagramSizing::default()).wanted(NOW), None);
-        assert_eq!(busy(DatagramSizing::Fixed(1452)).wanted(NOW), None);
+        assert_eq!(Discovery::new(DatagramSizing::default()).wanted(NOW, None), None);
+        assert_eq!(busy(DatagramSizing::Fixed(1452)).wanted(NOW, None), None);
         let mut limited = busy(DatagramSizing::default());
         limited.limit(1300);
-        assert_eq!(limited.wanted(NOW), Some(1300));
+        assert_eq!(limited.wanted(NOW, None), Some(1300));
         let mut fixed = Discovery::new(DatagramSizing::Fixed(1452));
         fixed.limit(100);
         assert_eq!(fixed.size(), MINIMUM_DATAGRAM, "RFC 9000 §18.2: no limit is below 1200");
@@ -422,7 +435,7 @@ mod tests {
         let mut lost = vec![packet(1999, size), packet(2001, 900), packet(2002, size)];
         let refused: Vec<_> = discovery.take_refused(&mut lost).iter().map(|packet| packet.number).collect();
         assert_eq!((refused, lost.len()), (vec![2002], 2));
-        assert_eq!(discovery.wanted(NOW).map(|wanted| wanted < size), Some(true));
+        assert_eq!(discovery.wanted(NOW, None).map(|wanted| wanted < size), Some(true));
     }
 
     #[test]
@@ -448,7 +461,7 @@ mod tests {
         assert_eq!(fixed.size(), 1452);
         let mut discovery = busy(DatagramSizing::default());
         assert!(!discovery.on_refused(MINIMUM_DATAGRAM, NOW) && !discovery.on_refused(65_000, NOW));
-        assert_eq!(discovery.wanted(NOW), Some(1452));
+        assert_eq!(discovery.wanted(NOW, None), Some(1452));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod cursor;
 pub mod frame;
 pub mod grease;
 pub mod header;
+pub mod overhead;
 pub mod packet_number;
 pub mod transport_parameters;
 pub mod varint;
