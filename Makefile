@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help fresh attacks live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help prove fresh attacks live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,9 @@ test: prepare-test ## format check, lints and all tests
 soak: prepare-test ## a million random interactions, or SEEDS of them from FIRST on; SEED=N plays one
 	@HVQ_SEEDS=$(SEEDS) HVQ_FIRST=$(FIRST) HVQ_SEED=$(SEED) cargo test -p hvq-tests --test interactions -- \
 		--ignored --nocapture soak
+
+prove: prepare-base ## try every case of small domains: integers, packet numbers, nonces, sets, reassembly, amplification
+	@cargo test -p hvq-transport --lib proofs -- --include-ignored
 
 fuzz: prepare-base ## feed every parser, a server and a connection from libFuzzer: a minute each (FUZZ_EACH), or TARGETS="frames insider"
 	@fuzz/run.sh $(or $(FUZZ_EACH),60) $(TARGETS)

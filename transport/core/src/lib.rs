@@ -15,6 +15,8 @@ pub mod handshake;
 pub mod hashing;
 pub mod inspect;
 pub mod path;
+#[cfg(test)]
+mod proofs;
 pub mod ranges;
 pub mod recovery;
 mod seed;
