@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help prove fresh attacks live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help prove fresh attacks chaos live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,11 @@ live: prepare-live ## load pages with Chromium, load servers with h2load, run cu
 	@echo "live: building (a few minutes the first time), then about six minutes"
 	@cargo build --release -p hvq-cli
 	@scripts/live.sh "$(TARGET)/release/hvq" $(or $(ARGS),--write README.md)
+
+chaos: prepare-chaos ## take interfaces away under a stream of requests in network namespaces, put the longest gaps into docs/results
+	@echo "chaos: building (a few minutes the first time), then about seven minutes"
+	@cargo build -p hvq-cli
+	@scripts/chaos.sh "$(TARGET)/debug/hvq" $(or $(ARGS),--jobs 8 --write docs/results/chaos.md)
 
 test: prepare-test ## format check, lints and all tests
 	@echo "test 1/3: format"

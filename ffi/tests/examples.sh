@@ -77,7 +77,7 @@ compile() {
     local folder=$1 name libraries strict=(-Wall -Wextra -Wpedantic -Werror)
     shift
     mkdir -p "$folder"
-    for name in echo scheduler browser hvq-curl; do
+    for name in echo requests scheduler browser hvq-curl; do
         libraries=(-pthread)
         [[ $name == hvq-curl ]] && libraries=(-lnghttp3)
         # shellcheck disable=SC2046 # options are words
@@ -98,6 +98,8 @@ play() {
     serve echo.log "$folder/echo" server cert.pem key.pem "$echo" "$second"
     run "$folder echo" '^echoed 1000000 bytes over 2 paths, both used: yes$' -- \
         "$@" "$folder/echo" client cert.pem 127.0.0.1:0 "$echo" 127.0.0.2:0 "$second"
+    run "$folder requests" '^0$' '^[1-9][0-9]*$' -- \
+        "$@" "$folder/requests" cert.pem min-rtt 500 127.0.0.1:0 "$echo" 127.0.0.2:0 "$second"
     run "$folder browser" '^20 tabs: 5 complete, 15 cancelled; the certificate is the expected one$' -- \
         "$@" "$folder/browser" cert.pem "$echo" "$second"
     kill "${pids[-1]}"

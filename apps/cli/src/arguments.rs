@@ -198,6 +198,8 @@ mod tests {
             ("hvq lab pages --deployment moon", "moon"),
             ("hvq lab video --schemes warp", "warp"),
             ("hvq lab outages --policies warp", "warp"),
+            ("hvq lab chaos --policies warp", "warp"),
+            ("hvq lab chaos --events moon", "down-up"),
             ("hvq lab outages --cell 1 --cells 2", "cannot be used with"),
             ("hvq lab live moon", "moon"),
             ("hvq lab live web --arms warp", "warp"),

@@ -63,6 +63,11 @@ fn start(arguments: Arguments, voice: Voice) -> Result<ExitCode, Failure> {
         Command::Inside(inside) => commands::inside::run(&inside),
         #[cfg(target_os = "linux")]
         Command::Tunnel(tunnel) => commands::tunnel::run(&tunnel, voice),
+        #[cfg(target_os = "linux")]
+        Command::Lab(lab) => {
+            commands::lab::prepare(&lab)?;
+            perform(Command::Lab(lab), voice).map(|()| ExitCode::SUCCESS)
+        }
         command => perform(command, voice).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -1,4 +1,4 @@
-//! Experiments in real time with real programs: what `hvq lab live` runs.
+//! Experiments in real time with real programs: what `hvq lab live` and `hvq lab chaos` run.
 //!
 //! ```text
 //!   hvq lab live ─ starts ─▶ hvq run --packets … --report … --server 'nginx …' -- chromium | curl | iperf3 | …
@@ -9,6 +9,7 @@
 //! too busy are marked. Linux only.
 #![cfg(target_os = "linux")]
 
+pub mod chaos;
 pub mod error;
 pub mod load;
 pub mod nginx;

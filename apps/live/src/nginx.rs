@@ -65,7 +65,15 @@ impl Site {
 /// # Errors
 /// The files cannot be written.
 pub fn identity(folder: &Path) -> Result<([PathBuf; 2], String), LiveError> {
-    let made = rcgen::generate_simple_self_signed(["hvq.invalid".to_owned()]);
+    identity_of("hvq.invalid", folder)
+}
+
+/// The same with `name` in the certificate.
+///
+/// # Errors
+/// As of [`identity`].
+pub(crate) fn identity_of(name: &str, folder: &Path) -> Result<([PathBuf; 2], String), LiveError> {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]);
     let made = made.map_err(|error| LiveError::Program { program: "rcgen", says: error.to_string() })?;
     let files = ["chain.pem", "key.pem"].map(|name| folder.join(name));
     let write = |file: &PathBuf, text: String| fs::write(file, text).map_err(cannot("write a certificate"));

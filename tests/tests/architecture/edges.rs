@@ -23,7 +23,7 @@ const EDGES: [(&str, &[&str]); 22] = [
     ("hvq-endpoint", LIBRARIES),
     ("hvq-runner", LIBRARIES),
     ("hvq-lab", LIBRARIES),
-    ("hvq-live", &["hvq-channel", "hvq-pages", "hvq-lab", "hvq-scheduler"]),
+    ("hvq-live", &["hvq-channel", "hvq-pages", "hvq-lab", "hvq-scheduler", "hvq-tun"]),
     ("hvq-svc", &[]),
     ("hvq-vpx", &["hvq-svc"]),
     (

@@ -4,6 +4,8 @@
 mod arguments;
 mod captures;
 mod channels;
+#[cfg(target_os = "linux")]
+mod chaos;
 mod files;
 mod gateway;
 mod hostile_video;

@@ -1,6 +1,7 @@
 //! What was measured, as tables for documents and as one page of HTML with drawings.
 
 mod bars;
+mod chaos;
 mod load;
 mod programs;
 mod table;
@@ -10,6 +11,7 @@ use crate::load::Round;
 use crate::load::endurance::Turn;
 use crate::programs::Outcome;
 use crate::web::{Expected, Load};
+pub use chaos::markdown as chaos;
 use hvq_lab::report::page::{Page, note, section};
 use std::fmt::Write;
 use table::Table;

@@ -1,5 +1,7 @@
 //! `hvq lab`: experiments in virtual time.
 
+#[cfg(target_os = "linux")]
+mod chaos;
 mod controllers;
 mod experiments;
 mod interruption;
@@ -46,12 +48,24 @@ enum Experiment {
     /// Real programs in real time behind emulated channels: browsers, Nginx, h2load, curl, iperf3
     #[cfg(target_os = "linux")]
     Live(live::LiveArguments),
+    /// Real interfaces that go and come: the longest gap of a stream of requests by event and policy
+    #[cfg(target_os = "linux")]
+    Chaos(chaos::ChaosArguments),
     /// Run experiments that are described in files: the figures and tables of the papers, and our own
     Run(RunArguments),
     /// Write a report on the results of experiments: one file of HTML with drawings, tables and goals
     Report(ReportArguments),
     /// Name the experiments that are compiled in
     List,
+}
+
+/// Gets what an experiment needs of the system. There must be no other thread yet.
+#[cfg(target_os = "linux")]
+pub(crate) fn prepare(arguments: &LabArguments) -> Result<(), Failure> {
+    match &arguments.experiment {
+        Experiment::Chaos(_) => chaos::prepare(),
+        _ => Ok(()),
+    }
 }
 
 /// Runs the experiment.
@@ -63,6 +77,8 @@ pub(crate) fn run(arguments: &LabArguments, voice: Voice) -> Result<(), Failure>
         Experiment::Video(arguments) => video::run(arguments, voice),
         #[cfg(target_os = "linux")]
         Experiment::Live(arguments) => live::run(arguments, voice),
+        #[cfg(target_os = "linux")]
+        Experiment::Chaos(arguments) => chaos::run(arguments, voice),
         Experiment::Run(arguments) => experiments::run(arguments, voice),
         Experiment::Report(arguments) => report::run(arguments, voice),
         Experiment::List => experiments::list(),
