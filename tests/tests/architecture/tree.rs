@@ -28,7 +28,9 @@ impl File {
 
     /// Whether all of it is test code, which may know more than the code under test.
     pub(crate) fn is_test(&self) -> bool {
-        self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
+        self.path.ends_with("/tests.rs")
+            || self.path.contains("/tests/")
+            || self.path.contains("/src/proofs/")
     }
 }
 
