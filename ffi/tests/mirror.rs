@@ -266,6 +266,10 @@ const MIRRORS: &[Mirror] = &[
             ("refusals", "hvq_endpoint_statistics.refusals"),
             ("stateless_resets", "hvq_endpoint_statistics.stateless_resets"),
             ("proven_addresses", "hvq_endpoint_statistics.proven_addresses"),
+            (
+                "slots",
+                "- for the metrics of gateways: C sees the sum among the reasons of hvq_endpoint_list_dropped",
+            ),
         ],
     },
     Mirror {

@@ -20,6 +20,7 @@ mod proofs;
 pub mod ranges;
 pub mod recovery;
 mod seed;
+pub mod slots;
 pub mod space;
 pub mod stream;
 pub mod time;

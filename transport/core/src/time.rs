@@ -81,7 +81,7 @@ pub enum TimerReason {
     Pacing,
     /// The connection was silent for too long (RFC 9000 §10.1).
     Idle,
-    /// The handshake takes too long.
+    /// The handshake takes too long, or one waits for its turn to begin.
     Handshake,
     /// The closing or draining period ends (RFC 9000 §10.2).
     Closing,

@@ -67,6 +67,11 @@ impl Connection {
         self.start_closing(frame, now);
     }
 
+    /// Closes because others need its slot more (RFC 9000 §20.1: the server refuses the connection).
+    pub(crate) fn give_way(&mut self, now: Instant) {
+        self.fail(ErrorCode::CONNECTION_REFUSED.because("too many connections from this network"), now);
+    }
+
     /// Closes for the application, with its code and a reason for people (RFC 9000 §10.2, §19.19).
     pub fn close(&mut self, code: u64, reason: &[u8], now: Instant) {
         if !self.lifecycle.is_open() {

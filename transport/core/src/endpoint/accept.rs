@@ -1,10 +1,15 @@
 //! Datagrams that find their connection, start one, or are answered without one.
 
-use crate::connection::{Birth, ClientAddress, Connection, Datagram, FourTuple, InitialIds, Opening};
+use crate::connection::{
+    Birth, ClientAddress, Connection, Datagram, Event, FourTuple, InitialIds, Opening, Step,
+};
+use crate::endpoint::answers::OUTBOX_LIMIT;
+use crate::endpoint::clients::{Client, Short};
 use crate::endpoint::gate::{FirstInitial, Verdict};
 use crate::endpoint::ids::IssuedIds;
 use crate::endpoint::tokens::Issuer;
-use crate::endpoint::{Candidate, Decision, Endpoint, RetryPolicy, Strays};
+use crate::endpoint::turns::Place;
+use crate::endpoint::{Candidate, ConnectionHandle, Decision, Endpoint, RetryPolicy, Strays};
 use crate::error::{Dropped, ErrorCode};
 use crate::path::local_ids::IdSource;
 use crate::path::route::MINIMUM_DATAGRAM;
@@ -21,6 +26,17 @@ const LEAST_INITIAL_ID: usize = 8;
 const MOST_STRAYS: usize = 64;
 /// The largest of them, in bytes: a stateless reset is smaller than the packet that it answers (RFC 9000 §10.3).
 const LARGEST_STRAY: usize = 1_500;
+/// Events and datagrams at most that a connection has left when it gives way.
+const LAST_STEPS: usize = 32;
+
+/// What became of a client that may have a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Admitted {
+    /// Its handshake began.
+    Begun,
+    /// It waits for its turn.
+    Waiting,
+}
 
 impl Endpoint {
     /// Hands a datagram to its connection, or starts one.
@@ -181,8 +197,9 @@ impl Endpoint {
             }
             Decision::Ignore => return Err(Dropped::Unwanted),
         }
-        self.accept(datagram, opening, now)?;
-        if let Some(token) = token {
+        if self.accept(datagram, opening, now)? == Admitted::Begun
+            && let Some(token) = token
+        {
             self.stats.proven_addresses += 1;
             self.gate.note_used(token, now + self.config.epoch);
         }
@@ -202,7 +219,7 @@ impl Endpoint {
             address: opening.address,
             version: opening.version,
             connections: self.connections.len(),
-            handshaking: self.handshaking,
+            handshaking: self.clients.handshaking(),
             proposal,
         });
         match decision {
@@ -217,15 +234,22 @@ impl Endpoint {
         match self.server.as_ref().map(|server| server.retry) {
             None | Some(RetryPolicy::Never) => false,
             Some(RetryPolicy::Always) => true,
-            Some(RetryPolicy::WhenBusy(handshakes)) => self.handshaking >= handshakes,
+            Some(RetryPolicy::WhenBusy(handshakes)) => {
+                self.clients.handshaking() >= handshakes || self.clients.is_full()
+            }
         }
     }
 
-    fn accept(&mut self, datagram: Datagram, opening: Opening, now: Instant) -> Result<(), Dropped> {
-        let full = self.connections.len() >= self.config.most_connections()
-            || self.handshaking >= self.config.max_handshaking;
-        if full {
+    /// Begins a handshake, or has it wait for its turn.
+    fn accept(&mut self, datagram: Datagram, opening: Opening, now: Instant) -> Result<Admitted, Dropped> {
+        // RFC 9000 §5.1: without connection IDs a second connection could not be told from the first.
+        if self.config.id_length == 0 && !self.connections.is_empty() {
             return Err(Dropped::Limit);
+        }
+        let client = self.clients.client(datagram.remote, opening.address);
+        let displaced = self.clients.room(client, now).map_err(|short| self.on_short(short))?;
+        if !self.turns.take() {
+            return self.wait(client, &datagram, now);
         }
         let server = self.server.clone().ok_or(Dropped::UnknownConnection)?;
         let tuple = FourTuple { local: datagram.local, remote: datagram.remote };
@@ -237,9 +261,66 @@ impl Endpoint {
             // Nothing in the datagram could be opened: no state for it (a forged or damaged Initial).
             return Err(Dropped::Undecryptable);
         }
+        if let Some(displaced) = displaced {
+            self.stats.slots.displaced_handshakes += 1;
+            self.displace(displaced, now);
+        }
         let handle = self.insert(connection);
-        self.router.start_handshake(handle, &mut self.handshaking);
-        Ok(())
+        self.clients.begin(handle, client, now);
+        Ok(Admitted::Begun)
+    }
+
+    /// Has a client wait for its turn, or another give way to it.
+    fn wait(&mut self, client: Client, datagram: &Datagram, now: Instant) -> Result<Admitted, Dropped> {
+        let place = self.turns.wait(client, datagram, now);
+        self.stats.slots.displaced_initials += u64::from(place != Place::Free);
+        if place == Place::None { Err(Dropped::Limit) } else { Ok(Admitted::Waiting) }
+    }
+
+    fn on_short(&mut self, short: Short) -> Dropped {
+        match short {
+            Short::Handshakes => self.stats.slots.refused_handshakes += 1,
+            Short::Connections => self.stats.slots.refused_connections += 1,
+        }
+        Dropped::Limit
+    }
+
+    /// Begins handshakes that wait for their turn, a few. Whether there were any.
+    pub(super) fn begin_waiting(&mut self, now: Instant) -> bool {
+        let is_awaited = self.turns.begin();
+        while let Some(datagram) = self.turns.next(|client| self.clients.load(client)) {
+            self.handle(datagram, now);
+        }
+        is_awaited
+    }
+
+    /// A peer's handshake is complete: its connection counts from now on.
+    pub(super) fn complete_handshake(&mut self, handle: ConnectionHandle, now: Instant) {
+        let Some(gone) = self.clients.complete(handle, now) else { return };
+        if gone == handle {
+            self.stats.slots.refused_connections += 1;
+        } else {
+            self.stats.slots.displaced_connections += 1;
+        }
+        self.displace(gone, now);
+    }
+
+    /// Ends a connection at once, whose slot others need more: its peer is told once, and nothing is kept.
+    fn displace(&mut self, handle: ConnectionHandle, now: Instant) {
+        let Some(connection) = self.connections.get_mut(&handle) else { return };
+        connection.give_way(now);
+        for _ in 0..LAST_STEPS {
+            match connection.poll(now) {
+                Step::Transmit(transmit) if self.outbox.len() < OUTBOX_LIMIT => {
+                    self.outbox.push_back(transmit)
+                }
+                Step::Transmit(_) => {}
+                Step::Event(event) => self.last_words.push_back((handle, event)),
+                Step::Idle(_) => break,
+            }
+        }
+        self.last_words.push_back((handle, Event::Forgotten));
+        self.forget(handle);
     }
 
     /// What a new connection gets from its endpoint.

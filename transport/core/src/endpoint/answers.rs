@@ -22,7 +22,7 @@ use bytes::Bytes;
 use rand::RngCore;
 
 /// Answers that wait for being sent at most. Beyond it strangers get none, so that a flood takes no memory.
-const OUTBOX_LIMIT: usize = 1_024;
+pub(super) const OUTBOX_LIMIT: usize = 1_024;
 /// The shortest connection ID that a Retry packet gives: as unpredictable as a client's own choice (RFC 9000 §7.2).
 const LEAST_RETRY_ID: usize = 8;
 

@@ -22,9 +22,13 @@ pub struct EndpointConfig {
     /// What remembers the tickets that opened 0-RTT, for several servers with the same TLS configuration, so that no
     /// two of them accept the same data (RFC 9001 §9.2); `None` gives a server that accepts 0-RTT one of its own.
     pub replay: Option<Arc<ReplayGuard>>,
-    /// Connections at most.
+    /// Connections at most whose handshake is complete. Once there are as many, one to a network (a /24 of IPv4, a /56 of IPv6)
+    /// that has few takes the place of one to the network that has the most. 20,000 by default, of which idle ones take some
+    /// 500 MiB.
     pub max_connections: usize,
-    /// Connections at most whose handshake is not complete; Initials beyond it are ignored.
+    /// Connections of peers at most whose handshake is not complete, beside those. Once there are as many, one with a network
+    /// that has few takes the place of the oldest with the network that has the most, and any takes that of one that lasts for
+    /// more than a second; other Initials are ignored. 1,000 by default.
     pub max_handshaking: usize,
     /// The key of stateless reset tokens (RFC 9000 §10.3.2); `None` draws one from the endpoint's seed. A server that keeps
     /// its key over a restart tells the clients of before at once that their connections are gone.
@@ -72,7 +76,7 @@ impl Default for EndpointConfig {
             id_length: 8,
             ids: None,
             replay: None,
-            max_connections: 100_000,
+            max_connections: 20_000,
             max_handshaking: 1_000,
             reset_key: None,
             token_key: None,
@@ -93,7 +97,7 @@ pub enum RetryPolicy {
     Never,
     /// Always.
     Always,
-    /// While at least so many handshakes are not complete.
+    /// While at least so many handshakes are not complete, or there are as many of them or of connections as there may be.
     WhenBusy(usize),
 }
 

@@ -8,6 +8,7 @@ pub mod admission;
 mod answers;
 mod budget;
 mod channels;
+mod clients;
 pub mod config;
 mod gate;
 pub mod ids;
@@ -19,11 +20,12 @@ mod schedule;
 mod stats;
 pub mod steering;
 mod tokens;
+mod turns;
 
 pub use admission::{Admission, Candidate, Decision};
 pub use channels::Way;
 pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, Strays};
-pub use stats::EndpointStats;
+pub use stats::{EndpointStats, SlotStats};
 
 use crate::connection::ledger::Ledger;
 use crate::connection::spares::Spares;
@@ -34,15 +36,17 @@ use crate::crypto::session::{EarlyData, TlsConfigError};
 use crate::crypto::token::TokenKey;
 use crate::endpoint::budget::Budget;
 use crate::endpoint::channels::Channels;
+use crate::endpoint::clients::Clients;
 use crate::endpoint::gate::Gate;
 use crate::endpoint::ids::{ConnectionIds, RandomIds};
 use crate::endpoint::retried::Retried;
 use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
+use crate::endpoint::turns::Turns;
 use crate::hashing::{KeyedMap, shrink};
 use crate::stream::blocks::Blocks;
-use crate::time::{Deadline, Instant};
+use crate::time::{Deadline, Instant, TimerReason};
 use hvq_scheduler::{Flights, PathSet, PathView};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -113,7 +117,12 @@ pub struct Endpoint {
     /// Memory of what was written, while no connection has it.
     blocks: Blocks,
     next_handle: u64,
-    handshaking: usize,
+    /// Slots that peers hold.
+    clients: Clients,
+    /// Handshakes that may begin before the caller is heard again.
+    turns: Turns,
+    /// The last events of connections that gave way.
+    last_words: VecDeque<(ConnectionHandle, Event)>,
     /// Which tickets opened 0-RTT lately, once a server accepts it.
     replay: Option<Arc<ReplayGuard>>,
     ids: Arc<dyn ConnectionIds>,
@@ -160,6 +169,9 @@ impl Endpoint {
             tokens: ReceivedTokens::default(),
             channels: Channels::default(),
             ledger: Ledger::default(),
+            clients: Clients::new(&config),
+            turns: Turns::default(),
+            last_words: VecDeque::new(),
             config,
             server,
             connections: KeyedMap::default(),
@@ -170,7 +182,6 @@ impl Endpoint {
             spares: Spares::default(),
             blocks: Blocks::default(),
             next_handle: 0,
-            handshaking: 0,
             replay,
             rng,
             stats: EndpointStats::default(),
@@ -269,6 +280,9 @@ impl Endpoint {
         if let Some(transmit) = self.outbox.pop_front() {
             return Output::Transmit(transmit);
         }
+        if let Some((handle, event)) = self.last_words.pop_front() {
+            return Output::Event(handle, event);
+        }
         self.schedule.wake(now);
         // A connection that is alone knows what it sent.
         let shares = self.connections.len() > 1 || self.ledger.is_in_use();
@@ -278,7 +292,7 @@ impl Endpoint {
                 continue;
             };
             if let Some(event) = connection.next_event(now) {
-                return self.tell(handle, event);
+                return self.tell(handle, event, now);
             }
             connection.exchange_spares(&mut self.spares);
             connection.lend_blocks(&mut self.blocks);
@@ -296,33 +310,30 @@ impl Endpoint {
             }
             match step {
                 Step::Transmit(transmit) => return Output::Transmit(transmit),
-                Step::Event(event) => return self.tell(handle, event),
+                Step::Event(event) => return self.tell(handle, event, now),
                 Step::Idle(deadline) => self.schedule.sleep(handle, deadline),
             }
+        }
+        if self.begin_waiting(now) {
+            // Not at once: what arrived meanwhile is heard first.
+            return Output::Idle(Some(Deadline::new(now, TimerReason::Handshake)));
         }
         Output::Idle(self.schedule.deadline())
     }
 
     #[inline]
-    fn tell(&mut self, handle: ConnectionHandle, event: Event) -> Output {
+    fn tell(&mut self, handle: ConnectionHandle, event: Event, now: Instant) -> Output {
         // Most events are those of streams, which concern nobody here.
         if !matches!(event, Event::Stream(_)) {
-            self.note(handle, &event);
+            self.note(handle, &event, now);
         }
         Output::Event(handle, event)
     }
 
-    fn note(&mut self, handle: ConnectionHandle, event: &Event) {
+    fn note(&mut self, handle: ConnectionHandle, event: &Event, now: Instant) {
         match event {
-            Event::Connected => self.router.finish_handshake(handle, &mut self.handshaking),
-            Event::Forgotten => {
-                self.router.finish_handshake(handle, &mut self.handshaking);
-                self.connections.remove(&handle);
-                shrink(&mut self.connections);
-                self.tokens.end(handle);
-                self.router.forget(handle);
-                self.schedule.forget(handle);
-            }
+            Event::Connected => self.complete_handshake(handle, now),
+            Event::Forgotten => self.forget(handle),
             Event::NewToken(token) => {
                 let version = self.connections.get(&handle).map(|connection| connection.version());
                 if let Some(version) = version {
@@ -331,6 +342,16 @@ impl Endpoint {
             }
             _ => {}
         }
+    }
+
+    /// Nothing is left of the connection.
+    fn forget(&mut self, handle: ConnectionHandle) {
+        self.clients.forget(handle);
+        self.connections.remove(&handle);
+        shrink(&mut self.connections);
+        self.tokens.end(handle);
+        self.router.forget(handle);
+        self.schedule.forget(handle);
     }
 
     fn insert(&mut self, connection: Connection) -> ConnectionHandle {

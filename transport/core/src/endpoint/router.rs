@@ -2,7 +2,7 @@
 
 use crate::connection::IdChanges;
 use crate::endpoint::ConnectionHandle;
-use crate::hashing::{KeyedMap, KeyedSet, shrink};
+use crate::hashing::{KeyedMap, shrink};
 use crate::wire::connection_id::ConnectionId;
 use std::net::SocketAddr;
 
@@ -19,7 +19,6 @@ pub struct Router {
     ids: KeyedMap<ConnectionHandle, Vec<ConnectionId>>,
     by_remote: KeyedMap<SocketAddr, Vec<ConnectionHandle>>,
     remotes: KeyedMap<ConnectionHandle, Vec<SocketAddr>>,
-    handshaking: KeyedSet<ConnectionHandle>,
 }
 
 impl Router {
@@ -66,20 +65,6 @@ impl Router {
                 self.by_remote.entry(*remote).or_default().push(handle);
             }
             self.remotes.insert(handle, remotes);
-        }
-    }
-
-    /// A peer's connection began its handshake.
-    pub fn start_handshake(&mut self, handle: ConnectionHandle, count: &mut usize) {
-        if self.handshaking.insert(handle) {
-            *count += 1;
-        }
-    }
-
-    /// A peer's connection finished its handshake or ended.
-    pub fn finish_handshake(&mut self, handle: ConnectionHandle, count: &mut usize) {
-        if self.handshaking.remove(&handle) {
-            *count = count.saturating_sub(1);
         }
     }
 

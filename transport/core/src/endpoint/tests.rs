@@ -2,6 +2,7 @@
 
 mod admission;
 mod basics;
+mod crowds;
 mod diary;
 mod fairness;
 mod first_flights;

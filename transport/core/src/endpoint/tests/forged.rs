@@ -24,6 +24,7 @@ pub(super) struct Forged {
     pub destination: Vec<u8>,
     pub source: Vec<u8>,
     pub payload: Vec<u8>,
+    pub token: Vec<u8>,
     /// Bytes of the packet at least, with PADDING frames.
     pub size: usize,
 }
@@ -34,6 +35,7 @@ pub(super) fn initial(destination: &[u8], payload: &[u8]) -> Forged {
         destination: destination.to_vec(),
         source: SOURCE.to_vec(),
         payload: payload.to_vec(),
+        token: Vec::new(),
         size: 1200,
     }
 }
@@ -46,7 +48,7 @@ pub(super) fn sealed(forged: &Forged, change: impl Fn(u8) -> u8) -> Vec<u8> {
         version: Version::V1,
         destination,
         source: ConnectionId::new(&forged.source).unwrap(),
-        token: &[],
+        token: &forged.token,
     };
     let mut bytes = Vec::new();
     let layout = header.put(&mut bytes, 0, 4);

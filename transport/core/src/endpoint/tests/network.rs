@@ -33,6 +33,22 @@ impl Scheduler for FirstWithRoom {
     }
 }
 
+/// Puts everything on the last path that has room, as a policy that wants to send to an address of which nothing is known yet.
+#[derive(Debug)]
+pub(super) struct LastWithRoom;
+
+impl Scheduler for LastWithRoom {
+    fn name(&self) -> &'static str {
+        "last-with-room"
+    }
+
+    fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
+        let able = |path: &&PathView| path.room >= path.datagram_size;
+        let chosen = paths.iter().rev().find(able);
+        chosen.map_or(Placement::Wait, |path| Placement::On { path: path.id, bytes: item.bytes })
+    }
+}
+
 /// Says whether a datagram of a link is dropped.
 type Filter = Box<dyn FnMut(Instant, &[u8]) -> bool>;
 
@@ -124,6 +140,13 @@ impl Network {
     pub(super) fn link(&mut self, delay: Duration) -> FourTuple {
         let index = self.links.len() as u16;
         let (client, server) = (address(1000 + index), address(443 + index));
+        self.links.push(Link { client, server, delay, drop: Box::new(|_, _| false) });
+        FourTuple { local: client, remote: server }
+    }
+
+    /// Adds a link of the client's address `client` to the server's first.
+    pub(super) fn link_from(&mut self, client: SocketAddr, delay: Duration) -> FourTuple {
+        let server = address(443);
         self.links.push(Link { client, server, delay, drop: Box::new(|_, _| false) });
         FourTuple { local: client, remote: server }
     }
