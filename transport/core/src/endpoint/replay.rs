@@ -5,8 +5,9 @@ use crate::time::Instant;
 use std::collections::HashSet;
 use std::fmt;
 
-/// Fingerprints that are remembered at most: some 2 MiB.
-const CAPACITY: usize = 65_536;
+/// Fingerprints of one generation at most, of which two are remembered: some 2 MiB. At a thousand a second, a Retry token (15
+/// seconds) is never too old to be told from one that was used.
+const CAPACITY: usize = 32_768;
 
 /// Where several endpoints with the same key remember together which tokens were used, so that one proves an address once to
 /// all of them (RFC 9000 §8.1.4). Whoever keeps one sees to it that endpoints of several threads may use it.
@@ -20,33 +21,39 @@ pub trait TokenRegister: fmt::Debug + Send + Sync {
 
 /// The used tokens, in bounded memory.
 ///
-/// When there is no more room, all are forgotten and no token made before is accepted any more: who has one then is
-/// treated like a client without a token.
+/// When there is no more room, the older half is forgotten and no token made before the younger half began is accepted any more:
+/// who has one then is treated like a client without a token.
 #[derive(Debug)]
 pub struct ReplayFilter {
+    /// Those of the current generation.
     used: HashSet<Fingerprint>,
+    /// Those of the one before.
+    before: HashSet<Fingerprint>,
     capacity: usize,
+    /// The beginning of the current generation.
+    began: Instant,
     /// Tokens made before this are not accepted.
     oldest: Instant,
 }
 
 impl Default for ReplayFilter {
     fn default() -> Self {
-        Self { used: HashSet::new(), capacity: CAPACITY, oldest: Instant::from_nanos(0) }
+        let start = Instant::from_nanos(0);
+        Self { used: HashSet::new(), before: HashSet::new(), capacity: CAPACITY, began: start, oldest: start }
     }
 }
 
 impl ReplayFilter {
     /// Whether the token with this fingerprint, made at `issued`, was not used yet.
     pub fn is_fresh(&self, token: &Fingerprint, issued: Instant) -> bool {
-        issued >= self.oldest && !self.used.contains(token)
+        issued >= self.oldest && !self.used.contains(token) && !self.before.contains(token)
     }
 
     /// Takes note that a token was used at `now`.
     pub fn note(&mut self, token: Fingerprint, now: Instant) {
         if self.used.len() >= self.capacity {
-            self.used.clear();
-            self.oldest = now;
+            self.before = std::mem::take(&mut self.used);
+            (self.oldest, self.began) = (self.began, now);
         }
         self.used.insert(token);
     }
@@ -73,11 +80,13 @@ mod tests {
     #[test]
     fn a_full_filter_refuses_all_older_tokens_and_not_one_twice() {
         let mut filter = ReplayFilter { capacity: 4, ..ReplayFilter::default() };
-        for n in 0..5 {
+        for n in 0..9 {
             filter.note(Fingerprint([n; 16]), at(100 + u64::from(n)));
         }
-        assert_eq!(filter.used.len(), 1);
-        assert!((0..5).all(|n| !filter.is_fresh(&Fingerprint([n; 16]), at(99))));
-        assert!(filter.is_fresh(&Fingerprint([9; 16]), at(105)));
+        assert_eq!((filter.used.len(), filter.before.len()), (1, 4));
+        assert!((0..9).all(|n| !filter.is_fresh(&Fingerprint([n; 16]), at(99 + u64::from(n)))));
+        // Tokens of clients that are about to use them count on, however many others were used since.
+        assert!(filter.is_fresh(&Fingerprint([9; 16]), at(104)));
+        assert!(!filter.is_fresh(&Fingerprint([9; 16]), at(103)));
     }
 }
