@@ -1,7 +1,7 @@
 //! The life of paths and connections: opening, validating, abandoning, limits, timeouts and the end.
 
 use hvq_channel::Direction as Way;
-use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Standing};
+use hvq_scheduler::{Bandwidth, Hints, Item, PathId, PathView, Placement, Policy, Scheduler, Standing};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::{Fate, Net, Side};
 use hvq_tests::transfer::Transfer;
@@ -21,6 +21,21 @@ const UNSTABLE: u64 = 0x3e76;
 
 fn config() -> TransportConfig {
     TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()))
+}
+
+/// Puts everything on the last path that has room: a policy that wants to send to addresses of which nothing is known yet.
+#[derive(Debug)]
+struct LastWithRoom;
+
+impl Scheduler for LastWithRoom {
+    fn name(&self) -> &'static str {
+        "last-with-room"
+    }
+
+    fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
+        let chosen = paths.iter().rev().find(|path| path.room >= path.datagram_size);
+        chosen.map_or(Placement::Wait, |path| Placement::On { path: path.id, bytes: item.bytes })
+    }
 }
 
 fn seconds(count: u64) -> Duration {
@@ -267,8 +282,9 @@ fn a_server_sends_at_most_three_times_what_it_received_until_the_address_is_vali
 
 #[test]
 fn several_paths_from_one_address_that_never_answers_share_one_allowance() {
-    // attacks: a client that opens paths from the address of a victim must not multiply what the victim gets.
-    let mut net = connected(config(), config());
+    // attacks.md G19, K7: a client that opens paths from the address of a victim must not multiply what the victim gets, though
+    // the server's policy wants to send there.
+    let mut net = connected(config(), TransportConfig::new(Arc::new(|| Box::new(LastWithRoom))));
     let sizes = Rc::new(RefCell::new(HashMap::from([(Way::Up, 0), (Way::Down, 0)])));
     let seen = Rc::clone(&sizes);
     // The victim hears what the server sends and answers nothing.
@@ -282,6 +298,10 @@ fn several_paths_from_one_address_that_never_answers_share_one_allowance() {
         let _ = open_second(&mut net);
         net.run_for(Duration::from_millis(20));
     }
+    // And then leaves the server no other address.
+    let now = net.now;
+    net.client.connection().abandon_path(PathId(0), UNSTABLE, now).unwrap();
+    net.run_for(Duration::from_millis(20));
     let id = net.server.connection().open(hvq_transport::stream::Direction::Unidirectional).unwrap();
     net.server.connection().write(id, &[1; 1_000_000]).unwrap();
     for _ in 0..100 {
@@ -289,7 +309,8 @@ fn several_paths_from_one_address_that_never_answers_share_one_allowance() {
         let (received, sent) = (sizes.borrow()[&Way::Up], sizes.borrow()[&Way::Down]);
         assert!(sent <= 3 * received, "{sent} > 3 × {received}\n{}", net.describe());
     }
-    assert!(sizes.borrow()[&Way::Up] > 0);
+    let (received, sent) = (sizes.borrow()[&Way::Up], sizes.borrow()[&Way::Down]);
+    assert!(sent > 2 * received, "the policy wants to send there: {sent} for {received}");
 }
 
 #[test]

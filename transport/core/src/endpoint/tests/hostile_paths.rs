@@ -1,6 +1,6 @@
 //! Clients that abuse what the multipath extension gives them: attacks.md, section G.
 
-use super::network::{Link, Network, transport};
+use super::network::{LastWithRoom, Link, Network, transport};
 use crate::PathId;
 use crate::connection::{Connection, Event, FourTuple, Multipath, PathEvent, TransportConfig};
 use crate::crypto::keys::Level;
@@ -15,6 +15,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(40);
@@ -28,6 +29,12 @@ const VALIDATIONS: usize = 8;
 
 fn up_to(highest: u32) -> TransportConfig {
     TransportConfig { multipath: Multipath::UpTo(PathId(highest)), ..transport() }
+}
+
+/// With a policy that sends to the newest path whenever it may.
+fn eager(highest: u32) -> TransportConfig {
+    let config = TransportConfig::new(Arc::new(|| Box::new(LastWithRoom)));
+    TransportConfig { multipath: Multipath::UpTo(PathId(highest)), ..config }
 }
 
 fn single() -> TransportConfig {
@@ -71,6 +78,13 @@ impl Attack {
     fn open(&mut self) {
         let (tuple, now) = (self.second, self.network.now);
         self.client().open_path(tuple, now).expect("a path is left");
+    }
+
+    /// The client gives up the path whose address was proven, so that the server has none but the others to send to.
+    fn leave(&mut self) {
+        self.say(ZERO, &[Frame::PathAbandon { path: ZERO, error: 0x3e }]);
+        self.network.run_for(RTT / 2);
+        assert!(!self.network.server().path_ids().contains(&ZERO));
     }
 
     fn abandon(&mut self, path: PathId) {
@@ -450,10 +464,9 @@ fn paths_that_come_and_go_without_end_get_credit_slowly_and_leave_little_behind(
     assert!(counted.len() <= 20, "counters of {} paths", counted.len());
 }
 
-#[test]
-fn paths_opened_from_forged_addresses_are_few_and_get_three_times_what_came_from_them() {
-    // attacks.md G19, G36, RFC 10069 §7.
-    let mut attack = Attack::between(up_to(20), up_to(20));
+/// Twelve paths from as many addresses that are not the client's: the bytes that go there, counted as they do, and those that
+/// came from there.
+fn sprayed(attack: &mut Attack) -> (Rc<Cell<usize>>, usize) {
     let caught = attack.network.catch(1);
     for _ in 0..12 {
         attack.open();
@@ -479,10 +492,33 @@ fn paths_opened_from_forged_addresses_are_few_and_get_three_times_what_came_from
     assert_eq!(victims.len(), 12);
     attack.network.run_for(RTT);
     assert_eq!(attack.network.server().pending_validations(), VALIDATIONS);
+    (sent, received)
+}
+
+#[test]
+fn paths_opened_from_forged_addresses_get_three_times_what_came_from_them() {
+    // attacks.md G19: the client leaves the server no other address, and the server's policy wants to send to these.
+    let mut attack = Attack::between(up_to(20), eager(20));
+    let (sent, received) = sprayed(&mut attack);
+    attack.leave();
     let id = attack.network.server().open(Direction::Unidirectional).expect("within limits");
     attack.network.server().write(id, &[1; 500_000]).expect("there is room");
     attack.network.run_for(Duration::from_secs(2));
-    assert!(sent.get() > 0 && sent.get() <= 3 * received, "{} bytes for {received}", sent.get());
+    // Of twelve addresses, eight count.
+    let limit = 3 * received * VALIDATIONS / 12;
+    assert!(sent.get() > limit / 2 && sent.get() <= limit, "{} bytes for {received}", sent.get());
+}
+
+#[test]
+fn paths_opened_from_forged_addresses_are_few_and_carry_no_data_before_they_are_validated() {
+    // attacks.md G19, G36, RFC 10069 §7.
+    let mut attack = Attack::between(up_to(20), eager(20));
+    let (sent, received) = sprayed(&mut attack);
+    let id = attack.network.server().open(Direction::Unidirectional).expect("within limits");
+    attack.network.server().write(id, &[1; 500_000]).expect("there is room");
+    attack.network.run_for(Duration::from_secs(2));
+    // Three challenges each.
+    assert!(sent.get() > 0 && sent.get() <= VALIDATIONS * 3 * 1_200, "{} bytes for {received}", sent.get());
     let code = AbandonReason::ResourceLimit.code();
     let refused = attack.network.client_events.iter().filter(
         |(_, event)| matches!(event, Event::Path(PathEvent::Abandoned { code: told, .. }) if *told == code),
@@ -490,6 +526,38 @@ fn paths_opened_from_forged_addresses_are_few_and_get_three_times_what_came_from
     assert_eq!(refused.count(), 12 - VALIDATIONS);
     attack.network.run_for(Duration::from_secs(3));
     assert_eq!((attack.verdict(), attack.network.server().pending_validations()), (None, 0));
+}
+
+#[test]
+fn paths_that_share_a_forged_address_get_three_times_what_came_from_it_together() {
+    // attacks.md K7: what arrives from one address is credited once, to whichever of the paths, and a policy that wants to send
+    // there uses up all of it.
+    let mut attack = Attack::between(up_to(20), eager(20));
+    let caught = attack.network.catch(1);
+    (0..4).for_each(|_| attack.open());
+    attack.network.run_for(Duration::from_millis(1));
+    let victim = ([192, 0, 2, 1], 5000).into();
+    let (sent, server) = (Rc::new(Cell::new(0)), attack.network.links[0].server);
+    let count = Rc::clone(&sent);
+    let drop = Box::new(move |_, bytes: &[u8]| {
+        count.set(count.get() + bytes.len());
+        true
+    });
+    attack.network.links.push(Link { client: victim, server, delay: RTT / 2, drop });
+    let mut received = 0;
+    for datagram in caught.borrow().iter() {
+        received += datagram.len();
+        attack.network.forge(victim, datagram);
+    }
+    assert_eq!(attack.network.server().path_ids().len(), 5);
+    attack.leave();
+    let id = attack.network.server().open(Direction::Unidirectional).expect("within limits");
+    attack.network.server().write(id, &[1; 500_000]).expect("there is room");
+    for _ in 0..20 {
+        attack.network.run_for(RTT * 2);
+        assert!(sent.get() <= 3 * received, "{} bytes for {received}", sent.get());
+    }
+    assert!(sent.get() > 2 * received, "the policy used it: {} bytes for {received}", sent.get());
 }
 
 #[test]
