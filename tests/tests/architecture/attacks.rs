@@ -1,4 +1,4 @@
-//! The table of attacks names tests that exist.
+//! The table of attacks names tests and checks that exist.
 
 use super::Finding;
 use super::tree::File;
@@ -56,6 +56,9 @@ pub(crate) fn check(files: &[File]) -> Vec<Finding> {
         for test in tests.iter().filter(|test| !exists(test, files)) {
             findings.push(Finding::new(table, index + 1, format!("{id}: there is no test {test}")));
         }
+        for check in checks(line).filter(|check| !is_function(check, files)) {
+            findings.push(Finding::new(table, index + 1, format!("{id}: there is no check {check}")));
+        }
     }
     for (section, count) in SECTIONS {
         for attack in (1..=count).map(|number| format!("{section}{number}")) {
@@ -66,6 +69,19 @@ pub(crate) fn check(files: &[File]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The checks that a line names: `file#function` each.
+fn checks(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2).filter(|text| text.contains(".rs#"))
+}
+
+/// Whether `check`, a file from the root of the repository and a function, is a function there that is no test.
+fn is_function(check: &str, files: &[File]) -> bool {
+    let Some((path, name)) = check.split_once('#') else { return false };
+    let Some(file) = files.iter().find(|file| file.path == path) else { return false };
+    let declared = |end| file.text.contains(&format!("fn {name}{end}"));
+    (declared('(') || declared('<')) && !has_test(&file.text, name)
 }
 
 /// What the README says of each group of sections.
@@ -156,15 +172,19 @@ fn the_summary_counts_what_is_tried_and_what_is_left_out() {
 #[test]
 fn missing_tests_reasons_and_rows_are_found() {
     let table = "| A1 | one | `hvq_transport::a::b::tests::it_is`, `scenarios_x::it_is` |\n\
-                 | A2 | two | `hvq_transport::a::c::it_is` |\n| A3 | three | none |\n| A4 | four | Left out: so. |\n";
+                 | A2 | two | `hvq_transport::a::c::it_is`. Checks: `a/b.rs#go`, `a/b.rs#stay`, `a/c.rs#go`, `a/b.rs#tries` |\n| A3 | three | none |\n| A4 | four | Left out: so. |\n";
     let files = [
         File::sample(TABLE, table),
         File::sample("transport/core/src/a/b.rs", "    #[test]\n    // So.\n    fn it_is() {}"),
         File::sample("transport/core/src/a/c.rs", "#[test]\nfn another() {}\nfn it_is() {}"),
         File::sample("tests/tests/scenarios_x.rs", "#[tokio::test]\nasync fn it_is() {}"),
+        File::sample("a/b.rs", "fn go<T>(t: T) {}\n#[test]\nfn tries() {}"),
     ];
     let problems: Vec<String> = check(&files).into_iter().map(|finding| finding.problem).collect();
     assert_eq!(problems[0], "A2: there is no test hvq_transport::a::c::it_is");
-    assert_eq!(problems[1], "A3 has neither a test nor a reason");
-    assert_eq!(problems[2], "A5 has 0 rows");
+    for (problem, missing) in problems[1..4].iter().zip(["a/b.rs#stay", "a/c.rs#go", "a/b.rs#tries"]) {
+        assert_eq!(*problem, format!("A2: there is no check {missing}"));
+    }
+    assert_eq!(problems[4], "A3 has neither a test nor a reason");
+    assert_eq!(problems[5], "A5 has 0 rows");
 }
