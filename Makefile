@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help prove fresh attacks chaos live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help prove admission fresh attacks chaos live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -103,6 +103,9 @@ aioquic: prepare-runner ## make aioquic's 13 interop checks, put the table into 
 
 bench: prepare-bench ## compare throughput and CPU with other implementations over loopback
 	@scripts/bench.sh $(or $(ARGS),--write README.md)
+
+admission: prepare-base ## flood a server with handshakes from one address over the sockets of this machine, and time others (two minutes)
+	@HVQ_ADMISSION_TABLE=$(CURDIR)/docs/results/admission.md cargo test --release -p hvq --test admission -- --ignored --nocapture
 
 attacks: prepare-base ## count the attacks that tests try (tests/ATTACKS.md), put the numbers into the README
 	@HVQ_WRITE_ATTACKS=1 cargo test --quiet -p hvq-tests --test architecture the_readme
