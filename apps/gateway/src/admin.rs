@@ -1,11 +1,14 @@
 //! Metrics and health over HTTP/1.1, for those who watch the gateway.
 
 use crate::gateway::Shared;
+use crate::quota::Shortage;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
 use http::uri::Authority;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
+use hvq::Endpoint;
+use hvq::transport::endpoint::SlotStats;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -24,7 +27,37 @@ const CONNECTIONS: usize = 32;
 /// How long a request may take to come.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Who answers at the admin address.
+/// What there is to tell of.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) shared: Arc<Shared>,
+    /// One each worker.
+    pub(crate) endpoints: Vec<Endpoint>,
+}
+
+impl Source {
+    fn metrics(&self) -> String {
+        let shared = &self.shared;
+        let mut slots = SlotStats::default();
+        for endpoint in &self.endpoints {
+            slots += endpoint.stats().slots;
+        }
+        let handshakes =
+            Shortage { refused: slots.refused_handshakes, displaced: slots.displaced_handshakes };
+        let connections =
+            Shortage { refused: slots.refused_connections, displaced: slots.displaced_connections };
+        let shortages = [
+            ("handshake", handshakes),
+            ("turn", Shortage { refused: 0, displaced: slots.displaced_initials }),
+            ("connection", connections),
+            ("request", shared.requests.shortage()),
+            ("tunnel", shared.tunnelling.shortage()),
+        ];
+        shared.metrics.text(shared.log.dropped(), &shortages)
+    }
+}
+
+/// Who answers at the admin address, until this is dropped.
 pub(crate) struct Admin {
     address: SocketAddr,
     accepting: JoinHandle<()>,
@@ -32,14 +65,10 @@ pub(crate) struct Admin {
 
 impl Admin {
     /// Listens at `address`, for requests that name it by an IP address, as localhost or as one of `hosts`.
-    pub(crate) async fn start(
-        address: SocketAddr,
-        hosts: Vec<String>,
-        shared: Arc<Shared>,
-    ) -> io::Result<Self> {
+    pub(crate) async fn start(address: SocketAddr, hosts: Vec<String>, source: Source) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let accepting = tokio::spawn(accept(listener, Arc::new(hosts), shared));
+        let accepting = tokio::spawn(accept(listener, Arc::new(hosts), source));
         Ok(Self { address, accepting })
     }
 
@@ -47,14 +76,15 @@ impl Admin {
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
+}
 
-    /// Ends it.
-    pub(crate) fn stop(self) {
+impl Drop for Admin {
+    fn drop(&mut self) {
         self.accepting.abort();
     }
 }
 
-async fn accept(listener: TcpListener, hosts: Arc<Vec<String>>, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, hosts: Arc<Vec<String>>, source: Source) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(permit) = permits.clone().acquire_owned().await else { return };
@@ -67,17 +97,17 @@ async fn accept(listener: TcpListener, hosts: Arc<Vec<String>>, shared: Arc<Shar
                 continue;
             }
         };
-        let (hosts, shared) = (hosts.clone(), shared.clone());
+        let (hosts, source) = (hosts.clone(), source.clone());
         tokio::spawn(async move {
-            serve(stream, &hosts, &shared).await;
+            serve(stream, &hosts, &source).await;
             drop(permit);
         });
     }
 }
 
-async fn serve(stream: TcpStream, hosts: &[String], shared: &Shared) {
+async fn serve(stream: TcpStream, hosts: &[String], source: &Source) {
     let service =
-        service_fn(async |request: Request<Incoming>| Ok::<_, Infallible>(answer(&request, hosts, shared)));
+        service_fn(async |request: Request<Incoming>| Ok::<_, Infallible>(answer(&request, hosts, source)));
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).keep_alive(false);
     let served = builder.serve_connection(TokioIo::new(stream), service);
@@ -86,15 +116,15 @@ async fn serve(stream: TcpStream, hosts: &[String], shared: &Shared) {
     }
 }
 
-fn answer(request: &Request<Incoming>, hosts: &[String], shared: &Shared) -> Response<Full<Bytes>> {
+fn answer(request: &Request<Incoming>, hosts: &[String], source: &Source) -> Response<Full<Bytes>> {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     // I12: a page in somebody's browser whose name suddenly means this address.
     if !host.is_some_and(|host| is_ours(host, hosts)) {
         return text(StatusCode::FORBIDDEN, "this is not a name of the admin address\n".to_owned());
     }
     match (request.method(), request.uri().path()) {
-        (&Method::GET, "/metrics") => text(StatusCode::OK, shared.metrics.text(shared.log.dropped())),
-        (&Method::GET, "/health") if shared.is_stopping() => {
+        (&Method::GET, "/metrics") => text(StatusCode::OK, source.metrics()),
+        (&Method::GET, "/health") if source.shared.is_stopping() => {
             text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned())
         }
         (&Method::GET, "/health") => text(StatusCode::OK, "ok\n".to_owned()),

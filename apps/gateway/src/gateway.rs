@@ -1,19 +1,20 @@
 //! A gateway: its sockets, what it serves, and its end.
 
 use crate::access::{AccessLog, Entry};
-use crate::admin::Admin;
+use crate::admin::{Admin, Source};
 use crate::configuration::Config;
 use crate::connection::Peer;
 use crate::listening::{accept, bind, server, tls};
 use crate::metrics::Metrics;
 use crate::mount::Tunnels;
+use crate::quota::Quota;
 use crate::site::Site;
 use http::Request;
 use hvq::Endpoint;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -62,8 +63,10 @@ pub(crate) struct Shared {
     pub(crate) log: AccessLog,
     /// Tunnels for IP packets, if there are any.
     pub(crate) tunnels: Option<Tunnels>,
-    /// Requests that may be served at a time.
-    pub(crate) permits: Arc<Semaphore>,
+    /// Requests that are served at a time.
+    pub(crate) requests: Arc<Quota>,
+    /// Tunnels that are open at a time.
+    pub(crate) tunnelling: Arc<Quota>,
     /// How long what is under way may take, once the gateway is to stop.
     stop: watch::Sender<Option<Duration>>,
     drain: RwLock<Duration>,
@@ -130,13 +133,15 @@ impl Gateway {
             metrics,
             log,
             tunnels,
-            permits: Arc::new(Semaphore::new(config.limits.requests)),
+            requests: Quota::new(config.limits.requests),
+            tunnelling: Quota::new(config.limits.tunnels),
             stop: watch::Sender::new(None),
             drain: RwLock::new(config.drain),
         });
         let admin = match config.admin {
             Some(address) => {
-                let started = Admin::start(address, config.admin_hosts.clone(), shared.clone()).await;
+                let source = Source { shared: shared.clone(), endpoints: endpoints.clone() };
+                let started = Admin::start(address, config.admin_hosts.clone(), source).await;
                 Some(started.map_err(|source| StartError::Listen { address: address.to_string(), source })?)
             }
             None => None,
@@ -156,7 +161,7 @@ impl Gateway {
     }
 
     /// Serves what `config` says from now on, to connections that exist too, and opens the access log anew. Addresses,
-    /// limits of requests and the format of the access log stay as they are: what this returns says so.
+    /// limits of connections and the format of the access log stay as they are: what this returns says so.
     ///
     /// # Errors
     /// See [`StartError`]; everything stays as it was then.
@@ -171,6 +176,8 @@ impl Gateway {
         *self.shared.site.write().unwrap_or_else(PoisonError::into_inner) = site;
         *self.shared.drain.write().unwrap_or_else(PoisonError::into_inner) = config.drain;
         self.shared.metrics.channels(&config.channels);
+        self.shared.requests.resize(config.limits.requests);
+        self.shared.tunnelling.resize(config.limits.tunnels);
         let old = &self.config;
         let kept = [
             (config.listen != old.listen, "listen"),
@@ -184,7 +191,8 @@ impl Gateway {
             ),
             (config.admin != old.admin || config.admin_hosts != old.admin_hosts, "admin"),
             (config.log != old.log, "log"),
-            (config.limits.requests != old.limits.requests, "limits.requests"),
+            (config.limits.connections != old.limits.connections, "limits.connections"),
+            (config.limits.handshakes != old.limits.handshakes, "limits.handshakes"),
             (config.workers != old.workers, "workers"),
             (config.quic_lb != old.quic_lb, "quic_lb"),
             (config.tunnel != old.tunnel, "tunnel"),
@@ -210,9 +218,7 @@ impl Gateway {
             }
         };
         let _late = timeout(GOODBYE, all_idle).await;
-        if let Some(admin) = self.admin {
-            admin.stop();
-        }
+        drop(self.admin);
         self.shared.log.finish().await;
     }
 }

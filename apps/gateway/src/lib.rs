@@ -28,6 +28,14 @@
 //! belongs to, so that all paths of a connection meet. With `[quic_lb]`, connection IDs tell load balancers which machine they
 //! belong to (draft-ietf-quic-load-balancers).
 //!
+//! # Who gives way
+//! Connections, handshakes under way, requests and tunnels are limited over all clients together (`[limits]`). As long as there are
+//! enough, any client has as many as it likes, as those of a company or of a provider behind one address may. Once all are taken, a
+//! newcomer that has less takes one of the network that has the most (a /24 of IPv4, a /56 of IPv6), and there of the address (of IPv6
+//! the /64) that has the most: requests end with H3_EXCESSIVE_LOAD, connections with CONNECTION_REFUSED. What goes through counts to
+//! the token or the certificate in place of the network, wherever it is shown. Whoever has the most itself gets 503, or no answer to
+//! its handshake.
+//!
 //! # Going through
 //! `CONNECT` (RFC 9114 §4.4), UDP (RFC 9298), and requests for `http` URLs of hosts that are not configured, are for those who show a token
 //! of the file in `proxy-authorization: Bearer TOKEN`, and for those whose certificate, shown in the handshake, goes back to
@@ -49,6 +57,7 @@ mod metrics;
 #[cfg_attr(not(target_os = "linux"), path = "mount_elsewhere.rs")]
 mod mount;
 mod origin;
+mod quota;
 pub mod reach;
 mod site;
 mod tokens;

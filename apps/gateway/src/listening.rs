@@ -7,7 +7,7 @@ use hvq::transport::connection::{ChannelHint, DatagramSizing};
 use hvq::transport::stream::StreamLimits;
 use hvq::{
     ChannelOptions, ConnectionIds, Endpoint, EndpointConfig, EndpointOptions, LocalAddress, QuicLb,
-    ServerConfig, ServerTls, SteeredBy, TransportConfig,
+    RetryPolicy, ServerConfig, ServerTls, SteeredBy, TransportConfig,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
@@ -62,7 +62,7 @@ pub(crate) fn bind(config: &Config, tls: ServerTls) -> Result<Vec<Endpoint>, Sta
     let address = local.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let start = || {
         let options = EndpointOptions {
-            config: EndpointConfig { ids: ids(config)?, ..EndpointConfig::default() },
+            config: endpoint(config)?,
             server: Some(server(config, tls.clone(), &[])),
             local,
         };
@@ -77,6 +77,17 @@ pub(crate) fn bind(config: &Config, tls: ServerTls) -> Result<Vec<Endpoint>, Sta
         endpoint.set_server(Some(server(config, tls.clone(), &endpoint.local_addrs())));
     }
     Ok(endpoints)
+}
+
+/// The limits of each worker: its share of those of the gateway, for the system deals new clients out evenly.
+fn endpoint(config: &Config) -> io::Result<EndpointConfig> {
+    let workers = usize::from(config.workers.get());
+    Ok(EndpointConfig {
+        ids: ids(config)?,
+        max_connections: config.limits.connections.div_ceil(workers),
+        max_handshaking: config.limits.handshakes.div_ceil(workers),
+        ..EndpointConfig::default()
+    })
 }
 
 /// What makes connection IDs, if a load balancer is to read them.
@@ -109,5 +120,9 @@ pub(crate) fn server(config: &Config, tls: ServerTls, bound: &[SocketAddr]) -> S
         streams,
         ..base
     };
-    ServerConfig::new(tls, Arc::new(transport))
+    let mut server = ServerConfig::new(tls, Arc::new(transport));
+    // A quarter of the handshakes, as by default, may be those of clients that have not proven their addresses.
+    let handshakes = config.limits.handshakes.div_ceil(usize::from(config.workers.get()));
+    server.retry = RetryPolicy::WhenBusy(handshakes.div_ceil(4));
+    server
 }

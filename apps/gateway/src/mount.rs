@@ -2,7 +2,7 @@
 
 use crate::configuration::TunnelConfig;
 use crate::exchange::{Exchange, Receive};
-use crate::tunnel::{Denied, name_of};
+use crate::tunnel::{Denied, name_of, place};
 use h3::error::Code;
 use http::StatusCode;
 use hvq_tun::device::TunDevice;
@@ -74,11 +74,8 @@ pub(crate) async fn serve(mut exchange: Exchange) {
     let Some(name) = name_of(proxy, &exchange.peer, exchange.request.headers()) else {
         return exchange.deny(Denied::Unknown).await;
     };
-    exchange.entry.user(Some(name));
-    let Ok(_place) = proxy.tunnels.try_acquire() else {
-        let text = "too many tunnels at a time";
-        return exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, text, None).await;
-    };
+    exchange.entry.user(Some(name.clone()));
+    let Some(_place) = place(&mut exchange, Some(&name)).await else { return };
     let Some(receive) = exchange.receive.take() else { return };
     let peer = exchange.peer.clone();
     let asked = (exchange.request.headers(), exchange.id);

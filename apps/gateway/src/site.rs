@@ -6,7 +6,6 @@ use crate::content::Files;
 use crate::origin::{Anywhere, Filtered, Habits, Origin};
 use crate::reach::Destination;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// What a gateway serves.
 #[derive(Debug)]
@@ -29,7 +28,6 @@ pub(crate) struct Proxy {
     pub(crate) allow: Vec<Destination>,
     pub(crate) clients: Clients,
     pub(crate) connector: Filtered,
-    pub(crate) tunnels: Arc<Semaphore>,
     anywhere: Arc<Anywhere>,
 }
 
@@ -58,7 +56,6 @@ impl Site {
                 clients: proxy.clients.clone(),
                 anywhere: Arc::new(Anywhere::new(connector.clone(), proxy.underscores)),
                 connector,
-                tunnels: Arc::new(Semaphore::new(limits.tunnels)),
             }
         });
         Ok(Self { hosts, proxy, limits, timeouts })

@@ -2,6 +2,7 @@
 
 use crate::connection::Peer;
 use crate::exchange::{Exchange, Receive, Reply};
+use crate::quota::Place;
 use crate::reach::host_and_port;
 use crate::site::{Proxy, Site};
 use bytes::{Bytes, BytesMut};
@@ -16,7 +17,6 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 
 /// Bytes that are read at a time.
@@ -87,7 +87,7 @@ pub(crate) struct Admitted<'a> {
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Its place among the tunnels that may be open.
-    _place: SemaphorePermit<'a>,
+    _place: Place,
 }
 
 /// Lets a tunnel to `authority` begin, or tells the client why it may not.
@@ -98,7 +98,7 @@ pub(crate) async fn admit<'a>(
 ) -> Option<Admitted<'a>> {
     // RFC 9110 §9.3.6: there is no default port.
     let (name, permitted) = permit(site, &exchange.peer, authority, None, exchange.request.headers());
-    exchange.entry.user(name);
+    exchange.entry.user(name.clone());
     let (host, port) = match permitted {
         Ok(target) => target,
         Err(denied) => {
@@ -107,12 +107,18 @@ pub(crate) async fn admit<'a>(
         }
     };
     let proxy = site.proxy.as_ref()?;
-    let Ok(place) = proxy.tunnels.try_acquire() else {
-        let text = "too many tunnels at a time";
-        exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, text, None).await;
-        return None;
-    };
+    let place = place(exchange, name.as_deref()).await?;
     Some(Admitted { proxy, host, port, _place: place })
+}
+
+/// A place for a tunnel of the client that is called `name`, or tells it that there is none.
+pub(crate) async fn place(exchange: &mut Exchange, name: Option<&str>) -> Option<Place> {
+    let quota = exchange.peer.gateway.tunnelling.clone();
+    let place = quota.take(name, exchange.peer.address(), &exchange.notice);
+    if place.is_none() {
+        exchange.crowded("too many tunnels at a time").await;
+    }
+    place
 }
 
 /// Serves a CONNECT request.

@@ -69,6 +69,8 @@ pub(super) struct Log {
 pub(super) struct Limits {
     pub(super) header: Option<Text<Positive<Size>>>,
     pub(super) body: Option<Text<Size>>,
+    pub(super) connections: Option<NonZeroUsize>,
+    pub(super) handshakes: Option<NonZeroUsize>,
     pub(super) requests: Option<NonZeroUsize>,
     pub(super) requests_per_connection: Option<NonZeroU32>,
     pub(super) tunnels: Option<usize>,

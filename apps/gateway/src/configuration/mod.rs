@@ -25,7 +25,7 @@ use hvq::transport::trace::TracerFactory;
 use hvq::{ChannelOptions, EarlyData, Identity, QuicLbConfig};
 use hvq_scheduler::Policy;
 use std::net::SocketAddr;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -109,13 +109,18 @@ impl FromStr for Format {
     }
 }
 
-/// What clients may ask for at most.
+/// What clients may ask for at most. Of what is counted over all connections, any client may have all until others need some: the
+/// one that holds the most then gives way, by network (a /24 of IPv4, a /56 of IPv6) and address, or by token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Bytes of a request's header section, names, values and 32 for each field (RFC 9114 §4.2.2).
     pub header: u64,
     /// Bytes of a request's body.
     pub body: u64,
+    /// Connections at a time whose handshake is complete.
+    pub connections: usize,
+    /// Handshakes under way at a time.
+    pub handshakes: usize,
     /// Requests that are served at a time, over all connections.
     pub requests: usize,
     /// Requests that a connection may have under way.
@@ -129,6 +134,8 @@ impl Default for Limits {
         Self {
             header: 32 << 10,
             body: 1 << 30,
+            connections: 20_000,
+            handshakes: 1_000,
             requests: 10_000,
             requests_per_connection: 100,
             tunnels: 1_000,
@@ -230,6 +237,19 @@ pub struct TunnelConfig {
     pub network: u8,
 }
 
+/// What flags and environment say of limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LimitOverrides {
+    /// In place of `limits.connections`.
+    pub connections: Option<NonZeroUsize>,
+    /// In place of `limits.handshakes`.
+    pub handshakes: Option<NonZeroUsize>,
+    /// In place of `limits.requests`.
+    pub requests: Option<NonZeroUsize>,
+    /// In place of `limits.tunnels`.
+    pub tunnels: Option<usize>,
+}
+
 /// What flags and environment say, which goes before the file.
 #[derive(Clone, Default)]
 pub struct Overrides {
@@ -269,6 +289,8 @@ pub struct Overrides {
     pub tracer: Option<TracerFactory>,
     /// In place of `workers`.
     pub workers: Option<NonZeroU16>,
+    /// In place of `limits`.
+    pub limits: LimitOverrides,
     /// In place of `quic_lb`.
     pub quic_lb: QuicLbOverrides,
 }

@@ -4,8 +4,8 @@ use super::certificates::{authorities, identity};
 use super::file::{File, Host, Source};
 use super::values::{Positive, Size, Text, Time};
 use super::{
-    Config, ConfigError, DEFAULT_LISTEN, Format, HostConfig, Limits, LogConfig, Overrides, Pattern, Protocol,
-    Serves, Timeouts,
+    Config, ConfigError, DEFAULT_LISTEN, Format, HostConfig, LimitOverrides, Limits, LogConfig, Overrides,
+    Pattern, Protocol, Serves, Timeouts,
 };
 use super::{proxy, quic_lb};
 use crate::content::DotFiles;
@@ -65,7 +65,7 @@ pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Res
             file: overrides.log_file.clone().or(file.log.file),
             format: overrides.log_format.or(log_format).unwrap_or(Format::Common),
         },
-        limits: limits(&file.limits),
+        limits: limits(&file.limits, overrides.limits),
         timeouts: timeouts(&file.timeouts),
         hosts,
         proxy,
@@ -122,16 +122,21 @@ fn largest_datagram(source: &Source, said: Option<&Spanned<Text<Size>>>) -> Resu
     size.ok_or_else(|| source.wrong(said, format!("a datagram has {least} to {most} bytes")))
 }
 
-fn limits(file: &super::file::Limits) -> Limits {
+fn limits(file: &super::file::Limits, said: LimitOverrides) -> Limits {
     let default = Limits::default();
+    let count = |said: Option<NonZeroUsize>, file: Option<NonZeroUsize>, default| {
+        said.or(file).map_or(default, NonZeroUsize::get)
+    };
     Limits {
         header: file.header.as_ref().map_or(default.header, |text| text.0.0.0),
         body: file.body.as_ref().map_or(default.body, |text| text.0.0),
-        requests: file.requests.map_or(default.requests, NonZeroUsize::get),
+        connections: count(said.connections, file.connections, default.connections),
+        handshakes: count(said.handshakes, file.handshakes, default.handshakes),
+        requests: count(said.requests, file.requests, default.requests),
         requests_per_connection: file
             .requests_per_connection
             .map_or(default.requests_per_connection, |number| number.get().into()),
-        tunnels: file.tunnels.unwrap_or(default.tunnels),
+        tunnels: said.tunnels.or(file.tunnels).unwrap_or(default.tunnels),
     }
 }
 

@@ -49,7 +49,7 @@ fn everything_that_may_be_said_is_understood() {
              admin_hosts = ['metrics']\ndrain = '5s'\nearly_data = true\n\
              [transport]\nscheduler = 'min-rtt'\ncongestion = 'bbr'\nidle = '2m'\nlargest_datagram = '9000B'\n\
              [log]\nfile = '-'\nformat = 'json'\n\
-             [limits]\nheader = '16KiB'\nbody = '1MiB'\nrequests = 7\nrequests_per_connection = 8\ntunnels = 9\n\
+             [limits]\nheader = '16KiB'\nbody = '1MiB'\nconnections = 5\nhandshakes = 6\nrequests = 7\nrequests_per_connection = 8\ntunnels = 9\n\
              [timeouts]\nheader = '1s'\nconnect = '2s'\nfirst_byte = '3s'\nidle = '4s'\ntunnel = '5s'\nfiles = '0s'\n\
              [[host]]\nnames = ['example.org', '*.example.org']\norigin = 'h2c://127.0.0.1:81'\nhost_header = 'origin'\nunderscores = 'keep'\n\
              [[host]]\nnames = ['*']\nfiles = 'DIR'\ndot_files = true\n\
@@ -58,6 +58,7 @@ fn everything_that_may_be_said_is_understood() {
         .unwrap();
     assert_eq!((config.scheduler.to_string().as_str(), config.congestion), ("min-rtt", Algorithm::Bbr));
     assert_eq!((config.limits.header, config.limits.body, config.limits.tunnels), (16 << 10, 1 << 20, 9));
+    assert_eq!((config.limits.connections, config.limits.handshakes, config.limits.requests), (5, 6, 7));
     assert_eq!((config.timeouts.first_byte, config.drain), (Duration::from_secs(3), Duration::from_secs(5)));
     assert_eq!((config.timeouts.files, config.largest_datagram), (Duration::ZERO, 9000));
     assert_eq!((config.log.format, config.early_data), (Format::Json, EarlyData::On));
@@ -80,6 +81,8 @@ fn what_is_wrong_is_said_with_line_and_field() {
         ("[limits]\nheader = '16KB'\n", 4, "limits.header", "\"32KiB\""),
         ("[limits]\nrequests = -1\n", 4, "limits.requests", "-1"),
         ("[limits]\nrequests = 0\n", 4, "limits.requests", "nonzero"),
+        ("[limits]\nconnections = 0\n", 4, "limits.connections", "nonzero"),
+        ("[limits]\nhandshakes = 1.5\n", 4, "limits.handshakes", "1.5"),
         ("[limits]\nrequests_per_connection = 0\n", 4, "limits.requests_per_connection", "nonzero"),
         // RFC 9000 §4.6: more than 2^60 streams are an error, which each client would make of it.
         (

@@ -13,12 +13,13 @@ use crate::access::Entry;
 use crate::connection::Peer;
 use crate::content::{self, Body};
 use crate::fields::{self, Fault};
+use crate::quota::Notice;
 use crate::site::{Place, Site};
 use crate::{mount, tunnel, udp};
 use bytes::Bytes;
 use h3::error::Code;
 use h3::quic::StreamId;
-use http::header::{EXPECT, PROXY_AUTHENTICATE, RETRY_AFTER};
+use http::header::{EXPECT, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hvq_h3::serving::{Incoming, Protocol};
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub(crate) struct Exchange {
     pub(crate) receive: Option<Receive>,
     pub(crate) reply: Reply,
     pub(crate) entry: Entry,
+    /// Tells when it gives way to another client's.
+    pub(crate) notice: Arc<Notice>,
 }
 
 /// Serves a request of `peer`.
@@ -52,19 +55,22 @@ pub(crate) async fn serve(peer: Arc<Peer>, incoming: Incoming) {
     let entry = peer.gateway.enter(&peer, &request);
     let id = send.id();
     let reply = Reply::new(send, request.method(), site.timeouts.idle);
-    let mut exchange = Exchange { peer, site, request, id, receive: Some(receive), reply, entry };
+    let notice = Arc::new(Notice::default());
+    let receive = Some(receive);
+    let mut exchange = Exchange { peer, site, request, id, receive, reply, entry, notice };
     // RFC 8470 §5.1: what may do harm when it is done twice waits until it cannot be a copy.
     let harmless = exchange.request.method().is_safe();
     if early && !harmless && exchange.peer.connection.handshake_complete().await.is_err() {
         return exchange.reply.abort(Code::H3_REQUEST_CANCELLED);
     }
-    let permits = exchange.peer.gateway.permits.clone();
-    match permits.try_acquire() {
-        Ok(_permit) => exchange.answer(early && harmless).await,
-        Err(_) => {
-            let field = Some((RETRY_AFTER, HeaderValue::from_static("1")));
-            exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, "too many requests at a time", field).await;
-        }
+    let (name, notice) = (exchange.holder(), exchange.notice.clone());
+    let quota = exchange.peer.gateway.requests.clone();
+    let Some(_place) = quota.take(name.as_deref(), exchange.peer.address(), &notice) else {
+        return exchange.crowded("too many requests at a time").await;
+    };
+    tokio::select! {
+        () = exchange.answer(early && harmless) => {}
+        () = notice.given() => tracing::debug!("a request gave way to one of another client"),
     }
 }
 
@@ -137,6 +143,21 @@ impl Exchange {
         self.refuse(status, text, field).await;
     }
 
+    /// The name of the token or the certificate that a request to go through counts to, `None` for what counts to the network of
+    /// its client.
+    fn holder(&self) -> Option<String> {
+        let proxy = self.site.proxy.as_ref()?;
+        let fields = self.request.headers();
+        let through = self.request.method() == Method::CONNECT || fields.contains_key(PROXY_AUTHORIZATION);
+        if through { tunnel::name_of(proxy, &self.peer, fields) } else { None }
+    }
+
+    /// Says that there is no room, and that there may be some soon.
+    pub(crate) async fn crowded(&mut self, text: &str) {
+        let field = Some((RETRY_AFTER, HeaderValue::from_static("1")));
+        self.refuse(StatusCode::SERVICE_UNAVAILABLE, text, field).await;
+    }
+
     /// Answers with what the gateway has itself.
     async fn own(&mut self, mut answer: content::Answer) {
         let head = std::mem::replace(&mut answer.head, Response::new(()));
@@ -187,6 +208,9 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
+        if self.notice.is_given() {
+            self.reply.cut(Code::H3_EXCESSIVE_LOAD);
+        }
         self.entry.done(self.reply.status, self.reply.bytes);
     }
 }

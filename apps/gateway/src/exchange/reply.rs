@@ -100,6 +100,13 @@ impl Reply {
         self.stream.reset(code);
     }
 
+    /// Ends the stream with `code`, unless it is over.
+    pub(crate) fn cut(&mut self, code: Code) {
+        if self.stage == Stage::Open {
+            self.abort(code);
+        }
+    }
+
     /// Answers with an error, said in words too, and `field` if there is one.
     pub(crate) async fn refuse(
         &mut self,

@@ -1,6 +1,7 @@
 //! The text format of Prometheus, version 0.0.4.
 
 use super::{CLASSES, Histogram, Metrics};
+use crate::quota::Shortage;
 use std::fmt::{self, Write};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -38,11 +39,12 @@ impl Text {
 }
 
 impl Metrics {
-    /// All of it as text, with the number of log lines that were dropped.
-    pub(crate) fn text(&self, dropped_lines: u64) -> String {
+    /// All of it as text, with the number of log lines that were dropped, and who got no place or lost one, by what for.
+    pub(crate) fn text(&self, dropped_lines: u64, shortages: &[(&str, Shortage)]) -> String {
         let mut text = Text(String::new());
         self.requests(&mut text);
         self.failures(&mut text);
+        short(&mut text, shortages);
         self.traffic_of(&mut text);
         text.single(
             "log_lines_dropped_total",
@@ -138,6 +140,21 @@ impl Metrics {
     }
 }
 
+/// Who got no place and who lost one while there were not enough.
+fn short(text: &mut Text, shortages: &[(&str, Shortage)]) {
+    let help =
+        "What clients were refused because there were as many as there may be, and they held the most.";
+    text.begin("refused_total", "counter", help);
+    for (what, shortage) in shortages {
+        text.put(format_args!("hvq_gateway_refused_total{{what=\"{what}\"}} {}\n", shortage.refused));
+    }
+    let help = "What clients that held the most lost to others.";
+    text.begin("displaced_total", "counter", help);
+    for (what, shortage) in shortages {
+        text.put(format_args!("hvq_gateway_displaced_total{{what=\"{what}\"}} {}\n", shortage.displaced));
+    }
+}
+
 /// `text` as the value of a label.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
@@ -154,7 +171,7 @@ mod tests {
         for milliseconds in [1, 3, 3, 700, 60_000] {
             metrics.total.add(Duration::from_millis(milliseconds));
         }
-        let text = metrics.text(7);
+        let text = metrics.text(7, &[("tunnel", Shortage { refused: 3, displaced: 4 })]);
         for line in [
             "hvq_gateway_request_seconds_bucket{le=\"0.001\"} 1",
             "hvq_gateway_request_seconds_bucket{le=\"0.005\"} 3",
@@ -162,6 +179,8 @@ mod tests {
             "hvq_gateway_request_seconds_bucket{le=\"+Inf\"} 5",
             "hvq_gateway_request_seconds_sum 60.707",
             "hvq_gateway_log_lines_dropped_total 7",
+            "hvq_gateway_refused_total{what=\"tunnel\"} 3",
+            "hvq_gateway_displaced_total{what=\"tunnel\"} 4",
         ] {
             assert!(text.lines().any(|present| present == line), "{line} is not in\n{text}");
         }

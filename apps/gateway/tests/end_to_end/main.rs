@@ -12,4 +12,5 @@ mod nginx;
 mod operation;
 mod origins;
 mod setup;
+mod sharing;
 mod tunnels;

@@ -125,6 +125,12 @@ impl Place {
         Client::connect(remote, self.chain.clone()).await
     }
 
+    /// A client with one path from `address`.
+    pub async fn client_from(&self, address: [u8; 4]) -> Client {
+        let endpoint = Endpoint::client(&[LocalAddress::Ip(address.into())]).unwrap();
+        Client::of(&endpoint, self.gateway.local_addrs()[0], &self.trust()).await.unwrap()
+    }
+
     pub async fn try_client(&self) -> Result<Client, hvq::ConnectionError> {
         Client::connect(self.gateway.local_addrs()[0], self.chain.clone()).await
     }

@@ -11,7 +11,7 @@ use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq::{ChannelOptions, Identity};
 use hvq_gateway::configuration::{
-    Format as LogFormat, Hex, HostHeader, OriginUrl, QuicLbOverrides, Serves, Underscores,
+    Format as LogFormat, Hex, HostHeader, LimitOverrides, OriginUrl, QuicLbOverrides, Serves, Underscores,
 };
 use hvq_gateway::reach::Destination;
 use hvq_gateway::{Config, ConfigError, Gateway, Overrides, StartError};
@@ -19,7 +19,7 @@ use hvq_scheduler::Policy;
 use serde_json::json;
 use signals::{Signal, Signals};
 use std::net::SocketAddr;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,6 +52,8 @@ pub(crate) struct GatewayArguments {
     through: ThroughArguments,
     #[command(flatten)]
     scale: ScaleArguments,
+    #[command(flatten)]
+    limits: LimitArguments,
     #[command(flatten)]
     records: RecordArguments,
     /// Which path carries each frame
@@ -133,6 +135,34 @@ struct ScaleArguments {
     quic_lb_rotation: Option<u8>,
 }
 
+/// What clients have at a time. One client may have all of it until others need some; the one that has the most then gives way.
+#[derive(Debug, Args)]
+struct LimitArguments {
+    /// Connections at a time
+    #[arg(long, value_name = "COUNT", env = "HVQ_GATEWAY_MAX_CONNECTIONS")]
+    max_connections: Option<NonZeroUsize>,
+    /// Handshakes under way at a time
+    #[arg(long, value_name = "COUNT", env = "HVQ_GATEWAY_MAX_HANDSHAKES")]
+    max_handshakes: Option<NonZeroUsize>,
+    /// Requests that are served at a time
+    #[arg(long, value_name = "COUNT", env = "HVQ_GATEWAY_MAX_REQUESTS")]
+    max_requests: Option<NonZeroUsize>,
+    /// Tunnels that are open at a time
+    #[arg(long, value_name = "COUNT", env = "HVQ_GATEWAY_MAX_TUNNELS")]
+    max_tunnels: Option<usize>,
+}
+
+impl LimitArguments {
+    fn overrides(&self) -> LimitOverrides {
+        LimitOverrides {
+            connections: self.max_connections,
+            handshakes: self.max_handshakes,
+            requests: self.max_requests,
+            tunnels: self.max_tunnels,
+        }
+    }
+}
+
 /// What is written down.
 #[derive(Debug, Args)]
 struct RecordArguments {
@@ -174,6 +204,7 @@ impl GatewayArguments {
             routes: self.through.tunnel_route.clone(),
             tracer: logs.tracer(),
             workers: self.scale.workers,
+            limits: self.limits.overrides(),
             quic_lb: QuicLbOverrides {
                 server_id: self.scale.server_id.clone(),
                 key_file: self.scale.quic_lb_key_file.clone(),
