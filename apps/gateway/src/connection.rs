@@ -111,6 +111,7 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
             }
         }
     }
+    gateway.metrics.unread(peer.datagrams.unread());
     // GOAWAY (RFC 9114 §5.2), which a client that is gone does not miss.
     let _gone = server.go_away().await;
     let finished = async {

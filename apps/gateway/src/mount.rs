@@ -19,9 +19,6 @@ use tokio::task::JoinHandle;
 
 /// Pieces of a request's stream that wait for the tunnel.
 const PIECES: usize = 64;
-/// The largest packet of the device, as of the other end (`hvq tunnel connect`): it fits into a QUIC datagram of a path that carries
-/// 1,452 bytes, and goes in capsules on the stream where a path carries less.
-const MTU: u16 = 1_360;
 
 /// The tunnels of a gateway, which end at one TUN device.
 pub(crate) struct Tunnels {
@@ -44,7 +41,7 @@ impl Tunnels {
         let here = Namespace::current()?;
         let network = End::far(config.network);
         let device = TunDevice::new(&here, &config.device)?;
-        wiring::apply(&here, &wiring::addresses(&config.device, network, MTU))?;
+        wiring::apply(&here, &wiring::addresses(&config.device, network, hvq_tunnel::MTU))?;
         let prefix = |route: &IpNet| Prefix::new(route.network(), route.prefix_len());
         let routes = config.routes.iter().filter_map(prefix).collect();
         let options = ServerOptions::trusting(routes, (network.v4, network.v6));

@@ -5,6 +5,7 @@ mod fields;
 
 use crate::carry::{Tunnel, carry, tunnel};
 use crate::link::{Link, Open};
+use crate::metrics;
 use crate::pac::{self, Offer};
 use ::http::header::{CONTENT_TYPE, HOST};
 use ::http::uri::Authority;
@@ -93,7 +94,8 @@ impl Service {
                 response.headers_mut().insert(CONTENT_TYPE, kind);
                 response
             }
-            _ => text(StatusCode::NOT_FOUND, "there is /proxy.pac\n".to_owned()),
+            (&Method::GET, "/metrics") => text(StatusCode::OK, metrics::text(&self.link.datagrams())),
+            _ => text(StatusCode::NOT_FOUND, "there are /proxy.pac and /metrics\n".to_owned()),
         }
     }
 

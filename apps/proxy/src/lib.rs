@@ -8,6 +8,7 @@ mod carry;
 mod http;
 mod link;
 mod listener;
+mod metrics;
 mod pac;
 mod socks;
 

@@ -8,6 +8,7 @@ use h3::client::{RequestStream, SendRequest};
 use h3::error::{Code, StreamError};
 use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderValue, Request};
+use hvq::transport::datagram::DatagramStats;
 use hvq::{
     ClientConfig, ConnectError, ConnectOptions, Connection, ConnectionError, Destination, DestinationError,
     Endpoint, PathInfo, PathOptions,
@@ -15,7 +16,7 @@ use hvq::{
 use hvq_h3::{Datagrams, OpenStreams, Priorities};
 use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -100,6 +101,8 @@ pub struct Link {
 struct Dialer {
     options: LinkOptions,
     endpoint: Endpoint,
+    /// What became of the datagrams of connections that are over.
+    past: Arc<Mutex<DatagramStats>>,
 }
 
 /// A connection that requests go over. Requests hold on to it, because it ends when nobody does.
@@ -108,6 +111,21 @@ pub(crate) struct Session {
     requests: SendRequest<OpenStreams, Bytes>,
     priorities: Priorities,
     pub(crate) datagrams: Arc<Datagrams>,
+    past: Arc<Mutex<DatagramStats>>,
+}
+
+impl Session {
+    /// What became of its datagrams.
+    fn counted(&self) -> DatagramStats {
+        let counted = self.connection.stats().datagrams;
+        DatagramStats { unread: counted.unread + self.datagrams.unread(), ..counted }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        *self.past.lock().unwrap_or_else(PoisonError::into_inner) += self.counted();
+    }
 }
 
 /// A request on its way: its stream, and what keeps its connection.
@@ -125,7 +143,7 @@ impl Link {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn new(options: LinkOptions) -> io::Result<Self> {
-        let dialer = Dialer { options, endpoint: Endpoint::client(&[])? };
+        let dialer = Dialer { options, endpoint: Endpoint::client(&[])?, past: Arc::default() };
         Ok(Self { dialer: Arc::new(dialer), sessions: Attempts::default() })
     }
 
@@ -141,6 +159,20 @@ impl Link {
     pub(crate) fn authority(&self) -> String {
         let GatewayAddress { host, port } = &self.dialer.options.gateway;
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+
+    /// What became of the datagrams of all connections, but for earlier ones that somebody still holds on to.
+    pub(crate) fn datagrams(&self) -> DatagramStats {
+        let mut all = *self.dialer.past.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = self.sessions.last() {
+            all += session.counted();
+        }
+        all
+    }
+
+    /// A packet of a program was dropped, as its tunnel or the number of tunnels has no room.
+    pub(crate) fn displaced(&self) {
+        self.dialer.past.lock().unwrap_or_else(PoisonError::into_inner).displaced += 1;
     }
 
     /// The open paths, if there is a connection.
@@ -213,7 +245,7 @@ impl Dialer {
             let end = poll_fn(|context| driver.poll_close(context)).await;
             tracing::info!(%end, "the connection to the gateway ended");
         });
-        Ok(Session { connection, requests, priorities, datagrams })
+        Ok(Session { connection, requests, priorities, datagrams, past: self.past.clone() })
     }
 
     /// Connects to the gateway's addresses in turn, and opens the other paths.

@@ -86,6 +86,8 @@ impl Client {
         authority: &str,
         token: Option<&str>,
     ) -> Result<Self, ClientError> {
+        // Packets come once there are addresses: the time until then is enough to try what the paths carry.
+        connection.expect_datagrams(usize::MAX);
         let datagrams = Datagrams::new(connection.clone());
         let asker = Asker::new(connection.clone()).await.map_err(AskError::from)?;
         let mut tasks = JoinSet::new();
@@ -146,7 +148,9 @@ impl Client {
                 read = device.receive(&mut buffer) => match read {
                     Ok(size) => {
                         let packet = buffer.get(..size).unwrap_or_default();
-                        self.outbound.send(packet, Header::read(packet).as_ref());
+                        if let Some(answer) = self.outbound.send(packet, Header::read(packet).as_ref()) {
+                            answer_to(&device, &answer);
+                        }
                     }
                     Err(error) => return error.into(),
                 },
@@ -193,6 +197,13 @@ async fn write(mut stream: Sending, mut capsules: mpsc::Receiver<Bytes>) {
         if stream.data(capsule).await.is_err() {
             break;
         }
+    }
+}
+
+/// Tells the sender of a packet, which is behind `device`, that it was too large.
+fn answer_to(device: &AsyncDevice, answer: &[u8]) {
+    if let Err(error) = device.send(answer) {
+        tracing::debug!(%error, "an answer is not taken");
     }
 }
 

@@ -22,8 +22,18 @@ mod outbound;
 pub mod prefix;
 pub mod server;
 mod session;
+mod too_big;
 
 pub use client::{Client, ClientError};
 pub use device::AsyncDevice;
 pub use prefix::Prefix;
 pub use server::{Server, ServerOptions};
+
+/// The largest packet of the devices at both ends. In a datagram, with the longest connection ID and number, it fits into what Ethernet carries.
+pub const MTU: u16 = 1_360;
+
+const _: () = {
+    use hvq::transport::wire::overhead::{ETHERNET_PAYLOAD, short};
+    // A connection ID of 20 bytes; type and length of the frame; the quarter stream ID; context ID, flow and number.
+    assert!(MTU as usize + short(20) + 3 + 4 + (1 + 2 + 8) <= ETHERNET_PAYLOAD);
+};

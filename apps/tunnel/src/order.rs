@@ -58,6 +58,15 @@ impl Numbering {
     }
 }
 
+impl Numbering {
+    /// Gives the latest number of `flow` back: its packet was not sent.
+    pub fn take_back(&mut self, flow: Flow) {
+        if let Some(next) = self.next.get_mut(&flow) {
+            *next = next.saturating_sub(1);
+        }
+    }
+}
+
 /// Puts packets in order.
 #[derive(Debug, Default)]
 pub struct Order {

@@ -151,7 +151,13 @@ impl Server {
             let Some(header) = Header::read(packet) else { continue };
             let session = self.sessions().get(&header.destination).cloned();
             match session {
-                Some(session) => session.send(packet, Some(&header)),
+                Some(session) => {
+                    if let Some(answer) = session.send(packet, Some(&header))
+                        && let Err(error) = self.device.send(&answer)
+                    {
+                        tracing::debug!(%error, "an answer is not taken");
+                    }
+                }
                 None => tracing::trace!(to = %header.destination, "a packet for nobody"),
             }
         }

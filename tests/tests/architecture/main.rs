@@ -4,6 +4,7 @@ mod attacks;
 mod edges;
 mod layers;
 mod lexer;
+mod overhead;
 mod paths;
 mod rules;
 mod supply;
@@ -88,6 +89,11 @@ fn nothing_is_left_for_later() {
 #[test]
 fn no_file_names_a_place_outside_the_repository() {
     enforce(rules::machine_paths);
+}
+
+#[test]
+fn the_bytes_around_frames_stand_in_one_place() {
+    enforce(overhead::check);
 }
 
 #[test]

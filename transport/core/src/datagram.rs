@@ -65,6 +65,19 @@ pub struct DatagramStats {
     pub unread: u64,
 }
 
+impl std::ops::AddAssign for DatagramStats {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.acknowledged += other.acknowledged;
+        self.lost += other.lost;
+        self.displaced += other.displaced;
+        self.expired += other.expired;
+        self.too_large += other.too_large;
+        self.received += other.received;
+        self.unread += other.unread;
+    }
+}
+
 #[derive(Debug)]
 struct Queued {
     data: Bytes,

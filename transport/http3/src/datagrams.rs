@@ -8,6 +8,7 @@ use hvq::transport::wire::varint;
 use hvq::{ConnectionError, Priority, SendDatagramError};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -22,6 +23,7 @@ pub struct Datagrams {
     connection: hvq::Connection,
     /// By quarter stream ID.
     flows: Mutex<HashMap<u64, Sender<Bytes>>>,
+    unread: AtomicU64,
 }
 
 /// The datagrams of one request. Dropping it ends them.
@@ -45,7 +47,7 @@ impl Datagrams {
     /// Those of `connection`. Both ends have to say in their SETTINGS that they take them (RFC 9297 §2.1.1), which is the
     /// business of the builders of `h3`.
     pub fn new(connection: hvq::Connection) -> Arc<Self> {
-        Arc::new(Self { connection, flows: Mutex::default() })
+        Arc::new(Self { connection, flows: Mutex::default(), unread: AtomicU64::new(0) })
     }
 
     /// Hands datagrams to their requests until the connection ends. Those of requests that nobody asked for are dropped; one
@@ -59,13 +61,22 @@ impl Datagrams {
             };
             if let Some(flow) = self.lock().get(&quarter) {
                 // Datagrams may be lost, and are if nobody takes them.
-                let _full = flow.try_send(datagram.slice(length..));
+                if flow.try_send(datagram.slice(length..)).is_err() {
+                    self.unread.fetch_add(1, Ordering::Relaxed);
+                }
             }
         }
     }
 
-    /// The datagrams of the request on stream `id`; `None` if somebody has them already.
+    /// Datagrams that arrived for requests whose queue was full, and were dropped.
+    pub fn unread(&self) -> u64 {
+        self.unread.load(Ordering::Relaxed)
+    }
+
+    /// The datagrams of the request on stream `id`; `None` if somebody has them already. Whoever carries packets has use for
+    /// large ones, so that paths are probed for them at once.
     pub fn flow(self: &Arc<Self>, id: StreamId) -> Option<Flow> {
+        self.connection.expect_datagrams(usize::MAX);
         let quarter = id.into_inner() / 4;
         match self.lock().entry(quarter) {
             Entry::Occupied(_) => None,

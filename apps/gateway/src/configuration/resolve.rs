@@ -10,6 +10,7 @@ use super::{
 use super::{proxy, quic_lb};
 use crate::content::DotFiles;
 use hvq::transport::congestion::Algorithm;
+use hvq::transport::wire::overhead::LARGEST_PAYLOAD;
 use hvq::{EarlyData, LocalAddress};
 use hvq_scheduler::Policy;
 use std::collections::HashSet;
@@ -22,7 +23,7 @@ use std::time::Duration;
 use toml::Spanned;
 
 /// Sizes of datagrams that may be asked for, in bytes of UDP payload.
-const DATAGRAMS: RangeInclusive<usize> = 1_200..=65_507;
+const DATAGRAMS: RangeInclusive<usize> = 1_200..=LARGEST_PAYLOAD;
 
 pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Result<Config, ConfigError> {
     let largest_datagram = largest_datagram(source, file.transport.largest_datagram.as_ref())?;

@@ -25,6 +25,8 @@ pub(crate) struct Metrics {
     denied: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
+    /// HTTP datagrams that nobody took in time.
+    unread: AtomicU64,
     /// Requests by the first digit of their status; 0 counts those without a response.
     statuses: [AtomicU64; 6],
     total: Histogram,
@@ -118,6 +120,11 @@ impl Metrics {
         if let Some(first_byte) = record.first_byte {
             self.origin.add(first_byte);
         }
+    }
+
+    /// Requests did not take `count` of their datagrams in time.
+    pub(crate) fn unread(&self, count: u64) {
+        self.unread.fetch_add(count, Ordering::Relaxed);
     }
 
     /// A request was malformed.

@@ -121,6 +121,21 @@ impl Metrics {
             let (channel, lost) = (escaped(channel), volume.lost);
             text.put(format_args!("hvq_gateway_packets_lost_total{{channel=\"{channel}\"}} {lost}\n"));
         }
+        text.begin(
+            "datagrams_dropped_total",
+            "counter",
+            "Datagrams that were not sent, or not taken, by why.",
+        );
+        let (datagrams, unread) = (&sums.datagrams, self.unread.load(Ordering::Relaxed));
+        for (reason, count) in [
+            ("too_large", datagrams.too_large),
+            ("queue_full", datagrams.displaced),
+            ("expired", datagrams.expired),
+            ("lost", datagrams.lost),
+            ("unread", datagrams.unread + unread),
+        ] {
+            text.put(format_args!("hvq_gateway_datagrams_dropped_total{{reason=\"{reason}\"}} {count}\n"));
+        }
         text.begin("frames_total", "counter", "Frames by channel, kind and direction.");
         for ((channel, kind), frames) in &sums.frames {
             for (direction, count) in [("sent", frames.sent), ("received", frames.received)] {

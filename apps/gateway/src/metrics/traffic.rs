@@ -1,5 +1,6 @@
 //! Packets and frames by channel: of connections that exist, and of those that have ended.
 
+use hvq::transport::datagram::DatagramStats;
 use hvq::transport::hashing::shrink;
 use hvq::{ChannelOptions, Connection, ConnectionStats, PathId};
 use std::collections::{BTreeMap, HashMap};
@@ -34,6 +35,8 @@ pub(super) struct Frames {
 pub(super) struct Sums {
     pub(super) volumes: BTreeMap<String, Volume>,
     pub(super) frames: BTreeMap<(String, &'static str), Frames>,
+    /// What became of datagrams.
+    pub(super) datagrams: DatagramStats,
     /// Paths that are open now.
     pub(super) paths: BTreeMap<String, u64>,
 }
@@ -114,6 +117,7 @@ impl Sums {
             volume.received += path.counters.bytes_received;
             volume.lost += path.counters.packets_lost;
         }
+        self.datagrams += stats.datagrams;
         for frame in &stats.frames {
             let channel = channels.get(&frame.path).map_or(OTHER, String::as_str);
             let channel = told_apart(&self.volumes, channel).to_owned();

@@ -34,32 +34,59 @@ async fn ask(client: &Client, token: Option<(&str, &str)>) -> (u16, Stream) {
 
 /// The sum of RFC 1071.
 fn checksum(bytes: &[u8]) -> [u8; 2] {
-    let sum: u32 = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let sum: u32 =
+        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum();
     let folded = (sum & 0xffff) + (sum >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
     (!(folded as u16)).to_be_bytes()
 }
 
 /// An ICMP echo request (RFC 792) between these addresses.
 fn echo(from: Ipv4Addr, to: Ipv4Addr) -> Vec<u8> {
+    ping(from, to, b"hello, far side!")
+}
+
+/// One that has `size` bytes with its headers.
+fn echo_of(from: Ipv4Addr, to: Ipv4Addr, size: usize) -> Vec<u8> {
+    ping(from, to, &vec![0x55; size - 28])
+}
+
+fn ping(from: Ipv4Addr, to: Ipv4Addr, data: &[u8]) -> Vec<u8> {
     let mut message = vec![8, 0, 0, 0, 0x12, 0x34, 0, 1];
-    message.extend_from_slice(b"hello, far side!");
+    message.extend_from_slice(data);
     let sum = checksum(&message);
     message[2..4].copy_from_slice(&sum);
+    packet((from, to), 1, &message)
+}
+
+/// A UDP packet without a checksum (RFC 768).
+fn udp(from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), data: &[u8]) -> Vec<u8> {
+    let length = (8 + data.len()) as u16;
+    let words = [from.1, to.1, length, 0].map(u16::to_be_bytes).concat();
+    packet((from.0, to.0), 17, &[&words, data].concat())
+}
+
+fn packet((from, to): (Ipv4Addr, Ipv4Addr), protocol: u8, message: &[u8]) -> Vec<u8> {
     let length = (20 + message.len()) as u16;
-    let mut header = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 1, 0, 0];
+    let mut header = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0];
     header[2..4].copy_from_slice(&length.to_be_bytes());
     header.extend_from_slice(&from.octets());
     header.extend_from_slice(&to.octets());
     let sum = checksum(&header);
     header[10..12].copy_from_slice(&sum);
-    [header, message].concat()
+    [&header, message].concat()
 }
 
 /// A gateway with tunnels, where the system permits the device.
 async fn open(device: &str) -> Option<Place> {
+    open_with(device, NETWORK, "").await
+}
+
+/// One on network `network`, with `more` in front of its file.
+async fn open_with(device: &str, network: u8, more: &str) -> Option<Place> {
     let text = format!(
-        "[proxy]\nallow = []\ntokens = 'DIR/tokens'\n\
-         [tunnel]\nroutes = ['{GATEWAY}/32']\ndevice = '{device}'\nnetwork = {NETWORK}\n"
+        "{more}[proxy]\nallow = []\ntokens = 'DIR/tokens'\n\
+         [tunnel]\nroutes = ['100.64.{network}.1/32']\ndevice = '{device}'\nnetwork = {network}\n"
     );
     match Place::try_new(&text).await {
         Ok(place) => Some(place),
@@ -119,6 +146,94 @@ async fn packets_of_those_who_may_come_out_of_the_device_and_their_answers_come_
         while std::path::Path::new("/sys/class/net").join(&device).exists() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    })
+    .await;
+}
+
+/// A client's tunnel over `place`: the datagrams of its request, once the path is known to carry `most` bytes in one.
+async fn tunnel(client: &Client, most: usize) -> (hvq_h3::Flow, Stream) {
+    let (status, stream) = ask(client, Some(("authorization", TOKEN))).await;
+    assert_eq!(status, 200);
+    let datagrams = Datagrams::new(client.connection.clone());
+    let flow = datagrams.flow(stream.id()).unwrap();
+    tokio::spawn(async move { datagrams.run().await });
+    within(async {
+        while client.connection.max_datagram_size() < Some(most) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    (flow, stream)
+}
+
+/// The next packet of IPv4 and `protocol` that comes in a datagram.
+async fn next(flow: &mut hvq_h3::Flow, protocol: u8) -> bytes::Bytes {
+    within(async {
+        loop {
+            let packet = flow.receive().await;
+            if packet.get(1) == Some(&0x45) && packet.get(10) == Some(&protocol) {
+                return packet.slice(1..);
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn packets_of_every_size_go_both_ways_in_datagrams() {
+    // attacks.md K13.
+    let device = format!("hvqs{}", std::process::id());
+    let Some(place) = open_with(&device, 214, "").await else { return };
+    let client = place.client().await;
+    let (mut flow, _stream) = tunnel(&client, 1418).await;
+    let (from, to) = (Ipv4Addr::new(100, 64, 214, 2), Ipv4Addr::new(100, 64, 214, 1));
+    for size in 28..=1500 {
+        let ours = echo_of(from, to, size);
+        let outcome = flow.send(&[&[0], &ours], hvq::Priority::DEFAULT).unwrap();
+        assert_eq!(outcome == hvq_h3::Outcome::Sent, size <= 1418, "{size}");
+        // Larger answers leave the device of the gateway in fragments.
+        if size <= hvq_tunnel::MTU.into() {
+            let answer = next(&mut flow, 1).await;
+            assert_eq!((answer.len(), answer[20]), (size, 0), "an echo reply");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_sends_packets_that_fit_in_no_datagram_is_told_the_size_that_does() {
+    // RFC 1191: the system of the gateway, which sends through the device, believes the tunnel and divides from then on.
+    let device = format!("hvqn{}", std::process::id());
+    let Some(place) = open_with(&device, 215, "[transport]\nlargest_datagram = '1252B'\n").await else {
+        return;
+    };
+    let client = place.client().await;
+    let (mut flow, _stream) = tunnel(&client, 1418).await;
+    let (from, to) = (Ipv4Addr::new(100, 64, 215, 2), Ipv4Addr::new(100, 64, 215, 1));
+    let host = tokio::net::UdpSocket::bind((to, 0)).await.unwrap();
+    let port = host.local_addr().unwrap().port();
+    // Something comes through first, so that the gateway's end knows the size.
+    within(async {
+        loop {
+            flow.send(&[&[0], &udp((from, 1234), (to, port), b"hello")], hvq::Priority::DEFAULT).unwrap();
+            let (_, peer) = host.recv_from(&mut [0; 64]).await.unwrap();
+            assert_eq!(peer, (from, 1234).into());
+            // 1200 bytes of IP go where 1252 are carried, and 1300 do not.
+            host.send_to(&[1; 1200 - 28], peer).await.unwrap();
+            let whole = tokio::time::timeout(Duration::from_millis(200), next(&mut flow, 17)).await;
+            if whole.is_ok_and(|packet| packet.len() == 1200) {
+                break;
+            }
+        }
+        let mut fragments = Vec::new();
+        while fragments.iter().sum::<usize>() < 1300 {
+            host.send_to(&[2; 1300 - 28], (from, 1234)).await.unwrap();
+            while let Ok(packet) = tokio::time::timeout(Duration::from_millis(100), next(&mut flow, 17)).await
+            {
+                fragments.push(packet.len());
+            }
+        }
+        assert_eq!(fragments.len(), 2, "{fragments:?}");
+        assert!(fragments[0] > 1200 && fragments[0] <= 1252 - 32, "{fragments:?}");
     })
     .await;
 }

@@ -1,5 +1,6 @@
 //! Going through the gateway.
 
+use crate::operation::ask_admin;
 use crate::setup::{Client, Origin, Place, Stream, TOKEN, body, bytes, code, through, within};
 use bytes::{Buf, Bytes};
 use h3::ext::Protocol;
@@ -259,6 +260,76 @@ async fn packets_go_through_in_datagrams_and_in_capsules() {
     client.connection.send_datagram(Bytes::from_static(&[0xff; 8])).unwrap();
     let closed = within(client.connection.closed()).await.to_string();
     assert!(closed.contains("0x33"), "{closed}");
+}
+
+/// The largest UDP payload in a QUIC datagram of 1,452 bytes: without 29 bytes around frames, 3 around the datagram, the quarter
+/// stream ID and the context ID.
+const LARGEST: usize = 1452 - 29 - 3 - 1 - 1;
+
+#[tokio::test]
+async fn udp_of_every_size_goes_through_both_ways_or_is_dropped_and_counted() {
+    // attacks.md K13. The host answers each packet with one of the size that its last two bytes ask for.
+    let host = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let port = host.local_addr().unwrap().port();
+    let (heard, mut sizes) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut packet = [0; 2048];
+        while let Ok((length, from)) = host.recv_from(&mut packet).await {
+            heard.send(length).unwrap();
+            let answer = u16::from_be_bytes([packet[length - 2], packet[length - 1]]);
+            host.send_to(&vec![1; answer.into()], from).await.unwrap();
+        }
+    });
+    let text = "admin = '127.0.0.1:0'\n[transport]\nlargest_datagram = '1452B'\n[proxy]\nallow = ['127.0.0.1:*']\ntokens = 'DIR/tokens'\nreach = ['127.0.0.0/8']\n";
+    let place = Place::new(text).await;
+    let client = place.client().await;
+    let (status, stream) = connect_udp(&client, &format!("/.well-known/masque/udp/127.0.0.1/{port}/")).await;
+    assert_eq!(status, 200);
+    let datagrams = Datagrams::new(client.connection.clone());
+    let mut flow = datagrams.flow(stream.id()).unwrap();
+    tokio::spawn(async move { datagrams.run().await });
+    // The tunnel itself was the reason to find out what the path carries.
+    within(async {
+        while client.connection.max_datagram_size() < Some(LARGEST + 2) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let send = |flow: &hvq_h3::Flow, size: usize, answer: usize| {
+        let mut payload = vec![0; size];
+        payload[size - 2..].copy_from_slice(&(answer as u16).to_be_bytes());
+        flow.send(&[&[0], &payload], hvq::Priority::DEFAULT).unwrap()
+    };
+    let admin = place.gateway.admin_addr().unwrap();
+    let counted = async || {
+        let text = ask_admin(admin, "/metrics", "localhost").await;
+        let line = text.lines().find(|line| line.contains("dropped_total{reason=\"too_large\"}")).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    within(async {
+        // Up: all that fit arrive, and the others are refused here.
+        for size in 2..=1500 {
+            let outcome = send(&flow, size, 2);
+            assert_eq!(outcome == hvq_h3::Outcome::Sent, size <= LARGEST, "{size}");
+            if size <= LARGEST {
+                assert_eq!(sizes.recv().await, Some(size));
+                assert_eq!(flow.receive().await.len(), 1 + 2, "{size}");
+            }
+        }
+        assert_eq!(client.connection.stats().datagrams.too_large, (1500 - LARGEST) as u64);
+        // Down: the answer to the one after shows that one did not come.
+        let before = counted().await;
+        for size in 0..=1500 {
+            send(&flow, 2, size);
+            if size <= LARGEST {
+                assert_eq!(flow.receive().await.len(), 1 + size);
+            }
+        }
+        send(&flow, 2, 7);
+        assert_eq!(flow.receive().await.len(), 1 + 7);
+        assert_eq!(counted().await - before, (1500 - LARGEST) as u64);
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -4,14 +4,13 @@
 use crate::world::{Fate, Net};
 use hvq_channel::Direction;
 use hvq_transport::connection::FourTuple;
+use hvq_transport::wire::overhead::lower_headers;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Big endian, version 2.4, packets of at most 256 KiB, LINKTYPE_RAW.
 const HEADER: [u8; 24] =
     [0xa1, 0xb2, 0xc3, 0xd4, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 101];
-/// Bytes of an IPv4 header and a UDP header.
-const OVERHEAD: u32 = 28;
 
 /// What crossed the wires of a [`Net`] so far.
 #[derive(Clone, Debug)]
@@ -41,7 +40,8 @@ impl Capture {
 
 /// A record of second `count` with a UDP datagram.
 fn record(count: u32, (source, destination): (SocketAddr, SocketAddr), payload: &[u8]) -> Vec<u8> {
-    let length = OVERHEAD + u32::try_from(payload.len()).expect("a datagram is short");
+    let length = lower_headers(source.ip()) + payload.len();
+    let length = u32::try_from(length).expect("a datagram is short");
     let total = u16::try_from(length).expect("a datagram is short");
     let mut bytes = [1, count, length, length].map(u32::to_be_bytes).concat();
     bytes.extend([&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, 64, 17, 0, 0]].concat());

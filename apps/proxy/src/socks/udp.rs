@@ -60,7 +60,9 @@ pub(super) async fn associate(
         let payload = Bytes::copy_from_slice(payload);
         tunnels.retain(|_, tunnel| !tunnel.is_closed());
         if let Some(tunnel) = tunnels.get(head) {
-            let _dropped = tunnel.try_send(payload);
+            if tunnel.try_send(payload).is_err() {
+                link.displaced();
+            }
         } else if tunnels.len() < TUNNELS {
             let (sender, receiver) = channel(WAITING);
             let _room = sender.try_send(payload);
@@ -72,6 +74,8 @@ pub(super) async fn associate(
                 }
             });
             tunnels.insert(head.to_vec(), sender);
+        } else {
+            link.displaced();
         }
     }
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails in a test fails the test")]
 
 mod browser;
+mod packets;
 mod priorities;
 mod programs;
 mod setup;

@@ -25,8 +25,8 @@ const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
 /// What Ethernet carries.
 const MTU: u16 = 1500;
-/// What fits into a datagram of QUIC over Ethernet, with what is in front of it.
-pub(crate) const TUNNEL_MTU: u16 = 1360;
+/// As of tunnels: what fits into a datagram of QUIC over Ethernet, with what is in front of it.
+pub(crate) use hvq_tunnel::MTU as TUNNEL_MTU;
 
 /// Arguments of `hvq run`.
 #[derive(Debug, Args)]
