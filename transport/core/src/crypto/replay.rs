@@ -1,20 +1,19 @@
 //! A strike register: which tickets opened 0-RTT lately, so that none does twice (RFC 8446 §8.1, RFC 9001 §9.2).
 
+#[cfg(test)]
+mod races;
+mod strike;
+
 use crate::time::Instant;
 use ring::hmac;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic;
+use strike::{SECOND_BITS, SECOND_MASK, Slot, strike};
 
 /// Tickets remembered at most. Each takes eight bytes.
 const SLOTS: usize = 1 << 14;
 /// Places where a ticket may be remembered.
 const WAYS: usize = 8;
-/// Seconds that a ticket is remembered. TLS accepts 0-RTT if the client's clock is off by at most 60 s either way, so that
-/// a copy is of use for 120 s; a handshake may take a few more.
-const WINDOW: u64 = 150;
-/// Bits of a slot that hold the second when the ticket was used.
-const SECOND_BITS: u32 = 24;
-const SECOND_MASK: u64 = (1 << SECOND_BITS) - 1;
 
 /// Remembers the tickets that opened 0-RTT within the last minutes. Space is fixed, and there are no locks.
 ///
@@ -24,7 +23,7 @@ const SECOND_MASK: u64 = (1 << SECOND_BITS) - 1;
 pub struct ReplayGuard {
     key: hmac::Key,
     identity: [u8; 16],
-    slots: Box<[AtomicU64]>,
+    slots: Box<[Slot]>,
 }
 
 impl ReplayGuard {
@@ -37,7 +36,7 @@ impl ReplayGuard {
         Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
             identity: own,
-            slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
+            slots: (0..SLOTS).map(|_| Slot::new(0)).collect(),
         }
     }
 
@@ -62,25 +61,6 @@ impl ReplayGuard {
     }
 }
 
-/// Looks for the ticket among its places, and writes it down if it is not there. `None` if somebody was faster.
-fn strike(places: &[AtomicU64], fingerprint: u64, second: u64) -> Option<bool> {
-    let mut free = None;
-    for place in places {
-        let entry = place.load(Ordering::Acquire);
-        let age = second.wrapping_sub(entry & SECOND_MASK) & SECOND_MASK;
-        let is_fresh = entry != 0 && age < WINDOW;
-        if is_fresh && entry >> SECOND_BITS == fingerprint {
-            return Some(false);
-        }
-        if !is_fresh && free.is_none() {
-            free = Some((place, entry));
-        }
-    }
-    let Some((place, entry)) = free else { return Some(false) };
-    let taken = fingerprint << SECOND_BITS | second;
-    place.compare_exchange(entry, taken, Ordering::AcqRel, Ordering::Acquire).is_ok().then_some(true)
-}
-
 impl fmt::Debug for ReplayGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReplayGuard").finish_non_exhaustive()
@@ -89,6 +69,7 @@ impl fmt::Debug for ReplayGuard {
 
 #[cfg(test)]
 mod tests {
+    use super::strike::WINDOW;
     use super::*;
     use std::time::Duration;
 
