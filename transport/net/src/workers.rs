@@ -2,6 +2,10 @@
 //! that its connection ID names, and what the kernel brings to another is handed over. A packet that belongs to no connection
 //! there is shown to all: it may be a stateless reset, which names none.
 
+mod mailbox;
+#[cfg(test)]
+mod races;
+
 use crate::endpoint::{random, start};
 use crate::sockets::{Sockets, Source};
 use crate::{Endpoint, EndpointOptions};
@@ -16,13 +20,11 @@ use hvq_transport::endpoint::{EndpointConfig, Strays};
 use hvq_transport::time::Instant;
 use std::io;
 use std::num::NonZeroU16;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{self, Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// Datagrams that wait for another worker at most; beyond it they are dropped, as by a socket that is full.
-const MAIL: usize = 4_096;
-/// Packets of no connection that wait for another worker to look at them at most.
-const SHOWN: usize = 256;
+use mailbox::{Mailbox, Sort};
+
 /// The shortest connection IDs that tell a worker.
 const SHORTEST_ID: usize = 4;
 
@@ -149,70 +151,6 @@ pub(crate) struct Neighbours {
     boxes: Arc<[Mailbox]>,
 }
 
-/// What was handed over to a worker and not taken in yet.
-#[derive(Debug, Default)]
-struct Mailbox(Mutex<Mail>);
-
-#[derive(Debug)]
-enum Mail {
-    /// Somebody takes it.
-    Open {
-        /// For this worker.
-        datagrams: Vec<Datagram>,
-        /// For nobody, or for a connection of whoever knows the reset.
-        strays: Vec<Datagram>,
-        reader: Option<Waker>,
-    },
-    /// The worker is gone.
-    Closed,
-}
-
-impl Default for Mail {
-    fn default() -> Self {
-        Self::Open { datagrams: Vec::new(), strays: Vec::new(), reader: None }
-    }
-}
-
-/// What a worker is shown or handed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Sort {
-    /// A datagram that is for it.
-    Its,
-    /// One that no connection was found for.
-    Stray,
-}
-
-impl Mailbox {
-    fn lock(&self) -> MutexGuard<'_, Mail> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put(&self, datagram: Datagram, sort: Sort) {
-        let Mail::Open { datagrams, strays, reader } = &mut *self.lock() else { return };
-        let (pile, most) = match sort {
-            Sort::Its => (datagrams, MAIL),
-            Sort::Stray => (strays, SHOWN),
-        };
-        if pile.len() < most {
-            pile.push(datagram);
-            if let Some(reader) = reader.take() {
-                reader.wake();
-            }
-        }
-    }
-
-    /// Takes what is there, strays apart, and has `waker` woken when there is more.
-    fn take(&self, waker: &Waker, into: &mut Vec<Datagram>, strays_into: &mut Vec<Datagram>) {
-        if let Mail::Open { datagrams, strays, reader } = &mut *self.lock() {
-            into.append(datagrams);
-            strays_into.append(strays);
-            if !reader.as_ref().is_some_and(|reader| reader.will_wake(waker)) {
-                *reader = Some(waker.clone());
-            }
-        }
-    }
-}
-
 impl Neighbours {
     /// Hands over what of `incoming` is for others, and adds what they handed over, and to `strays` what they knew no connection
     /// for; returns how many went.
@@ -250,7 +188,7 @@ impl Neighbours {
 impl Drop for Neighbours {
     fn drop(&mut self) {
         if let Some(own) = self.boxes.get(self.own) {
-            *own.lock() = Mail::Closed;
+            own.close();
         }
     }
 }
@@ -261,6 +199,7 @@ fn invalid(reason: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use super::mailbox::SHOWN;
     use super::*;
     use bytes::BytesMut;
     use hvq_transport::connection::Ecn;

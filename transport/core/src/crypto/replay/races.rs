@@ -4,6 +4,7 @@ use loom::sync::Arc;
 use loom::sync::atomic;
 use loom::thread;
 
+#[expect(clippy::duplicate_mod, reason = "here its atomics and locks are those of the model")]
 #[path = "strike.rs"]
 mod strike;
 
