@@ -96,7 +96,7 @@ fn flood(flood: &Flood, rate: u64, server: SocketAddr, hello: &[u8]) {
             flood
                 .begun
                 .fetch_add(u64::from(socket.send(&initial(id, &[], hello)).is_ok()), Ordering::Relaxed);
-            if number % 16 == 0 {
+            if number.is_multiple_of(16) {
                 follow(flood, &socket, &mut buffer, hello);
             }
         }
