@@ -83,6 +83,8 @@ pub enum TimerReason {
     Idle,
     /// The handshake takes too long, or one waits for its turn to begin.
     Handshake,
+    /// Another attempt at a connection is due (RFC 8305 §5).
+    ConnectionAttempt,
     /// The closing or draining period ends (RFC 9000 §10.2).
     Closing,
     /// A path validation is retried or fails (RFC 9000 §8.2.4).

@@ -17,10 +17,11 @@ pub mod wire;
 
 use hvq_channel::{Channel, ChannelSpec, Direction};
 use hvq_transport::connection::{
-    Connection, Datagram, Dscp, Ecn, Event, FourTuple, Transmit, TransportConfig,
+    Connection, Datagram, Dscp, Ecn, Event, FourTuple, Replay, Transmit, TransportConfig,
 };
 use hvq_transport::endpoint::{
-    ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig,
+    CandidatePath, ClientConfig, ConnectionHandle, Dial, Endpoint, EndpointConfig, Output, RaceOptions,
+    ServerConfig, Way,
 };
 use hvq_transport::error::ConnectionError;
 use hvq_transport::time::Instant;
@@ -233,6 +234,30 @@ impl Net {
     pub fn connect(&mut self, tuple: FourTuple) -> ConnectionHandle {
         let started =
             self.client.endpoint.connect(&self.client_config, tuple, identity::SERVER_NAME, self.now);
+        let handle = started.expect("the configuration is usable");
+        self.client.handle = Some(handle);
+        handle
+    }
+
+    /// Starts a connection over the first of `tuples` that answers: attempts over them race (RFC 8305 §5). All that
+    /// applications of this world send may be sent twice.
+    ///
+    /// # Panics
+    /// There is no tuple.
+    pub fn race(&mut self, tuples: &[FourTuple]) -> ConnectionHandle {
+        self.race_with(tuples, RaceOptions { replay: Replay::Accepted, ..RaceOptions::default() })
+    }
+
+    /// Starts a connection over the first of `tuples` that answers, as `options` say.
+    ///
+    /// # Panics
+    /// There is no tuple.
+    pub fn race_with(&mut self, tuples: &[FourTuple], options: RaceOptions) -> ConnectionHandle {
+        let transport = &self.client_config.transport;
+        let way = |tuple: &FourTuple| Way { tuple: *tuple, hints: transport.hints_for(tuple.local) };
+        let candidates: Vec<_> = tuples.iter().map(way).map(CandidatePath::new).collect();
+        let dial = Dial { server_name: identity::SERVER_NAME, candidates: &candidates, options };
+        let started = self.client.endpoint.connect_racing(&self.client_config, dial, self.now);
         let handle = started.expect("the configuration is usable");
         self.client.handle = Some(handle);
         handle

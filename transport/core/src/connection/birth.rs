@@ -1,6 +1,6 @@
 //! How connections begin, and the packets that can only come at the beginning: Retry and Version Negotiation.
 
-use crate::connection::early_data::EarlyData;
+use crate::connection::early_data::{EarlyData, Resumption};
 use crate::connection::establish::HandshakeDone;
 use crate::connection::key_update::KeyUpdate;
 use crate::connection::lifecycle::Lifecycle;
@@ -98,6 +98,7 @@ impl Connection {
         config: Arc<TransportConfig>,
         mut birth: Birth,
         server_name: &str,
+        resumption: Resumption,
     ) -> Result<Self, TlsConfigError> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
         //# This Destination Connection ID MUST be at least 8 bytes in length
@@ -105,7 +106,10 @@ impl Connection {
         let negotiation = Negotiation::new(config.versions.clone(), config.versions.first());
         let encoded = client_parameters(&config, birth.first_id, &negotiation, &mut birth.rng);
         let mut session = Session::client(tls, server_name, &encoded)?;
-        let early_data = EarlyData::resume(tls, &mut session, server_name, negotiation.original());
+        let early_data = match resumption {
+            Resumption::Latest => EarlyData::resume(tls, &mut session, server_name, negotiation.original()),
+            Resumption::Withheld => EarlyData::keep(tls, server_name),
+        };
         let ids = InitialIds { destination, source: ConnectionId::EMPTY };
         let deadline = birth.now + config.handshake_timeout;
         let mut handshake = first_handshake(Role::Client, session, ids, deadline, negotiation);

@@ -26,6 +26,15 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+/// The sessions that a client's connection may resume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resumption {
+    /// The latest with the server, whose ticket is used up (RFC 8446 §C.4).
+    Latest,
+    /// None: the handshake is a full one without 0-RTT.
+    Withheld,
+}
+
 /// What a connection knows about 0-RTT and resumption.
 #[derive(Default)]
 pub(super) struct EarlyData {
@@ -55,6 +64,17 @@ impl fmt::Debug for EarlyData {
 }
 
 impl EarlyData {
+    /// Keeps the tickets of a client's session that resumes none.
+    pub fn keep(tls: &ClientTls, server_name: &str) -> Self {
+        let store = tls.sessions().map(|store| (store.clone(), server_name.to_owned()));
+        Self { store, ..Self::default() }
+    }
+
+    /// The application protocol that 0-RTT was sent under, if it was.
+    pub fn remembered_protocol(&self) -> Option<&[u8]> {
+        (self.state != EarlyDataState::default()).then_some(&self.alpn)
+    }
+
     /// Has a client's `session` resume the latest one with the server, if there is a ticket of `version`.
     pub fn resume(tls: &ClientTls, session: &mut Session, server_name: &str, version: Version) -> Self {
         let Some(store) = tls.sessions() else { return Self::default() };
@@ -145,6 +165,11 @@ impl Connection {
         self.early_data.seal = None;
         self.early_data.state = EarlyDataState::Rejected;
         self.repeat_early_data(now);
+        self.restart_streams();
+    }
+
+    /// Nothing that was sent on streams or in datagrams ever was, for the peer.
+    pub(super) fn restart_streams(&mut self) {
         //= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.2
         //# The client therefore MUST reset the state of all streams, including application state bound to
         //# those streams.
@@ -211,14 +236,15 @@ impl Connection {
                 }
                 Ok(())
             }
-            (EarlyDataState::Rejected, _) => self.check_restart(),
+            (EarlyDataState::Rejected, _) => self.check_restart(Some(&self.early_data.alpn)),
             _ => Ok(()),
         }
     }
 
-    /// Whether what was begun in 0-RTT can go on though it was rejected.
-    fn check_restart(&self) -> Result<(), TransportError> {
-        if self.handshake.session.alpn().unwrap_or_default() != self.early_data.alpn {
+    /// Checks that what was begun under the application protocol `alpn`, or under whichever the server chooses if that is
+    /// `None`, can go on though nothing of it arrived.
+    pub(super) fn check_restart(&self, alpn: Option<&[u8]>) -> Result<(), TransportError> {
+        if alpn.is_some_and(|alpn| self.handshake.session.alpn().unwrap_or_default() != alpn) {
             // RFC 9001 §4.6.2: the application would have to start anew.
             let reason = "the server rejected 0-RTT and chose another application protocol";
             return Err(ErrorCode::crypto(120).because(reason));

@@ -13,6 +13,7 @@ pub mod config;
 mod gate;
 pub mod ids;
 pub mod quic_lb;
+mod race;
 pub mod replay;
 mod retried;
 mod router;
@@ -25,11 +26,15 @@ mod turns;
 pub use admission::{Admission, Candidate, Decision};
 pub use channels::Way;
 pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, Strays};
+pub use race::{
+    CONNECTION_ATTEMPT_DELAY, CandidatePath, Dial, LEAST_CONNECTION_ATTEMPT_DELAY,
+    MAXIMUM_CONNECTION_ATTEMPT_DELAY, MINIMUM_CONNECTION_ATTEMPT_DELAY, RaceOptions,
+};
 pub use stats::{EndpointStats, SlotStats};
 
 use crate::connection::ledger::Ledger;
 use crate::connection::spares::Spares;
-use crate::connection::{Connection, Datagram, Event, FourTuple, Step, Transmit};
+use crate::connection::{Connection, Datagram, Event, FourTuple, Resumption, Step, Transmit};
 use crate::crypto::replay::ReplayGuard;
 use crate::crypto::reset::ResetKey;
 use crate::crypto::session::{EarlyData, TlsConfigError};
@@ -39,6 +44,7 @@ use crate::endpoint::channels::Channels;
 use crate::endpoint::clients::Clients;
 use crate::endpoint::gate::Gate;
 use crate::endpoint::ids::{ConnectionIds, RandomIds};
+use crate::endpoint::race::Races;
 use crate::endpoint::retried::Retried;
 use crate::endpoint::router::Router;
 use crate::endpoint::schedule::Schedule;
@@ -73,6 +79,9 @@ pub enum ConnectError {
     /// Too many connections.
     #[error("the endpoint has as many connections as it may")]
     TooManyConnections,
+    /// No candidate path was given.
+    #[error("no path to connect over")]
+    NoCandidate,
 }
 
 /// Packets for no connection that other endpoints are shown in a second at most.
@@ -90,6 +99,15 @@ pub enum Output {
     Event(ConnectionHandle, Event),
     /// Nothing until input arrives or the deadline passes.
     Idle(Option<Deadline>),
+}
+
+/// A client's connection to begin.
+#[derive(Clone, Copy)]
+struct Start<'a> {
+    config: &'a ClientConfig,
+    tuple: FourTuple,
+    server_name: &'a str,
+    resumption: Resumption,
 }
 
 /// How much is said to strangers.
@@ -132,6 +150,7 @@ pub struct Endpoint {
     budgets: Budgets,
     tokens: ReceivedTokens,
     channels: Channels,
+    races: Races,
     /// What connections queue on channels that they share.
     ledger: Ledger,
     rng: StdRng,
@@ -168,6 +187,7 @@ impl Endpoint {
             },
             tokens: ReceivedTokens::default(),
             channels: Channels::default(),
+            races: Races::default(),
             ledger: Ledger::default(),
             clients: Clients::new(&config),
             turns: Turns::default(),
@@ -221,11 +241,18 @@ impl Endpoint {
         server_name: &str,
         now: Instant,
     ) -> Result<ConnectionHandle, ConnectError> {
+        let resumption = Resumption::Latest;
+        self.start_connection(Start { config, tuple, server_name, resumption }, now)
+    }
+
+    fn start_connection(&mut self, start: Start<'_>, now: Instant) -> Result<ConnectionHandle, ConnectError> {
+        let Start { config, tuple, server_name, resumption } = start;
         if self.connections.len() >= self.config.most_connections() {
             return Err(ConnectError::TooManyConnections);
         }
         let birth = self.birth(tuple, now);
-        let mut connection = Connection::client(&config.tls, config.transport.clone(), birth, server_name)?;
+        let mut connection =
+            Connection::client(&config.tls, config.transport.clone(), birth, server_name, resumption)?;
         let server = Server { name: server_name.into(), port: tuple.remote.port() };
         let token = config.token.clone().or_else(|| self.tokens.take(&server, connection.version()));
         connection.present_token(token.unwrap_or_default());
@@ -259,9 +286,9 @@ impl Endpoint {
         self.connections.get(&handle).map(Box::as_ref)
     }
 
-    /// Handles of all connections, in no order.
+    /// Handles of all connections, in no order; of attempts that race for one connection that by which it is known.
     pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
-        self.connections.keys().copied()
+        self.connections.keys().copied().filter(|handle| self.races.race_of(*handle).is_none())
     }
 
     /// What was ignored and said to strangers so far.
@@ -284,6 +311,12 @@ impl Endpoint {
             return Output::Event(handle, event);
         }
         self.schedule.wake(now);
+        if !self.races.is_empty() {
+            self.run_races(now);
+            if let Some(news) = self.next_race_news(now) {
+                return news;
+            }
+        }
         // A connection that is alone knows what it sent.
         let shares = self.connections.len() > 1 || self.ledger.is_in_use();
         while let Some(handle) = self.schedule.next() {
@@ -292,7 +325,10 @@ impl Endpoint {
                 continue;
             };
             if let Some(event) = connection.next_event(now) {
-                return self.tell(handle, event, now);
+                match self.tell(handle, event, now) {
+                    Some(output) => return output,
+                    None => continue,
+                }
             }
             connection.exchange_spares(&mut self.spares);
             connection.lend_blocks(&mut self.blocks);
@@ -310,24 +346,35 @@ impl Endpoint {
             }
             match step {
                 Step::Transmit(transmit) => return Output::Transmit(transmit),
-                Step::Event(event) => return self.tell(handle, event, now),
+                Step::Event(event) => {
+                    if let Some(output) = self.tell(handle, event, now) {
+                        return output;
+                    }
+                }
                 Step::Idle(deadline) => self.schedule.sleep(handle, deadline),
             }
+        }
+        if let Some(news) = self.next_race_news(now) {
+            return news;
         }
         if self.begin_waiting(now) {
             // Not at once: what arrived meanwhile is heard first.
             return Output::Idle(Some(Deadline::new(now, TimerReason::Handshake)));
         }
-        Output::Idle(self.schedule.deadline())
+        let attempt = self.races.deadline().map(|at| Deadline::new(at, TimerReason::ConnectionAttempt));
+        Output::Idle(Deadline::earliest(self.schedule.deadline(), attempt))
     }
 
     #[inline]
-    fn tell(&mut self, handle: ConnectionHandle, event: Event, now: Instant) -> Output {
+    fn tell(&mut self, handle: ConnectionHandle, event: Event, now: Instant) -> Option<Output> {
         // Most events are those of streams, which concern nobody here.
         if !matches!(event, Event::Stream(_)) {
+            if !self.races.is_empty() {
+                return self.tell_of_race(handle, event, now);
+            }
             self.note(handle, &event, now);
         }
-        Output::Event(handle, event)
+        Some(Output::Event(handle, event))
     }
 
     fn note(&mut self, handle: ConnectionHandle, event: &Event, now: Instant) {

@@ -61,11 +61,31 @@ impl Router {
         }
         if let Some(remotes) = changes.remotes {
             self.forget_remotes(handle);
-            for remote in &remotes {
-                self.by_remote.entry(*remote).or_default().push(handle);
-            }
-            self.remotes.insert(handle, remotes);
+            self.set_remotes(handle, remotes);
         }
+    }
+
+    /// Each of two connections is at the other's handle from here on.
+    pub fn exchange(&mut self, one: ConnectionHandle, other: ConnectionHandle) {
+        self.latest = None;
+        for (mine, theirs) in [(one, other), (other, one)] {
+            for id in self.ids.get(&mine).into_iter().flatten() {
+                self.by_id.insert(*id, theirs);
+            }
+        }
+        exchange_entries(&mut self.ids, one, other);
+        let (of_one, of_other) = (self.remotes.get(&one).cloned(), self.remotes.get(&other).cloned());
+        self.forget_remotes(one);
+        self.forget_remotes(other);
+        self.set_remotes(one, of_other.unwrap_or_default());
+        self.set_remotes(other, of_one.unwrap_or_default());
+    }
+
+    fn set_remotes(&mut self, handle: ConnectionHandle, remotes: Vec<SocketAddr>) {
+        for remote in &remotes {
+            self.by_remote.entry(*remote).or_default().push(handle);
+        }
+        self.remotes.insert(handle, remotes);
     }
 
     /// Drops all entries of a connection.
@@ -90,5 +110,20 @@ impl Router {
                 }
             }
         }
+    }
+}
+
+/// Exchanges what a table holds of two connections.
+fn exchange_entries<T>(
+    table: &mut KeyedMap<ConnectionHandle, T>,
+    one: ConnectionHandle,
+    other: ConnectionHandle,
+) {
+    let (of_one, of_other) = (table.remove(&one), table.remove(&other));
+    if let Some(value) = of_other {
+        table.insert(one, value);
+    }
+    if let Some(value) = of_one {
+        table.insert(other, value);
     }
 }

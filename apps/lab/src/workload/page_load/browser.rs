@@ -154,10 +154,10 @@ impl Browser {
         for errand in std::mem::take(&mut self.errands) {
             match errand {
                 Errand::Connect(host) => {
-                    let Paths { first, second } = in_order(self.paths_to(host), net);
-                    let handle = net.connect(first);
+                    let paths = in_order(self.paths_to(host), net);
+                    let handle = paths.begin(net);
                     let line = self.line(host);
-                    line.begin(handle, second);
+                    line.begin(handle, paths);
                     let connection = net.client.endpoint.connection(handle);
                     if let Some(connection) = connection.filter(|connection| connection.is_early_data()) {
                         line.on_connected();
@@ -256,7 +256,10 @@ impl Browser {
                 line.pump(connection);
             }
             Event::Confirmed | Event::Path(PathEvent::Available) => line.open_second_path(connection, now),
-            Event::Path(PathEvent::ValidationFailed(_)) => line.reopen_second_path(connection, now),
+            // The path was given up since its channel was cut just then, or with an attempt whose place another took.
+            Event::Path(PathEvent::ValidationFailed(_) | PathEvent::Migrated(_)) => {
+                line.reopen_second_path(connection, now);
+            }
             Event::Stream(StreamEvent::Available { .. }) => line.pump(connection),
             Event::Stream(StreamEvent::Readable(id)) => {
                 if let Some(wanted) = line.asked(*id) {

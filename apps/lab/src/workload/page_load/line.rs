@@ -1,8 +1,9 @@
 //! A connection of the browser: what waits for it, and what was asked for on its streams.
 
+use super::Paths;
 use super::exchange::{self, LOOKUP, Preliminary, TCP, TLS};
 use hvq_pages::ObjectId;
-use hvq_scheduler::Priority;
+use hvq_scheduler::{PathId, Priority};
 use hvq_transport::connection::{Connection, FourTuple};
 use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::stream::{Direction, StreamId};
@@ -34,25 +35,35 @@ enum Stage {
     Ready,
 }
 
+/// How far the path is on which the connection did not begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum SecondPath {
+    /// It is to be opened.
+    #[default]
+    Wanted,
+    /// It was opened.
+    Opened,
+}
+
 /// A connection, from the moment on at which it is needed.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     /// The connection, once it was begun.
     pub(super) handle: Option<ConnectionHandle>,
     stage: Stage,
-    /// The path beside the first one.
-    beside: Option<FourTuple>,
-    /// The same while it is to be opened.
-    second: Option<FourTuple>,
+    /// Both paths, if there are two.
+    paths: Option<[FourTuple; 2]>,
+    second: SecondPath,
     waiting: VecDeque<Wanted>,
     asked: BTreeMap<StreamId, Wanted>,
 }
 
 impl Line {
-    /// The connection is `handle`, which will open `second` beside its first path.
-    pub(super) fn begin(&mut self, handle: ConnectionHandle, second: Option<FourTuple>) {
+    /// The connection is `handle`, which will open the other of `paths` beside that on which it begins.
+    pub(super) fn begin(&mut self, handle: ConnectionHandle, paths: Paths) {
         self.handle = Some(handle);
-        (self.beside, self.second) = (second, second);
+        self.paths = paths.second.map(|second| [paths.first, second]);
+        self.second = SecondPath::Wanted;
     }
 
     /// Asks for `wanted` as soon as possible after [`Self::pump`].
@@ -103,14 +114,17 @@ impl Line {
     /// Opens the second path, unless that is done or cannot be yet: an event follows when the peer has given
     /// connection IDs for it.
     pub(super) fn open_second_path(&mut self, connection: &mut Connection, now: Instant) {
-        if self.second.is_some_and(|tuple| connection.open_path(tuple, now).is_ok()) {
-            self.second = None;
+        let Some([first, second]) = self.paths.filter(|_| self.second == SecondPath::Wanted) else { return };
+        let begun = connection.path_stats(PathId::ZERO).map(|path| path.tuple);
+        let tuple = if begun == Some(second) { first } else { second };
+        if connection.open_path(tuple, now).is_ok() {
+            self.second = SecondPath::Opened;
         }
     }
 
-    /// Opens the second path again: it was given up, since its channel was cut just then.
+    /// Opens the second path again: it was given up.
     pub(super) fn reopen_second_path(&mut self, connection: &mut Connection, now: Instant) {
-        self.second = self.beside;
+        self.second = SecondPath::Wanted;
         self.open_second_path(connection, now);
     }
 

@@ -3,6 +3,7 @@
 use super::Arrival;
 use crate::workload::page_load::Paths;
 use crate::world::Net;
+use hvq_scheduler::PathId;
 use hvq_svc::message::LayerHeader;
 use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent};
 use hvq_transport::stream::{ReadOutcome, StreamEvent, StreamId};
@@ -39,7 +40,7 @@ impl Receiver {
     pub(super) fn on_wake(&mut self, net: &mut Net) {
         if self.begin.is_some_and(|at| at <= net.now) {
             self.begin = None;
-            net.connect(self.paths.first);
+            self.paths.begin(net);
         }
     }
 
@@ -59,9 +60,11 @@ impl Receiver {
         }
     }
 
-    /// Opens the second path, unless that is done or cannot be yet.
+    /// Opens the path on which the connection did not begin, unless that is done or cannot be yet.
     fn open_second(&mut self, connection: &mut Connection, now: Instant) {
-        if self.second.is_some_and(|tuple| connection.open_path(tuple, now).is_ok()) {
+        let begun = connection.path_stats(PathId::ZERO).map(|path| path.tuple);
+        let other = |second| if begun == Some(second) { self.paths.first } else { second };
+        if self.second.is_some_and(|tuple| connection.open_path(other(tuple), now).is_ok()) {
             self.second = None;
         }
     }

@@ -24,6 +24,7 @@ use super::id::{Direction, StreamId};
 use super::priority::{Agenda, AgendaKey};
 use super::receive::ReceiveHalf;
 use super::send::SendHalf;
+use super::send_state::SendState;
 use super::table::Table;
 use crate::connection::Role;
 use crate::wire::transport_parameters::TransportParameters;
@@ -139,6 +140,19 @@ impl Streams {
             }
             self.relist(id);
         }
+    }
+
+    /// Whether the peer opened a stream or sent anything on one.
+    pub fn has_arrivals(&self) -> bool {
+        let opened = [&self.remote.bidirectional, &self.remote.unidirectional];
+        self.window.received() > 0 || opened.iter().any(|remote| remote.opened() > 0)
+    }
+
+    /// Whether anything was sent on a stream.
+    pub fn has_departures(&self) -> bool {
+        let has_sent = |half: &SendHalf| half.state() != SendState::Ready;
+        let mut halves = self.map.ids().filter_map(|id| self.map.get(id)?.send.as_ref());
+        self.credit.used() > 0 || halves.any(has_sent)
     }
 
     /// Whether more streams were opened than the peer permits, after a [`Self::restart`].
