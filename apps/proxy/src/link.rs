@@ -255,10 +255,7 @@ impl Dialer {
         for Destination { address, paths } in Destination::resolve(host, *port, &self.options.paths).await? {
             paths.iter().for_each(self.options.destined);
             let first = self.endpoint.first_path(&self.options.config, address, &paths);
-            let mut options = ConnectOptions::new(address, host.clone());
-            if let Some(path) = paths.get(first) {
-                options = options.over(path);
-            }
+            let options = ConnectOptions::new(address, host.clone()).racing(first, &paths);
             let connecting = match self.endpoint.connect_with(self.options.config.clone(), options) {
                 Ok(connecting) => connecting,
                 Err(error) => {
@@ -268,8 +265,8 @@ impl Dialer {
             };
             match connecting.await {
                 Ok(connection) => {
-                    let others = paths.iter().enumerate().filter(|(index, _)| *index != first);
-                    others.for_each(|(_, path)| open_path(&connection, path.clone(), self.options.unusable));
+                    let others = connection.remaining_paths().into_iter();
+                    others.for_each(|path| open_path(&connection, path, self.options.unusable));
                     return Ok(connection);
                 }
                 Err(error) => last = Some(error.into()),

@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Reference};
 use crate::driver::Driver;
+use crate::race;
 use crate::shared::{IoStats, Shared};
 use crate::sockets::{Sockets, Source};
 use crate::workers::Neighbours;
@@ -140,6 +141,13 @@ impl Endpoint {
         let mut state = shared.lock();
         if !state.is_open() {
             return Err(ConnectError::EndpointClosed);
+        }
+        if !options.alternatives.is_empty() {
+            let handle = race::start(&mut state, &config, &options, now)?;
+            state.wake_driver();
+            return Ok(Connecting {
+                connection: Some(Connection::new(Reference::new(shared.clone(), handle))),
+            });
         }
         let socket = state.sockets.obtain(options.local.as_ref(), options.remote).map_err(|source| {
             let any = if options.remote.is_ipv4() { [0; 4].into() } else { [0; 16].into() };

@@ -15,6 +15,7 @@ mod error;
 mod migration;
 mod options;
 mod paths;
+mod race;
 mod recv_stream;
 mod send_stream;
 mod sessions;
@@ -46,7 +47,7 @@ pub use hvq_qlog as qlog;
 pub use hvq_transport as transport;
 pub use hvq_transport::connection::{
     ConnectionStats, Dscp, Greasing, Migration, Multipath, PathEvent, PathStats, Preference,
-    PreferredAddresses, Rotation, SpinBit, TransportConfig,
+    PreferredAddresses, Replay, Rotation, SpinBit, TransportConfig,
 };
 pub use hvq_transport::crypto::keys::Suite;
 pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;

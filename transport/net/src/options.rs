@@ -7,7 +7,7 @@ use values::parse_values;
 
 use crate::{Hints, LocalAddress, LocalAddressError};
 use hvq_transport::congestion::{Algorithm, UnknownAlgorithm};
-use hvq_transport::connection::{ChannelHint, Dscp};
+use hvq_transport::connection::{ChannelHint, Dscp, Replay};
 use std::net::SocketAddr;
 use std::str::FromStr;
 
@@ -28,6 +28,13 @@ pub struct ConnectOptions {
     pub congestion: Option<Algorithm>,
     /// The Differentiated Services codepoint of what is sent on path 0.
     pub dscp: Dscp,
+    /// Further paths on which the connection may begin, the preferred first; none by default. Attempts over them follow the
+    /// first one, 250 ms after each other if nothing tells how long an answer takes, until one is complete (RFC 8305 §5).
+    pub alternatives: Vec<PathOptions>,
+    /// Whether what was written may be sent again on another attempt, though the server may have it from one that died in
+    /// its last moments. By default it is not, and such a connection ends with
+    /// [`ConnectionError::HandshakeTimeout`](crate::ConnectionError).
+    pub replay: Replay,
 }
 
 impl ConnectOptions {
@@ -41,7 +48,25 @@ impl ConnectOptions {
             hints: Hints::NONE,
             congestion: None,
             dscp: Dscp::DEFAULT,
+            alternatives: Vec::new(),
+            replay: Replay::Refused,
         }
+    }
+
+    /// The same over the path at `first` of `paths`, while the others are its [alternatives](Self::alternatives). With an
+    /// index beyond the last it is as it was.
+    #[must_use]
+    pub fn racing(self, first: usize, paths: &[PathOptions]) -> Self {
+        let Some(path) = paths.get(first) else { return self };
+        let others = paths.iter().enumerate().filter(|(index, _)| *index != first);
+        let alternatives = others.map(|(_, path)| path.clone()).collect();
+        Self { alternatives, ..self }.over(path)
+    }
+
+    /// The same with the application's consent to data that the server may process twice.
+    #[must_use]
+    pub fn with_replay(self, replay: Replay) -> Self {
+        Self { replay, ..self }
     }
 
     /// The same over `path`, whose remote address wins if it has one.

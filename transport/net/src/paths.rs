@@ -69,9 +69,27 @@ impl Connection {
     /// # Errors
     /// See [`OpenPathError`]: among others, the peer permits no further path within three seconds, or nothing comes back.
     pub async fn open_path(&self, options: PathOptions) -> Result<PathId, OpenPathError> {
-        let path = self.start_path(options).await?;
-        self.path_validated(path).await?;
-        Ok(path)
+        let begun = self.begun();
+        loop {
+            let before = self.successions();
+            let path = self.start_path_beside(&options, begun.as_ref()).await?;
+            match self.path_validated(path).await {
+                Ok(()) => return Ok(path),
+                // Another attempt at the connection took over, which has the first path only.
+                Err(OpenPathError::Abandoned { .. }) if self.successions() != before => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The path on which the connection began, of several that it was given.
+    fn begun(&self) -> Option<PathOptions> {
+        self.reference().look(|_, slot| slot.candidates.begun().cloned())
+    }
+
+    /// How often another attempt took over.
+    fn successions(&self) -> u32 {
+        self.reference().look(|_, slot| slot.candidates.successions())
     }
 
     /// Opens a path and returns as soon as it is there, so that data flows while its validation goes on. Waits until
@@ -80,15 +98,27 @@ impl Connection {
     /// # Errors
     /// See [`OpenPathError`].
     pub async fn start_path(&self, options: PathOptions) -> Result<PathId, OpenPathError> {
-        self.once_permitted(
-            || self.try_start_path(&options),
-            |error| match error {
-                OpenPathError::Refused(Refusal::NoConnectionId | Refusal::LimitReached) => true,
-                // With 0-RTT the application has the connection before the handshake is complete.
-                OpenPathError::Refused(Refusal::NotConnected) => self.is_early_data(),
-                _ => false,
-            },
-        )
+        self.start_path_beside(&options, self.begun().as_ref()).await
+    }
+
+    /// Opens the path of `options`, or the other of the two if the connection, which had begun on `begun`, goes on over the
+    /// former instead.
+    async fn start_path_beside(
+        &self,
+        options: &PathOptions,
+        begun: Option<&PathOptions>,
+    ) -> Result<PathId, OpenPathError> {
+        let open = || {
+            let taken = self.begun();
+            let other = begun.filter(|begun| taken.as_ref() == Some(options) && *begun != options);
+            self.try_start_path(other.unwrap_or(options))
+        };
+        self.once_permitted(open, |error| match error {
+            OpenPathError::Refused(Refusal::NoConnectionId | Refusal::LimitReached) => true,
+            // With 0-RTT the application has the connection before the handshake is complete.
+            OpenPathError::Refused(Refusal::NotConnected) => self.is_early_data(),
+            _ => false,
+        })
         .await
     }
 

@@ -1,5 +1,6 @@
 //! What this crate knows of one connection beside the protocol: who waits for what, and what was said already.
 
+use crate::race::Candidates;
 use crate::{
     ConnectionError, ConnectionStats, Direction, PathEvent, PathId, PathInfo, PathState, PathStats, Priority,
     StreamId, WriteError,
@@ -158,6 +159,8 @@ pub(crate) struct Slot {
     pub(crate) moves: FlatMap<PathId, Move>,
     pub(crate) names: FlatMap<PathId, String>,
     pub(crate) receivers: AHashMap<StreamId, Waker>,
+    /// The paths that it was given to begin on, if there were several.
+    pub(crate) candidates: Candidates,
     open_wakers: [Wakers; 2],
     accept_wakers: [Wakers; 2],
     senders: AHashMap<StreamId, Sender>,
@@ -191,6 +194,7 @@ impl Slot {
             moves: FlatMap::default(),
             names: FlatMap::default(),
             receivers: AHashMap::new(),
+            candidates: Candidates::default(),
             open_wakers: <[Wakers; 2]>::default(),
             accept_wakers: <[Wakers; 2]>::default(),
             senders: AHashMap::new(),
@@ -276,6 +280,12 @@ impl Slot {
 
     /// Takes note of an event, and wakes those who waited for it. `core` is the connection that it is of.
     pub(crate) fn on_event(&mut self, event: Event, core: Option<&Core>) {
+        if matches!(event, Event::Connected | Event::Path(PathEvent::Migrated(PathId::ZERO)))
+            && let Some((tuple, path)) = core.and_then(|core| self.candidates.follow(core))
+        {
+            self.first_remote = tuple.remote;
+            self.names.insert(PathId::ZERO, path.name.clone());
+        }
         match event {
             Event::Connected => {
                 self.phase = Phase::Established;

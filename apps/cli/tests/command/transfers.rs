@@ -242,6 +242,24 @@ fn a_path_over_which_nobody_answers_is_named_at_the_end() {
 }
 
 #[test]
+fn a_first_path_that_is_dead_leaves_the_transfer_to_the_second() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let dead = format!("dead=127.0.0.1>{}", silent.local_addr().unwrap());
+    let alive = format!("alive=127.0.0.1>{}", server.address(0));
+    let output = run(["get", "-k", "--json", "--path", &dead, "--path", &alive, &server.url("/large")]);
+    assert_eq!((code(&output), &json(&output)["bytes"]), (0, &3_000_000.into()), "{}", said(&output));
+    let statistics = json(&output);
+    let first = &statistics["paths"][0];
+    assert_eq!((&first["name"], &first["id"]), (&"alive".into(), &0.into()), "{statistics}");
+    // It waits 250 ms for the first; without another attempt it is 10 s, and nothing.
+    let took = statistics["times_ms"]["connect"].as_f64().unwrap();
+    assert!((250.0..3_000.0).contains(&took), "{took}");
+    assert_eq!(statistics["unused"][0]["name"], "dead", "{statistics}");
+}
+
+#[test]
 fn a_path_without_a_remote_goes_to_the_host_whichever_path_comes_first() {
     let place = Place::new();
     let server = place.serve(&[]);

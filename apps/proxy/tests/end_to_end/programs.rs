@@ -159,3 +159,17 @@ async fn requests_that_wait_for_a_gateway_that_is_not_there_share_one_attempt() 
     assert!(again.elapsed() < ATTEMPT / 2, "{:?} within the pause", again.elapsed());
     proxy.stop().await;
 }
+
+#[tokio::test]
+async fn a_first_path_that_is_dead_leaves_the_gateway_to_the_second() {
+    let (silent, origin) = (UdpSocket::bind("127.0.0.1:0").await.unwrap(), Origin::new().await);
+    let dead = silent.local_addr().unwrap();
+    let place = Place::behind(dead).await;
+    let (http, url) = (format!("http://{}", place.address()), format!("http://{}/", origin.address));
+    let start = Instant::now();
+    assert_eq!(curl(&["-x", &http, &url]).await.0, "GET / 0");
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}, and 10 s are the limit", start.elapsed());
+    let paths = place.link.paths();
+    assert_eq!(paths[0].name.as_deref(), Some("path0"), "{paths:?}");
+    assert!(paths.iter().any(|path| path.stats.tuple.remote == dead), "it may come back: {paths:?}");
+}

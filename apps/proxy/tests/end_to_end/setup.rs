@@ -49,15 +49,20 @@ impl Place {
 
     /// A gateway that lets those with a token reach loopback, and a proxy with two paths to it.
     pub async fn who(knows: Knows) -> Self {
-        Self::with(knows, Arc::new(|| Policy::default().scheduler())).await
+        Self::with(knows, Arc::new(|| Policy::default().scheduler()), None).await
     }
 
     /// One whose proxy asks schedulers that `factory` makes.
     pub async fn asking(factory: Factory) -> Self {
-        Self::with(Knows::TheToken, factory).await
+        Self::with(Knows::TheToken, factory, None).await
     }
 
-    async fn with(knows: Knows, factory: Factory) -> Self {
+    /// One whose proxy has a path to `dead` before the others.
+    pub async fn behind(dead: SocketAddr) -> Self {
+        Self::with(Knows::TheToken, Arc::new(|| Policy::default().scheduler()), Some(dead)).await
+    }
+
+    async fn with(knows: Knows, factory: Factory, dead: Option<SocketAddr>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("tokens"), format!("ann {TOKEN}\n")).unwrap();
         let made =
@@ -89,7 +94,11 @@ impl Place {
         let link = Link::new(LinkOptions {
             gateway: GatewayAddress { host: "localhost".to_owned(), port: ports[0].port() },
             config: ClientConfig::new(tls, Arc::new(transport)),
-            paths: paths.collect(),
+            paths: dead
+                .map(|dead| PathOptions::new("dead", local.clone()).to(dead))
+                .into_iter()
+                .chain(paths)
+                .collect(),
             token: Some(HeaderValue::from_str(&format!("Bearer {token}")).unwrap()),
             destined: |path| assert!(path.remote.is_some()),
             unusable: |name, error| panic!("path {name}: {error}"),

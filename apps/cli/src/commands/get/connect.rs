@@ -13,7 +13,7 @@ use futures::future::poll_fn;
 use h3::client::SendRequest;
 use http::Method;
 use hvq::{
-    ClientConfig, ConnectOptions, Connection, Destination, EarlyData, Endpoint, PathId, PathOptions,
+    ClientConfig, ConnectOptions, Connection, Destination, EarlyData, Endpoint, PathId, Replay,
     TransportConfig,
 };
 use std::net::SocketAddr;
@@ -58,12 +58,14 @@ impl Session {
             let address = paths.get(first).and_then(|path| path.remote).unwrap_or(address);
             voice.detail(|| format!("* connecting to {address} as {}", target.host));
             paths.iter().for_each(|path| voice.detail(|| format!("* {}", destination(path))));
-            match connect(&endpoint, &config, target, address, paths.get(first)).await {
+            let options = ConnectOptions::new(address, target.host.clone())
+                .racing(first, &paths)
+                .with_replay(replay(arguments));
+            match connect(&endpoint, &config, options).await {
                 Ok(connection) => {
                     let connect_time = start.elapsed();
                     voice.detail(|| describe(&connection, connect_time));
-                    let others = paths.iter().enumerate().filter(|(index, _)| *index != first);
-                    let others = Others::open(&connection, others.map(|(_, path)| path.clone()), voice);
+                    let others = Others::open(&connection, connection.remaining_paths().into_iter(), voice);
                     if let Some(time) = arguments.network.migrate_after {
                         migrate(&connection, time, voice);
                     }
@@ -119,25 +121,26 @@ fn client_config(arguments: &GetArguments, logs: &Logs) -> Result<ClientConfig, 
 
 /// Requests that may do harm when they are repeated wait for the handshake (RFC 8470, RFC 9110 §9.2.1).
 fn resumption(arguments: &GetArguments) -> Resumption {
+    let wanted = arguments.resumption.early_data && replay(arguments) == Replay::Accepted;
+    let early_data = if wanted { EarlyData::On } else { EarlyData::Off };
+    Resumption { file: arguments.resumption.session.clone(), early_data }
+}
+
+/// Whether a server may be asked twice: a safe method may be repeated (RFC 9110 §9.2.1).
+fn replay(arguments: &GetArguments) -> Replay {
     let request = &arguments.request;
     let method = request.method.as_ref().unwrap_or(&Method::GET);
     let harmless = request.data.is_none() && matches!(*method, Method::GET | Method::HEAD);
-    let early_data = if arguments.resumption.early_data && harmless { EarlyData::On } else { EarlyData::Off };
-    Resumption { file: arguments.resumption.session.clone(), early_data }
+    if harmless { Replay::Accepted } else { Replay::Refused }
 }
 
 async fn connect(
     endpoint: &Endpoint,
     config: &ClientConfig,
-    target: &Target,
-    address: SocketAddr,
-    path: Option<&PathOptions>,
+    options: ConnectOptions,
 ) -> Result<Connection, Failure> {
-    let mut options = ConnectOptions::new(address, target.host.clone());
-    if let Some(path) = path {
-        options = options.over(path);
-    }
-    let said = || format!("cannot connect to {} ({address})", target.host);
+    let (host, address) = (options.server_name.clone(), options.remote);
+    let said = || format!("cannot connect to {host} ({address})");
     let connecting = endpoint.connect_with(config.clone(), options).or_fail(Exit::Connection, said)?;
     let connecting = match connecting.into_0rtt() {
         Ok((connection, _accepted)) => return Ok(connection),

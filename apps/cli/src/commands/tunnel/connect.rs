@@ -10,7 +10,7 @@ use crate::signals::Signals;
 use crate::tls::{self, Resumption};
 use crate::transport::{TransportArguments, check_names};
 use clap::Args;
-use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, TransportConfig};
+use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, Replay, TransportConfig};
 use hvq_tun::device::TunDevice;
 use hvq_tun::namespace::Namespace;
 use hvq_tun::privilege::{self, Privilege};
@@ -169,16 +169,15 @@ async fn open(
     let (remote, paths) = (found.address, &found.paths);
     paths.iter().for_each(|path| voice.detail(|| format!("* {}", crate::paths::destination(path))));
     let first = endpoint.first_path(&config, remote, paths);
-    let mut options = ConnectOptions::new(remote, target.host.clone());
-    if let Some(path) = paths.get(first) {
-        options = options.over(path);
-    }
+    // A request for a tunnel does no harm twice: what the first obtained ends with its connection.
+    let options =
+        ConnectOptions::new(remote, target.host.clone()).racing(first, paths).with_replay(Replay::Accepted);
     let connection = endpoint.connect_with(config, options)?.await.map_err(|error| {
         let exit = exit_of(&error);
         let failed: Result<(), _> = Err(error);
         failed.or_fail(exit, || format!("cannot connect to {}", target.host)).expect_err("it is an error")
     })?;
-    open_others(&connection, paths, first).await;
+    open_others(&connection).await;
     let authority = format!("{}:{}", target.host, target.port);
     let client = Client::open(connection, &authority, token)
         .await
@@ -187,11 +186,8 @@ async fn open(
 }
 
 /// Opens the paths but the first. The tunnel does without those that fail.
-async fn open_others(connection: &Connection, paths: &[PathOptions], first: usize) {
-    for (index, path) in paths.iter().enumerate() {
-        if index == first {
-            continue;
-        }
+async fn open_others(connection: &Connection) {
+    for path in connection.remaining_paths() {
         if let Err(error) = connection.start_path(path.clone()).await {
             eprintln!("hvq: warning: path {} cannot be used: {error}", path.name);
         }
