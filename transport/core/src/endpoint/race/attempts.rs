@@ -271,7 +271,7 @@ impl Endpoint {
                 self.note(handle, &event, now);
                 self.races.forget(handle);
             }
-            Event::NewToken(_) => self.note(handle, &event),
+            Event::NewToken(_) => self.note(handle, &event, now),
             Event::Closed(error) => self.on_attempt_closed(race, handle, error, now),
             Event::Connected => return self.on_attempt_connected(race, handle, now),
             _ => {}

@@ -25,8 +25,8 @@ pub const MAXIMUM_CONNECTION_ATTEMPT_DELAY: Duration = Duration::from_secs(2);
 ///
 /// RFC 8305 §5: "a subsequent connection MUST NOT be started within 10 milliseconds of the previous attempt".
 pub const LEAST_CONNECTION_ATTEMPT_DELAY: Duration = Duration::from_millis(10);
-/// The pace of repetitions doubles up to this period, at which every candidate is tried for as long as the race lasts: one
-/// datagram of 1,200 bytes a second each.
+/// The pace of repetitions doubles up to this period, at which every candidate is tried for as long as the race lasts: a
+/// flight of the client a second each.
 const SLOWEST_PACE: Duration = Duration::from_secs(1);
 
 /// The delay for a path that answers after `expected`: the time of the first retransmission, which RFC 8305 §5 takes for a
