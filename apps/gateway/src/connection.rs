@@ -3,18 +3,13 @@
 use crate::exchange;
 use crate::fields::Provenance;
 use crate::gateway::Shared;
-use h3::error::Code;
 use http::uri::Authority;
-use hvq_h3::serving::{Incoming, Server, Settings, Tunnels};
+use hvq_h3::serving::{Server, Settings, Tunnels};
 use hvq_h3::{Datagrams, Priorities};
-use std::future::poll_fn;
+use std::future::pending;
 use std::net::IpAddr;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 /// How long what is known of a client's address counts: a client may move.
 const FRESH: Duration = Duration::from_millis(100);
@@ -76,62 +71,32 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     let settings = Settings {
         max_field_section_size: gateway.site().limits.header,
         tunnels: if through { Tunnels::Taken } else { Tunnels::None },
+        ..Settings::default()
     };
-    let mut server = match Server::new(connection.clone(), settings).await {
+    let server = match Server::new(connection.clone(), settings).await {
         Ok(server) => server,
         Err(error) => return tracing::debug!(%error, "no HTTP/3"),
     };
-    let priorities = server.priorities();
-    // It ends with the connection.
-    tokio::spawn(server.watch());
     let address = (Instant::now(), connection.remote_address().ip().to_canonical());
     let peer = Arc::new(Peer {
         gateway: gateway.clone(),
         connection: connection.clone(),
-        priorities,
+        priorities: server.priorities(),
         datagrams: Datagrams::new(connection.clone()),
         known: Mutex::new(Known { address, told: None }),
     });
-    let mut requests = JoinSet::new();
-    {
-        let (mut stopping, mut datagrams) = (pin!(gateway.stopping()), pin!(peer.datagrams.run()));
-        loop {
-            let accepted = tokio::select! {
-                accepted = server.accept() => accepted,
-                () = &mut stopping => break,
-                () = &mut datagrams, if through => break,
-                Some(_) = requests.join_next() => continue,
-            };
-            match accepted {
-                Ok(incoming) => begin(&mut requests, peer.clone(), incoming).await,
-                Err(error) => {
-                    tracing::debug!(%error, "connection ended");
-                    break;
-                }
-            }
+    let (datagrams, carried) = (peer.datagrams.clone(), peer.datagrams.clone());
+    // It ends with the connection, as what serves requests does, which takes longer.
+    let carrying = async move {
+        if through {
+            datagrams.run().await;
         }
-    }
-    gateway.metrics.unread(peer.datagrams.unread());
-    // GOAWAY (RFC 9114 §5.2), which a client that is gone does not miss.
-    let _gone = server.go_away().await;
-    let finished = async {
-        while requests.join_next().await.is_some() {}
-        hvq_h3::server::settled(&connection).await;
+        pending::<()>().await;
     };
-    if timeout(gateway.patience(), finished).await.is_err() {
-        tracing::debug!("requests under way are abandoned");
+    let answer = move |incoming| exchange::serve(peer.clone(), incoming);
+    tokio::select! {
+        () = server.run(gateway.stopping(), || gateway.patience(), answer) => {}
+        () = carrying => {}
     }
-    connection.close(Code::H3_NO_ERROR.value(), b"");
-}
-
-/// Serves a request here if that takes no waiting, as of a file that is in memory: a task of its own costs more than that.
-async fn begin(requests: &mut JoinSet<()>, peer: Arc<Peer>, incoming: Incoming) {
-    // Many such requests in a row let others have their turn.
-    tokio::task::consume_budget().await;
-    // Boxed before anything waits, so that the task of a connection has no room for one.
-    let mut request = Box::pin(exchange::serve(peer, incoming));
-    let served = poll_fn(|context| Poll::Ready(request.as_mut().poll(context).is_ready())).await;
-    if !served {
-        requests.spawn(request);
-    }
+    gateway.metrics.unread(carried.unread());
 }

@@ -21,6 +21,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -32,6 +33,8 @@ pub const PROTOCOL: &str = "connect-ip";
 pub const FORMER_PROTOCOL: &str = "connect-udp";
 /// The field by which ends agree to number packets.
 pub(crate) const ORDER: &str = "hvq-order";
+/// How long a client may take for the header section of a request.
+const HEADERS: Duration = Duration::from_secs(10);
 /// Pieces of a stream that wait.
 const PIECES: usize = 64;
 
@@ -200,7 +203,7 @@ impl Server {
         connection: hvq::Connection,
         datagrams: &Arc<Datagrams>,
     ) -> Result<(), SendError> {
-        let Ok((request, mut sending, receiving)) = incoming.request().await else { return Ok(()) };
+        let Ok((request, mut sending, receiving)) = incoming.request(HEADERS).await else { return Ok(()) };
         if !Self::is_asked(&request) {
             return refuse(&mut sending, StatusCode::NOT_FOUND).await;
         }

@@ -6,7 +6,7 @@ mod reply;
 mod upload;
 
 pub(crate) use progress::{Progress, Trouble};
-pub(crate) use reply::{Reply, Unsent};
+pub(crate) use reply::Reply;
 pub(crate) use upload::{Bounds, Receive, Upload};
 
 use crate::access::Entry;
@@ -21,9 +21,8 @@ use h3::error::Code;
 use h3::quic::StreamId;
 use http::header::{EXPECT, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use hvq_h3::serving::{Incoming, Protocol};
+use hvq_h3::serving::{Incoming, Protocol, SendError};
 use std::sync::Arc;
-use tokio::time::timeout;
 
 /// A request that was taken, and all that is needed to answer it.
 pub(crate) struct Exchange {
@@ -44,13 +43,12 @@ pub(crate) async fn serve(peer: Arc<Peer>, incoming: Incoming) {
     let site = peer.gateway.site();
     let early = peer.connection.is_early_data();
     // H19: headers that come byte by byte.
-    let (request, send, receive) = match timeout(site.timeouts.header, incoming.request()).await {
-        Ok(Ok(resolved)) => resolved,
-        Ok(Err(error)) => {
+    let (request, send, receive) = match incoming.request(site.timeouts.header).await {
+        Ok(resolved) => resolved,
+        Err(error) => {
             peer.gateway.metrics.malformed();
             return tracing::debug!(%error, "no request");
         }
-        Err(_) => return tracing::debug!("the headers took too long"),
     };
     let entry = peer.gateway.enter(&peer, &request);
     let id = send.id();
@@ -198,7 +196,7 @@ impl Exchange {
     }
 
     /// What became of the response.
-    pub(crate) fn note(&mut self, sent: Result<(), Unsent>) {
+    pub(crate) fn note(&mut self, sent: Result<(), SendError>) {
         if let Err(error) = sent {
             tracing::debug!(?error, "the client did not take the response");
             self.reply.abort(Code::H3_REQUEST_CANCELLED);
@@ -215,7 +213,7 @@ impl Drop for Exchange {
     }
 }
 
-async fn send(reply: &mut Reply, head: Response<()>, mut body: Body) -> Result<(), Unsent> {
+async fn send(reply: &mut Reply, head: Response<()>, mut body: Body) -> Result<(), SendError> {
     match body {
         Body::Empty => return reply.whole(head, Bytes::new()).await,
         Body::Text(text) => return reply.whole(head, text).await,

@@ -1,6 +1,6 @@
 //! A request to an origin, and its response back.
 
-use super::{Bounds, Exchange, Progress, Trouble, Unsent, Upload};
+use super::{Bounds, Exchange, Progress, Trouble, Upload};
 use crate::configuration::Underscores;
 use crate::fields::{self, Circumstances, Fault};
 use crate::origin::{Anywhere, Failure, Head, Origin};
@@ -10,6 +10,7 @@ use http::{Method, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
 use hvq_h3::priority::PRIORITY;
+use hvq_h3::serving::SendError;
 use hyper::body::Incoming;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -186,7 +187,7 @@ async fn back(exchange: &mut Exchange, response: Response<Incoming>) {
         Some(Some(Ok(frame))) => exchange.reply.whole(head, frame.into_data().unwrap_or_default()).await,
         _ => exchange.reply.head(head).await,
     };
-    if let Err(Unsent::Stream(hvq_h3::serving::SendError::HeaderTooLarge)) = sent {
+    if let Err(SendError::HeaderTooLarge) = sent {
         let text = "the origin's header section is larger than the client takes";
         return exchange.refuse(StatusCode::BAD_GATEWAY, text, None).await;
     }
@@ -247,7 +248,7 @@ async fn rest(exchange: &mut Exchange, mut body: Incoming, mut first: Option<Nex
     }
 }
 
-async fn hand_on(exchange: &mut Exchange, frame: http_body::Frame<Bytes>) -> Result<(), Unsent> {
+async fn hand_on(exchange: &mut Exchange, frame: http_body::Frame<Bytes>) -> Result<(), SendError> {
     match frame.into_data() {
         Ok(data) => exchange.reply.data(data).await,
         Err(frame) => match frame.into_trailers() {

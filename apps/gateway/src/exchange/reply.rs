@@ -6,29 +6,12 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use hvq_h3::serving::{SendError, Sending};
 use std::time::Duration;
-use tokio::time::timeout;
-
-/// Why a response did not get to the client.
-#[derive(Debug)]
-pub(crate) enum Unsent {
-    /// The client or the network ended it.
-    Stream(SendError),
-    /// The client did not take anything for too long.
-    Stalled,
-}
-
-impl From<SendError> for Unsent {
-    fn from(error: SendError) -> Self {
-        Self::Stream(error)
-    }
-}
 
 /// The response to a client. One that is dropped before its end is reset, so that it is never taken for whole
 /// (RFC 9114 §4.1).
 pub(crate) struct Reply {
     stream: Sending,
     stage: Stage,
-    idle: Duration,
     /// The status, once it was sent.
     pub(crate) status: Option<StatusCode>,
     /// Bytes of the body that were sent.
@@ -45,14 +28,15 @@ enum Stage {
 
 impl Reply {
     /// The response to a request of `method` on `stream`, to a client that may pause for `idle`.
-    pub(crate) fn new(stream: Sending, method: &Method, idle: Duration) -> Self {
-        Self { stream, stage: Stage::Open, idle, status: None, bytes: 0, bodiless: *method == Method::HEAD }
+    pub(crate) fn new(mut stream: Sending, method: &Method, idle: Duration) -> Self {
+        stream.may_pause(idle);
+        Self { stream, stage: Stage::Open, status: None, bytes: 0, bodiless: *method == Method::HEAD }
     }
 
     /// Sends status and fields.
-    pub(crate) async fn head(&mut self, head: Response<()>) -> Result<(), Unsent> {
+    pub(crate) async fn head(&mut self, head: Response<()>) -> Result<(), SendError> {
         let status = head.status();
-        timeout(self.idle, self.stream.head(&head)).await.map_err(|_| Unsent::Stalled)??;
+        self.stream.head(&head).await?;
         if !status.is_informational() {
             self.status = Some(status);
         }
@@ -60,36 +44,36 @@ impl Reply {
     }
 
     /// Sends a response that is there as a whole.
-    pub(crate) async fn whole(&mut self, head: Response<()>, body: Bytes) -> Result<(), Unsent> {
+    pub(crate) async fn whole(&mut self, head: Response<()>, body: Bytes) -> Result<(), SendError> {
         let length = body.len() as u64;
-        timeout(self.idle, self.stream.whole(&head, body)).await.map_err(|_| Unsent::Stalled)??;
+        self.stream.whole(&head, body).await?;
         (self.status, self.bytes, self.stage) = (Some(head.status()), length, Stage::Over);
         Ok(())
     }
 
     /// Says how many bytes of the body will come: they are sent in one frame.
-    pub(crate) async fn announce(&mut self, length: u64) -> Result<(), Unsent> {
-        timeout(self.idle, self.stream.announce(length)).await.map_err(|_| Unsent::Stalled)??;
+    pub(crate) async fn announce(&mut self, length: u64) -> Result<(), SendError> {
+        self.stream.announce(length).await?;
         Ok(())
     }
 
     /// Sends a piece of the body, as fast as the client takes it.
-    pub(crate) async fn data(&mut self, data: Bytes) -> Result<(), Unsent> {
+    pub(crate) async fn data(&mut self, data: Bytes) -> Result<(), SendError> {
         let length = data.len() as u64;
-        timeout(self.idle, self.stream.data(data)).await.map_err(|_| Unsent::Stalled)??;
+        self.stream.data(data).await?;
         self.bytes += length;
         Ok(())
     }
 
     /// Sends trailers.
-    pub(crate) async fn trailers(&mut self, trailers: HeaderMap) -> Result<(), Unsent> {
-        timeout(self.idle, self.stream.trailers(&trailers)).await.map_err(|_| Unsent::Stalled)??;
+    pub(crate) async fn trailers(&mut self, trailers: HeaderMap) -> Result<(), SendError> {
+        self.stream.trailers(&trailers).await?;
         Ok(())
     }
 
     /// Ends the response.
-    pub(crate) async fn finish(&mut self) -> Result<(), Unsent> {
-        timeout(self.idle, self.stream.finish()).await.map_err(|_| Unsent::Stalled)??;
+    pub(crate) async fn finish(&mut self) -> Result<(), SendError> {
+        self.stream.finish().await?;
         self.stage = Stage::Over;
         Ok(())
     }
@@ -113,7 +97,7 @@ impl Reply {
         status: StatusCode,
         text: &str,
         field: Option<(http::HeaderName, HeaderValue)>,
-    ) -> Result<(), Unsent> {
+    ) -> Result<(), SendError> {
         let body = Bytes::from(format!("{status}: {text}\n"));
         let mut head = Response::new(());
         *head.status_mut() = status;

@@ -6,13 +6,18 @@
 //!
 //! ```
 //! # async fn serve(connection: hvq::Connection) -> Result<(), Box<dyn std::error::Error>> {
-//! let mut server = hvq_h3::serving::Server::new(connection, Default::default()).await?;
-//! tokio::spawn(server.watch());
-//! loop {
-//!     let (request, mut sending, _body) = server.accept().await?.request().await?;
+//! # use std::future::pending;
+//! # use std::time::Duration;
+//! # const PATIENCE: Duration = Duration::from_secs(10);
+//! let server = hvq_h3::serving::Server::new(connection, Default::default()).await?;
+//! let answer = |incoming: hvq_h3::serving::Incoming| async move {
+//!     let Ok((request, mut sending, _body)) = incoming.request(PATIENCE).await else { return };
 //!     println!("{}", request.uri());
-//!     sending.whole(&http::Response::new(()), "hello".into()).await?;
-//! }
+//!     sending.may_pause(PATIENCE);
+//!     let _gone = sending.whole(&http::Response::new(()), "hello".into()).await;
+//! };
+//! server.run(pending(), || PATIENCE, answer).await;
+//! # Ok(())
 //! # }
 //! ```
 //!
@@ -23,6 +28,7 @@ mod control;
 mod receiving;
 mod request;
 mod response;
+mod running;
 mod sending;
 mod shared;
 
@@ -41,6 +47,8 @@ use hvq::{ConnectionError, WriteError};
 use shared::Shared;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Whether tunnels are taken: extended CONNECT (RFC 9220) and HTTP datagrams (RFC 9297).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -57,14 +65,17 @@ pub enum Tunnels {
 pub struct Settings {
     /// The largest field section that it takes, names, values and 32 bytes for each together.
     pub max_field_section_size: u64,
+    /// The encoded bytes that a connection may have sent of field sections that are not whole or not read yet, of all its
+    /// requests together. A request that goes beyond is reset with H3_REQUEST_REJECTED.
+    pub max_unread_fields: u64,
     /// Whether it takes tunnels.
     pub tunnels: Tunnels,
 }
 
 impl Default for Settings {
-    /// 32 KiB, and no tunnels.
+    /// Field sections of 32 KiB, 512 KiB of them unread, and no tunnels.
     fn default() -> Self {
-        Self { max_field_section_size: 32 << 10, tunnels: Tunnels::None }
+        Self { max_field_section_size: 32 << 10, max_unread_fields: 512 << 10, tunnels: Tunnels::None }
     }
 }
 
@@ -184,14 +195,26 @@ impl Incoming {
         self.sending.id()
     }
 
-    /// Receives the header section, and gives the response the priority that it asks for (RFC 9218 §5).
+    /// Refuses the request without having looked at it, so that it may be made again elsewhere (RFC 9114 §4.1.1).
+    pub fn reject(mut self) {
+        self.receiving.stop(Code::H3_REQUEST_REJECTED);
+        self.sending.reset(Code::H3_REQUEST_REJECTED);
+    }
+
+    /// Receives the header section, for which the client has as long as `patience`, and gives the response the priority that
+    /// it asks for (RFC 9218 §5).
     ///
     /// # Errors
     /// There is no request: the stream was reset, or answered with 431, or the connection closed, as RFC 9114 §4.1.2 and
-    /// §4.2.2 have it.
-    pub async fn request(self) -> Result<(Request<()>, Sending, Receiving), ReceiveError> {
+    /// §4.2.2 have it. A header section that is late is reset with H3_REQUEST_INCOMPLETE.
+    pub async fn request(
+        self,
+        patience: Duration,
+    ) -> Result<(Request<()>, Sending, Receiving), ReceiveError> {
         let Self { mut sending, mut receiving } = self;
-        let section = poll_fn(|context| receiving.poll_head(context)).await;
+        let section = poll_fn(|context| receiving.poll_head(context));
+        let late = ReceiveError::Malformed(Code::H3_REQUEST_INCOMPLETE, "the header section took too long");
+        let section = timeout(patience, section).await.unwrap_or(Err(late));
         let request = section.and_then(|section| Ok(request::request(section)?));
         match request {
             Ok(request) => {

@@ -2,7 +2,7 @@
 
 use super::control::Violation;
 use super::request::{self, Malformed};
-use super::shared::Shared;
+use super::shared::{Shared, TooMuch};
 use crate::qpack::{self, Field, Refused};
 use crate::recv_stream::unwanted;
 use bytes::{Buf, Bytes, BytesMut};
@@ -86,10 +86,13 @@ pub struct Receiving {
     inside: Inside,
     /// What was looked at and not handed on.
     next: Option<Event>,
+    /// Bytes of a field section here that was not read yet.
+    unread: u64,
 }
 
 impl Drop for Receiving {
     fn drop(&mut self) {
+        self.give_back();
         if self.stage != Stage::End {
             self.stream.stop(unwanted(self.shared.connection.role()).value());
         }
@@ -99,7 +102,7 @@ impl Drop for Receiving {
 impl Receiving {
     pub(super) fn new(stream: hvq::RecvStream, shared: Arc<Shared>) -> Self {
         let (buffer, stage, inside) = (Bytes::new(), Stage::Head, Inside::None);
-        Self { stream, shared, buffer, stage, inside, next: None }
+        Self { stream, shared, buffer, stage, inside, next: None, unread: 0 }
     }
 
     /// Asks the client to stop sending, with `code`.
@@ -113,7 +116,7 @@ impl Receiving {
         let fields = ready!(self.poll_section(context))?;
         // Most requests end here. What else may have come with the head waits.
         if let Poll::Ready(next) = self.poll_event(context) {
-            self.next = Some(next?);
+            self.keep(next?)?;
         }
         Poll::Ready(Ok(fields))
     }
@@ -152,7 +155,7 @@ impl Receiving {
         if let Event::Data(data) = event {
             return Poll::Ready(Ok(Some(data)));
         }
-        self.next = Some(event);
+        self.keep(event)?;
         Poll::Ready(Ok(None))
     }
 
@@ -181,13 +184,39 @@ impl Receiving {
         }
     }
 
-    fn section(&self, block: Bytes) -> Result<Vec<Field>, ReceiveError> {
+    fn section(&mut self, block: Bytes) -> Result<Vec<Field>, ReceiveError> {
+        self.give_back();
         qpack::read(block, self.shared.limit).map_err(|refused| match refused {
             Refused::TooLarge => ReceiveError::TooLarge,
             Refused::Malformed => {
                 self.violation(Code::QPACK_DECOMPRESSION_FAILED, "a field section that is none")
             }
         })
+    }
+
+    /// Hands `event` on later.
+    fn keep(&mut self, event: Event) -> Result<(), ReceiveError> {
+        if let Event::Fields(block) = &event {
+            self.count_unread(block.len())?;
+        }
+        self.next = Some(event);
+        Ok(())
+    }
+
+    /// Counts `now` bytes of a field section that is here and was not read.
+    fn count_unread(&mut self, now: usize) -> Result<(), ReceiveError> {
+        self.shared.unread.change(self.unread, now as u64).map_err(|TooMuch| {
+            let reason = "more of unread field sections than a connection may have";
+            ReceiveError::Malformed(Code::H3_REQUEST_REJECTED, reason)
+        })?;
+        self.unread = now as u64;
+        Ok(())
+    }
+
+    /// There is nothing unread here any more.
+    fn give_back(&mut self) {
+        let less = self.shared.unread.change(std::mem::take(&mut self.unread), 0);
+        debug_assert!(less.is_ok(), "to have less is always permitted");
     }
 
     /// Closes the connection.
@@ -203,6 +232,9 @@ impl Receiving {
         loop {
             if let Some(event) = self.parse()? {
                 return Poll::Ready(Ok(event));
+            }
+            if matches!(self.inside, Inside::Fields(_)) {
+                self.count_unread(self.buffer.len())?;
             }
             match ready!(self.stream.poll_read_chunk(context, usize::MAX))? {
                 Some(chunk) => self.buffer = joined(std::mem::take(&mut self.buffer), chunk),

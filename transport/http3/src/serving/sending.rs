@@ -12,6 +12,8 @@ use hvq::transport::wire::varint;
 use hvq::{Ending, WriteError};
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// The frame types of a response (RFC 9114 §7.2.1, §7.2.2).
 const DATA: u8 = 0x00;
@@ -33,6 +35,9 @@ pub enum SendError {
     /// The fields have more bytes than the client takes (RFC 9114 §4.2.2): nothing was sent.
     #[error("the header section has more bytes than the client takes")]
     HeaderTooLarge,
+    /// The client took nothing for as long as it [may pause](Sending::may_pause).
+    #[error("the client takes nothing")]
+    Stalled,
     /// The body ended before all came that was [announced](Sending::announce): the stream was reset.
     #[error("the body is shorter than it was said to be")]
     Short,
@@ -59,6 +64,8 @@ pub struct Sending {
     staged: [Bytes; 2],
     /// Bytes of the body that are missing in the frame that was begun.
     owed: u64,
+    /// How long the peer may take nothing.
+    patience: Option<Duration>,
 }
 
 impl std::fmt::Debug for Sending {
@@ -86,7 +93,13 @@ impl Drop for Sending {
 impl Sending {
     pub(super) fn new(stream: hvq::SendStream, shared: Arc<Shared>) -> Self {
         let stream = shared.priorities.register(stream);
-        Self { stream, shared, progress: Progress::Untouched, staged: Default::default(), owed: 0 }
+        let (progress, staged) = (Progress::Untouched, Default::default());
+        Self { stream, shared, progress, staged, owed: 0, patience: None }
+    }
+
+    /// From here on, the client may take nothing of what is sent for so long; without a limit until this is called.
+    pub fn may_pause(&mut self, patience: Duration) {
+        self.patience = Some(patience);
     }
 
     /// The stream's ID.
@@ -259,8 +272,12 @@ impl Sending {
     }
 
     async fn push(&mut self, ending: Ending) -> Result<(), SendError> {
-        let Self { stream, staged, .. } = self;
-        poll_fn(|context| stream.lock().poll_write_chunks(context, staged, ending)).await?;
+        let Self { stream, staged, patience, .. } = self;
+        let pushed = poll_fn(|context| stream.lock().poll_write_chunks(context, staged, ending));
+        match patience {
+            None => pushed.await?,
+            Some(patience) => timeout(*patience, pushed).await.map_err(|_| SendError::Stalled)??,
+        };
         self.progress = Progress::Begun;
         Ok(())
     }

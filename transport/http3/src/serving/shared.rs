@@ -14,6 +14,29 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use tokio::sync::Notify;
 
+/// Bytes of encoded field sections that came and were not read yet, of all streams of a connection together.
+#[derive(Debug)]
+pub(super) struct Unread {
+    most: u64,
+    held: AtomicU64,
+}
+
+impl Unread {
+    /// Counts `now` bytes of a stream that had `before`; fails, and counts as before, if that is too much.
+    pub(super) fn change(&self, before: u64, now: u64) -> Result<(), TooMuch> {
+        let changed = |held: u64| {
+            let held = held.saturating_sub(before).saturating_add(now);
+            (now <= before || held <= self.most).then_some(held)
+        };
+        let changed = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
+        changed.map(|_| ()).map_err(|_| TooMuch)
+    }
+}
+
+/// There would be more than a connection may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TooMuch;
+
 /// A connection, as its streams know it.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -21,6 +44,8 @@ pub(super) struct Shared {
     pub(super) priorities: Priorities,
     /// The largest field section that is taken.
     pub(super) limit: u64,
+    /// The encoded field sections that came and were not read yet, of all streams together.
+    pub(super) unread: Unread,
     /// The largest field section that the peer takes.
     peer_limit: AtomicU64,
     /// What the peer offers, once its SETTINGS came.
@@ -40,6 +65,7 @@ impl Shared {
             connection,
             priorities: Priorities::default(),
             limit: settings.max_field_section_size,
+            unread: Unread { most: settings.max_unread_fields, held: AtomicU64::new(0) },
             peer_limit: AtomicU64::new(u64::MAX),
             offers: OnceLock::new(),
             heard: Notify::new(),

@@ -7,6 +7,7 @@ mod bodies;
 #[cfg(test)]
 mod connections;
 #[cfg(test)]
+mod hostile;
 mod priorities;
 #[cfg(test)]
 mod raw;

@@ -84,7 +84,7 @@ async fn answer(connection: hvq::Connection, host: Host) {
     tokio::spawn(async move {
         while let Ok(incoming) = server.accept().await {
             tokio::spawn(async move {
-                let (_, mut sending, mut receiving) = incoming.request().await.ok()?;
+                let (_, mut sending, mut receiving) = incoming.request(LIMIT).await.ok()?;
                 while poll_fn(|context| receiving.poll_data(context)).await.ok()?.is_some() {}
                 sending.whole(&ok(), Default::default()).await.ok()
             });

@@ -23,7 +23,7 @@ pub type ServerStream = server::RequestStream<BidiStream<Bytes>, Bytes>;
 pub type ClientStream = client::RequestStream<BidiStream<Bytes>, Bytes>;
 
 /// No test takes as long as this unless it hangs.
-const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Two QUIC connections that are each other's peer.
 pub struct Pair {
@@ -166,7 +166,7 @@ where
     tokio::spawn(async move {
         let _pair = pair;
         while let Ok(incoming) = server.accept().await {
-            if let Ok((request, sending, receiving)) = incoming.request().await {
+            if let Ok((request, sending, receiving)) = incoming.request(LIMIT).await {
                 tokio::spawn(handler(request, sending, receiving));
             }
         }
