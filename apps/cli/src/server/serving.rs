@@ -1,24 +1,39 @@
 //! Serving connections: requests in, answers out, and an orderly end.
 
-use super::Site;
+use super::{Answer, Body, Site};
 use bytes::Bytes;
 use h3::error::Code;
-use h3::server::{RequestResolver, RequestStream};
-use hvq_h3::Priorities;
+use hvq_h3::serving::{Incoming, SendError, Sending, Server, Settings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
-/// How long requests under way may take once the server is to stop.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long clients of a server may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Patience {
+    /// For the header section of a request, from its first byte on.
+    pub(crate) header: Duration,
+    /// Without taking anything of a response.
+    pub(crate) idle: Duration,
+    /// For requests under way once the server is to stop.
+    pub(crate) end: Duration,
+}
+
+impl Default for Patience {
+    /// 10 s, 60 s and 10 s.
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self { header: seconds(10), idle: seconds(60), end: seconds(10) }
+    }
+}
 
 /// What all connections of a server share.
 #[derive(Debug)]
 pub(crate) struct Service {
     site: Site,
+    patience: Patience,
     /// Whether the server is to stop.
     stop: watch::Sender<bool>,
     /// Requests that were answered.
@@ -30,7 +45,13 @@ pub(crate) struct Service {
 impl Service {
     /// A server of `site` that stops after `limit` answers, if there is a limit.
     pub(crate) fn new(site: Site, limit: Option<u64>) -> Arc<Self> {
-        Arc::new(Self { site, stop: watch::Sender::new(false), answered: AtomicU64::new(0), limit })
+        Self::patient(site, limit, Patience::default())
+    }
+
+    /// A server of `site` with so much `patience`, that stops after `limit` answers, if there is a limit.
+    pub(crate) fn patient(site: Site, limit: Option<u64>, patience: Patience) -> Arc<Self> {
+        let (stop, answered) = (watch::Sender::new(false), AtomicU64::new(0));
+        Arc::new(Self { site, patience, stop, answered, limit })
     }
 
     /// Has the server stop: no new requests; those under way are finished.
@@ -76,73 +97,52 @@ impl Service {
 /// Serves one connection until it ends or the server stops.
 async fn serve(service: Arc<Service>, connection: hvq::Connection) {
     let remote = connection.remote_address();
-    let transport = hvq_h3::Connection::new(connection.clone());
-    let priorities = transport.priorities();
-    let mut h3 = match h3::server::Connection::<_, Bytes>::new(transport).await {
-        Ok(h3) => h3,
+    let server = match Server::new(connection, Settings::default()).await {
+        Ok(server) => server,
         Err(error) => return tracing::debug!(%remote, %error, "no HTTP/3"),
     };
-    let mut requests = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = h3.accept() => match accepted {
-                Ok(Some(resolver)) => {
-                    requests.spawn(respond(service.clone(), resolver, priorities.clone()));
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    tracing::debug!(%remote, %error, "connection ended");
-                    break;
-                }
-            },
-            () = service.stopped() => break,
-            Some(_) = requests.join_next() => {}
-        }
-    }
-    // GOAWAY (RFC 9114 §5.2), which a client that is gone does not miss.
-    let _gone = h3.shutdown(0).await;
-    let finished = timeout(PATIENCE, async { while requests.join_next().await.is_some() {} }).await;
-    if finished.is_err() || timeout(PATIENCE, hvq_h3::server::settled(&connection)).await.is_err() {
-        tracing::debug!(%remote, "requests under way are abandoned");
-    }
-    connection.close(Code::H3_NO_ERROR.value(), b"");
+    let each = service.clone();
+    let answer = move |incoming| respond(each.clone(), incoming);
+    server.run(service.stopped(), || service.patience.end, answer).await;
 }
 
-/// Answers one request.
-async fn respond(
-    service: Arc<Service>,
-    resolver: RequestResolver<hvq_h3::Connection, Bytes>,
-    priorities: Priorities,
-) {
-    let (request, mut stream) = match hvq_h3::server::resolve(resolver, &priorities).await {
-        Ok(resolved) => resolved,
+/// Answers one request. Its body, which no answer depends on, is asked no more for once the answer is sent.
+async fn respond(service: Arc<Service>, incoming: Incoming) {
+    let (request, mut sending, _body) = match incoming.request(service.patience.header).await {
+        Ok(request) => request,
         Err(error) => return tracing::debug!(%error, "no request"),
     };
-    let mut answer = service.site.answer(&request);
+    sending.may_pause(service.patience.idle);
+    let answer = service.site.answer(&request);
     tracing::info!(method = %request.method(), path = request.uri().path(), status = answer.head.status().as_u16());
     if !answer.wait.is_zero() {
         tokio::time::sleep(answer.wait).await;
     }
-    if let Err(error) = send(&mut answer, &mut stream).await {
+    if let Err(error) = send(answer, &mut sending).await {
         tracing::debug!(%error, path = request.uri().path(), "no response");
+        // RFC 9114 §4.1: a response that is not complete is reset, so that it is not taken for whole.
+        sending.reset(Code::H3_REQUEST_CANCELLED);
     }
     service.count();
 }
 
-async fn send(
-    answer: &mut super::Answer,
-    stream: &mut RequestStream<hvq_h3::BidiStream<Bytes>, Bytes>,
-) -> Result<(), h3::error::StreamError> {
-    let head = std::mem::replace(&mut answer.head, http::Response::new(()));
-    stream.send_response(head).await?;
+async fn send(answer: Answer, sending: &mut Sending) -> Result<(), SendError> {
+    let Answer { head, mut body, .. } = answer;
+    match &body {
+        Body::Empty => return sending.whole(&head, Bytes::new()).await,
+        Body::Text(text) => return sending.whole(&head, text.clone()).await,
+        Body::File(_, range) | Body::Pattern(_, range) => {
+            sending.head(&head).await?;
+            sending.announce(range.end - range.start).await?;
+        }
+    }
     loop {
-        match answer.body.next().await {
-            Ok(Some(chunk)) => stream.send_data(chunk).await?,
-            Ok(None) => return stream.finish().await,
+        match body.next().await {
+            Ok(Some(chunk)) => sending.data(chunk).await?,
+            Ok(None) => return sending.finish().await,
             Err(error) => {
-                // RFC 9114 §4.1: a response that cannot be completed is reset, so that it is not taken for whole.
                 tracing::warn!(%error, "cannot read what is to be sent");
-                stream.stop_stream(Code::H3_INTERNAL_ERROR);
+                sending.reset(Code::H3_INTERNAL_ERROR);
                 return Ok(());
             }
         }

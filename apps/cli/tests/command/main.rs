@@ -8,6 +8,7 @@ mod channels;
 mod chaos;
 mod files;
 mod gateway;
+mod hostile_serve;
 mod hostile_video;
 mod lab;
 #[cfg(target_os = "linux")]

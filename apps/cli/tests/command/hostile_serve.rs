@@ -1,0 +1,105 @@
+//! A client that keeps `hvq serve` waiting or full: attacks.md H6, H19, K2.
+
+use crate::support::{Running, code, run};
+use hvq::{
+    ClientConfig, ClientTls, ConnectionError, Endpoint, Policy, ReadError, ReadToEndError, TransportConfig,
+    Verify,
+};
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Streams that the client opens.
+const STREAMS: usize = 100;
+/// Bytes of a header section that each sends.
+const EACH: usize = 100_000;
+/// No answer takes as long, unless there is none.
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// Bytes of memory that a process has.
+fn memory(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// A client connection to `server`, and what keeps it.
+async fn connect(server: &Running) -> (Endpoint, hvq::Connection) {
+    let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::Insecure).build().unwrap();
+    let transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
+    let config = ClientConfig::new(tls, Arc::new(transport));
+    let endpoint = Endpoint::client(&[]).unwrap();
+    let connection = endpoint.connect(config, server.address(0), "localhost").unwrap().await.unwrap();
+    (endpoint, connection)
+}
+
+/// With which code the server gave a request up.
+async fn given_up(receive: &mut hvq::RecvStream) -> u64 {
+    match tokio::time::timeout(LIMIT, receive.read_to_end(100)).await.expect("it is not given up") {
+        Err(ReadToEndError::Read(ReadError::Reset(code))) => code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn header_sections_without_end_are_refused_or_given_up_and_others_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("hello.txt"), "hello world").unwrap();
+    let server = Running::serve(folder.path(), &folder.path().join("certificate.pem"), &[]);
+    let url = server.url("/hello.txt");
+    let get = || async {
+        let url = url.clone();
+        let output = tokio::task::spawn_blocking(move || run(["get", "-k", &url])).await.unwrap();
+        assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"hello world"[..]));
+    };
+    get().await;
+    let before = memory(server.id());
+    let (_endpoint, connection) = connect(&server).await;
+    let start = Instant::now();
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS {
+        let (mut send, receive) = connection.open_bi().await.unwrap();
+        let frame = [&[0x01][..], &(131_000u32 | 0x8000_0000).to_be_bytes(), &[0; EACH]].concat();
+        // Whoever is refused is told to stop.
+        let _refused = tokio::time::timeout(LIMIT, send.write_all(&frame)).await.expect("nobody reads");
+        streams.push((send, receive));
+    }
+    let grown = memory(server.id()).saturating_sub(before);
+    get().await;
+    let mut codes = Vec::new();
+    for (_send, receive) in &mut streams {
+        codes.push(given_up(receive).await);
+    }
+    let late = codes.iter().filter(|code| **code == 0x10d).count();
+    assert!(codes.iter().all(|code| [0x10b, 0x10d].contains(code)), "{codes:x?}");
+    // 512 KiB of what is not whole, and each of the rest H3_REQUEST_REJECTED.
+    assert!((1..=5).contains(&late), "{late} of {STREAMS} had room");
+    assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
+    assert!(grown < 4 << 20, "{grown} bytes for {} that came", STREAMS * EACH);
+    get().await;
+}
+
+#[tokio::test]
+async fn frames_that_claim_to_be_endless_are_answered_and_end_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("hello.txt"), "hello world").unwrap();
+    let server = Running::serve(folder.path(), &folder.path().join("certificate.pem"), &[]);
+    let before = memory(server.id());
+    let (_endpoint, connection) = connect(&server).await;
+    for _ in 0..20 {
+        let (mut send, mut receive) = connection.open_bi().await.unwrap();
+        send.write_all(&[&[0x01][..], &[0xff; 8], &[0; 100]].concat()).await.unwrap();
+        // RFC 9114 §4.2.2: a section that cannot be taken is answered with 431, whatever comes of it.
+        let answer = tokio::time::timeout(LIMIT, receive.read_to_end(1 << 10)).await.unwrap().unwrap();
+        assert_eq!(answer.first(), Some(&0x01), "{answer:x?}");
+    }
+    assert!(memory(server.id()).saturating_sub(before) < 4 << 20);
+    // On the control stream it ends the connection, and nobody else's.
+    let mut control = connection.open_uni().await.unwrap();
+    control.write_all(&[&[0x00, 0x04][..], &[0xff; 8]].concat()).await.unwrap();
+    let closed = tokio::time::timeout(LIMIT, connection.closed()).await.unwrap();
+    assert!(matches!(closed, ConnectionError::PeerApplication { code: 0x107, .. }), "{closed}");
+    let url = server.url("/hello.txt");
+    let output = tokio::task::spawn_blocking(move || run(["get", "-k", &url])).await.unwrap();
+    assert_eq!(code(&output), 0);
+}
