@@ -1,6 +1,9 @@
 //! qlog files (draft-ietf-quic-qlog-main-schema, draft-ietf-quic-qlog-quic-events): one for each connection, with the
 //! path of every packet and all frames of the multipath extension.
 //!
+//! A client's connection has a file from its first packet on, a server's from the end of its handshake on, with what happened
+//! before: whoever sends Initial packets to a server makes no files.
+//!
 //! Connections hand copies of their events to a thread of their own through a bounded queue. A disk that is slow, full
 //! or gone costs events, which are counted, and never time. No payload, no key and no token is ever written.
 
@@ -92,12 +95,11 @@ impl Qlog {
     }
 
     fn tracer(&self, subject: &Subject) -> Option<Box<dyn Tracer>> {
-        let index = self.shared.started.fetch_add(1, Ordering::Relaxed);
-        if index >= self.shared.options.files {
+        if self.shared.is_full() {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        Some(Box::new(LogTracer::new(index, *subject, self.sender.clone(), self.shared.clone())))
+        Some(Box::new(LogTracer::new(*subject, self.sender.clone(), self.shared.clone())))
     }
 
     /// Events that were not written because the disk was slow, full or gone, or a limit was reached.

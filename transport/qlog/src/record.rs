@@ -2,6 +2,7 @@
 
 use crate::writer::{Message, Shared};
 use hvq_transport::PathId;
+use hvq_transport::connection::Role;
 use hvq_transport::crypto::keys::Level;
 use hvq_transport::error::{ConnectionError, Dropped};
 use hvq_transport::time::Instant;
@@ -17,6 +18,8 @@ use std::time::{Duration, SystemTime};
 
 /// Bytes that a record takes beside its payload, roughly.
 const RECORD_BYTES: usize = 192;
+/// Events of a connection without a file that are kept at most.
+const MOST_HELD: usize = 128;
 
 /// An event that borrows nothing.
 #[derive(Clone, PartialEq, Debug)]
@@ -102,23 +105,84 @@ impl Record {
     }
 }
 
-/// Copies what one connection does into the queue.
+/// Copies what one connection does into the queue. Of a server's connection nothing gets there before its handshake is
+/// complete: whoever sends Initial packets makes no files.
 pub(crate) struct LogTracer {
-    file: usize,
+    stage: Stage,
     sender: Sender<Message>,
     shared: Arc<Shared>,
-    /// Cleared by the writer when the file takes no more.
-    open: Arc<AtomicBool>,
     dropped: u64,
 }
 
+/// Whether there is a file.
+enum Stage {
+    /// Not yet: its client did not authenticate. What happened waits, and counts against the queue.
+    Held(Held),
+    /// There is, with this number. The flag is cleared by the writer when it takes no more.
+    Open(usize, Arc<AtomicBool>),
+    /// There never will be.
+    None,
+}
+
+/// What happened before there was a file.
+struct Held {
+    subject: Subject,
+    wall: SystemTime,
+    records: Vec<(Instant, Record)>,
+}
+
 impl LogTracer {
-    /// A tracer for `subject` that writes to file number `file`.
-    pub(crate) fn new(file: usize, subject: Subject, sender: Sender<Message>, shared: Arc<Shared>) -> Self {
+    /// A tracer for `subject`.
+    pub(crate) fn new(subject: Subject, sender: Sender<Message>, shared: Arc<Shared>) -> Self {
+        let held = Held { subject, wall: SystemTime::now(), records: Vec::new() };
+        let mut tracer = Self { stage: Stage::Held(held), sender, shared, dropped: 0 };
+        if subject.role == Role::Client {
+            tracer.open();
+        }
+        tracer
+    }
+
+    /// Asks for a file, for what was held and what follows.
+    fn open(&mut self) {
+        let Stage::Held(held) = std::mem::replace(&mut self.stage, Stage::None) else { return };
+        let Held { subject, wall, records } = held;
+        let Some(file) = self.shared.number() else {
+            self.give_up(&records);
+            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
         let open = Arc::new(AtomicBool::new(true));
         // If the writer is gone, so is everybody who could want to know.
-        let _gone = sender.send(Message::Open { file, subject, wall: SystemTime::now(), open: open.clone() });
-        Self { file, sender, shared, open, dropped: 0 }
+        let _gone = self.sender.send(Message::Open { file, subject, wall, open: open.clone() });
+        for (at, record) in records {
+            let size = record.size();
+            self.send(Message::Record { file, at, record, size }, size);
+        }
+        self.stage = Stage::Open(file, open);
+    }
+
+    /// Hands on what counts `size` bytes against the queue already.
+    fn send(&self, message: Message, size: usize) {
+        if self.sender.send(message).is_err() {
+            self.shared.queued.fetch_sub(size, Ordering::Relaxed);
+            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// These records are not written: they wait no more.
+    fn give_up(&self, records: &[(Instant, Record)]) {
+        let held = records.iter().map(|(_, record)| record.size()).sum();
+        self.shared.queued.fetch_sub(held, Ordering::Relaxed);
+    }
+
+    /// Whether another event can wait.
+    fn has_room(&self) -> bool {
+        let is_open = match &self.stage {
+            Stage::Held(held) => held.records.len() < MOST_HELD,
+            Stage::Open(_, open) => open.load(Ordering::Relaxed),
+            Stage::None => false,
+        };
+        is_open && self.shared.queued.load(Ordering::Relaxed) <= self.shared.options.queue_bytes
     }
 }
 
@@ -127,8 +191,10 @@ impl Tracer for LogTracer {
         if is_left_out(event) {
             return;
         }
-        let is_full = self.shared.queued.load(Ordering::Relaxed) > self.shared.options.queue_bytes;
-        if is_full || !self.open.load(Ordering::Relaxed) {
+        if *event == TraceEvent::Handshake(Progress::Complete) {
+            self.open();
+        }
+        if !self.has_room() {
             self.dropped += 1;
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return;
@@ -136,9 +202,13 @@ impl Tracer for LogTracer {
         let Some(record) = Record::of(event) else { return };
         let size = record.size();
         self.shared.queued.fetch_add(size, Ordering::Relaxed);
-        if self.sender.send(Message::Record { file: self.file, at: now, record, size }).is_err() {
-            self.shared.queued.fetch_sub(size, Ordering::Relaxed);
-            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        match &mut self.stage {
+            Stage::Held(held) => held.records.push((now, record)),
+            Stage::Open(file, _) => {
+                let file = *file;
+                self.send(Message::Record { file, at: now, record, size }, size);
+            }
+            Stage::None => {}
         }
     }
 }
@@ -151,6 +221,12 @@ fn is_left_out(event: &TraceEvent<'_>) -> bool {
 
 impl Drop for LogTracer {
     fn drop(&mut self) {
-        let _gone = self.sender.send(Message::Close { file: self.file, dropped: self.dropped });
+        match std::mem::replace(&mut self.stage, Stage::None) {
+            Stage::Open(file, _) => {
+                let _gone = self.sender.send(Message::Close { file, dropped: self.dropped });
+            }
+            Stage::Held(held) => self.give_up(&held.records),
+            Stage::None => {}
+        }
     }
 }

@@ -217,3 +217,38 @@ fn times_are_written_as_rfc_3339_asks() {
         assert_eq!(rfc3339(Duration::from_secs(seconds)), expected);
     }
 }
+
+#[test]
+fn a_servers_connection_has_no_file_before_its_client_has_authenticated() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Qlog::open(QlogOptions { files: 1, ..QlogOptions::new(folder.path()) }).unwrap();
+    let begin = || {
+        let subject = Subject { role: Role::Server, ..subject() };
+        let mut tracer = (log.factory())(&subject).expect("there is no file yet");
+        tracer.record(Instant::from_nanos(1_000_000), &TraceEvent::Started(&subject));
+        tracer
+    };
+    let files = || std::fs::read_dir(folder.path()).unwrap().count();
+    // More connections than there may be files, which come to nothing.
+    for _ in 0..5 {
+        let mut strangers = begin();
+        for at in 0..500 {
+            send(&mut *strangers, at, &[Frame::Ping]);
+        }
+        drop(strangers);
+        assert!(log.flush(PATIENCE));
+        assert_eq!((files(), log.shared.queued.load(std::sync::atomic::Ordering::Relaxed)), (0, 0));
+    }
+    let mut tracer = begin();
+    send(&mut *tracer, 3, &[Frame::Ping]);
+    let complete = TraceEvent::Handshake(hvq_transport::trace::Progress::Complete);
+    tracer.record(Instant::from_nanos(4_000_000), &complete);
+    send(&mut *tracer, 5, &[Frame::Ping]);
+    drop(tracer);
+    assert!(log.flush(PATIENCE));
+    let records = records(folder.path());
+    assert_eq!(records[1]["name"], "connectivity:connection_started");
+    let sent = records.iter().filter(|record| record["name"] == "transport:packet_sent");
+    assert_eq!(sent.map(|record| record["time"].as_f64().unwrap()).collect::<Vec<_>>(), [2.0, 4.0]);
+    assert!((log.factory())(&subject()).is_none(), "one file is all that there may be");
+}

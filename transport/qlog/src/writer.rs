@@ -36,6 +36,17 @@ impl Shared {
             started: AtomicUsize::new(0),
         }
     }
+
+    /// The number of another file, `None` if there are as many as there may be.
+    pub(crate) fn number(&self) -> Option<usize> {
+        let index = self.started.fetch_add(1, Ordering::Relaxed);
+        (index < self.options.files).then_some(index)
+    }
+
+    /// Whether there are as many files as there may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.started.load(Ordering::Relaxed) >= self.options.files
+    }
 }
 
 /// What the writer is told.
