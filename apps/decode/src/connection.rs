@@ -93,9 +93,11 @@ impl Tracked {
         self.server.readers.remove(&Level::Initial);
     }
 
-    /// Takes note of what the client said in an Initial packet.
-    pub(crate) fn on_client_hello(&mut self, crypto: &Crypto) {
+    /// Takes note of what the client said in an Initial packet; whether the secrets can be looked up only now.
+    pub(crate) fn on_client_hello(&mut self, crypto: &Crypto) -> bool {
+        let before = self.hello.random().is_some();
         self.hello.add(crypto);
+        !before && self.hello.random().is_some()
     }
 
     /// Takes note of what the server said in a Handshake packet; its preferred address's connection ID as soon as that is

@@ -3,7 +3,7 @@
 use crate::capture::Datagram;
 use crate::connection::Tracked;
 use crate::keylog::KeyLog;
-use crate::packet::{Contents, Header, Kind, Packet, Problem};
+use crate::packet::{Contents, Extension, Header, Kind, Packet, Problem};
 use bytes::{Bytes, BytesMut};
 use hvq_transport::PathId;
 use hvq_transport::connection::Role;
@@ -15,6 +15,7 @@ use hvq_transport::wire::grease::QuicBit;
 use hvq_transport::wire::header::{
     FIXED, Incoming, LONG, MIN_SHORT_PACKET, PacketKind, ProtectedPacket, next_packet,
 };
+use hvq_transport::wire::varint;
 use hvq_transport::wire::version::Version;
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -45,6 +46,8 @@ pub struct Decoder {
     lengths: BTreeSet<usize>,
     /// Receivers without connection IDs, by the source and destination of what they receive.
     tuples: HashMap<(SocketAddr, SocketAddr), Owner>,
+    /// How often something was learnt that may tell whose a datagram is.
+    learnt: u64,
 }
 
 impl Decoder {
@@ -56,7 +59,13 @@ impl Decoder {
             ids: HashMap::new(),
             lengths: BTreeSet::new(),
             tuples: HashMap::new(),
+            learnt: 0,
         }
+    }
+
+    /// How often something was learnt that may tell whose an earlier datagram is.
+    pub(crate) fn learnt(&self) -> u64 {
+        self.learnt
     }
 
     /// The packets in `datagram`, which is the next of the capture. A datagram that is no QUIC at all gives none.
@@ -218,7 +227,7 @@ impl Decoder {
         self.register(protected.destination, owner(sender.peer()));
         if protected.source.is_empty() {
             let reverse = (packet.destination, packet.source);
-            self.tuples.insert(reverse, owner(sender));
+            self.learnt += u64::from(self.tuples.insert(reverse, owner(sender)).is_none());
         } else {
             self.register(protected.source, owner(sender));
         }
@@ -234,7 +243,7 @@ impl Decoder {
 
     fn register(&mut self, id: ConnectionId, owner: Owner) {
         if !id.is_empty() && self.ids.len() < MOST_IDS {
-            self.ids.insert(id, owner);
+            self.learnt += u64::from(self.ids.insert(id, owner).is_none());
             self.lengths.insert(id.len());
         }
     }
@@ -263,10 +272,19 @@ impl Decoder {
     fn read(&mut self, payload: Bytes, level: Level, to: Owner) -> Contents {
         let mut contents = Contents::default();
         let sender = to.receiver.peer();
-        for frame in FrameReader::new(payload) {
-            let frame = match frame {
-                Ok(frame) => frame,
-                Err(error) => {
+        let mut reader = FrameReader::new(payload.clone());
+        loop {
+            let before = reader.remaining();
+            let frame = match reader.next() {
+                None => break,
+                Some(Ok(frame)) => frame,
+                Some(Err(error)) => {
+                    let rest = payload.slice(payload.len() - before..);
+                    if let Some((extension, length)) = extension(error.frame_type, &rest) {
+                        contents.extensions.push(extension);
+                        reader = FrameReader::new(rest.slice(length..));
+                        continue;
+                    }
                     let reason = error.reason.into_owned();
                     contents.problem = Some(Problem::Frame { frame_type: error.frame_type, reason });
                     break;
@@ -288,7 +306,7 @@ impl Decoder {
     fn on_crypto(&mut self, crypto: &Crypto, level: Level, to: Owner) {
         let Some(connection) = self.connections.get_mut(to.connection) else { return };
         match (level, to.receiver) {
-            (Level::Initial, Role::Server) => connection.on_client_hello(crypto),
+            (Level::Initial, Role::Server) => self.learnt += u64::from(connection.on_client_hello(crypto)),
             (Level::Handshake, Role::Client) => {
                 // RFC 9000 §9.6: the preferred address comes with a connection ID of its own.
                 if let Some(id) = connection.on_server_flight(crypto) {
@@ -298,6 +316,16 @@ impl Decoder {
             _ => {}
         }
     }
+}
+
+/// The frame of an extension, of type `frame_type`, that `bytes` begins with, and its length.
+fn extension(frame_type: u64, bytes: &[u8]) -> Option<(Extension, usize)> {
+    if frame_type != Extension::TIME_STAMP {
+        return None;
+    }
+    let (_, first) = varint::get(bytes)?;
+    let (time, second) = varint::get(bytes.get(first..)?)?;
+    Some((Extension::TimeStamp(time), first + second))
 }
 
 /// A packet of `datagram` of which nothing is known yet.
@@ -360,6 +388,18 @@ mod tests {
         let packets = decoder.decode(&datagram(forged));
         assert_eq!((packets[0].kind, packets[0].connection), (Kind::Initial, None));
         assert!(decoder.connections.is_empty() && decoder.ids.is_empty());
+    }
+
+    #[test]
+    fn time_stamps_are_named_and_what_follows_is_read() {
+        let mut decoder = Decoder::new(KeyLog::default());
+        let payload = [&[0x01, 0x42, 0xf5, 0x44, 0xd2][..], &[0x01]].concat();
+        let to = Owner { connection: 0, receiver: Role::Server, path: PathId::ZERO };
+        let contents = decoder.read(payload.into(), Level::OneRtt, to);
+        assert_eq!(contents.extensions, [Extension::TimeStamp(1234)]);
+        assert_eq!((contents.frames.len(), contents.problem), (2, None));
+        let cut = decoder.read(Bytes::from_static(&[0x42, 0xf5, 0x44]), Level::OneRtt, to);
+        assert!(matches!(cut.problem, Some(Problem::Frame { frame_type: 0x2f5, .. })), "{cut:?}");
     }
 
     proptest! {

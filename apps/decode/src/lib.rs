@@ -13,11 +13,13 @@ mod messages;
 mod packet;
 mod summary;
 mod text;
+mod waiting;
 
 pub use capture::{Capture, CaptureError, Datagram, Skipped};
 pub use decoder::Decoder;
 pub use keylog::KeyLog;
 pub use messages::Messages;
-pub use packet::{Contents, Header, Kind, Packet, Problem};
+pub use packet::{Contents, Extension, Header, Kind, Packet, Problem};
 pub use summary::{Summary, SummaryRow};
 pub use text::{describe, json};
+pub use waiting::PatientDecoder;

@@ -74,11 +74,25 @@ pub enum Problem {
     },
 }
 
+/// A frame of an extension that the transport does not speak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extension {
+    /// TIME_STAMP, the time at the sender, in units of its acknowledgement delays (draft-huitema-quic-ts).
+    TimeStamp(u64),
+}
+
+impl Extension {
+    /// The frame type of TIME_STAMP.
+    pub(crate) const TIME_STAMP: u64 = 0x2f5;
+}
+
 /// The inside of a packet.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Contents {
     /// The frames that could be read.
     pub frames: Vec<Frame>,
+    /// Frames of extensions that the transport does not speak.
+    pub extensions: Vec<Extension>,
     /// Why that is not all.
     pub problem: Option<Problem>,
 }

@@ -1,6 +1,6 @@
 //! Packets and frames for people and for programs.
 
-use crate::packet::Packet;
+use crate::packet::{Extension, Packet};
 use hvq_transport::PathId;
 use hvq_transport::connection::Role;
 use hvq_transport::stream::Direction;
@@ -30,7 +30,8 @@ pub fn describe(packet: &Packet, start: Duration) -> String {
         packet.kind.name(),
         packet.bytes,
     );
-    let frames: Vec<_> = packet.contents.frames.iter().map(frame).collect();
+    let frames = packet.contents.frames.iter().map(frame);
+    let frames: Vec<_> = frames.chain(packet.contents.extensions.iter().map(extension)).collect();
     line.push_str(&frames.join(", "));
     if packet.sender.is_none() {
         let _ = write!(line, "{} → {} ", packet.source, packet.destination);
@@ -44,6 +45,9 @@ pub fn describe(packet: &Packet, start: Duration) -> String {
 /// One object of JSON for `packet`: times in seconds since 1970, frames as qlog has them.
 pub fn json(packet: &Packet) -> Value {
     let frames = packet.contents.frames.iter().map(|frame| hvq_qlog::frame(frame, DELAY_EXPONENT));
+    let extensions = packet.contents.extensions.iter().map(|extension| match extension {
+        Extension::TimeStamp(time) => json!({ "frame_type": "time_stamp", "time_stamp": time }),
+    });
     json!({
         "time": packet.at.as_secs_f64(),
         "source": packet.source.to_string(),
@@ -54,7 +58,7 @@ pub fn json(packet: &Packet) -> Value {
         "type": packet.kind.name(),
         "number": packet.number,
         "bytes": packet.bytes,
-        "frames": frames.collect::<Vec<_>>(),
+        "frames": frames.chain(extensions).collect::<Vec<_>>(),
         "problem": packet.contents.problem.as_ref().map(ToString::to_string),
     })
 }
@@ -105,6 +109,13 @@ fn frame(frame: &Frame) -> String {
         Frame::MaxPathId(limit) | Frame::PathsBlocked(limit) => format!("{kind} {limit}"),
         Frame::PathCidsBlocked { path, next_sequence } => format!("{kind} path {path} seq {next_sequence}"),
         _ => kind.to_owned(),
+    }
+}
+
+/// A frame of an extension in a few words.
+fn extension(extension: &Extension) -> String {
+    match extension {
+        Extension::TimeStamp(time) => format!("time_stamp {time}"),
     }
 }
 
@@ -171,7 +182,7 @@ mod tests {
             key_updates: 0,
             number: Some(12),
             bytes: 1200,
-            contents: Contents { frames, problem },
+            contents: Contents { frames, problem, ..Contents::default() },
         }
     }
 
@@ -195,6 +206,14 @@ mod tests {
         let close = Frame::ConnectionClose(ConnectionClose::Application { code: 256, reason });
         let line = describe(&packet(vec![close], None), Duration::ZERO);
         assert!(line.ends_with("connection_close application 0x100 [2Jgone"), "{line}");
+    }
+
+    #[test]
+    fn a_frame_of_an_extension_has_its_name() {
+        let mut stamped = packet(vec![Frame::Ping], None);
+        stamped.contents.extensions = vec![Extension::TimeStamp(1234)];
+        assert!(describe(&stamped, Duration::ZERO).ends_with("ping, time_stamp 1234"));
+        assert_eq!(json(&stamped)["frames"][1]["frame_type"], "time_stamp");
     }
 
     #[test]

@@ -67,7 +67,7 @@ mod tests {
             key_updates: 0,
             number: Some(1),
             bytes: 40,
-            contents: Contents { frames: vec![Frame::Ping, Frame::MaxData(9)], problem: None },
+            contents: Contents { frames: vec![Frame::Ping, Frame::MaxData(9)], ..Contents::default() },
         }
     }
 

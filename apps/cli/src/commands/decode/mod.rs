@@ -7,7 +7,7 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{Voice, unwritten};
 use choice::ChoiceArguments;
 use clap::Args;
-use hvq_decode::{Capture, CaptureError, Decoder, KeyLog, Packet, Summary};
+use hvq_decode::{Capture, CaptureError, KeyLog, Packet, PatientDecoder, Summary};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -43,21 +43,25 @@ pub(crate) fn run(arguments: &DecodeArguments, voice: Voice) -> Result<(), Failu
         failed.or_fail(Exit::Usage, || format!("the capture {name}")).expect_err("it is an error")
     };
     let mut capture = Capture::open(open(&arguments.capture)?).map_err(damaged)?;
-    let mut decoder = Decoder::new(keys);
+    let mut decoder = PatientDecoder::new(keys);
     let mut report = Report::new(arguments);
-    let end = loop {
-        let datagram = match capture.next_datagram() {
-            Ok(Some(datagram)) => datagram,
-            Ok(None) => break Ok(()),
+    let mut end = None;
+    while end.is_none() {
+        let packets = match capture.next_datagram() {
+            Ok(Some(datagram)) => decoder.decode(datagram),
             // What was read up to there is worth its lines.
-            Err(error) => break Err(damaged(error)),
+            last => {
+                end = Some(last.map(|_| ()).map_err(damaged));
+                decoder.finish()
+            }
         };
-        for packet in decoder.decode(&datagram) {
+        for packet in packets {
             if !report.take(packet)? {
                 return Ok(());
             }
         }
-    };
+    }
+    let end = end.unwrap_or(Ok(()));
     report.finish()?;
     if report.shown == 0 && end.is_ok() {
         voice.say(match report.start {
