@@ -144,8 +144,10 @@ impl LogTracer {
 
     /// Asks for a file, for what was held and what follows.
     fn open(&mut self) {
-        let Stage::Held(held) = std::mem::replace(&mut self.stage, Stage::None) else { return };
-        let Held { subject, wall, records } = held;
+        let Stage::Held(held) = &mut self.stage else { return };
+        let records = std::mem::take(&mut held.records);
+        let (subject, wall) = (held.subject, held.wall);
+        self.stage = Stage::None;
         let Some(file) = self.shared.number() else {
             self.give_up(&records);
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);

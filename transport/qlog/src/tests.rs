@@ -252,3 +252,19 @@ fn a_servers_connection_has_no_file_before_its_client_has_authenticated() {
     assert_eq!(sent.map(|record| record["time"].as_f64().unwrap()).collect::<Vec<_>>(), [2.0, 4.0]);
     assert!((log.factory())(&subject()).is_none(), "one file is all that there may be");
 }
+
+#[test]
+fn a_clients_file_is_there_from_the_start_and_goes_on_behind_the_handshake() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Qlog::open(QlogOptions::new(folder.path())).unwrap();
+    let mut tracer = begin(&log);
+    assert!(log.flush(PATIENCE));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let complete = TraceEvent::Handshake(hvq_transport::trace::Progress::Complete);
+    tracer.record(Instant::from_nanos(2_000_000), &complete);
+    send(&mut *tracer, 3, &[Frame::Ping]);
+    drop(tracer);
+    assert!(log.flush(PATIENCE));
+    assert_eq!(named(&records(folder.path()), "transport:packet_sent")["header"]["packet_number"], 7);
+    assert_eq!(log.dropped(), 0);
+}

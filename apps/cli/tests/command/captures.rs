@@ -65,11 +65,11 @@ fn a_capture_is_printed_with_the_frames_of_every_path() {
     }
 }
 
-/// The records of a pcap file behind its header, of 24 bytes, as bytes.
+/// The records of a pcap file, of big-endian numbers, behind its header, of 24 bytes, as bytes.
 fn records(pcap: &[u8]) -> Vec<&[u8]> {
     let (mut rest, mut records) = (&pcap[24..], Vec::new());
     while !rest.is_empty() {
-        let length = u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        let length = u32::from_be_bytes(rest[8..12].try_into().unwrap()) as usize;
         let (record, left) = rest.split_at(16 + length);
         records.push(record);
         rest = left;
