@@ -64,36 +64,3 @@ fn a_capture_is_printed_with_the_frames_of_every_path() {
         assert!(lines.lines().all(named) && (1..=of_path("stream")).contains(&server), "{lines}");
     }
 }
-
-/// The records of a pcap file, of big-endian numbers, behind its header, of 24 bytes, as bytes.
-fn records(pcap: &[u8]) -> Vec<&[u8]> {
-    let (mut rest, mut records) = (&pcap[24..], Vec::new());
-    while !rest.is_empty() {
-        let length = u32::from_be_bytes(rest[8..12].try_into().unwrap()) as usize;
-        let (record, left) = rest.split_at(16 + length);
-        records.push(record);
-        rest = left;
-    }
-    records
-}
-
-#[test]
-fn a_capture_whose_interfaces_are_out_of_order_is_read_as_one_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let [capture, keys, mixed] = ["two.pcap", "two.keys", "mixed.pcap"].map(|name| folder.path().join(name));
-    write(&capture, &keys);
-    let pcap = fs::read(&capture).unwrap();
-    let mut records = records(&pcap);
-    assert_eq!(records.concat().len() + 24, pcap.len());
-    // The first packets of the client come behind the first answers, and each ten records backwards after them.
-    records[..8].reverse();
-    records[8..].chunks_mut(10).for_each(<[_]>::reverse);
-    fs::write(&mixed, [&pcap[..24], &records.concat()].concat()).unwrap();
-    let summary = |capture: &Path| {
-        let arguments = [capture.to_str().unwrap(), "--keys", keys.to_str().unwrap(), "--summary", "--json"];
-        let output = run(["decode"].into_iter().chain(arguments));
-        assert_eq!((code(&output), said(&output).as_str()), (0, ""));
-        String::from_utf8(output.stdout).unwrap()
-    };
-    assert_eq!(summary(&mixed), summary(&capture));
-}
