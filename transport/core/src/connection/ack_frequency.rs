@@ -8,7 +8,6 @@ use crate::connection::Connection;
 use crate::connection::receive::{Origin, violation};
 use crate::delivery::Receipt;
 use crate::error::TransportError;
-use crate::path::path::Liveness;
 use crate::space::received::AckPolicy;
 use crate::time::Instant;
 use crate::wire::frame::{AckFrequency, Frame};
@@ -160,9 +159,8 @@ impl Connection {
         let Some(least) = self.peer.parameters.min_ack_delay.filter(|_| self.may_request_acks()) else {
             return;
         };
-        let answering = || {
-            self.paths.open().filter(|path| path.liveness == Liveness::Answering && path.rtts.is_sampled())
-        };
+        let answering =
+            || self.paths.open().filter(|path| !path.liveness.is_silent() && path.rtts.is_sampled());
         let Some(rtt) = answering().map(|path| path.rtt().smoothed()).min() else { return };
         if now.since(self.ack_frequencies.reviewed_at) < rtt {
             return;

@@ -11,8 +11,6 @@ use smallvec::SmallVec;
 
 /// Bytes of a PATH_ACK frame with a few ranges.
 const TYPICAL: usize = 24;
-/// Acknowledgements of other paths that a path carries at most before it is asked whether they arrive.
-const STEERED_UNPROBED: u8 = 4;
 /// Bytes that an acknowledgement takes at most of a packet that carries other things.
 const LARGEST: usize = 400;
 
@@ -21,6 +19,11 @@ impl Connection {
     pub(super) fn place_acknowledgements(&mut self, pass: &mut Pass) {
         let now = pass.now;
         for of in self.acknowledgeable(|received| received.ack_due(now)) {
+            if let Some(own) = pass.index(of).filter(|_| self.is_silent_everywhere()) {
+                // A packet that arrived shows that its path works one way; of the others nothing is known.
+                self.write_acknowledgement(pass, own, of);
+                continue;
+            }
             let item = self.item(Content::Acknowledgement { of }, TYPICAL, now);
             match self.ask(&item, pass) {
                 Choice::On(index, _) => self.write_acknowledgement(pass, index, of),
@@ -29,8 +32,8 @@ impl Connection {
                         self.write_acknowledgement(pass, index, of);
                     }
                 }
-                // An acknowledgement that waits would only arrive later: its own path, or any, carries it.
-                Choice::Wait => self.write_acknowledgement(pass, pass.index(of).unwrap_or(0), of),
+                // An acknowledgement that waits would only arrive later.
+                Choice::Wait => self.write_acknowledgement(pass, pass.way_back(of).unwrap_or(0), of),
             }
         }
     }
@@ -78,18 +81,38 @@ impl Connection {
     }
 
     /// Acknowledgements are never acknowledged themselves: a path that carries those of other paths and nothing else
-    /// would not be missed if it died. Every few of them a PING asks whether they arrive, so that a silent path is
-    /// found out within one probe timeout. Far fewer PINGs leave than arrive, so two endpoints never keep each other busy.
+    /// would not be missed if it died. Every few of them, and before the first where nothing is known of late, a PING asks
+    /// whether they arrive, so that a silent path is found out within one probe timeout. Far fewer PINGs leave than arrive, so two endpoints never keep each other busy.
     fn probe_return_path(&mut self, pass: &mut Pass, index: usize, of: PathId) {
         let Some(carrier) = pass.views.get(index).map(|view| view.id).filter(|id| *id != of) else { return };
         let Some(path) = self.paths.get_mut(carrier) else { return };
-        path.steered_acknowledgements = path.steered_acknowledgements.saturating_add(1);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
         //# In that case, an endpoint MUST NOT send an ack-eliciting frame in all packets that would otherwise
         //# be non-ack-eliciting, to avoid an infinite feedback loop of acknowledgments.
-        if path.steered_acknowledgements >= STEERED_UNPROBED && !path.sent.has_ack_eliciting_in_flight() {
-            path.steered_acknowledgements = 0;
+        if path.liveness.on_steered(pass.now) && !path.sent.has_ack_eliciting_in_flight() {
             self.put(pass, index, &Frame::Ping, None);
+        }
+    }
+
+    /// Adds an acknowledgement of the path's own packets to the probe that is being built on path `index`: one that is
+    /// owed, and on a silent path, which no other acknowledgement takes, a copy of what arrived since it was asked last.
+    pub(super) fn report_in_probe(&mut self, pass: &mut Pass, index: usize) {
+        let Some(lane) = pass.lanes.get(index) else { return };
+        let (id, room) = (lane.path, lane.room().min(LARGEST));
+        let Some(path) = self.paths.get(id).filter(|_| room >= TYPICAL) else { return };
+        if !path.liveness.is_silent() {
+            if path.received.pending()
+                && let Some((frame, receipt)) = self.build_acknowledgement(id, room, pass.now)
+            {
+                self.put(pass, index, &frame, Some(receipt));
+            }
+            return;
+        }
+        let form = self.is_multipath().then_some(id);
+        if path.liveness.is_heard()
+            && let Some(frame) = path.received.report(pass.now, ACK_DELAY_EXPONENT, room, form)
+        {
+            self.put(pass, index, &frame, None);
         }
     }
 

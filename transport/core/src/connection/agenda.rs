@@ -60,14 +60,15 @@ impl Connection {
         self.guard_against_stalls(pass);
     }
 
-    /// Asks the policy about `item`, and distrusts the answer (architecture: a path without room counts as `Wait`).
+    /// Asks the policy about `item`, and distrusts the answer: a path without room counts as [`Choice::Wait`], and who names
+    /// no usable path is overruled. So nothing waits for a silent path while another is there, whatever the policy.
     pub(super) fn ask(&mut self, item: &Item, pass: &Pass) -> Choice {
         let exempt = matches!(item.content, Content::Acknowledgement { .. });
         let wide = pass.wide(item);
         // Who takes the whole item takes a part of it, too.
         let able = pass.able(item.bytes + item.header).intersection(wide);
         if self.seat.stalls >= STALL_LIMIT && !exempt {
-            return roomiest(item, able, pass);
+            return overrule(item, able, pass);
         }
         let can_take = |index: usize, bytes: usize| {
             exempt
@@ -79,16 +80,22 @@ impl Connection {
         match self.seat.policy.place(item, fitting.as_deref().unwrap_or(&pass.views)) {
             // The item never fits there: a policy that does not look at sizes would wait for ever.
             Placement::On { path, .. } if pass.index(path).is_some_and(|index| !wide.contains(index)) => {
-                roomiest(item, able, pass)
+                overrule(item, able, pass)
             }
             Placement::On { path, bytes } => {
                 let bytes = bytes.clamp(1, item.bytes.max(1));
-                let able = pass.index(path).filter(|index| can_take(*index, bytes));
-                able.map_or(Choice::Wait, |index| Choice::On(index, bytes))
+                match pass.index(path).filter(|index| pass.may_name(*index, item.content)) {
+                    Some(index) if can_take(index, bytes) => Choice::On(index, bytes),
+                    Some(_) => Choice::Wait,
+                    None => overrule(item, able, pass),
+                }
             }
             Placement::OnEach(set) => {
-                let listed = set.iter().filter(|index| *index < pass.views.len());
-                let able: PathSet = listed.filter(|index| can_take(*index, item.bytes)).collect();
+                let named: PathSet = set.iter().filter(|index| pass.may_name(*index, item.content)).collect();
+                if named.is_empty() {
+                    return overrule(item, able, pass);
+                }
+                let able: PathSet = named.iter().filter(|index| can_take(*index, item.bytes)).collect();
                 if able.is_empty() { Choice::Wait } else { Choice::OnEach(able) }
             }
             Placement::Wait => Choice::Wait,
@@ -313,11 +320,12 @@ impl Connection {
         }
     }
 
-    /// No policy can stall the connection: if all waits and nothing is in flight, it is asked again soon, and overruled
-    /// after a few times.
+    /// No policy can stall the connection: if all waits and nothing is in flight where an answer is to be expected, it is
+    /// asked again soon, and overruled after a few times.
     fn guard_against_stalls(&mut self, pass: &Pass) {
         let wants = self.streams.has_sendable() || !self.control.is_empty() || self.datagrams.has_waiting();
-        let quiet = self.paths.open().all(|path| !path.sent.has_ack_eliciting_in_flight());
+        let mut answering = self.paths.open().filter(|path| !path.liveness.is_silent());
+        let quiet = answering.all(|path| !path.sent.has_ack_eliciting_in_flight());
         if pass.placed || !wants || !quiet || !pass.has_room(1) {
             self.seat.stalls = 0;
             return;
@@ -328,10 +336,16 @@ impl Connection {
     }
 }
 
-/// The path with the most room of those in `able`, when the policy is of no help.
-fn roomiest(item: &Item, able: PathSet, pass: &Pass) -> Choice {
+/// The usable path with the most room of those in `able`, when the policy is of no help.
+fn overrule(item: &Item, able: PathSet, pass: &Pass) -> Choice {
+    if let Content::Acknowledgement { of } = item.content {
+        return pass.way_back(of).map_or(Choice::Wait, |index| Choice::On(index, item.bytes));
+    }
     let room = |index: &usize| pass.views.get(*index).map_or(0, |view| view.room);
-    able.iter().max_by_key(room).map_or(Choice::Wait, |index| Choice::On(index, item.bytes))
+    able.intersection(pass.usable)
+        .iter()
+        .max_by_key(room)
+        .map_or(Choice::Wait, |index| Choice::On(index, item.bytes))
 }
 
 /// The views with those that have room, but not for all of an item that only the paths in `able` take, shown as full, and

@@ -4,12 +4,12 @@ use crate::PathId;
 use crate::congestion::coupled::Flow;
 use crate::congestion::{LossSample, LostPacket, MarkSample, Sample, SpuriousSample};
 use crate::connection::receive::violation;
-use crate::connection::{Connection, Event, PathEvent, Role, establish::HandshakeDone};
+use crate::connection::{Connection, Role, establish::HandshakeDone};
 use crate::crypto::keys::Level;
 use crate::delivery::Receipt;
 use crate::error::TransportError;
 use crate::path::lifecycle::State;
-use crate::path::path::{Liveness, Path};
+use crate::path::path::Path;
 use crate::recovery::ecn::EcnOutcome;
 use crate::recovery::persistent::Persistence;
 use crate::recovery::rate::Arrival;
@@ -72,18 +72,13 @@ impl Connection {
                 tracer.record(now, &TraceEvent::RttSampled { sent_on: of, acknowledged_over: over, rtt });
             }
         }
-        path.pto.reset();
-        path.probes_due = 0;
-        let answered = matches!(path.liveness, Liveness::Silent { .. });
-        path.liveness = Liveness::Answering;
-        path.acknowledged_at = now;
+        let answered = path.on_acknowledged(now);
         if sent_here {
             inform_controller(path, &acknowledged, over, Limited::ByPasses, now);
         }
         self.paths.refresh_delays();
         if answered {
-            self.streams.on_answer(of);
-            self.events.push_back(Event::Path(PathEvent::Answering(of)));
+            self.on_answering(of);
         }
         self.settle_sizes(of, &acknowledged, now);
         for packet in &acknowledged.packets {

@@ -36,6 +36,8 @@ pub enum Purpose {
     Content,
     /// Its size. Its loss is likely and no reason for a probe timeout (RFC 9000 §14.4).
     SizeProbe,
+    /// The answer of a path that is silent: it does not put the probe timeout off.
+    LivenessProbe,
 }
 
 /// What identifies the next packet of a path.

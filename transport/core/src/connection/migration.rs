@@ -17,7 +17,6 @@ use crate::error::{Dropped, PacketError};
 use crate::path::amplification::Amplification;
 use crate::path::candidates::{Candidate, Measurements, Purpose};
 use crate::path::lifecycle::Event as PathLife;
-use crate::path::path::Liveness;
 use crate::path::rotation::Destination;
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::recovery::delay::PathRtts;
@@ -106,7 +105,7 @@ impl Connection {
         self.paths.add_candidate(id, candidate);
         if moving == Moving::AtOnce {
             self.relocate(id, tuple, now);
-            self.show(id);
+            self.show(id, now);
         }
         Ok(())
     }
@@ -195,7 +194,7 @@ impl Connection {
         };
         if path.route.tuple == origin.tuple {
             path.heard_with = path.heard_with.max(origin.id_sequence);
-            path.active_at = now;
+            path.on_heard(now);
         } else if path.elsewhere.get(origin.tuple).is_some() {
             path.elsewhere.heard(origin.tuple, origin.id_sequence, now + lifetime);
         } else if self.role == Role::Server {
@@ -317,8 +316,7 @@ impl Connection {
         path.destination = Destination { since: next, at: now, carried: false };
         path.spin.reset();
         path.pto.reset();
-        path.probes_due = 0;
-        path.liveness = Liveness::Answering;
+        path.liveness.on_moved(now);
         if path.route.validation.is_validated() && !forged {
             self.settle_in(id, now);
         }
@@ -386,9 +384,9 @@ impl Connection {
     }
 
     /// The next packets of path `id` shall show the peer where it is.
-    fn show(&mut self, id: PathId) {
+    fn show(&mut self, id: PathId, now: Instant) {
         if let Some(path) = self.paths.get_mut(id) {
-            path.probes_due = 1;
+            path.liveness.ask(now);
         }
     }
 
@@ -406,7 +404,7 @@ impl Connection {
         if let Some(path) = self.paths.get_mut(id) {
             path.received.repeat(now);
         }
-        self.show(id);
+        self.show(id, now);
         self.events.push_back(Event::Path(PathEvent::MigrationFailed(id)));
         true
     }
@@ -453,6 +451,9 @@ impl Connection {
             }
             path.route.amplification.validate();
             path.opening_datagrams = 0;
+            if path.liveness.on_answered(now) {
+                self.on_answering(origin.path);
+            }
             if self.paths.apply(origin.path, PathLife::Validated, now).opens() {
                 self.events.push_back(Event::Path(PathEvent::Validated(origin.path)));
             } else {
@@ -466,7 +467,7 @@ impl Connection {
         //# of the original address and migrate to using the server's preferred address
         if path.elsewhere.get(tuple).is_some_and(|one| one.purpose == Purpose::Intended) {
             self.relocate(origin.path, tuple, now);
-            self.show(origin.path);
+            self.show(origin.path, now);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::PathId;
 use crate::connection::lane::Lane;
 use crate::time::Instant;
-use hvq_scheduler::{Content, Item, PathSet, PathView, Standing};
+use hvq_scheduler::{Content, Item, PathSet, PathView, Standing, proven, usable};
 use smallvec::SmallVec;
 
 /// Packets that one pass seals at most, so that input is read between passes.
@@ -20,6 +20,8 @@ pub struct Pass {
     pub now: Instant,
     /// Paths that may send, as the scheduler sees them.
     pub views: SmallVec<[PathView; 4]>,
+    /// The paths that a policy may name: the silent ones only if no other is there.
+    pub usable: PathSet,
     /// What is being built for each.
     pub lanes: SmallVec<[Lane; 4]>,
     /// Packets sealed.
@@ -34,12 +36,31 @@ impl Pass {
     /// A pass at `now` over `views`.
     pub fn new(views: SmallVec<[PathView; 4]>, now: Instant) -> Self {
         let lanes = views.iter().map(|view| Lane::new(view.id, view.datagram_size)).collect();
-        Self { now, views, lanes, sealed: 0, sealed_bytes: 0, placed: false }
+        let usable = usable(&views);
+        Self { now, views, usable, lanes, sealed: 0, sealed_bytes: 0, placed: false }
     }
 
     /// The index of `path`, if it may send.
     pub fn index(&self, path: PathId) -> Option<usize> {
         self.views.iter().position(|view| view.id == path)
+    }
+
+    /// Whether a policy may name path `index` for `content`: a usable one, and for an acknowledgement of another path one
+    /// that is known to reach the peer.
+    pub fn may_name(&self, index: usize, content: Content) -> bool {
+        let Some(view) = self.views.get(index).filter(|_| self.usable.contains(index)) else { return false };
+        match content {
+            Content::Acknowledgement { of } => of == view.id || view.standing != Standing::Unvalidated,
+            _ => true,
+        }
+    }
+
+    /// The path for an acknowledgement of path `of` that the policy does not place: its own if that is usable and known to
+    /// reach the peer, else the fastest that is.
+    pub fn way_back(&self, of: PathId) -> Option<usize> {
+        let proven = proven(&self.views, self.usable);
+        let own = self.index(of).filter(|index| proven.contains(*index));
+        own.or_else(|| proven.iter().min_by_key(|index| self.views.get(*index).map(|view| view.rtt.smoothed)))
     }
 
     /// Whether the pass may go on.

@@ -1,11 +1,11 @@
 //! Frames that belong to one path and are never offered to the policy: challenges, responses and probes.
 
 use crate::PathId;
-use crate::connection::lane::Lane;
+use crate::connection::lane::{Lane, Purpose};
 use crate::connection::pass::Pass;
 use crate::connection::{Connection, Role};
 use crate::delivery::Receipt;
-use crate::path::path::Liveness;
+use crate::path::liveness::ProbesDue;
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
@@ -14,6 +14,17 @@ use crate::wire::frame::Frame;
 pub(super) const LEAST_PROBE: usize = 64;
 /// Unanswered packets whose control frames a probe repeats, the oldest.
 const REPEATED: usize = 16;
+
+/// What a probe carries beside the frame that asks for an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Filling {
+    /// Nothing.
+    Nothing,
+    /// What the peer may need before it can answer.
+    Little,
+    /// That, and data where there is one path only.
+    Whatever,
+}
 
 impl Connection {
     /// Queues the challenges and responses that are due, each in a datagram of its path (RFC 9000 §8.2).
@@ -101,16 +112,25 @@ impl Connection {
         for index in 0..pass.views.len() {
             let Some(id) = pass.views.get(index).map(|view| view.id) else { continue };
             let Some(path) = self.paths.get_mut(id) else { continue };
-            let probes = std::mem::take(&mut path.probes_due);
-            for number in 0..probes {
-                self.probe(pass, index, number);
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.4
+            //# When a PTO timer expires, a sender MUST send at least one ack- eliciting packet in the packet
+            //# number space as a probe
+            let probes: &[Filling] = match path.liveness.take_due() {
+                ProbesDue::None => &[],
+                ProbesDue::One => &[Filling::Little],
+                // RFC 9002 §6.2.4: up to two.
+                ProbesDue::Timeout => &[Filling::Whatever, Filling::Nothing],
+            };
+            for filling in probes {
+                self.probe(pass, index, *filling);
             }
         }
     }
 
     /// One probe: PING, and on the only path whatever data waits, so that a lost tail costs one round trip only. Only the
-    /// first is filled: if the path swallows large datagrams, the second gets an answer (RFC 8899 §4.3).
-    fn probe(&mut self, pass: &mut Pass, index: usize, number: u8) {
+    /// first of a probe timeout is filled: if the path swallows large datagrams, the second gets an answer (RFC 8899 §4.3).
+    fn probe(&mut self, pass: &mut Pass, index: usize, filling: Filling) {
+        let Some(id) = pass.views.get(index).map(|view| view.id) else { return };
         if self.prepare(pass, index, 1) == 0 {
             return;
         }
@@ -119,18 +139,26 @@ impl Connection {
         // An answer to a probe is wanted at once, whatever was asked for (draft-ietf-quic-ack-frequency-14 §5).
         let frame = if self.may_request_acks() { Frame::ImmediateAck } else { Frame::Ping };
         self.put(pass, index, &frame, None);
-        if number == 0 && self.is_silent_everywhere() {
+        if filling != Filling::Nothing {
+            self.report_in_probe(pass, index);
+        }
+        if filling != Filling::Nothing && self.is_silent_everywhere() {
             self.repeat_control(pass, index);
         }
-        if number == 0 && pass.views.len() == 1 {
+        if filling == Filling::Whatever && pass.views.len() == 1 {
             self.fill_probe(pass, index);
         }
+        let silent = self.paths.get(id).is_some_and(|path| path.liveness.is_silent());
+        if let Some(lane) = pass.lanes.get_mut(index)
+            && silent
+            && filling == Filling::Little
+        {
+            lane.purpose = Purpose::LivenessProbe;
+        }
         self.seal(pass, index);
-    }
-
-    /// Whether no path answers.
-    fn is_silent_everywhere(&self) -> bool {
-        self.paths.open().all(|path| matches!(path.liveness, Liveness::Silent { .. }))
+        if let Some(lane) = pass.lanes.get_mut(index) {
+            lane.purpose = Purpose::Content;
+        }
     }
 
     /// What a path that does not answer carries about paths and connection IDs is sent again with its probe (RFC 9002

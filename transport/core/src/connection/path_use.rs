@@ -101,7 +101,7 @@ impl Connection {
             let Some(path) = self.paths.get_mut(id) else { continue };
             if path.keep_alive_at().is_some_and(|at| at <= now) {
                 path.active_at = now;
-                path.probes_due = path.probes_due.max(1);
+                path.liveness.ask(now);
             }
         }
     }

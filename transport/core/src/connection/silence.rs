@@ -1,91 +1,140 @@
-//! Paths that fall silent: what they carry is offered to others before it counts as lost, and they are asked now and then
-//! whether they are back.
+//! Paths that fall silent: what they carry is offered to others before it counts as lost, and they are asked whether they
+//! are back for as long as there is something to carry.
 //!
 //! A path is silent when its probe timeout fires, or before, when the oldest of several unanswered packets has waited as
-//! long and nothing else was answered meanwhile: packets that follow put the timeout off.
+//! long and nothing else was answered meanwhile: packets that follow put the timeout off. See [`Liveness`].
+//!
+//! [`Liveness`]: crate::path::liveness::Liveness
 
 use crate::PathId;
 use crate::connection::{Connection, Event, PathEvent};
-use crate::delivery::Receipts;
-use crate::path::path::{Liveness, Path};
+use crate::delivery::{Receipt, Receipts};
+use crate::path::liveness::Company;
+use crate::path::path::Path;
 use crate::time::Instant;
 use std::time::Duration;
 
-/// Probes that one probe timeout allows (RFC 9002 §6.2.4: up to two).
-const PROBES: u8 = 2;
+/// Packets of each path that are looked at for what they carry, the oldest.
+const LOOKED_AT: usize = 16;
 
 impl Connection {
-    /// Takes note if path `id` has not answered in time.
+    /// Takes note if path `id` has not answered in time, or asks it again.
     pub(super) fn watch(&mut self, id: PathId, now: Instant) {
-        if !self.is_watched(id) {
-            return;
-        }
-        let delay = self.peer_max_ack_delay();
         let Some(path) = self.paths.get(id) else { return };
-        if path.silent_at(delay).is_some_and(|at| at <= now) {
+        if self.overdue_at(path).is_some_and(|at| at <= now) {
             self.demote(id, now);
+        } else if self.ask_at(path).is_some_and(|at| at <= now) && self.has_to_carry() {
+            let Some(path) = self.paths.get_mut(id) else { return };
+            path.liveness.on_pace(now);
         }
     }
 
-    /// Whether it matters early that path `id` does not answer: another path could take over.
-    pub(super) fn is_watched(&self, id: PathId) -> bool {
+    /// When `path` counts as silent though its probe timeout does not fire; only if another path could take over, for it
+    /// answers or was heard.
+    pub(super) fn overdue_at(&self, path: &Path) -> Option<Instant> {
+        if !self.may_probe() || path.liveness.is_silent() {
+            return None;
+        }
         let takes_over =
-            |path: &Path| path.liveness == Liveness::Answering && path.route.validation.is_validated();
-        self.may_probe() && self.paths.open().any(|path| path.id != id && takes_over(path))
+            |other: &&Path| other.id != path.id && (is_answering(other) || other.liveness.is_heard());
+        let beside = self.paths.open().filter(takes_over).map(|other| other.rtt().smoothed()).max()?;
+        path.silent_at(self.peer_max_ack_delay(), beside)
+    }
+
+    /// When `path` is to be asked whether it is back, if it is silent.
+    pub(super) fn ask_at(&self, path: &Path) -> Option<Instant> {
+        if !self.may_probe() || !path.liveness.is_silent() {
+            return None;
+        }
+        let company = if self.is_silent_everywhere() { Company::Alone } else { Company::Beside };
+        path.ask_at(self.peer_max_ack_delay(), company)
+    }
+
+    /// Whether no path answers that is known to reach the peer.
+    pub(super) fn is_silent_everywhere(&self) -> bool {
+        !self.paths.open().any(is_answering)
+    }
+
+    /// Whether anything waits to be sent or to be known to have arrived. Probes alone are no reason for more of them.
+    pub(super) fn has_to_carry(&self) -> bool {
+        self.streams.has_sendable()
+            || self.streams.has_control()
+            || self.streams.has_unacknowledged()
+            || self.datagrams.has_waiting()
+            || !self.control.is_empty()
+            || self.is_silent_everywhere() && self.paths.open().any(carries_control)
     }
 
     /// The probe timeout of path `id` fired.
     pub(super) fn probe_path(&mut self, id: PathId, now: Instant) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2
-        //# A PTO timer expiration event does not indicate packet loss and MUST NOT cause prior unacknowledged
-        //# packets to be marked as lost
-        path.pto.on_timeout();
-        path.route.ecn.on_probe_timeout();
-        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.4
-        //# When a PTO timer expires, a sender MUST send at least one ack- eliciting packet in the packet
-        //# number space as a probe
-        path.probes_due = PROBES;
-        path.counters.probe_timeouts += 1;
-        self.demote(id, now);
+        if path.on_probe_timeout(now) {
+            self.on_silent(id, now);
+        }
     }
 
     /// Path `id` is silent from now on, until it answers.
     fn demote(&mut self, id: PathId, now: Instant) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        if matches!(path.liveness, Liveness::Silent { .. }) {
-            return;
+        if path.liveness.on_unanswered(now) {
+            self.on_silent(id, now);
         }
-        path.offered_below = 0;
-        path.liveness = Liveness::Silent { since: now };
+    }
+
+    /// Path `id`, which answered, is silent. Acknowledgements that it carried of late most likely went nowhere: other paths
+    /// take them, with probes, which are no bare acknowledgements (RFC 9000 §13.2.1).
+    fn on_silent(&mut self, id: PathId, now: Instant) {
         self.events.push_back(Event::Path(PathEvent::Silent(id)));
+        let carrier = self.paths.get(id).map(|path| path.liveness).filter(|liveness| liveness.has_steered());
+        let Some(since) = carrier.map(|liveness| liveness.acknowledged_at()) else { return };
+        for path in self.paths.open_mut().filter(|path| path.id != id) {
+            if path.liveness.was_heard_since(since) {
+                path.received.repeat(now);
+                path.liveness.ask(now);
+            }
+        }
+    }
+
+    /// Path `id`, which was silent, answers again: what it holds is offered to no other path any more.
+    pub(super) fn on_answering(&mut self, id: PathId) {
+        self.streams.on_answer(id);
+        self.events.push_back(Event::Path(PathEvent::Answering(id)));
     }
 
     /// Offers what paths carry that do not answer to those that do, oldest first and no more than they have room for:
     /// it may only be late, and the oldest data is what receivers wait for. Each packet is offered once in a silence.
     pub(super) fn offer_late_data(&mut self, now: Instant) {
         for id in self.paths.ids() {
-            let quiet = self.paths.get(id).is_some_and(|path| path.liveness != Liveness::Answering);
+            let quiet = self.paths.get(id).is_some_and(|path| path.liveness.is_silent());
             let mut room = if quiet { self.room_elsewhere(id, now) } else { 0 };
             while room > 0 {
                 let Some((receipts, bytes, age)) = self.next_late(id, now) else { break };
                 room = room.saturating_sub(bytes);
                 for receipt in &receipts {
-                    self.streams.on_silent(receipt, id, age);
-                    // Control frames are small: a second copy costs less than waiting (RFC 9002 §6.2.4).
-                    self.paths.on_lost(receipt);
+                    self.on_receipt_late(receipt, id, age);
                 }
             }
+        }
+    }
+
+    /// What `receipt` stands for was sent on path `on`, which is silent for `age`.
+    fn on_receipt_late(&mut self, receipt: &Receipt, on: PathId, age: Duration) {
+        match receipt {
+            Receipt::Stream { .. } => self.streams.on_silent(receipt, on, age),
+            Receipt::Ack { .. } | Receipt::Datagram(_) => {}
+            // Control frames are small: a second copy costs less than waiting (RFC 9002 §6.2.4).
+            _ => self.on_receipt_lost(receipt, on),
         }
     }
 
     /// The oldest packet of path `id` that was not offered elsewhere yet: its receipts, size and age.
     fn next_late(&mut self, id: PathId, now: Instant) -> Option<(Receipts, usize, Duration)> {
         let path = self.paths.get_mut(id)?;
-        let mut packets = path.sent.unacknowledged_from(path.offered_below);
+        let mut packets = path.sent.unacknowledged_from(path.liveness.offered_below());
         let packet = packets.find(|packet| packet.class.is_ack_eliciting())?;
         let late = (packet.receipts.clone(), packet.bytes, now.since(packet.sent_at));
-        path.offered_below = packet.number + 1;
+        let number = packet.number;
+        path.liveness.on_offered(number + 1);
         Some(late)
     }
 
@@ -93,8 +142,19 @@ impl Connection {
     fn room_elsewhere(&self, silent: PathId, now: Instant) -> usize {
         self.paths
             .open()
-            .filter(|path| path.id != silent && path.liveness == Liveness::Answering)
+            .filter(|path| path.id != silent && !path.liveness.is_silent())
             .map(|path| path.route.room(path.sent.in_flight(), now))
             .fold(0, usize::saturating_add)
     }
+}
+
+/// Whether `path` is known to reach the peer and answers.
+fn is_answering(path: &Path) -> bool {
+    !path.liveness.is_silent() && path.route.validation.is_validated()
+}
+
+/// Whether `path` has frames in flight that must arrive, beside those of streams.
+fn carries_control(path: &Path) -> bool {
+    let is_reliable = |receipt: &Receipt| !matches!(receipt, Receipt::Ack { .. } | Receipt::Datagram(_));
+    path.sent.unacknowledged().take(LOOKED_AT).any(|packet| packet.receipts.iter().any(is_reliable))
 }

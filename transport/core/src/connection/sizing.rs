@@ -6,7 +6,7 @@ use crate::connection::pass::foremost;
 use crate::connection::{Connection, FourTuple};
 use crate::datagram::Asked;
 use crate::path::mtu::JUMBO;
-use crate::path::path::{Liveness, Path};
+use crate::path::path::Path;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
 use crate::wire::{connection_id, overhead};
@@ -94,7 +94,7 @@ impl Connection {
         self.paths.remote_ids.current(id)?;
         let asked = self.asked_of(id);
         let path = self.paths.get_mut(id)?;
-        if path.liveness != Liveness::Answering || !path.route.validation.is_validated() {
+        if path.liveness.is_silent() || !path.route.validation.is_validated() {
             return None;
         }
         // One probe at a time adds little to what the window permits, and could wait for ever for room that datagrams

@@ -163,7 +163,7 @@ impl Connection {
         from.map(move |path| Seen {
             delay: self.delay_of(path),
             backlog: path.own_backlog(now),
-            heard_at: path.acknowledged_at,
+            heard_at: path.liveness.acknowledged_at(),
         })
     }
 

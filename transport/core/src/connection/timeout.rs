@@ -210,6 +210,7 @@ impl Connection {
     fn path_deadline(&self, now: Instant) -> Option<Deadline> {
         let mut earliest = self.paths.deadline();
         let max_ack_delay = self.peer_max_ack_delay();
+        let carries = self.paths.open().any(|path| path.liveness.is_silent()) && self.has_to_carry();
         let wants = self.streams.has_sendable() || self.datagrams.has_waiting() || !self.control.is_empty();
         let mut fold = |at: Option<Instant>, reason: TimerReason| {
             let next = at.map(|at| Deadline::new(at, reason));
@@ -235,8 +236,9 @@ impl Connection {
             if self.may_probe() {
                 fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);
             }
-            if self.is_watched(path.id) {
-                fold(path.patience_ends_at(max_ack_delay), TimerReason::Silence);
+            fold(self.overdue_at(path), TimerReason::Silence);
+            if path.liveness.is_silent() && carries {
+                fold(self.ask_at(path), TimerReason::Silence);
             }
             if wants {
                 fold(path.route.paced_until(path.sent.in_flight(), now), TimerReason::Pacing);

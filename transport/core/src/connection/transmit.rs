@@ -182,6 +182,7 @@ impl Connection {
         path.route.amplification.on_sent(size);
         let class = match open.elicits {
             Elicits::Acknowledgement if lane.purpose == Purpose::SizeProbe => PacketClass::InFlight,
+            Elicits::Acknowledgement if lane.purpose == Purpose::LivenessProbe => PacketClass::Asking,
             Elicits::Acknowledgement => PacketClass::AckEliciting,
             Elicits::Nothing if open.padded => PacketClass::InFlight,
             Elicits::Nothing => PacketClass::AckOnly,

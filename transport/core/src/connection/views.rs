@@ -5,7 +5,7 @@ use crate::path::lifecycle::State;
 use crate::path::path::Path;
 use crate::time::Instant;
 use crate::wire::overhead::lower_headers;
-use hvq_scheduler::{PathId, PathView, PerMille, Rtt};
+use hvq_scheduler::{PathId, PathView, PerMille, Rtt, Standing};
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -15,24 +15,50 @@ impl Connection {
         let paths = &self.paths;
         let mut views = SmallVec::new();
         for path in paths.open() {
-            if paths.remote_ids.current(path.id).is_some() && !self.awaits_proof(path) {
-                views.push(self.view(path, now));
+            if paths.remote_ids.current(path.id).is_none() {
+                continue;
+            }
+            let view = self.view(path, now);
+            match self.proof(path) {
+                Proof::Needless => views.push(view),
+                Proof::Awaited => views.push(PathView { room: 0, ..view }),
+                Proof::AwaitedBeside => {}
             }
         }
+        self.prefer_heard(&mut views);
         correct(&mut views, |id| paths.get(id).map_or(Duration::ZERO, |path| now.since(path.active_at)));
         views
     }
 
-    /// Whether a server still validates a path that its client has opened, while another can carry everything.
-    fn awaits_proof(&self, path: &Path) -> bool {
-        let proven = |other: &Path| other.id != path.id && other.route.validation.is_validated();
+    /// While no path answers, those that were heard are shown as if they did: at least the peer's direction works there.
+    fn prefer_heard(&self, views: &mut [PathView]) {
+        if views.iter().any(|view| view.standing != Standing::Silent) {
+            return;
+        }
+        for view in views {
+            if let Some(path) = self.paths.get(view.id).filter(|path| path.liveness.is_heard()) {
+                view.standing = path.standing_if_heard();
+            }
+        }
+    }
+
+    /// What a server waits for that still validates a path which its client has opened, if another was validated.
+    fn proof(&self, path: &Path) -> Proof {
+        let proven = |other: &&Path| other.id != path.id && other.route.validation.is_validated();
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
         //# After receiving packets from the client on a new path, if the server decides to use the new path,
         //# the server MUST validate the peer's address before sending any data
-        self.role == Role::Server
+        let awaits = self.role == Role::Server
             && self.paths.lifecycles.state(path.id) == State::Validating
-            && !path.route.validation.is_validated()
-            && self.paths.open().any(proven)
+            && !path.route.validation.is_validated();
+        let mut others = self.paths.open().filter(proven).peekable();
+        if !awaits || others.peek().is_none() {
+            Proof::Needless
+        } else if others.any(|other| !other.liveness.is_silent()) {
+            Proof::AwaitedBeside
+        } else {
+            Proof::Awaited
+        }
     }
 
     fn view(&self, path: &Path, now: Instant) -> PathView {
@@ -71,6 +97,17 @@ impl Connection {
         let first = self.paths.get(crate::PathId::ZERO);
         first.map(|path| self.view(path, now)).into_iter().collect()
     }
+}
+
+/// What has to be proven before a server uses a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Proof {
+    /// Nothing.
+    Needless,
+    /// The client's address, before data goes there. Acknowledgements do, for no other path answers.
+    Awaited,
+    /// The client's address; a path that answers carries everything meanwhile.
+    AwaitedBeside,
 }
 
 /// Until a full datagram may go: the pacer's word, or when the oldest packet in flight should be acknowledged.

@@ -5,6 +5,7 @@ pub mod candidates;
 pub mod dscp;
 pub mod lifecycle;
 pub mod limits;
+pub mod liveness;
 pub mod local_ids;
 pub mod mtu;
 #[expect(clippy::module_inception, reason = "a path's state is named after what it is")]

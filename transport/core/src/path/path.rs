@@ -3,6 +3,7 @@
 use crate::PathId;
 use crate::path::candidates::{Candidate, Candidates, Measurements, Purpose};
 use crate::path::dscp::Dscp;
+use crate::path::liveness::{Company, Liveness};
 use crate::path::rotation::Destination;
 use crate::path::route::Route;
 use crate::path::spin::Spin;
@@ -45,21 +46,12 @@ pub struct PathCounters {
 
 /// An acknowledgement is not overdue before this time beyond the smoothed round-trip time.
 const LEAST_MARGIN: Duration = Duration::from_millis(5);
-/// Fewer unanswered packets than this are left to the probe timeout.
+/// The shortest time between two probes that arrivals give rise to.
+const LEAST_INTERVAL: Duration = Duration::from_millis(10);
+/// Fewer unanswered packets than this are given half a probe timeout more.
 const SEVERAL: usize = 4;
-
-/// Whether the path answers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Liveness {
-    /// It answers, or nothing was asked.
-    #[default]
-    Answering,
-    /// It has not answered for a probe timeout, and nothing was acknowledged since.
-    Silent {
-        /// When that was noticed.
-        since: Instant,
-    },
-}
+/// Probe timeouts that a path whose round trip is not known is given to answer, as a validation is (RFC 9000 §8.2.4).
+const UNKNOWN: u32 = 3;
 
 /// What this endpoint's connections together queued on the channel of a path, beside the path's own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,8 +86,6 @@ pub struct Path {
     pub pto: Pto,
     /// Whether losses last.
     pub persistent: PersistentCongestion,
-    /// Probes that may leave regardless of the congestion window (RFC 9002 §7.5).
-    pub probes_due: u8,
     /// The addresses, and what belongs to them.
     pub route: Route,
     /// Other addresses: probed, or left behind.
@@ -112,20 +102,14 @@ pub struct Path {
     pub destination: Destination,
     /// The Differentiated Services codepoint of its packets.
     pub dscp: Dscp,
-    /// Whether it answers.
+    /// Whether it answers, and when it is asked.
     pub liveness: Liveness,
-    /// When something of the path was acknowledged last.
-    pub acknowledged_at: Instant,
-    /// Packets below this number were offered to other paths since the path stopped answering.
-    pub offered_below: u64,
     /// What the application or the modem knows about the channel.
     pub hints: Hints,
     /// What the peer last said about its use (RFC 10069 §3.3).
     pub peer_status: Option<Status>,
     /// Padding-only full datagrams to send with the challenge that opens the path, to widen the peer's allowance.
     pub opening_datagrams: u8,
-    /// Acknowledgements of other paths that it carried since it was last asked whether they arrive.
-    pub steered_acknowledgements: u8,
     /// Counters.
     pub counters: PathCounters,
     /// What other connections of this endpoint have queued on the channel.
@@ -142,7 +126,6 @@ impl Path {
             rtts: PathRtts::default(),
             pto: Pto::default(),
             persistent: PersistentCongestion::default(),
-            probes_due: 0,
             route,
             elsewhere: Candidates::default(),
             heard_with: 0,
@@ -153,11 +136,8 @@ impl Path {
             dscp: Dscp::default(),
             liveness: Liveness::default(),
             hints: Hints::NONE,
-            acknowledged_at: Instant::ZERO,
-            offered_below: 0,
             peer_status: None,
             opening_datagrams: 0,
-            steered_acknowledgements: 0,
             counters: PathCounters::default(),
             others: Others::default(),
         }
@@ -213,9 +193,12 @@ impl Path {
 
     /// How the scheduler shall see the path.
     pub fn standing(&self) -> Standing {
-        if matches!(self.liveness, Liveness::Silent { .. }) {
-            Standing::Silent
-        } else if !self.route.validation.is_validated() {
+        if self.liveness.is_silent() { Standing::Silent } else { self.standing_if_heard() }
+    }
+
+    /// How the scheduler shall see the path if it does not count as silent.
+    pub fn standing_if_heard(&self) -> Standing {
+        if !self.route.validation.is_validated() {
             Standing::Unvalidated
         } else if self.peer_status == Some(Status::Backup) {
             Standing::Backup
@@ -320,29 +303,29 @@ impl Path {
         let threshold = if self.sent.ack_eliciting_in_flight() > 1 { Duration::ZERO } else { max_ack_delay };
         let margin = (rtt.variance() * 4).max(rtt.smoothed() / 4).max(LEAST_MARGIN);
         let expected = asked + rtt.smoothed() + margin + threshold;
-        Some(expected.max(self.acknowledged_at + margin + threshold))
+        Some(expected.max(self.liveness.acknowledged_at() + margin + threshold))
     }
 
     /// When the path counts as silent though packets that follow put its probe timeout off: a probe timeout after the
-    /// oldest of several unanswered packets, if no acknowledgement came meanwhile. A queue that grows delays answers, but
+    /// oldest of several unanswered packets, half of one later if they are few, if no acknowledgement came meanwhile. A queue that grows delays answers, but
     /// those to earlier packets keep coming.
-    pub fn silent_at(&self, max_ack_delay: Duration) -> Option<Instant> {
-        let overdue = self.overdue_at(max_ack_delay)?;
-        if self.sent.ack_eliciting_in_flight() < SEVERAL {
-            return None;
+    ///
+    /// Of a path without samples nobody knows how long that takes. Its channel's hint is believed, else it is expected to
+    /// take as long as `beside`, the round trip of another path, and given three probe timeouts.
+    pub fn silent_at(&self, max_ack_delay: Duration, beside: Duration) -> Option<Instant> {
+        if !self.rtts.is_sampled() {
+            let first = self.sent.unacknowledged().find(|packet| packet.class.is_ack_eliciting())?;
+            let expected = Rtt::new(self.hints.delay.map_or(beside, |delay| delay * 2));
+            return Some(first.sent_at + expected.probe_timeout(max_ack_delay) * UNKNOWN);
         }
+        let overdue = self.overdue_at(max_ack_delay)?;
         let period = self.probe_period(max_ack_delay);
+        // A few may be acknowledged late for many reasons.
+        let patience =
+            if self.sent.ack_eliciting_in_flight() < SEVERAL { period + period / 2 } else { period };
         let smoothed = self.rtts.for_timers().smoothed();
         let quiet = period.saturating_sub(smoothed).max(smoothed / 2);
-        Some(overdue.max(self.asked_at()? + period).max(self.acknowledged_at + quiet))
-    }
-
-    /// When the next thing happens to a path that does not answer.
-    pub fn patience_ends_at(&self, max_ack_delay: Duration) -> Option<Instant> {
-        match self.liveness {
-            Liveness::Answering => self.silent_at(max_ack_delay),
-            Liveness::Silent { .. } => None,
-        }
+        Some(overdue.max(self.asked_at()? + patience).max(self.liveness.acknowledged_at() + quiet))
     }
 
     /// When the oldest packet left that waits for an answer with no later one answered either. What is older than an
@@ -361,6 +344,35 @@ impl Path {
     pub fn keep_alive_at(&self) -> Option<Instant> {
         let period = self.keep_alive.filter(|_| !self.sent.has_ack_eliciting_in_flight())?;
         Some(self.active_at + period)
+    }
+
+    /// The probe timeout fired. Returns whether the path counted as answering before.
+    pub fn on_probe_timeout(&mut self, now: Instant) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2
+        //# A PTO timer expiration event does not indicate packet loss and MUST NOT cause prior unacknowledged
+        //# packets to be marked as lost
+        self.pto.on_timeout();
+        self.route.ecn.on_probe_timeout();
+        self.counters.probe_timeouts += 1;
+        self.liveness.on_probe_timeout(now)
+    }
+
+    /// The peer acknowledged something new that was sent on the path. Returns whether the path was silent before.
+    pub fn on_acknowledged(&mut self, now: Instant) -> bool {
+        self.pto.reset();
+        self.liveness.on_acknowledged(now)
+    }
+
+    /// An authentic packet arrived on the path. If it is silent it is asked at once, but once a round trip at most.
+    pub fn on_heard(&mut self, now: Instant) {
+        self.active_at = now;
+        self.liveness.on_heard(self.rtt().smoothed().max(LEAST_INTERVAL), now);
+    }
+
+    /// When a path that is silent in this `company` is to be asked whether it is back.
+    pub fn ask_at(&self, max_ack_delay: Duration, company: Company) -> Option<Instant> {
+        let pace = self.liveness.pace(self.probe_period(max_ack_delay), company);
+        self.liveness.ask_at(self.sent.last_ack_eliciting_at(), pace)
     }
 
     /// When the probe timeout fires, if anything ack-eliciting is in flight.

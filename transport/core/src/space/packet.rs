@@ -12,7 +12,9 @@ pub enum PacketClass {
     AckOnly,
     /// With PADDING: it counts as in flight but elicits no acknowledgement.
     InFlight,
-    /// In flight, and the peer must acknowledge it.
+    /// In flight, and the peer must acknowledge it, but a timer of its own watches over it: a liveness probe.
+    Asking,
+    /// In flight, the peer must acknowledge it, and the probe timeout runs until it has.
     AckEliciting,
 }
 
@@ -24,6 +26,11 @@ impl PacketClass {
 
     /// Whether the peer must acknowledge it within its max_ack_delay.
     pub fn is_ack_eliciting(self) -> bool {
+        self >= Self::Asking
+    }
+
+    /// Whether the probe timeout runs for the packet (RFC 9002 §6.2.1).
+    pub fn arms_timeout(self) -> bool {
         self == Self::AckEliciting
     }
 }

@@ -179,12 +179,30 @@ impl Received {
         }
     }
 
-    /// Builds an acknowledgement of at most `room` bytes, and considers it sent.
+    /// Builds an acknowledgement of at most `room` bytes, and considers it sent. See [`Self::report`].
+    pub fn build(
+        &mut self,
+        now: Instant,
+        ack_delay_exponent: u8,
+        room: usize,
+        form: Option<PathId>,
+    ) -> Option<Frame> {
+        let frame = self.report(now, ack_delay_exponent, room, form)?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
+        //# Since packets containing only ACK frames are not congestion controlled, an endpoint MUST NOT send
+        //# more than one such packet in response to receiving an ack-eliciting packet.
+        self.owed = Owed::Nothing;
+        self.unreported = 0;
+        self.largest_reported = self.largest_reported.max(self.report.largest());
+        Some(frame)
+    }
+
+    /// Builds an acknowledgement of at most `room` bytes for a packet that elicits one itself; what is owed stays owed.
     ///
     /// `form` is the path that a PATH_ACK names (RFC 10069 §4.1), or `None` for an ACK frame. `None` if there is nothing
     /// to report or no room; when there is little room the oldest ranges are left out (RFC 9000 §13.2.3).
-    pub fn build(
-        &mut self,
+    pub fn report(
+        &self,
         now: Instant,
         ack_delay_exponent: u8,
         room: usize,
@@ -196,14 +214,7 @@ impl Received {
         let delay = now.since(self.largest_at).as_micros().min(u128::from(u64::MAX)) as u64;
         // RFC 9000 §18.2: exponents above 20 are invalid.
         let delay = (delay >> ack_delay_exponent.min(20)).min((1 << 62) - 1);
-        let ack = Ack::from_ranges(form, &self.report, delay, self.ecn.report(), room)?;
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.1
-        //# Since packets containing only ACK frames are not congestion controlled, an endpoint MUST NOT send
-        //# more than one such packet in response to receiving an ack-eliciting packet.
-        self.owed = Owed::Nothing;
-        self.unreported = 0;
-        self.largest_reported = self.largest_reported.max(self.report.largest());
-        Some(Frame::Ack(ack))
+        Ack::from_ranges(form, &self.report, delay, self.ecn.report(), room).map(Frame::Ack)
     }
 
     /// The peer has an acknowledgement of `largest`: packets up to it need no report any more (RFC 9000 §13.2.4).

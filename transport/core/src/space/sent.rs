@@ -197,7 +197,7 @@ impl Sent {
         //# A sender MUST however count these packets as being additionally in flight, since these packets add
         //# network load without establishing packet loss
         self.in_flight = self.in_flight.saturating_add(packet.bytes_in_flight());
-        if packet.class.is_ack_eliciting() {
+        if packet.class.arms_timeout() {
             self.ack_eliciting += 1;
             self.last_eliciting_at = Some(packet.sent_at);
         }
@@ -243,17 +243,17 @@ impl Sent {
         })
     }
 
-    /// Ack-eliciting packets not resolved yet.
+    /// Ack-eliciting packets not resolved yet, liveness probes aside.
     pub fn ack_eliciting_in_flight(&self) -> usize {
         self.ack_eliciting
     }
 
-    /// Whether a packet awaits an acknowledgement that the peer must send.
+    /// Whether a packet awaits an acknowledgement that the peer must send, and is no liveness probe.
     pub fn has_ack_eliciting_in_flight(&self) -> bool {
         self.ack_eliciting > 0
     }
 
-    /// When the last ack-eliciting packet left: the start of the probe timeout (RFC 9002 §6.2.1).
+    /// When the last ack-eliciting packet left that was no liveness probe: the start of the probe timeout (RFC 9002 §6.2.1).
     pub fn last_ack_eliciting_at(&self) -> Option<Instant> {
         self.last_eliciting_at
     }
@@ -394,7 +394,7 @@ impl Sent {
         for packet in self.unacknowledged() {
             packets += 1;
             bytes += packet.bytes_in_flight();
-            eliciting += usize::from(packet.class.is_ack_eliciting());
+            eliciting += usize::from(packet.class.arms_timeout());
         }
         if (packets, bytes, eliciting) == (self.unresolved, self.in_flight, self.ack_eliciting) {
             return Ok(());
@@ -456,7 +456,7 @@ impl Sent {
         let Slot::Packet(packet) = slot else { return None };
         self.unresolved -= 1;
         self.in_flight = self.in_flight.saturating_sub(packet.bytes_in_flight());
-        if packet.class.is_ack_eliciting() {
+        if packet.class.arms_timeout() {
             self.ack_eliciting -= 1;
         }
         Some(packet)

@@ -96,6 +96,13 @@ impl SendHalf {
         self.state
     }
 
+    /// Whether something that was sent is not known to have arrived, and still matters.
+    pub fn has_unacknowledged(&self) -> bool {
+        let is_over = self.state.is_terminal();
+        !is_over
+            && (self.reset.is_some() || self.outstanding.acknowledged_to() < self.outstanding.fresh_from())
+    }
+
     /// The peer permits data up to `limit`.
     pub fn raise_limit(&mut self, limit: u64) {
         self.credit.raise(limit);

@@ -70,7 +70,8 @@ fn an_acknowledgement_of_what_was_never_sent_closes_in_every_packet_number_space
 
 #[test]
 fn a_peer_that_never_answers_is_given_up_with_bounded_state() {
-    // attacks.md C8: the probe timeout doubles up to the idle timeout, and nothing beyond the window is sent.
+    // attacks.md C8: the probe timeout doubles up to the idle timeout, and nothing beyond the window is sent but probes,
+    // those of liveness small and at their pace.
     let (mut network, client, _) = connected();
     let id = network.client(client).open(Direction::Unidirectional).unwrap();
     network.client(client).write(id, &vec![1; 200_000]).unwrap();
@@ -83,7 +84,9 @@ fn a_peer_that_never_answers_is_given_up_with_bounded_state() {
         }
         let path = network.client(client).stats().paths[0].clone();
         let probes = 2 * 1452 * path.counters.probe_timeouts as usize;
-        assert!(path.in_flight <= path.window + probes && path.counters.probe_timeouts < 16, "{path:?}");
+        let liveness = 40 * 10 * (second + 1);
+        assert!(path.in_flight <= path.window + probes + liveness, "{path:?}");
+        assert!(path.counters.probe_timeouts < 16 && path.counters.datagrams_sent < 400, "{path:?}");
         network.run_for(Duration::from_secs(1));
     }
     panic!("{:?}", network.client_events);

@@ -3,7 +3,7 @@
 use super::Streams;
 use crate::stream::id::StreamId;
 use crate::stream::priority::AgendaKey;
-use crate::stream::send::Piece;
+use crate::stream::send::{Piece, SendHalf};
 use crate::time::Instant;
 use crate::wire::frame::{self, Frame};
 use hvq_scheduler::{History, Message, Priority};
@@ -35,6 +35,11 @@ impl Streams {
     /// Whether any stream has something to send within flow control.
     pub fn has_sendable(&self) -> bool {
         self.agenda.has_any(self.credit.available())
+    }
+
+    /// Whether anything that was sent on a stream is not known to have arrived. Looks at every stream.
+    pub fn has_unacknowledged(&self) -> bool {
+        self.map.iter().filter_map(|(_, stream)| stream.send.as_ref()).any(SendHalf::has_unacknowledged)
     }
 
     /// How many bytes of fresh data the peer's limit for the connection still admits (RFC 9000 §4.1).
