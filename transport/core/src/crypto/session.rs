@@ -11,6 +11,7 @@ mod foreign;
 mod post_handshake;
 mod server;
 mod store;
+mod tickets;
 mod verifier;
 
 pub use crate::crypto::keys::Secret;
@@ -21,6 +22,7 @@ pub use early_data::{EarlyData, EarlyDataState};
 pub use foreign::keep_session;
 pub use server::{Identity, ServerTls, ServerTlsBuilder};
 pub use store::{SessionStore, SessionTicket};
+pub use tickets::TicketKeys;
 pub use verifier::{Presented, Verdict, Verifier};
 
 use crate::connection::Role;

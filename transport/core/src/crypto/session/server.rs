@@ -3,6 +3,7 @@
 use super::client::add_roots;
 use super::early_data::refuse_replay;
 use super::foreign::{self, Imposed};
+use super::tickets::TicketKeys;
 use super::{
     EarlyData, KeyLog, TlsConfigError, alert, check, context_builder, encode_alpn, read, restrict_suites,
 };
@@ -69,6 +70,7 @@ impl ServerTls {
             suites: Vec::new(),
             keylog: None,
             tickets: TICKETS,
+            ticket_keys: None,
             early_data: EarlyData::Off,
             early_data_context: b"hvq".to_vec(),
         }
@@ -124,6 +126,7 @@ pub struct ServerTlsBuilder {
     suites: Vec<Suite>,
     keylog: Option<KeyLog>,
     tickets: u8,
+    ticket_keys: Option<TicketKeys>,
     early_data: EarlyData,
     early_data_context: Vec<u8>,
 }
@@ -164,6 +167,13 @@ impl ServerTlsBuilder {
         self
     }
 
+    /// The keys of tickets, for servers that resume sessions of others or of before a restart. Unless this is called, each
+    /// configuration has keys of its own, which BoringSSL replaces every two days.
+    pub fn ticket_keys(mut self, keys: TicketKeys) -> Self {
+        self.ticket_keys = Some(keys);
+        self
+    }
+
     /// Whether 0-RTT is accepted, once with each ticket that the same endpoint issued. The application must not do on its
     /// behalf what does harm when it is done twice (RFC 9001 §9.2).
     pub fn early_data(mut self, early_data: EarlyData) -> Self {
@@ -195,6 +205,9 @@ impl ServerTlsBuilder {
         let mut context = context_builder(self.keylog)?;
         // SAFETY: the context is valid, and BoringSSL bounds the number.
         check(unsafe { ffi::SSL_CTX_set_num_tickets(context.as_ptr(), usize::from(self.tickets)) })?;
+        if let Some(keys) = self.ticket_keys {
+            keys.install(&mut context);
+        }
         restrict_suites(&context, &self.suites)?;
         identify(&mut context, self.identity)?;
         if let Some(authorities) = self.clients {

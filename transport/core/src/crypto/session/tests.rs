@@ -263,6 +263,33 @@ fn tickets_resume_a_session_and_are_bounded() {
 }
 
 #[test]
+fn a_ticket_is_good_with_every_server_that_has_its_key_and_costs_nothing_elsewhere() {
+    let pki = pki();
+    let server = |current: u8, former: &[[u8; 32]]| {
+        let keys = TicketKeys::new(&[current; 32], former);
+        assert!(!format!("{keys:?}").contains("cipher"));
+        ServerTls::builder(pki.identity()).alpn(["h3"]).ticket_keys(keys).build().unwrap()
+    };
+    let client_tls = pki.client();
+    // Whether a ticket of the one resumes a session with the other, which is a process that started later.
+    let resumes = |issuer: &ServerTls, later: &ServerTls| {
+        let (mut client, mut server) = sessions(&client_tls, issuer, "example.test");
+        shake(&mut client, &mut server, 4096).unwrap();
+        let ticket = client.take_tickets().remove(0);
+        let (mut client, mut server) = sessions(&client_tls, later, "example.test");
+        client.resume(&ticket).unwrap();
+        shake(&mut client, &mut server, 4096).unwrap();
+        assert!(!client.is_handshaking() && client.is_resumed() == server.is_resumed());
+        client.is_resumed()
+    };
+    assert!(resumes(&server(1, &[]), &server(1, &[])));
+    assert!(resumes(&server(1, &[]), &server(2, &[[3; 32], [1; 32]])), "a former key opens");
+    assert!(!resumes(&server(2, &[[1; 32]]), &server(1, &[])), "and seals no more");
+    assert!(!resumes(&server(1, &[]), &server(2, &[])));
+    assert!(!resumes(&pki.server(), &pki.server()), "keys of their own");
+}
+
+#[test]
 fn a_server_gives_as_many_tickets_as_it_is_told() {
     let pki = pki();
     for wanted in [0, 1, 5] {
