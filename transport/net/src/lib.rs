@@ -41,7 +41,7 @@ pub use recv_stream::RecvStream;
 pub use send_stream::{Ending, SendStream};
 pub use sessions::MemorySessions;
 pub use shared::IoStats;
-pub use workers::SteeredBy;
+pub use workers::{SteeredBy, Succession};
 
 pub use hvq_qlog as qlog;
 pub use hvq_transport as transport;
@@ -56,6 +56,7 @@ pub use hvq_transport::crypto::session::{
 };
 pub use hvq_transport::endpoint::ids::ConnectionIds;
 pub use hvq_transport::endpoint::quic_lb::{FirstOctet, QuicLb, QuicLbConfig, QuicLbError};
+pub use hvq_transport::endpoint::steering::Generation;
 pub use hvq_transport::endpoint::{
     Admission, Candidate, ClientConfig, Decision, EndpointConfig, EndpointStats, RetryPolicy, ServerConfig,
 };

@@ -2,10 +2,9 @@
 
 use crate::shared::IoStats;
 use crate::sockets::Source;
-use crate::steering;
+use crate::steering::{self, Shares};
 use bytes::BytesMut;
 use hvq_transport::connection::{Datagram, Dscp, Ecn, FourTuple, Transmit};
-use hvq_transport::endpoint::steering::Steering;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Type};
@@ -111,8 +110,8 @@ impl Socket {
     }
 
     /// Has the kernel share out what comes to the address of this socket, the first of those that share it.
-    pub(crate) fn steer(&self, rule: &Steering) -> io::Result<()> {
-        steering::attach(&self.io, rule)
+    pub(crate) fn steer(&self, shares: &Shares) -> io::Result<()> {
+        steering::attach(&self.io, shares)
     }
 
     /// The address that it is bound to.

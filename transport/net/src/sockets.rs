@@ -2,8 +2,8 @@
 
 use crate::LocalAddress;
 use crate::socket::{Port, Socket};
+use crate::steering::Shares;
 use hvq_transport::endpoint::ConnectionHandle;
-use hvq_transport::endpoint::steering::Steering;
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -77,9 +77,14 @@ impl Sockets {
         Ok(self.bind_lasting(local, port, shared)?.local().port())
     }
 
+    /// Binds a socket to `local` that shares its address and port with those of another group of workers.
+    pub(crate) fn bind_beside(&mut self, local: &LocalAddress) -> io::Result<u16> {
+        Ok(self.bind_lasting(local, None, Port::Another)?.local().port())
+    }
+
     /// Has the kernel share out what comes to the addresses of these sockets, which are the first of those that share them.
-    pub(crate) fn steer(&self, rule: &Steering) -> io::Result<()> {
-        self.all().try_for_each(|socket| socket.steer(rule))
+    pub(crate) fn steer(&self, shares: &Shares) -> io::Result<()> {
+        self.all().try_for_each(|socket| socket.steer(shares))
     }
 
     fn bind_lasting(

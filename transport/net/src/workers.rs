@@ -8,6 +8,7 @@ mod races;
 
 use crate::endpoint::{random, start};
 use crate::sockets::{Sockets, Source};
+use crate::steering::Shares;
 use crate::{Endpoint, EndpointOptions};
 use hvq_transport::connection::Datagram;
 use hvq_transport::crypto::replay::ReplayGuard;
@@ -15,7 +16,7 @@ use hvq_transport::crypto::reset::ResetKey;
 use hvq_transport::crypto::token::{Fingerprint, TokenKey};
 use hvq_transport::endpoint::ids::RandomIds;
 use hvq_transport::endpoint::replay::{ReplayFilter, TokenRegister};
-use hvq_transport::endpoint::steering::{SteeredIds, Steering};
+use hvq_transport::endpoint::steering::{Generation, SteeredIds, Steering};
 use hvq_transport::endpoint::{EndpointConfig, Strays};
 use hvq_transport::time::Instant;
 use std::io;
@@ -54,27 +55,72 @@ impl Endpoint {
         count: NonZeroU16,
         steered_by: SteeredBy,
     ) -> io::Result<Vec<Self>> {
+        Self::group(options, count, Group { steered_by, succession: None })
+    }
+
+    /// As [`Endpoint::workers`], but the addresses may be shared with another process that has the same [`Succession`] but for
+    /// its generation. What begins comes to whoever was there last, and what belongs to a connection goes to the process that
+    /// has it: that may go on with its connections, and end.
+    ///
+    /// Both need the same keys of stateless resets and of tokens, and run as the same user.
+    ///
+    /// # Errors
+    /// As [`Endpoint::workers`]; also if there are workers before and the kernel does not steer datagrams, which Linux does.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn succeeding(
+        options: EndpointOptions,
+        count: NonZeroU16,
+        succession: Succession,
+    ) -> io::Result<Vec<Self>> {
+        let group = Group { steered_by: SteeredBy::Kernel, succession: Some(succession) };
+        Self::group(options, count, group)
+    }
+
+    fn group(options: EndpointOptions, count: NonZeroU16, group: Group) -> io::Result<Vec<Self>> {
         let EndpointOptions { config, server, local } = options;
         if local.is_empty() {
             return Err(invalid("workers need an address to share"));
         }
-        let (configs, steering) = shared(config, count)?;
+        let (configs, steering) = shared(config, count, group.succession.as_ref())?;
         let boxes: Arc<[Mailbox]> = configs.iter().map(|_| Mailbox::default()).collect();
-        let mut groups: Vec<Sockets> = configs.iter().map(|_| Sockets::new(Source::Pinned)).collect();
+        let mut sockets: Vec<Sockets> = configs.iter().map(|_| Sockets::new(Source::Pinned)).collect();
+        let before = group.succession.as_ref().map_or(0, |succession| succession.before);
         for address in &local {
             let mut port = None;
-            for sockets in &mut groups {
-                port = Some(sockets.bind_shared(address, port)?);
+            for sockets in &mut sockets {
+                port = Some(match before {
+                    0 => sockets.bind_shared(address, port)?,
+                    _ => sockets.bind_beside(address)?,
+                });
             }
         }
-        if steered_by == SteeredBy::Kernel
-            && count.get() > 1
-            && let Some(Err(error)) = groups.first().map(|first| first.steer(&steering))
+        let is_alone = group.succession.is_none() && count.get() == 1;
+        // The kernel steers groups, and one socket is none until another has come: one that nothing is meant for, and that goes
+        // once the program is there, which then counts for whoever comes later.
+        let mut second = Sockets::new(Source::Pinned);
+        if count.get() == 1 && before == 0 && !is_alone {
+            for (address, first) in
+                local.iter().zip(sockets.first().map(Sockets::addresses).unwrap_or_default())
+            {
+                second.bind_shared(address, Some(first.port()))?;
+            }
+        }
+        if group.steered_by == SteeredBy::Kernel
+            && !is_alone
+            && let Some(Err(error)) =
+                sockets.first().map(|first| first.steer(&Shares { rule: steering, before }))
         {
+            // Another process would get what is for this one, and the other way round.
+            if before > 0 {
+                return Err(error);
+            }
             tracing::warn!(%error, "the kernel does not steer datagrams: workers hand over what is not theirs");
         }
+        drop(second);
         let mut workers = Vec::new();
-        for (own, (config, sockets)) in configs.into_iter().zip(groups).enumerate() {
+        for (own, (config, sockets)) in configs.into_iter().zip(sockets).enumerate() {
             let neighbours = Neighbours { steering, own, boxes: boxes.clone() };
             workers.push(start(config, server.clone(), sockets, Some(neighbours))?);
         }
@@ -82,15 +128,46 @@ impl Endpoint {
     }
 }
 
+/// How workers come to their datagrams.
+struct Group {
+    steered_by: SteeredBy,
+    succession: Option<Succession>,
+}
+
+/// What processes have to agree on of which one takes over the addresses from the other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Succession {
+    /// A random number that all of them have, and nobody else.
+    pub secret: u32,
+    /// The generation of this one: another than of the process that is there.
+    pub generation: Generation,
+    /// Workers of the process that is there; 0 if there is none.
+    pub before: u16,
+}
+
+impl std::fmt::Debug for Succession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Succession");
+        shown.field("generation", &self.generation).field("before", &self.before).finish_non_exhaustive()
+    }
+}
+
 /// What the workers are made from, one each: what they have to agree on is the same, their connection IDs differ.
-fn shared(config: EndpointConfig, count: NonZeroU16) -> io::Result<(Vec<EndpointConfig>, Steering)> {
+fn shared(
+    config: EndpointConfig,
+    count: NonZeroU16,
+    succession: Option<&Succession>,
+) -> io::Result<(Vec<EndpointConfig>, Steering)> {
     let ids = config.ids.clone().unwrap_or_else(|| Arc::new(RandomIds(config.id_length)));
     if ids.length() < SHORTEST_ID {
         return Err(invalid("workers need connection IDs of at least four bytes"));
     }
     let mut secret = [0; 4];
     random(&mut secret)?;
-    let steering = Steering::new(count, ids.length(), u32::from_be_bytes(secret));
+    let steering = match succession {
+        Some(known) => Steering::new(count, ids.length(), known.secret).of_generation(known.generation),
+        None => Steering::new(count, ids.length(), u32::from_be_bytes(secret)),
+    };
     let mut keys = [[0; 32]; 3];
     for key in &mut keys {
         random(key)?;

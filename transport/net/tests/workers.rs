@@ -5,8 +5,9 @@ mod common;
 
 use common::{NAME, Pki, echo, local, pattern, transport, within};
 use hvq::{
-    ClientConfig, ClientTls, Connection, EarlyData, Endpoint, EndpointConfig, EndpointOptions, PathState,
-    RetryPolicy, ServerConfig, ServerTls, SessionStore, SessionTicket, SteeredBy, Verify,
+    ClientConfig, ClientTls, Connection, EarlyData, Endpoint, EndpointConfig, EndpointOptions, Generation,
+    PathState, RetryPolicy, ServerConfig, ServerTls, SessionStore, SessionTicket, SteeredBy, Succession,
+    Verify,
 };
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
@@ -262,4 +263,73 @@ async fn workers_need_an_address_and_connection_ids_that_tell_them_apart() {
     }
     let one = Endpoint::workers(options(8, "127.0.0.1:0"), count(1), SteeredBy::Kernel).expect("binds");
     assert_eq!(one.len(), 1);
+}
+
+/// A group with these keys and this place in the succession, which sends back what it gets.
+fn successor(pki: &Pki, address: &str, succession: Succession) -> std::io::Result<Vec<Endpoint>> {
+    let config = EndpointConfig {
+        reset_key: Some(hvq::transport::crypto::reset::ResetKey::new(&[7; 32])),
+        token_key: Some(hvq::transport::crypto::token::TokenKey::new(&[8; 32])),
+        ..EndpointConfig::default()
+    };
+    let options =
+        EndpointOptions { config, server: Some(pki.server(transport())), local: vec![local(address)] };
+    let workers = Endpoint::succeeding(options, count(2), succession)?;
+    for worker in workers.clone() {
+        tokio::spawn(async move {
+            while let Some(connection) = worker.accept().await {
+                echo(connection);
+            }
+        });
+    }
+    Ok(workers)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn those_who_take_over_get_what_is_new_and_the_others_keep_what_they_have() {
+    let pki = Pki::new();
+    let first = Succession { secret: 0x1234_5678, generation: Generation::Even, before: 0 };
+    let old = successor(&pki, "127.0.0.1:0", first).unwrap();
+    let remote = old[0].local_addrs()[0];
+    let connect = async |client: &Endpoint| {
+        within(client.connect(pki.client(transport()), remote, NAME).unwrap()).await.unwrap()
+    };
+    let client = Endpoint::client(&[]).unwrap();
+    let mut before = Vec::new();
+    for _ in 0..24 {
+        before.push(connect(&client).await);
+    }
+    assert!(successor(&pki, &remote.to_string(), first).is_err(), "nobody shares an address unasked");
+    let second = Succession { generation: first.generation.next(), before: 2, ..first };
+    let new = successor(&pki, &remote.to_string(), second).unwrap();
+    let mut after = Vec::new();
+    for _ in 0..24 {
+        after.push(connect(&client).await);
+    }
+    let open = |workers: &[Endpoint]| workers.iter().map(Endpoint::open_connections).sum::<usize>();
+    assert_eq!((open(&old), open(&new)), (24, 24));
+    for connection in before.iter().chain(&after) {
+        round_trip(connection, 20_000).await;
+        // Also from another address.
+        let path = connection.paths()[0].id;
+        within(connection.migrate_path(path, local("127.0.0.1:0"))).await.unwrap();
+        round_trip(connection, 20_000).await;
+    }
+    let resets =
+        |workers: &[Endpoint]| workers.iter().map(|worker| worker.stats().stateless_resets).sum::<u64>();
+    assert_eq!((resets(&old), resets(&new)), (0, 0));
+    // Once the old ones are gone, all is for the new ones.
+    old.iter().for_each(|worker| worker.close(0, b""));
+    for connection in &before {
+        within(connection.closed()).await;
+    }
+    within(old[0].wait_idle()).await;
+    within(old[1].wait_idle()).await;
+    drop(old);
+    for connection in &after {
+        round_trip(connection, 20_000).await;
+    }
+    round_trip(&connect(&client).await, 20_000).await;
+    assert_eq!(resets(&new), 0);
 }

@@ -13,8 +13,36 @@ const LENGTH_AT: usize = 5;
 /// Draws for each worker until a connection ID is for the right one: that none is has a chance of e^-64.
 const DRAWS: usize = 64;
 
+/// Which of two groups of workers at the same addresses one is: those that were there, and those that take over from them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Generation {
+    /// The one.
+    #[default]
+    Even,
+    /// The other.
+    Odd,
+}
+
+impl Generation {
+    /// The one that takes over from this one.
+    pub const fn next(self) -> Self {
+        match self {
+            Self::Even => Self::Odd,
+            Self::Odd => Self::Even,
+        }
+    }
+
+    /// The lowest bit of hashes of its connection IDs.
+    pub const fn bit(self) -> u32 {
+        match self {
+            Self::Even => 0,
+            Self::Odd => 1,
+        }
+    }
+}
+
 /// The rule by which endpoints that share their addresses share datagrams: a hash of the last four bytes of the destination
-/// connection ID. Workers issue connection IDs that are theirs; those that clients choose first (RFC 9000 §7.2) fall to
+/// connection ID. Its lowest bit is that of the group's generation; the rest tells the worker. Workers issue connection IDs that are theirs; those that clients choose first (RFC 9000 §7.2) fall to
 /// workers at random, and the same one to the same worker.
 ///
 /// The hash is one that classic BPF can compute, and has a secret, so that clients do not choose their worker.
@@ -23,13 +51,25 @@ pub struct Steering {
     workers: NonZeroU16,
     id_length: usize,
     multiplier: u32,
+    generation: Generation,
 }
 
 impl Steering {
     /// The rule for `workers` endpoints that issue connection IDs of `id_length` bytes, at least four.
     pub fn new(workers: NonZeroU16, id_length: usize, secret: u32) -> Self {
         // An odd factor loses nothing of what it multiplies.
-        Self { workers, id_length, multiplier: secret | 1 }
+        Self { workers, id_length, multiplier: secret | 1, generation: Generation::Even }
+    }
+
+    /// The same rule for workers of `generation`, whose connection IDs differ from those of the other. Both have to have the
+    /// same secret.
+    pub fn of_generation(self, generation: Generation) -> Self {
+        Self { generation, ..self }
+    }
+
+    /// The generation of the workers.
+    pub fn generation(&self) -> Generation {
+        self.generation
     }
 
     /// How many workers there are.
@@ -42,8 +82,8 @@ impl Steering {
         self.id_length
     }
 
-    /// The factor of the hash: the worker is `(tail * multiplier mod 2^32) / 2^16` modulo the number of workers, where
-    /// `tail` is the big-endian number in the last four bytes.
+    /// The factor of the hash, which is `(tail * multiplier mod 2^32) / 2^16`, where `tail` is the big-endian number in the last
+    /// four bytes: the worker is half of that modulo the number of workers.
     pub fn multiplier(&self) -> u32 {
         self.multiplier
     }
@@ -69,8 +109,17 @@ impl Steering {
 
     fn worker_of_bytes(&self, id: &[u8]) -> Option<usize> {
         let tail = u32::from_be_bytes(*id.last_chunk::<TAIL>()?);
-        let hash = tail.wrapping_mul(self.multiplier) >> 16;
-        usize::try_from(hash % u32::from(self.workers.get())).ok()
+        usize::try_from((self.hash(tail) >> 1) % u32::from(self.workers.get())).ok()
+    }
+
+    fn hash(&self, tail: u32) -> u32 {
+        tail.wrapping_mul(self.multiplier) >> 16
+    }
+
+    /// Whether `id` is one of this generation. One that tells no worker may be anybody's.
+    fn is_of_generation(&self, id: &ConnectionId) -> bool {
+        let tail = id.as_slice().last_chunk::<TAIL>();
+        tail.is_none_or(|tail| self.hash(u32::from_be_bytes(*tail)) & 1 == self.generation.bit())
     }
 }
 
@@ -91,10 +140,10 @@ impl ConnectionIds for SteeredIds {
     }
 
     fn generate(&self, rng: &mut dyn RngCore) -> ConnectionId {
-        let draws = DRAWS * usize::from(self.steering.workers().get());
+        let draws = 2 * DRAWS * usize::from(self.steering.workers().get());
         let mut id = self.ids.generate(rng);
         for _ in 0..draws {
-            if self.steering.worker_of_id(&id) == Some(self.worker) {
+            if self.steering.worker_of_id(&id) == Some(self.worker) && self.steering.is_of_generation(&id) {
                 break;
             }
             id = self.ids.generate(rng);
@@ -133,6 +182,21 @@ mod tests {
                 assert_eq!((id.len(), ids.length()), (8, 8));
                 assert_eq!(steering.worker_of(&short(&id)), Some(worker));
                 assert_eq!(steering.worker_of(&long(&id)), Some(worker));
+            }
+        }
+    }
+
+    #[test]
+    fn connection_ids_of_two_generations_are_told_apart_and_find_their_workers() {
+        let mut rng = StdRng::seed_from_u64(3);
+        for generation in [Generation::Even, Generation::Odd] {
+            assert_eq!(generation.next().next(), generation);
+            let steering = steering(3).of_generation(generation);
+            for worker in [0, 1, 2].repeat(50) {
+                let id = SteeredIds { ids: Arc::new(RandomIds(8)), steering, worker }.generate(&mut rng);
+                assert!(steering.is_of_generation(&id));
+                assert!(!steering.of_generation(generation.next()).is_of_generation(&id));
+                assert_eq!(steering.worker_of(&short(&id)), Some(worker));
             }
         }
     }
