@@ -113,6 +113,7 @@ impl Driver {
                 context.waker().wake_by_ref();
             }
             state.io = self.stats;
+            state.end_round();
             progress
         };
         self.send(context);

@@ -229,6 +229,39 @@ impl Endpoint {
         .await;
     }
 
+    /// Waits until nothing moves any more: the endpoint's driver has ended, by a panic or with its runtime. It does not end by
+    /// itself while there is a handle such as this.
+    pub async fn stopped(&self) {
+        poll_fn(|context| {
+            let mut state = self.presence.shared.lock();
+            if state.is_dead() {
+                return Poll::Ready(());
+            }
+            state.idle_wakers.register(context.waker());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Waits until the endpoint's driver has gone through its work once from now on: it is woken for it. A driver that hangs
+    /// or has ended has this wait forever, which is what a watchdog wants to know.
+    pub async fn beat(&self) {
+        let asked = {
+            let mut state = self.presence.shared.lock();
+            state.wake_driver();
+            state.rounds()
+        };
+        poll_fn(|context| {
+            let mut state = self.presence.shared.lock();
+            if state.rounds() != asked {
+                return Poll::Ready(());
+            }
+            state.register_round(context.waker());
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// The addresses that the endpoint's sockets are bound to: first those of the options, in their order, then those
     /// bound for connections and paths.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {

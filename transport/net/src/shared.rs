@@ -81,6 +81,8 @@ impl Shared {
             accepted: VecDeque::new(),
             accept_wakers: Wakers::default(),
             idle_wakers: Wakers::default(),
+            rounds: 0,
+            round_wakers: Wakers::default(),
             io: IoStats::default(),
             driver: None,
             standing: Standing::Open,
@@ -108,6 +110,9 @@ pub(crate) struct State {
     pub(crate) slots: AHashMap<ConnectionHandle, Box<Slot>>,
     pub(crate) accept_wakers: Wakers,
     pub(crate) idle_wakers: Wakers,
+    /// Rounds of the driver so far, and who waits for the next.
+    rounds: u64,
+    round_wakers: Wakers,
     pub(crate) io: IoStats,
     accepted: VecDeque<ConnectionHandle>,
     driver: Option<Waker>,
@@ -124,6 +129,22 @@ impl State {
     /// Whether nothing moves any more.
     pub(crate) fn is_dead(&self) -> bool {
         self.standing == Standing::Dead
+    }
+
+    /// The driver has gone round once more.
+    pub(crate) fn end_round(&mut self) {
+        self.rounds = self.rounds.wrapping_add(1);
+        self.round_wakers.wake();
+    }
+
+    /// Rounds of the driver so far.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    /// Has `waker` woken when the driver has gone round once more.
+    pub(crate) fn register_round(&mut self, waker: &Waker) {
+        self.round_wakers.register(waker);
     }
 
     /// Has the driver look at what a command changed.

@@ -8,7 +8,8 @@ use common::{NAME, Pair, Pki, echo, local, transport, within};
 use hvq::transport::error::ErrorCode;
 use hvq::{ClientConfig, ClientTls, ConnectError, ConnectionError, Endpoint, Identity, Verify};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 #[tokio::test]
@@ -251,4 +252,74 @@ async fn garbage_does_not_disturb_an_endpoint() {
     assert_eq!(within(receive.read_to_end(100)).await.unwrap(), b"fine");
     assert!(pair.server.stats().dropped.values().sum::<u64>() > 0);
     assert!(pair.server.io_stats().datagrams_received > 16);
+}
+
+/// A transport whose connections do this when they begin, in the driver's task.
+fn watched(begins: impl Fn() + Send + Sync + 'static) -> hvq::TransportConfig {
+    let tracer: hvq::transport::trace::TracerFactory = Arc::new(move |_| {
+        begins();
+        None
+    });
+    hvq::TransportConfig { tracer: Some(tracer), ..transport() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_driver_that_hangs_has_no_beat_and_one_that_moves_has() {
+    let pki = Pki::new();
+    let ((go, wait), (begins, begun)) = (mpsc::channel::<()>(), mpsc::channel());
+    let ends = Mutex::new((wait, begins));
+    let server = Endpoint::server(
+        pki.server(watched(move || {
+            let (wait, begins) = &*ends.lock().unwrap();
+            begins.send(()).unwrap();
+            let _gone = wait.recv();
+        })),
+        &[local("127.0.0.1:0")],
+    )
+    .unwrap();
+    let (asked, beats, runtime) =
+        (server.clone(), Arc::new(AtomicU64::new(0)), tokio::runtime::Handle::current());
+    let count = beats.clone();
+    // On a thread of its own: a driver that hangs has the lock that everybody takes.
+    std::thread::spawn(move || {
+        loop {
+            runtime.block_on(asked.beat());
+            count.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    let moves = async |since: u64| {
+        while beats.load(Ordering::Relaxed) <= since {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    within(moves(3)).await;
+    let client = Endpoint::client(&[]).unwrap();
+    let connecting = client.connect(pki.client(transport()), server.local_addr().unwrap(), NAME).unwrap();
+    begun.recv().unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let hung = beats.load(Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(beats.load(Ordering::Relaxed), hung, "a beat of a driver that hangs");
+    go.send(()).unwrap();
+    within(connecting).await.unwrap();
+    within(moves(hung + 1)).await;
+}
+
+#[tokio::test]
+async fn a_driver_that_panics_is_known_to_have_ended() {
+    let pki = Pki::new();
+    let broken = Endpoint::server(pki.server(watched(|| panic!("as a bug would"))), &[local("127.0.0.1:0")]);
+    let broken = broken.unwrap();
+    let mut hasty = transport();
+    hasty.handshake_timeout = Duration::from_millis(300);
+    let alive = tokio::time::timeout(Duration::from_millis(50), broken.stopped()).await;
+    assert!(alive.is_err());
+    let client = Endpoint::client(&[]).unwrap();
+    let connecting = client.connect(pki.client(hasty), broken.local_addr().unwrap(), NAME).unwrap();
+    within(broken.stopped()).await;
+    assert!(within(broken.accept()).await.is_none());
+    let beat = tokio::time::timeout(Duration::from_millis(50), broken.beat()).await;
+    assert!(beat.is_err(), "there is no beat any more");
+    assert!(within(connecting).await.is_err());
 }
