@@ -1,6 +1,7 @@
 //! The end of a tunnel that is asked for it.
 
 mod access;
+mod leases;
 
 use crate::capsule::Capsule;
 use crate::device::AsyncDevice;
@@ -16,12 +17,14 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hvq_h3::serving::{self, Incoming, Protocol, Receiving, SendError, Sending, Settings};
 use hvq_h3::{Datagrams, Flow};
 use hvq_tun::packet::Header;
-use std::collections::HashMap;
+pub use leases::Allotment;
+use leases::{Leases, Refused};
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -44,23 +47,56 @@ const PIECES: usize = 64;
 pub struct Server {
     options: ServerOptions,
     device: AsyncDevice,
-    sessions: Mutex<HashMap<IpAddr, Arc<Outbound>>>,
+    sessions: Mutex<Leases<Arc<Outbound>>>,
 }
 
 /// The addresses of one tunnel, free again when this is dropped.
 #[derive(Debug)]
 struct Lease<'a> {
     server: &'a Server,
-    addresses: Vec<IpAddr>,
+    host: u8,
+    addresses: [IpAddr; 2],
 }
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        let mut sessions = self.server.sessions();
-        for address in &self.addresses {
-            sessions.remove(address);
-        }
+        self.server.sessions().free(self.host, Instant::now());
     }
+}
+
+/// Addresses that packets may go to, among those of the routes.
+#[derive(Clone)]
+pub struct Destinations(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
+
+impl Destinations {
+    /// Those for which `allows` says so. It is asked for every packet.
+    pub fn new(allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(allows))
+    }
+
+    /// All of the routes.
+    pub fn all() -> Self {
+        Self::new(|_| true)
+    }
+}
+
+impl fmt::Debug for Destinations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Destinations").finish_non_exhaustive()
+    }
+}
+
+/// A request for a tunnel, of a client that may have one.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// The request's fields.
+    pub fields: &'a HeaderMap,
+    /// The request's stream.
+    pub id: StreamId,
+    /// The name of the client, which has a bounded number of addresses.
+    pub client: &'a str,
+    /// Where its packets may go.
+    pub destinations: Destinations,
 }
 
 /// Why a tunnel is not granted.
@@ -70,6 +106,19 @@ pub enum Refusal {
     Twice,
     /// No address is free.
     Full,
+    /// The client has as many as it may.
+    Enough,
+}
+
+impl Refusal {
+    /// The status of the answer.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Twice => StatusCode::BAD_REQUEST,
+            Self::Full => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Enough => StatusCode::TOO_MANY_REQUESTS,
+        }
+    }
 }
 
 /// A tunnel that was granted and does not run yet. Its addresses are free again when it ends or is dropped.
@@ -77,6 +126,7 @@ pub enum Refusal {
 pub struct Granted<'a> {
     server: &'a Server,
     lease: Lease<'a>,
+    destinations: Destinations,
     ordering: Ordering,
     own: Flow,
     connection: hvq::Connection,
@@ -102,14 +152,15 @@ impl Granted<'_> {
     /// Carries packets until the connection or `pieces`, what comes on the request's stream, end; returns why.
     pub async fn run(self, pieces: mpsc::Receiver<Bytes>) -> Ended {
         let inbound = Inbound::new(self.connection.clone(), self.own, pieces);
-        self.server.receive(inbound, &self.lease.addresses).await
+        self.server.receive(inbound, &self.lease.addresses, &self.destinations).await
     }
 }
 
 impl Server {
     /// A server of tunnels that end at `device`.
     pub fn new(options: ServerOptions, device: AsyncDevice) -> Arc<Self> {
-        Arc::new(Self { options, device, sessions: Mutex::default() })
+        let sessions = Mutex::new(Leases::new(options.allotment));
+        Arc::new(Self { options, device, sessions })
     }
 
     /// Whether `request` asks for a tunnel.
@@ -152,7 +203,8 @@ impl Server {
             let size = self.device.receive(&mut buffer).await?;
             let packet = buffer.get(..size).unwrap_or_default();
             let Some(header) = Header::read(packet) else { continue };
-            let session = self.sessions().get(&header.destination).cloned();
+            let host = self.options.host(header.destination);
+            let session = host.and_then(|host| self.sessions().get(host).cloned());
             match session {
                 Some(session) => {
                     if let Some(answer) = session.send(packet, Some(&header))
@@ -207,34 +259,40 @@ impl Server {
         if !Self::is_asked(&request) {
             return refuse(&mut sending, StatusCode::NOT_FOUND).await;
         }
-        if !self.options.admits(request.headers()) {
+        let Some(token) = self.options.token(request.headers()) else {
             tracing::info!(from = %connection.remote_address(), "a tunnel is refused: no token, or a wrong one");
             return refuse(&mut sending, StatusCode::UNAUTHORIZED).await;
-        }
-        let mut granted = match self.grant((request.headers(), sending.id()), &connection, datagrams) {
+        };
+        let asked = Asked {
+            fields: request.headers(),
+            id: sending.id(),
+            client: &token.to_string(),
+            destinations: Destinations::all(),
+        };
+        let mut granted = match self.grant(asked, &connection, datagrams) {
             Ok(granted) => granted,
-            Err(Refusal::Twice) => return refuse(&mut sending, StatusCode::BAD_REQUEST).await,
-            Err(Refusal::Full) => return refuse(&mut sending, StatusCode::SERVICE_UNAVAILABLE).await,
+            Err(refusal) => return refuse(&mut sending, refusal.status()).await,
         };
         sending.head(&granted.head()).await?;
         let (pieces, _halves) = halves((sending, receiving), granted.capsules());
-        let addresses = granted.lease.addresses.clone();
+        let addresses = granted.lease.addresses;
         let ended = granted.run(pieces).await;
         tracing::info!(%ended, ?addresses, "a tunnel ended");
         Ok(())
     }
 
-    /// A tunnel for whoever asked with these fields on the stream with this ID of `connection`, whose datagrams are
-    /// `datagrams`. Nobody is asked for a token: this is for servers that let clients in themselves, and answer.
+    /// A tunnel for whoever asked over `connection`, whose datagrams are `datagrams`. Nobody is asked for a token: this is for
+    /// servers that let clients in themselves, and answer.
     ///
     /// # Errors
     /// See [`Refusal`].
     pub fn grant(
         &self,
-        (fields, id): (&HeaderMap, StreamId),
+        asked: Asked<'_>,
         connection: &hvq::Connection,
         datagrams: &Arc<Datagrams>,
     ) -> Result<Granted<'_>, Refusal> {
+        let Asked { fields, id, client, destinations } = asked;
         let own = datagrams.flow(id).ok_or(Refusal::Twice)?;
         let ordering = match fields.contains_key(ORDER) {
             true => Ordering::Numbered,
@@ -242,22 +300,28 @@ impl Server {
         };
         let (capsule, capsules) = mpsc::channel(PIECES);
         let outbound = Arc::new(Outbound::new(connection.clone(), id, capsule.clone(), ordering));
-        let lease = self.lease(&outbound).ok_or(Refusal::Full)?;
-        let assigned = lease.addresses.iter().copied().map(Prefix::only).collect();
+        let lease = self.lease(client, outbound)?;
+        let assigned = lease.addresses.map(Prefix::only).to_vec();
         let routes = Capsule::RouteAdvertisement(self.options.routes.clone());
         for first in [Capsule::AddressAssign(assigned), routes] {
             capsule.try_send(first.bytes()).expect("the channel is new and has room for more than two");
         }
-        Ok(Granted { server: self, lease, ordering, own, connection: connection.clone(), capsules })
+        let connection = connection.clone();
+        Ok(Granted { server: self, lease, destinations, ordering, own, connection, capsules })
     }
 
     /// Hands the packets of one tunnel to the device until it ends; returns why.
-    async fn receive(&self, mut inbound: Inbound, addresses: &[IpAddr]) -> Ended {
+    async fn receive(
+        &self,
+        mut inbound: Inbound,
+        addresses: &[IpAddr],
+        destinations: &Destinations,
+    ) -> Ended {
         loop {
             match inbound.next().await {
                 Ok(Arrived::Packets(packets)) => {
                     for packet in packets {
-                        self.forward(&packet, addresses);
+                        self.forward(&packet, addresses, destinations);
                     }
                 }
                 Ok(Arrived::Capsule(capsule)) => {
@@ -269,11 +333,11 @@ impl Server {
     }
 
     /// Hands a packet to the device, if it may come from there and go to where it wants.
-    fn forward(&self, packet: &[u8], addresses: &[IpAddr]) {
+    fn forward(&self, packet: &[u8], addresses: &[IpAddr], destinations: &Destinations) {
         let Some(header) = Header::read(packet) else { return };
         // RFC 9484 §11: packets with other source addresses than assigned are dropped.
         let honest = addresses.contains(&header.source);
-        let permitted = self.options.routes.iter().any(|route| route.contains(header.destination));
+        let permitted = self.options.leads_to(header.destination) && (destinations.0)(header.destination);
         if !honest || !permitted {
             tracing::debug!(from = %header.source, to = %header.destination, "a packet is not permitted");
             return;
@@ -283,23 +347,18 @@ impl Server {
         }
     }
 
-    /// Free addresses, one of each version that there is, for a tunnel that packets are sent to through `outbound`.
-    fn lease(&self, outbound: &Arc<Outbound>) -> Option<Lease<'_>> {
-        let mut sessions = self.sessions();
-        let mut addresses = Vec::new();
-        for candidates in self.options.candidates() {
-            let free = candidates.into_iter().find(|address| !sessions.contains_key(address))?;
-            addresses.push(free);
-        }
-        for address in &addresses {
-            sessions.insert(*address, Arc::clone(outbound));
-        }
-        drop(sessions);
-        Some(Lease { server: self, addresses })
+    /// Addresses, one of each version, for a tunnel of `client` that packets are sent to through `outbound`.
+    fn lease(&self, client: &str, outbound: Arc<Outbound>) -> Result<Lease<'_>, Refusal> {
+        let taken = self.sessions().take(client, outbound, Instant::now());
+        let host = taken.map_err(|refused| match refused {
+            Refused::Full => Refusal::Full,
+            Refused::Enough => Refusal::Enough,
+        })?;
+        Ok(Lease { server: self, host, addresses: self.options.addresses(host) })
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<Outbound>>> {
-        // The map is whole after every statement.
+    fn sessions(&self) -> MutexGuard<'_, Leases<Arc<Outbound>>> {
+        // They are whole after every statement.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,13 +1,12 @@
 //! Who may have a tunnel, and where it leads.
 
+use super::leases::Allotment;
 use crate::prefix::Prefix;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use subtle::ConstantTimeEq;
 
-/// Tunnels at one time: addresses end in 2 to 254.
-const HOSTS: std::ops::RangeInclusive<u8> = 2..=254;
 /// A shorter token could be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
@@ -32,6 +31,7 @@ pub struct ServerOptions {
     /// Where packets may go.
     pub(super) routes: Vec<Prefix>,
     network: (Ipv4Addr, Ipv6Addr),
+    pub(super) allotment: Allotment,
 }
 
 impl std::fmt::Debug for ServerOptions {
@@ -61,7 +61,7 @@ impl ServerOptions {
         if routes.is_empty() {
             return Err(TooOpen::NoRoute);
         }
-        Ok(Self { tokens, routes, network })
+        Ok(Self { tokens, routes, network, allotment: Allotment::default() })
     }
 
     /// For a program that lets clients in itself: whoever it grants a tunnel may send to `routes`. Nobody gets one by a token.
@@ -72,33 +72,60 @@ impl ServerOptions {
         if routes.is_empty() {
             return Err(TooOpen::NoRoute);
         }
-        Ok(Self { tokens: Vec::new(), routes, network })
+        Ok(Self { tokens: Vec::new(), routes, network, allotment: Allotment::default() })
     }
 
-    /// Whether a request with these fields has a token (RFC 6750 §2.1).
-    pub(super) fn admits(&self, fields: &HeaderMap) -> bool {
+    /// The same with addresses given out as `allotment` says.
+    pub fn with_allotment(self, allotment: Allotment) -> Self {
+        Self { allotment, ..self }
+    }
+
+    /// The place of the token that a request with these fields has (RFC 6750 §2.1), `None` if it has none.
+    pub(super) fn token(&self, fields: &HeaderMap) -> Option<usize> {
         let mut values = fields.get_all(AUTHORIZATION).iter();
-        let (Some(value), None) = (values.next(), values.next()) else { return false };
-        let Some((scheme, given)) = value.as_bytes().split_at_checked(7) else { return false };
+        let (Some(value), None) = (values.next(), values.next()) else { return None };
+        let (scheme, given) = value.as_bytes().split_at_checked(7)?;
         if !scheme.eq_ignore_ascii_case(b"bearer ") {
-            return false;
+            return None;
         }
         // All are compared, and each in constant time, so that the time tells nothing about them.
-        let found = self.tokens.iter().map(|token| token.as_bytes().ct_eq(given));
-        found.fold(subtle::Choice::from(0), |all, one| all | one).into()
+        let mut found = None;
+        for (place, token) in self.tokens.iter().enumerate() {
+            if token.as_bytes().ct_eq(given).into() {
+                found = Some(place);
+            }
+        }
+        found
     }
 
-    /// The addresses that tunnels may have, by version.
-    pub(super) fn candidates(&self) -> [Vec<IpAddr>; 2] {
+    /// The addresses of the tunnel that has the number `host`, one of each version.
+    pub(super) fn addresses(&self, host: u8) -> [IpAddr; 2] {
         let (v4, v6) = self.network;
         let [a, b, c, _] = v4.octets();
         let [first, second, third, fourth, ..] = v6.segments();
         [
-            HOSTS.map(|host| Ipv4Addr::new(a, b, c, host).into()).collect(),
-            HOSTS
-                .map(|host| Ipv6Addr::new(first, second, third, fourth, 0, 0, 0, host.into()).into())
-                .collect(),
+            Ipv4Addr::new(a, b, c, host).into(),
+            Ipv6Addr::new(first, second, third, fourth, 0, 0, 0, host.into()).into(),
         ]
+    }
+
+    /// The number of the tunnel that has `address`, if it is one of a tunnel.
+    pub(super) fn host(&self, address: IpAddr) -> Option<u8> {
+        let host = match address {
+            IpAddr::V4(address) => address.octets()[3],
+            IpAddr::V6(address) => u8::try_from(address.segments()[7]).ok()?,
+        };
+        self.addresses(host).contains(&address).then_some(host)
+    }
+
+    /// Whether packets may go to `destination`: somewhere on the routes, and to no other tunnel.
+    pub(super) fn leads_to(&self, destination: IpAddr) -> bool {
+        let (v4, v6) = self.network;
+        let of_tunnels = match destination {
+            IpAddr::V4(address) => address != v4 && address.octets()[..3] == v4.octets()[..3],
+            IpAddr::V6(address) => address != v6 && address.segments()[..4] == v6.segments()[..4],
+        };
+        !of_tunnels && self.routes.iter().any(|route| route.contains(destination))
     }
 }
 
@@ -132,8 +159,8 @@ mod tests {
     #[test]
     fn a_token_is_taken_whole_once_and_as_bearer_only() {
         let options = options();
-        assert!(options.admits(&fields(&["Bearer a token of some length"])));
-        assert!(options.admits(&fields(&["bearer another one, just as long"])));
+        assert_eq!(options.token(&fields(&["Bearer a token of some length"])), Some(0));
+        assert_eq!(options.token(&fields(&["bearer another one, just as long"])), Some(1));
         for bad in [
             &[][..],
             &["Bearer a token of some lengt"],
@@ -143,15 +170,39 @@ mod tests {
             &["B"],
             &["Bearer a token of some length", "Bearer a token of some length"],
         ] {
-            assert!(!options.admits(&fields(bad)), "{bad:?}");
+            assert_eq!(options.token(&fields(bad)), None, "{bad:?}");
         }
         assert!(!format!("{options:?}").contains("some length"));
     }
 
     #[test]
-    fn addresses_are_of_the_servers_networks_and_not_its_own() {
-        let [v4, v6] = options().candidates();
-        assert_eq!((v4.len(), v6.len()), (253, 253));
-        assert_eq!((v4[0], v6[0]), ([100, 64, 0, 2].into(), "fd68::2".parse().unwrap()));
+    fn addresses_are_of_the_servers_networks_and_known_again() {
+        let options = options();
+        assert_eq!(options.addresses(2), [[100, 64, 0, 2].into(), "fd68::2".parse::<IpAddr>().unwrap()]);
+        for (address, host) in [
+            ("100.64.0.2", Some(2)),
+            ("100.64.0.254", Some(254)),
+            ("fd68::fe", Some(254)),
+            ("fd68::1:2", None),
+            ("fd68:0:0:1::2", None),
+            ("100.64.1.2", None),
+            ("10.0.0.2", None),
+        ] {
+            assert_eq!(options.host(address.parse().unwrap()), host, "{address}");
+        }
+    }
+
+    #[test]
+    fn no_tunnel_leads_to_another_whatever_the_routes_are() {
+        // K20.
+        let routes = ["0.0.0.0/0", "::/0"].map(|route| route.parse().unwrap()).to_vec();
+        let options = ServerOptions::trusting(routes, network()).unwrap();
+        for other in ["100.64.0.2", "100.64.0.254", "100.64.0.255", "100.64.0.0", "fd68::2", "fd68::1234:5"] {
+            assert!(!options.leads_to(other.parse().unwrap()), "{other}");
+        }
+        for there in ["100.64.0.1", "fd68::1", "100.64.1.2", "192.0.2.1", "fd69::2"] {
+            assert!(options.leads_to(there.parse().unwrap()), "{there}");
+        }
+        assert!(!self::options().leads_to([192, 0, 2, 1].into()), "off the routes");
     }
 }
