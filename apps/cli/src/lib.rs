@@ -22,6 +22,7 @@ mod commands;
 mod duration;
 mod exposure;
 mod failure;
+mod logging;
 mod output;
 mod paths;
 mod qlog;

@@ -2,12 +2,15 @@
 
 use crate::arguments::Arguments;
 use crate::failure::{Exit, Failure, OrFail};
+use crate::logging::Limit;
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// How much is said on standard error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -92,11 +95,10 @@ pub(crate) fn start_log(filter: Option<&str>, voice: Voice) -> Result<(), Failur
         None => std::env::var("RUST_LOG").unwrap_or_else(|_| unasked.to_owned()),
     };
     let filter = EnvFilter::try_new(&text).or_fail(Exit::Usage, || format!("{text:?} is no log filter"))?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(colours(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref()))
-        .init();
+    let colours = colours(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours);
+    // The limit counts what the filter lets through.
+    tracing_subscriber::registry().with(lines.with_filter(Limit::default()).with_filter(filter)).init();
     Ok(())
 }
 
