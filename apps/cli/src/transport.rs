@@ -108,7 +108,8 @@ fn suite(name: &str) -> Result<Suite, String> {
     }
 }
 
-fn from_environment(name: &str) -> Option<PathBuf> {
+/// The path that an environment variable names, if it is set and not empty.
+pub(crate) fn from_environment(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 

@@ -1,6 +1,8 @@
 //! Metrics and health over HTTP/1.1, for those who watch the gateway.
 
 use crate::gateway::Shared;
+use crate::health::Broken;
+use crate::keys::TakeOver;
 use crate::quota::Shortage;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
@@ -26,6 +28,9 @@ use tokio::task::JoinHandle;
 const CONNECTIONS: usize = 32;
 /// How long a request may take to come.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often an address is tried that somebody else has.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// What there is to tell of.
 #[derive(Clone)]
@@ -64,11 +69,30 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// Listens at `address`, for requests that name it by an IP address, as localhost or as one of `hosts`.
-    pub(crate) async fn start(address: SocketAddr, hosts: Vec<String>, source: Source) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        let accepting = tokio::spawn(accept(listener, Arc::new(hosts), source));
+    /// Listens at `address`, for requests that name it by an IP address, as localhost or as one of `hosts`; where a gateway has it
+    /// that this one takes over from, once that has ended.
+    pub(crate) async fn start(
+        address: SocketAddr,
+        hosts: Vec<String>,
+        source: Source,
+        take_over: TakeOver,
+    ) -> io::Result<Self> {
+        let listener = match TcpListener::bind(address).await {
+            Ok(listener) => Some(listener),
+            // The gateway that is there has it until it ends.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && take_over == TakeOver::IfThere => None,
+            Err(error) => return Err(error),
+        };
+        let address = listener.as_ref().map_or(Ok(address), TcpListener::local_addr)?;
+        let alarm = source.shared.health.alarm(Broken::Admin);
+        let accepting = tokio::spawn(async move {
+            let _alarm = alarm;
+            let listener = match listener {
+                Some(listener) => listener,
+                None => freed(address).await,
+            };
+            accept(listener, Arc::new(hosts), source).await;
+        });
         Ok(Self { address, accepting })
     }
 
@@ -81,6 +105,16 @@ impl Admin {
 impl Drop for Admin {
     fn drop(&mut self) {
         self.accepting.abort();
+    }
+}
+
+/// A listener at `address`, once whoever has it ends.
+async fn freed(address: SocketAddr) -> TcpListener {
+    loop {
+        if let Ok(listener) = TcpListener::bind(address).await {
+            return listener;
+        }
+        tokio::time::sleep(AGAIN).await;
     }
 }
 
@@ -124,6 +158,9 @@ fn answer(request: &Request<Incoming>, hosts: &[String], source: &Source) -> Res
     }
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/metrics") => text(StatusCode::OK, source.metrics()),
+        (&Method::GET, "/health") if source.shared.health.is_broken() => {
+            text(StatusCode::SERVICE_UNAVAILABLE, "broken\n".to_owned())
+        }
         (&Method::GET, "/health") if source.shared.is_stopping() => {
             text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned())
         }

@@ -4,22 +4,26 @@ use crate::access::{AccessLog, Entry};
 use crate::admin::{Admin, Source};
 use crate::configuration::Config;
 use crate::connection::Peer;
-use crate::listening::{accept, bind, server, tls};
+use crate::health::{Broken, Health};
+use crate::keys::{Keys, KeysError};
+use crate::listening::{accept, bind, refusing, server, tls};
 use crate::metrics::Metrics;
 use crate::mount::Tunnels;
 use crate::quota::Quota;
 use crate::site::Site;
 use http::Request;
-use hvq::Endpoint;
+use hvq::{Endpoint, ServerTls};
+use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
-use tokio::sync::watch;
+use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// How long the last connections may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
+/// How soon new keys are tried again that could not be written.
+const AGAIN: Duration = Duration::from_secs(60);
 
 /// Why a gateway does not start, or does not take a new configuration.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +58,17 @@ pub enum StartError {
     /// What is served cannot be.
     #[error("{0}")]
     Site(String),
+    /// The file of keys is no good.
+    #[error("the keys: {0}")]
+    Keys(#[from] KeysError),
+    /// TLS secrets cannot be written.
+    #[error("cannot write TLS secrets to {file}: {source}")]
+    KeyLog {
+        /// The file.
+        file: String,
+        /// Why.
+        source: std::io::Error,
+    },
 }
 
 /// What all connections of a gateway share.
@@ -67,8 +82,7 @@ pub(crate) struct Shared {
     pub(crate) requests: Arc<Quota>,
     /// Tunnels that are open at a time.
     pub(crate) tunnelling: Arc<Quota>,
-    /// How long what is under way may take, once the gateway is to stop.
-    stop: watch::Sender<Option<Duration>>,
+    pub(crate) health: Arc<Health>,
     drain: RwLock<Duration>,
 }
 
@@ -80,14 +94,12 @@ impl Shared {
 
     /// Waits until the gateway is to stop.
     pub(crate) async fn stopping(&self) {
-        let mut stop = self.stop.subscribe();
-        // The sender is here, so that waiting cannot fail.
-        let _stopped = stop.wait_for(Option::is_some).await;
+        self.health.stopping().await;
     }
 
     /// Whether the gateway is to stop.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stop.borrow().is_some()
+        self.health.is_stopping()
     }
 
     /// How long what is under way may take.
@@ -108,7 +120,28 @@ pub struct Gateway {
     shared: Arc<Shared>,
     accepting: JoinSet<()>,
     admin: Option<Admin>,
+    /// What it was started with.
     config: Config,
+    /// What it serves now, and as whom.
+    serving: (Config, ServerTls),
+    keys: Option<Keys>,
+    /// Tasks that wait for the end of drivers.
+    watching: JoinSet<()>,
+}
+
+/// Whether a gateway moves, for a watchdog. Clones are of the same gateway.
+#[derive(Clone, Debug)]
+pub struct Pulse {
+    endpoints: Vec<Endpoint>,
+}
+
+impl Pulse {
+    /// Waits until the driver of each worker has gone through its work once. Where one hangs, this waits until it goes on.
+    pub async fn beat(&self) {
+        for endpoint in &self.endpoints {
+            endpoint.beat().await;
+        }
+    }
 }
 
 impl Gateway {
@@ -117,13 +150,19 @@ impl Gateway {
     /// # Errors
     /// See [`StartError`]; nothing runs then.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let tls = tls(&config)?;
+        let keys = config.persistent_keys.as_deref().map(|path| Keys::open(path, SystemTime::now()));
+        let mut keys = keys.transpose()?;
+        let tls = tls(&config, keys.as_ref())?;
         let site = Arc::new(Site::new(&config).map_err(StartError::Site)?);
         let log = AccessLog::open(&config.log).map_err(|source| no_log(&config, source))?;
-        let endpoints = bind(&config, tls)?;
+        // Where the kernel steers datagrams, others may take over.
+        let place = keys.as_ref().filter(|_| cfg!(target_os = "linux"));
+        let succession = place.map(|keys| keys.succession(config.take_over)).transpose()?;
+        let endpoints = bind(&config, &tls, keys.as_ref(), succession)?;
+        let health = Arc::new(Health::default());
         let tunnels = config.tunnel.as_ref().map(|tunnel| {
             let failed = |source| StartError::Device { device: tunnel.device.clone(), source };
-            Tunnels::start(tunnel).map_err(failed)
+            Tunnels::start(tunnel, health.alarm(Broken::Tunnels)).map_err(failed)
         });
         let tunnels = tunnels.transpose()?;
         let metrics = Arc::new(Metrics::default());
@@ -135,19 +174,78 @@ impl Gateway {
             tunnels,
             requests: Quota::new(config.limits.requests),
             tunnelling: Quota::new(config.limits.tunnels),
-            stop: watch::Sender::new(None),
+            health,
             drain: RwLock::new(config.drain),
         });
         let admin = match config.admin {
             Some(address) => {
                 let source = Source { shared: shared.clone(), endpoints: endpoints.clone() };
-                let started = Admin::start(address, config.admin_hosts.clone(), source).await;
+                let hosts = config.admin_hosts.clone();
+                let started = Admin::start(address, hosts, source, config.take_over).await;
                 Some(started.map_err(|source| StartError::Listen { address: address.to_string(), source })?)
             }
             None => None,
         };
-        let accepting = endpoints.iter().map(|endpoint| accept(shared.clone(), endpoint.clone())).collect();
-        Ok(Self { endpoints, shared, accepting, admin, config })
+        // Only now nothing can fail any more.
+        if let (Some(keys), Some(succession)) = (&mut keys, succession) {
+            keys.hold(succession, config.workers.get())?;
+        }
+        let (mut accepting, mut watching) = (JoinSet::new(), JoinSet::new());
+        for (worker, endpoint) in endpoints.iter().enumerate() {
+            let alarm = shared.health.alarm(Broken::Accepting(worker));
+            accepting.spawn(accept(shared.clone(), endpoint.clone(), alarm));
+            let (driven, alarm) = (endpoint.clone(), shared.health.alarm(Broken::Driver(worker)));
+            watching.spawn(async move {
+                let _alarm = alarm;
+                driven.stopped().await;
+            });
+        }
+        let serving = (config.clone(), tls);
+        Ok(Self { endpoints, shared, accepting, admin, config, serving, keys, watching })
+    }
+
+    /// Waits until something has ended that should not have. Meanwhile keys of session tickets are replaced when it is time,
+    /// if they are kept. Cancel-safe, and to be called again after each of the other methods.
+    pub async fn attend(&mut self) -> Broken {
+        loop {
+            let rests = self.keys.as_ref().map(|keys| keys.rests(SystemTime::now()).max(AGAIN));
+            let due = async {
+                match rests {
+                    Some(rests) => sleep(rests).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                broken = self.shared.health.broken() => return broken,
+                () = due => if let Err(error) = self.rotate(SystemTime::now()) {
+                    tracing::warn!(%error, "the keys of session tickets stay as they are");
+                },
+            }
+        }
+    }
+
+    /// Replaces keys of session tickets, if it is time by `now`.
+    fn rotate(&mut self, now: SystemTime) -> Result<(), StartError> {
+        let Some(keys) = &mut self.keys else { return Ok(()) };
+        if keys.rotate(now)? {
+            self.serving.1 = tls(&self.serving.0, self.keys.as_ref())?;
+            self.serve();
+        }
+        Ok(())
+    }
+
+    /// Has new connections made from what is served now.
+    fn serve(&self) {
+        let (config, tls) = &self.serving;
+        let bound = self.local_addrs();
+        for endpoint in &self.endpoints {
+            endpoint.set_server(Some(server(config, tls.clone(), &bound)));
+        }
+    }
+
+    /// What tells whether it moves.
+    pub fn pulse(&self) -> Pulse {
+        Pulse { endpoints: self.endpoints.clone() }
     }
 
     /// The addresses that it listens on.
@@ -166,13 +264,11 @@ impl Gateway {
     /// # Errors
     /// See [`StartError`]; everything stays as it was then.
     pub fn reload(&mut self, config: Config) -> Result<Vec<&'static str>, StartError> {
-        let tls = tls(&config)?;
+        let tls = tls(&config, self.keys.as_ref())?;
         let site = Arc::new(Site::new(&config).map_err(StartError::Site)?);
         self.shared.log.reopen();
-        let bound = self.local_addrs();
-        for endpoint in &self.endpoints {
-            endpoint.set_server(Some(server(&config, tls.clone(), &bound)));
-        }
+        self.serving = (config.clone(), tls);
+        self.serve();
         *self.shared.site.write().unwrap_or_else(PoisonError::into_inner) = site;
         *self.shared.drain.write().unwrap_or_else(PoisonError::into_inner) = config.drain;
         self.shared.metrics.channels(&config.channels);
@@ -196,14 +292,22 @@ impl Gateway {
             (config.workers != old.workers, "workers"),
             (config.quic_lb != old.quic_lb, "quic_lb"),
             (config.tunnel != old.tunnel, "tunnel"),
+            (config.persistent_keys != old.persistent_keys, "persistent_keys"),
         ];
         Ok(kept.into_iter().filter(|(differs, _)| *differs).map(|(_, name)| name).collect())
     }
 
-    /// Has it stop: no new connections and requests (GOAWAY, RFC 9114 §5.2); what is under way is finished, as far as the
-    /// time to drain allows. Returns when everything has ended.
+    /// Has it stop: new connections and requests are refused at once (CONNECTION_REFUSED; GOAWAY, RFC 9114 §5.2, and
+    /// H3_REQUEST_REJECTED); what is under way is finished, as far as the time to drain allows. Returns when everything has
+    /// ended.
     pub async fn stop(mut self) {
-        self.shared.stop.send_replace(Some(self.shared.patience()));
+        let (config, tls) = &self.serving;
+        let bound = self.local_addrs();
+        for endpoint in &self.endpoints {
+            endpoint.set_server(Some(refusing(server(config, tls.clone(), &bound))));
+        }
+        self.shared.health.stop();
+        self.watching.abort_all();
         // The accepting tasks end in time by themselves, unless a connection hangs where nothing is waited for.
         let limit = self.shared.patience() + GOODBYE;
         if timeout(limit, async { while self.accepting.join_next().await.is_some() {} }).await.is_err() {
@@ -228,7 +332,10 @@ impl Gateway {
 /// # Errors
 /// See [`StartError`]. Nothing is bound or written.
 pub fn check(config: &Config) -> Result<(), StartError> {
-    tls(config)?;
+    tls(config, None)?;
+    if let Some(path) = &config.persistent_keys {
+        Keys::check(path)?;
+    }
     AccessLog::check(&config.log).map_err(|source| no_log(config, source))?;
     Site::new(config).map(|_| ()).map_err(StartError::Site)
 }

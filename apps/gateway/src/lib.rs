@@ -52,6 +52,8 @@ pub mod content;
 mod exchange;
 mod fields;
 mod gateway;
+mod health;
+pub mod keys;
 mod listening;
 mod metrics;
 #[cfg_attr(not(target_os = "linux"), path = "mount_elsewhere.rs")]
@@ -66,5 +68,6 @@ mod udp;
 
 pub use clients::Clients;
 pub use configuration::{Config, ConfigError, Overrides};
-pub use gateway::{Gateway, StartError, check};
+pub use gateway::{Gateway, Pulse, StartError, check};
+pub use health::Broken;
 pub use tokens::Tokens;

@@ -3,25 +3,35 @@
 use crate::configuration::Config;
 use crate::connection;
 use crate::gateway::{Shared, StartError};
+use crate::health::Alarm;
+use crate::keys::Keys;
 use hvq::transport::connection::{ChannelHint, DatagramSizing};
+use hvq::transport::crypto::session::KeyLog;
 use hvq::transport::stream::StreamLimits;
 use hvq::{
-    ChannelOptions, ConnectionIds, Endpoint, EndpointConfig, EndpointOptions, LocalAddress, QuicLb,
-    RetryPolicy, ServerConfig, ServerTls, SteeredBy, TransportConfig,
+    Admission, ChannelOptions, ConnectionIds, Decision, Endpoint, EndpointConfig, EndpointOptions,
+    LocalAddress, QuicLb, RetryPolicy, ServerConfig, ServerTls, SteeredBy, Succession, TransportConfig,
 };
 use ring::rand::{SecureRandom, SystemRandom};
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
 /// The port of HTTP/3, for channels that name none.
 const PORT: u16 = 443;
 
-/// Serves connections of `endpoint` until the gateway stops or the endpoint closes.
-pub(crate) async fn accept(shared: Arc<Shared>, endpoint: Endpoint) {
+/// Stateless resets in a second at most: what thousands of clients of before a restart send is answered at once. Each is
+/// smaller than what it answers (RFC 9000 §10.3.3).
+const RESETS: u32 = 10_000;
+
+/// Serves connections of `endpoint` until the gateway stops and none is left, or the endpoint closes. Ends with `alarm`.
+pub(crate) async fn accept(shared: Arc<Shared>, endpoint: Endpoint, alarm: Alarm) {
     let mut connections = JoinSet::new();
-    loop {
+    // Handshakes that were under way when the gateway was told to stop are completed, and told to go elsewhere.
+    while !(shared.is_stopping() && connections.is_empty()) {
         tokio::select! {
             accepted = endpoint.accept() => match accepted {
                 Some(connection) => {
@@ -29,26 +39,54 @@ pub(crate) async fn accept(shared: Arc<Shared>, endpoint: Endpoint) {
                 }
                 None => break,
             },
-            () = shared.stopping() => break,
+            () = shared.stopping(), if !shared.is_stopping() => {}
             Some(_) = connections.join_next() => {}
         }
     }
-    endpoint.set_server(None);
     while connections.join_next().await.is_some() {}
+    drop(alarm);
 }
 
 /// Who the gateway is.
-pub(crate) fn tls(config: &Config) -> Result<ServerTls, StartError> {
+pub(crate) fn tls(config: &Config, keys: Option<&Keys>) -> Result<ServerTls, StartError> {
     let mut builder = ServerTls::builder(config.identity.clone()).alpn([hvq_h3::ALPN]);
     if let Some(authority) = config.proxy.as_ref().and_then(|proxy| proxy.clients.authority.as_ref()) {
         builder = builder.ask_clients(authority.clone());
+    }
+    if let Some(keys) = keys.and_then(Keys::tickets) {
+        builder = builder.ticket_keys(keys);
+    }
+    if let Some(file) = &config.key_log {
+        let failed = |source| StartError::KeyLog { file: file.display().to_string(), source };
+        builder = builder.keylog(key_log(file).map_err(failed)?);
     }
     // Browsers may open a second connection while the first is there.
     Ok(builder.early_data(config.early_data).tickets(2).build()?)
 }
 
+/// What appends TLS secrets to `file`, which is made for its owner alone if it is missing.
+fn key_log(file: &Path) -> io::Result<KeyLog> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = Mutex::new(options.open(file)?);
+    Ok(Box::new(move |line| {
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        // One call for the line and its end, so that programs that share the file do not mix their lines.
+        if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
+            tracing::warn!(%error, "cannot write TLS secrets");
+        }
+    }))
+}
+
 /// Binds all addresses, as many times as there are workers.
-pub(crate) fn bind(config: &Config, tls: ServerTls) -> Result<Vec<Endpoint>, StartError> {
+pub(crate) fn bind(
+    config: &Config,
+    tls: &ServerTls,
+    keys: Option<&Keys>,
+    succession: Option<Succession>,
+) -> Result<Vec<Endpoint>, StartError> {
     let mut local: Vec<LocalAddress> = config.listen.iter().copied().map(LocalAddress::Socket).collect();
     for channel in &config.channels {
         if config.listen.iter().any(|bound| channel.hint_for(*bound).is_some()) {
@@ -62,13 +100,19 @@ pub(crate) fn bind(config: &Config, tls: ServerTls) -> Result<Vec<Endpoint>, Sta
     let address = local.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let start = || {
         let options = EndpointOptions {
-            config: endpoint(config)?,
+            config: EndpointConfig {
+                reset_key: keys.map(Keys::reset),
+                token_key: keys.map(Keys::token),
+                resets_per_second: RESETS,
+                ..endpoint(config)?
+            },
             server: Some(server(config, tls.clone(), &[])),
             local,
         };
-        match config.workers.get() {
-            1 => Ok(vec![Endpoint::new(options)?]),
-            _ => Endpoint::workers(options, config.workers, SteeredBy::Kernel),
+        match (succession, config.workers.get()) {
+            (Some(succession), _) => Endpoint::succeeding(options, config.workers, succession),
+            (None, 1) => Ok(vec![Endpoint::new(options)?]),
+            (None, _) => Endpoint::workers(options, config.workers, SteeredBy::Kernel),
         }
     };
     let endpoints = start().map_err(|source| StartError::Listen { address, source })?;
@@ -125,4 +169,9 @@ pub(crate) fn server(config: &Config, tls: ServerTls, bound: &[SocketAddr]) -> S
     let handshakes = config.limits.handshakes.div_ceil(usize::from(config.workers.get()));
     server.retry = RetryPolicy::WhenBusy(handshakes.div_ceil(4));
     server
+}
+
+/// `server`, whose clients are all told that there is no connection to be had (CONNECTION_REFUSED, RFC 9000 §5.2.2).
+pub(crate) fn refusing(server: ServerConfig) -> ServerConfig {
+    ServerConfig { admission: Some(Admission::new(|_| Decision::Refuse)), ..server }
 }

@@ -2,13 +2,13 @@
 
 use crate::configuration::TunnelConfig;
 use crate::exchange::{Exchange, Receive};
+use crate::health::Alarm;
 use crate::tunnel::{Denied, name_of, place};
 use h3::error::Code;
-use http::StatusCode;
 use hvq_tun::device::TunDevice;
 use hvq_tun::namespace::Namespace;
 use hvq_tun::wiring::{self, End};
-use hvq_tunnel::server::{FORMER_PROTOCOL, Granted, PATH, PROTOCOL, Refusal};
+use hvq_tunnel::server::{Allotment, Asked, Destinations, FORMER_PROTOCOL, Granted, PATH, PROTOCOL, Refusal};
 use hvq_tunnel::{AsyncDevice, Prefix, Server, ServerOptions};
 use ipnet::IpNet;
 use std::future::poll_fn;
@@ -23,6 +23,7 @@ const PIECES: usize = 64;
 /// The tunnels of a gateway, which end at one TUN device.
 pub(crate) struct Tunnels {
     server: Arc<Server>,
+    routes: Arc<[IpNet]>,
     carrying: JoinHandle<()>,
 }
 
@@ -33,11 +34,12 @@ impl Drop for Tunnels {
 }
 
 impl Tunnels {
-    /// Makes the device that `config` says, with addresses, and carries its packets. Within a tokio runtime.
+    /// Makes the device that `config` says, with addresses, and carries its packets. `alarm` ends when that does. Within a tokio
+    /// runtime.
     ///
     /// # Errors
     /// The system does not permit it: this takes root, or the capability NET_ADMIN.
-    pub(crate) fn start(config: &TunnelConfig) -> io::Result<Self> {
+    pub(crate) fn start(config: &TunnelConfig, alarm: Alarm) -> io::Result<Self> {
         let here = Namespace::current()?;
         let network = End::far(config.network);
         let device = TunDevice::new(&here, &config.device)?;
@@ -45,14 +47,17 @@ impl Tunnels {
         let prefix = |route: &IpNet| Prefix::new(route.network(), route.prefix_len());
         let routes = config.routes.iter().filter_map(prefix).collect();
         let options = ServerOptions::trusting(routes, (network.v4, network.v6));
-        let server = Server::new(options.map_err(io::Error::other)?, AsyncDevice::new(device)?);
+        let allotment = Allotment { per_client: config.addresses_per_client, rest: config.rest };
+        let options = options.map_err(io::Error::other)?.with_allotment(allotment);
+        let server = Server::new(options, AsyncDevice::new(device)?);
         let carrier = server.clone();
         let carrying = tokio::spawn(async move {
+            let _alarm = alarm;
             if let Err(error) = carrier.carry().await {
                 tracing::error!(%error, "the device of the tunnels failed");
             }
         });
-        Ok(Self { server, carrying })
+        Ok(Self { server, routes: config.routes.as_slice().into(), carrying })
     }
 }
 
@@ -75,15 +80,23 @@ pub(crate) async fn serve(mut exchange: Exchange) {
     let Some(_place) = place(&mut exchange, Some(&name)).await else { return };
     let Some(receive) = exchange.receive.take() else { return };
     let peer = exchange.peer.clone();
-    let asked = (exchange.request.headers(), exchange.id);
+    // What a new configuration says counts for new tunnels.
+    let (reach, routes) = (proxy.reach.clone(), tunnels.routes.clone());
+    let asked = Asked {
+        fields: exchange.request.headers(),
+        id: exchange.id,
+        client: &name,
+        destinations: Destinations::new(move |address| reach.allows_by(address, &routes)),
+    };
     let granted = match tunnels.server.grant(asked, &peer.connection, &peer.datagrams) {
         Ok(granted) => granted,
-        Err(Refusal::Full) => {
-            let text = "no address is free";
-            return exchange.refuse(StatusCode::SERVICE_UNAVAILABLE, text, None).await;
-        }
-        Err(Refusal::Twice) => {
-            return exchange.refuse(StatusCode::BAD_REQUEST, "one tunnel each request", None).await;
+        Err(refusal) => {
+            let text = match refusal {
+                Refusal::Twice => "one tunnel each request",
+                Refusal::Full => "no address is free",
+                Refusal::Enough => "you have as many tunnels as you may",
+            };
+            return exchange.refuse(refusal.status(), text, None).await;
         }
     };
     if let Err(error) = exchange.reply.head(granted.head()).await {

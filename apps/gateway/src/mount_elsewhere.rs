@@ -2,6 +2,7 @@
 
 use crate::configuration::TunnelConfig;
 use crate::exchange::Exchange;
+use crate::health::Alarm;
 use crate::tunnel::Denied;
 use std::io;
 
@@ -13,7 +14,7 @@ impl Tunnels {
     ///
     /// # Errors
     /// Always.
-    pub(crate) fn start(_config: &TunnelConfig) -> io::Result<Self> {
+    pub(crate) fn start(_config: &TunnelConfig, _alarm: Alarm) -> io::Result<Self> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux has the devices that tunnels need"))
     }
 }

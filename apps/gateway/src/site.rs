@@ -4,7 +4,7 @@ use crate::clients::Clients;
 use crate::configuration::{Config, HostConfig, Limits, Pattern, Serves, Timeouts};
 use crate::content::Files;
 use crate::origin::{Anywhere, Filtered, Habits, Origin};
-use crate::reach::Destination;
+use crate::reach::{Destination, Reach};
 use std::sync::Arc;
 
 /// What a gateway serves.
@@ -28,6 +28,8 @@ pub(crate) struct Proxy {
     pub(crate) allow: Vec<Destination>,
     pub(crate) clients: Clients,
     pub(crate) connector: Filtered,
+    /// Addresses that may be reached.
+    pub(crate) reach: Reach,
     anywhere: Arc<Anywhere>,
 }
 
@@ -56,6 +58,7 @@ impl Site {
                 clients: proxy.clients.clone(),
                 anywhere: Arc::new(Anywhere::new(connector.clone(), proxy.underscores)),
                 connector,
+                reach: proxy.reach.clone(),
             }
         });
         Ok(Self { hosts, proxy, limits, timeouts })

@@ -20,7 +20,7 @@ const SECTIONS: [(char, usize); 11] = [
     ('K', 25),
 ];
 /// Where the sources of crates are that tests are named in; other names are of files in `tests/tests`.
-const CRATES: [(&str, &str); 15] = [
+const CRATES: [(&str, &str); 17] = [
     ("hvq_transport", "transport/core/src/"),
     ("hvq_qlog", "transport/qlog/src/"),
     ("hvq_scheduler", "scheduler/src/"),
@@ -30,6 +30,8 @@ const CRATES: [(&str, &str); 15] = [
     ("workers_of_net", "transport/net/tests/workers"),
     ("hvq_h3", "transport/http3/src/"),
     ("hvq_gateway", "apps/gateway/src/"),
+    ("hvq_cli", "apps/cli/src/"),
+    ("hvq_tunnel", "apps/tunnel/src/"),
     ("gateway", "apps/gateway/tests/end_to_end/"),
     ("proxy", "apps/proxy/tests/end_to_end/"),
     ("command", "apps/cli/tests/command/"),

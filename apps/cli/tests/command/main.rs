@@ -15,6 +15,7 @@ mod lab;
 mod mounted;
 #[cfg(target_os = "linux")]
 mod networks;
+mod restart;
 mod support;
 mod transfers;
 mod video;

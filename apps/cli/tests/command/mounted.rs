@@ -9,14 +9,14 @@ use std::process::Output;
 const TOKEN: &str = "a token of some length";
 
 /// What comes of `program` within a tunnel to a gateway at the far end of a shell, which lets those with [`TOKEN`] go to
-/// 192.0.2.1 and nowhere else.
+/// 192.0.2.0/24, of its own addresses to 192.0.2.1 and to no other (K20).
 fn through_the_gateway(folder: &Path, token: &str, program: &str) -> Output {
     let (own, echo, tokens) = (env!("CARGO_BIN_EXE_hvq"), folder.join("echo.py"), folder.join("tokens"));
     fs::write(&echo, ECHO).unwrap();
     fs::write(&tokens, format!("ann {}\n", TOKEN.replace(' ', "-"))).unwrap();
     let server = format!(
         "ip address add 192.0.2.1/32 dev lo; ip address add 192.0.2.2/32 dev lo; \
-         {own} -q gateway --self-signed far --listen 0.0.0.0:4433 --tokens {} --tunnel-route 192.0.2.1/32 \
+         {own} -q gateway --self-signed far --listen 0.0.0.0:4433 --tokens {} --tunnel-route 192.0.2.0/24 --reach 192.0.2.1/32 \
          & exec python3 {}",
         tokens.display(),
         echo.display()

@@ -14,6 +14,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// The program, with nothing from the environment that changes what it does.
 pub fn hvq() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hvq"));
+    command.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC").env_remove("WATCHDOG_PID");
     command.env_remove("RUST_LOG").env_remove("SSLKEYLOGFILE").env_remove("QLOGDIR").stdin(Stdio::null());
     command
 }

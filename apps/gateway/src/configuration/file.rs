@@ -34,6 +34,7 @@ pub(super) struct File {
     pub(super) proxy: Option<Spanned<Proxy>>,
     pub(super) tunnel: Option<Spanned<Tunnel>>,
     pub(super) workers: Option<NonZeroU16>,
+    pub(super) persistent_keys: Option<Spanned<PathBuf>>,
     pub(super) quic_lb: Option<Spanned<QuicLb>>,
 }
 
@@ -142,6 +143,8 @@ pub(super) struct Tunnel {
     pub(super) routes: Vec<IpNet>,
     pub(super) device: Option<Spanned<String>>,
     pub(super) network: Option<u8>,
+    pub(super) addresses_per_client: Option<NonZeroUsize>,
+    pub(super) rest: Option<Text<Time>>,
 }
 
 /// A file that was read, with its text, which errors point into.

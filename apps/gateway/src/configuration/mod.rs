@@ -19,6 +19,7 @@ pub use values::{Size, Time};
 
 use crate::clients::Clients;
 use crate::content::{DotFiles, Files};
+use crate::keys::TakeOver;
 use crate::reach::{Destination, Reach};
 use hvq::transport::congestion::Algorithm;
 use hvq::transport::trace::TracerFactory;
@@ -76,6 +77,12 @@ pub struct Config {
     pub workers: NonZeroU16,
     /// What a load balancer in front reads from connection IDs, if there is one.
     pub quic_lb: Option<QuicLbConfig>,
+    /// The file with the keys of stateless resets, address tokens and session tickets; without it they end with the process.
+    pub persistent_keys: Option<PathBuf>,
+    /// Whether the addresses of a gateway are taken that runs with the same keys.
+    pub take_over: TakeOver,
+    /// The file that TLS secrets are appended to, for tools that decrypt captures.
+    pub key_log: Option<PathBuf>,
 }
 
 /// The access log.
@@ -235,6 +242,10 @@ pub struct TunnelConfig {
     pub routes: Vec<ipnet::IpNet>,
     /// Which network 100.64.`network`.0/24 (RFC 6598) the tunnels are in, the gateway at its address 1.
     pub network: u8,
+    /// Tunnels that each client may have, those whose addresses rest among them.
+    pub addresses_per_client: usize,
+    /// The time that an address which was freed is given to no other client.
+    pub rest: Duration,
 }
 
 /// What flags and environment say of limits.
@@ -293,6 +304,12 @@ pub struct Overrides {
     pub limits: LimitOverrides,
     /// In place of `quic_lb`.
     pub quic_lb: QuicLbOverrides,
+    /// In place of `persistent_keys`.
+    pub persistent_keys: Option<PathBuf>,
+    /// Whether the addresses of a gateway are taken that runs with the same keys.
+    pub take_over: TakeOver,
+    /// The file that TLS secrets are appended to.
+    pub key_log: Option<PathBuf>,
 }
 
 impl Config {

@@ -7,10 +7,16 @@ use super::{ConfigError, Overrides, ProxyConfig, TunnelConfig};
 use crate::clients::Clients;
 use crate::reach::Reach;
 use crate::tokens::Tokens;
+use std::num::NonZeroUsize;
+use std::time::Duration;
 use toml::Spanned;
 
 /// What the device of tunnels is called that nobody named.
 const DEVICE: &str = "hvq0";
+/// Tunnels of a client.
+const ADDRESSES: usize = 16;
+/// The time for which what is under way to an address may still come.
+const REST: Duration = Duration::from_secs(60);
 /// The longest name of a device.
 const LONGEST_DEVICE: usize = 15;
 /// The network of tunnels that nobody asked for another of: not one of those of `hvq run`.
@@ -114,9 +120,12 @@ pub(super) fn tunnel(
             return Err(source.wrong(device, "a device's name has 1 to 15 letters, digits, dots and dashes"));
         }
     }
+    let per_client = written.and_then(|tunnel| tunnel.addresses_per_client);
     Ok(Some(TunnelConfig {
         device: device.map_or(DEVICE, |device| device.get_ref()).to_owned(),
         routes,
         network: written.and_then(|tunnel| tunnel.network).unwrap_or(NETWORK),
+        addresses_per_client: per_client.map_or(ADDRESSES, NonZeroUsize::get),
+        rest: written.and_then(|tunnel| tunnel.rest.as_ref()).map_or(REST, |rest| rest.0.0),
     }))
 }

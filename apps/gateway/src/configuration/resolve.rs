@@ -9,6 +9,7 @@ use super::{
 };
 use super::{proxy, quic_lb};
 use crate::content::DotFiles;
+use crate::keys::{Keys, TakeOver};
 use hvq::transport::congestion::Algorithm;
 use hvq::transport::wire::overhead::LARGEST_PAYLOAD;
 use hvq::{EarlyData, LocalAddress};
@@ -19,6 +20,7 @@ use std::hash::Hash;
 use std::net::SocketAddr;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 use toml::Spanned;
 
@@ -71,9 +73,34 @@ pub(super) fn resolve(source: &Source, file: File, overrides: &Overrides) -> Res
         hosts,
         proxy,
         tunnel,
+        persistent_keys: persistent_keys(source, file.persistent_keys, overrides)?,
+        key_log: overrides.key_log.clone(),
+        take_over: overrides.take_over,
         workers: overrides.workers.or(file.workers).unwrap_or(NonZeroU16::MIN),
         quic_lb: quic_lb::resolve(source, file.quic_lb, &overrides.quic_lb)?,
     })
+}
+
+/// The file of keys, which is sound or can be made.
+fn persistent_keys(
+    source: &Source,
+    said: Option<Spanned<PathBuf>>,
+    overrides: &Overrides,
+) -> Result<Option<PathBuf>, ConfigError> {
+    if let Some(path) = &overrides.persistent_keys {
+        Keys::check(path).map_err(|error| ConfigError::Missing(error.to_string()))?;
+        return Ok(Some(path.clone()));
+    }
+    let Some(said) = said else {
+        if overrides.take_over == TakeOver::IfThere {
+            return Err(ConfigError::Missing(
+                "--take-over: the gateway that runs is known by its keys (persistent_keys, --persistent-keys)".to_owned(),
+            ));
+        }
+        return Ok(None);
+    };
+    Keys::check(said.get_ref()).map_err(|error| source.wrong(&said, error.to_string()))?;
+    Ok(Some(said.into_inner()))
 }
 
 /// What was said on the command line, or else in the file.

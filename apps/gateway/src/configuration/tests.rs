@@ -46,7 +46,7 @@ fn everything_that_may_be_said_is_understood() {
     let config = place
         .load(
             "listen = ['127.0.0.1:0']\nchannel = ['embb=127.0.0.1:4433,rate=60mbit']\nadmin = '127.0.0.1:0'\n\
-             admin_hosts = ['metrics']\ndrain = '5s'\nearly_data = true\n\
+             admin_hosts = ['metrics']\npersistent_keys = 'DIR/keys'\ndrain = '5s'\nearly_data = true\n\
              [transport]\nscheduler = 'min-rtt'\ncongestion = 'bbr'\nidle = '2m'\nlargest_datagram = '9000B'\n\
              [log]\nfile = '-'\nformat = 'json'\n\
              [limits]\nheader = '16KiB'\nbody = '1MiB'\nconnections = 5\nhandshakes = 6\nrequests = 7\nrequests_per_connection = 8\ntunnels = 9\n\

@@ -1,6 +1,42 @@
 //! Which addresses belong to everybody's internet.
 
+use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Where clouds tell their machines who they are, with the keys to show for it: AWS, Google, Azure and others; AWS over IPv6;
+/// Alibaba; Azure's agent.
+const CLOUDS: [IpAddr; 4] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+];
+
+/// Networks of one's own (RFC 1918, RFC 4193), shared by customers of a provider (RFC 6598), for benchmarks (RFC 2544) and
+/// documentation (RFC 5737, RFC 3849): address and bits.
+const PRIVATE: [(IpAddr, u8); 10] = [
+    (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8),
+    (IpAddr::V4(Ipv4Addr::new(172, 16, 0, 0)), 12),
+    (IpAddr::V4(Ipv4Addr::new(192, 168, 0, 0)), 16),
+    (IpAddr::V4(Ipv4Addr::new(100, 64, 0, 0)), 10),
+    (IpAddr::V4(Ipv4Addr::new(198, 18, 0, 0)), 15),
+    (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 0)), 24),
+    (IpAddr::V4(Ipv4Addr::new(198, 51, 100, 0)), 24),
+    (IpAddr::V4(Ipv4Addr::new(203, 0, 113, 0)), 24),
+    (IpAddr::V6(Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0)), 7),
+    (IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0)), 32),
+];
+
+/// Whether clouds tell their machines secrets at `address`.
+pub(super) fn is_of_a_cloud(address: IpAddr) -> bool {
+    CLOUDS.contains(&address)
+}
+
+/// Whether all of `network` is of a private one, so that whoever names it means that.
+pub(super) fn is_private(network: &IpNet) -> bool {
+    let private = PRIVATE.iter().filter_map(|(address, bits)| IpNet::new(*address, *bits).ok());
+    private.into_iter().any(|private| private.contains(network))
+}
 
 /// Whether `address` is one of the public internet: not of this host, of a private, shared or local network, for
 /// documentation, benchmarks or multicast, reserved (RFC 6890 and its registries), or a way of writing one of those.

@@ -1,7 +1,9 @@
 //! Where clients may go through the gateway: which hosts and ports, and which addresses behind their names.
 
 mod addresses;
+mod own;
 
+use addresses::is_of_a_cloud;
 pub use addresses::is_public;
 
 use crate::configuration::Pattern;
@@ -92,8 +94,23 @@ impl Reach {
 
     /// Whether `address` may be reached.
     pub fn allows(&self, address: IpAddr) -> bool {
+        self.allows_by(address, &[])
+    }
+
+    /// Whether `address` may be reached over `routes`, each of which names its network if that is a private one. Addresses of
+    /// this machine and of what clouds tell their machines have to be named one by one.
+    pub fn allows_by(&self, address: IpAddr, routes: &[IpNet]) -> bool {
         let address = address.to_canonical();
-        is_public(address) || self.networks.iter().any(|network| network.contains(&address))
+        let is_exact = |network: &&IpNet| network.prefix_len() == network.max_prefix_len();
+        let named = || self.networks.iter().filter(move |network| network.contains(&address));
+        if named().any(|network| is_exact(&network)) {
+            return true;
+        }
+        if is_of_a_cloud(address) || own::is_own(address) && !address.is_loopback() {
+            return false;
+        }
+        let routed = |route: &IpNet| route.contains(&address) && addresses::is_private(route);
+        is_public(address) || named().next().is_some() || routes.iter().any(routed)
     }
 
     /// The addresses of `host` that may be reached, a few at most. They are to be connected to without another look at the
@@ -155,6 +172,56 @@ mod tests {
             assert_eq!(read(text, None), None, "{text}");
         }
         assert_eq!(port_of(&"example.org:99999".parse().unwrap()), Err(NoPort));
+    }
+
+    #[test]
+    fn tunnels_lead_to_what_is_public_or_named_and_not_to_this_machine() {
+        // K20.
+        let allows = |reach: &[&str], routes: &[&str], address: &str| {
+            let nets =
+                |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpNet>>();
+            Reach::new(nets(reach)).allows_by(address.parse().unwrap(), &nets(routes))
+        };
+        // A route names a private network; one to everywhere names none.
+        assert!(allows(&[], &["10.0.0.0/8"], "10.1.2.3") && allows(&[], &["fd00::/8"], "fd00::5"));
+        assert!(
+            allows(&[], &["0.0.0.0/0"], "1.1.1.1") && allows(&["10.0.0.0/8"], &["0.0.0.0/0"], "10.1.2.3")
+        );
+        for address in ["10.1.2.3", "192.168.1.1", "127.0.0.1", "169.254.169.254", "100.64.9.9", "224.0.0.1"]
+        {
+            assert!(!allows(&[], &["0.0.0.0/0"], address), "{address}");
+        }
+        for address in ["::1", "fe80::1", "fd00:ec2::254", "::ffff:10.1.2.3"] {
+            assert!(!allows(&[], &["::/0"], address), "{address}");
+        }
+        // What clouds tell their machines, even where the network around it is named.
+        for (network, address) in [
+            ("169.254.0.0/16", "169.254.169.254"),
+            ("100.64.0.0/10", "100.100.100.200"),
+            ("168.63.0.0/16", "168.63.129.16"),
+            ("fd00::/8", "fd00:ec2::254"),
+        ] {
+            assert!(!allows(&[network], &[network], address), "{address}");
+            let exact =
+                if address.contains(':') { format!("{address}/128") } else { format!("{address}/32") };
+            assert!(allows(&[&exact], &[network], address), "{address}");
+            assert!(!allows(&[], &[&exact], address), "a route alone does not do");
+        }
+        assert!(
+            !allows(&[], &["169.254.0.0/16"], "169.254.1.1") && !allows(&[], &["127.0.0.0/8"], "127.0.0.1")
+        );
+    }
+
+    #[test]
+    fn addresses_of_this_machine_have_to_be_named_one_by_one() {
+        for own in own::look() {
+            if own.is_loopback() {
+                continue;
+            }
+            let around = IpNet::new(own, if own.is_ipv4() { 8 } else { 16 }).unwrap().trunc();
+            assert!(!Reach::new(vec![around]).allows_by(own, &[around]), "{own}");
+            assert!(Reach::new(vec![IpNet::from(own)]).allows(own), "{own}");
+        }
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 
 mod certificates;
 mod early;
+mod failing;
 mod hostile;
 mod idle;
 mod many;

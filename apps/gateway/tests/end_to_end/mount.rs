@@ -85,8 +85,9 @@ async fn open(device: &str) -> Option<Place> {
 /// One on network `network`, with `more` in front of its file.
 async fn open_with(device: &str, network: u8, more: &str) -> Option<Place> {
     let text = format!(
-        "{more}[proxy]\nallow = []\ntokens = 'DIR/tokens'\n\
-         [tunnel]\nroutes = ['100.64.{network}.1/32']\ndevice = '{device}'\nnetwork = {network}\n"
+        "{more}[proxy]\nallow = []\ntokens = 'DIR/tokens'\nreach = ['100.64.{network}.1/32']\n\
+         [tunnel]\nroutes = ['100.64.{network}.1/32']\ndevice = '{device}'\nnetwork = {network}\n\
+         addresses_per_client = 2\n"
     );
     match Place::try_new(&text).await {
         Ok(place) => Some(place),
@@ -136,6 +137,7 @@ async fn packets_of_those_who_may_come_out_of_the_device_and_their_answers_come_
     let (_, mut second) = ask(&client, Some(("proxy-authorization", TOKEN))).await;
     let first = within(second.recv_data()).await.unwrap().unwrap().copy_to_bytes(8);
     assert_eq!(first[7], 3);
+    assert_eq!(ask(&client, Some(("authorization", TOKEN))).await.0, 429, "as many as one may have");
     within(stream.finish()).await.unwrap();
     assert!(within(body(&mut stream)).await.is_ok());
     let Place { gateway, folder, .. } = place;

@@ -86,11 +86,11 @@ async fn a_new_configuration_counts_at_once_and_a_broken_one_not_at_all() {
 async fn stopping_finishes_what_is_under_way_and_takes_nothing_new() {
     let origin = Origin::new(|mut visit| async move {
         visit.head().await;
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
         visit.ok(b"late but whole").await;
     })
     .await;
-    let place = Place::before(origin.address).await;
+    let place = Place::new(&to(origin.address).replace("700ms", "30s")).await;
     let (client, address) = (place.client().await, place.gateway.local_addrs()[0]);
     let mut stream = client.send(get("/")).await.unwrap();
     within(async {
@@ -99,8 +99,20 @@ async fn stopping_finishes_what_is_under_way_and_takes_nothing_new() {
         }
     })
     .await;
+    let trust = place.trust();
     let Place { gateway, folder, .. } = place;
     let stopping = tokio::spawn(gateway.stop());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    // RFC 9114 §4.1.1: a request that comes all the same is not looked at, and nobody waits for a new connection.
+    let (start, endpoint) = (Instant::now(), hvq::Endpoint::client(&[]).unwrap());
+    let (mut late, mut answer) = client.connection.open_bi().await.unwrap();
+    late.write_all(&[0x01, 0x01, 0x00]).await.unwrap();
+    let rejected = within(answer.read_to_end(100)).await.unwrap_err();
+    assert!(rejected.to_string().contains("0x10b"), "{rejected}");
+    let refused = crate::setup::Client::of(&endpoint, address, &trust).await.err().unwrap();
+    let hvq::ConnectionError::PeerTransport(refused) = refused else { panic!("{refused}") };
+    assert_eq!(refused.code, hvq::transport::error::ErrorCode::CONNECTION_REFUSED);
+    assert!(start.elapsed() < Duration::from_millis(1_500), "at once: {:?}", start.elapsed());
     within(async {
         assert_eq!(stream.recv_response().await.unwrap().status().as_u16(), 200);
         assert_eq!(body(&mut stream).await.unwrap(), b"late but whole");

@@ -4,6 +4,7 @@ use bytes::{Buf, Bytes};
 use h3::client::{RequestStream, SendRequest};
 use h3::error::StreamError;
 use http::{Method, Request, Response};
+use hvq::transport::trace::TracerFactory;
 use hvq::{
     ClientConfig, ClientTls, Connection, Endpoint, Identity, LocalAddress, PathOptions, Policy,
     TransportConfig, Verify,
@@ -54,7 +55,20 @@ impl Place {
         Self::start(text, &[]).await
     }
 
+    /// As [`Place::new`], with somebody who watches connections.
+    pub async fn traced(text: &str, tracer: Option<TracerFactory>) -> Self {
+        Self::start_traced(text, &[], tracer).await.unwrap()
+    }
+
     async fn start(text: &str, files: &[(&str, &str)]) -> Result<Self, StartError> {
+        Self::start_traced(text, files, None).await
+    }
+
+    async fn start_traced(
+        text: &str,
+        files: &[(&str, &str)],
+        tracer: Option<TracerFactory>,
+    ) -> Result<Self, StartError> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("tokens"), format!("ann {TOKEN}\n")).unwrap();
         for (name, content) in files {
@@ -64,7 +78,7 @@ impl Place {
         let chain = key.cert.pem().into_bytes();
         let identity =
             Identity::Pem { chain: chain.clone(), key: key.signing_key.serialize_pem().into_bytes() };
-        let config = config(&folder, &identity, text).unwrap();
+        let config = Config { tracer, ..config(&folder, &identity, text).unwrap() };
         let gateway = Gateway::start(config).await?;
         Ok(Self { gateway, folder, chain, identity })
     }

@@ -1,5 +1,7 @@
 //! `hvq gateway`: multipath QUIC with HTTP/3 in front of origins.
 
+#[cfg_attr(not(target_os = "linux"), path = "service_elsewhere.rs")]
+mod service;
 mod signals;
 
 use crate::arguments::Format;
@@ -7,12 +9,14 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
 use crate::qlog::Logs;
 use crate::tls::{Publication, SelfSigned};
+use crate::transport::from_environment;
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq::{ChannelOptions, Identity};
 use hvq_gateway::configuration::{
     Format as LogFormat, Hex, HostHeader, LimitOverrides, OriginUrl, QuicLbOverrides, Serves, Underscores,
 };
+use hvq_gateway::keys::TakeOver;
 use hvq_gateway::reach::Destination;
 use hvq_gateway::{Config, ConfigError, Gateway, Overrides, StartError};
 use hvq_scheduler::Policy;
@@ -22,6 +26,9 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// How long a gateway that is broken tells of it (`/health`) before it ends.
+const NOTICE: Duration = Duration::from_secs(1);
 
 /// Arguments of `hvq gateway`. Flags go before the environment, and both before the file.
 #[derive(Debug, Args)]
@@ -81,6 +88,14 @@ struct IdentityArguments {
     /// Write the certificate that was made to this file, for --cacert
     #[arg(long, value_name = "FILE", requires = "self_signed")]
     write_cert: Option<PathBuf>,
+    /// Keep the keys of stateless resets, address tokens and session tickets in this file, which is made if it is missing: then a
+    /// restart costs clients a round trip
+    #[arg(long, value_name = "FILE", env = "HVQ_GATEWAY_PERSISTENT_KEYS")]
+    persistent_keys: Option<PathBuf>,
+    /// Take the addresses of a gateway that runs with the same --persistent-keys: it keeps its connections, and is to be told to
+    /// stop (SIGTERM) once this one says that it listens
+    #[arg(long)]
+    take_over: bool,
 }
 
 /// What is behind the gateway.
@@ -172,9 +187,12 @@ struct RecordArguments {
     /// How its lines look: common or json
     #[arg(long, value_name = "FORMAT", env = "HVQ_GATEWAY_ACCESS_LOG_FORMAT")]
     access_log_format: Option<LogFormat>,
-    /// Write what each connection does to a qlog file in this folder (by default what QLOGDIR says)
+    /// Write what each connection whose handshake is complete does to a qlog file in this folder (by default what QLOGDIR says)
     #[arg(long, value_name = "FOLDER", env = "QLOGDIR")]
     qlog: Option<PathBuf>,
+    /// Append TLS secrets to this file, for tools that decrypt captures (by default what SSLKEYLOGFILE says)
+    #[arg(long, value_name = "FILE")]
+    keylog: Option<PathBuf>,
 }
 
 impl GatewayArguments {
@@ -203,6 +221,9 @@ impl GatewayArguments {
             reach: self.through.reach.clone(),
             routes: self.through.tunnel_route.clone(),
             tracer: logs.tracer(),
+            persistent_keys: self.identity.persistent_keys.clone(),
+            take_over: if self.identity.take_over { TakeOver::IfThere } else { TakeOver::Never },
+            key_log: self.records.keylog.clone().or_else(|| from_environment("SSLKEYLOGFILE")),
             workers: self.scale.workers,
             limits: self.limits.overrides(),
             quic_lb: QuicLbOverrides {
@@ -244,16 +265,46 @@ pub(crate) async fn run(arguments: Box<GatewayArguments>, voice: Voice) -> Resul
     let mut gateway = Gateway::start(config).await.map_err(refused)?;
     publication.publish()?;
     announce(&arguments, &gateway, voice)?;
-    while signals.next().await == Signal::Reload {
-        reload(&mut gateway, load(), voice);
+    service::ready(gateway.pulse());
+    let ended = attend(&mut gateway, &mut signals, load, voice).await;
+    if ended.is_ok() {
+        voice.say("stopping: requests under way are finished (a second signal stops at once)");
     }
-    voice.say("stopping: requests under way are finished (a second signal stops at once)");
+    service::stopping();
     tokio::select! {
         () = gateway.stop() => {}
         () = signals.second() => voice.say("stopped at once"),
     }
     logs.finish(voice);
-    Ok(())
+    ended
+}
+
+/// Has the gateway run until it is told to stop, and read its configuration again when it is told to.
+///
+/// # Errors
+/// Something of it has ended that should not have. Its health has said so for long enough to be noticed.
+async fn attend(
+    gateway: &mut Gateway,
+    signals: &mut Signals,
+    load: impl Fn() -> Result<Config, ConfigError>,
+    voice: Voice,
+) -> Result<(), Failure> {
+    loop {
+        tokio::select! {
+            signal = signals.next() => match signal {
+                Signal::Reload => reload(gateway, load(), voice),
+                Signal::Stop => return Ok(()),
+            },
+            broken = gateway.attend() => {
+                let failure = Failure::new(Exit::Runtime, format!("{broken}; the gateway ends, to be started again"));
+                tokio::select! {
+                    () = tokio::time::sleep(NOTICE) => {}
+                    () = signals.second() => {}
+                }
+                return Err(failure);
+            }
+        }
+    }
 }
 
 /// A configuration that is wrong changes nothing.
@@ -293,3 +344,6 @@ fn announce(arguments: &GatewayArguments, gateway: &Gateway, voice: Voice) -> Re
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
