@@ -1,7 +1,7 @@
 //! A cell: a load over two channels with outages, and its runs.
 
 use super::outage::{Kind, Outage};
-use super::outcome::{Outcome, Times, Verdict, allowed};
+use super::outcome::{Outcome, Times, Verdict};
 use crate::experiment::pages::{Belief, Channels, Ending, Notes, Reach, Run, Scheme, is_told};
 use crate::workload::page_load::{Deployment, Manner, Voice};
 use hvq_channel::{ChannelSpec, TraceError};
@@ -60,9 +60,11 @@ impl Cell {
             let mut outcome = Outcome::new(self, *policy, single, both);
             // Without outages as well, a policy can be slower than one channel: that is its price, not that of outages.
             if outcome.verdict == Verdict::Late {
-                let single = calm.alone(*policy, &mut alone_calm)?;
+                let undisturbed = calm.alone(*policy, &mut alone_calm)?;
                 let own = time(calm.run(*policy).ending(Reach::Both, BOTH_LIMIT)?);
-                outcome.excuse(own.zip(single.better().map(allowed)));
+                let cost = single.better().zip(undisturbed.better());
+                let cost = cost.map(|(better, undisturbed)| better.saturating_sub(undisturbed));
+                outcome.excuse(own.zip(cost).map(|(own, cost)| own + cost));
             }
             outcomes.push(outcome);
         }

@@ -24,7 +24,8 @@ pub fn allowed(better: Duration) -> Duration {
 pub enum Verdict {
     /// In time, or neither channel alone ends.
     InTime,
-    /// Late, but by no more than the policy is late over these channels without outages.
+    /// Late, but no later than is allowed beside the policy's own time without outages and what outages cost the better channel
+    /// alone.
     SlowAnyway,
     /// Later than is allowed beside the better channel alone.
     Late,
@@ -121,12 +122,11 @@ impl Outcome {
         }
     }
 
-    /// Excuses a late end by the policy's own price: without outages it took the first of `calm`, where the second was
-    /// allowed.
-    pub(super) fn excuse(&mut self, calm: Option<(Duration, Duration)>) {
-        let Some((took, was_allowed)) = calm else { return };
-        let price = milliseconds(took.saturating_sub(was_allowed));
-        if self.excess_ms().is_some_and(|excess| price > 0.0 && excess <= price) {
+    /// Excuses a late end by the policy's own price: `price` is what the policy took without outages and what outages cost the
+    /// better channel alone, together.
+    pub(super) fn excuse(&mut self, price: Option<Duration>) {
+        let most = price.map(|price| milliseconds(allowed(price)));
+        if self.both_ms.zip(most).is_some_and(|(both, most)| both <= most) {
             self.verdict = Verdict::SlowAnyway;
         }
     }
