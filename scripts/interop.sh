@@ -2,7 +2,7 @@
 # Exchanges data with other implementations and prints a table: scripts/interop.sh [--only ROW]... [--json] [--list]
 #
 # noq, quiche, quinn and s2n-quic are built into the runner; nginx and h2load are compiled once and cached like BoringSSL,
-# which they use; quic-go is a Go module below interop/; aioquic and libcurl get a Python environment of their own there;
+# which they use; quic-go with connect-ip-go, and masque-go, are Go modules below interop/; aioquic and libcurl get a Python environment of their own there;
 # h3spec is a program from a Maven artifact. What only rows need that are not asked for is left out.
 set -euo pipefail
 
@@ -13,6 +13,7 @@ boringssl=$(readlink -f "${BORING_BSSL_PATH:-$repository/.boringssl}")
 nginx=nginx
 environment="$repository/interop/.venv"
 quic_go="$cache/quic-go-peer"
+masque_go="$cache/masque-go-peer"
 # Later versions of the plugin carry a broken h3spec.
 h3spec_plugin=0.0.5.Final
 h3spec="$cache/h3spec-$h3spec_plugin/h3spec"
@@ -42,6 +43,12 @@ build_quic_go() {
     (cd "$repository/interop/quic-go" && go build -o "$quic_go" .)
 }
 
+# masque-go's client and proxy, from the module in interop/masque-go: it needs an earlier quic-go.
+build_masque_go() {
+    say "building masque-go"
+    (cd "$repository/interop/masque-go" && go build -o "$masque_go" .)
+}
+
 # h3spec is inside the jar of a Maven plugin.
 unpack_h3spec() {
     [[ -x $h3spec ]] && return
@@ -67,7 +74,9 @@ done
 if [[ -z ${only_asks:-} ]]; then
     if wanted nginx "$@"; then nginx=$("$repository/scripts/nginx.sh" "$boringssl"); fi
     if wanted aioquic "$@" || wanted libcurl "$@"; then environment=$("$repository/scripts/python-peers.sh"); fi
-    if wanted quic-go-server "$@" || wanted quic-go-client "$@" || wanted quic-go-client-v2 "$@"; then build_quic_go; fi
+    if wanted quic-go-server "$@" || wanted quic-go-client "$@" || wanted quic-go-client-v2 "$@" ||
+        wanted connect-ip-go-client "$@" || wanted connect-ip-go-proxy "$@"; then build_quic_go; fi
+    if wanted masque-go-client "$@" || wanted masque-go-proxy "$@"; then build_masque_go; fi
     if wanted h2load "$@"; then h2load=$("$repository/scripts/h2load.sh" "$boringssl"); fi
     if wanted h3spec "$@"; then unpack_h3spec; fi
     say "building hvq"
@@ -78,4 +87,4 @@ say "building the runner and the peers"
 own_target=${CARGO_TARGET_DIR:-$repository/interop/target}
 cargo build --quiet --release --locked --manifest-path interop/Cargo.toml
 "$own_target/release/hvq-interop" --hvq "$target/release/hvq" --nginx "$nginx" --python "$environment/bin/python" \
-    --quic-go "$quic_go" --h2load "${h2load:-h2load}" --h3spec "$h3spec" "$@"
+    --quic-go "$quic_go" --masque-go "$masque_go" --h2load "${h2load:-h2load}" --h3spec "$h3spec" "$@"

@@ -2,6 +2,9 @@
 //
 //	quic-go-peer get  [-v2] CERTIFICATE URL       one JSON object on standard output
 //	quic-go-peer serve CERTIFICATE KEY FOLDER      prints its port and version, serves until standard input ends
+//	quic-go-peer ping CERTIFICATE GATEWAY TOKEN MOST   packets through CONNECT-IP; one JSON object on standard output
+//	quic-go-peer answer CERTIFICATE KEY            as serve, but for CONNECT-IP: UDP comes back
+//	quic-go-peer reflected ADDRESS:PORT MOST       UDP to there, which comes back; one JSON object
 //	quic-go-peer version                           prints quic-go's version
 //	quic-go-peer endpoint                          an endpoint of the QUIC interop runner, told by its environment
 package main
@@ -18,7 +21,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime/debug"
+	"strconv"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
@@ -55,7 +58,24 @@ func run(arguments []string) error {
 	if len(arguments) == 4 && arguments[0] == "serve" {
 		return serve(arguments[1], arguments[2], arguments[3])
 	}
-	return fmt.Errorf("usage: get [-v2] CERTIFICATE URL | serve CERTIFICATE KEY FOLDER | endpoint | version")
+	if len(arguments) == 5 && arguments[0] == "ping" {
+		most, err := strconv.Atoi(arguments[4])
+		if err != nil {
+			return err
+		}
+		return ping(arguments[1], arguments[2], arguments[3], most)
+	}
+	if len(arguments) == 3 && arguments[0] == "reflected" {
+		most, err := strconv.Atoi(arguments[2])
+		if err != nil {
+			return err
+		}
+		return reflected(arguments[1], most)
+	}
+	if len(arguments) == 3 && arguments[0] == "answer" {
+		return answer(arguments[1], arguments[2])
+	}
+	return fmt.Errorf("usage: get [-v2] CERTIFICATE URL | serve CERTIFICATE KEY FOLDER | ping CERTIFICATE GATEWAY TOKEN MOST | answer CERTIFICATE KEY | reflected ADDRESS:PORT MOST | endpoint | version")
 }
 
 func get(second bool, certificate, url string) error {
@@ -122,13 +142,5 @@ func serve(certificate, key, folder string) error {
 }
 
 func version() string {
-	information, ok := debug.ReadBuildInfo()
-	if ok {
-		for _, module := range information.Deps {
-			if module.Path == "github.com/quic-go/quic-go" {
-				return module.Version
-			}
-		}
-	}
-	return "?"
+	return moduleVersion("github.com/quic-go/quic-go")
 }

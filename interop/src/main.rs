@@ -63,6 +63,9 @@ struct Programs {
     /// What the folder quic-go builds
     #[arg(long, value_name = "FILE", default_value = "quic-go-peer")]
     quic_go: PathBuf,
+    /// What the folder masque-go builds
+    #[arg(long, value_name = "FILE", default_value = "masque-go-peer")]
+    masque_go: PathBuf,
     /// h2load, built with HTTP/3
     #[arg(long, value_name = "FILE", default_value = "h2load")]
     h2load: PathBuf,
@@ -82,9 +85,9 @@ async fn main() -> Result<ExitCode> {
         rows.iter().for_each(|row| println!("{:<24} {}", row.name(), row.what()));
         return Ok(ExitCode::SUCCESS);
     }
-    let Programs { hvq, nginx, python, quic_go, h2load, chromium, h3spec } = programs;
+    let Programs { hvq, nginx, python, quic_go, masque_go, h2load, chromium, h3spec } = programs;
     let identity = Identity::new()?;
-    let setup = Setup { identity, hvq, nginx, python, quic_go, h2load, chromium, h3spec };
+    let setup = Setup { identity, hvq, nginx, python, quic_go, masque_go, h2load, chromium, h3spec };
     let mut entries = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         eprint!("interop {}/{}: {}: {} ... ", index + 1, rows.len(), row.name(), row.what());

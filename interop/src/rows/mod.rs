@@ -8,6 +8,7 @@ mod multipath;
 mod process;
 mod servers;
 mod single;
+mod tunnels;
 
 use crate::identity::Identity;
 use crate::report::Exchange;
@@ -31,6 +32,8 @@ pub struct Setup {
     pub python: PathBuf,
     /// quic-go's client and server, as the folder quic-go builds them.
     pub quic_go: PathBuf,
+    /// masque-go's client and proxy, as the folder masque-go builds them.
+    pub masque_go: PathBuf,
     /// h2load, built with HTTP/3.
     pub h2load: PathBuf,
     /// Chromium.
@@ -81,6 +84,14 @@ pub enum Row {
     QuicGoClient,
     /// quic-go asks in QUIC version 2.
     QuicGoClientVersion2,
+    /// masque-go asks a gateway for a tunnel for UDP.
+    MasqueGoClient,
+    /// masque-go is asked for one.
+    MasqueGoProxy,
+    /// connect-ip-go asks a gateway for a tunnel for IP.
+    ConnectIpGoClient,
+    /// connect-ip-go is asked for one.
+    ConnectIpGoProxy,
     /// nginx serves.
     Nginx,
     /// aioquic asks.
@@ -99,7 +110,7 @@ use Row::*;
 
 impl Row {
     /// All rows, in their order.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 27] = [
         NoqServer,
         NoqClient,
         NoqServerSecondCut,
@@ -117,6 +128,10 @@ impl Row {
         QuicGoServer,
         QuicGoClient,
         QuicGoClientVersion2,
+        MasqueGoClient,
+        MasqueGoProxy,
+        ConnectIpGoClient,
+        ConnectIpGoProxy,
         Nginx,
         Aioquic,
         Libcurl,
@@ -145,6 +160,10 @@ impl Row {
             QuicGoServer => "quic-go-server",
             QuicGoClient => "quic-go-client",
             QuicGoClientVersion2 => "quic-go-client-v2",
+            MasqueGoClient => "masque-go-client",
+            MasqueGoProxy => "masque-go-proxy",
+            ConnectIpGoClient => "connect-ip-go-client",
+            ConnectIpGoProxy => "connect-ip-go-proxy",
             Nginx => "nginx",
             Aioquic => "aioquic",
             Libcurl => "libcurl",
@@ -163,6 +182,9 @@ impl Row {
             NoqServerFrames | NoqClientFrames => "multipath: all kinds of its frames",
             QuinnServer | QuinnClient | S2nServer | S2nClient => "QUIC v1: 20 MB each way",
             QuicGoClientVersion2 => "HTTP/3 over QUIC v2: 10 MB",
+            MasqueGoClient => "CONNECT-UDP: 10 MB of HTTP/3 inside",
+            MasqueGoProxy => "CONNECT-UDP: 1 to 1200 bytes",
+            ConnectIpGoClient | ConnectIpGoProxy => "CONNECT-IP: up to 1300 bytes",
             Chromium => "HTTP/3: a page and 10 MB",
             H2load => "HTTP/3: many small requests",
             H3spec => "wrong input, case by case",
@@ -195,6 +217,10 @@ impl Row {
                 QuicGoServer => servers::quic_go(setup).await,
                 QuicGoClient => clients::quic_go(setup, Version::One).await,
                 QuicGoClientVersion2 => clients::quic_go(setup, Version::Two).await,
+                MasqueGoClient => tunnels::from_masque_go(setup).await,
+                MasqueGoProxy => tunnels::to_masque_go(setup).await,
+                ConnectIpGoClient => tunnels::from_connect_ip_go(setup).await,
+                ConnectIpGoProxy => tunnels::to_connect_ip_go(setup).await,
                 Nginx => servers::nginx(setup).await,
                 Aioquic => clients::aioquic(setup).await,
                 Libcurl => clients::libcurl(setup).await,
