@@ -127,6 +127,7 @@ impl hvq_endpoint_options {
             negotiations_per_second: self.negotiations_per_second,
             // No other endpoint is at the addresses of this one.
             strays: Strays::Forgotten,
+            memory: None,
         };
         let seed = seed.map_or_else(random, Ok)?;
         Ok(State::new(config, server.map(|server| server.config.clone()), seed))

@@ -9,7 +9,7 @@ const CORE: &str = "transport/core/src/";
 
 /// The layers, the lowest first. Modules of one layer do not use each other.
 const LAYERS: [&[&str]; 10] = [
-    &["time", "error"],
+    &["time", "error", "memory"],
     &["ranges", "slots"],
     &["wire"],
     &["crypto"],

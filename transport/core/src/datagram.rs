@@ -93,6 +93,8 @@ pub struct Datagrams {
     /// Sizes that the application has use for.
     asked: Option<Asked>,
     queue_bytes: usize,
+    /// Bytes for which there is memory, beside those that wait.
+    memory_room: usize,
     /// By urgency and number.
     outgoing: BTreeMap<(u8, u64), Queued>,
     outgoing_bytes: usize,
@@ -128,6 +130,7 @@ impl Datagrams {
             peer_max_frame: 0,
             asked: None,
             queue_bytes,
+            memory_room: usize::MAX,
             outgoing: BTreeMap::new(),
             outgoing_bytes: 0,
             incoming: VecDeque::new(),
@@ -191,14 +194,42 @@ impl Datagrams {
             self.stats.too_large += 1;
             return Err(DatagramError::TooLarge { max, later: max });
         }
+        let most = self.most(self.outgoing_bytes);
         let number = self.next_number;
         self.next_number += 1;
         self.outgoing_bytes += data.len() + OVERHEAD;
         self.outgoing.insert((priority.urgency, number), Queued { data, priority, deadline });
-        while self.outgoing_bytes > self.queue_bytes && self.outgoing.len() > 1 {
+        while self.outgoing_bytes > most && self.outgoing.len() > 1 {
             self.displace();
         }
         Ok(number)
+    }
+
+    /// Bytes that wait, in both directions.
+    pub fn held(&self) -> usize {
+        self.outgoing_bytes + self.incoming_bytes
+    }
+
+    /// Bytes that wait for the application.
+    pub fn unread(&self) -> usize {
+        self.incoming_bytes
+    }
+
+    /// There is memory for `room` bytes beside those that wait.
+    pub fn set_memory_room(&mut self, room: usize) {
+        self.memory_room = room;
+    }
+
+    /// Forgets all that wait.
+    pub fn clear(&mut self) {
+        self.outgoing.clear();
+        self.incoming = VecDeque::new();
+        (self.outgoing_bytes, self.incoming_bytes) = (0, 0);
+    }
+
+    /// Bytes that may wait in a queue that has `waiting`.
+    fn most(&self, waiting: usize) -> usize {
+        self.queue_bytes.min(waiting.saturating_add(self.memory_room))
     }
 
     /// Whether anything waits to be sent.
@@ -256,11 +287,12 @@ impl Datagrams {
             return Err(ErrorCode::PROTOCOL_VIOLATION.because("a DATAGRAM frame above the limit"));
         }
         let data = if data.len() < SMALL { Bytes::copy_from_slice(&data) } else { data };
+        let most = self.most(self.incoming_bytes);
         self.incoming_bytes += data.len() + OVERHEAD;
         self.incoming.push_back(data);
         self.stats.received += 1;
         self.arrival = Arrival::News;
-        while self.incoming_bytes > self.queue_bytes && self.incoming.len() > 1 {
+        while self.incoming_bytes > most && self.incoming.len() > 1 {
             self.receive();
             self.stats.unread += 1;
         }

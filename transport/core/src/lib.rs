@@ -14,6 +14,7 @@ pub mod flat_map;
 pub mod handshake;
 pub mod hashing;
 pub mod inspect;
+pub mod memory;
 pub mod path;
 #[cfg(test)]
 mod proofs;

@@ -274,6 +274,23 @@ impl Connection {
         self.reference.look(|core, _| core.and_then(Core::max_datagram_size))
     }
 
+    /// Charges `bytes` that the application holds for the peer to the connection's account of memory, until they are
+    /// [discharged](Self::discharge_memory). False if there is no room for them, or the connection ended: then nothing is
+    /// charged.
+    pub fn charge_memory(&self, bytes: usize) -> bool {
+        let charge = |core: &mut Core| core.charge_memory(bytes);
+        self.reference.command(|access| access.core.is_some_and(charge))
+    }
+
+    /// The application does not hold `bytes` any more that it had charged.
+    pub fn discharge_memory(&self, bytes: usize) {
+        self.reference.command(|access| {
+            if let Some(core) = access.core {
+                core.discharge_memory(bytes);
+            }
+        });
+    }
+
     /// Closes the connection with the application's `code` and a reason for people (RFC 9000 §10.2). What was not
     /// acknowledged may be lost. Does nothing if it already ended.
     pub fn close(&self, code: u64, reason: &[u8]) {

@@ -102,6 +102,22 @@ impl SendStream {
         self.poll_command(context, |core| core.write(id, data))
     }
 
+    /// How many bytes a write would take now, at most `wanted`, and never 0 unless that is: within the send buffer, what the
+    /// peer permits and a little more, and the memory that there is. Waits while it is none. Whoever has the bytes from a file
+    /// or another connection reads no more than that.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn room(&mut self, wanted: usize) -> Result<usize, WriteError> {
+        poll_fn(|context| self.poll_room(context, wanted)).await
+    }
+
+    /// [`room`](Self::room) for those who poll.
+    pub fn poll_room(&mut self, context: &mut Context<'_>, wanted: usize) -> Poll<Result<usize, WriteError>> {
+        let id = self.id;
+        self.poll_command(context, |core| core.writable(id, wanted))
+    }
+
     /// Writes the first part of `data` that fits, takes it off `data`, and returns its length in bytes.
     pub fn poll_write_chunk(
         &mut self,

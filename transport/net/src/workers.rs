@@ -43,7 +43,7 @@ impl Endpoint {
     /// `count` endpoints on the addresses of `options`, which they share with nobody else. All paths of a connection, and
     /// where it moves, meet at one of them: its connection IDs say which. Keys of tokens, resets and the memory of 0-RTT are
     /// shared, so that what one says to strangers holds for all, and a token of an earlier connection proves an address once,
-    /// to whichever of them. Limits of `options` are for each.
+    /// to whichever of them. The bound of memory is shared, too; the other limits of `options` are for each.
     ///
     /// # Errors
     /// As [`Endpoint::new`]; also if `options` has no address, or connection IDs of less than four bytes.
@@ -189,6 +189,7 @@ fn shared(
         token_key: Some(config.token_key.unwrap_or_else(|| TokenKey::new(&token))),
         used_tokens: Some(config.used_tokens.unwrap_or_else(|| Arc::new(UsedTokens::default()))),
         replay: Some(config.replay.unwrap_or_else(|| Arc::new(ReplayGuard::new(&replay)))),
+        memory: Some(config.memory.unwrap_or_default()),
         strays: Strays::Kept,
         ..config
     };

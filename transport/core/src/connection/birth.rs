@@ -2,8 +2,10 @@
 
 use crate::connection::early_data::{EarlyData, Resumption};
 use crate::connection::establish::HandshakeDone;
+use crate::connection::events::Events;
 use crate::connection::key_update::KeyUpdate;
 use crate::connection::lifecycle::Lifecycle;
+use crate::connection::memory::Memory;
 use crate::connection::new_token::{NewTokens, TokenSource};
 use crate::connection::preferred::{Consideration, preferred_address};
 use crate::connection::stats::Counters;
@@ -20,6 +22,7 @@ use crate::handshake::negotiation::Negotiation;
 use crate::handshake::parameters::SeenIds;
 use crate::handshake::tls::Tls;
 use crate::handshake::{EarlySpace, Handshake, LevelKeys, PendingSecrets};
+use crate::memory::{MemoryAccount, MemoryQuota};
 use crate::path::amplification::Amplification;
 use crate::path::local_ids::{IdSource, LocalIds};
 use crate::path::path::Path;
@@ -34,7 +37,6 @@ use crate::wire::transport_parameters::TransportParameters;
 use crate::wire::version::Version;
 use bytes::Bytes;
 use rand::rngs::StdRng;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Bytes of the random destination that a client's first Initial carries (RFC 9000 §7.2: at least 8).
@@ -58,6 +60,8 @@ pub struct Birth {
     pub rng: StdRng,
     /// Which tickets opened 0-RTT lately, at a server that accepts it.
     pub replay: Option<Arc<ReplayGuard>>,
+    /// The bound of memory that connections hold together.
+    pub memory: Arc<MemoryQuota>,
 }
 
 /// The connection IDs of a client's first Initial.
@@ -238,7 +242,8 @@ impl Connection {
             closing: None,
             activity: Activity { last: birth.now, sent_since: false },
             served_at: None,
-            events: VecDeque::new(),
+            events: Events::default(),
+            memory: Memory::new(MemoryAccount::new(birth.memory, config.memory)),
             outbox: ShortQueue::default(),
             spares: Default::default(),
             counters: Counters::default(),

@@ -63,7 +63,7 @@ impl Connection {
         }
         let reason = truncated(error.reason.as_bytes());
         let frame = ConnectionClose::Transport { code: error.code, frame_type: error.frame_type, reason };
-        self.events.push_back(Event::Closed(ConnectionError::Transport(error)));
+        self.events.push(Event::Closed(ConnectionError::Transport(error)));
         self.start_closing(frame, now);
     }
 
@@ -79,7 +79,7 @@ impl Connection {
         }
         let code = code.min(crate::wire::varint::MAX);
         let frame = ConnectionClose::Application { code, reason: truncated(reason) };
-        self.events.push_back(Event::Closed(ConnectionError::LocallyClosed { code }));
+        self.events.push(Event::Closed(ConnectionError::LocallyClosed { code }));
         self.start_closing(frame, now);
     }
 
@@ -99,7 +99,7 @@ impl Connection {
     /// The peer closed.
     pub(super) fn end_by_peer(&mut self, error: ConnectionError, now: Instant) {
         if self.lifecycle.is_open() {
-            self.events.push_back(Event::Closed(error));
+            self.events.push(Event::Closed(error));
         }
         if !matches!(self.lifecycle, Lifecycle::Draining(_) | Lifecycle::Closed) {
             let until = now + self.longest_probe_timeout() * 3;

@@ -67,12 +67,22 @@ impl Connection {
 
     /// Appends bytes to a stream and returns how many were taken.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        self.streams.write(id, data)
+        self.with_memory(|streams| streams.write(id, data))
     }
 
     /// Appends bytes to a stream without copying them, and returns how many were taken.
     pub fn write_bytes(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
-        self.streams.write_bytes(id, data)
+        self.with_memory(|streams| streams.write_bytes(id, data))
+    }
+
+    /// How many bytes a write would take now, at most `wanted`: within the send buffer, what the peer permits and a little more,
+    /// and the memory that there is. Whoever reads from a file or another connection asks first. If it is less than `wanted`,
+    /// [`Writable`](crate::stream::StreamEvent::Writable) follows when there is more.
+    ///
+    /// # Errors
+    /// As [`Self::write`]; [`WriteError::Blocked`] if it is none.
+    pub fn writable(&mut self, id: StreamId, wanted: usize) -> Result<usize, WriteError> {
+        self.with_memory(|streams| streams.writable(id, wanted))
     }
 
     /// Marks what was written so far as the end of a message, which is of use only if it arrives by `deadline`, if any.
@@ -120,7 +130,10 @@ impl Connection {
                 later: self.later_max_datagram_size().unwrap_or(max),
             });
         }
-        self.datagrams.send(data, priority, deadline)
+        self.bound_datagrams();
+        let sent = self.datagrams.send(data, priority, deadline);
+        self.note_memory();
+        sent
     }
 
     /// The next datagram that arrived.

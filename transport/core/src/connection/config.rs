@@ -97,6 +97,11 @@ pub struct TransportConfig {
     pub codepoints: Vec<(SocketAddr, Dscp)>,
     /// Limits of streams.
     pub streams: StreamLimits,
+    /// Bytes that a connection holds at most for its peer and its application together: stream data that was not sent,
+    /// acknowledged or read, and datagrams. 32 MiB by default. While the endpoint's
+    /// [quota](crate::endpoint::EndpointConfig::memory) is short it holds less. What the peer was granted to send is taken in
+    /// even so.
+    pub memory: usize,
     /// The largest DATAGRAM frame accepted (RFC 9221 §3), in bytes; 0 refuses them.
     pub max_datagram_frame: u64,
     /// Bytes of datagrams that wait for sending, and for the application, at most.
@@ -150,6 +155,7 @@ impl TransportConfig {
             preference: Preference::default(),
             codepoints: Vec::new(),
             streams: StreamLimits::default(),
+            memory: 32 << 20,
             max_datagram_frame: 65_535,
             datagram_queue: 1 << 20,
             datagram_size: DatagramSizing::default(),

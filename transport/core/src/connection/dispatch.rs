@@ -40,7 +40,10 @@ impl Connection {
                 self.on_connection_close(close, now);
                 Ok(())
             }
-            Frame::Datagram(data) => self.datagrams.on_datagram(data),
+            Frame::Datagram(data) => {
+                self.bound_datagrams();
+                self.datagrams.on_datagram(data)
+            }
             Frame::Stream(stream) => {
                 let id = stream.id;
                 self.streams.on_stream(stream)?;

@@ -156,7 +156,7 @@ impl Connection {
             //# acknowledgments of 0-RTT packets
             self.install_one_rtt(OneRttKeys::sending(cipher, secret.as_slice()));
         }
-        self.events.push_back(Event::EarlyData);
+        self.events.push(Event::EarlyData);
     }
 
     /// The server rejected 0-RTT: what was sent never happened, and is sent again in 1-RTT packets within the limits that

@@ -215,7 +215,7 @@ impl Connection {
         self.lifecycle = self.lifecycle.after(Milestone::HandshakeComplete);
         // RFC 10069 §2: the extension is in use once the handshake is complete.
         self.paths.follow_limits();
-        self.events.push_back(Event::Connected);
+        self.events.push(Event::Connected);
         if self.role == Role::Server {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-19.20
             //# Servers MUST NOT send a HANDSHAKE_DONE frame before completing the handshake
@@ -240,7 +240,7 @@ impl Connection {
         //# An endpoint MUST discard its Handshake keys when the TLS handshake is confirmed (Section 4.1.2).
         self.discard_space(Level::Handshake);
         self.free_handshake_room();
-        self.events.push_back(Event::Confirmed);
+        self.events.push(Event::Confirmed);
     }
 
     /// Frees what grew during the handshake and stays empty from now on: most connections idle most of the time.

@@ -367,7 +367,7 @@ impl Connection {
         let since = self.paths.get(id).map_or(0, |path| path.route.since);
         // What is still in flight to the old address is sent again: it most likely went nowhere.
         self.take_back(id, |sent| sent.drain(0..since), now);
-        self.events.push_back(Event::Path(PathEvent::Migrated(id)));
+        self.events.push(Event::Path(PathEvent::Migrated(id)));
     }
 
     /// Hands the packets that `drain` takes out of path `id` back to their owners, without a word to the controller.
@@ -405,7 +405,7 @@ impl Connection {
             path.received.repeat(now);
         }
         self.show(id, now);
-        self.events.push_back(Event::Path(PathEvent::MigrationFailed(id)));
+        self.events.push(Event::Path(PathEvent::MigrationFailed(id)));
         true
     }
 
@@ -417,7 +417,7 @@ impl Connection {
         //# original IP address.
         let gone = path.elsewhere.expire(now);
         if gone.iter().any(|candidate| candidate.purpose == Purpose::Intended) {
-            self.events.push_back(Event::Path(PathEvent::MigrationFailed(id)));
+            self.events.push(Event::Path(PathEvent::MigrationFailed(id)));
         }
         self.paths.forget_candidates(id, gone);
     }
@@ -455,7 +455,7 @@ impl Connection {
                 self.on_answering(origin.path);
             }
             if self.paths.apply(origin.path, PathLife::Validated, now).opens() {
-                self.events.push_back(Event::Path(PathEvent::Validated(origin.path)));
+                self.events.push(Event::Path(PathEvent::Validated(origin.path)));
             } else {
                 self.settle_in(origin.path, now);
             }

@@ -14,6 +14,7 @@ mod early;
 mod early_data;
 mod establish;
 pub mod event;
+mod events;
 mod feedback;
 #[cfg(test)]
 mod forced;
@@ -24,6 +25,7 @@ mod key_update;
 mod lane;
 pub(crate) mod ledger;
 pub mod lifecycle;
+mod memory;
 pub mod migration;
 mod multipath;
 mod new_token;
@@ -61,8 +63,10 @@ pub use succession::Replay;
 use crate::connection::close::Closing;
 use crate::connection::control::ControlQueue;
 use crate::connection::early_data::EarlyData;
+use crate::connection::events::Events;
 use crate::connection::key_update::KeyUpdate;
 use crate::connection::lifecycle::Lifecycle;
+use crate::connection::memory::Memory;
 use crate::connection::spares::Spares;
 use crate::connection::stats::Counters;
 use crate::crypto::one_rtt::OneRttKeys;
@@ -80,7 +84,6 @@ use crate::wire::connection_id::ConnectionId;
 use crate::wire::header::ProtectedPacket;
 use crate::wire::transport_parameters::TransportParameters;
 use hvq_scheduler::Scheduler;
-use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -192,7 +195,8 @@ pub struct Connection {
     activity: Activity,
     /// When timers were last looked at, since the connection was idle.
     served_at: Option<Instant>,
-    events: VecDeque<Event>,
+    events: Events,
+    memory: Memory,
     outbox: ShortQueue<Transmit>,
     /// Memory for datagrams and records, while the endpoint lends its own.
     spares: Spares,
@@ -236,6 +240,7 @@ impl Connection {
         }
         if self.served_at != Some(now) {
             self.run_timers(now);
+            self.review_memory(now);
             self.served_at = Some(now);
             if let Some(event) = self.next_event(now) {
                 return Step::Event(event);
@@ -271,13 +276,7 @@ impl Connection {
 
     /// The next event that waits to be told.
     pub(crate) fn next_event(&mut self, now: Instant) -> Option<Event> {
-        if !self.events.is_empty()
-            && let Some(event) = self.events.pop_front()
-        {
-            if self.events.is_empty() {
-                // They are rare, apart from those of streams.
-                self.events = VecDeque::new();
-            }
+        if let Some(event) = self.events.pop() {
             self.trace_event(&event, now);
             return Some(event);
         }

@@ -75,7 +75,7 @@ impl Connection {
             self.paths.apply(origin.path, PathLife::Validated, now);
         }
         self.paths.insert(path);
-        self.events.push_back(Event::Path(PathEvent::Opened(origin.path)));
+        self.events.push(Event::Path(PathEvent::Opened(origin.path)));
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl Connection {
             _ => AbandonReason::Application,
         };
         self.end_path(id, PathLife::Abandon { reason, keep: self.longest_probe_timeout() * 3 }, now);
-        self.events.push_back(Event::Path(PathEvent::Abandoned { path: id, code: reason.code() }));
+        self.events.push(Event::Path(PathEvent::Abandoned { path: id, code: reason.code() }));
     }
 
     /// What was in flight on a path that ends counts as lost, so that other paths carry it.
@@ -208,7 +208,7 @@ impl Connection {
         let keep = self.longest_probe_timeout() * 3;
         let ended = self.end_path(id, PathLife::PeerAbandon { keep }, now);
         if ended {
-            self.events.push_back(Event::Path(PathEvent::Abandoned { path: id, code: error }));
+            self.events.push(Event::Path(PathEvent::Abandoned { path: id, code: error }));
         }
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Connection {
             if let Some(path) = self.paths.get_mut(id) {
                 path.peer_status = Some(news);
             }
-            self.events.push_back(Event::Path(PathEvent::PeerStatus(id, news)));
+            self.events.push(Event::Path(PathEvent::PeerStatus(id, news)));
         }
         Ok(())
     }
@@ -234,7 +234,7 @@ impl Connection {
 
     fn announce_available(&mut self, could_open: bool) {
         if !could_open && self.can_open() && self.is_multipath() {
-            self.events.push_back(Event::Path(PathEvent::Available));
+            self.events.push(Event::Path(PathEvent::Available));
         }
     }
 
@@ -262,7 +262,7 @@ impl Connection {
                 // RFC 10069 §3.1: the ID is spent; PATH_ABANDON says so.
                 let keep = self.longest_probe_timeout() * 3;
                 self.end_path(id, PathLife::Abandon { reason: AbandonReason::UnstableOrPoor, keep }, now);
-                self.events.push_back(Event::Path(PathEvent::ValidationFailed(id)));
+                self.events.push(Event::Path(PathEvent::ValidationFailed(id)));
             }
         }
         for id in self.paths.expire(now) {

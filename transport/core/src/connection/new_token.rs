@@ -105,7 +105,7 @@ impl Connection {
         }
         if self.tokens.received < MOST_RECEIVED {
             self.tokens.received += 1;
-            self.events.push_back(Event::NewToken(token));
+            self.events.push(Event::NewToken(token));
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ impl Connection {
     /// Path `id`, which answered, is silent. Acknowledgements that it carried of late most likely went nowhere: other paths
     /// take them, with probes, which are no bare acknowledgements (RFC 9000 §13.2.1).
     fn on_silent(&mut self, id: PathId, now: Instant) {
-        self.events.push_back(Event::Path(PathEvent::Silent(id)));
+        self.events.push(Event::Path(PathEvent::Silent(id)));
         let carrier = self.paths.get(id).map(|path| path.liveness).filter(|liveness| liveness.has_steered());
         let Some(since) = carrier.map(|liveness| liveness.acknowledged_at()) else { return };
         for path in self.paths.open_mut().filter(|path| path.id != id) {
@@ -98,7 +98,7 @@ impl Connection {
     /// Path `id`, which was silent, answers again: what it holds is offered to no other path any more.
     pub(super) fn on_answering(&mut self, id: PathId) {
         self.streams.on_answer(id);
-        self.events.push_back(Event::Path(PathEvent::Answering(id)));
+        self.events.push(Event::Path(PathEvent::Answering(id)));
     }
 
     /// Offers what paths carry that do not answer to those that do, oldest first and no more than they have room for:

@@ -92,10 +92,10 @@ impl Connection {
     /// Tells the application of a connection that was complete once what became of the paths of `previous`: there is but
     /// the first, and it is elsewhere.
     pub(crate) fn announce_succession(&mut self, previous: &Self) {
-        self.events.push_back(Event::Path(PathEvent::Migrated(PathId::ZERO)));
+        self.events.push(Event::Path(PathEvent::Migrated(PathId::ZERO)));
         let others = previous.paths.open().map(|path| path.id).filter(|id| *id != PathId::ZERO);
         for path in others {
-            self.events.push_back(Event::Path(PathEvent::Abandoned { path, code: 0 }));
+            self.events.push(Event::Path(PathEvent::Abandoned { path, code: 0 }));
         }
     }
 

@@ -162,14 +162,14 @@ impl Connection {
     fn expire(&mut self) {
         if self.lifecycle != Lifecycle::Closed {
             self.lifecycle = self.lifecycle.after(Milestone::Expired);
-            self.events.push_back(Event::Forgotten);
+            self.events.push(Event::Forgotten);
         }
     }
 
     /// Ends the connection without a word to the peer (RFC 9000 §10.1, §10.3.1).
     pub(super) fn end_silently(&mut self, error: ConnectionError) {
         if self.lifecycle.is_open() {
-            self.events.push_back(Event::Closed(error));
+            self.events.push(Event::Closed(error));
         }
         self.outbox.clear();
         self.expire();

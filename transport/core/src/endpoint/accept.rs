@@ -345,6 +345,7 @@ impl Endpoint {
             tokens: Box::new(tokens),
             rng: StdRng::from_rng(&mut self.rng),
             replay: self.replay.clone(),
+            memory: self.memory.clone(),
         }
     }
 }

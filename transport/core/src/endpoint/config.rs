@@ -8,6 +8,7 @@ use crate::crypto::token::TokenKey;
 use crate::endpoint::Admission;
 use crate::endpoint::ids::ConnectionIds;
 use crate::endpoint::replay::TokenRegister;
+use crate::memory::MemoryQuota;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +48,9 @@ pub struct EndpointConfig {
     pub negotiations_per_second: u32,
     /// What becomes of packets for no connection of this endpoint.
     pub strays: Strays,
+    /// The bound of memory that connections hold together, for several endpoints that share one; `None` gives the endpoint
+    /// one of its own, of [`MemoryQuota::DEFAULT`] bytes.
+    pub memory: Option<Arc<MemoryQuota>>,
 }
 
 /// What becomes of packets with a short header for no connection of an endpoint, beside the answer that they get.
@@ -85,6 +89,7 @@ impl Default for EndpointConfig {
             resets_per_second: 100,
             negotiations_per_second: 1_000,
             strays: Strays::default(),
+            memory: None,
         }
     }
 }

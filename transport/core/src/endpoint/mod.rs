@@ -51,6 +51,7 @@ use crate::endpoint::schedule::Schedule;
 use crate::endpoint::tokens::{ReceivedTokens, Server};
 use crate::endpoint::turns::Turns;
 use crate::hashing::{KeyedMap, shrink};
+use crate::memory::MemoryQuota;
 use crate::stream::blocks::Blocks;
 use crate::time::{Deadline, Instant, TimerReason};
 use hvq_scheduler::{Flights, PathSet, PathView};
@@ -153,6 +154,8 @@ pub struct Endpoint {
     races: Races,
     /// What connections queue on channels that they share.
     ledger: Ledger,
+    /// The bound of memory that connections hold together.
+    memory: Arc<MemoryQuota>,
     rng: StdRng,
     stats: EndpointStats,
 }
@@ -192,6 +195,7 @@ impl Endpoint {
             clients: Clients::new(&config),
             turns: Turns::default(),
             last_words: VecDeque::new(),
+            memory: config.memory.clone().unwrap_or_default(),
             config,
             server,
             connections: KeyedMap::default(),

@@ -1,11 +1,13 @@
 //! Two endpoints in virtual time over links with a delay: the smallest network that shows a connection at work.
 
+mod accounts;
 mod admission;
 mod basics;
 mod crowds;
 mod diary;
 mod fairness;
 mod first_flights;
+mod floods;
 mod forged;
 mod gate;
 mod grease;

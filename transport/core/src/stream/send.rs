@@ -120,6 +120,26 @@ impl SendHalf {
         Ok(capacity.saturating_sub(self.data.buffered()).min(to_largest))
     }
 
+    /// Bytes that are held: written, and not acknowledged up to there.
+    pub fn held(&self) -> usize {
+        self.data.buffered()
+    }
+
+    /// Bytes that were written and never sent.
+    pub fn unsent(&self) -> u64 {
+        self.data.end().saturating_sub(self.outstanding.fresh_from())
+    }
+
+    /// Bytes that were written beyond the peer's limit.
+    pub fn beyond(&self) -> u64 {
+        self.data.end().saturating_sub(self.credit.limit())
+    }
+
+    /// Bytes that can be written until `ahead` of them are beyond the peer's limit.
+    pub fn room_ahead(&self, ahead: u64) -> u64 {
+        self.credit.limit().saturating_add(ahead).saturating_sub(self.data.end())
+    }
+
     /// Appends a copy of `data`, which must not be longer than [`Self::writable`], in memory of `blocks` unless it is small.
     pub fn write(&mut self, data: &[u8], blocks: &mut Blocks) {
         self.data.push(data, blocks);
@@ -156,6 +176,12 @@ impl SendHalf {
         self.outstanding = Outstanding::default();
         self.messages = Messages::default();
         true
+    }
+
+    /// All that was written is of no use any more.
+    pub fn forget(&mut self) {
+        self.data = SendBuffer::default();
+        self.outstanding = Outstanding::default();
     }
 
     /// The code with which the peer stopped it, if it did (RFC 9000 §3.5).

@@ -2,9 +2,11 @@
 
 use super::network::{Network, Recording, address, transport};
 use crate::connection::{Event, TransportConfig};
-use crate::endpoint::{ConnectionHandle, Output};
+use crate::endpoint::{ConnectionHandle, EndpointConfig, Output};
+use crate::memory::MemoryQuota;
 use crate::stream::{Direction, ReadOutcome, StreamEvent, StreamLimits};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(40);
@@ -57,6 +59,8 @@ fn answer(network: &mut Network, handle: ConnectionHandle, direction: Direction)
 /// client and at the server.
 fn crowd() -> (Network, Vec<ConnectionHandle>, [ConnectionHandle; 2]) {
     let mut network = Network::new(generous(), generous());
+    let memory = Some(Arc::new(MemoryQuota::new(4 << 30)));
+    network.restart_server(EndpointConfig { memory, ..EndpointConfig::default() });
     let (many, one) = (network.link(RTT / 2), network.link(RTT / 2));
     let greedy = network.connect(one);
     network.run_for(RTT * 3);

@@ -1,6 +1,7 @@
 //! Commands of the application.
 
-use super::{Control, Interest, StreamEvent, Streams};
+use super::writers::Held;
+use super::{Control, StreamEvent, Streams};
 use crate::stream::id::{Direction, StreamId};
 use crate::stream::receive::ReceiveHalf;
 use crate::stream::send::{ResetBy, SendHalf};
@@ -83,27 +84,31 @@ impl Streams {
         Some(id)
     }
 
+    /// How many of `wanted` bytes a write would take now, never 0 unless `wanted` is;
+    /// [`Writable`](super::StreamEvent::Writable) follows if it is less.
+    pub fn writable(&mut self, id: StreamId, wanted: usize) -> Result<usize, WriteError> {
+        self.writer(id)?;
+        self.permit(id, wanted)
+    }
+
     /// Appends a copy of the first part of `data` that fits; returns its length, never 0 unless `data` is empty.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        let capacity = self.send_capacity;
-        if !self.is_known(id) {
-            return Err(WriteError::UnknownStream);
-        }
-        let send = self.map.get_mut(id).and_then(|stream| stream.send.as_mut());
-        let send = send.ok_or(WriteError::UnknownStream)?;
-        let length = writable_part(send, capacity, data.len())?;
-        send.write(&data[..length], &mut self.blocks);
+        let length = self.writable(id, data.len())?;
+        let part = data.get(..length).unwrap_or(data);
+        let Some(send) = self.map.get_mut(id).and_then(|stream| stream.send.as_mut()) else { return Ok(0) };
+        let before = Held::of(send);
+        send.write(part, &mut self.blocks);
+        let after = Held::of(send);
+        self.writers.on_change(before, after);
         self.relist_if_due(id);
         Ok(length)
     }
 
     /// As [`Self::write`], without copying `data` unless it is small.
     pub fn write_bytes(&mut self, id: StreamId, mut data: Bytes) -> Result<usize, WriteError> {
-        let capacity = self.send_capacity;
-        let send = self.writer(id)?;
-        let length = writable_part(send, capacity, data.len())?;
+        let length = self.writable(id, data.len())?;
         data.truncate(length);
-        send.write_bytes(data);
+        self.change(id, |send| send.write_bytes(data));
         self.relist_if_due(id);
         Ok(length)
     }
@@ -125,7 +130,8 @@ impl Streams {
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-11.2
         //# RESET_STREAM MUST only be instigated by the application protocol that uses QUIC.
-        if self.writer(id)?.reset(code, ResetBy::Application) {
+        self.writer(id)?;
+        if self.change(id, |send| send.reset(code, ResetBy::Application)) == Some(true) {
             self.control.insert(Control::ResetStream(id));
             self.relist(id);
         }
@@ -187,13 +193,4 @@ impl Streams {
         }
         self.receive_half(id).ok_or(ReadError::UnknownStream)
     }
-}
-
-/// How much of `length` bytes can be written, if `capacity` bytes may be buffered.
-fn writable_part(send: &mut SendHalf, capacity: usize, length: usize) -> Result<usize, WriteError> {
-    let room = send.writable(capacity)?;
-    if room < length {
-        send.interest = Interest::Waiting;
-    }
-    if room == 0 && length > 0 { Err(WriteError::Blocked) } else { Ok(room.min(length)) }
 }

@@ -1,6 +1,7 @@
 //! The books of flow control, held against the streams that they are about.
 
 use super::Streams;
+use super::writers::{Held, Writers};
 
 /// Flow control of a connection in bytes from its start (RFC 9000 §4.1), and the streams that take memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,6 +31,7 @@ impl Streams {
             consumed: self.window.consumed(),
             streams: self.map.len(),
         };
+        self.audit_writers()?;
         let (mut received, mut consumed) = (0, 0);
         for (id, stream) in self.map.iter() {
             if let Some(window) = stream.receive.as_ref().map(|receive| receive.window()) {
@@ -50,5 +52,14 @@ impl Streams {
             return Err(format!("{accounts:?}, but open streams received {received}, {unread} of it unread"));
         }
         Ok(accounts)
+    }
+
+    /// What the streams hold together is what each of them holds.
+    fn audit_writers(&self) -> Result<(), String> {
+        let halves = self.map.iter().filter_map(|(_, stream)| stream.send.as_ref());
+        let mut sum = Writers::default();
+        halves.for_each(|send| sum.on_change(Held::default(), Held::of(send)));
+        let (sum, totals) = (sum.totals(), self.writers.totals());
+        if sum == totals { Ok(()) } else { Err(format!("{totals:?} are said to be held, but it is {sum:?}")) }
     }
 }

@@ -1,5 +1,6 @@
 //! What became of frames that were sent (RFC 9000 §13.3).
 
+use super::writers::Held;
 use super::{Control, Interest, StreamEvent, Streams};
 use crate::PathId;
 use crate::delivery::Receipt;
@@ -72,10 +73,14 @@ impl Streams {
         let Some(send) = self.send_half(id) else { return };
         // Nothing but what is listed can be done with.
         let (before, needed) = (send.state(), send.listed.map(|(_, need)| need));
+        let held = Held::of(send);
         send.on_acknowledged(range);
+        let after = Held::of(send);
         let finished = before != SendState::DataRecvd && send.state() == SendState::DataRecvd;
         let waits = send.interest == Interest::Waiting;
-        if needed.is_some() && send.need() != needed {
+        let has_other_need = needed.is_some() && send.need() != needed;
+        self.writers.on_change(held, after);
+        if has_other_need {
             // What counted as lost had arrived.
             self.relist(id);
         }

@@ -75,12 +75,13 @@ impl Streams {
         let id = frame.id;
         self.check_peer_receives(id)?;
         self.find_or_open(id)?;
-        if let Some(send) = self.send_half(id)
+        let reset = self.change(id, |send| {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-3.5
             //# An endpoint that receives a STOP_SENDING frame MUST send a RESET_STREAM frame if the stream is
             //# in the "Ready" or "Send" state
-            && send.reset(frame.error, ResetBy::Peer)
-        {
+            send.reset(frame.error, ResetBy::Peer)
+        });
+        if reset == Some(true) {
             self.control.insert(Control::ResetStream(id));
             if self.is_known(id) {
                 self.events.push(StreamEvent::Stopped { id, code: frame.error });
@@ -100,9 +101,9 @@ impl Streams {
     pub fn on_max_stream_data(&mut self, id: StreamId, limit: u64) -> Result<(), TransportError> {
         self.check_peer_receives(id)?;
         self.find_or_open(id)?;
-        if let Some(send) = self.send_half(id) {
-            send.raise_limit(limit);
+        if self.change(id, |send| send.raise_limit(limit)).is_some() {
             self.relist(id);
+            self.notify_idle_writer(id);
         }
         Ok(())
     }

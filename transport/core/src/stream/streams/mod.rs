@@ -11,6 +11,7 @@ mod limits;
 mod output;
 #[cfg(test)]
 mod tests;
+mod writers;
 
 pub use application::{ReadError, ReadOutcome, WriteError};
 pub use audit::Accounts;
@@ -34,6 +35,7 @@ use events::Events;
 use limits::PeerLimits;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use writers::Writers;
 
 /// What RFC 9002 §6.2.2 assumes about a network that was not measured.
 const INITIAL_RTT: Duration = Duration::from_millis(333);
@@ -76,9 +78,12 @@ pub struct Streams {
     control: BTreeSet<Control>,
     events: Events,
     rtt: Duration,
+    /// The congestion windows of all paths together, in bytes.
+    windows: usize,
     /// Bytes per stream that wait for transmission or acknowledgement at most.
     send_capacity: usize,
     empty_frames: u32,
+    writers: Writers,
     /// Memory for copies of what is written.
     blocks: Blocks,
 }
@@ -102,8 +107,10 @@ impl Streams {
             control: BTreeSet::new(),
             events: Events::default(),
             rtt: INITIAL_RTT,
+            windows: 0,
             send_capacity: local.send_capacity(0),
             empty_frames: 0,
+            writers: Writers::default(),
             limits: local,
             blocks: Blocks::default(),
         }
@@ -112,16 +119,16 @@ impl Streams {
     /// The limits that the peer's transport parameters announce. A limit that is already higher stays.
     pub fn set_peer_limits(&mut self, parameters: &TransportParameters) {
         self.peer = PeerLimits::new(parameters);
+        self.writers.on_limits();
         self.raise_connection_limit(parameters.initial_max_data);
         self.raise_stream_count(Direction::Bidirectional, parameters.initial_max_streams_bidi);
         self.raise_stream_count(Direction::Unidirectional, parameters.initial_max_streams_uni);
         let ids: Vec<StreamId> = self.map.ids().collect();
         for id in ids {
             let limit = self.peer.stream_data(self.role, id);
-            if let Some(send) = self.send_half(id) {
-                send.raise_limit(limit);
-            }
+            self.change(id, |send| send.raise_limit(limit));
             self.relist(id);
+            self.notify_idle_writer(id);
         }
     }
 
@@ -129,15 +136,14 @@ impl Streams {
     /// limits that the peer has yet to announce.
     pub fn restart(&mut self) {
         self.peer = PeerLimits::default();
+        self.writers.forget_limits();
         self.credit = SendCredit::default();
         self.blocked_at = None;
         self.local.bidirectional.forget_limit();
         self.local.unidirectional.forget_limit();
         let ids: Vec<StreamId> = self.map.ids().collect();
         for id in ids {
-            if let Some(send) = self.send_half(id) {
-                send.restart();
-            }
+            self.change(id, SendHalf::restart);
             self.relist(id);
         }
     }
@@ -164,6 +170,7 @@ impl Streams {
 
     /// The congestion windows of all paths together, in bytes, which [`StreamLimits::send_buffer`] follows.
     pub fn set_windows(&mut self, windows: usize) {
+        self.windows = windows;
         self.send_capacity = self.limits.send_capacity(windows);
     }
 
@@ -270,6 +277,7 @@ impl Streams {
         if !self.is_known(id) || !self.map.get(id).is_some_and(Stream::is_done) {
             return;
         }
+        self.change(id, SendHalf::forget);
         self.map.remove(id);
         if !self.is_local(id) && self.remote.of_mut(id.direction()).on_freed() {
             self.control.insert(Control::MaxStreams(id.direction()));
@@ -316,22 +324,12 @@ impl Streams {
         }
     }
 
-    /// Tells the application, once, that a stream takes data again.
-    fn notify_writer(&mut self, id: StreamId) {
-        let capacity = self.send_capacity;
-        if let Some(send) = self.send_half(id)
-            && send.interest == Interest::Waiting
-            // A little room is not worth a call.
-            && send.writable(capacity).is_ok_and(|room| room > capacity / 8)
-        {
-            send.interest = Interest::Told;
-            self.events.push(StreamEvent::Writable(id));
-        }
-    }
-
     fn raise_connection_limit(&mut self, limit: u64) {
         if self.credit.raise(limit) {
             self.control.remove(&Control::DataBlocked);
+            if self.has_starved() {
+                self.wake_starved();
+            }
         }
     }
 

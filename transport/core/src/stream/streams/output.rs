@@ -1,6 +1,7 @@
 //! Data to send: which stream is next, what it offers, and taking it.
 
-use super::Streams;
+use super::writers::Held;
+use super::{Interest, Streams};
 use crate::stream::id::StreamId;
 use crate::stream::priority::AgendaKey;
 use crate::stream::send::{Piece, SendHalf};
@@ -83,13 +84,19 @@ impl Streams {
         if most == 0 && !piece.range.is_empty() {
             return None;
         }
+        let before = Held::of(send);
         let (data, piece) = send.take(piece, most, &mut self.blocks);
+        let (after, waits) = (Held::of(send), send.interest == Interest::Waiting);
         let Piece { range, fin, history } = piece;
         send.turn = self.agenda.next_turn();
         if history == History::Fresh {
             self.credit.consume(range.end - range.start);
         }
+        self.writers.on_change(before, after);
         self.relist_if_due(id);
+        if waits {
+            self.notify_idle_writer(id);
+        }
         Some(frame::Stream { id, offset: range.start, data, fin })
     }
 

@@ -1,6 +1,7 @@
 //! What is offered, in which order, and what is said about it.
 
 use super::*;
+use crate::memory::Allowance;
 use crate::wire::frame::{ResetStream, StopSending};
 use hvq_scheduler::Message;
 
@@ -288,4 +289,40 @@ fn after_a_restart_everything_is_sent_anew_within_the_new_limits() {
     flush(&mut client, &mut server);
     server.accept(BIDI);
     assert_eq!(read_all(&mut server, id), (vec![7; 350], true));
+}
+
+#[test]
+fn a_writer_is_told_of_little_room_too_before_its_stream_has_nothing_to_send() {
+    // The peer permits a thousand bytes at a time, before or after it has acknowledged what came before.
+    for raised_first in [false, true] {
+        let small = StreamLimits { stream_data_bidi_remote: 1000, ..roomy() };
+        let mut client = endpoint(Role::Client, small);
+        client.set_allowance(Allowance { unpermitted: 0, ..Allowance::UNLIMITED }, 0);
+        let id = client.open(BIDI).expect("within the limit");
+        for round in 1..5 {
+            assert_eq!(client.write(id, &[1; 5000]), Ok(1000), "round {round}");
+            let (_, receipt) = take(&mut client, id, 1000);
+            let limit = 1000 + 1000 * round;
+            if raised_first {
+                client.on_max_stream_data(id, limit).expect("fine");
+                client.on_acknowledged(&receipt);
+            } else {
+                client.on_acknowledged(&receipt);
+                client.on_max_stream_data(id, limit).expect("fine");
+            }
+            assert_eq!(events(&mut client), [StreamEvent::Writable(id)], "round {round}");
+        }
+    }
+}
+
+#[test]
+fn streams_take_a_little_beyond_what_the_peer_permits() {
+    let none = StreamLimits { stream_data_bidi_remote: 0, ..roomy() };
+    let mut client = endpoint(Role::Client, none);
+    let ids: Vec<StreamId> = (0..100).map_while(|_| client.open(BIDI)).collect();
+    let written: Vec<_> = ids.iter().map(|id| client.write(*id, &[1; 100_000]).unwrap_or_default()).collect();
+    assert_eq!((written.len(), written[0], written.iter().sum::<usize>()), (100, 4096, 100 * 4096));
+    client.on_max_stream_data(ids[7], 50_000).expect("fine");
+    assert_eq!(events(&mut client), [StreamEvent::Writable(ids[7])]);
+    assert_eq!(client.write(ids[7], &[1; 100_000]), Ok(50_000));
 }

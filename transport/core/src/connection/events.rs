@@ -1,0 +1,112 @@
+//! Events that wait for the application, but for those of streams.
+
+use crate::PathId;
+use crate::connection::{Event, PathEvent};
+use std::collections::VecDeque;
+
+/// Events in the order in which they are told.
+///
+/// Of what changes back and forth only the newest is told, so that their number is bounded by that of the paths however fast
+/// the peer makes things change: a packet can carry hundreds of frames that each change the status of a path.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    queue: VecDeque<Event>,
+}
+
+/// What of a path an event is about, if a later one makes it pointless.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Topic {
+    /// The peer's advice.
+    Status(PathId),
+    /// Whether it answers.
+    Liveness(PathId),
+    /// Whether it moved.
+    Place(PathId),
+    /// Whether more paths can be opened.
+    Availability,
+}
+
+impl Topic {
+    fn of(event: &Event) -> Option<Self> {
+        let Event::Path(event) = event else { return None };
+        match event {
+            PathEvent::PeerStatus(path, _) => Some(Self::Status(*path)),
+            PathEvent::Silent(path) | PathEvent::Answering(path) => Some(Self::Liveness(*path)),
+            PathEvent::Migrated(path) | PathEvent::MigrationFailed(path) => Some(Self::Place(*path)),
+            PathEvent::Available => Some(Self::Availability),
+            // Each happens once in the life of a path.
+            PathEvent::Opened(_)
+            | PathEvent::Validated(_)
+            | PathEvent::ValidationFailed(_)
+            | PathEvent::Abandoned { .. } => None,
+        }
+    }
+}
+
+impl Events {
+    /// Appends an event, in place of one that waits and that it makes pointless.
+    pub(super) fn push(&mut self, event: Event) {
+        if let Some(topic) = Topic::of(&event)
+            && let Some(index) = self.queue.iter().position(|waiting| Topic::of(waiting) == Some(topic))
+        {
+            self.queue.remove(index);
+        }
+        self.queue.push_back(event);
+    }
+
+    /// The next event.
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        let event = self.queue.pop_front()?;
+        if self.queue.is_empty() {
+            // They are rare.
+            self.queue = VecDeque::new();
+        }
+        Some(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::frame::Status;
+
+    fn all(events: &mut Events) -> Vec<Event> {
+        std::iter::from_fn(|| events.pop()).collect()
+    }
+
+    #[test]
+    fn of_what_changes_back_and_forth_the_newest_is_told_for_each_path() {
+        let mut events = Events::default();
+        for round in 0..1000 {
+            for path in [PathId(0), PathId(1)] {
+                let status = if round % 2 == 0 { Status::Backup } else { Status::Available };
+                events.push(Event::Path(PathEvent::PeerStatus(path, status)));
+                let silent = round % 2 == 0;
+                let liveness = if silent { PathEvent::Silent(path) } else { PathEvent::Answering(path) };
+                events.push(Event::Path(liveness));
+            }
+            events.push(Event::Path(PathEvent::Available));
+        }
+        let path = |event| Event::Path(event);
+        let expected = [0, 1]
+            .map(PathId)
+            .map(|id| [path(PathEvent::PeerStatus(id, Status::Available)), path(PathEvent::Answering(id))]);
+        let told = all(&mut events);
+        assert_eq!(told[..4], expected.concat());
+        assert_eq!(told[4..], [path(PathEvent::Available)]);
+    }
+
+    #[test]
+    fn what_happens_once_is_told_in_its_order() {
+        let mut events = Events::default();
+        let (id, code) = (PathId(3), 7);
+        let said = [
+            Event::Path(PathEvent::Opened(id)),
+            Event::Connected,
+            Event::Path(PathEvent::Validated(id)),
+            Event::Path(PathEvent::Abandoned { path: id, code }),
+        ];
+        said.iter().for_each(|event| events.push(event.clone()));
+        assert_eq!(all(&mut events), said);
+    }
+}

@@ -1,0 +1,101 @@
+//! What the connection holds, as its account with the endpoint's ledger of memory has it.
+
+use crate::connection::Connection;
+use crate::error::ErrorCode;
+use crate::memory::MemoryAccount;
+use crate::stream::Streams;
+use crate::time::Instant;
+
+/// The account of a connection, and what its application holds for it.
+#[derive(Debug)]
+pub(super) struct Memory {
+    account: MemoryAccount,
+    /// Bytes that the application holds and has charged to the connection.
+    charged: usize,
+}
+
+impl Memory {
+    /// An account of which nothing is used.
+    pub(super) fn new(account: MemoryAccount) -> Self {
+        Self { account, charged: 0 }
+    }
+}
+
+impl Connection {
+    /// Charges `bytes` that the application holds for the peer to the connection's account, until they are
+    /// [discharged](Self::discharge_memory). False if there is no room for them: then nothing is charged.
+    pub fn charge_memory(&mut self, bytes: usize) -> bool {
+        let fits = bytes <= self.memory.account.room(self.held_memory());
+        if fits {
+            self.memory.charged += bytes;
+            self.note_memory();
+        }
+        fits
+    }
+
+    /// The application does not hold `bytes` any more that it had charged.
+    pub fn discharge_memory(&mut self, bytes: usize) {
+        self.memory.charged = self.memory.charged.saturating_sub(bytes);
+        self.note_memory();
+    }
+
+    /// Bytes that the connection holds for its peer and its application.
+    pub fn held_memory(&self) -> usize {
+        self.streams.held() + self.datagrams.held() + self.memory.charged
+    }
+
+    /// Runs a command that takes bytes from the application, as many as there is room for.
+    pub(super) fn with_memory<T>(&mut self, command: impl FnOnce(&mut Streams) -> T) -> T {
+        self.allow_memory();
+        let result = command(&mut self.streams);
+        if self.streams.was_held_back() {
+            self.memory.account.on_held_back();
+        }
+        self.note_memory();
+        result
+    }
+
+    fn allow_memory(&mut self) {
+        let elsewhere = self.datagrams.held() + self.memory.charged;
+        self.streams.set_allowance(self.memory.account.allowance(), elsewhere);
+    }
+
+    /// Datagrams wait within the bound of their queues, and within what there is memory for.
+    pub(super) fn bound_datagrams(&mut self) {
+        let room = self.memory.account.room(self.held_memory());
+        self.datagrams.set_memory_room(room);
+    }
+
+    /// Tells the ledger what is held now.
+    #[inline]
+    pub(super) fn note_memory(&mut self) {
+        let held = self.held_memory();
+        self.memory.account.note(held);
+    }
+
+    /// Takes account of what arrived and what left: those write again that were held back, as far as there is room for it.
+    #[inline]
+    pub(super) fn review_memory(&mut self, now: Instant) {
+        self.note_memory();
+        if self.memory.account.is_overdrawn(self.streams.unread() + self.datagrams.unread()) {
+            self.refuse_memory(now);
+        }
+        if self.streams.has_starved() {
+            self.allow_memory();
+            self.streams.wake_starved();
+        }
+    }
+
+    /// Ends the connection, whose peer fills more than its share of a memory that is full. It was permitted to send all that,
+    /// but somebody has to give way, and nobody with more reason.
+    fn refuse_memory(&mut self, now: Instant) {
+        if !self.lifecycle.is_open() {
+            return;
+        }
+        self.memory.account.on_refused();
+        self.fail(ErrorCode::INTERNAL_ERROR.because("no memory is left for what the peer sends"), now);
+        self.streams = Streams::new(self.role, self.config.streams);
+        self.datagrams.clear();
+        self.note_memory();
+    }
+}
