@@ -58,7 +58,7 @@ impl Source {
             ("request", shared.requests.shortage()),
             ("tunnel", shared.tunnelling.shortage()),
         ];
-        shared.metrics.text(shared.log.dropped(), &shortages)
+        shared.metrics.text(shared.log.dropped(), &shortages, &shared.memory.usage())
     }
 }
 

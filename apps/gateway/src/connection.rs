@@ -10,7 +10,11 @@ use std::future::pending;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 
+/// Requests at a time that are handed on for a client that does not permit a usual response to be sent: each holds some 64 KiB
+/// between the origin and the client.
+const TURNS: usize = 12;
 /// How long what is known of a client's address counts: a client may move.
 const FRESH: Duration = Duration::from_millis(100);
 
@@ -21,6 +25,8 @@ pub(crate) struct Peer {
     pub(crate) priorities: Priorities,
     pub(crate) datagrams: Arc<Datagrams>,
     known: Mutex<Known>,
+    /// Turns of requests whose responses the client does not permit to be sent.
+    pub(crate) turns: Semaphore,
 }
 
 /// What is known of a client.
@@ -84,6 +90,7 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
         priorities: server.priorities(),
         datagrams: Datagrams::new(connection.clone()),
         known: Mutex::new(Known { address, told: None }),
+        turns: Semaphore::new(TURNS),
     });
     let (datagrams, carried) = (peer.datagrams.clone(), peer.datagrams.clone());
     // It ends with the connection, as what serves requests does, which takes longer.

@@ -12,6 +12,7 @@ use crate::mount::Tunnels;
 use crate::quota::Quota;
 use crate::site::Site;
 use http::Request;
+use hvq::transport::memory::MemoryQuota;
 use hvq::{Endpoint, ServerTls};
 use std::future::pending;
 use std::net::SocketAddr;
@@ -75,6 +76,8 @@ pub enum StartError {
 pub(crate) struct Shared {
     site: RwLock<Arc<Site>>,
     pub(crate) metrics: Arc<Metrics>,
+    /// The bound of memory that connections hold together.
+    pub(crate) memory: Arc<MemoryQuota>,
     pub(crate) log: AccessLog,
     /// Tunnels for IP packets, if there are any.
     pub(crate) tunnels: Option<Tunnels>,
@@ -158,7 +161,8 @@ impl Gateway {
         // Where the kernel steers datagrams, others may take over.
         let place = keys.as_ref().filter(|_| cfg!(target_os = "linux"));
         let succession = place.map(|keys| keys.succession(config.take_over)).transpose()?;
-        let endpoints = bind(&config, &tls, keys.as_ref(), succession)?;
+        let memory = Arc::new(MemoryQuota::new(config.limits.memory));
+        let endpoints = bind(&config, &tls, keys.as_ref(), succession, &memory)?;
         let health = Arc::new(Health::default());
         let tunnels = config.tunnel.as_ref().map(|tunnel| {
             let failed = |source| StartError::Device { device: tunnel.device.clone(), source };
@@ -170,6 +174,7 @@ impl Gateway {
         let shared = Arc::new(Shared {
             site: RwLock::new(site),
             metrics,
+            memory,
             log,
             tunnels,
             requests: Quota::new(config.limits.requests),

@@ -7,6 +7,7 @@ use crate::health::Alarm;
 use crate::keys::Keys;
 use hvq::transport::connection::{ChannelHint, DatagramSizing};
 use hvq::transport::crypto::session::KeyLog;
+use hvq::transport::memory::MemoryQuota;
 use hvq::transport::stream::StreamLimits;
 use hvq::{
     Admission, ChannelOptions, ConnectionIds, Decision, Endpoint, EndpointConfig, EndpointOptions,
@@ -86,6 +87,7 @@ pub(crate) fn bind(
     tls: &ServerTls,
     keys: Option<&Keys>,
     succession: Option<Succession>,
+    memory: &Arc<MemoryQuota>,
 ) -> Result<Vec<Endpoint>, StartError> {
     let mut local: Vec<LocalAddress> = config.listen.iter().copied().map(LocalAddress::Socket).collect();
     for channel in &config.channels {
@@ -104,6 +106,7 @@ pub(crate) fn bind(
                 reset_key: keys.map(Keys::reset),
                 token_key: keys.map(Keys::token),
                 resets_per_second: RESETS,
+                memory: Some(memory.clone()),
                 ..endpoint(config)?
             },
             server: Some(server(config, tls.clone(), &[])),
@@ -157,6 +160,7 @@ pub(crate) fn server(config: &Config, tls: ServerTls, bound: &[SocketAddr]) -> S
     let transport = TransportConfig {
         congestion: config.congestion,
         idle_timeout: config.connection_idle,
+        memory: config.limits.memory_per_connection,
         datagram_size: DatagramSizing::Discover { most: config.largest_datagram },
         codepoints: bound.iter().filter_map(codepoint).collect(),
         tracer: config.tracer.clone(),

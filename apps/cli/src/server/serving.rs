@@ -10,6 +10,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+/// Bytes of a file that are read at a time.
+const PIECE: usize = 64 << 10;
+
 /// How long clients of a server may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Patience {
@@ -137,7 +140,9 @@ async fn send(answer: Answer, sending: &mut Sending) -> Result<(), SendError> {
         }
     }
     loop {
-        match body.next().await {
+        // What the client does not take is not read; the mere end needs no room.
+        let room = if body.is_at_end() { 0 } else { sending.room(PIECE).await? };
+        match body.next_within(room).await {
             Ok(Some(chunk)) => sending.data(chunk).await?,
             Ok(None) => return sending.finish().await,
             Err(error) => {

@@ -75,6 +75,8 @@ pub(super) struct Limits {
     pub(super) requests: Option<NonZeroUsize>,
     pub(super) requests_per_connection: Option<NonZeroU32>,
     pub(super) tunnels: Option<usize>,
+    pub(super) memory: Option<Text<Positive<Size>>>,
+    pub(super) memory_per_connection: Option<Text<Positive<Size>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -22,6 +22,7 @@ use crate::content::{DotFiles, Files};
 use crate::keys::TakeOver;
 use crate::reach::{Destination, Reach};
 use hvq::transport::congestion::Algorithm;
+use hvq::transport::memory::MemoryQuota;
 use hvq::transport::trace::TracerFactory;
 use hvq::{ChannelOptions, EarlyData, Identity, QuicLbConfig};
 use hvq_scheduler::Policy;
@@ -134,6 +135,10 @@ pub struct Limits {
     pub requests_per_connection: u64,
     /// Tunnels that are open at a time, over all connections.
     pub tunnels: usize,
+    /// Bytes that all connections together may hold of what was not sent, acknowledged or read.
+    pub memory: usize,
+    /// Bytes that one connection may hold of that.
+    pub memory_per_connection: usize,
 }
 
 impl Default for Limits {
@@ -146,6 +151,8 @@ impl Default for Limits {
             requests: 10_000,
             requests_per_connection: 100,
             tunnels: 1_000,
+            memory: MemoryQuota::DEFAULT,
+            memory_per_connection: 32 << 20,
         }
     }
 }

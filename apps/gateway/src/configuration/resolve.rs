@@ -138,6 +138,10 @@ fn time(text: &Option<Text<Time>>, default: Duration) -> Duration {
     text.as_ref().map_or(default, |text| text.0.0)
 }
 
+fn bytes(text: &Option<Text<Positive<Size>>>, default: usize) -> usize {
+    text.as_ref().map_or(default, |text| usize::try_from(text.0.0.0).unwrap_or(usize::MAX))
+}
+
 fn some_time(text: &Option<Text<Positive<Time>>>, default: Duration) -> Duration {
     text.as_ref().map_or(default, |text| text.0.0.0)
 }
@@ -165,6 +169,8 @@ fn limits(file: &super::file::Limits, said: LimitOverrides) -> Limits {
             .requests_per_connection
             .map_or(default.requests_per_connection, |number| number.get().into()),
         tunnels: said.tunnels.or(file.tunnels).unwrap_or(default.tunnels),
+        memory: bytes(&file.memory, default.memory),
+        memory_per_connection: bytes(&file.memory_per_connection, default.memory_per_connection),
     }
 }
 

@@ -113,8 +113,25 @@ fn ascii(text: &str) -> HeaderValue {
 }
 
 impl Body {
+    /// Whether [`next_within`](Self::next_within) has nothing more to give.
+    pub fn is_at_end(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Text(text) => text.is_empty(),
+            Self::File(_, range) | Self::Pattern(_, range) => range.is_empty(),
+        }
+    }
+
     /// The next bytes, `None` after the last; fails if a file became shorter.
     pub async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        self.next_within(usize::MAX).await
+    }
+
+    /// The next bytes, at most `most` of them unless they are in memory already; `None` after the last.
+    ///
+    /// # Errors
+    /// A file became shorter, or cannot be read.
+    pub async fn next_within(&mut self, most: usize) -> io::Result<Option<Bytes>> {
         match self {
             Self::Empty => Ok(None),
             Self::Text(text) => {
@@ -126,12 +143,13 @@ impl Body {
                 if left == 0 {
                     return Ok(None);
                 }
-                let chunk = file.chunk(range.start, left).await?;
+                let chunk = file.chunk(range.start, left.min(most)).await?;
                 range.start += chunk.len() as u64;
                 Ok(Some(chunk))
             }
             Self::Pattern(seed, range) => {
-                let length = usize::try_from(range.end - range.start).unwrap_or(MADE_UP).min(MADE_UP);
+                let length =
+                    usize::try_from(range.end - range.start).unwrap_or(MADE_UP).min(MADE_UP).min(most);
                 if length == 0 {
                     return Ok(None);
                 }

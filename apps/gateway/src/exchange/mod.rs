@@ -223,7 +223,9 @@ async fn send(reply: &mut Reply, head: Response<()>, mut body: Body) -> Result<(
         }
     }
     loop {
-        match body.next().await {
+        // What the client does not take is not read; the mere end needs no room.
+        let room = if body.is_at_end() { 0 } else { reply.room().await? };
+        match body.next_within(room).await {
             Ok(Some(chunk)) => reply.data(chunk).await?,
             Ok(None) => return reply.finish().await,
             Err(error) => {

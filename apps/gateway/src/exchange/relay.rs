@@ -16,7 +16,11 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
+
+/// Bytes of a usual response.
+const USUAL: usize = 16 << 10;
 
 /// Whom a request goes to.
 #[derive(Clone, Debug)]
@@ -55,6 +59,11 @@ enum NoResponse {
 
 /// Hands the request on, and the response back. `early` says that it came before the handshake was complete.
 pub(super) async fn relay(mut exchange: Exchange, towards: Towards, declared: Option<u64>, early: bool) {
+    let peer = exchange.peer.clone();
+    let _turn = match turn(&mut exchange, &peer.turns).await {
+        Ok(turn) => turn,
+        Err(unsent) => return exchange.note(Err(unsent)),
+    };
     let head = match head(&exchange, &towards, early) {
         Ok(head) => head,
         Err(fault) => return exchange.fail(fault).await,
@@ -76,6 +85,19 @@ pub(super) async fn relay(mut exchange: Exchange, towards: Towards, declared: Op
         Err(NoResponse::Client(trouble)) => troubled(&mut exchange, trouble).await,
         Err(NoResponse::Cancelled) => exchange.reply.abort(Code::H3_REQUEST_CANCELLED),
     }
+}
+
+/// Waits for a turn, if the client does not permit a usual response to be sent: what an origin says on would only wait here.
+async fn turn<'a>(
+    exchange: &mut Exchange,
+    turns: &'a Semaphore,
+) -> Result<Option<SemaphorePermit<'a>>, SendError> {
+    if exchange.reply.has_room(USUAL).await {
+        return Ok(None);
+    }
+    let turn = timeout(exchange.site.timeouts.idle, turns.acquire()).await.map_err(|_| SendError::Stalled)?;
+    // They are never closed.
+    Ok(turn.ok())
 }
 
 fn head(exchange: &Exchange, towards: &Towards, early: bool) -> Result<Head, Fault> {
@@ -216,6 +238,13 @@ async fn at_hand(body: &mut Incoming) -> Option<Next> {
 /// Hands `body` on behind its head, of which `first` came already.
 async fn rest(exchange: &mut Exchange, mut body: Incoming, mut first: Option<Next>) {
     loop {
+        // What the client does not take stays with the origin; the mere end needs no room.
+        if first.is_none()
+            && !body.is_end_stream()
+            && let Err(unsent) = exchange.reply.room().await
+        {
+            return exchange.note(Err(unsent));
+        }
         let frame = match first.take() {
             Some(first) => Ok(first),
             None => tokio::select! {

@@ -7,6 +7,9 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use hvq_h3::serving::{SendError, Sending};
 use std::time::Duration;
 
+/// Bytes of a body that are read at a time.
+const PIECE: usize = 64 << 10;
+
 /// The response to a client. One that is dropped before its end is reset, so that it is never taken for whole
 /// (RFC 9114 §4.1).
 pub(crate) struct Reply {
@@ -55,6 +58,16 @@ impl Reply {
     pub(crate) async fn announce(&mut self, length: u64) -> Result<(), SendError> {
         self.stream.announce(length).await?;
         Ok(())
+    }
+
+    /// Whether the client takes `bytes` now.
+    pub(crate) async fn has_room(&mut self, bytes: usize) -> bool {
+        self.stream.has_room(bytes).await
+    }
+
+    /// Waits until the client takes a part of the body, and returns how many bytes, a piece at most.
+    pub(crate) async fn room(&mut self) -> Result<usize, SendError> {
+        self.stream.room(PIECE).await
     }
 
     /// Sends a piece of the body, as fast as the client takes it.

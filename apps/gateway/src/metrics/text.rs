@@ -2,6 +2,7 @@
 
 use super::{CLASSES, Histogram, Metrics};
 use crate::quota::Shortage;
+use hvq::transport::memory::MemoryUse;
 use std::fmt::{self, Write};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -39,13 +40,20 @@ impl Text {
 }
 
 impl Metrics {
-    /// All of it as text, with the number of log lines that were dropped, and who got no place or lost one, by what for.
-    pub(crate) fn text(&self, dropped_lines: u64, shortages: &[(&str, Shortage)]) -> String {
+    /// All of it as text, with the number of log lines that were dropped, who got no place or lost one, by what for, and the
+    /// memory that connections hold.
+    pub(crate) fn text(
+        &self,
+        dropped_lines: u64,
+        shortages: &[(&str, Shortage)],
+        memory: &MemoryUse,
+    ) -> String {
         let mut text = Text(String::new());
         self.requests(&mut text);
         self.failures(&mut text);
         short(&mut text, shortages);
         self.traffic_of(&mut text);
+        held(memory, &mut text);
         text.single(
             "log_lines_dropped_total",
             "counter",
@@ -170,6 +178,18 @@ fn short(text: &mut Text, shortages: &[(&str, Shortage)]) {
     }
 }
 
+/// What connections hold for their clients and origins.
+fn held(memory: &MemoryUse, text: &mut Text) {
+    let limit = "Bytes that connections may hold of what was not sent, acknowledged or read.";
+    text.single("memory_limit_bytes", "gauge", limit, memory.limit);
+    text.single("memory_held_bytes", "gauge", "Bytes that they hold of that.", memory.used);
+    text.single("memory_holders", "gauge", "Connections that hold any.", memory.holders);
+    let held_back = "Writes that were held back because memory was short.";
+    text.single("memory_held_back_total", "counter", held_back, memory.held_back);
+    let refused = "Connections closed because clients filled more than their share of a full memory.";
+    text.single("memory_refused_total", "counter", refused, memory.refused);
+}
+
 /// `text` as the value of a label.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
@@ -186,7 +206,8 @@ mod tests {
         for milliseconds in [1, 3, 3, 700, 60_000] {
             metrics.total.add(Duration::from_millis(milliseconds));
         }
-        let text = metrics.text(7, &[("tunnel", Shortage { refused: 3, displaced: 4 })]);
+        let memory = MemoryUse { limit: 100, used: 60, holders: 2, held_back: 5, refused: 1 };
+        let text = metrics.text(7, &[("tunnel", Shortage { refused: 3, displaced: 4 })], &memory);
         for line in [
             "hvq_gateway_request_seconds_bucket{le=\"0.001\"} 1",
             "hvq_gateway_request_seconds_bucket{le=\"0.005\"} 3",
@@ -196,6 +217,11 @@ mod tests {
             "hvq_gateway_log_lines_dropped_total 7",
             "hvq_gateway_refused_total{what=\"tunnel\"} 3",
             "hvq_gateway_displaced_total{what=\"tunnel\"} 4",
+            "hvq_gateway_memory_limit_bytes 100",
+            "hvq_gateway_memory_held_bytes 60",
+            "hvq_gateway_memory_holders 2",
+            "hvq_gateway_memory_held_back_total 5",
+            "hvq_gateway_memory_refused_total 1",
         ] {
             assert!(text.lines().any(|present| present == line), "{line} is not in\n{text}");
         }

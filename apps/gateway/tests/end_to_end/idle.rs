@@ -27,27 +27,28 @@ const AT_A_TIME: usize = 20;
 const PAUSE: Duration = Duration::from_millis(600);
 
 /// A gateway in a thread of its own, whose memory on the heap is counted.
-struct Counted {
-    address: SocketAddr,
-    trust: Trust,
+pub struct Counted {
+    pub address: SocketAddr,
+    pub trust: Trust,
     asked: UnboundedSender<()>,
     bytes: mpsc::Receiver<i64>,
     thread: JoinHandle<()>,
 }
 
-fn runtime() -> Runtime {
+pub fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
 impl Counted {
-    fn new() -> Self {
+    /// A gateway whose file says `text`, with these files in its folder, by name.
+    pub fn new(text: String, files: Vec<(&'static str, String)>) -> Self {
         let (started, place) = mpsc::channel();
         let (asked, mut questions) = unbounded_channel();
         let (counted, bytes) = mpsc::channel();
         let thread = thread::spawn(move || {
             let runtime = runtime();
-            let text = "[[host]]\nnames = ['localhost']\nfiles = 'DIR'\n";
-            let place = runtime.block_on(Place::with(text, &[("file", "a few bytes")]));
+            let named: Vec<_> = files.iter().map(|(name, content)| (*name, content.as_str())).collect();
+            let place = runtime.block_on(Place::with(&text, &named));
             started.send((place.gateway.local_addrs()[0], place.trust())).unwrap();
             let mut held = 0;
             loop {
@@ -65,9 +66,16 @@ impl Counted {
     }
 
     /// Bytes on its heap beyond what it began with.
-    fn bytes(&self) -> i64 {
+    pub fn bytes(&self) -> i64 {
         self.asked.send(()).unwrap();
         self.bytes.recv().unwrap()
+    }
+
+    /// Waits until it has stopped.
+    pub fn stop(self) {
+        let Self { asked, bytes, thread, .. } = self;
+        drop((asked, bytes));
+        thread.join().unwrap();
     }
 }
 
@@ -115,7 +123,8 @@ async fn wave(endpoint: &hvq::Endpoint, gateway: &Counted, count: usize, before:
 #[test]
 fn idle_clients_cost_what_is_stated_however_often_they_wake() {
     let count = std::env::var("HVQ_IDLE_CLIENTS").map_or(CLIENTS, |count| count.parse().unwrap());
-    let gateway = Counted::new();
+    let text = "[[host]]\nnames = ['localhost']\nfiles = 'DIR'\n".to_owned();
+    let gateway = Counted::new(text, vec![("file", "a few bytes".to_owned())]);
     runtime().block_on(async {
         let endpoint = hvq::Endpoint::client(&[]).unwrap();
         // What one client brings about and all share.
@@ -132,7 +141,5 @@ fn idle_clients_cost_what_is_stated_however_often_they_wake() {
             );
         }
     });
-    let Counted { asked, bytes, thread, .. } = gateway;
-    drop((asked, bytes));
-    thread.join().unwrap();
+    gateway.stop();
 }

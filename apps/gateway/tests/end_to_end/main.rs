@@ -7,6 +7,7 @@ mod failing;
 mod hostile;
 mod idle;
 mod many;
+mod misers;
 #[cfg(target_os = "linux")]
 mod mount;
 mod nginx;

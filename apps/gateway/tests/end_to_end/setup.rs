@@ -181,6 +181,13 @@ pub struct Client {
 #[derive(Clone)]
 pub struct Trust(Vec<u8>);
 
+impl Trust {
+    /// The chain, in PEM.
+    pub fn pem(&self) -> Vec<u8> {
+        self.0.clone()
+    }
+}
+
 /// A connection to `remote`, which `chain` vouches for.
 async fn dial(
     remote: SocketAddr,

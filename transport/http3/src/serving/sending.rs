@@ -12,6 +12,7 @@ use hvq::transport::wire::varint;
 use hvq::{Ending, WriteError};
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -23,6 +24,8 @@ const STATUS: &str = ":status";
 /// Bytes that the length of a field section has here: enough for 16,383 bytes, or else four.
 const SHORT: usize = 2;
 
+/// Bytes before a piece of the body at most: type and length.
+const DATA_HEADER: usize = 9;
 /// A body of no more bytes is copied to what goes before it: a piece of its own costs more.
 const SMALL: usize = 2048;
 
@@ -165,6 +168,32 @@ impl Sending {
         Ok(())
     }
 
+    /// Waits until the client takes a part of the body, and returns how many of `wanted` bytes, one at least: no more should be
+    /// read from a file or an origin before they are sent. Nothing is, unless an earlier future was dropped.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub async fn room(&mut self, wanted: usize) -> Result<usize, SendError> {
+        self.write_staged().await?;
+        let Self { stream, patience, .. } = self;
+        let room = poll_fn(|context| stream.lock().poll_room(context, wanted + DATA_HEADER));
+        let room = match patience {
+            None => room.await?,
+            Some(patience) => timeout(*patience, room).await.map_err(|_| SendError::Stalled)??,
+        };
+        Ok(room.saturating_sub(DATA_HEADER).max(1))
+    }
+
+    /// Whether the client takes `bytes` now; ready at once.
+    pub async fn has_room(&mut self, bytes: usize) -> bool {
+        let stream = &self.stream;
+        poll_fn(|context| {
+            let room = stream.lock().poll_room(context, bytes);
+            Poll::Ready(matches!(room, Poll::Ready(Ok(room)) if room >= bytes))
+        })
+        .await
+    }
+
     /// Sends a piece of the body, as fast as the client takes it.
     ///
     /// # Errors
@@ -255,9 +284,7 @@ impl Sending {
 
     /// Writes what an earlier future left, and then `frames`.
     async fn write(&mut self, frames: [Bytes; 2], ending: Ending) -> Result<(), SendError> {
-        while self.staged.iter().any(|staged| !staged.is_empty()) {
-            self.push(Ending::Open).await?;
-        }
+        self.write_staged().await?;
         self.staged = frames;
         loop {
             self.push(ending).await?;
@@ -267,6 +294,14 @@ impl Sending {
         }
         if ending == Ending::Finished {
             self.progress = Progress::Ended;
+        }
+        Ok(())
+    }
+
+    /// Writes what an earlier future left.
+    async fn write_staged(&mut self) -> Result<(), SendError> {
+        while self.staged.iter().any(|staged| !staged.is_empty()) {
+            self.push(Ending::Open).await?;
         }
         Ok(())
     }
