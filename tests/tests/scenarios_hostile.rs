@@ -290,7 +290,9 @@ fn forged_initials_leave_no_state() {
     }
     net.run_for(Duration::from_secs(1));
     assert_eq!(net.server.endpoint.handles().count(), 0);
-    assert_eq!(dropped(&net, Dropped::Undecryptable), 2000, "{}", net.describe());
+    // The line of what waits for its turn is bounded: the rest gives way unread.
+    let unread = net.server.endpoint.stats().slots.displaced_initials;
+    assert_eq!(dropped(&net, Dropped::Undecryptable) + unread, 2000, "{}", net.describe());
     assert_eq!(net.wires[0].down.sent, 0, "forged packets get no answer");
 }
 
