@@ -26,7 +26,7 @@ typedef struct client {
 /* Sends a request on a stream of its own. */
 static void ask(client *self)
 {
-    static const unsigned char request[REQUEST];
+    static const unsigned char request[REQUEST] = {0};
     size_t count;
 
     if (hvq_stream_open(self->endpoint, self->connection, HVQ_BIDIRECTIONAL, &self->stream) != HVQ_OK)
@@ -41,6 +41,7 @@ static void ask(client *self)
 static void read_answer(client *self)
 {
     unsigned char buffer[4096];
+    uint64_t now;
     size_t count;
     hvq_result result;
 
@@ -52,12 +53,13 @@ static void read_answer(client *self)
         fprintf(stderr, "an answer of %zu bytes\n", self->received);
         exit(1);
     }
+    now = net_now();
     if (self->first == 0)
-        self->first = net_now();
-    printf("%llu\n", (unsigned long long)((net_now() - self->first) / 1000));
+        self->first = now;
+    printf("%llu\n", (unsigned long long)((now - self->first) / 1000));
     fflush(stdout);
     self->asking = 0;
-    self->next = net_now() + PAUSE;
+    self->next = now + PAUSE;
 }
 
 static void on_event(client *self, const hvq_event *event)
