@@ -53,7 +53,6 @@ fn random() -> Vec<Outcome> {
 }
 
 #[test]
-#[ignore = "two channels still never end what one alone ends in some of these cells"]
 fn with_outages_that_were_found_before_every_policy_ends_what_one_channel_ends() {
     none_of(&with(&[Verdict::Never], &before()));
 }
