@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a run is made of, from the root of the workspace on: folders and files.
+/// The parts that the results of a run depend on, from the root of the workspace on: folders and files.
 const PARTS: [&str; 12] = [
     "Cargo.lock",
     "scheduler/src",

@@ -1,4 +1,5 @@
-//! What packet protection costs by each of the two libraries that hvq can be built with, without a connection around it.
+//! The cost of packet protection with each of the two libraries that hvq can be built with, without a connection around
+//! it.
 
 use crate::PIPE_DATAGRAM;
 use crate::spread::Spread;
@@ -25,12 +26,12 @@ pub struct Protection {
     pub open: Speed,
 }
 
-/// How fast packets are processed.
+/// The speed at which packets are processed.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Speed {
     /// GB of packets a second.
     pub gigabytes: Spread,
-    /// What the default library has divided by this one, round by round; `None` for itself.
+    /// The ratio of the default library's speed to this one's, round by round; `None` for itself.
     pub default_ratio: Option<Spread>,
 }
 

@@ -1,4 +1,4 @@
-//! What one answer of a scheduling policy costs.
+//! The cost of one answer of a scheduling policy.
 
 mod mix;
 
@@ -28,12 +28,12 @@ pub struct Decision {
     pub nanoseconds: Spread,
 }
 
-/// How long to measure.
+/// The length of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Batches of each policy and number of paths; all take turns.
     pub batches: usize,
-    /// How long a batch takes, about.
+    /// The duration of a batch, about.
     pub batch: Duration,
 }
 

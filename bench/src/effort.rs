@@ -1,4 +1,4 @@
-//! How much is measured.
+//! The amount of measurement: rounds, sizes and counts.
 
 use crate::contender::{Contender, Job};
 use crate::sockets::{Trial, Way};
@@ -8,20 +8,20 @@ use std::time::Duration;
 /// Rounds over emulated channels, which take their time and spread little.
 const CHANNEL_ROUNDS: usize = 3;
 
-/// How much of what is measured.
+/// The amount of each measurement.
 #[derive(Clone, Debug)]
 pub struct Effort {
-    /// Who takes part.
+    /// The contenders that take part.
     pub contenders: Vec<Contender>,
-    /// How often each has its turn.
+    /// The number of turns of each contender.
     pub rounds: usize,
     /// Pairs of processes, those of one kind together.
     jobs: Vec<(Job, Way, u16)>,
-    /// What is done in the pipe.
+    /// The amount of work in the pipe.
     pub pipe: pipe::Effort,
-    /// How long decisions are measured.
+    /// The length of the measurement of decisions.
     pub decisions: decisions::Effort,
-    /// How long each library seals and opens in a round.
+    /// The time for which each library seals and opens in a round.
     pub aead: Duration,
 }
 
@@ -66,7 +66,7 @@ const FULL: Size = Size {
 };
 
 impl Effort {
-    /// As much as `arguments` ask for.
+    /// Returns the amount that `arguments` ask for.
     pub(crate) fn of(arguments: &Arguments) -> Self {
         let size = if arguments.quick { QUICK } else { FULL };
         let bytes = arguments.size.unwrap_or(size.mebibytes) << 20;
@@ -125,8 +125,8 @@ impl Effort {
     }
 }
 
-/// Whether the figure would say anything: a second path makes no difference to a handshake, and whether one path is full
-/// is a question to hvq only.
+/// Returns true if the figure would say anything: a second path makes no difference to a handshake, and the use of the
+/// whole rate of one path is a question to hvq only.
 fn is_able(contender: Contender, job: Job, way: Way) -> bool {
     match (job, way) {
         (_, Way::Channels) => matches!(contender, Contender::Hvq | Contender::HvqTwoPaths),

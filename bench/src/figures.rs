@@ -6,7 +6,7 @@ use crate::pipe::Cost;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// What is measured: the rows of the table, in its order.
+/// The measures: the rows of the table, in its order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Measure {
     /// Throughput over loopback with datagrams of this size, in Mbit/s.
@@ -23,7 +23,7 @@ pub enum Measure {
     DatagramInstructions,
     /// CPU microseconds of both ends in the pipe for a full handshake with X25519.
     PipeHandshake,
-    /// The same with X25519MLKEM768.
+    /// Handshakes with X25519MLKEM768.
     PipePostQuantum,
     /// Thousands of instructions of both ends for a full handshake.
     HandshakeInstructions,
@@ -35,7 +35,7 @@ pub enum Measure {
     RequestInstructions,
     /// Small requests a second over loopback.
     Requests,
-    /// How long 99 of 100 of them took at most, in milliseconds.
+    /// Their 99th percentile, in milliseconds.
     RequestP99,
     /// KiB of the server for an idle connection.
     Memory,
@@ -53,7 +53,7 @@ impl Measure {
     }
 }
 
-/// What the table calls it.
+/// The name of the measure in the table.
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -85,17 +85,17 @@ impl Serialize for Measure {
 /// One figure.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Figure {
-    /// What was measured.
+    /// The measure.
     pub measure: Measure,
-    /// Of whom.
+    /// The contender.
     pub contender: Contender,
-    /// In which round, from 0.
+    /// The round, from 0.
     pub round: usize,
     /// The value, in the unit of the measure.
     pub value: f64,
 }
 
-/// What round `round` in the pipe says.
+/// Returns the figures of round `round` in the pipe.
 pub fn of_pipe(cost: &Cost, round: usize) -> Vec<Figure> {
     let figures = [
         (Measure::PipeTransfer, cost.transfer),
@@ -109,7 +109,7 @@ pub fn of_pipe(cost: &Cost, round: usize) -> Vec<Figure> {
     figures.into_iter().filter_map(figure).collect()
 }
 
-/// What callgrind counted.
+/// Returns the figure of callgrind's count.
 pub fn of_count(count: &Count) -> Figure {
     let (measure, value) = match count.workload {
         Workload::Transfer => (Measure::DatagramInstructions, count.protocol),

@@ -18,7 +18,7 @@ pub const WORK: &str = "count";
 const PROTECTION_OR_COPY: [&str; 8] =
     ["aes", "gcm", "ghash", "aead", "chacha", "memcpy", "memmove", "memset"];
 
-/// What a pair does while it is watched.
+/// The workload of a pair while it is watched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Workload {
     /// One stream; counted for a datagram.
@@ -46,24 +46,24 @@ impl Workload {
 /// One run of a pair.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// Whose.
+    /// The contender.
     pub contender: Contender,
     /// Certificate and key.
     pub material: Material,
     /// UDP payload of full datagrams in bytes.
     pub datagram: u16,
-    /// What it does.
+    /// Its workload.
     pub workload: Workload,
-    /// How much of it: bytes, requests or handshakes.
+    /// The amount of it: bytes, requests or handshakes.
     pub amount: u64,
 }
 
 /// Instructions for a datagram, a request or a handshake, at both ends together.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Count {
-    /// Who.
+    /// The contender.
     pub contender: Contender,
-    /// What it did.
+    /// Its workload.
     pub workload: Workload,
     /// All but packet protection and the copying of bytes.
     pub protocol: f64,
@@ -129,7 +129,7 @@ fn is_protection_or_copy(name: &str) -> bool {
     PROTECTION_OR_COPY.iter().any(|part| name.contains(part))
 }
 
-/// What callgrind saw of one process.
+/// The counts of callgrind for one process.
 struct Run {
     units: u64,
     functions: HashMap<String, u64>,

@@ -1,4 +1,4 @@
-//! Where and with what was measured.
+//! The machine and the versions with which was measured.
 
 use serde::Serialize;
 use std::fs;
@@ -41,7 +41,7 @@ impl Machine {
         }
     }
 
-    /// Why the figures may be wrong, if others use the machine too.
+    /// Returns the reason for which the figures may be wrong, if others use the machine too.
     pub fn warning(&self) -> Option<String> {
         let load = self.load?;
         (load > BUSY * self.cores as f64).then(|| {

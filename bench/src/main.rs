@@ -61,7 +61,7 @@ struct Arguments {
     /// UDP payload of full datagrams in bytes, several times for several sizes [default: 1200 and 1452]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=1472))]
     datagram: Vec<u16>,
-    /// Who takes part, several times for several [default: all]
+    /// Contenders that take part; the option can be repeated [default: all]
     #[arg(long, value_enum)]
     contender: Vec<Contender>,
     /// Measure only this, several times for several [default: all]
@@ -69,7 +69,7 @@ struct Arguments {
     only: Vec<Part>,
 }
 
-/// How the result is written.
+/// The form of the result.
 #[derive(clap::Args, Debug)]
 struct Output {
     /// Write JSON, with every single figure, instead of a table

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// What a span of time cost, in seconds.
+/// The cost of a span of time, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// On the clock.
@@ -41,7 +41,7 @@ impl Meter {
         Ok(Self { started: Instant::now(), user, system })
     }
 
-    /// What it cost until now.
+    /// Returns the cost until now.
     pub fn stop(&self) -> Result<Usage> {
         let elapsed = self.started.elapsed().as_secs_f64();
         let (user, system) = cpu_time()?;

@@ -1,4 +1,4 @@
-//! What was measured, as a table in Markdown and as JSON.
+//! The results, as a table in Markdown and as JSON.
 
 use crate::PIPE_DATAGRAM;
 use crate::aead::Protection;
@@ -14,17 +14,17 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use std::fmt;
 
-/// What all ratios refer to.
+/// The base of all ratios.
 const BASE: Contender = Contender::Hvq;
-/// Between these the table is in the README.
+/// Between these the table is in docs/results/bench.md.
 const MARKS: [&str; 2] = ["<!-- bench: begin -->\n", "<!-- bench: end -->"];
 
 /// Everything that a run found out.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
-    /// Where.
+    /// The machine.
     pub machine: Machine,
-    /// Why the figures may be wrong.
+    /// The reason for which the figures may be wrong.
     pub warning: Option<String>,
     /// The table, row by row.
     pub rows: Vec<Row>,
@@ -32,7 +32,7 @@ pub struct Report {
     pub decisions: Vec<Decision>,
     /// A row for each library.
     pub protection: Vec<Protection>,
-    /// Where instructions go.
+    /// The counts of instructions.
     pub instructions: Vec<Count>,
     /// Every figure of every round.
     pub figures: Vec<Figure>,
@@ -45,14 +45,14 @@ pub struct Report {
 pub struct Row {
     /// The measure.
     pub measure: Measure,
-    /// Those that it was taken of.
+    /// The cells of the contenders that it was taken of.
     pub cells: Vec<Cell>,
 }
 
 /// A measure of a contender.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Cell {
-    /// Which.
+    /// The contender.
     pub contender: Contender,
     /// Over all rounds.
     pub value: Spread,
@@ -74,7 +74,7 @@ impl Row {
         measures.into_iter().map(|measure| Self { measure, cells: cells(measure) }).collect()
     }
 
-    /// What the table says of `contender`.
+    /// Returns the text of the table's cell for `contender`.
     fn text(&self, contender: Contender) -> String {
         let Some(cell) = self.cells.iter().find(|cell| cell.contender == contender) else {
             return "–".into();
@@ -132,7 +132,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// How many connections are idle when their memory is measured.
+    /// Returns a sentence with the number of connections that are idle when their memory is measured.
     fn connections(&self) -> String {
         let idle = |sample: &Sample| match sample.trial.job {
             Job::Idle { connections } => Some(format!(" {connections} connections are idle.")),
@@ -199,7 +199,7 @@ impl Report {
     }
 }
 
-/// What is before the marks in `text`, and what is after them.
+/// Returns the parts of `text` before the marks and after them.
 ///
 /// # Errors
 /// The marks are not there.

@@ -1,5 +1,5 @@
-//! What is measured over loopback and over emulated channels: two processes for each, contenders in turn, rounds one
-//! after the other.
+//! Measurements over loopback and over emulated channels: two processes for each, contenders in turn, rounds one after
+//! the other.
 
 use crate::contender::{Account, Contender, Job, Material, Side, Task};
 use crate::figures::{Figure, Measure};
@@ -16,14 +16,14 @@ use std::time::Duration;
 const GIB: f64 = (1u64 << 30) as f64;
 /// A transfer that is slower than this is given up, in bytes per second.
 const SLOWEST: u64 = 4_000_000;
-/// How long anything else may take.
+/// The time that anything else may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The rate of each emulated channel.
 pub const CHANNEL_RATE: Bandwidth = Bandwidth::from_megabits_per_second(200);
 /// Its round-trip time.
 const CHANNEL_RTT: Duration = Duration::from_millis(10);
 
-/// Where the datagrams go.
+/// The way of the datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
@@ -36,27 +36,27 @@ pub enum Way {
 /// One measurement of one contender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Trial {
-    /// With what.
+    /// The contender.
     pub contender: Contender,
     /// The round, from 0.
     pub round: usize,
-    /// What is done.
+    /// The job.
     pub job: Job,
-    /// Where the datagrams go.
+    /// The way of the datagrams.
     pub way: Way,
     /// The size of full datagrams in bytes.
     pub datagram: u16,
 }
 
-/// What came out.
+/// The results of a trial.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Sample {
-    /// Of what.
+    /// The trial.
     #[serde(flatten)]
     pub trial: Trial,
-    /// What the server measured.
+    /// The server's measurements.
     pub server: Account,
-    /// What the client measured.
+    /// The client's measurements.
     pub client: Account,
 }
 
@@ -85,7 +85,7 @@ pub async fn measure(trial: Trial, material: &Material) -> Result<Sample> {
 }
 
 impl Sample {
-    /// What the sample says.
+    /// Returns the figures of the sample.
     pub fn figures(&self) -> Vec<Figure> {
         let figure = |measure, value| Figure {
             measure,

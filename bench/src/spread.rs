@@ -1,4 +1,4 @@
-//! What is said of several measurements of the same thing.
+//! Statistics of several measurements of the same thing.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// What the two processes of a measurement found out.
+/// The measurements of the two processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
     /// The server.

@@ -9,7 +9,7 @@ fn bench(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_hvq-bench")).args(arguments).output().unwrap()
 }
 
-/// What the table says of one measure, by contender.
+/// Returns the table's values of one measure, by contender.
 fn row<'a>(report: &'a Value, measure: &str) -> Vec<(&'a str, f64)> {
     let rows = report["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["measure"] == measure).unwrap_or_else(|| panic!("no {measure}"));

@@ -84,7 +84,7 @@
  *     Session tickets
  *     Admission
  *     TLS, and what connections are made from
- *     What an endpoint says when it is polled
+ *     Outputs of an endpoint that is polled
  *     Endpoints
  *     Connections
  *     Streams
@@ -179,12 +179,12 @@ typedef int32_t hvq_result;
 /// static.
 const char *hvq_error_name(hvq_result result);
 
-/// What a result means, in English and without a full stop. The text is static.
+/// Returns the meaning of a result, in English and without a full stop. The text is static.
 const char *hvq_error_text(hvq_result result);
 
-/// What the last call that failed on this thread had to say beyond its number, as text that ends with a zero byte and is
-/// cut if `capacity` bytes are too few. Returns the number of bytes that the whole text needs, the zero byte included;
-/// `buffer` may be NULL if `capacity` is 0.
+/// Writes the message of the last call that failed on this thread beyond its number, as text that ends with a zero byte
+/// and is cut if `capacity` bytes are too few. Returns the number of bytes that the whole text needs, the zero byte
+/// included; `buffer` may be NULL if `capacity` is 0.
 size_t hvq_last_error(char *buffer,
                       size_t capacity);
 
@@ -214,7 +214,7 @@ typedef struct hvq_address {
     uint8_t ip[16];
 } hvq_address;
 
-/// Where datagrams go: from a local address to a remote one.
+/// The route of datagrams: from a local address to a remote one.
 typedef struct hvq_route {
     /// The address of a socket of the program. Both addresses of a route are of one family.
     hvq_address local;
@@ -226,7 +226,7 @@ typedef struct hvq_route {
 typedef struct hvq_bytes {
     /// The first byte; may be NULL if there are none.
     const uint8_t *data;
-    /// How many.
+    /// The number of bytes.
     size_t length;
 } hvq_bytes;
 
@@ -234,13 +234,13 @@ typedef struct hvq_bytes {
 typedef struct hvq_buffer {
     /// The first byte.
     uint8_t *data;
-    /// How many there is room for.
+    /// The number of bytes that there is room for.
     size_t capacity;
-    /// How many were written, or would have been.
+    /// The number of bytes that were written, or would have been.
     size_t length;
 } hvq_buffer;
 
-/// Reads an address from text such as "192.0.2.1:443" or "[2001:db8::1]:443". Host names are not looked up.
+/// Reads an address from text such as `192.0.2.1:443` or `[2001:db8::1]:443`. Host names are not looked up.
 ///
 /// Errors: HVQ_ERR_NULL, HVQ_ERR_ARGUMENT if it is no address with a port.
 hvq_result hvq_address_parse(const char *text, hvq_address *address);
@@ -326,9 +326,9 @@ typedef void (*hvq_log_callback)(void *user, uint64_t now, uint32_t level, const
 /// `price` of the hints is known.
 #define HVQ_HINT_PRICE 8
 
-/// What the program or the modem knows of a channel. Zeros say nothing.
+/// Hints of the program or the modem about a channel. Zeros say nothing.
 typedef struct hvq_hints {
-    /// Which of the fields below are known: HVQ_HINT_RATE and others, added up.
+    /// The fields below that are known: HVQ_HINT_RATE and others, added up.
     uint32_t known;
     /// HVQ_SHARING_UNKNOWN, HVQ_SHARING_SHARED, HVQ_SHARING_DEDICATED or HVQ_SHARING_ENDPOINT.
     uint32_t sharing;
@@ -336,7 +336,7 @@ typedef struct hvq_hints {
     uint64_t rate;
     /// The one-way delay in nanoseconds.
     uint64_t delay;
-    /// What a byte costs, in any unit. Only comparisons between paths count.
+    /// The price of a byte, in any unit. Only comparisons between paths count.
     uint64_t price;
     /// The loss to expect, in thousandths.
     uint32_t loss;
@@ -344,11 +344,11 @@ typedef struct hvq_hints {
     uint32_t reserved;
 } hvq_hints;
 
-/// What is known of the channel behind a local address. Paths that begin there have it.
+/// Hints about the channel behind a local address. Paths that begin there have it.
 typedef struct hvq_channel {
     /// The local address, with its port.
     hvq_address local;
-    /// What is known of it.
+    /// The hints.
     hvq_hints hints;
     /// The congestion controller of these paths by name; NULL for that of the connection.
     const char *congestion;
@@ -369,7 +369,7 @@ typedef struct hvq_transport_config {
     const hvq_scheduler *custom_scheduler;
     /// The congestion controller by name: "cubic" (the default, for NULL), "newreno", "bbr", "copa", "vegas" and others.
     const char *congestion;
-    /// What is known of channels, by local address.
+    /// Hints about channels, by local address.
     const hvq_channel *channels;
     /// The number of channels.
     size_t channel_count;
@@ -379,46 +379,48 @@ typedef struct hvq_transport_config {
     hvq_log_callback log;
     /// Passed to `log`.
     void *log_user;
-    /// HVQ_LOG_...: how much `log` is told.
+    /// HVQ_LOG_...: the amount of messages to `log`.
     uint32_t log_level;
-    /// How many paths a connection may have at a time; 1 offers the extension with one path, 0 does not offer it.
+    /// The maximum number of paths of a connection at a time; 1 offers the extension with one path, 0 does not offer
+    /// it.
     uint32_t paths;
-    /// Silence after which a connection ends, in nanoseconds; 0 for never.
+    /// The silence after which a connection ends (RFC 9000 §10.1), in nanoseconds; 0 for never.
     uint64_t idle_timeout;
-    /// The longest that a handshake may take, in nanoseconds.
+    /// The longest time that a handshake may take, in nanoseconds.
     uint64_t handshake_timeout;
-    /// A PING after this much silence of the connection, in nanoseconds; 0 for none.
+    /// The silence of the connection after which a PING is sent, in nanoseconds; 0 for none.
     uint64_t keep_alive;
-    /// A PING on each path after this much silence of the path, in nanoseconds; 0 for none.
+    /// The silence of a path after which a PING is sent on it, in nanoseconds; 0 for none.
     uint64_t path_keep_alive;
-    /// How long a path may be validated before the attempt fails, in nanoseconds.
+    /// The time for which a path may be validated before the attempt fails, in nanoseconds.
     uint64_t validation_timeout;
-    /// Bytes on all streams together that the peer may send ahead of reading, at first.
+    /// The initial flow control limit of the connection (RFC 9000 §18.2): the bytes that the peer may send ahead of
+    /// reading, over all streams.
     uint64_t max_data;
-    /// The same for each bidirectional stream that this end opens.
+    /// The initial flow control limit of each bidirectional stream that this end opens, in bytes.
     uint64_t stream_data_bidi_local;
-    /// The same for each bidirectional stream that the peer opens.
+    /// The initial flow control limit of each bidirectional stream that the peer opens, in bytes.
     uint64_t stream_data_bidi_remote;
-    /// The same for each unidirectional stream.
+    /// The initial flow control limit of each unidirectional stream, in bytes.
     uint64_t stream_data_uni;
-    /// Bytes to which these windows may grow.
+    /// The maximum size to which these windows may grow, in bytes.
     uint64_t max_window;
-    /// Bidirectional streams that the peer may have open at a time.
+    /// The maximum number of bidirectional streams that the peer may have open at a time.
     uint64_t max_streams_bidi;
-    /// Unidirectional streams that the peer may have open at a time.
+    /// The maximum number of unidirectional streams that the peer may have open at a time.
     uint64_t max_streams_uni;
-    /// Bytes of a stream that wait for transmission or acknowledgement at most; then writing blocks. Up to four times as many
-    /// while they are less than twice the congestion windows of all paths.
+    /// The maximum number of bytes of a stream that wait for transmission or acknowledgement; beyond it writing blocks.
+    /// Up to four times as many while they are less than twice the congestion windows of all paths.
     uint64_t send_buffer;
     /// The largest DATAGRAM frame accepted, in bytes; 0 refuses them.
     uint64_t max_datagram_frame;
-    /// Bytes of datagrams that wait for sending, and for the program, at most.
+    /// The maximum number of bytes of datagrams that wait for sending, and as many for the program.
     uint64_t datagram_queue;
     /// The size of UDP payloads sent, at least 1200, which the network must carry on all paths; 0 finds it out.
     uint32_t fixed_datagram_size;
     /// The largest size that is tried if it is found out.
     uint32_t max_datagram_size;
-    /// UDP payloads of one batch at most, 1 to 64; 1 if the program cannot send several with one call.
+    /// The maximum number of UDP payloads of one batch, 1 to 64; 1 if the program cannot send several with one call.
     uint32_t segments;
     /// 1 marks packets as ECN-capable on paths that carry the marks; 0 for programs that cannot set or read them.
     uint32_t ecn;
@@ -428,7 +430,7 @@ typedef struct hvq_transport_config {
     uint32_t migration;
     /// The versions of QUIC that are spoken, the preferred one first: HVQ_QUIC_1 and HVQ_QUIC_2. NULL for both.
     const uint32_t *versions;
-    /// How many.
+    /// The number of versions.
     size_t version_count;
     /// The version that a client begins with, one of `versions`; 0 for the first.
     uint32_t first_version;
@@ -438,7 +440,7 @@ typedef struct hvq_transport_config {
     /// A server's IPv4 address that clients shall move to after the handshake (RFC 9000 §9.6), where the program must receive
     /// too; zeros for none.
     hvq_address preferred_ipv4;
-    /// The same over IPv6.
+    /// A server's IPv6 address that clients shall move to after the handshake; zeros for none.
     hvq_address preferred_ipv6;
     /// 1 has a client move to the address that its server prefers, 0 has it stay.
     uint32_t follow_preferred;
@@ -449,24 +451,24 @@ typedef struct hvq_transport_config {
     uint32_t ack_requests;
     /// Full datagrams that a client sends to open a path, so that the server may answer with more; 0 to 255.
     uint32_t opening_datagrams;
-    /// So many packets that ask for an acknowledgement get it at once.
+    /// The number of packets that ask for an acknowledgement after which one is sent at once.
     uint64_t ack_threshold;
-    /// The longest that an acknowledgement waits, in nanoseconds, below 2^14 milliseconds.
+    /// The longest time that an acknowledgement waits, in nanoseconds, below 2^14 milliseconds.
     uint64_t ack_delay;
     /// A packet out of order is acknowledged at once if the gap is so many packets old; 1 is every gap, 0 is none.
     uint64_t ack_reordering;
     /// Paths change the peer's connection ID that they use after so many packets; 0 for never.
     uint64_t rotation_packets;
-    /// And after this time, in nanoseconds; 0 for never.
+    /// Paths change it after this time, too, in nanoseconds; 0 for never.
     uint64_t rotation_time;
-    /// And with the first packet after so long a silence, in nanoseconds; 0 for never.
+    /// Paths change it with the first packet after this long a silence, too, in nanoseconds; 0 for never.
     uint64_t rotation_idle;
     /// The largest UDP payload that is accepted, in bytes, 1200 to 65527.
     uint64_t max_udp_payload;
-    /// Packets sealed with one key at most; the key is updated at half of that. 0 for the cipher suite's own limit, which
-    /// is never exceeded (RFC 9001 §6.6).
+    /// The maximum number of packets sealed with one key; the key is updated at half of that. 0 for the cipher suite's
+    /// own limit, which is never exceeded (RFC 9001 §6.6).
     uint64_t aead_confidentiality;
-    /// Packets that fail to authenticate before the connection ends; 0 as above.
+    /// The number of packets that fail to authenticate after which the connection ends; 0 as above.
     uint64_t aead_integrity;
 } hvq_transport_config;
 
@@ -495,9 +497,9 @@ hvq_result hvq_transport_config_init(hvq_transport_config *config, size_t size);
 /// The server rejected it: the client sends everything again when the handshake is complete.
 #define HVQ_EARLY_REJECTED 3
 
-/// Where a client keeps tickets, as a table of functions. They are called within calls on endpoints, on their thread, also of
-/// several threads if several endpoints use the table, and must not call the library for the same endpoint. Tickets are as
-/// secret as the sessions are. Whoever keeps tickets bounds how many.
+/// A client's store of tickets, as a table of functions. They are called within calls on endpoints, on their thread,
+/// also of several threads if several endpoints use the table, and must not call the library for the same endpoint.
+/// Tickets are as secret as the sessions are. Whoever keeps tickets bounds how many.
 typedef struct hvq_session_store {
     /// The size of this struct, as the caller was compiled: sizeof(hvq_session_store).
     size_t size;
@@ -553,7 +555,8 @@ hvq_result hvq_session_keep(void *ssl,
 
 /// A client that asks for a connection.
 typedef struct hvq_candidate {
-    /// Where its first datagram arrived, and where it came from. Anybody can forge the latter unless `is_proven` is 1.
+    /// The addresses at which its first datagram arrived, and from which it came. Anybody can forge the latter unless
+    /// `is_proven` is 1.
     hvq_route route;
     /// 1 if a token proves that the client receives at this address, 0 if nothing does.
     uint32_t is_proven;
@@ -561,7 +564,7 @@ typedef struct hvq_candidate {
     uint32_t version;
     /// Connections of the endpoint.
     uint64_t connections;
-    /// Those of them that peers started and whose handshake is not complete.
+    /// The connections that peers started and whose handshake is not complete.
     uint64_t handshaking;
     /// HVQ_ADMISSION_...: what `retry_from` alone would say.
     uint32_t proposal;
@@ -591,10 +594,10 @@ typedef uint32_t (*hvq_admission_callback)(void *user, const hvq_candidate *cand
 /// hvq_connection_verify_again().
 #define HVQ_VERIFY_PENDING 2
 
-/// What connections of a client are made from.
+/// The configuration of a client's connections.
 typedef struct hvq_client_config hvq_client_config;
 
-/// What connections of a server are made from.
+/// The configuration of a server's connections.
 typedef struct hvq_server_config hvq_server_config;
 
 /// Judges the certificates of a server: the name or address that the client asked for, and `count` certificates in DER, the
@@ -609,7 +612,7 @@ typedef int32_t (*hvq_verify_callback)(void *user,
 /// without a line break that ends with a zero byte and is valid during the call. Threads and calls as for other callbacks.
 typedef void (*hvq_keylog_callback)(void *user, const char *line);
 
-/// What a client configuration is made from, filled with the defaults by hvq_client_options_init().
+/// The options of a client configuration, filled with the defaults by hvq_client_options_init().
 typedef struct hvq_client_options {
     /// The size of this struct, as the caller was compiled. Set by the init function.
     size_t size;
@@ -618,12 +621,12 @@ typedef struct hvq_client_options {
     /// Application protocols to offer, the preferred one first, such as "h3". At least one is needed, unless `ssl_ctx` has
     /// some.
     const char *const *alpn;
-    /// How many.
+    /// The number of protocols.
     size_t alpn_count;
     /// A PEM file with the certificates that servers' certificates must go back to. Without any of `ca_file`, `ca_pem`,
     /// `verify`, `ssl_ctx` and `insecure` the system's roots count.
     const char *ca_file;
-    /// The same as PEM in memory.
+    /// The same certificates as PEM in memory.
     hvq_bytes ca_pem;
     /// Judges certificates in place of the library.
     hvq_verify_callback verify;
@@ -644,7 +647,7 @@ typedef struct hvq_client_options {
     hvq_keylog_callback keylog;
     /// Passed to `keylog`.
     void *keylog_user;
-    /// Where tickets are kept, so that connections resume earlier sessions; NULL for nowhere. The table is copied, what its
+    /// The store of tickets, by which connections resume earlier sessions; NULL for none. The table is copied, what its
     /// `user` points to is not. With `ssl_ctx` see hvq_session_keep().
     const hvq_session_store *sessions;
     /// 1 sends data in 0-RTT with tickets that permit it, 0 does not. Read the warning under Session tickets.
@@ -657,11 +660,11 @@ typedef struct hvq_client_options {
     /// Cipher suites to offer, the preferred one first, by the numbers of TLS: 0x1301, 0x1302, 0x1303; NULL for all three.
     /// Not with `ssl_ctx`.
     const uint16_t *suites;
-    /// How many.
+    /// The number of cipher suites.
     size_t suite_count;
 } hvq_client_options;
 
-/// What a server configuration is made from, filled with the defaults by hvq_server_options_init().
+/// The options of a server configuration, filled with the defaults by hvq_server_options_init().
 typedef struct hvq_server_options {
     /// The size of this struct, as the caller was compiled. Set by the init function.
     size_t size;
@@ -669,7 +672,7 @@ typedef struct hvq_server_options {
     const hvq_transport_config *transport;
     /// Application protocols, the preferred one first. At least one is needed, unless there is an `ssl_ctx`.
     const char *const *alpn;
-    /// How many.
+    /// The number of protocols.
     size_t alpn_count;
     /// A PEM file with the certificate chain, the server's own certificate first.
     const char *certificate_file;
@@ -702,7 +705,7 @@ typedef struct hvq_server_options {
     hvq_bytes early_data_context;
     /// Cipher suites to accept, as for clients.
     const uint16_t *suites;
-    /// How many.
+    /// The number of cipher suites.
     size_t suite_count;
 } hvq_server_options;
 
@@ -736,7 +739,7 @@ hvq_result hvq_server_config_new(const hvq_server_options *options, hvq_server_c
 void hvq_server_config_free(hvq_server_config *config);
 
 /* ------------------------------------------------------------------------
- * What an endpoint says when it is polled
+ * Outputs of an endpoint that is polled
  * ------------------------------------------------------------------------ */
 
 /// Nothing until something arrives or `deadline` passes.
@@ -855,7 +858,7 @@ typedef struct hvq_event {
     hvq_bytes bytes;
 } hvq_event;
 
-/// What an endpoint says.
+/// An output of an endpoint.
 typedef struct hvq_output {
     /// HVQ_OUTPUT_...
     uint32_t kind;
@@ -880,11 +883,11 @@ typedef struct hvq_output {
  * HVQ_ERR_BUSY and does nothing.
  * ------------------------------------------------------------------------ */
 
-/// What an endpoint is made from, filled with the defaults by hvq_endpoint_options_init().
+/// The options of an endpoint, filled with the defaults by hvq_endpoint_options_init().
 typedef struct hvq_endpoint_options {
     /// The size of this struct, as the caller was compiled. Set by the init function.
     size_t size;
-    /// What connections of peers are made from; NULL accepts none.
+    /// The configuration of connections that peers start; NULL accepts none.
     const hvq_server_config *server;
     /// 32 secret random bytes, used for this endpoint only; NULL takes them from the system. Equal seeds and equal calls
     /// give equal results.
@@ -896,17 +899,17 @@ typedef struct hvq_endpoint_options {
     const uint8_t *token_key;
     /// Nanoseconds since 1970 at the endpoint's time 0, for dates in tokens; 0 takes the system's time at creation.
     uint64_t epoch;
-    /// Connections at most.
+    /// The maximum number of connections whose handshake is complete.
     uint64_t max_connections;
-    /// Connections at most whose handshake is not complete.
+    /// The maximum number of connections whose handshake is not complete, beside those.
     uint64_t max_handshaking;
-    /// Bytes of the connection IDs that the endpoint issues, 4 to 20.
+    /// The length of the connection IDs that the endpoint issues, 4 to 20 bytes.
     uint32_t id_length;
     /// 0.
     uint32_t reserved;
-    /// Stateless resets sent in a second at most (RFC 9000 §10.3.3); 0 sends none.
+    /// The maximum number of stateless resets sent in a second (RFC 9000 §10.3.3); 0 sends none.
     uint32_t resets_per_second;
-    /// Version Negotiation packets sent in a second at most (RFC 9000 §6.1); 0 sends none.
+    /// The maximum number of Version Negotiation packets sent in a second (RFC 9000 §6.1); 0 sends none.
     uint32_t negotiations_per_second;
 } hvq_endpoint_options;
 
@@ -926,13 +929,14 @@ typedef struct hvq_incoming {
     uint32_t reserved;
 } hvq_incoming;
 
-/// What a connection is started with.
+/// The options of a connection that a client starts.
 typedef struct hvq_connect_options {
     /// The configuration.
     const hvq_client_config *config;
     /// The name that the server's certificate must be for: a host name, or an IP address.
     const char *server_name;
-    /// Where path 0 goes. The local address is that of a socket, not 0.0.0.0: what arrives must be passed with the same.
+    /// The addresses of path 0. The local address is that of a socket, not 0.0.0.0: what arrives must be passed with
+    /// the same.
     hvq_route route;
 } hvq_connect_options;
 
@@ -940,7 +944,7 @@ typedef struct hvq_connect_options {
 typedef struct hvq_way {
     /// Its addresses.
     hvq_route route;
-    /// What is known of its channel.
+    /// Hints about its channel.
     hvq_hints hints;
 } hvq_way;
 
@@ -1064,7 +1068,7 @@ typedef struct hvq_connection_info {
     uint32_t early_data;
     /// 1 while a client sends or a server takes data before the handshake is complete.
     uint32_t is_early_data;
-    /// How often keys were updated.
+    /// The number of key updates, by either side.
     uint64_t key_updates;
     /// Addresses of the peer, on all paths, that are being validated.
     uint64_t pending_validations;
@@ -1076,8 +1080,8 @@ typedef struct hvq_connection_info {
     uint64_t datagrams_too_large;
 } hvq_connection_info;
 
-/// What the peer permits and is, as it said in the handshake (RFC 9000 §18.2). Limits are those at the beginning; times are in
-/// nanoseconds.
+/// The transport parameters of the peer, as it said in the handshake (RFC 9000 §18.2). Limits are those at the
+/// beginning; times are in nanoseconds.
 typedef struct hvq_peer {
     /// Silence after which it ends the connection; 0 for never.
     uint64_t idle_timeout;
@@ -1097,7 +1101,7 @@ typedef struct hvq_peer {
     uint64_t max_streams_uni;
     /// The largest DATAGRAM frame that it accepts, in bytes; 0 for none.
     uint64_t max_datagram_frame;
-    /// By how much it delays acknowledgements at most.
+    /// The longest time by which it delays acknowledgements.
     uint64_t ack_delay;
     /// The least delay of acknowledgements that it can keep; 0 if it cannot be asked.
     uint64_t least_ack_delay;
@@ -1397,7 +1401,7 @@ typedef struct hvq_path_statistics {
     uint64_t packets_acknowledged;
     /// Packets declared lost.
     uint64_t packets_lost;
-    /// Of these, packets that were acknowledged later.
+    /// Packets of these that were acknowledged later.
     uint64_t spurious_losses;
     /// Packets that arrived at the peer with the mark of congestion.
     uint64_t packets_marked;
@@ -1510,7 +1514,7 @@ hvq_result hvq_path_get_statistics(hvq_endpoint *endpoint,
  * What endpoints and connections count beside what is counted for each path (hvq_path_list).
  * ------------------------------------------------------------------------ */
 
-/// What an endpoint ignored, and said to strangers.
+/// Counters of an endpoint: datagrams that it ignored, and that it sent without a connection.
 typedef struct hvq_endpoint_statistics {
     /// Connections that exist, closing ones included.
     uint64_t connections;
@@ -1532,7 +1536,7 @@ typedef struct hvq_endpoint_statistics {
 typedef struct hvq_dropped {
     /// The reason, for people.
     char reason[64];
-    /// How many.
+    /// The number of times.
     uint64_t count;
 } hvq_dropped;
 
@@ -1630,9 +1634,9 @@ hvq_result hvq_connection_list_frames(hvq_endpoint *endpoint,
 typedef struct hvq_item {
     /// HVQ_CONTENT_...
     uint32_t content;
-    /// Of an acknowledgement, the path whose packets it acknowledges.
+    /// The path whose packets an acknowledgement acknowledges.
     uint32_t acknowledged_path;
-    /// Of a stream, its number.
+    /// The number of a stream.
     uint64_t stream;
     /// Its size in bytes if sent whole; at least 1.
     uint64_t bytes;
@@ -1652,7 +1656,7 @@ typedef struct hvq_item {
     uint64_t message_deadline;
     /// Bytes of the same stream that wait to be sent, this item's included.
     uint64_t pending;
-    /// How many bytes of fresh data the peer's connection limit still admits.
+    /// The number of bytes of fresh data that the peer's connection limit still admits.
     uint64_t credit;
     /// Nanoseconds from now until all that the receiver needs before this is expected to be there.
     uint64_t waits_for;
@@ -1698,7 +1702,7 @@ typedef struct hvq_path_view {
     uint32_t loss;
     /// The largest UDP payload that the path carries, in bytes.
     uint32_t datagram_size;
-    /// What is known of the channel.
+    /// Hints about the channel.
     hvq_hints hints;
 } hvq_path_view;
 
@@ -1708,7 +1712,8 @@ typedef struct hvq_placement {
     uint32_t kind;
     /// The number of the path, for HVQ_PLACE_ON. A path that is not listed or has no room counts as HVQ_PLACE_WAIT.
     uint32_t path;
-    /// How much of the item, for HVQ_PLACE_ON: from 1 to its size. What is not stream data always goes whole.
+    /// The number of bytes of the item, for HVQ_PLACE_ON: from 1 to its size. What is not stream data always goes
+    /// whole.
     uint64_t bytes;
     /// Nanoseconds, for HVQ_PLACE_WAIT.
     uint64_t wait;
@@ -1716,7 +1721,7 @@ typedef struct hvq_placement {
     uint64_t set;
 } hvq_placement;
 
-/// What became of an earlier answer.
+/// The outcome of an earlier answer.
 typedef struct hvq_observation {
     /// HVQ_OBSERVED_...
     uint32_t kind;
@@ -1724,9 +1729,9 @@ typedef struct hvq_observation {
     uint32_t path;
     /// HVQ_CONTENT_... of the frame.
     uint32_t content;
-    /// Of an acknowledgement, the path whose packets it acknowledges.
+    /// The path whose packets an acknowledgement acknowledges.
     uint32_t acknowledged_path;
-    /// Of a stream, its number.
+    /// The number of a stream.
     uint64_t stream;
     /// The size of the frame as written.
     uint64_t bytes;
@@ -1736,9 +1741,9 @@ typedef struct hvq_observation {
 
 /// Bytes that a handshake sends on the path on which it begins.
 typedef struct hvq_flights {
-    /// Of the client, until it has keys.
+    /// The bytes of the client, until it has keys.
     uint64_t sent;
-    /// Of the server: mostly its certificates.
+    /// The bytes of the server: mostly its certificates.
     uint64_t received;
 } hvq_flights;
 
@@ -1766,12 +1771,12 @@ typedef struct hvq_scheduler {
                   hvq_placement *placement);
     /// Learns what became of earlier answers.
     void (*observe)(void *state, const hvq_observation *observation);
-    /// How many more pieces of the stream, each of the size of `item`, which was just placed whole on `path`, may follow
-    /// it there without a question for each. NULL asks for each.
+    /// Returns the number of further pieces of the stream, each of the size of `item`, which was just placed whole on
+    /// `path`, that may follow it there without a question for each. NULL asks for each.
     size_t (*repeats)(void *state, const hvq_item *item, const hvq_path_view *path);
-    /// Over which of `count` paths, none of which is open, a connection had better begin, as an index: hvq_endpoint_first_way()
-    /// asks it, of a state that is created and destroyed for that. Delays and queues are what other connections of the
-    /// endpoint saw and hints say. NULL, and an index that is none, stand for 0.
+    /// Returns the index of the one of `count` paths, none of which is open, over which a connection had better begin:
+    /// hvq_endpoint_first_way() asks it, of a state that is created and destroyed for that. Delays and queues are what
+    /// other connections of the endpoint saw and hints say. NULL, and an index that is none, stand for 0.
     size_t (*first)(void *state,
                     const hvq_flights *flights,
                     const hvq_path_view *paths,

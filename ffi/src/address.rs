@@ -27,7 +27,7 @@ pub struct hvq_address {
     pub ip: [u8; 16],
 }
 
-/// Where datagrams go: from a local address to a remote one.
+/// The route of datagrams: from a local address to a remote one.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct hvq_route {
@@ -43,7 +43,7 @@ pub struct hvq_route {
 pub struct hvq_bytes {
     /// The first byte; may be NULL if there are none.
     pub data: *const u8,
-    /// How many.
+    /// The number of bytes.
     pub length: usize,
 }
 
@@ -53,9 +53,9 @@ pub struct hvq_bytes {
 pub struct hvq_buffer {
     /// The first byte.
     pub data: *mut u8,
-    /// How many there is room for.
+    /// The number of bytes that there is room for.
     pub capacity: usize,
-    /// How many were written, or would have been.
+    /// The number of bytes that were written, or would have been.
     pub length: usize,
 }
 
@@ -130,7 +130,7 @@ impl From<FourTuple> for hvq_route {
     }
 }
 
-/// Reads an address from text such as "192.0.2.1:443" or "[2001:db8::1]:443". Host names are not looked up.
+/// Reads an address from text such as `192.0.2.1:443` or `[2001:db8::1]:443`. Host names are not looked up.
 ///
 /// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT` if it is no address with a port.
 #[unsafe(no_mangle)]

@@ -21,7 +21,8 @@ pub const HVQ_ADMISSION_IGNORE: u32 = 3;
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct hvq_candidate {
-    /// Where its first datagram arrived, and where it came from. Anybody can forge the latter unless `is_proven` is 1.
+    /// The addresses at which its first datagram arrived, and from which it came. Anybody can forge the latter unless
+    /// `is_proven` is 1.
     pub route: hvq_route,
     /// 1 if a token proves that the client receives at this address, 0 if nothing does.
     pub is_proven: u32,
@@ -29,7 +30,7 @@ pub struct hvq_candidate {
     pub version: u32,
     /// Connections of the endpoint.
     pub connections: u64,
-    /// Those of them that peers started and whose handshake is not complete.
+    /// The connections that peers started and whose handshake is not complete.
     pub handshaking: u64,
     /// HVQ_ADMISSION_...: what `retry_from` alone would say.
     pub proposal: u32,

@@ -61,7 +61,7 @@ impl Table {
 struct Foreign {
     table: Table,
     state: *mut c_void,
-    /// What C sees of the paths; kept for its memory.
+    /// C's views of the paths; kept for their memory.
     views: Vec<hvq_path_view>,
 }
 
@@ -239,7 +239,8 @@ impl hvq_hints {
     }
 }
 
-/// What the answer of C means, with `count` paths listed. The transport distrusts the rest of it as it does any policy's.
+/// Converts the answer of C, with `count` paths listed, into a placement. The transport distrusts the rest of it as it
+/// does any policy's.
 fn placement_of(answer: &hvq_placement, count: usize) -> Placement {
     match answer.kind {
         HVQ_PLACE_ON => {

@@ -34,11 +34,11 @@ pub const HVQ_HINT_LOSS: u32 = 4;
 /// `price` of the hints is known.
 pub const HVQ_HINT_PRICE: u32 = 8;
 
-/// What the program or the modem knows of a channel. Zeros say nothing.
+/// Hints of the program or the modem about a channel. Zeros say nothing.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct hvq_hints {
-    /// Which of the fields below are known: HVQ_HINT_RATE and others, added up.
+    /// The fields below that are known: HVQ_HINT_RATE and others, added up.
     pub known: u32,
     /// HVQ_SHARING_UNKNOWN, HVQ_SHARING_SHARED, HVQ_SHARING_DEDICATED or HVQ_SHARING_ENDPOINT.
     pub sharing: u32,
@@ -46,7 +46,7 @@ pub struct hvq_hints {
     pub rate: u64,
     /// The one-way delay in nanoseconds.
     pub delay: u64,
-    /// What a byte costs, in any unit. Only comparisons between paths count.
+    /// The price of a byte, in any unit. Only comparisons between paths count.
     pub price: u64,
     /// The loss to expect, in thousandths.
     pub loss: u32,
@@ -54,13 +54,13 @@ pub struct hvq_hints {
     pub reserved: u32,
 }
 
-/// What is known of the channel behind a local address. Paths that begin there have it.
+/// Hints about the channel behind a local address. Paths that begin there have it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hvq_channel {
     /// The local address, with its port.
     pub local: hvq_address,
-    /// What is known of it.
+    /// The hints.
     pub hints: hvq_hints,
     /// The congestion controller of these paths by name; NULL for that of the connection.
     pub congestion: *const c_char,
@@ -83,7 +83,7 @@ pub struct hvq_transport_config {
     pub custom_scheduler: *const hvq_scheduler,
     /// The congestion controller by name: "cubic" (the default, for NULL), "newreno", "bbr", "copa", "vegas" and others.
     pub congestion: *const c_char,
-    /// What is known of channels, by local address.
+    /// Hints about channels, by local address.
     pub channels: *const hvq_channel,
     /// The number of channels.
     pub channel_count: usize,
@@ -93,46 +93,48 @@ pub struct hvq_transport_config {
     pub log: hvq_log_callback,
     /// Passed to `log`.
     pub log_user: *mut c_void,
-    /// HVQ_LOG_...: how much `log` is told.
+    /// HVQ_LOG_...: the amount of messages to `log`.
     pub log_level: u32,
-    /// How many paths a connection may have at a time; 1 offers the extension with one path, 0 does not offer it.
+    /// The maximum number of paths of a connection at a time; 1 offers the extension with one path, 0 does not offer
+    /// it.
     pub paths: u32,
-    /// Silence after which a connection ends, in nanoseconds; 0 for never.
+    /// The silence after which a connection ends (RFC 9000 §10.1), in nanoseconds; 0 for never.
     pub idle_timeout: u64,
-    /// The longest that a handshake may take, in nanoseconds.
+    /// The longest time that a handshake may take, in nanoseconds.
     pub handshake_timeout: u64,
-    /// A PING after this much silence of the connection, in nanoseconds; 0 for none.
+    /// The silence of the connection after which a PING is sent, in nanoseconds; 0 for none.
     pub keep_alive: u64,
-    /// A PING on each path after this much silence of the path, in nanoseconds; 0 for none.
+    /// The silence of a path after which a PING is sent on it, in nanoseconds; 0 for none.
     pub path_keep_alive: u64,
-    /// How long a path may be validated before the attempt fails, in nanoseconds.
+    /// The time for which a path may be validated before the attempt fails, in nanoseconds.
     pub validation_timeout: u64,
-    /// Bytes on all streams together that the peer may send ahead of reading, at first.
+    /// The initial flow control limit of the connection (RFC 9000 §18.2): the bytes that the peer may send ahead of
+    /// reading, over all streams.
     pub max_data: u64,
-    /// The same for each bidirectional stream that this end opens.
+    /// The initial flow control limit of each bidirectional stream that this end opens, in bytes.
     pub stream_data_bidi_local: u64,
-    /// The same for each bidirectional stream that the peer opens.
+    /// The initial flow control limit of each bidirectional stream that the peer opens, in bytes.
     pub stream_data_bidi_remote: u64,
-    /// The same for each unidirectional stream.
+    /// The initial flow control limit of each unidirectional stream, in bytes.
     pub stream_data_uni: u64,
-    /// Bytes to which these windows may grow.
+    /// The maximum size to which these windows may grow, in bytes.
     pub max_window: u64,
-    /// Bidirectional streams that the peer may have open at a time.
+    /// The maximum number of bidirectional streams that the peer may have open at a time.
     pub max_streams_bidi: u64,
-    /// Unidirectional streams that the peer may have open at a time.
+    /// The maximum number of unidirectional streams that the peer may have open at a time.
     pub max_streams_uni: u64,
-    /// Bytes of a stream that wait for transmission or acknowledgement at most; then writing blocks. Up to four times as many
-    /// while they are less than twice the congestion windows of all paths.
+    /// The maximum number of bytes of a stream that wait for transmission or acknowledgement; beyond it writing blocks.
+    /// Up to four times as many while they are less than twice the congestion windows of all paths.
     pub send_buffer: u64,
     /// The largest DATAGRAM frame accepted, in bytes; 0 refuses them.
     pub max_datagram_frame: u64,
-    /// Bytes of datagrams that wait for sending, and for the program, at most.
+    /// The maximum number of bytes of datagrams that wait for sending, and as many for the program.
     pub datagram_queue: u64,
     /// The size of UDP payloads sent, at least 1200, which the network must carry on all paths; 0 finds it out.
     pub fixed_datagram_size: u32,
     /// The largest size that is tried if it is found out.
     pub max_datagram_size: u32,
-    /// UDP payloads of one batch at most, 1 to 64; 1 if the program cannot send several with one call.
+    /// The maximum number of UDP payloads of one batch, 1 to 64; 1 if the program cannot send several with one call.
     pub segments: u32,
     /// 1 marks packets as ECN-capable on paths that carry the marks; 0 for programs that cannot set or read them.
     pub ecn: u32,
@@ -142,7 +144,7 @@ pub struct hvq_transport_config {
     pub migration: u32,
     /// The versions of QUIC that are spoken, the preferred one first: HVQ_QUIC_1 and HVQ_QUIC_2. NULL for both.
     pub versions: *const u32,
-    /// How many.
+    /// The number of versions.
     pub version_count: usize,
     /// The version that a client begins with, one of `versions`; 0 for the first.
     pub first_version: u32,
@@ -152,7 +154,7 @@ pub struct hvq_transport_config {
     /// A server's IPv4 address that clients shall move to after the handshake (RFC 9000 §9.6), where the program must receive
     /// too; zeros for none.
     pub preferred_ipv4: hvq_address,
-    /// The same over IPv6.
+    /// A server's IPv6 address that clients shall move to after the handshake; zeros for none.
     pub preferred_ipv6: hvq_address,
     /// 1 has a client move to the address that its server prefers, 0 has it stay.
     pub follow_preferred: u32,
@@ -163,24 +165,24 @@ pub struct hvq_transport_config {
     pub ack_requests: u32,
     /// Full datagrams that a client sends to open a path, so that the server may answer with more; 0 to 255.
     pub opening_datagrams: u32,
-    /// So many packets that ask for an acknowledgement get it at once.
+    /// The number of packets that ask for an acknowledgement after which one is sent at once.
     pub ack_threshold: u64,
-    /// The longest that an acknowledgement waits, in nanoseconds, below 2^14 milliseconds.
+    /// The longest time that an acknowledgement waits, in nanoseconds, below 2^14 milliseconds.
     pub ack_delay: u64,
     /// A packet out of order is acknowledged at once if the gap is so many packets old; 1 is every gap, 0 is none.
     pub ack_reordering: u64,
     /// Paths change the peer's connection ID that they use after so many packets; 0 for never.
     pub rotation_packets: u64,
-    /// And after this time, in nanoseconds; 0 for never.
+    /// Paths change it after this time, too, in nanoseconds; 0 for never.
     pub rotation_time: u64,
-    /// And with the first packet after so long a silence, in nanoseconds; 0 for never.
+    /// Paths change it with the first packet after this long a silence, too, in nanoseconds; 0 for never.
     pub rotation_idle: u64,
     /// The largest UDP payload that is accepted, in bytes, 1200 to 65527.
     pub max_udp_payload: u64,
-    /// Packets sealed with one key at most; the key is updated at half of that. 0 for the cipher suite's own limit, which
-    /// is never exceeded (RFC 9001 §6.6).
+    /// The maximum number of packets sealed with one key; the key is updated at half of that. 0 for the cipher suite's
+    /// own limit, which is never exceeded (RFC 9001 §6.6).
     pub aead_confidentiality: u64,
-    /// Packets that fail to authenticate before the connection ends; 0 as above.
+    /// The number of packets that fail to authenticate after which the connection ends; 0 as above.
     pub aead_integrity: u64,
 }
 

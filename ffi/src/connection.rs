@@ -53,7 +53,7 @@ pub struct hvq_connection_info {
     pub early_data: u32,
     /// 1 while a client sends or a server takes data before the handshake is complete.
     pub is_early_data: u32,
-    /// How often keys were updated.
+    /// The number of key updates, by either side.
     pub key_updates: u64,
     /// Addresses of the peer, on all paths, that are being validated.
     pub pending_validations: u64,
@@ -112,8 +112,8 @@ pub unsafe extern "C" fn hvq_connection_get_info(
     })
 }
 
-/// What the peer permits and is, as it said in the handshake (RFC 9000 §18.2). Limits are those at the beginning; times are in
-/// nanoseconds.
+/// The transport parameters of the peer, as it said in the handshake (RFC 9000 §18.2). Limits are those at the
+/// beginning; times are in nanoseconds.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct hvq_peer {
@@ -135,7 +135,7 @@ pub struct hvq_peer {
     pub max_streams_uni: u64,
     /// The largest DATAGRAM frame that it accepts, in bytes; 0 for none.
     pub max_datagram_frame: u64,
-    /// By how much it delays acknowledgements at most.
+    /// The longest time by which it delays acknowledgements.
     pub ack_delay: u64,
     /// The least delay of acknowledgements that it can keep; 0 if it cannot be asked.
     pub least_ack_delay: u64,

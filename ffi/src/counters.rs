@@ -7,7 +7,7 @@ use crate::guard;
 use crate::state::{hvq_endpoint, look, with};
 use std::ffi::c_char;
 
-/// What an endpoint ignored, and said to strangers.
+/// Counters of an endpoint: datagrams that it ignored, and that it sent without a connection.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct hvq_endpoint_statistics {
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn hvq_endpoint_get_statistics(
 pub struct hvq_dropped {
     /// The reason, for people.
     pub reason: [c_char; 64],
-    /// How many.
+    /// The number of times.
     pub count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What TLS is made from the options of C.
+//! TLS configurations, made from the options of C.
 
 use crate::address::hvq_bytes;
 use crate::admission::admission;

@@ -26,13 +26,13 @@ use std::ffi::c_char;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{mem, ptr};
 
-/// What an endpoint is made from, filled with the defaults by hvq_endpoint_options_init().
+/// The options of an endpoint, filled with the defaults by hvq_endpoint_options_init().
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hvq_endpoint_options {
     /// The size of this struct, as the caller was compiled. Set by the init function.
     pub size: usize,
-    /// What connections of peers are made from; NULL accepts none.
+    /// The configuration of connections that peers start; NULL accepts none.
     pub server: *const hvq_server_config,
     /// 32 secret random bytes, used for this endpoint only; NULL takes them from the system. Equal seeds and equal calls
     /// give equal results.
@@ -44,17 +44,17 @@ pub struct hvq_endpoint_options {
     pub token_key: *const u8,
     /// Nanoseconds since 1970 at the endpoint's time 0, for dates in tokens; 0 takes the system's time at creation.
     pub epoch: u64,
-    /// Connections at most.
+    /// The maximum number of connections whose handshake is complete.
     pub max_connections: u64,
-    /// Connections at most whose handshake is not complete.
+    /// The maximum number of connections whose handshake is not complete, beside those.
     pub max_handshaking: u64,
-    /// Bytes of the connection IDs that the endpoint issues, 4 to 20.
+    /// The length of the connection IDs that the endpoint issues, 4 to 20 bytes.
     pub id_length: u32,
     /// 0.
     pub reserved: u32,
-    /// Stateless resets sent in a second at most (RFC 9000 §10.3.3); 0 sends none.
+    /// The maximum number of stateless resets sent in a second (RFC 9000 §10.3.3); 0 sends none.
     pub resets_per_second: u32,
-    /// Version Negotiation packets sent in a second at most (RFC 9000 §6.1); 0 sends none.
+    /// The maximum number of Version Negotiation packets sent in a second (RFC 9000 §6.1); 0 sends none.
     pub negotiations_per_second: u32,
 }
 
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn hvq_endpoint_refused(
     })
 }
 
-/// What a connection is started with.
+/// The options of a connection that a client starts.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hvq_connect_options {
@@ -265,7 +265,8 @@ pub struct hvq_connect_options {
     pub config: *const hvq_client_config,
     /// The name that the server's certificate must be for: a host name, or an IP address.
     pub server_name: *const c_char,
-    /// Where path 0 goes. The local address is that of a socket, not 0.0.0.0: what arrives must be passed with the same.
+    /// The addresses of path 0. The local address is that of a socket, not 0.0.0.0: what arrives must be passed with
+    /// the same.
     pub route: hvq_route,
 }
 
@@ -304,7 +305,7 @@ pub unsafe extern "C" fn hvq_endpoint_connect(
 pub struct hvq_way {
     /// Its addresses.
     pub route: hvq_route,
-    /// What is known of its channel.
+    /// Hints about its channel.
     pub hints: hvq_hints,
 }
 

@@ -103,13 +103,13 @@ const TABLE: [(hvq_result, &CStr, &CStr); 26] = [
     (HVQ_ERR_SYSTEM, c"HVQ_ERR_SYSTEM", c"the system failed"),
 ];
 
-/// Why a call failed.
+/// The failure of a call.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) result: hvq_result,
     /// The code of the peer's application, if it gave one.
     pub(crate) code: u64,
-    /// What is to be said beyond the number.
+    /// A message beyond the number.
     pub(crate) text: Option<String>,
 }
 
@@ -154,15 +154,15 @@ pub extern "C" fn hvq_error_name(result: hvq_result) -> *const c_char {
     row(result).map_or(c"HVQ_ERR_?", |(_, name, _)| name).as_ptr()
 }
 
-/// What a result means, in English and without a full stop. The text is static.
+/// Returns the meaning of a result, in English and without a full stop. The text is static.
 #[unsafe(no_mangle)]
 pub extern "C" fn hvq_error_text(result: hvq_result) -> *const c_char {
     row(result).map_or(c"unknown error", |(.., text)| text).as_ptr()
 }
 
-/// What the last call that failed on this thread had to say beyond its number, as text that ends with a zero byte and is
-/// cut if `capacity` bytes are too few. Returns the number of bytes that the whole text needs, the zero byte included;
-/// `buffer` may be NULL if `capacity` is 0.
+/// Writes the message of the last call that failed on this thread beyond its number, as text that ends with a zero byte
+/// and is cut if `capacity` bytes are too few. Returns the number of bytes that the whole text needs, the zero byte
+/// included; `buffer` may be NULL if `capacity` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_last_error(buffer: *mut c_char, capacity: usize) -> usize {
     let whole = LAST.try_with(|last| {

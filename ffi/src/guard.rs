@@ -1,4 +1,4 @@
-//! What stands between C and the library: pointers are looked at before they are used, and no panic gets across.
+//! The guard between C and the library: pointers are looked at before they are used, and no panic gets across.
 //!
 //! What cannot be seen from here (a pointer to something else, or to what was freed) is the caller's duty, as the top of
 //! the header says.
@@ -17,7 +17,7 @@ pub(crate) fn entry(body: impl FnOnce() -> Result<(), Failure>) -> hvq_result {
     }
 }
 
-/// What a pointer points to.
+/// Returns the value that a pointer points to.
 ///
 /// # Safety
 ///
@@ -39,7 +39,7 @@ pub(crate) unsafe fn put<T>(pointer: *mut T, value: T) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a result can be written through `pointer`, to be asked before anything is done.
+/// Checks that a result can be written through `pointer`, before anything is done.
 pub(crate) fn check<T>(pointer: *mut T) -> Result<(), Failure> {
     if pointer.is_null() || !pointer.is_aligned() { Err(HVQ_ERR_NULL.into()) } else { Ok(()) }
 }
@@ -140,11 +140,11 @@ pub(crate) unsafe fn put_text(text: &str, buffer: *mut c_char, capacity: usize) 
 pub(crate) unsafe trait Versioned: Copy {
     /// The size that the first version of the struct had.
     const FIRST_SIZE: usize;
-    /// What fields are that the caller's version does not have.
+    /// Returns the values of fields that the caller's version does not have.
     fn defaults() -> Self;
 }
 
-/// Whether a version of the struct can have this size: none ends within a pointer.
+/// Returns true if a version of the struct can have this size: none ends within a pointer.
 fn is_size_of<T: Versioned>(size: usize) -> bool {
     (T::FIRST_SIZE..=1 << 16).contains(&size) && size.is_multiple_of(mem::align_of::<T>())
 }

@@ -37,7 +37,7 @@ unsafe impl Sync for Sink {}
 /// Writes lines about one connection.
 struct Lines {
     sink: Sink,
-    /// What lines begin with.
+    /// The name that lines begin with.
     name: String,
     /// Kept for its memory.
     line: String,
@@ -102,7 +102,7 @@ fn level_of(event: &TraceEvent<'_>) -> u32 {
     }
 }
 
-/// What makes tracers that write lines for `callback`; none without it.
+/// Returns a factory of tracers that write lines for `callback`; none without it.
 pub(crate) fn factory(
     callback: hvq_log_callback,
     user: *mut c_void,

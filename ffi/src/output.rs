@@ -1,4 +1,4 @@
-//! What an endpoint says when it is polled.
+//! Outputs of an endpoint that is polled.
 
 use crate::address::{hvq_bytes, hvq_route};
 
@@ -122,7 +122,7 @@ pub struct hvq_event {
     pub bytes: hvq_bytes,
 }
 
-/// What an endpoint says.
+/// An output of an endpoint.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hvq_output {

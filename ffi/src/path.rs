@@ -282,7 +282,7 @@ pub struct hvq_path_statistics {
     pub packets_acknowledged: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
-    /// Of these, packets that were acknowledged later.
+    /// Packets of these that were acknowledged later.
     pub spurious_losses: u64,
     /// Packets that arrived at the peer with the mark of congestion.
     pub packets_marked: u64,

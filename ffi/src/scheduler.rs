@@ -39,9 +39,9 @@ pub const HVQ_STANDING_SILENT: u32 = 3;
 pub struct hvq_item {
     /// HVQ_CONTENT_...
     pub content: u32,
-    /// Of an acknowledgement, the path whose packets it acknowledges.
+    /// The path whose packets an acknowledgement acknowledges.
     pub acknowledged_path: u32,
-    /// Of a stream, its number.
+    /// The number of a stream.
     pub stream: u64,
     /// Its size in bytes if sent whole; at least 1.
     pub bytes: u64,
@@ -61,7 +61,7 @@ pub struct hvq_item {
     pub message_deadline: u64,
     /// Bytes of the same stream that wait to be sent, this item's included.
     pub pending: u64,
-    /// How many bytes of fresh data the peer's connection limit still admits.
+    /// The number of bytes of fresh data that the peer's connection limit still admits.
     pub credit: u64,
     /// Nanoseconds from now until all that the receiver needs before this is expected to be there.
     pub waits_for: u64,
@@ -109,7 +109,7 @@ pub struct hvq_path_view {
     pub loss: u32,
     /// The largest UDP payload that the path carries, in bytes.
     pub datagram_size: u32,
-    /// What is known of the channel.
+    /// Hints about the channel.
     pub hints: hvq_hints,
 }
 
@@ -128,7 +128,8 @@ pub struct hvq_placement {
     pub kind: u32,
     /// The number of the path, for HVQ_PLACE_ON. A path that is not listed or has no room counts as HVQ_PLACE_WAIT.
     pub path: u32,
-    /// How much of the item, for HVQ_PLACE_ON: from 1 to its size. What is not stream data always goes whole.
+    /// The number of bytes of the item, for HVQ_PLACE_ON: from 1 to its size. What is not stream data always goes
+    /// whole.
     pub bytes: u64,
     /// Nanoseconds, for HVQ_PLACE_WAIT.
     pub wait: u64,
@@ -145,7 +146,7 @@ pub const HVQ_OBSERVED_LOST: u32 = 2;
 /// The path will not be listed again.
 pub const HVQ_OBSERVED_PATH_GONE: u32 = 3;
 
-/// What became of an earlier answer.
+/// The outcome of an earlier answer.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct hvq_observation {
@@ -155,9 +156,9 @@ pub struct hvq_observation {
     pub path: u32,
     /// HVQ_CONTENT_... of the frame.
     pub content: u32,
-    /// Of an acknowledgement, the path whose packets it acknowledges.
+    /// The path whose packets an acknowledgement acknowledges.
     pub acknowledged_path: u32,
-    /// Of a stream, its number.
+    /// The number of a stream.
     pub stream: u64,
     /// The size of the frame as written.
     pub bytes: u64,
@@ -169,9 +170,9 @@ pub struct hvq_observation {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct hvq_flights {
-    /// Of the client, until it has keys.
+    /// The bytes of the client, until it has keys.
     pub sent: u64,
-    /// Of the server: mostly its certificates.
+    /// The bytes of the server: mostly its certificates.
     pub received: u64,
 }
 
@@ -205,14 +206,14 @@ pub struct hvq_scheduler {
     >,
     /// Learns what became of earlier answers.
     pub observe: Option<unsafe extern "C" fn(state: *mut c_void, observation: *const hvq_observation)>,
-    /// How many more pieces of the stream, each of the size of `item`, which was just placed whole on `path`, may follow
-    /// it there without a question for each. NULL asks for each.
+    /// Returns the number of further pieces of the stream, each of the size of `item`, which was just placed whole on
+    /// `path`, that may follow it there without a question for each. NULL asks for each.
     pub repeats: Option<
         unsafe extern "C" fn(state: *mut c_void, item: *const hvq_item, path: *const hvq_path_view) -> usize,
     >,
-    /// Over which of `count` paths, none of which is open, a connection had better begin, as an index: hvq_endpoint_first_way()
-    /// asks it, of a state that is created and destroyed for that. Delays and queues are what other connections of the
-    /// endpoint saw and hints say. NULL, and an index that is none, stand for 0.
+    /// Returns the index of the one of `count` paths, none of which is open, over which a connection had better begin:
+    /// hvq_endpoint_first_way() asks it, of a state that is created and destroyed for that. Delays and queues are what
+    /// other connections of the endpoint saw and hints say. NULL, and an index that is none, stand for 0.
     pub first: Option<
         unsafe extern "C" fn(
             state: *mut c_void,

@@ -24,9 +24,9 @@ pub const HVQ_EARLY_ACCEPTED: u32 = 2;
 /// The server rejected it: the client sends everything again when the handshake is complete.
 pub const HVQ_EARLY_REJECTED: u32 = 3;
 
-/// Where a client keeps tickets, as a table of functions. They are called within calls on endpoints, on their thread, also of
-/// several threads if several endpoints use the table, and must not call the library for the same endpoint. Tickets are as
-/// secret as the sessions are. Whoever keeps tickets bounds how many.
+/// A client's store of tickets, as a table of functions. They are called within calls on endpoints, on their thread,
+/// also of several threads if several endpoints use the table, and must not call the library for the same endpoint.
+/// Tickets are as secret as the sessions are. Whoever keeps tickets bounds how many.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hvq_session_store {

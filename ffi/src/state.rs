@@ -1,4 +1,4 @@
-//! What is behind an endpoint of C, and what keeps it from being used twice at a time.
+//! The state behind an endpoint of C, and the guard that keeps it from being used twice at a time.
 
 use crate::error::{
     Failure, HVQ_ERR_BUSY, HVQ_ERR_NULL, HVQ_ERR_PANIC, HVQ_ERR_UNKNOWN_CONNECTION, hvq_result, report,
@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A QUIC endpoint: client, server or both.
 pub struct hvq_endpoint {
-    /// Whether a call is under way.
+    /// True while a call is under way.
     busy: AtomicBool,
-    /// Whether a call failed in a way that leaves anything possible.
+    /// True if a call failed in a way that leaves anything possible.
     poisoned: AtomicBool,
     /// Only for who holds `busy`. `None` while it is freed.
     state: UnsafeCell<Option<Box<State>>>,
@@ -118,11 +118,11 @@ pub(crate) struct State {
     pub(crate) core: Endpoint,
     /// Copies of what arrives.
     pub(crate) arena: Arena,
-    /// What C was last given to send.
+    /// The datagram that C was last given to send.
     transmit: Option<Transmit>,
     /// The bytes in the event that C was last given.
     bytes: Vec<u8>,
-    /// What C last read without a copy.
+    /// The bytes that C last read without a copy.
     pub(crate) chunk: Bytes,
 }
 

@@ -40,7 +40,7 @@ pub type hvq_verify_callback = Option<
 /// without a line break that ends with a zero byte and is valid during the call. Threads and calls as for other callbacks.
 pub type hvq_keylog_callback = Option<unsafe extern "C" fn(user: *mut c_void, line: *const c_char)>;
 
-/// What a client configuration is made from, filled with the defaults by hvq_client_options_init().
+/// The options of a client configuration, filled with the defaults by hvq_client_options_init().
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hvq_client_options {
@@ -51,12 +51,12 @@ pub struct hvq_client_options {
     /// Application protocols to offer, the preferred one first, such as "h3". At least one is needed, unless `ssl_ctx` has
     /// some.
     pub alpn: *const *const c_char,
-    /// How many.
+    /// The number of protocols.
     pub alpn_count: usize,
     /// A PEM file with the certificates that servers' certificates must go back to. Without any of `ca_file`, `ca_pem`,
     /// `verify`, `ssl_ctx` and `insecure` the system's roots count.
     pub ca_file: *const c_char,
-    /// The same as PEM in memory.
+    /// The same certificates as PEM in memory.
     pub ca_pem: hvq_bytes,
     /// Judges certificates in place of the library.
     pub verify: hvq_verify_callback,
@@ -77,7 +77,7 @@ pub struct hvq_client_options {
     pub keylog: hvq_keylog_callback,
     /// Passed to `keylog`.
     pub keylog_user: *mut c_void,
-    /// Where tickets are kept, so that connections resume earlier sessions; NULL for nowhere. The table is copied, what its
+    /// The store of tickets, by which connections resume earlier sessions; NULL for none. The table is copied, what its
     /// `user` points to is not. With `ssl_ctx` see hvq_session_keep().
     pub sessions: *const hvq_session_store,
     /// 1 sends data in 0-RTT with tickets that permit it, 0 does not. Read the warning under Session tickets.
@@ -90,11 +90,11 @@ pub struct hvq_client_options {
     /// Cipher suites to offer, the preferred one first, by the numbers of TLS: 0x1301, 0x1302, 0x1303; NULL for all three.
     /// Not with `ssl_ctx`.
     pub suites: *const u16,
-    /// How many.
+    /// The number of cipher suites.
     pub suite_count: usize,
 }
 
-/// What a server configuration is made from, filled with the defaults by hvq_server_options_init().
+/// The options of a server configuration, filled with the defaults by hvq_server_options_init().
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hvq_server_options {
@@ -104,7 +104,7 @@ pub struct hvq_server_options {
     pub transport: *const hvq_transport_config,
     /// Application protocols, the preferred one first. At least one is needed, unless there is an `ssl_ctx`.
     pub alpn: *const *const c_char,
-    /// How many.
+    /// The number of protocols.
     pub alpn_count: usize,
     /// A PEM file with the certificate chain, the server's own certificate first.
     pub certificate_file: *const c_char,
@@ -137,18 +137,18 @@ pub struct hvq_server_options {
     pub early_data_context: hvq_bytes,
     /// Cipher suites to accept, as for clients.
     pub suites: *const u16,
-    /// How many.
+    /// The number of cipher suites.
     pub suite_count: usize,
 }
 
-/// What connections of a client are made from.
+/// The configuration of a client's connections.
 #[derive(Debug)]
 pub struct hvq_client_config {
     pub(crate) config: ClientConfig,
     pub(crate) qlog: Option<Qlog>,
 }
 
-/// What connections of a server are made from.
+/// The configuration of a server's connections.
 #[derive(Debug)]
 pub struct hvq_server_config {
     pub(crate) config: ServerConfig,
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn hvq_server_config_free(config: *mut hvq_server_config) 
     unsafe { free(config, |config| config.qlog) };
 }
 
-/// How long freeing a configuration waits for its logs.
+/// The time for which freeing a configuration waits for its logs.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 unsafe fn free<T>(pointer: *mut T, qlog: impl FnOnce(T) -> Option<Qlog>) {

@@ -1,4 +1,4 @@
-//! What the transport makes of a configuration of C.
+//! The transport's configuration, made from that of C.
 
 use crate::address::hvq_address;
 use crate::bridge::{Table, nanos};
@@ -198,7 +198,7 @@ fn set_limits(config: &mut TransportConfig, given: &hvq_transport_config) -> Res
     Ok(())
 }
 
-/// Whether a switch is on.
+/// Reads a switch: 0 or 1.
 pub(crate) fn is_on(value: u32) -> Result<bool, Failure> {
     if value > 1 { Err(wrong("a switch is 0 or 1")) } else { Ok(value == 1) }
 }

@@ -219,7 +219,7 @@ fn plain(text: &str) -> String {
     plain.join("\n")
 }
 
-/// What the names of constants that belong together begin with.
+/// Returns the prefix of constants that belong together.
 fn group(line: &str) -> Option<&str> {
     let name = line.strip_prefix("#define HVQ_")?;
     let group = name.split(['_', ' ']).next()?;

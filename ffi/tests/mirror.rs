@@ -530,7 +530,7 @@ fn members(mirror: &Mirror) -> BTreeSet<String> {
     found
 }
 
-/// Whether C has a name: a function, a constant, or `struct.field`.
+/// Returns true if C has a name: a function, a constant, or `struct.field`.
 fn has(header: &str, name: &str) -> bool {
     let is_word = |text: &str, word: &str| {
         text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|found| found == word)

@@ -18,7 +18,7 @@ use std::time::Duration;
 const FIRST_NUMBER: u64 = 1 << 16;
 /// The longest payload that fits into a datagram of a wire.
 const LONGEST: usize = 1400;
-/// After this long a connection that was closed is gone, and one that was not is idle.
+/// The time after which a connection that was closed is gone, and one that was not is idle.
 const AFTERMATH: Duration = Duration::from_secs(60);
 
 /// A connection over two wires whose secrets are known.

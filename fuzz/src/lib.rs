@@ -14,7 +14,7 @@ mod wire;
 pub struct Target {
     /// The name, also of the folder of its corpus.
     pub name: &'static str,
-    /// What it feeds the bytes to, and what must hold.
+    /// A description of the code under test, and of the properties that must hold.
     pub what: &'static str,
     /// Runs it once. Panics if a promise is broken.
     pub run: fn(&[u8]),

@@ -64,7 +64,7 @@ pub(crate) fn run(bytes: &[u8]) {
     assert_eq!(endpoint.handles().count(), 0, "a connection that nobody uses is kept");
 }
 
-/// How many bytes the endpoint has to send at `now`.
+/// Returns the number of bytes that the endpoint has to send at `now`.
 fn drained(endpoint: &mut Endpoint, now: hvq_transport::time::Instant) -> usize {
     let mut sent = 0;
     for _ in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! What people write: options, descriptions of channels, traces, pages and experiments.
+//! Readers of texts that people write: options, descriptions of channels, traces, pages and experiments.
 
 use http::{HeaderMap, HeaderValue};
 use hvq::{ChannelOptions, LocalAddress, PathOptions};
@@ -8,7 +8,7 @@ use hvq_lab::experiment::definition::Definition;
 use hvq_pages::Page;
 use hvq_scheduler::Policy;
 
-/// How a text is read, and whether it was understood.
+/// A function that reads a text and returns true if it understood it.
 type Reader = fn(&str) -> bool;
 
 const READERS: [Reader; 11] = [

@@ -44,7 +44,7 @@ pub(crate) fn frames(bytes: &[u8]) {
     }
 }
 
-/// What was read is written, in as many bytes as it says, and read as the same.
+/// Checks that a frame that was read is written in as many bytes as it says, and read as the same.
 fn again(frame: &Frame) {
     let mut written = Vec::new();
     frame.put(&mut written);

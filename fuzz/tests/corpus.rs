@@ -1,4 +1,4 @@
-//! What the fuzzer found worth keeping, and variations of it: no target panics.
+//! Replays the inputs that the fuzzer found worth keeping, and variations of them: no target panics.
 
 use hvq_fuzz::{TARGETS, Target};
 use rand::rngs::StdRng;

@@ -1,4 +1,4 @@
-//! What is transferred, and whether it arrived as it was sent.
+//! The content of transfers, and the check that it arrived as it was sent.
 
 use anyhow::{Result, ensure};
 use bytes::Bytes;
@@ -34,7 +34,7 @@ pub fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// That `received` is `sent`, told by length and hash.
+/// Checks that `received` is `sent`, told by length and hash.
 ///
 /// # Errors
 /// It is not; `direction` says in the text what was received.
@@ -42,7 +42,7 @@ pub fn check(received: &[u8], sent: &[u8], direction: &str) -> Result<()> {
     check_hash(received.len(), &hash(received), sent, direction)
 }
 
-/// The same for a receiver that tells only the length and the hash of what it received.
+/// Checks the same for a receiver that tells only the length and the hash of the bytes that it received.
 ///
 /// # Errors
 /// It is something else than `sent`.

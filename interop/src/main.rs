@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long a row may take.
+/// The time that a row may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Exchange data with other implementations of QUIC and HTTP/3, and print what was exchanged.
@@ -37,7 +37,7 @@ struct Arguments {
     programs: Programs,
 }
 
-/// How the result is written.
+/// The form of the result.
 #[derive(Debug, clap::Args)]
 struct Output {
     /// Print the result as JSON instead of a table
@@ -48,7 +48,7 @@ struct Output {
     write: Option<PathBuf>,
 }
 
-/// Where programs are.
+/// The places of programs.
 #[derive(Debug, clap::Args)]
 struct Programs {
     /// The hvq command
@@ -60,10 +60,10 @@ struct Programs {
     /// A Python that has aioquic and pycurl
     #[arg(long, value_name = "FILE", default_value = "python3")]
     python: PathBuf,
-    /// What the folder quic-go builds
+    /// Program that the folder quic-go builds
     #[arg(long, value_name = "FILE", default_value = "quic-go-peer")]
     quic_go: PathBuf,
-    /// What the folder masque-go builds
+    /// Program that the folder masque-go builds
     #[arg(long, value_name = "FILE", default_value = "masque-go-peer")]
     masque_go: PathBuf,
     /// h2load, built with HTTP/3

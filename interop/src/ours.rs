@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
-/// How often the counters of paths are read: a path that was given up has none.
+/// The interval at which the counters of paths are read: a path that was given up has none.
 const SAMPLE: Duration = Duration::from_millis(5);
 
 fn transport(policy: Policy) -> Arc<TransportConfig> {
     Arc::new(TransportConfig::new(Arc::new(move || policy.scheduler())))
 }
 
-/// What a client is made from that speaks `alpn` and trusts only `identity`.
+/// Returns the configuration of a client that speaks `alpn` and trusts only `identity`.
 ///
 /// # Errors
 /// The certificate is refused.
@@ -34,7 +34,7 @@ pub fn client(identity: &Identity, alpn: &[u8], policy: Policy) -> Result<Client
     Ok(ClientConfig::new(tls, transport(policy)))
 }
 
-/// What a server is made from that speaks `alpn`.
+/// Returns the configuration of a server that speaks `alpn`.
 ///
 /// # Errors
 /// The certificate is refused.

@@ -59,12 +59,12 @@ impl Relay {
         Ok(Self { address, limit, carried, task })
     }
 
-    /// Where the client is to send.
+    /// Returns the address to which the client is to send.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether the limit was reached.
+    /// Returns true if the limit was reached.
     pub fn is_cut(&self) -> bool {
         self.carried.load(Ordering::Relaxed) >= self.limit
     }
@@ -91,7 +91,7 @@ struct Kept {
     data: Vec<u8>,
 }
 
-/// What the task of a relay works with.
+/// The state of a relay's task.
 struct Carrier {
     near: UdpSocket,
     far: UdpSocket,

@@ -1,4 +1,4 @@
-//! What was exchanged, as a table and as JSON.
+//! The exchanges, as a table and as JSON.
 
 use crate::rows::Row;
 use anyhow::Context;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What a row exchanged.
+/// The exchange of a row.
 #[derive(Debug, Default, Serialize)]
 pub struct Exchange {
     /// Bytes of content that arrived, both directions together.
@@ -15,7 +15,7 @@ pub struct Exchange {
     pub paths: Vec<PathUse>,
     /// The peer and its version.
     pub peer: String,
-    /// What else is to be said.
+    /// A remark.
     pub note: String,
 }
 
@@ -30,20 +30,20 @@ pub struct PathUse {
     pub received: u64,
 }
 
-/// How a row ended.
+/// The result of a row.
 #[derive(Debug, Serialize)]
 pub struct Entry {
     /// The row's name.
     pub row: &'static str,
-    /// What was exercised.
+    /// The feature that was exercised.
     pub what: &'static str,
     /// The version of hvq.
     pub hvq: String,
-    /// How long it took.
+    /// Its duration, in seconds.
     pub seconds: f64,
-    /// What was exchanged, unless the row failed.
+    /// The exchange, unless the row failed.
     pub exchange: Option<Exchange>,
-    /// Why the row failed.
+    /// The reason for which the row failed.
     pub failure: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl Entry {
 }
 
 impl Exchange {
-    /// What moved, or what else there is to say.
+    /// Returns the bytes on each path, or the remark.
     fn moved(&self) -> String {
         let one = |path: &PathUse| {
             format!("path {}: {} + {}", path.id, megabytes(path.sent), megabytes(path.received))
@@ -117,7 +117,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// Where the table begins in a file that shows it, and where it ends.
+/// The marks before and behind the table in a file that shows it.
 const MARKS: [&str; 2] = ["<!-- interop: begin -->\n", "<!-- interop: end -->"];
 
 /// `text` with `table` between the marks.

@@ -23,12 +23,12 @@ pub const KINDS: [(u64, &str); 10] = [
     (types::PATH_CIDS_BLOCKED, "PATH_CIDS_BLOCKED"),
 ];
 
-/// How often a count that is waited for is looked at.
+/// The interval at which a count that is waited for is looked at.
 const POLL: Duration = Duration::from_millis(1);
-/// How long it is waited for.
+/// The time for which it is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Which way a frame goes, as hvq sees it.
+/// The direction of a frame, as hvq sees it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Way {
     /// From hvq.
@@ -50,7 +50,7 @@ impl Tally {
         Arc::new(move |_| Some(Box::new(tally.clone())))
     }
 
-    /// How many frames of this type went this way.
+    /// Returns the number of frames of this type that went this way.
     pub fn count(&self, way: Way, frame_type: u64) -> u64 {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.get(&(way, frame_type)).copied().unwrap_or_default()

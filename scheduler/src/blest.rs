@@ -8,7 +8,7 @@ use crate::{Item, PathView, Placement, Scheduler};
 /// λ in hundredths: where it starts, and how far it may go.
 const LEAST: u32 = 100;
 const MOST: u32 = 130;
-/// By how much a round with, or without, a blocked window moves λ.
+/// The steps by which a round with, or without, a blocked window moves λ.
 const RAISE: u32 = 4;
 const RELAX: u32 = 1;
 
@@ -30,7 +30,7 @@ struct Round {
     window: Window,
 }
 
-/// How flow control stood during a round.
+/// The state of flow control during a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Window {
     #[default]
@@ -60,7 +60,7 @@ impl Blest {
         }
     }
 
-    /// Whether a packet on `slow` would block what `fast` can send until that packet is acknowledged.
+    /// Returns true if a packet on `slow` would block what `fast` can send until that packet is acknowledged.
     fn blocks(&self, item: &Item, fast: &PathView, slow: &PathView, in_flight: u128) -> bool {
         let fast_rtt = fast.rtt.smoothed.as_nanos().max(1);
         // Round trips of the fast path in one of the slow path, in hundredths.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::min_rtt::fastest_unless;
 use crate::{Item, PathView, Placement, Scheduler};
 
-/// How much the decision to wait is held on to (β of the paper), in hundredths.
+/// Hysteresis of the decision to wait (β of the paper), in hundredths.
 const HYSTERESIS: u32 = 25;
 
 /// ECF: the fastest path if it has room; otherwise the fastest with room, unless waiting for the fastest completes what
@@ -18,7 +18,7 @@ pub struct Ecf {
     patience: Patience,
 }
 
-/// Whether the last decision was to wait.
+/// The last decision: to send, or to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Patience {
     #[default]
@@ -27,7 +27,7 @@ enum Patience {
 }
 
 impl Ecf {
-    /// Whether to wait for `fast` although `slow` has room.
+    /// Returns true if the item should wait for `fast` although `slow` has room.
     fn waits(&mut self, item: &Item, fast: &PathView, slow: &PathView) -> bool {
         let pending = item.pending.max(item.bytes);
         let deviation = fast.rtt.variance.max(slow.rtt.variance);

@@ -1,10 +1,11 @@
-//! What a policy expected when it chose between two paths: to be held against what came.
+//! Expected arrival times of an item over the two paths between which a policy chose, to be compared with the observed
+//! ones.
 
 use std::time::Duration;
 
 use crate::PathId;
 
-/// When an item would be there over each of two paths, as a policy expected when it chose between them.
+/// The expected arrival times of an item over the two paths between which a policy chose.
 ///
 /// Either time can be held against the channel alone, and their difference, as a reward, against what came (NSDI 2023,
 /// Fig. 11).
@@ -18,7 +19,7 @@ pub struct Expectation {
     pub scarce: Arrival,
 }
 
-/// When an item would be there over one path.
+/// The expected arrival of an item over one path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
     /// The path.
@@ -28,8 +29,9 @@ pub struct Arrival {
 }
 
 impl Expectation {
-    /// What the scarce path was expected to save, in nanoseconds: negative if it was expected to be later. It is the reward
-    /// of Algorithm 1 (NSDI 2023, §3.4), so that nothing is saved where what came before is awaited on either path.
+    /// Returns the time that the scarce path was expected to save, in nanoseconds: negative if it was expected to be
+    /// later. It is the reward of Algorithm 1 (NSDI 2023, §3.4), so that nothing is saved where what came before is
+    /// awaited on either path.
     pub fn reward(&self) -> i64 {
         let completion = |arrival: Arrival| {
             i64::try_from(arrival.after.max(self.waits_for).as_nanos()).unwrap_or(i64::MAX)

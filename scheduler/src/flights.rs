@@ -1,11 +1,11 @@
-//! What a handshake is expected to send and receive.
+//! The bytes that a handshake is expected to send and receive.
 
 /// Bytes of a handshake, headers included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flights {
-    /// Of the client, until it has keys.
+    /// The bytes of the client, until it has keys.
     pub sent: usize,
-    /// Of the server: mostly its certificates.
+    /// The bytes of the server: mostly its certificates.
     pub received: usize,
 }
 

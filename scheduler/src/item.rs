@@ -1,4 +1,4 @@
-//! What is to be placed: one prospective frame and what its owner said about it.
+//! The item to be placed: one prospective frame and its owner's description of it.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::{PathId, Role};
 /// One prospective frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Item {
-    /// What kind of frame, and whose.
+    /// The kind of the frame, with the stream or path that it belongs to.
     pub content: Content,
     /// Its size in bytes if sent whole; at least 1.
     pub bytes: usize,
@@ -20,13 +20,14 @@ pub struct Item {
     /// Bytes of the same stream that wait behind one another to be sent, this item's included; the item's own size for
     /// what is no stream.
     pub pending: usize,
-    /// How many bytes of fresh stream data the peer's connection limit still admits (RFC 9000 §4.1), before this item.
+    /// The number of bytes of fresh stream data that the peer's connection limit still admits (RFC 9000 §4.1), before
+    /// this item.
     pub credit: u64,
-    /// Which end of the connection asks.
+    /// The end of the connection that asks.
     pub role: Role,
     /// From now until all that the receiver must have first is expected to be there (C(n−1) − now).
     pub waits_for: Duration,
-    /// Whether it was sent before.
+    /// The earlier transmissions of the data, if any.
     pub history: History,
     /// Now, since the connection began: the only clock a policy has. It never runs backwards.
     pub now: Duration,
@@ -52,7 +53,7 @@ impl Item {
     }
 }
 
-/// What a frame carries.
+/// The content of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Content {
     /// ACK or PATH_ACK.
@@ -74,18 +75,18 @@ pub enum Content {
 }
 
 impl Content {
-    /// Whether the first part may go on one path and the rest on another.
+    /// Returns true if the first part may go on one path and the rest on another.
     pub const fn is_divisible(self) -> bool {
         matches!(self, Self::Stream { .. })
     }
 }
 
-/// How important data is (RFC 9218 §4).
+/// The priority of data (RFC 9218 §4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Priority {
     /// 0 (most urgent) to 7 (background).
     pub urgency: u8,
-    /// Whether a part is of use before the whole has arrived.
+    /// True if a part is of use before the whole has arrived.
     pub incremental: bool,
 }
 
@@ -109,7 +110,7 @@ pub struct Message {
     pub deadline: Option<Duration>,
 }
 
-/// Whether and how data was sent before.
+/// The earlier transmission of the data, if there was one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum History {
     /// Never sent.
@@ -124,7 +125,7 @@ pub enum History {
     Unacknowledged {
         /// The path it was sent on.
         on: PathId,
-        /// For how long.
+        /// The time since it was sent.
         age: Duration,
     },
 }

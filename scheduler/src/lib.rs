@@ -67,33 +67,35 @@ pub trait Scheduler: Send + fmt::Debug {
     /// The name by which [`Policy`] finds this policy.
     fn name(&self) -> &'static str;
 
-    /// Which path carries `item`, given the paths as they stand now?
+    /// Chooses the path that carries `item`, given the paths as they stand now.
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement;
 
-    /// Over which of `paths`, none of which is open, a connection had better begin, as an index. Delays and queues are what
-    /// other connections saw and hints say. By default the first, which the application named first.
+    /// Returns the index of the one of `paths`, none of which is open, over which a connection had better begin. Delays
+    /// and queues are what other connections saw and hints say. By default the first, which the application named
+    /// first.
     fn first(&mut self, _flights: &Flights, _paths: &[PathView]) -> usize {
         0
     }
 
-    /// How many more pieces of the stream, each of the size of `item`, which was just placed whole on `path`, may follow it
-    /// there without a question for each. The transport keeps to the path's room, to the end of the message and to the
-    /// order of streams all the same. Bulk data has its answer less often so; a policy that weighs every frame says 0.
+    /// Returns the number of further pieces of the stream, each of the size of `item`, which was just placed whole on
+    /// `path`, that may follow it there without a question for each. The transport keeps to the path's room, to the end
+    /// of the message and to the order of streams all the same. Bulk data has its answer less often so; a policy that
+    /// weighs every frame says 0.
     fn repeats(&mut self, _item: &Item, _path: &PathView) -> usize {
         0
     }
 
-    /// What the latest answer of [`Scheduler::place`] expected of the two paths between which it chose; `None` if it did not
-    /// choose between two that could both send. By default nothing is expected.
+    /// Returns the arrivals that the latest answer of [`Scheduler::place`] expected of the two paths between which it
+    /// chose; `None` if it did not choose between two that could both send. By default nothing is expected.
     fn expected(&self) -> Option<Expectation> {
         None
     }
 
-    /// What became of earlier placements. Most policies need not listen.
+    /// Takes note of the outcome of earlier placements. Most policies need not listen.
     fn observe(&mut self, _observation: &Observation) {}
 }
 
-/// Where a frame goes, or that it had better wait.
+/// The placement of a frame: on a path, on several, or later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
     /// The first `bytes` of the item, at least 1 and at most [`Item::bytes`], go on `path`; the rest is offered again.
@@ -103,7 +105,7 @@ pub enum Placement {
     On {
         /// The path.
         path: PathId,
-        /// How much of the item.
+        /// The number of bytes of the item.
         bytes: usize,
     },
     /// A copy of the whole item goes on each path of the set, which is not empty.

@@ -1,4 +1,4 @@
-//! What became of placements: the feedback that policies may listen to.
+//! Outcomes of placements: the feedback that policies may listen to.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub enum Observation {
     Placed {
         /// The path.
         path: PathId,
-        /// What the frame carries.
+        /// The content of the frame.
         content: Content,
         /// Its size as written.
         bytes: usize,
@@ -20,7 +20,7 @@ pub enum Observation {
     Acknowledged {
         /// The path it was sent on.
         path: PathId,
-        /// What the frame carries.
+        /// The content of the frame.
         content: Content,
         /// Its size as written.
         bytes: usize,
@@ -31,7 +31,7 @@ pub enum Observation {
     Lost {
         /// The path it was sent on.
         path: PathId,
-        /// What the frame carries.
+        /// The content of the frame.
         content: Content,
         /// Its size as written.
         bytes: usize,

@@ -7,9 +7,9 @@ use crate::{Bandwidth, PathId, PerMille};
 /// A read-only snapshot of one path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathView {
-    /// Which path.
+    /// The identifier of the path.
     pub id: PathId,
-    /// Whether it may and should be used.
+    /// The standing of the path: it may and should be used, or not.
     pub standing: Standing,
     /// Bytes that it may send now (congestion window, pacer, amplification limit); 0 means none now.
     pub room: usize,
@@ -27,8 +27,9 @@ pub struct PathView {
     pub rate: Option<Bandwidth>,
     /// Bytes believed queued at that bottleneck, those placed and not yet sent included.
     pub backlog: usize,
-    /// How much of `backlog` other connections of this endpoint put there, where the endpoint owns the channel and sees all
-    /// that is sent over it ([`Sharing::Endpoint`], at a client); `None` where others are only seen by what they delay.
+    /// The part of `backlog`, in bytes, that other connections of this endpoint put there, where the endpoint owns the
+    /// channel and sees all that is sent over it ([`Sharing::Endpoint`], at a client); `None` where others are only
+    /// seen by the delay that they cause.
     pub others: Option<usize>,
     /// Round-trip time.
     pub rtt: Rtt,
@@ -40,7 +41,7 @@ pub struct PathView {
     pub overhead: usize,
     /// Bytes of the IP and UDP headers that the network carries beside each packet.
     pub lower_headers: usize,
-    /// What the application or the modem says of the channel.
+    /// The hints of the application or the modem about the channel.
     pub hints: Hints,
 }
 
@@ -67,13 +68,13 @@ impl PathView {
         }
     }
 
-    /// Whether the path may send now.
+    /// Returns true if the path may send now.
     pub const fn has_room(&self) -> bool {
         self.room > 0
     }
 }
 
-/// Whether a path may and should be used.
+/// The standing of a path: tells whether it may and should be used.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Standing {
     /// Validated, and the peer has not asked to spare it (PATH_STATUS_AVAILABLE, RFC 10069 §3.3).
@@ -110,7 +111,7 @@ impl Rtt {
     };
 }
 
-/// What the application or the modem says of a channel; what is `None` was not said.
+/// The hints of the application or the modem about a channel; `None` stands for a value that is not known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hints {
     /// The rate it promises.
@@ -119,9 +120,9 @@ pub struct Hints {
     pub delay: Option<Duration>,
     /// The loss to expect.
     pub loss: Option<PerMille>,
-    /// What a byte costs, in any one unit: only comparisons between paths count.
+    /// The price of a byte, in any one unit: only comparisons between paths count.
     pub price_per_byte: Option<u64>,
-    /// Whether others send over it too.
+    /// The sharing of the channel with other senders.
     pub shared: Sharing,
 }
 
@@ -131,7 +132,7 @@ impl Hints {
         Self { rate: None, delay: None, loss: None, price_per_byte: None, shared: Sharing::Unknown };
 }
 
-/// Whether a channel's rate is this connection's alone.
+/// The sharing of a channel: tells whether its rate is this connection's alone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Sharing {
     /// Nobody said.

@@ -22,7 +22,7 @@ pub enum Policy {
     /// The cost-reward rule for heterogeneous virtual channels: [`Hvc`].
     #[default]
     Hvc,
-    /// The same at another price of scarce paths.
+    /// `hvc` at another price of scarce paths.
     HvcAt(Price),
     /// [`Hvc`], with copies of what is critical on two paths: [`Duplicating`].
     HvcDuplicate,

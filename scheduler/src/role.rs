@@ -1,4 +1,4 @@
-//! Which end of the connection this is.
+//! The end of a connection: client or server.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Which of the paths is the high-bandwidth channel and which the low-latency one.
+//! The roles of two paths: the high-bandwidth channel and the low-latency one.
 
 use std::cmp::Reverse;
 

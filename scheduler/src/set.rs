@@ -5,7 +5,7 @@
 pub struct PathSet(u64);
 
 impl PathSet {
-    /// How many paths a slice may hold.
+    /// The maximum number of paths in a slice.
     pub const CAPACITY: usize = 64;
     /// No path.
     pub const EMPTY: Self = Self(0);
@@ -27,7 +27,7 @@ impl PathSet {
         }
     }
 
-    /// Whether the path at `index` is in the set.
+    /// Returns true if the path at `index` is in the set.
     pub const fn contains(self, index: usize) -> bool {
         index < Self::CAPACITY && self.0 & (1 << index) != 0
     }
@@ -52,7 +52,7 @@ impl PathSet {
         self.0.count_ones() as usize
     }
 
-    /// Whether the set holds no path.
+    /// Returns true if the set holds no path.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -38,8 +38,8 @@ impl Bandwidth {
         self.0
     }
 
-    /// How long `bytes` take at this rate, rounded down to a nanosecond; [`Duration::MAX`] at rate zero, unless
-    /// `bytes` is zero too.
+    /// Returns the transmission time of `bytes` at this rate, rounded down to a nanosecond; [`Duration::MAX`] at rate
+    /// zero, unless `bytes` is zero too.
     pub const fn transmission_time(self, bytes: usize) -> Duration {
         if bytes == 0 {
             return Duration::ZERO;
@@ -54,7 +54,7 @@ impl Bandwidth {
         if nanos > u64::MAX as u128 { Duration::MAX } else { Duration::from_nanos(nanos as u64) }
     }
 
-    /// How many whole bytes pass in `time` at this rate; saturates.
+    /// Returns the number of whole bytes that pass in `time` at this rate; saturates.
     pub const fn bytes_in(self, time: Duration) -> u64 {
         let bits = time.as_nanos().saturating_mul(self.0 as u128);
         if bits <= u64::MAX as u128 {

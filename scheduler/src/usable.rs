@@ -1,4 +1,4 @@
-//! Which paths a policy may name: the one reading of [`Standing`] that all policies share.
+//! The paths that a policy may name: the one reading of [`Standing`] that all policies share.
 
 use crate::{Content, Item, PathSet, PathView, Placement, Standing};
 

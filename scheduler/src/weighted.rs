@@ -13,7 +13,7 @@ pub struct Weighted {
     shares: Vec<Share>,
 }
 
-/// What a path carried, over its weight.
+/// The bytes that a path carried, over its weight.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     path: PathId,
@@ -21,7 +21,8 @@ struct Share {
 }
 
 impl Weighted {
-    /// What `path` has carried. One that just came counts with as much as the others: it has no arrears.
+    /// Returns the counter of the bytes that `path` has carried. One that just came counts with as much as the others:
+    /// it has no arrears.
     fn carried(&mut self, path: PathId) -> &mut u64 {
         let index = self.shares.iter().position(|share| share.path == path).unwrap_or_else(|| {
             let carried = self.shares.iter().map(|share| share.carried).max().unwrap_or(0);

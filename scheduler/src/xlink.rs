@@ -53,7 +53,7 @@ fn copy(item: &Item, paths: &[PathView], set: PathSet, on: crate::PathId) -> Pla
     }
 }
 
-/// Whether the receiver's buffer asks for a copy of what goes on `path`.
+/// Returns true if the receiver's buffer asks for a copy of the data that goes on `path`.
 fn runs_short(item: &Item, path: &PathView) -> bool {
     let Some(left) = item.message.and_then(|message| message.deadline) else { return false };
     let slow = path.rtt.smoothed.saturating_add(path.rtt.variance.saturating_mul(4));

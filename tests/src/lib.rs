@@ -1,4 +1,4 @@
-//! What tests across crates share: a network in virtual time, and applications that use it.
+//! Tools that tests across crates share: a network in virtual time, and applications that use it.
 
 pub mod interactions;
 pub mod transfer;

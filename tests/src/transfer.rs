@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How often the client tries again to open a path that it wants.
+/// The interval after which the client tries again to open a path that it wants.
 const RETRY: Duration = Duration::from_millis(20);
 
 /// The sending half of a stream.
@@ -41,7 +41,7 @@ pub struct Transfer {
     receivers: BTreeMap<(bool, StreamId), Receiver>,
     wanted: Vec<FourTuple>,
     wake: Option<Instant>,
-    /// What went wrong.
+    /// The first failure.
     pub failure: Option<String>,
 }
 
@@ -170,7 +170,7 @@ impl Transfer {
         }
     }
 
-    /// What is not complete, for the report of a failure.
+    /// Returns a description of the parts that are not complete, for the report of a failure.
     pub fn describe(&self) -> String {
         let senders: Vec<_> = self.senders.iter().filter(|(_, sender)| !sender.finished).collect();
         let receivers: Vec<_> = self.receivers.iter().filter(|(_, receiver)| !receiver.finished).collect();

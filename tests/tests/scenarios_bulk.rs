@@ -1,4 +1,5 @@
-//! What the scheduler makes of an eMBB and a URLLC channel under a bulk transfer (60 Mbit/s, 50 ms and 2 Mbit/s, 5 ms).
+//! Tests of the scheduler's use of an eMBB and a URLLC channel under a bulk transfer (60 Mbit/s, 50 ms and 2 Mbit/s, 5
+//! ms).
 
 use hvq_scheduler::{Bandwidth, Hints, Item, PathView, Placement, Policy, Scheduler};
 use hvq_tests::bulk::Download;

@@ -71,7 +71,7 @@ fn network(early_data: EarlyData) -> (Net, ServerTls, Arc<Tickets>) {
     (net, tls, tickets)
 }
 
-/// What an end of a connection seals in 0-RTT and 1-RTT packets of path 0, and what it ignores.
+/// A watch on the 0-RTT and 1-RTT packets of path 0 that an end of a connection seals, and on those that it ignores.
 #[derive(Clone, Debug, Default)]
 struct Watch(Arc<Mutex<Watched>>);
 

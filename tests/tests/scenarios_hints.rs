@@ -1,4 +1,4 @@
-//! What `hvc` makes of prices, losses and copies that hints ask for.
+//! Tests of `hvc` with prices, losses and copies that hints ask for.
 
 use hvq_scheduler::{Hints, PathId, PerMille, Policy};
 use hvq_tests::bulk::Download;
@@ -54,7 +54,7 @@ fn a_channel_that_costs_more_is_left_to_what_is_worth_it() {
     assert!(dear < equal / 4.0 && alone > 24.0, "{dear} of {alone}");
 }
 
-/// How often `kind` was sent by the client on path 0 and on path 1.
+/// Returns the numbers of frames of `kind` that the client sent on path 0 and on path 1.
 fn sent(net: &mut Net, kind: &str) -> [u64; 2] {
     let stats = net.client.connection().stats();
     let on = |path| {

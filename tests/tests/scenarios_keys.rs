@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const SLOW: &str = "rtt=60ms,rate=6mbit";
 const FAST: &str = "rtt=6ms,rate=4mbit";
-/// So fast that keys wear out before they may be updated, if the limit is low.
+/// A channel so fast that keys wear out before they may be updated, if the limit is low.
 const RAPID: &str = "rtt=60ms,rate=100mbit";
 
 /// Datagrams, each with the number of its wire.

@@ -1,5 +1,5 @@
-//! How paths are used beside carrying data: kept warm, marked, spun, seen under changing connection IDs, and led to the
-//! server's preferred address.
+//! Tests of the uses of paths beside carrying data: they are kept warm, marked, spun, seen under changing connection
+//! IDs, and led to the server's preferred address.
 
 use hvq_channel::Direction as Way;
 use hvq_scheduler::{PathId, Policy};
@@ -248,7 +248,7 @@ fn a_client_stays_if_the_preferred_address_does_not_answer_or_it_does_not_care()
     transfer(&mut net, 100_000);
 }
 
-/// How often the spin bit of what the server sends turns.
+/// Returns the number of turns of the spin bit in the server's packets.
 fn turns(client: TransportConfig, server: TransportConfig) -> usize {
     let mut net = two_wires(client, server);
     net.run_for(milliseconds(100));

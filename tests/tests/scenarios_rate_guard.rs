@@ -21,7 +21,8 @@ fn config(algorithm: Algorithm) -> TransportConfig {
     config
 }
 
-/// What a download over one URLLC channel does: Mbit/s, and the longest stay in the queue after the handshake.
+/// Returns the result of a download over one URLLC channel: Mbit/s, and the longest stay in the queue after the
+/// handshake.
 fn download(algorithm: Algorithm, hints: Hints) -> (f64, Duration) {
     let tuple = Net::new(config(algorithm), config(algorithm), 0).wire(URLLC);
     let mut server = config(algorithm);

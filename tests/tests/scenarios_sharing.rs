@@ -78,7 +78,8 @@ fn connections_begin_on_the_narrow_channel_as_long_as_that_is_quicker() {
     assert_eq!(begun("rtt=120ms,rate=60mbit", 10), [7, 3], "in 60 ms");
 }
 
-/// How long the queue of URLLC is when so many connections of one client have each begun a request of 600 bytes at once.
+/// Returns the length of URLLC's queue when this number of connections of one client have each begun a request of 600
+/// bytes at once.
 fn queue_of_requests(connections: usize, shared: Sharing) -> Duration {
     let urllc = Wire::addresses(1);
     let promised = (Some(Bandwidth::from_mbit(2)), Some(Duration::from_micros(2500)));

@@ -21,7 +21,8 @@ fn config(policy: Policy) -> TransportConfig {
     TransportConfig::new(Arc::new(move || policy.scheduler()))
 }
 
-/// What one seed decides: which channel is dark for 3 s, from when, and over which the handshake goes.
+/// Runs the transfer of one seed, which decides: which channel is dark for 3 s, from when, and over which the handshake
+/// goes.
 fn run(policy: Policy, seed: u64) -> Result<Duration, String> {
     let mut dice = StdRng::seed_from_u64(seed);
     let from = dice.random_range(0..800);

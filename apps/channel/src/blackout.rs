@@ -1,4 +1,4 @@
-//! When a link passes nothing at all.
+//! Blackouts: the intervals in which a link passes nothing at all.
 
 use std::time::Duration;
 

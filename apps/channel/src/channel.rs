@@ -6,7 +6,7 @@ use crate::link::{Departure, Link, Verdict};
 use crate::spec::ChannelSpec;
 use crate::trace::TraceError;
 
-/// Which way a packet goes, as seen from the device.
+/// The direction of a packet, as seen from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// From the device (the client) to the network.
@@ -39,7 +39,7 @@ impl<T: Clone> Channel<T> {
         self.link_mut(direction).enqueue(now, packet, size)
     }
 
-    /// When the next packet leaves, either way; `None` if none will.
+    /// Returns the time at which the next packet leaves, either way; `None` if none will.
     pub fn next_deadline(&self) -> Option<Duration> {
         [self.up.next_deadline(), self.down.next_deadline()].into_iter().flatten().min()
     }

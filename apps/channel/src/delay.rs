@@ -1,4 +1,4 @@
-//! How long a packet is under way once it has been sent.
+//! The propagation delay of a link: the time that a packet is under way once it has been sent.
 
 use std::f64::consts::TAU;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub enum Delay {
     Trace {
         /// The CSV.
         source: TraceSource,
-        /// What its values are.
+        /// The meaning of its values.
         reading: Reading,
     },
 }
@@ -44,7 +44,7 @@ impl Default for Delay {
     }
 }
 
-/// What the values of a delay trace are.
+/// The meaning of the values of a delay trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// Round-trip times: half of it for each direction.

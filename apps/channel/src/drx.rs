@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The two timers of RRC/DRX sleep (DChannel, NSDI 2023, §4.2.2). Only the downlink pays for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drx {
-    /// After so long without traffic the device falls asleep.
+    /// The time without traffic after which the device falls asleep.
     pub idle: Duration,
     /// Asleep, it wakes up this often; above zero.
     pub cycle: Duration,
@@ -18,7 +18,7 @@ impl Drx {
     pub const LOW_BAND: Self = Self { idle: Duration::from_millis(100), cycle: Duration::from_millis(20) };
 }
 
-/// Whether the device is awake, and until when. It starts awake.
+/// The sleep state of the device: the time until which it is awake. It starts awake.
 #[derive(Clone, Debug)]
 pub(crate) struct Sleep {
     timers: Drx,
@@ -30,7 +30,7 @@ impl Sleep {
         Self { timers, awake_until: timers.idle }
     }
 
-    /// When the device can take a packet that arrives at `now`: at once, or at its next wake-up.
+    /// Returns the time at which the device can take a packet that arrives at `now`: at once, or at its next wake-up.
     pub(crate) fn ready_at(&self, now: Duration) -> Duration {
         let Some(asleep_for) = now.checked_sub(self.awake_until) else { return now };
         let cycle = self.timers.cycle.as_nanos().max(1);

@@ -27,10 +27,10 @@ mod tests;
 
 use flight::Flying;
 
-/// What a link holds at most, in bytes, whatever its queue and delay allow: network input never fills the memory.
+/// The limit on the bytes that a link holds, whatever its queue and delay allow: network input never fills the memory.
 const MOST_HELD_BYTES: u64 = 512 << 20;
 
-/// Why a packet was dropped.
+/// The reason for which a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// The queue was full.
@@ -50,7 +50,7 @@ impl DropReason {
     pub const ALL: [Self; 5] = [Self::Queue, Self::Random, Self::Burst, Self::Blackout, Self::Memory];
 }
 
-/// What became of a packet that was handed in.
+/// The outcome of handing in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is on its way (a blackout may still swallow it at the end).
@@ -62,15 +62,15 @@ pub enum Verdict {
 /// A packet that comes out of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure<T> {
-    /// What was handed in.
+    /// The packet that was handed in.
     pub packet: T,
     /// Its size as handed in, in bytes.
     pub size: usize,
-    /// When it entered.
+    /// The time at which it entered.
     pub entered: Duration,
-    /// When it left, which is when it should have been asked for.
+    /// The time at which it left, at which it should have been asked for.
     pub at: Duration,
-    /// Whether the queue asks for the mark of congestion (RFC 3168), which goes on packets that are ECN-capable.
+    /// True if the queue asks for the mark of congestion (RFC 3168), which goes on packets that are ECN-capable.
     pub congested: bool,
 }
 
@@ -107,7 +107,7 @@ struct Order {
 }
 
 impl Order {
-    /// When a packet leaves whose delay is over at `arrival`.
+    /// Returns the time at which a packet leaves whose delay is over at `arrival`.
     fn release(&mut self, arrival: Duration) -> Duration {
         let in_turn = arrival.max(self.last_release);
         match self.reorder {
@@ -188,7 +188,7 @@ impl<T: Clone> Link<T> {
         Verdict::Accepted
     }
 
-    /// When the next packet leaves; `None` if none will.
+    /// Returns the time at which the next packet leaves; `None` if none will.
     pub fn next_deadline(&self) -> Option<Duration> {
         self.flight.peek().map(|Reverse(flying)| flying.departure.at).filter(|at| *at != NEVER)
     }
@@ -244,8 +244,8 @@ impl<T: Clone> Link<T> {
         self.delay.expected(now) + detour(&self.detours, now)
     }
 
-    /// When a packet of `size` bytes that is handed in at `now` would leave if nothing drops it; of a drawn delay the
-    /// mean counts. `Duration::MAX` if it never would.
+    /// Returns the time at which a packet of `size` bytes that is handed in at `now` would leave if nothing drops it;
+    /// of a drawn delay the mean counts. `Duration::MAX` if it never would.
     pub fn foresee(&self, now: Duration, size: usize) -> Duration {
         let ready = self.sleep.as_ref().map_or(now, |sleep| sleep.ready_at(now));
         let size_sent = size.saturating_add(self.overhead);
@@ -266,17 +266,17 @@ impl<T: Clone> Link<T> {
         &self.statistics
     }
 
-    /// How long at `now` until all that is in the queue has been sent, the packet being sent included.
+    /// Returns the time from `now` until all that is in the queue has been sent, the packet being sent included.
     pub fn queueing(&self, now: Duration) -> Duration {
         self.queue.busy_until().saturating_sub(now)
     }
 
-    /// How many packets are inside, copies included.
+    /// Returns the number of packets inside, copies included.
     pub fn held_packets(&self) -> usize {
         self.flight.len()
     }
 
-    /// How many bytes are inside (sizes as handed in).
+    /// Returns the number of bytes inside (sizes as handed in).
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes
     }
@@ -287,7 +287,7 @@ impl<T: Clone> Link<T> {
         self.now
     }
 
-    /// What keeps a packet from entering, if anything does.
+    /// Returns the reason for which a packet cannot enter, if there is one.
     fn obstacle(&mut self, now: Duration, size: usize, size_sent: usize) -> Option<DropReason> {
         if self.blackouts.cover(now) {
             return Some(DropReason::Blackout);

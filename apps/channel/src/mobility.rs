@@ -1,4 +1,4 @@
-//! What a moving device meets besides blackouts: a rate that collapses, and a detour after a hand-over.
+//! The effects of movement besides blackouts: a rate that collapses, and a detour after a hand-over.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::rate::{NEVER, RateModel};
 /// A stretch of time in which less of the rate is left: a cell's edge, or many users.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Collapse {
-    /// When.
+    /// The interval of the collapse.
     pub during: Interval,
-    /// What is left, from nothing to all of it.
+    /// The share of the rate that is left, from nothing to all of it.
     pub left: Probability,
 }
 
 /// A stretch of time in which packets are under way for longer: after a hand-over, over the network between the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detour {
-    /// When.
+    /// The interval of the detour.
     pub during: Interval,
-    /// For how much longer, one way.
+    /// The delay that is added, one way.
     pub by: Duration,
 }
 
-/// By how much longer packets that are sent at `now` are under way for `detours`.
+/// Returns the delay that `detours` add to packets that are sent at `now`.
 pub(crate) fn detour(detours: &[Detour], now: Duration) -> Duration {
     detours.iter().filter(|detour| detour.during.contains(now)).map(|detour| detour.by).sum()
 }
@@ -39,11 +39,12 @@ pub(crate) struct Changing {
 
 /// One bit for the arithmetic here: rates times nanoseconds give 10⁻⁹ bits, and nothing is rounded on the way.
 const BIT: u128 = 1_000_000_000;
-/// What has not been sent after so many changes of the rate never is: no loop here is endless.
+/// The maximum number of rate changes that one packet lives through: one that has not been sent after them never is, so
+/// that no loop here is endless.
 const MOST_CHANGES: u32 = 1_000_000;
 
 impl Changing {
-    /// When the last of `bytes` has been sent if the first begins at `start`; maybe [`NEVER`].
+    /// Returns the time at which the last of `bytes` has been sent if the first begins at `start`; maybe [`NEVER`].
     pub(crate) fn sent_at(&self, start: Duration, bytes: usize) -> Duration {
         let mut work = bytes as u128 * 8 * BIT;
         let mut time = nanoseconds(start);

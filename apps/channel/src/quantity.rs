@@ -52,7 +52,7 @@ impl Probability {
     }
 }
 
-/// Why a text is not a quantity.
+/// The error of a text that is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {wanted}")]
 pub struct QuantityError {

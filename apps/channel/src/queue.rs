@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How much a queue takes before it drops what arrives.
+/// The limit of a queue, beyond which it drops arriving packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// So many packets, the one being sent included.
+    /// A number of packets, the one being sent included.
     Packets(usize),
-    /// So many bytes, per-packet overhead and the packet being sent included.
+    /// A number of bytes, per-packet overhead and the packet being sent included.
     Bytes(usize),
     /// Everything, up to the memory guard of the link.
     Unlimited,
@@ -21,11 +21,11 @@ impl Default for QueueLimit {
     }
 }
 
-/// What waits for the bottleneck: when each packet will have been sent, and its size.
+/// The queue at the bottleneck: the time at which each packet will have been sent, and its size.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     limit: QueueLimit,
-    /// What is queued beyond this gets the mark of congestion, if it is ECN-capable.
+    /// The threshold of congestion marks: packets that are queued beyond it are marked, if they are ECN-capable.
     mark_above: Option<QueueLimit>,
     waiting: VecDeque<(Duration, usize)>,
     bytes: usize,
@@ -52,7 +52,7 @@ impl Queue {
         self.has_space(self.limit, size)
     }
 
-    /// Whether a packet of `size` bytes finds so much queued that it is to be marked.
+    /// Returns true if a packet of `size` bytes finds so much queued that it is to be marked.
     pub(crate) fn marks(&self, size: usize) -> bool {
         self.mark_above.is_some_and(|threshold| !self.has_space(threshold, size))
     }
@@ -71,7 +71,7 @@ impl Queue {
         self.waiting.push_back((sent_at, size));
     }
 
-    /// When the last packet taken so far will have been sent.
+    /// Returns the time at which the last packet taken so far will have been sent.
     pub(crate) fn busy_until(&self) -> Duration {
         self.busy_until
     }

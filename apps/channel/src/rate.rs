@@ -1,4 +1,4 @@
-//! How fast a link sends.
+//! The rate at which a link sends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl RateModel {
         }
     }
 
-    /// When the last of `bytes` has been sent if the first begins at `start`; maybe [`NEVER`].
+    /// Returns the time at which the last of `bytes` has been sent if the first begins at `start`; maybe [`NEVER`].
     pub(crate) fn sent_at(&self, start: Duration, bytes: usize) -> Duration {
         match self {
             _ if start == NEVER => NEVER,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// At 100 ms each this is 29 hours; what comes later goes into the last bucket.
+/// The maximum number of buckets: at 100 ms each this is 29 hours; later bytes go into the last one.
 const MOST_BUCKETS: usize = 1 << 20;
 
 /// The bytes of one stretch of time.
@@ -28,7 +28,7 @@ impl Series {
         Self { width: width.max(Duration::from_micros(1)), buckets: Vec::new() }
     }
 
-    /// How long each bucket is.
+    /// Returns the length of each bucket.
     pub fn width(&self) -> Duration {
         self.width
     }

@@ -1,4 +1,4 @@
-//! What a link has done so far.
+//! Counters of a link.
 
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl AddAssign for Count {
 /// A distribution of times in a few numbers, quantiles to 0.1 % or a microsecond; all zero if nothing was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many were recorded.
+    /// The number of recorded times.
     pub count: u64,
     /// The least.
     pub min: Duration,
@@ -87,7 +87,7 @@ impl Times {
         self.total = self.total.saturating_add(time);
     }
 
-    /// What was recorded, in a few numbers.
+    /// Returns a summary of the recorded times, in a few numbers.
     pub fn summary(&self) -> Summary {
         let count = self.histogram.len();
         if count == 0 {
@@ -120,7 +120,7 @@ pub struct LinkStatistics {
     pub left: Count,
     /// Copies made.
     pub duplicated: Count,
-    /// Of those handed out, the ones that the queue asked to be marked.
+    /// Packets handed out that the queue asked to be marked.
     pub congested: Count,
     /// The most packets in the queue at once, the one being sent included.
     pub most_queued_packets: usize,
@@ -146,24 +146,25 @@ impl LinkStatistics {
         }
     }
 
-    /// What was dropped for `reason`.
+    /// Returns the count of packets that were dropped for `reason`.
     pub fn dropped(&self, reason: DropReason) -> Count {
         self.dropped[reason as usize]
     }
 
-    /// What was dropped for any reason.
+    /// Returns the count of packets that were dropped for any reason.
     pub fn dropped_in_all(&self) -> Count {
         let mut all = Count::default();
         self.dropped.iter().for_each(|count| all += *count);
         all
     }
 
-    /// How long the packets that left were held: queue, sleep, sending and delay.
+    /// Returns the times for which the packets that left were held: queue, sleep, sending and delay.
     pub fn delays(&self) -> Summary {
         self.delays.summary()
     }
 
-    /// How long each packet that entered the queue found it to be, in time: until everything before it has been sent.
+    /// Returns the length of the queue that each entering packet found, in time: until everything before it has been
+    /// sent.
     pub fn queueing(&self) -> Summary {
         self.queueing.summary()
     }

@@ -36,14 +36,14 @@ pub(crate) struct Arguments {
     /// Say more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// What to log on standard error, such as hvq=debug (by default what RUST_LOG says, or warnings)
+    /// The filter of the log on standard error, such as hvq=debug (by default that in RUST_LOG, or warnings)
     #[arg(long, global = true, value_name = "FILTER")]
     pub(crate) log: Option<String>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The command to run.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve files, or the objects of pages, over HTTP/3
@@ -76,7 +76,7 @@ pub(crate) enum Command {
     Decode(Box<DecodeArguments>),
 }
 
-/// Whether results are for programs.
+/// The format of results: for people, or for programs.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Format {
     /// Print results as JSON on standard output, one object a line
@@ -84,7 +84,7 @@ pub(crate) struct Format {
     pub(crate) json: bool,
 }
 
-/// Why there is no command to run: an error, or a text that was asked for.
+/// The reason for which there is no command to run: an error, or a text that was asked for.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The arguments make no sense.
@@ -106,7 +106,7 @@ impl Arguments {
     }
 }
 
-/// What clap says in a paragraph, in a line.
+/// Returns clap's message, which has a paragraph, in a line.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let problem = text.split("\n\nUsage:").next().unwrap_or(&text);

@@ -4,7 +4,7 @@ use clap::Args;
 use hvq::{Greasing, Rotation, SpinBit, TransportConfig};
 use std::time::Duration;
 
-/// Whether something is done.
+/// A switch: on or off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Switch {
     /// It is.
@@ -24,7 +24,7 @@ impl Switch {
     }
 }
 
-/// What observers of the network see.
+/// The privacy of connections: the traits that observers of the network see.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExposureArguments {
     /// Let observers measure round-trip times, on all paths but one in sixteen: on or off

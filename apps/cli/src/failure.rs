@@ -1,4 +1,4 @@
-//! What went wrong, and the exit code that says so.
+//! Failures, and the exit codes that tell of them.
 
 use hvq::ConnectionError;
 use hvq::transport::error::TransportError;
@@ -31,7 +31,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command failed.
+/// The failure of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
@@ -49,7 +49,7 @@ impl Failure {
         self.exit
     }
 
-    /// The same failure, said in the context of `text`.
+    /// Returns the same failure, in the context of `text`.
     pub(crate) fn within(self, text: impl Into<String>) -> Self {
         Self { exit: self.exit, error: self.error.context(text.into()) }
     }
@@ -95,7 +95,7 @@ impl<T, E: Into<anyhow::Error>> OrFail<T> for Result<T, E> {
     }
 }
 
-/// What the end of a connection means for the exit code.
+/// Returns the exit code for the end of a connection.
 pub(crate) fn exit_of(error: &ConnectionError) -> Exit {
     match error {
         ConnectionError::Transport(error) | ConnectionError::PeerTransport(error) if is_tls(error) => {

@@ -24,7 +24,7 @@ struct Window {
     count: u64,
 }
 
-/// What becomes of a line.
+/// The fate of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     /// It is written, and so many were left out before.
@@ -76,7 +76,7 @@ mod tests {
     use std::sync::Arc;
     use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 
-    /// What is written of warnings that `say` says.
+    /// Returns the text that is written of warnings that `say` gives.
     fn written(say: impl FnOnce()) -> String {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let sink = kept.clone();

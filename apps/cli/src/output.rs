@@ -1,4 +1,4 @@
-//! What the program says, and how loudly.
+//! The program's output, and its verbosity.
 
 use crate::arguments::Arguments;
 use crate::failure::{Exit, Failure, OrFail};
@@ -12,12 +12,12 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// How much is said on standard error.
+/// The verbosity on standard error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Voice {
     /// Errors only.
     Quiet,
-    /// What a person wants to know.
+    /// Messages that a person wants to know.
     Normal,
     /// Everything worth knowing.
     Verbose,
@@ -55,7 +55,7 @@ pub(crate) fn print(line: &str) -> Result<(), Failure> {
     written.map_err(unwritten)
 }
 
-/// What is said if standard output takes no more.
+/// Returns the failure for a standard output that takes no more.
 pub(crate) fn unwritten(error: io::Error) -> Failure {
     Failure::new(Exit::Runtime, format!("cannot write to standard output: {error}"))
 }
@@ -102,7 +102,7 @@ pub(crate) fn start_log(filter: Option<&str>, voice: Voice) -> Result<(), Failur
     Ok(())
 }
 
-/// Whether the log may have colours: on a terminal, unless the environment has a NO_COLOR that is not empty.
+/// Returns true if the log may have colours: on a terminal, unless the environment has a NO_COLOR that is not empty.
 fn colours(terminal: bool, no_color: Option<&OsStr>) -> bool {
     terminal && no_color.is_none_or(OsStr::is_empty)
 }

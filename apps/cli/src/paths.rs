@@ -4,16 +4,16 @@ use hvq::{Connection, PathInfo, PathOptions};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What one path did.
+/// The figures of one path.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PathFigures {
-    /// What people call it, or its number.
+    /// The name of the path, or its number.
     pub(crate) name: String,
     /// Its ID.
     pub(crate) id: u32,
-    /// Where it starts.
+    /// The local address.
     pub(crate) local: String,
-    /// Where it ends.
+    /// The remote address.
     pub(crate) remote: String,
     /// `validating`, `validated` or `silent`.
     pub(crate) state: &'static str,

@@ -8,7 +8,7 @@ use hvq::transport::trace::TracerFactory;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the disk may take for the last events.
+/// The time that the disk may take for the last events.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A folder of logs, if one was asked for.
@@ -24,12 +24,12 @@ impl Logs {
         Ok(Self(Some(log)))
     }
 
-    /// The same configuration, with connections watched.
+    /// Returns the same configuration, with connections watched.
     pub(crate) fn watch(&self, config: TransportConfig) -> TransportConfig {
         TransportConfig { tracer: self.tracer(), ..config }
     }
 
-    /// What watches connections, if a folder was asked for.
+    /// Returns the factory of tracers for connections, if a folder was asked for.
     pub(crate) fn tracer(&self) -> Option<TracerFactory> {
         self.0.as_ref().map(Qlog::factory)
     }

@@ -30,7 +30,7 @@ impl SelfSigned {
         Ok(Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() })
     }
 
-    /// What has the certificate written to `path`, if that is a file, for those who are to believe it.
+    /// Returns a handle that has the certificate written to `path`, if that is a file, for those who are to believe it.
     pub(crate) fn published_at(&self, path: Option<&Path>) -> Publication {
         Publication(path.map(|path| (path.to_owned(), self.certificate.clone())))
     }
@@ -61,7 +61,7 @@ impl Publication {
     }
 }
 
-/// How packets are encrypted, and who may read them all the same.
+/// The encryption of packets, and the key log for those who may read them all the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Secrecy {
     /// The only cipher suites, the preferred one first; none means all.
@@ -70,7 +70,7 @@ pub(crate) struct Secrecy {
     pub(crate) keylog: Option<PathBuf>,
 }
 
-/// Whom a client believes, and who it is.
+/// The certificates that a client trusts, and its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust {
     verify: Verify,
@@ -90,7 +90,7 @@ impl From<Verify> for Trust {
     }
 }
 
-/// Who a client is.
+/// The identity of a client.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ClientIdentityArguments {
     /// Say who you are with this certificate chain (PEM), where you are asked
@@ -109,12 +109,12 @@ impl ClientIdentityArguments {
     }
 }
 
-/// What a client does with session tickets.
+/// A client's use of session tickets.
 #[derive(Debug, Default)]
 pub(crate) struct Resumption {
     /// The file that they are kept in.
     pub(crate) file: Option<PathBuf>,
-    /// Whether requests are sent in 0-RTT.
+    /// Tells whether requests are sent in 0-RTT.
     pub(crate) early_data: EarlyData,
 }
 

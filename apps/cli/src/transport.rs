@@ -16,11 +16,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How packets are scheduled, paced and logged.
+/// The scheduling, pacing and logging of packets.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TransportArguments {
-    /// Which path carries each frame: hvc, a scheme of the literature such as min-rtt, blest or dchannel (a wrong name
-    /// lists them all), or single:PATH
+    /// The policy that chooses the path of each frame: hvc, a scheme of the literature such as min-rtt, blest or
+    /// dchannel (a wrong name lists them all), or single:PATH
     #[arg(long, value_name = "NAME", default_value_t = Policy::Hvc)]
     pub(crate) scheduler: Policy,
     /// Congestion control of paths that name none: cubic, bbr, newreno, vegas, copa, vivace, or coupled lia, olia, balia
@@ -81,7 +81,7 @@ impl TransportArguments {
         config
     }
 
-    /// How packets are encrypted, and where TLS secrets go, if anywhere.
+    /// Returns the encryption of packets, and the file for TLS secrets, if there is one.
     pub(crate) fn secrecy(&self) -> Secrecy {
         let keylog = self.keylog.clone().or_else(|| from_environment("SSLKEYLOGFILE"));
         Secrecy { suites: self.ciphers.clone(), keylog }

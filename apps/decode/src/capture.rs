@@ -16,11 +16,11 @@ use std::time::Duration;
 /// A UDP datagram that was captured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Datagram {
-    /// When, since 1970.
+    /// The time of its capture, since 1970.
     pub at: Duration,
-    /// Where it came from.
+    /// The address that it came from.
     pub source: SocketAddr,
-    /// Where it went.
+    /// The address that it went to.
     pub destination: SocketAddr,
     /// Its payload, as far as it was captured.
     pub payload: Vec<u8>,
@@ -79,7 +79,7 @@ impl<R: Read> Capture<R> {
         Ok(None)
     }
 
-    /// What was passed over so far.
+    /// Returns the counts of the records that were passed over so far.
     pub fn skipped(&self) -> Skipped {
         self.skipped
     }

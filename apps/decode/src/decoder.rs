@@ -27,11 +27,11 @@ const MOST_IDS: usize = 1_000_000;
 /// Packets of one datagram at most.
 const MOST_COALESCED: usize = 64;
 
-/// Whom a connection ID leads to.
+/// The connection that a connection ID leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Owner {
     connection: usize,
-    /// Who issued it: the receiver of packets that carry it.
+    /// The issuer of the ID: the receiver of packets that carry it.
     receiver: Role,
     path: PathId,
 }
@@ -46,7 +46,7 @@ pub struct Decoder {
     lengths: BTreeSet<usize>,
     /// Receivers without connection IDs, by the source and destination of what they receive.
     tuples: HashMap<(SocketAddr, SocketAddr), Owner>,
-    /// How often something was learnt that may tell whose a datagram is.
+    /// The number of times that something was learnt by which a datagram may find its connection.
     learnt: u64,
 }
 
@@ -63,7 +63,7 @@ impl Decoder {
         }
     }
 
-    /// How often something was learnt that may tell whose an earlier datagram is.
+    /// Returns the number of times that something was learnt by which an earlier datagram may find its connection.
     pub(crate) fn learnt(&self) -> u64 {
         self.learnt
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Which secret of a connection.
+/// The label of a secret of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Label {
     /// Protects the client's 0-RTT packets.
@@ -30,7 +30,7 @@ impl Label {
     }
 }
 
-/// What a secret goes by: the random number of the ClientHello, and which of the connection's secrets it is.
+/// The name of a secret: the random number of the ClientHello, and the secret's label.
 type Name = ([u8; 32], Label);
 
 /// Secrets of any number of connections.
@@ -51,12 +51,12 @@ impl KeyLog {
         Self { secrets: text.lines().filter_map(line).collect() }
     }
 
-    /// How many secrets of QUIC there are.
+    /// Returns the number of QUIC's secrets.
     pub fn len(&self) -> usize {
         self.secrets.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.secrets.is_empty()
     }
@@ -66,7 +66,7 @@ impl KeyLog {
         self.secrets.get(&(*client_random, label)).map(Vec::as_slice)
     }
 
-    /// Whether there is any secret of that connection.
+    /// Returns true if there is any secret of that connection.
     pub fn knows(&self, client_random: &[u8; 32]) -> bool {
         self.secrets.keys().any(|(random, _)| random == client_random)
     }

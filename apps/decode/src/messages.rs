@@ -18,7 +18,7 @@ const PARAMETERS: u16 = 0x39;
 pub struct Messages {
     /// Contiguous from the start.
     bytes: Vec<u8>,
-    /// What comes after a gap, by offset.
+    /// The bytes that came after a gap, by offset.
     ahead: BTreeMap<usize, Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a decoder makes of a capture.
+//! Decoded packets: a decoder's view of a capture.
 
 use bytes::Bytes;
 use hvq_transport::PathId;
@@ -43,7 +43,7 @@ impl Kind {
     }
 }
 
-/// Why a packet keeps its secret.
+/// The reason for which a packet was not decoded.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum Problem {
     /// The start of its connection is not in the capture.
@@ -69,7 +69,7 @@ pub enum Problem {
     Frame {
         /// The type of the frame.
         frame_type: u64,
-        /// What is wrong with it.
+        /// A description of the error.
         reason: String,
     },
 }
@@ -93,11 +93,11 @@ pub struct Contents {
     pub frames: Vec<Frame>,
     /// Frames of extensions that the transport does not speak.
     pub extensions: Vec<Extension>,
-    /// Why that is not all.
+    /// The reason for which that is not all.
     pub problem: Option<Problem>,
 }
 
-/// What everybody on the way can read of a packet.
+/// The header of a packet, as everybody on the way can read it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The version; a short header does not say it.
@@ -117,25 +117,25 @@ impl Header {
 /// A packet of the capture.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// When it was captured, since 1970.
+    /// The time of its capture, since 1970.
     pub at: Duration,
-    /// Where it came from.
+    /// The address that it came from.
     pub source: SocketAddr,
-    /// Where it went.
+    /// The address that it went to.
     pub destination: SocketAddr,
     /// Its connection, counted from 0 in the order of their first packets.
     pub connection: Option<usize>,
-    /// Who sent it.
+    /// The end that sent it.
     pub sender: Option<Role>,
     /// Its path.
     pub path: Option<PathId>,
-    /// What kind it is.
+    /// The kind of packet.
     pub kind: Kind,
     /// The readable part of its header.
     pub header: Header,
     /// The token of an Initial or a Retry packet, empty if there is none.
     pub token: Bytes,
-    /// How often the keys had been updated before it was sealed (RFC 9001 §6).
+    /// The number of key updates before it was sealed (RFC 9001 §6).
     pub key_updates: u64,
     /// Its number.
     pub number: Option<u64>,

@@ -1,4 +1,4 @@
-//! How much of what went over which path.
+//! A summary: the numbers of packets, bytes and frames of each kind on each path.
 
 use crate::packet::{Packet, Problem};
 use crate::text::role;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-/// What one end sent on one path.
+/// The traffic that one end sent on one path.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct SummaryRow {
     /// Packets.
@@ -49,7 +49,7 @@ impl Summary {
         }
     }
 
-    /// What `sender` sent on `path` of connection number `connection`.
+    /// Returns the traffic of `sender` on `path` of connection number `connection`.
     pub fn row(&self, connection: usize, path: PathId, sender: Role) -> Option<&SummaryRow> {
         self.rows.get(&(connection, path, sender == Role::Server))
     }

@@ -63,7 +63,7 @@ pub fn json(packet: &Packet) -> Value {
     })
 }
 
-/// What an end is called.
+/// Returns the name of an end.
 pub(crate) fn role(role: Role) -> &'static str {
     match role {
         Role::Client => "client",
@@ -154,7 +154,7 @@ fn connection_close(close: &ConnectionClose) -> String {
     }
 }
 
-/// What a peer wrote must not move the cursor of a terminal.
+/// Removes control characters: a peer's text must not move the cursor of a terminal.
 fn printable(text: &[u8]) -> String {
     String::from_utf8_lossy(text).chars().filter(|character| !character.is_control()).collect()
 }

@@ -9,10 +9,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What HTTP/0.9 over QUIC is called in the handshake.
+/// The ALPN of HTTP/0.9 over QUIC.
 pub(crate) const HQ: &[u8] = b"hq-interop";
 
-/// How long a handshake may take: with a third of all packets lost it takes long.
+/// The time that a handshake may take: with a third of all packets lost it takes long.
 const HANDSHAKE: Duration = Duration::from_secs(60);
 /// The longest silence; and that after which a client asks whether the server is there, so that a server whose answer was
 /// lost learns of it from the acknowledgement that comes along.
@@ -81,17 +81,17 @@ impl Case {
         if self == Self::ChaCha20 { &[Suite::ChaCha20Poly1305] } else { &[] }
     }
 
-    /// Whether data goes before the handshake is complete.
+    /// Returns the setting of early data: on if requests go before the handshake is complete.
     pub(crate) fn early_data(self) -> EarlyData {
         if self == Self::ZeroRtt { EarlyData::On } else { EarlyData::Off }
     }
 
-    /// When clients have to prove their address. All but one case are to go without.
+    /// Returns the policy for Retry, by which clients have to prove their address. All but one case are to go without.
     pub(crate) fn retry(self) -> RetryPolicy {
         if self == Self::Retry { RetryPolicy::Always } else { RetryPolicy::Never }
     }
 
-    /// What the transport does in this case.
+    /// Returns the configuration of the transport in this case.
     pub(crate) fn transport(self, settings: &Settings) -> TransportConfig {
         let defaults = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));
         let streams = StreamLimits {
@@ -125,8 +125,8 @@ impl Case {
         versions.unwrap_or_default()
     }
 
-    /// How often a client tries each address. Damage to a version makes the server answer with Version Negotiation, and
-    /// damage to that ends the attempt (RFC 9000 §6.2).
+    /// Returns the number of times that a client tries each address. Damage to a version makes the server answer with
+    /// Version Negotiation, and damage to that ends the attempt (RFC 9000 §6.2).
     pub(crate) fn attempts(self) -> usize {
         if self == Self::Multiconnect { 3 } else { 1 }
     }

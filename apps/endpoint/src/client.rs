@@ -13,11 +13,11 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use url::{Host, Url};
 
-/// How long the server may take to notice that a connection is closed.
+/// The time that the server may take to notice that a connection is closed.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// How long a ticket is waited for, and keys that may be updated.
+/// The time for which a ticket is waited for, and keys that may be updated.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often something is looked at that is waited for.
+/// The interval at which something is looked at that is waited for.
 const GLANCE: Duration = Duration::from_millis(2);
 
 /// Downloads what the runner asks for.
@@ -41,7 +41,7 @@ struct Request {
     file: PathBuf,
 }
 
-/// What all connections of the client share.
+/// The state that all connections of the client share.
 pub(crate) struct Client {
     case: Case,
     endpoint: Endpoint,

@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 const LONGEST: usize = 4096;
 /// Bytes that are read from a stream at a time.
 const CHUNK: usize = 64 << 10;
-/// Why a stream is reset whose request cannot be answered.
+/// The code with which a stream is reset whose request cannot be answered.
 const NO_SUCH_FILE: u64 = 0x10;
 
 /// Answers requests with the files of `folder`, until the connection ends.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 
-/// What requests are sent with.
+/// The handle that sends requests.
 pub(crate) type Requests = SendRequest<hvq_h3::OpenStreams, Bytes>;
 
 /// Answers requests with the files of `folder`, until the connection ends.

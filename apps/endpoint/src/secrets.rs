@@ -11,7 +11,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long the disk may take for the last events.
+/// The time that the disk may take for the last events.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Groups without post-quantum ones: test cases count on a ClientHello in one datagram.
 const CURVES: &str = "X25519:P-256:P-384";

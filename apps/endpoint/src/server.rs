@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long the last connections may take to say goodbye.
+/// The time that the last connections may take to say goodbye.
 const GOODBYE: Duration = Duration::from_millis(500);
 
 /// Serves until it is told to stop.

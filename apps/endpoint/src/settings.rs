@@ -1,4 +1,4 @@
-//! What the runner says: environment variables, which arguments override.
+//! The runner's settings: environment variables, which arguments override.
 
 use clap::{Parser, ValueEnum};
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "hvq-endpoint", version)]
 pub(crate) struct Settings {
-    /// Which side to take
+    /// The side to take
     #[arg(long, env = "ROLE")]
     pub(crate) role: Role,
     /// The test case
@@ -27,16 +27,17 @@ pub(crate) struct Settings {
     /// The folder with cert.pem and priv.key for servers, and ca.pem for clients, which trust everybody without it
     #[arg(long, env = "CERTS", default_value = "/certs")]
     pub(crate) certs: PathBuf,
-    /// Where a server listens, separated by commas
+    /// The addresses on which a server listens, separated by commas
     #[arg(long, env = "LISTEN", default_value = "[::]:443", value_delimiter = ',')]
     pub(crate) listen: Vec<SocketAddr>,
-    /// Where clients shall move to after the handshake, separated by commas; the server must hear what is sent there
+    /// The addresses to which clients shall move after the handshake, separated by commas; the server must hear what is
+    /// sent there
     #[arg(long, env = "PREFERRED_ADDRESS", value_delimiter = ',')]
     pub(crate) preferred_address: Vec<SocketAddr>,
     /// Offer the multipath extension
     #[arg(long)]
     pub(crate) multipath: bool,
-    /// How many seconds a client may take for everything
+    /// The seconds that a client may take for everything
     #[arg(long, default_value_t = 290)]
     pub(crate) patience: u64,
     /// Append TLS secrets to this file
@@ -57,12 +58,12 @@ pub(crate) enum Role {
 }
 
 impl Settings {
-    /// Whether this is to be a server.
+    /// Returns true if this is to be a server.
     pub(crate) fn is_server(&self) -> bool {
         self.role == Role::Server
     }
 
-    /// How long a client may take for everything.
+    /// Returns the time that a client may take for everything.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs(self.patience)
     }

@@ -1,4 +1,5 @@
-//! Who may go through the gateway: those who show a token, and those who hold a certificate of an authority.
+//! The clients that may go through the gateway: those who show a token, and those who hold a certificate of an
+//! authority.
 
 use crate::tokens::Tokens;
 use http::HeaderValue;
@@ -6,7 +7,7 @@ use hvq::Holder;
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What opens the gateway. A token that is shown counts before a certificate.
+/// The tokens and certificates that open the gateway. A token that is shown counts before a certificate.
 #[derive(Clone, Default)]
 pub struct Clients {
     /// Tokens that may be shown.
@@ -48,7 +49,7 @@ impl fmt::Debug for Clients {
     }
 }
 
-/// Whether `name` is one that `known` means.
+/// Returns true if `name` is one that `known` means.
 fn is(known: &str, name: &str) -> bool {
     match known.strip_prefix('*').filter(|suffix| suffix.starts_with('.')) {
         Some(suffix) => {

@@ -25,12 +25,12 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
-/// What the gateway is called in `via` (RFC 9110 §7.6.3).
+/// The gateway's pseudonym in `via` (RFC 9110 §7.6.3).
 const PSEUDONYM: &str = "hvq-gateway";
-/// How often a request may have come through a gateway of this name: more is a loop.
+/// The number of times that a request may have come through a gateway of this name: more is a loop.
 const PASSES: usize = 8;
 
-/// Why a request is not served.
+/// The reason for which a request is not served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     /// It is malformed, and its stream is reset (RFC 9114 §4.1.2).
@@ -39,7 +39,7 @@ pub(crate) enum Fault {
     Refused(StatusCode, &'static str),
 }
 
-/// What `request` says about the length of its body.
+/// Checks the fields of `request`; returns the length of its body, if it says one.
 ///
 /// # Errors
 /// The request must not go on: it is malformed, or would mean something else in HTTP/1.1.
@@ -98,7 +98,7 @@ const KEPT_BACK: [HeaderName; 4] = [HOST, TE, EXPECT, PROXY_AUTHORIZATION];
 /// Fields that the gateway adds at most.
 const ADDED: usize = 6;
 
-/// What the gateway says about where a request came from.
+/// The gateway's description of the origin of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Provenance {
     forwarded: HeaderValue,
@@ -107,8 +107,8 @@ pub(crate) struct Provenance {
 }
 
 impl Provenance {
-    /// Of a request for `authority` by the client at `address`, that of its open path of smallest ID: paths of one
-    /// connection are one client's.
+    /// Describes the origin of a request for `authority` by the client at `address`, that of its open path of smallest
+    /// ID: paths of one connection are one client's.
     pub(crate) fn new(address: IpAddr, authority: &Authority) -> Self {
         let node = if address.is_ipv6() { format!("\"[{address}]\"") } else { address.to_string() };
         let value =
@@ -121,8 +121,8 @@ impl Provenance {
     }
 }
 
-/// Whether a field of a client's request goes on to an origin, in the head or among trailers. CGI, WSGI and PHP write `-` and
-/// `_` of names alike: `x_real_ip` would become the `HTTP_X_REAL_IP` of what the gateway says itself.
+/// Returns true if a field of a client's request goes on to an origin, in the head or among trailers. CGI, WSGI and PHP
+/// write `-` and `_` of names alike: `x_real_ip` would become the `HTTP_X_REAL_IP` of what the gateway says itself.
 fn goes_on(name: &HeaderName, underscores: Underscores) -> bool {
     let is_plain = underscores == Underscores::Keep || !name.as_str().contains('_');
     is_plain && !PROVENANCE.contains(name) && !KEPT_BACK.contains(name)
@@ -139,9 +139,9 @@ pub(crate) fn trailers(fields: &HeaderMap, underscores: Underscores) -> HeaderMa
 pub(crate) struct Circumstances {
     /// The client's address and the host that was asked.
     pub(crate) provenance: Provenance,
-    /// Whether the origin gets names with underscores.
+    /// Tells whether the origin gets names with underscores.
     pub(crate) underscores: Underscores,
-    /// Whether the request came before the handshake was complete (RFC 8470 §5.1).
+    /// True if the request came before the handshake was complete (RFC 8470 §5.1).
     pub(crate) early: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a gateway is well: nothing of it has ended that was not told to.
+//! The health of a gateway: it is well while nothing of it has ended that was not told to.
 
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -21,7 +21,7 @@ pub enum Broken {
     Tunnels,
 }
 
-/// Whether a gateway is to stop, and what of it is broken.
+/// The health of a gateway: the order to stop, and its broken part.
 #[derive(Debug)]
 pub(crate) struct Health {
     stopping: watch::Sender<bool>,
@@ -40,7 +40,7 @@ impl Health {
         self.stopping.send_replace(true);
     }
 
-    /// Whether the gateway is to stop.
+    /// Returns true if the gateway is to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }
@@ -52,7 +52,7 @@ impl Health {
         let _stopped = stopping.wait_for(|stopping| *stopping).await;
     }
 
-    /// Whether anything is broken.
+    /// Returns true if anything is broken.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.borrow().is_some()
     }
@@ -77,7 +77,7 @@ impl Health {
         });
     }
 
-    /// What a task keeps for as long as it runs that must not end before the gateway does.
+    /// Returns the alarm that a task keeps for as long as it runs, if it must not end before the gateway does.
     pub(crate) fn alarm(self: &Arc<Self>, what: Broken) -> Alarm {
         Alarm { health: self.clone(), what }
     }

@@ -19,14 +19,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const HEAD: &str = "hvq-gateway-keys 1";
 /// A file is no longer than this, in bytes.
 const LONGEST: u64 = 16 << 10;
-/// A key of tickets seals for so long.
+/// The time for which a key of tickets seals.
 const SEALS: Duration = Duration::from_secs(24 * 3600);
-/// And opens for two days more, which is how long BoringSSL lets tickets live.
+/// The time for which it opens: two days longer, which is how long BoringSSL lets tickets live.
 const OPENS: Duration = Duration::from_secs(3 * 24 * 3600);
 /// Keys of tickets that a file has at most.
 const TICKETS: usize = 8;
 
-/// Why there are no keys.
+/// The reason for which there are no keys.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
     /// The system refuses.
@@ -102,8 +102,8 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Those in the file at `path`, which is made with new ones if it is missing, readable by its owner alone. Keys of tickets
-    /// that sealed for a day by `now` are followed by a new one.
+    /// Opens the keys in the file at `path`, which is made with new ones if it is missing, readable by its owner alone.
+    /// Keys of tickets that sealed for a day by `now` are followed by a new one.
     ///
     /// # Errors
     /// See [`KeysError`].
@@ -127,7 +127,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Whether [`Keys::open`] would do, as far as that can be told without writing.
+    /// Checks that [`Keys::open`] would do, as far as that can be told without writing.
     ///
     /// # Errors
     /// See [`KeysError`].
@@ -159,7 +159,7 @@ impl Keys {
         Ok(true)
     }
 
-    /// How long until [`Keys::rotate`] changes something.
+    /// Returns the time until [`Keys::rotate`] changes something.
     pub fn rests(&self, now: SystemTime) -> Duration {
         let newest = self.content.tickets.first().map_or(0, |ticket| ticket.made);
         Duration::from_secs(newest).saturating_add(SEALS).saturating_sub(since_1970(now)).min(SEALS)
@@ -228,7 +228,7 @@ impl Content {
         })
     }
 
-    /// What it becomes by `now`, if anything.
+    /// Returns the content by `now`, if it changes.
     fn rotated(&self, now: SystemTime) -> io::Result<Option<Self>> {
         let age = |ticket: &Ticket| since_1970(now).saturating_sub(Duration::from_secs(ticket.made));
         let mut tickets: Vec<_> =
@@ -291,22 +291,22 @@ impl Content {
     }
 }
 
-/// Whether a gateway takes the addresses of one that runs.
+/// Tells whether a gateway takes the addresses of one that runs.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum TakeOver {
     /// No: they have to be free.
     #[default]
     Never,
-    /// If one runs that has the same keys.
+    /// Its addresses are taken if one runs that has the same keys.
     IfThere,
 }
 
-/// Whether there is a process of this number.
+/// Returns true if there is a process of this number.
 fn runs(process: u32) -> bool {
     process != 0 && Path::new("/proc").join(process.to_string()).exists()
 }
 
-/// Whether there may be a file already.
+/// Tells whether there may be a file already.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// It must not be there.

@@ -48,7 +48,7 @@ pub(crate) async fn accept(shared: Arc<Shared>, endpoint: Endpoint, alarm: Alarm
     drop(alarm);
 }
 
-/// Who the gateway is.
+/// Returns the TLS configuration of the gateway, with its identity.
 pub(crate) fn tls(config: &Config, keys: Option<&Keys>) -> Result<ServerTls, StartError> {
     let mut builder = ServerTls::builder(config.identity.clone()).alpn([hvq_h3::ALPN]);
     if let Some(authority) = config.proxy.as_ref().and_then(|proxy| proxy.clients.authority.as_ref()) {
@@ -65,7 +65,7 @@ pub(crate) fn tls(config: &Config, keys: Option<&Keys>) -> Result<ServerTls, Sta
     Ok(builder.early_data(config.early_data).tickets(2).build()?)
 }
 
-/// What appends TLS secrets to `file`, which is made for its owner alone if it is missing.
+/// Returns a function that appends TLS secrets to `file`, which is made for its owner alone if it is missing.
 fn key_log(file: &Path) -> io::Result<KeyLog> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
@@ -137,7 +137,7 @@ fn endpoint(config: &Config) -> io::Result<EndpointConfig> {
     })
 }
 
-/// What makes connection IDs, if a load balancer is to read them.
+/// Returns the generator of connection IDs, if a load balancer is to read them.
 fn ids(config: &Config) -> io::Result<Option<Arc<dyn ConnectionIds>>> {
     let Some(quic_lb) = config.quic_lb.clone() else { return Ok(None) };
     let mut first_nonce = [0; 19];
@@ -147,7 +147,8 @@ fn ids(config: &Config) -> io::Result<Option<Arc<dyn ConnectionIds>>> {
     Ok(Some(Arc::new(ids)))
 }
 
-/// What connections are made from, with what is known of the channels of the sockets that are bound to `bound`.
+/// Returns the configuration of connections, with the hints about the channels of the sockets that are bound to
+/// `bound`.
 pub(crate) fn server(config: &Config, tls: ServerTls, bound: &[SocketAddr]) -> ServerConfig {
     let policy = config.scheduler;
     let hint = |bound: &SocketAddr| config.channels.iter().find_map(|channel| channel.hint_for(*bound));

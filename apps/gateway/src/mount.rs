@@ -61,8 +61,8 @@ impl Tunnels {
     }
 }
 
-/// Whether a request for `protocol` and `path` with extended CONNECT asks for a tunnel. Clients of before ask by the name of
-/// tunnels for UDP, whose paths are others.
+/// Returns true if a request for `protocol` and `path` with extended CONNECT asks for a tunnel. Clients of before ask
+/// by the name of tunnels for UDP, whose paths are others.
 pub(crate) fn is_asked(protocol: &str, path: &str) -> bool {
     matches!(protocol, PROTOCOL | FORMER_PROTOCOL) && path.starts_with(PATH)
 }

@@ -1,4 +1,4 @@
-//! What a gateway serves: everything that a new configuration replaces while it runs.
+//! The site of a gateway: everything that a new configuration replaces while it runs.
 
 use crate::clients::Clients;
 use crate::configuration::{Config, HostConfig, Limits, Pattern, Serves, Timeouts};
@@ -7,7 +7,7 @@ use crate::origin::{Anywhere, Filtered, Habits, Origin};
 use crate::reach::{Destination, Reach};
 use std::sync::Arc;
 
-/// What a gateway serves.
+/// The site that a gateway serves.
 #[derive(Debug)]
 pub(crate) struct Site {
     hosts: Vec<Host>,
@@ -22,7 +22,7 @@ struct Host {
     place: Place,
 }
 
-/// Who may go through the gateway, and how.
+/// The clients that may go through the gateway, and the connector that they use.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) allow: Vec<Destination>,
@@ -33,7 +33,7 @@ pub(crate) struct Proxy {
     anywhere: Arc<Anywhere>,
 }
 
-/// Where an answer comes from.
+/// The source of an answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// A folder.
@@ -47,7 +47,7 @@ pub(crate) enum Place {
 }
 
 impl Site {
-    /// What `config` says.
+    /// Makes the site that `config` describes.
     pub(crate) fn new(config: &Config) -> Result<Self, String> {
         let (limits, timeouts) = (config.limits, config.timeouts);
         let hosts = config.hosts.iter().map(|host| self::host(host, timeouts)).collect::<Result<_, _>>()?;
@@ -64,8 +64,8 @@ impl Site {
         Ok(Self { hosts, proxy, limits, timeouts })
     }
 
-    /// Where the answers to requests for `host` by `scheme` come from. Hosts that are named go first, then what clients may
-    /// go on to (plain HTTP only: for `https` they open a tunnel), then the hosts of all names.
+    /// Returns the source of the answers to requests for `host` by `scheme`. Hosts that are named go first, then what
+    /// clients may go on to (plain HTTP only: for `https` they open a tunnel), then the hosts of all names.
     pub(crate) fn place(&self, host: &str, scheme: Option<&str>) -> Place {
         let host = host.to_ascii_lowercase();
         let of = |any: bool| {

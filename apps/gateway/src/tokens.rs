@@ -1,4 +1,4 @@
-//! What clients have to know to go through the gateway: bearer tokens (RFC 6750 §2.1).
+//! Bearer tokens, which clients have to know to go through the gateway (RFC 6750 §2.1).
 
 use http::HeaderValue;
 use ring::digest::{Digest, SHA256, digest};

@@ -22,21 +22,21 @@ use tokio::time::{Instant, sleep_until};
 /// Bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// Why a client may not go through the gateway.
+/// The reason for which a client may not go through the gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Denied {
-    /// Nobody may.
+    /// Nobody may go through the gateway.
     Closed,
     /// It showed no token that is known, and no certificate that counts.
     Unknown,
-    /// Not there.
+    /// The destination is not permitted.
     Destination,
     /// It names no host and port.
     Nonsense,
 }
 
 impl Denied {
-    /// What the client is told.
+    /// Returns the answer for the client.
     pub(crate) fn answer(self) -> (StatusCode, &'static str) {
         match self {
             Self::Closed => (StatusCode::FORBIDDEN, "nobody may go through this gateway"),
@@ -50,14 +50,14 @@ impl Denied {
     }
 }
 
-/// Who `peer` is that sent `fields`, if it is somebody who may go through: the name of the token or of the certificate.
+/// Returns the name of the token or of the certificate of `peer`, which sent `fields`, if it may go through.
 pub(crate) fn name_of(proxy: &Proxy, peer: &Peer, fields: &HeaderMap) -> Option<String> {
     // A tunnel for packets ends here, so that its clients show the token to an origin (RFC 9484 §3).
     let token = fields.get(PROXY_AUTHORIZATION).or_else(|| fields.get(AUTHORIZATION));
     proxy.clients.name(token, || peer.connection.peer_certificates())
 }
 
-/// Whether `peer`, which sent `fields`, may go to `authority`: host and port if so, and who it is.
+/// Checks that `peer`, which sent `fields`, may go to `authority`; returns its name, and the host and port if so.
 pub(crate) fn permit(
     site: &Site,
     peer: &Peer,
@@ -83,7 +83,7 @@ pub(crate) fn permit(
 /// A tunnel that may begin.
 pub(crate) struct Admitted<'a> {
     pub(crate) proxy: &'a Proxy,
-    /// Where it leads.
+    /// The host that it leads to.
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Its place among the tunnels that may be open.
@@ -153,7 +153,7 @@ pub(crate) async fn serve(mut exchange: Exchange) {
     carry(&mut exchange, receive, stream).await;
 }
 
-/// When something moved last in either direction of a tunnel.
+/// The time of the latest activity in either direction of a tunnel.
 pub(crate) struct Activity {
     start: Instant,
     last: AtomicU64,
@@ -180,7 +180,7 @@ impl Activity {
     }
 }
 
-/// Why one direction of a tunnel ended before its end.
+/// The side at which one direction of a tunnel ended before its end.
 enum Broken {
     /// The client's stream.
     Client,

@@ -1,8 +1,8 @@
-//! What keeps an experiment from running.
+//! Errors that keep an experiment from running.
 
 use std::io;
 
-/// Why an experiment cannot go on.
+/// The reason for which an experiment cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// The system fails.
@@ -13,7 +13,7 @@ pub enum LiveError {
     Missing {
         /// The program.
         program: &'static str,
-        /// How to get it.
+        /// A way to get it.
         remedy: &'static str,
     },
     /// A program does not do what it should.
@@ -21,7 +21,7 @@ pub enum LiveError {
     Program {
         /// The program.
         program: &'static str,
-        /// What is known.
+        /// The program's error message.
         says: String,
     },
 }

@@ -17,7 +17,7 @@ pub struct Site {
     pub secure: Vec<String>,
     /// The certificate and its key, for `secure`.
     pub identity: Option<[PathBuf; 2]>,
-    /// What is within the server's block besides.
+    /// Further lines within the server's block.
     pub more: String,
 }
 
@@ -68,7 +68,7 @@ pub fn identity(folder: &Path) -> Result<([PathBuf; 2], String), LiveError> {
     identity_of("hvq.invalid", folder)
 }
 
-/// The same with `name` in the certificate.
+/// Writes a certificate with `name` in it, and its key, as [`identity`] does.
 ///
 /// # Errors
 /// As of [`identity`].

@@ -1,4 +1,4 @@
-//! Who watches experiments while they run.
+//! The observer of experiments while they run.
 
 use hvq_lab::experiment::campaign::Stop;
 use std::fmt;
@@ -8,12 +8,12 @@ use std::fmt;
 pub struct Observer<'a> {
     /// Is told of each step, in a line.
     pub say: &'a dyn Fn(&str),
-    /// Whether to begin no more.
+    /// The order to begin no more.
     pub stop: &'a Stop,
 }
 
 impl Observer<'_> {
-    /// Whether to go on.
+    /// Returns true if the experiments are to go on.
     pub(crate) fn goes_on(&self) -> bool {
         !self.stop.is_ordered()
     }

@@ -8,10 +8,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a shell is looked at.
+/// The interval at which a shell is looked at.
 const STEP: Duration = Duration::from_millis(5);
 
-/// What is to be run.
+/// A shell that is to be run.
 #[derive(Clone, Debug)]
 pub struct Shell {
     /// The program `hvq`.
@@ -22,11 +22,11 @@ pub struct Shell {
     pub server: String,
     /// The command line at the near end.
     pub command: String,
-    /// Whether a line is written about each packet.
+    /// Tells whether a line is written about each packet.
     pub packets: Packets,
 }
 
-/// Whether packets are logged.
+/// Tells whether packets are logged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Packets {
     /// A line about each.
@@ -42,31 +42,31 @@ pub struct Running {
     folder: PathBuf,
 }
 
-/// What came of a shell.
+/// The results of a shell.
 #[derive(Debug)]
 pub struct Ended {
-    /// What the command printed.
+    /// The output of the command.
     pub output: String,
-    /// What the channels did.
+    /// The report on the channels.
     pub report: Report,
     /// The log of packets, if there is one.
     pub packets: PathBuf,
 }
 
-/// What `hvq run --report` tells.
+/// The report of `hvq run --report`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Report {
     /// The exit code of the command.
     pub exit: u8,
     /// The channels.
     pub channels: Vec<Channel>,
-    /// How late packets left the model.
+    /// The lateness of packets that left the model, in milliseconds.
     pub lateness_ms: Lateness,
-    /// Whether the run is to be trusted.
+    /// True if the run is to be trusted.
     pub trusted: bool,
 }
 
-/// What a channel did.
+/// The report on a channel.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Channel {
     /// Its name.
@@ -77,10 +77,10 @@ pub struct Channel {
     pub down: Link,
 }
 
-/// What a channel did in one direction.
+/// The report on a channel in one direction.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Link {
-    /// What came out.
+    /// The packets that came out.
     pub left: Count,
 }
 
@@ -93,7 +93,7 @@ pub struct Count {
     pub bytes: u64,
 }
 
-/// How late packets left the model, in milliseconds.
+/// The lateness of packets that left the model, in milliseconds.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Lateness {
     /// For 99 of 100.
@@ -141,7 +141,7 @@ impl Shell {
 }
 
 impl Running {
-    /// Whether it still runs.
+    /// Returns true if it still runs.
     pub fn runs(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

@@ -1,10 +1,10 @@
-//! Where programs are, and where experiments put their files.
+//! The places of programs, and of the files of experiments.
 
 use crate::error::{LiveError, cannot};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Which programs experiments use besides those that they find on the PATH.
+/// The programs that experiments use besides those that they find on the PATH.
 #[derive(Clone, Debug)]
 pub struct Tools {
     /// This program, whose `run`, `gateway` and `proxy` are used.
@@ -18,7 +18,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Where Nginx is.
+    /// Finds Nginx.
     ///
     /// # Errors
     /// It is not there.
@@ -29,7 +29,7 @@ impl Tools {
         })
     }
 
-    /// Where h2load is.
+    /// Finds h2load.
     ///
     /// # Errors
     /// It is not there.
@@ -40,7 +40,7 @@ impl Tools {
         })
     }
 
-    /// Where Chromium is.
+    /// Finds Chromium.
     ///
     /// # Errors
     /// It is not there.
@@ -52,7 +52,8 @@ impl Tools {
     }
 }
 
-/// Where `program` is: a path, or a name that is looked for on the PATH and where systems keep programs for administrators.
+/// Finds `program`: a path, or a name that is looked for on the PATH and in the places where systems keep programs for
+/// administrators.
 pub fn found(program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return program.is_file().then(|| program.to_owned());

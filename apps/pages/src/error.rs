@@ -1,8 +1,8 @@
-//! What can be wrong with a page description, and with what a caller tells the loader.
+//! Errors of page descriptions, and of a caller's reports to the loader.
 
 use crate::ObjectId;
 
-/// Why a page description cannot be used; each says where.
+/// The reason for which a page description cannot be used; each says where.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// The file cannot be read.
@@ -10,7 +10,7 @@ pub enum PageError {
     Read {
         /// The file, as it was given.
         file: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The text is not JSON.
@@ -18,7 +18,7 @@ pub enum PageError {
     Syntax {
         /// The file, as it was given.
         file: String,
-        /// What the JSON parser says, with line and column.
+        /// The error of the JSON parser, with line and column.
         source: serde_json::Error,
     },
     /// A field is missing or makes no sense.
@@ -30,12 +30,12 @@ pub enum PageError {
         line: usize,
         /// The field, as in `objects[3].size_bytes`.
         field: String,
-        /// What was expected and what was found.
+        /// The value that was expected, and the one that was found.
         problem: String,
     },
 }
 
-/// Why the loader does not accept what it was told.
+/// The reason for which the loader does not accept a caller's report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LoadError {
     /// The page has no such object.

@@ -24,20 +24,20 @@ pub struct Request {
     pub urgency: u8,
     /// RFC 9218 §4.2: whether parts of the response are of use.
     pub incremental: bool,
-    /// How long the server is to wait before its first byte, not scaled, at most [`SERVER_WAIT_LIMIT`].
+    /// The time that the server is to wait before its first byte, not scaled, at most [`SERVER_WAIT_LIMIT`].
     pub server_wait: Duration,
 }
 
-/// What happened to an object and when, since the start of the load; the row of a waterfall.
+/// The times of the events of an object, since the start of the load; the row of a waterfall.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
     /// The object.
     pub object: ObjectId,
-    /// When it was requested.
+    /// The time of its request.
     pub requested: Option<Duration>,
-    /// When its first byte arrived.
+    /// The arrival of its first byte.
     pub first_byte: Option<Duration>,
-    /// When its last byte arrived.
+    /// The arrival of its last byte.
     pub end: Option<Duration>,
 }
 
@@ -55,7 +55,7 @@ pub struct Loader {
     essential: Vec<bool>,
     timings: Vec<Timing>,
     roots: Vec<ObjectId>,
-    /// What is to be requested, and when.
+    /// The objects that are to be requested, by time.
     due: BTreeSet<(Duration, ObjectId)>,
     started: Option<Duration>,
 }
@@ -150,7 +150,8 @@ impl Loader {
         Ok(())
     }
 
-    /// When to call [`Loader::ready`] next, in the caller's time; `None` if only arriving bytes can lead to requests.
+    /// Returns the time at which to call [`Loader::ready`] next, in the caller's time; `None` if only arriving bytes
+    /// can lead to requests.
     pub fn next_deadline(&self) -> Option<Duration> {
         match self.started {
             Some(_) => self.due.first().map(|(at, _)| *at),
@@ -158,12 +159,12 @@ impl Loader {
         }
     }
 
-    /// Whether every object that the load event waits for is there.
+    /// Returns true if every object that the load event waits for is there.
     pub fn is_loaded(&self) -> bool {
         self.essential_ends().all(|end| end.is_some())
     }
 
-    /// Whether every object of the page is there.
+    /// Returns true if every object of the page is there.
     pub fn is_complete(&self) -> bool {
         self.timings.iter().all(|timing| timing.end.is_some())
     }
@@ -175,7 +176,7 @@ impl Loader {
         if self.is_loaded() { self.essential_ends().max().flatten() } else { None }
     }
 
-    /// What happened to each object so far, in the order of the page.
+    /// Returns the times of each object so far, in the order of the page.
     pub fn timings(&self) -> &[Timing] {
         &self.timings
     }
@@ -194,7 +195,7 @@ impl Loader {
         timing.requested.map(|_| timing).ok_or(LoadError::NotRequested(object))
     }
 
-    /// Whatever waited for `event` of `object` now has a time.
+    /// Gives a time to each object that waited for `event` of `object`.
     fn happened(&mut self, object: ObjectId, event: Event, now: Duration) {
         let waiting = self.dependents[object.index()].iter().filter(|dependent| dependent.event == event);
         self.due.extend(waiting.map(|dependent| (now.saturating_add(dependent.delay), dependent.object)));

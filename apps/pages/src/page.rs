@@ -68,7 +68,7 @@ pub struct Object {
     pub id: ObjectId,
     /// A small number for each host.
     pub domain: u32,
-    /// What it is used for.
+    /// The kind of object.
     pub kind: Kind,
     /// The media type, empty if unknown.
     pub mime: String,
@@ -82,13 +82,13 @@ pub struct Object {
     pub status: u16,
     /// Chrome's priority.
     pub priority: Priority,
-    /// What it waits for; `None` if it starts with the load.
+    /// The event that it waits for; `None` if it starts with the load.
     pub after: Option<Trigger>,
-    /// Whether the load event waits for it.
+    /// True if the load event waits for it.
     pub before_onload: bool,
     /// The server's thinking time as captured, see [`Object::server_wait`].
     pub recorded_server_wait: Duration,
-    /// When things happened in the capture.
+    /// The times of the capture.
     pub recorded: Recorded,
 }
 
@@ -105,13 +105,13 @@ impl Object {
         if self.size == 0 { 0 } else { ((self.size as f64 * scale.max(0.0)).round() as u64).max(1) }
     }
 
-    /// Whether a part of it is already of use (the incremental parameter of RFC 9218 §4.2): images.
+    /// Returns true if a part of it is already of use (the incremental parameter of RFC 9218 §4.2): images.
     pub fn incremental(&self) -> bool {
         self.kind == Kind::Image
     }
 }
 
-/// What an object is used for (Chrome's resource type).
+/// The kind of an object (Chrome's resource type).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(missing_docs, reason = "the names are those of the resource types")]
 pub enum Kind {
@@ -146,12 +146,12 @@ impl Priority {
     }
 }
 
-/// What has to happen before an object is requested.
+/// The event that has to happen before an object is requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Trigger {
     /// The object that it waits for.
     pub object: ObjectId,
-    /// What has to happen to that object.
+    /// The event of that object.
     pub event: Event,
     /// The time from there to the request, as captured: the browser's computing and, in part, its network.
     pub delay: Duration,

@@ -24,17 +24,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// How long a program may take for the head of a request.
+/// The time that a program may take for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Requests that a program may have under way on one connection of HTTP/2.
 const STREAMS: u32 = 256;
 
 type Content = UnsyncBoxBody<Bytes, h3::error::StreamError>;
 
-/// What all local connections share.
+/// The state that all local connections share.
 pub(crate) struct Service {
     pub(crate) link: Arc<Link>,
-    /// Where the proxy listens.
+    /// The address on which the proxy listens.
     pub(crate) address: SocketAddr,
     pub(crate) offer: Offer,
 }
@@ -67,7 +67,7 @@ impl Service {
         }
     }
 
-    /// Whether `authority` is where the proxy listens.
+    /// Returns true if `authority` is the proxy's own address.
     fn is_own(&self, authority: &Authority) -> bool {
         let name = authority.host().trim_matches(['[', ']']);
         let here = name.eq_ignore_ascii_case("localhost")
@@ -77,7 +77,7 @@ impl Service {
         here && authority.port_u16() == Some(self.address.port())
     }
 
-    /// What the proxy says about itself. I12: not to a page whose name suddenly means this address.
+    /// Answers a request about the proxy itself. I12: not to a page whose name suddenly means this address.
     fn own<B>(&self, request: &Request<B>) -> Response<Content> {
         let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let host = host.or_else(|| request.uri().authority().cloned());

@@ -20,13 +20,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long the gateway may take to notice that the connection is closed.
+/// The time that the gateway may take to notice that the connection is closed.
 const GOODBYE: Duration = Duration::from_millis(500);
 
 /// Both halves of a request's stream.
 pub(crate) type Stream = RequestStream<hvq_h3::BidiStream<Bytes>, Bytes>;
 
-/// Where the gateway is.
+/// The address of the gateway.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GatewayAddress {
     /// Its name, for which its certificate must be.
@@ -35,10 +35,10 @@ pub struct GatewayAddress {
     pub port: u16,
 }
 
-/// How to get to the gateway.
+/// The options of the link to the gateway.
 #[derive(Clone)]
 pub struct LinkOptions {
-    /// Where it is.
+    /// The address of the gateway.
     pub gateway: GatewayAddress,
     /// TLS and transport.
     pub config: ClientConfig,
@@ -52,7 +52,7 @@ pub struct LinkOptions {
     pub unusable: fn(&str, &str),
 }
 
-/// Why the gateway cannot be asked.
+/// The reason for which the gateway cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// Its name has no address, or none that a path can reach.
@@ -101,7 +101,7 @@ pub struct Link {
 struct Dialer {
     options: LinkOptions,
     endpoint: Endpoint,
-    /// What became of the datagrams of connections that are over.
+    /// The counters of the datagrams of connections that are over.
     past: Arc<Mutex<DatagramStats>>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// What became of its datagrams.
+    /// Returns the counters of its datagrams.
     fn counted(&self) -> DatagramStats {
         let counted = self.connection.stats().datagrams;
         DatagramStats { unread: counted.unread + self.datagrams.unread(), ..counted }
@@ -161,7 +161,7 @@ impl Link {
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 
-    /// What became of the datagrams of all connections, but for earlier ones that somebody still holds on to.
+    /// Returns the counters of the datagrams of all connections, but for earlier ones that somebody still holds on to.
     pub(crate) fn datagrams(&self) -> DatagramStats {
         let mut all = *self.dialer.past.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = self.sessions.last() {

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 /// Connections of local programs at a time; others wait.
 const CONNECTIONS: usize = 4096;
-/// How long a program may take to say its first byte, and to shake hands.
+/// The time that a program may take for its first byte, and for its handshake.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The first byte of SOCKS5 (RFC 1928 §3), and of TLS (a handshake record).
 const SOCKS: u8 = 5;
@@ -33,17 +33,17 @@ pub struct TlsIdentity {
     pub key: Vec<u8>,
 }
 
-/// What a proxy is made from.
+/// The options of a proxy.
 pub struct ProxyOptions {
-    /// Where to listen. Anybody who gets there may use the proxy: loopback, as a rule.
+    /// The address to listen on. Anybody who gets there may use the proxy: loopback, as a rule.
     pub listen: SocketAddr,
-    /// Who it is over TLS; `None` speaks no TLS.
+    /// The proxy's identity over TLS; `None` speaks no TLS.
     pub identity: Option<TlsIdentity>,
     /// The way to the gateway.
     pub link: Arc<Link>,
 }
 
-/// Why a proxy does not start.
+/// The reason for which a proxy does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be bound.
@@ -86,7 +86,7 @@ impl Proxy {
         Ok(Self { address, link: options.link, accepting })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }

@@ -1,4 +1,4 @@
-//! What the proxy counts, in the text format of Prometheus, version 0.0.4.
+//! The metrics of the proxy, in the text format of Prometheus, version 0.0.4.
 
 use hvq::transport::datagram::DatagramStats;
 use std::fmt::Write;

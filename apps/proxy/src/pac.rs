@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-/// Whether the proxy is asked over TLS too.
+/// Tells whether the proxy is asked over TLS too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Offer {
     /// It is.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// How long a client may take to say what it wants.
+/// The time that a client may take for its request.
 const PATIENCE: Duration = Duration::from_secs(10);
 const VERSION: u8 = 5;
 const NO_AUTHENTICATION: u8 = 0;
@@ -35,7 +35,7 @@ enum Reply {
 }
 
 impl Reply {
-    /// What the gateway's refusal means here.
+    /// Converts the status of the gateway's refusal into a reply.
     fn to(status: StatusCode) -> Self {
         match status {
             StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => Self::NotAllowed,
@@ -50,7 +50,7 @@ impl Reply {
     }
 }
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Wish {
     /// A connection to this host.
@@ -95,7 +95,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// What the client wants to be connected to, or the reply to what cannot be done.
+/// Reads the client's request; returns the reply to one that cannot be met.
 async fn negotiate(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<Result<Wish, Reply>> {
     let malformed = || io::Error::from(io::ErrorKind::InvalidData);
     let [version, count] = array(stream).await?;
@@ -148,7 +148,7 @@ async fn array<const LENGTH: usize>(stream: &mut (impl AsyncRead + Unpin)) -> io
 mod tests {
     use super::*;
 
-    /// What a client that sends `bytes` is understood to want, and what it is answered.
+    /// Returns the request of a client that sends `bytes`, and the bytes of the answer.
     async fn say(bytes: &[u8]) -> (io::Result<Result<Wish, Reply>>, Vec<u8>) {
         let (mut client, mut server) = tokio::io::duplex(1024);
         client.write_all(bytes).await.unwrap();

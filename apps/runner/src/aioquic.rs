@@ -19,30 +19,30 @@ const FILES: [(&str, usize); 3] = [("small", 5000), ("5000000", 5_000_000), ("10
 /// Packets that the slow link holds: it loses none, as the one of TCP does not.
 const QUEUE: usize = 1000;
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Checked {
     check: String,
     /// The letters that it is worth.
     letters: String,
-    /// Those that hvq earned.
+    /// The letters that hvq earned.
     earned: String,
-    /// Why not all.
+    /// The reason for which not all letters were earned.
     reason: Option<String>,
-    /// What is checked.
+    /// A description of the check.
     what: String,
     /// aioquic's version.
     version: String,
 }
 
 impl Checked {
-    /// Whether all letters were earned.
+    /// Returns true if all letters were earned.
     pub(crate) fn passed(&self) -> bool {
         self.letters == self.earned
     }
 }
 
-/// What takes part.
+/// The programs that take part.
 #[derive(Clone, Debug)]
 pub(crate) struct Cast {
     /// A Python with aioquic.

@@ -21,15 +21,15 @@ pub(crate) struct Case {
     pub(crate) condition: Condition,
     /// Sizes of the files, in bytes.
     pub(crate) files: &'static [usize],
-    /// What is special about it.
+    /// The special arrangement of its two ends.
     pub(crate) arrangement: Arrangement,
-    /// How long it may take.
+    /// The time that it may take.
     pub(crate) limit: Duration,
-    /// What is looked for.
+    /// The check of its evidence.
     pub(crate) check: fn(&Evidence) -> Result<()>,
 }
 
-/// What is special about the two ends of a case.
+/// The special arrangement of the two ends of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrangement {
     /// Nothing.
@@ -44,7 +44,7 @@ pub(crate) enum Arrangement {
     TwoAddresses,
 }
 
-/// What most cases have.
+/// The values that most cases have.
 const USUAL: Case = Case {
     name: "",
     letter: "",
@@ -56,7 +56,7 @@ const USUAL: Case = Case {
     check: check::transfer,
 };
 
-/// What most cases with `name` have.
+/// Returns the values that most cases with `name` have.
 const fn case(name: &'static str, letter: &'static str) -> Case {
     Case { name, letter, testcase: [name; 2], ..USUAL }
 }

@@ -43,7 +43,7 @@ struct Arguments {
     /// Play only this case, by its name or letter; may be repeated
     #[arg(long, value_name = "CASE")]
     only: Vec<String>,
-    /// How many cases are played at a time
+    /// The number of cases that are played at a time
     #[arg(long, value_name = "NUMBER", default_value_t = 4)]
     jobs: usize,
     /// The seed of the network's dice
@@ -66,7 +66,7 @@ struct Checks {
     hvq: Option<PathBuf>,
 }
 
-/// How the result is written.
+/// The form of the result.
 #[derive(Debug, clap::Args)]
 struct Output {
     /// Print the result as JSON instead of a table
@@ -112,7 +112,7 @@ fn main() -> Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Who takes part in aioquic's checks, if they are asked for.
+/// Returns the programs that take part in aioquic's checks, if they are asked for.
 fn cast(checks: &Checks, programs: &[Program]) -> Option<Cast> {
     let endpoint = programs.first()?.command.first()?.clone();
     let python = checks.aioquic_checks.clone()?.into();

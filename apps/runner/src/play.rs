@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-/// How long the last packets may be on their way.
+/// The time for which the last packets may be on their way.
 const GOODBYE: Duration = Duration::from_millis(300);
 /// The last lines that a program said are shown up to so many bytes.
 const LAST_WORDS: usize = 300;
@@ -29,7 +29,7 @@ const PORTS: usize = 1000;
 /// The next port to try, counted from the first.
 static PORT: AtomicU16 = AtomicU16::new(0);
 
-/// How a case ended.
+/// The outcome of a case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// As it should.
@@ -107,8 +107,8 @@ fn on(stage: &Stage, case: &Case, [client, server]: [&Program; 2], seed: u64) ->
     Ok(Ending::Success)
 }
 
-/// So many addresses of this host that nobody has. Their ports are below those that systems give out by themselves, so
-/// that no socket of another case comes in between.
+/// Returns `count` addresses of this host that nobody has. Their ports are below those that systems give out by
+/// themselves, so that no socket of another case comes in between.
 ///
 /// # Errors
 /// There are none.
@@ -150,7 +150,7 @@ fn write(stage: &Stage, recording: &Recording) -> Result<()> {
     Ok(())
 }
 
-/// What the programs said last on standard error.
+/// Returns the last words of the programs on standard error.
 fn last_words(stage: &Stage) -> String {
     let of = |side: &str| {
         let text = std::fs::read_to_string(stage.path(side).join("stderr.txt")).unwrap_or_default();

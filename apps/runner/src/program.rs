@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 /// The exit code that means that a test case is not supported.
 const UNSUPPORTED: i32 = 127;
-/// How long a server may take to start.
+/// The time that a server may take to start.
 const START: Duration = Duration::from_secs(20);
-/// How often a process is looked at.
+/// The interval at which a process is looked at.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// An implementation.
@@ -20,18 +20,18 @@ const GLANCE: Duration = Duration::from_millis(20);
 pub(crate) struct Program {
     /// Its name.
     pub(crate) name: String,
-    /// What starts it, arguments included.
+    /// The command that starts it, arguments included.
     pub(crate) command: Vec<OsString>,
-    /// Where its server listens.
+    /// The sockets on which its server listens.
     pub(crate) sockets: Sockets,
 }
 
-/// Where a server with two addresses listens.
+/// The sockets on which a server with two addresses listens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sockets {
-    /// At both, which it is told.
+    /// It listens on both, which it is told.
     Each,
-    /// At one, to which the network brings what is sent to either.
+    /// It listens on one, to which the network brings what is sent to either.
     One,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Sockets {
 #[derive(Debug)]
 pub(crate) struct Running(Child);
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
     /// It did what it was to do.

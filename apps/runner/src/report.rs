@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// How a case ended between two programs.
+/// The result of a case between two programs.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Entry {
     /// The case.
@@ -15,12 +15,12 @@ pub(crate) struct Entry {
     pub(crate) client: String,
     /// The server.
     pub(crate) server: String,
-    /// How it ended: `ok`, `unsupported` or `failed`.
+    /// The outcome: `ok`, `unsupported` or `failed`.
     pub(crate) result: &'static str,
-    /// Why, if it failed.
+    /// The reason, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// How long it took.
+    /// The duration, in seconds.
     pub(crate) seconds: f64,
 }
 

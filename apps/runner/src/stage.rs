@@ -1,4 +1,4 @@
-//! What a case needs in files: certificates, content, and room for what comes out.
+//! The files of a case: certificates, content, and room for the output.
 
 use crate::case::{Arrangement, Case};
 use anyhow::{Context, Result};

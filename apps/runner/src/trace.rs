@@ -1,4 +1,4 @@
-//! What one side saw, as packets and frames.
+//! The traffic that one side saw, as packets and frames.
 
 use crate::network::record::{Mark, Record, Sender};
 use hvq_decode::{Datagram, Decoder, KeyLog, Kind, Messages, Packet};
@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 /// A packet with what the network knows of its datagram.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    /// Who sent it.
+    /// The sender.
     pub(crate) sender: Sender,
-    /// From where to where, as this side sees it.
+    /// The addresses that it came from and went to, as this side sees them.
     pub(crate) tuple: (SocketAddr, SocketAddr),
     /// The mark of its datagram.
     pub(crate) mark: Mark,

@@ -2,22 +2,22 @@
 
 use crate::layers::LAYERS;
 
-/// How much of what the channels carry is used: the rest is for retransmissions and for key frames.
+/// The share of the channels' capacity that is used: the rest is for retransmissions and for key frames.
 const SHARE: f64 = 0.8;
 /// From this share of late layers on there is too much of them.
 const TOO_LATE: f64 = 0.1;
-/// By how much rates fall then, and by how much they rise while nothing is late.
+/// The factors by which rates fall then, and by which they rise while nothing is late.
 const FALL: f64 = 0.75;
 const RISE: f64 = 1.1;
-/// Below this share of what is wanted a layer is worth nothing: it is not sent at all.
+/// The share of the wanted rate below which a layer is worth nothing: it is not sent at all.
 const LEAST: f64 = 0.2;
 
-/// What happened to the layers above the base layer since the last step.
+/// The deliveries of the layers above the base layer since the last step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Delivery {
     /// Layers handed to the transport.
     pub sent: u32,
-    /// Of those, the ones that were taken back because they were late.
+    /// Layers of these that were taken back because they were late.
     pub late: u32,
 }
 
@@ -32,7 +32,7 @@ pub struct Adaptation {
 }
 
 impl Adaptation {
-    /// At first everything has the rate in `wanted`, in kbit/s.
+    /// Makes an adaptation that starts with the rates in `wanted`, in kbit/s.
     pub fn new(wanted: [u32; LAYERS]) -> Self {
         Self { wanted, share: 1.0 }
     }

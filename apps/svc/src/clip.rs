@@ -1,5 +1,5 @@
-//! What an encoder made of a clip: the bytes of each layer of each frame, and how like its source each frame is with and
-//! without the layers above. It stands for the encoder where only the network is of interest.
+//! The output of an encoder for a clip: the bytes of each layer of each frame, and the likeness of each frame to its
+//! source with and without the layers above. It stands for the encoder where only the network is of interest.
 
 use crate::layers::{LAYERS, LayerSet};
 use std::time::Duration;
@@ -20,8 +20,8 @@ pub struct Frame {
     pub bytes: [u32; LAYERS],
     /// The layers that refer to no frame before: all of a key frame.
     pub fresh: LayerSet,
-    /// How like its source the picture is (SSIM) that a decoder makes of the layers up to this one, all that they refer to
-    /// being there.
+    /// The likeness to its source (SSIM) of the picture that a decoder makes of the layers up to this one, all that
+    /// they refer to being there.
     pub ssim: [f64; LAYERS],
 }
 
@@ -31,7 +31,7 @@ pub struct Clip {
     frames: Vec<Frame>,
 }
 
-/// Why a text is no clip.
+/// The reason for which a text is no clip.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ClipError {
     /// No clip has this name.

@@ -10,7 +10,7 @@ const MOST_WAITING: usize = 64;
 /// Bytes that wait in all of them at most.
 const MOST_BYTES: usize = 4 * LARGEST;
 
-/// Why bytes are no fragment.
+/// The reason for which bytes are no fragment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MalformedFragment {
     /// The layer's header is none.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Intervals of which the average is taken.
 const WINDOW: usize = 30;
-/// What an interval exceeds the average by, at least, to be a freeze.
+/// The least excess of an interval over the average that makes it a freeze.
 const EXCESS: Duration = Duration::from_millis(150);
 
 /// Counts freezes as frames are shown.
@@ -38,12 +38,12 @@ impl Freezes {
         self.recent.push_back(interval);
     }
 
-    /// How many there were.
+    /// Returns the number of freezes.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// How long they took together (`totalFreezesDuration`).
+    /// Returns their total duration (`totalFreezesDuration`).
     pub fn total(&self) -> Duration {
         self.total
     }

@@ -1,4 +1,5 @@
-//! What a sender hands over when: the best layer waits until the layers below it are not held up by it any more.
+//! The gate between encoder and transport: the best layer waits until the layers below it are not held up by it any
+//! more.
 //!
 //! A channel that got slow has everything in one queue, and what is in it cannot be taken back. So it is the sender who
 //! must not fill it: the layers of the frames to come matter more than the best layer of this one.
@@ -10,10 +11,10 @@ use std::time::Duration;
 
 /// Layers from this one on wait; those below go when the picture is taken.
 const HIGHEST: usize = LAYERS - 1;
-/// While a layer is under way for longer than this the channel is slower than the video: a receiver that waits for 60 ms
-/// (HotNets 2023, §3.3) hardly has a use for what comes behind it.
+/// The time for which a layer may be under way before the channel counts as slower than the video: a receiver that
+/// waits for 60 ms (HotNets 2023, §3.3) hardly has a use for what comes behind it.
 const SLOW: Duration = Duration::from_millis(70);
-/// What is under way takes less than this to cross the channel: twice the time between two frames.
+/// The longest time that the bytes under way take to cross the channel: twice the time between two frames.
 const BACKLOG: Duration = Duration::from_millis(60);
 /// The rate is the highest of so many deliveries of late: most were held up by something else.
 const DELIVERIES: usize = 6;
@@ -24,7 +25,7 @@ const TOGETHER: Duration = Duration::from_micros(500);
 /// Frames that are remembered: those that others may still refer to, and those under way.
 const REMEMBERED: u32 = 64;
 
-/// What becomes of a layer now.
+/// The decision about a layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It is handed to the transport.
@@ -42,7 +43,7 @@ pub struct Layer {
     pub frame: u32,
     /// Its number, less than [`LAYERS`].
     pub layer: usize,
-    /// What it refers to.
+    /// The frame that it refers to.
     pub reference: Reference,
     /// Its size.
     pub bytes: usize,
@@ -59,17 +60,18 @@ impl Layer {
 pub struct Gate {
     /// Layers above the base layer that are under way, and since when.
     under_way: BTreeMap<(u32, usize), (Layer, Duration)>,
-    /// What the layers of the latest frames referred to, as far as they were sent.
+    /// The references of the layers of the latest frames, as far as they were sent.
     sent: BTreeMap<(u32, usize), Reference>,
     given_up: BTreeSet<(u32, usize)>,
-    /// When the latest layer was delivered.
+    /// The time at which the latest layer was delivered.
     delivered: Duration,
     /// Bytes per second with which the latest ones were.
     rates: VecDeque<f64>,
 }
 
 impl Gate {
-    /// Whether `layer` is sent at `now`. Who asks and does not send it says so with [`Self::on_given_up`] in the end.
+    /// Decides whether `layer` is sent at `now`. Who asks and does not send it says so with [`Self::on_given_up`] in
+    /// the end.
     pub fn admits(&self, layer: &Layer, now: Duration) -> Verdict {
         if layer.layer == 0 {
             return Verdict::Send;
@@ -136,7 +138,7 @@ impl Gate {
         follows || missing(&(frame, number - 1))
     }
 
-    /// How long what is under way and `layer` take to cross the channel.
+    /// Returns the time that the bytes under way and `layer` take to cross the channel.
     fn backlog(&self, layer: &Layer) -> Duration {
         let bytes = self.under_way.values().map(|(layer, _)| layer.bytes).sum::<usize>() + layer.bytes;
         let rate = self.rates.iter().copied().reduce(f64::max);

@@ -16,7 +16,7 @@ impl LayerSet {
     /// All.
     pub const ALL: Self = Self((1 << LAYERS) - 1);
 
-    /// Whether `layer` is one of them.
+    /// Returns true if `layer` is one of them.
     pub const fn contains(self, layer: usize) -> bool {
         layer < LAYERS && self.0 & (1 << layer) != 0
     }
@@ -27,7 +27,7 @@ impl LayerSet {
         if layer < LAYERS { Self(self.0 | (1 << layer)) } else { self }
     }
 
-    /// How many there are from the base layer on without a gap.
+    /// Returns the number of layers from the base layer on without a gap.
     pub const fn depth(self) -> usize {
         self.0.trailing_ones() as usize
     }
@@ -49,7 +49,7 @@ impl LayerSet {
 /// refer to it: the picture of the layer below, of the same frame, is there for as long.
 pub const HELD: [u32; LAYERS] = [4, 3, 1];
 
-/// Which layers a decoder has without an error, some of them decoded after their frame was shown.
+/// The layers that a decoder has without an error, some of them decoded after their frame was shown.
 ///
 /// Layer k of a frame refers to layer k − 1 of the same frame and, unless it begins anew, to layer k of the frame before.
 /// Decoded without either it would show errors, which stay until it begins anew, though the decoder reports none: VP9
@@ -60,7 +60,7 @@ pub const HELD: [u32; LAYERS] = [4, 3, 1];
 pub struct Chain {
     /// Layers above the base layer that are there and not decoded, and whether they begin anew.
     waiting: BTreeMap<(u32, usize), Reference>,
-    /// What was decoded of the latest frames.
+    /// The decoded layers of the latest frames.
     decoded: BTreeSet<(u32, usize)>,
     /// The newest frame of each layer that was decoded.
     newest: [Option<u32>; LAYERS],
@@ -94,7 +94,7 @@ impl Chain {
         order
     }
 
-    /// How many layers of `frame`, from the base layer on, were decoded.
+    /// Returns the number of layers of `frame`, from the base layer on, that were decoded.
     pub fn depth(&self, frame: u32) -> usize {
         (0..LAYERS).take_while(|layer| self.decoded.contains(&(frame, *layer))).count()
     }
@@ -114,7 +114,7 @@ impl Chain {
         }
     }
 
-    /// Whether a picture that was decoded has not been replaced by the `newest` of its layer.
+    /// Returns true if a picture that was decoded has not been replaced by the `newest` of its layer.
     fn keeps(&self, (frame, layer): (u32, usize), newest: u32) -> bool {
         self.decoded.contains(&(frame, layer)) && newest - frame.min(newest) < HELD[layer]
     }

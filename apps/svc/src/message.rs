@@ -1,4 +1,5 @@
-//! How a layer travels: a header in front of its bytes, a priority, and a time after which it is of no use.
+//! The message that carries a layer: a header in front of its bytes, a priority, and a time after which it is of no
+//! use.
 
 use crate::clip::Clip;
 use crate::layers::{HELD, LAYERS, LayerSet};
@@ -12,7 +13,7 @@ const FRESH: u8 = 0x80;
 /// Bits of the first byte that mean nothing and are zero.
 const RESERVED: u8 = 0x7c;
 
-/// What goes before the bytes of a layer.
+/// The header that goes before the bytes of a layer.
 ///
 /// ```text
 ///   fresh (1 bit) 0 (5) layer (2) | frame (32) | captured, microseconds (64)
@@ -23,13 +24,13 @@ pub struct LayerHeader {
     pub frame: u32,
     /// The layer, less than [`LAYERS`].
     pub layer: usize,
-    /// When the picture was taken, by the sender's clock.
+    /// The time at which the picture was taken, by the sender's clock.
     pub captured: Duration,
-    /// Whether the layer refers to frames before this one.
+    /// The reference of the layer to frames before this one, if there is one.
     pub reference: Reference,
 }
 
-/// Whether a layer refers to the same layer of frames before.
+/// Tells whether a layer refers to the same layer of frames before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reference {
     /// It does.
@@ -38,7 +39,7 @@ pub enum Reference {
     Fresh,
 }
 
-/// Why bytes are no layer.
+/// The reason for which bytes are no layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MalformedLayer {
     /// They end within the header.
@@ -107,7 +108,7 @@ pub const fn urgency(layer: usize) -> u8 {
     }
 }
 
-/// Until when layers are of use.
+/// The times until which layers are of use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadlines([Duration; LAYERS]);
 

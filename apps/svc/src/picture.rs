@@ -39,7 +39,7 @@ impl Picture {
         Self { width, height, data: vec![128; Self::bytes(width, height)] }
     }
 
-    /// How many bytes a picture of this size has.
+    /// Returns the number of bytes of a picture of this size.
     pub const fn bytes(width: usize, height: usize) -> usize {
         width * height + 2 * (width.div_ceil(2) * height.div_ceil(2))
     }

@@ -14,22 +14,22 @@ use std::time::Duration;
 /// Frames that may wait, so that a sender who counts wildly costs no memory: eight seconds at 30 a second.
 const MOST_WAITING: u32 = 240;
 
-/// How long a receiver that has the base layer waits for the others.
+/// The time for which a receiver that has the base layer waits for the others.
 #[derive(Clone, Debug)]
 pub enum Wait {
-    /// So long, or until the base layers of the next two frames are there (HotNets 2023, §3.3: 60 ms), even if nothing is
-    /// missing.
+    /// A fixed time, or until the base layers of the next two frames are there (HotNets 2023, §3.3: 60 ms), even if
+    /// nothing is missing.
     Fixed(Duration),
-    /// Until all layers are there, or for as long as they are likely to come in time.
+    /// An adaptive time: until all layers are there, or for as long as they are likely to come in time.
     Adaptive(Adaptive),
 }
 
 impl Wait {
-    /// That of the paper.
+    /// The wait of the paper's receiver.
     pub const PAPER: Duration = Duration::from_millis(60);
 }
 
-/// What becomes of a frame whose base layer is missing while later ones are there.
+/// The treatment of a frame whose base layer is missing while later ones are there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gaps {
     /// Everything waits for it: it is on its way, since a base layer is sent until it arrives.
@@ -43,15 +43,15 @@ pub enum Gaps {
 pub struct Decoded {
     /// Its number.
     pub frame: u32,
-    /// When the picture was taken.
+    /// The time at which the picture was taken.
     pub captured: Duration,
-    /// When it is decoded.
+    /// The time at which it is decoded.
     pub at: Duration,
     /// The layers that were there.
     pub present: LayerSet,
-    /// How many layers, from the base layer on, are decoded: those that refer to nothing that is missing.
+    /// The number of layers, from the base layer on, that are decoded: those that refer to nothing that is missing.
     pub depth: usize,
-    /// What a decoder is fed to make it, as frames and layers: what came late of frames before, then this one's.
+    /// The input of the decoder, as frames and layers: late layers of frames before, then this one's.
     pub order: Vec<(u32, usize)>,
 }
 
@@ -66,7 +66,7 @@ impl Decoded {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     captured: Duration,
-    /// When each layer was there with all below it.
+    /// The time at which each layer was there with all below it.
     better: [Option<Duration>; LAYERS],
     present: LayerSet,
     fresh: LayerSet,
@@ -80,10 +80,10 @@ pub struct Playout {
     frames: BTreeMap<u32, Waiting>,
     /// The first frame that is neither decoded nor skipped.
     next: u32,
-    /// When the last one was decoded.
+    /// The time at which the last one was decoded.
     last: Duration,
     chain: Chain,
-    /// Whether there was a key frame.
+    /// True once there was a key frame.
     begun: bool,
     skipped: u64,
 }
@@ -133,7 +133,7 @@ impl Playout {
         true
     }
 
-    /// When the next frame is to be decoded, as far as is known: call [`Self::poll`] then.
+    /// Returns the time at which the next frame is to be decoded, as far as is known: call [`Self::poll`] then.
     pub fn deadline(&self) -> Option<Duration> {
         let (frame, base) = self.candidate()?;
         Some(self.due(frame, base).max(self.last))
@@ -195,7 +195,7 @@ impl Playout {
         (self.gaps == Gaps::Skip || first.0 == self.next).then_some(first)
     }
 
-    /// When a frame is to be decoded whose base layer was there at `base`.
+    /// Returns the time at which a frame is to be decoded whose base layer was there at `base`.
     fn due(&self, frame: u32, base: Duration) -> Duration {
         match (&self.wait, self.frames.get(&frame)) {
             (Wait::Adaptive(adaptive), Some(waiting)) => {

@@ -11,7 +11,7 @@ pub const UNKNOWN_FLOW: u64 = 6;
 /// The largest packet that is taken from a stream: that of UDP, to which it goes on.
 pub const LARGEST: usize = 65_507;
 
-/// Why bytes are no RTP over QUIC.
+/// The reason for which bytes are no RTP over QUIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MalformedFlow {
     /// They end within a number or a packet.

@@ -70,7 +70,7 @@ impl Packetizer {
     }
 }
 
-/// What a picture refers to.
+/// The kind of a picture, by its references.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Picture {
     /// To nothing before it.
@@ -79,13 +79,15 @@ pub enum Picture {
     Inter,
 }
 
-/// Whether bytes from the network can be an RTP packet: version 2, and not RTCP, which shares its flow (RFC 5761, §4).
+/// Returns true if bytes from the network can be an RTP packet: version 2, and not RTCP, which shares its flow (RFC
+/// 5761, §4).
 pub fn is_packet(bytes: &[u8]) -> bool {
     let Some([first, second, ..]) = bytes.first_chunk::<HEADER>() else { return false };
     first & 0xc0 == VERSION && !(64..=95).contains(&(second & !MARKER))
 }
 
-/// What a player must know before it can play what comes to `host`:`port` (RFC 8866, RFC 9628, §7).
+/// Returns the session description that a player must know before it can play the packets to `host`:`port` (RFC 8866,
+/// RFC 9628, §7).
 pub fn description(host: std::net::IpAddr, port: u16) -> String {
     let family = if host.is_ipv4() { "IP4" } else { "IP6" };
     format!(

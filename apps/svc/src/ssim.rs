@@ -10,14 +10,14 @@ const STEP: usize = 4;
 const C1: f64 = (0.01 * 255.0) * (0.01 * 255.0);
 const C2: f64 = (0.03 * 255.0) * (0.03 * 255.0);
 
-/// Why two pictures cannot be compared.
+/// The reason for which two pictures cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "a picture of {0}x{1} cannot be compared with one of {2}x{3}: both must be of one size, at least 8x8"
 )]
 pub struct Incomparable(usize, usize, usize, usize);
 
-/// How alike the brightness of two pictures is: the mean over all windows.
+/// Returns the structural similarity (SSIM) of the brightness of two pictures: the mean over all windows.
 pub fn ssim(one: &Picture, other: &Picture) -> Result<f64, Incomparable> {
     let (width, height) = (one.width(), one.height());
     if (other.width(), other.height()) != (width, height) || width < WINDOW || height < WINDOW {
@@ -34,7 +34,7 @@ pub fn ssim(one: &Picture, other: &Picture) -> Result<f64, Incomparable> {
     Ok(sum / f64::from(windows))
 }
 
-/// That of the window whose first pixel is at `start`.
+/// Returns the SSIM of the window whose first pixel is at `start`.
 fn window(one: &[u8], other: &[u8], start: usize, width: usize) -> f64 {
     let (mut a, mut b, mut squares, mut products) = (0_u32, 0_u32, 0_u32, 0_u32);
     for row in 0..WINDOW {

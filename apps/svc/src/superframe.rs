@@ -5,7 +5,7 @@ use crate::layers::LAYERS;
 /// Frames in one superframe at most: three bits of the index count them from 1.
 const MOST_FRAMES: usize = 8;
 
-/// Why bytes are no superframe of layers.
+/// The reason for which bytes are no superframe of layers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MalformedSuperframe {
     /// There is no byte.

@@ -9,7 +9,7 @@ const MAGIC: &str = "YUV4MPEG2";
 /// A line that is longer than this is none.
 const LONGEST_LINE: u64 = 1024;
 
-/// What the first line says.
+/// The format of the pictures, from the first line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Format {
     /// Width in pixels.
@@ -20,7 +20,7 @@ pub struct Format {
     pub rate: (u32, u32),
 }
 
-/// Why pictures cannot be read.
+/// The reason for which pictures cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Y4mError {
     /// It is something else.
@@ -79,7 +79,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// What the pictures are like.
+    /// Returns the format of the pictures.
     pub fn format(&self) -> Format {
         self.format
     }

@@ -26,10 +26,10 @@ use crate::privilege::{User, become_user};
 use crate::program::{NOT_EXECUTABLE, NOT_FOUND, SIGNALLED};
 use crate::signals::Signals;
 
-/// What the first process is told.
+/// The instructions for the first process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Instructions {
-    /// Who started it.
+    /// The process that started it.
     pub parent: Identity,
     /// As whom the command runs; `None` changes nothing.
     pub user: Option<User>,
@@ -37,7 +37,7 @@ pub struct Instructions {
     pub resolvers: Vec<IpAddr>,
     /// Names that programs know without asking.
     pub hosts: Vec<(IpAddr, String)>,
-    /// What is added to the environment.
+    /// The variables that are added to the environment.
     pub environment: HashMap<String, String>,
 }
 
@@ -45,7 +45,7 @@ pub struct Instructions {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Identity {
     pid: u32,
-    /// When it started, in ticks since the machine did.
+    /// The time of its start, in ticks since the machine's.
     started: u64,
 }
 
@@ -88,7 +88,7 @@ fn orphaned() -> io::Error {
     io::Error::other("the process that started this one is gone")
 }
 
-/// When the process of which `stat` is the status started; `None` if it is dead.
+/// Returns the start of the process of which `stat` is the status; `None` if it is dead.
 fn start_in(stat: &str) -> Option<u64> {
     // proc(5): the name, in parentheses, may hold anything; the state is next and the start 19 fields on.
     let mut fields = stat.rsplit(')').next()?.split_whitespace();

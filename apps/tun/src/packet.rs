@@ -30,12 +30,12 @@ pub struct TcpFlags(u8);
 impl TcpFlags {
     const LETTERS: [(u8, char); 6] = [(2, 'S'), (16, 'A'), (8, 'P'), (1, 'F'), (4, 'R'), (32, 'U')];
 
-    /// Whether it opens the connection: SYN.
+    /// Returns true if it opens the connection: SYN.
     pub const fn opens(self) -> bool {
         self.0 & 2 != 0
     }
 
-    /// Whether it ends the connection: FIN or RST.
+    /// Returns true if it ends the connection: FIN or RST.
     pub const fn ends(self) -> bool {
         self.0 & 5 != 0
     }
@@ -50,7 +50,7 @@ impl fmt::Display for TcpFlags {
     }
 }
 
-/// What an IP packet carries.
+/// The transport protocol that an IP packet carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transport {
     /// A TCP segment.
@@ -110,7 +110,7 @@ pub struct Header {
     pub source: IpAddr,
     /// The receiver.
     pub destination: IpAddr,
-    /// What it carries.
+    /// The transport protocol that it carries.
     pub transport: Transport,
     /// Bytes of application data: what follows the TCP or UDP header, or else the IP header.
     pub payload: usize,
@@ -176,13 +176,13 @@ impl Header {
         None
     }
 
-    /// Whether it belongs to a name lookup.
+    /// Returns true if it belongs to a name lookup.
     pub fn is_name_lookup(&self) -> bool {
         matches!(self.transport.ports(), Some((53, _) | (_, 53)))
     }
 }
 
-/// What `payload` of protocol `number` is, and its bytes of application data.
+/// Returns the transport header of `payload` of protocol `number`, and its bytes of application data.
 fn transport(number: u8, payload: &[u8]) -> (Transport, usize) {
     let ports = || payload.first_chunk().map(|b: &[u8; 4]| (port(b[0], b[1]), port(b[2], b[3])));
     let found = match (number, ports()) {
@@ -209,7 +209,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// How many flows are told apart.
+    /// The number of flows that are told apart.
     pub const MOST: u64 = 1 << 14;
 
     /// The flow of a packet, of either direction on its own. What is no IP packet is a flow.

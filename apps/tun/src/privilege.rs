@@ -1,4 +1,4 @@
-//! What it takes to make namespaces and devices: root, or a user namespace.
+//! The privileges that make namespaces and devices: root, or a user namespace.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The capabilities to administer the system (for namespaces and mounts) and its networks, by number.
 const NEEDED: u64 = (1 << 21) | (1 << 12);
 
-/// By what right namespaces are made.
+/// The privilege by which namespaces are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Privilege {
     /// This process had the capabilities already.
@@ -30,7 +30,7 @@ pub struct User {
     pub gid: u32,
 }
 
-/// Why there is no privilege.
+/// The error of a user without the privilege.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{what}: {source}. Run it as root, or let users make namespaces: sysctl user.max_user_namespaces must not be 0, \

@@ -22,13 +22,13 @@ use crate::signals::Signals;
 pub const NOT_FOUND: u8 = 127;
 /// The exit code for a command that cannot be run.
 pub const NOT_EXECUTABLE: u8 = 126;
-/// What is added to the number of the signal that ended a command.
+/// The offset that is added to the number of the signal that ended a command, to form its exit status.
 pub const SIGNALLED: u8 = 128;
 
-/// How often a program that is to end is looked at.
+/// The interval at which a program that is to end is looked at.
 const STEP: Duration = Duration::from_millis(10);
 
-/// How the first process of a namespace is started: this program, with words in front of its instructions.
+/// The command that starts the first process of a namespace: this program, with words in front of its instructions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Launcher {
     /// The program.
@@ -37,10 +37,10 @@ pub struct Launcher {
     pub words: Vec<OsString>,
 }
 
-/// What a program reads and where it writes.
+/// The standard streams of a program: its input and outputs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Streams {
-    /// What this process does.
+    /// The streams of this process.
     Inherited,
     /// It reads nothing, and writes to this process's standard error.
     Background,
@@ -109,7 +109,7 @@ impl Program {
         Ok(code.unwrap_or_else(|| SIGNALLED.wrapping_add(status.signal().unwrap_or_default() as u8)))
     }
 
-    /// Whether it still runs.
+    /// Returns true if it still runs.
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
@@ -176,7 +176,7 @@ fn is_listened_in() -> bool {
         .any(|path| fs::read_to_string(path).is_ok_and(listens))
 }
 
-/// How many packets the kernel dropped on the way to whoever reads the TUN devices in `namespace`.
+/// Returns the number of packets that the kernel dropped on the way to whoever reads the TUN devices in `namespace`.
 ///
 /// # Errors
 /// The system fails.

@@ -25,7 +25,7 @@ pub const FAR: &str = "far";
 /// The variable that holds the far end's address.
 pub const FAR_VARIABLE: &str = "HVQ_FAR";
 
-/// How packets get from one namespace to the other.
+/// The way of packets from one namespace to the other.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Route {
     /// Over one channel.
@@ -34,9 +34,9 @@ pub enum Route {
     Steered {
         /// The channels.
         channels: Box<Pair<ChannelSpec>>,
-        /// Who decides.
+        /// The policy that decides.
         steerer: Steerer,
-        /// Where packets are put in order again.
+        /// The sides on which packets are put in order again.
         reordering: Reordering,
     },
     /// Over two channels with a device and an address each, for the kernel's MPTCP (RFC 8684).
@@ -45,7 +45,7 @@ pub enum Route {
     Apart(Box<Pair<ChannelSpec>>),
 }
 
-/// What a shell is made from.
+/// The plan of a shell.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     /// The channels.
@@ -62,11 +62,11 @@ pub struct Plan {
     pub resolvers: Vec<IpAddr>,
     /// As whom programs run; `None` is as this process.
     pub user: Option<User>,
-    /// How their first process is started.
+    /// The command that starts their first process.
     pub launcher: Launcher,
 }
 
-/// Why there is no shell.
+/// The reason for which there is no shell.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
     /// A trace cannot be used.
@@ -150,7 +150,7 @@ impl Scene {
         Program::start(&self.far, &self.launcher, &self.instructions, command, Streams::Background)
     }
 
-    /// How many packets the kernel dropped before they could be read from the devices called `names`.
+    /// Returns the number of packets that the kernel dropped before they could be read from the devices called `names`.
     ///
     /// # Errors
     /// The system fails.
@@ -205,7 +205,7 @@ impl Shell {
     }
 }
 
-/// What the devices are called.
+/// Returns the names of the devices.
 const fn devices(route: &Route) -> &'static [&'static str] {
     match route {
         Route::Direct(_) | Route::Steered { .. } => &["tun0"],
@@ -213,7 +213,8 @@ const fn devices(route: &Route) -> &'static [&'static str] {
     }
 }
 
-/// What programs are told: where the far end is, and the addresses of each channel that has its own.
+/// Returns the environment variables for programs: the address of the far end, and the addresses of each channel that
+/// has its own.
 fn environment(route: &Route) -> HashMap<String, String> {
     let mut told = HashMap::from([(FAR_VARIABLE.to_owned(), End::far(0).v4.to_string())]);
     if let Route::Apart(_) = route {

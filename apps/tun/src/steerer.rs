@@ -15,8 +15,8 @@ use crate::emulator::Parcel;
 /// little.
 const FULL: usize = 1400;
 
-/// Which channel packets take. Text form: a name of [`Steerer::NAMES`], `dchannel:ALPHA` for another weight of the cost
-/// (NSDI 2023, Table 5), or `best-pkt-size:BYTES`.
+/// The policy that chooses the channel of packets. Text form: a name of [`Steerer::NAMES`], `dchannel:ALPHA` for
+/// another weight of the cost (NSDI 2023, Table 5), or `best-pkt-size:BYTES`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Steerer {
     /// DChannel's rule (NSDI 2023, Algorithm 1) with this α.

@@ -28,7 +28,7 @@ pub enum Capsule {
     RouteAdvertisement(Vec<Prefix>),
 }
 
-/// Why a stream of capsules cannot go on.
+/// The reason for which a stream of capsules cannot go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CapsuleError {
     /// One is longer than any can be.

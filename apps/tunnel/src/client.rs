@@ -21,12 +21,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long the server may take to assign an address.
+/// The time within which the server has to assign an address.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Pieces of a stream that wait.
 const PIECES: usize = 64;
 
-/// Why there is no tunnel.
+/// The reason for which there is no tunnel.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The request failed.
@@ -135,7 +135,7 @@ impl Client {
         &self.addresses
     }
 
-    /// Where packets may go.
+    /// Returns the networks to which packets may go.
     pub fn routes(&self) -> &[Prefix] {
         &self.routes
     }

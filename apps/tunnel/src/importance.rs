@@ -1,4 +1,4 @@
-//! How urgent an IP packet is, by what it looks like: nobody has to mark anything.
+//! The urgency of an IP packet, by its headers and flow: nobody has to mark anything.
 
 use hvq::Priority;
 use hvq_channel::steer::Flow;
@@ -6,17 +6,18 @@ use hvq_tun::packet::{Header, Transport};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What somebody waits for and that is done with a packet: opening and closing of connections, acknowledgements, name
-/// lookups, echo requests.
+/// The priority of packets that somebody waits for, each of which is a whole message: opening and closing of
+/// connections, acknowledgements, name lookups, echo requests.
 const CONTROL: Priority = Priority { urgency: 1, incremental: false };
 /// The first bytes of an exchange: handshakes, requests, short answers.
 const SHORT: Priority = Priority { urgency: 2, incremental: false };
 /// A transfer that has gone on for long.
 const BULK: Priority = Priority { urgency: 4, incremental: true };
 
-/// So many bytes of a flow count as a short exchange: about what is sent before a first acknowledgement (RFC 6928).
+/// The bytes of a flow up to which it counts as a short exchange: about as many as are sent before a first
+/// acknowledgement (RFC 6928).
 const SHORT_BYTES: usize = 16_384;
-/// So many bytes are a bulk transfer.
+/// The bytes from which on a flow counts as a bulk transfer.
 const BULK_BYTES: usize = 1 << 20;
 /// A flow that was silent for so long begins another exchange.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -27,7 +28,7 @@ pub struct Importance {
     exchanges: HashMap<Flow, Exchange>,
 }
 
-/// What was sent since the last pause of a flow.
+/// The bytes that were sent since the last pause of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Exchange {
     bytes: usize,
@@ -35,7 +36,7 @@ struct Exchange {
 }
 
 impl Importance {
-    /// How urgent a packet of `size` bytes is that `flow` sends at `now`.
+    /// Returns the priority of a packet of `size` bytes that `flow` sends at `now`.
     pub fn of(&mut self, header: Option<&Header>, flow: Flow, size: usize, now: Duration) -> Priority {
         let Some(header) = header else { return Priority::DEFAULT };
         let exchange = self.exchanges.entry(flow).or_default();

@@ -18,12 +18,12 @@ const ORDERED: u64 = 2;
 /// Packets that wait at one time, over all flows; more are handed on as they come.
 const MOST_HELD: usize = 8192;
 
-/// Whether packets are numbered.
+/// Tells whether packets are numbered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ordering {
-    /// They are.
+    /// Packets are numbered.
     Numbered,
-    /// They are not: the peer would not understand it.
+    /// Packets are not numbered: the peer would not understand it.
     Plain,
 }
 
@@ -111,7 +111,7 @@ impl Order {
         }
     }
 
-    /// When packets have waited for long enough.
+    /// Returns the time at which packets have waited for long enough.
     pub fn deadline(&self) -> Option<Duration> {
         self.waiting.iter().filter_map(|flow| self.flows.get(flow)?.deadline()).min()
     }

@@ -14,7 +14,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::mpsc;
 
-/// By so many bytes the number of a packet may become longer while a flow lasts: a sender that was told a size is told it for good.
+/// The number of bytes by which the number of a packet may become longer while a flow lasts: a sender that was told a
+/// size is told it for good.
 const NUMBER_GROWTH: usize = 4;
 
 /// Sends packets to the other end.

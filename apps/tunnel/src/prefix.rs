@@ -32,7 +32,7 @@ impl Prefix {
         self.address
     }
 
-    /// How many bits its addresses have in common.
+    /// Returns the number of bits that its addresses have in common.
     pub const fn bits(&self) -> u8 {
         self.bits
     }
@@ -45,7 +45,7 @@ impl Prefix {
         }
     }
 
-    /// Whether `address` is one of them.
+    /// Returns true if `address` is one of its addresses.
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4() && first(address, self.bits) == self.address
     }

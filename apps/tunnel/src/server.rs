@@ -30,13 +30,13 @@ use tokio::task::JoinSet;
 
 /// The path that asks for all addresses and protocols (RFC 9484 §3); what is in front is the same for others.
 pub const PATH: &str = "/.well-known/masque/ip/";
-/// What is asked for by extended CONNECT (RFC 9484 §4.3).
+/// The protocol that is asked for by extended CONNECT (RFC 9484 §4.3).
 pub const PROTOCOL: &str = "connect-ip";
-/// What clients of before said in place of [`PROTOCOL`], as their HTTP library knew no other name.
+/// The name that clients of earlier versions gave in place of [`PROTOCOL`], as their HTTP library knew no other.
 pub const FORMER_PROTOCOL: &str = "connect-udp";
 /// The field by which ends agree to number packets.
 pub(crate) const ORDER: &str = "hvq-order";
-/// How long a client may take for the header section of a request.
+/// The time that a client may take for the header section of a request.
 const HEADERS: Duration = Duration::from_secs(10);
 /// Pieces of a stream that wait.
 const PIECES: usize = 64;
@@ -69,7 +69,7 @@ impl Drop for Lease<'_> {
 pub struct Destinations(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
 
 impl Destinations {
-    /// Those for which `allows` says so. It is asked for every packet.
+    /// Makes destinations of the addresses that `allows` returns true for. It is asked for every packet.
     pub fn new(allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(allows))
     }
@@ -95,11 +95,11 @@ pub struct Asked<'a> {
     pub id: StreamId,
     /// The name of the client, which has a bounded number of addresses.
     pub client: &'a str,
-    /// Where its packets may go.
+    /// The destinations of its packets.
     pub destinations: Destinations,
 }
 
-/// Why a tunnel is not granted.
+/// The reason for which a tunnel is not granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// The request has one already.
@@ -143,8 +143,8 @@ impl Granted<'_> {
         head.body(()).expect("the fields are constants")
     }
 
-    /// What is to be written to the request's stream after the head, from addresses and routes on. There is nothing a second
-    /// time.
+    /// Takes the capsules that are to be written to the request's stream after the head, from addresses and routes on.
+    /// There is nothing a second time.
     pub fn capsules(&mut self) -> mpsc::Receiver<Bytes> {
         std::mem::replace(&mut self.capsules, mpsc::channel(1).1)
     }
@@ -163,7 +163,7 @@ impl Server {
         Arc::new(Self { options, device, sessions })
     }
 
-    /// Whether `request` asks for a tunnel.
+    /// Returns true if `request` asks for a tunnel.
     pub fn is_asked(request: &Request<()>) -> bool {
         let protocol = request.extensions().get::<Protocol>().map(Protocol::as_str);
         request.method() == Method::CONNECT

@@ -1,4 +1,4 @@
-//! What arrives through a tunnel.
+//! The packets and capsules that arrive through a tunnel.
 
 use crate::capsule::{Capsule, CapsuleError, Capsules};
 use crate::order::Order;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-/// How often the delays of paths are looked at.
+/// The interval at which the delays of paths are looked at.
 const LOOK: Duration = Duration::from_millis(250);
 /// Paths differ by this much more than their round-trip times say: queues come and go.
 const SLACK: Duration = Duration::from_millis(5);
@@ -24,11 +24,11 @@ const NEVER: Duration = Duration::from_secs(3600);
 pub(crate) enum Arrived {
     /// Packets, in order.
     Packets(Vec<Bytes>),
-    /// What the other end says about addresses and routes.
+    /// A capsule of the other end about addresses and routes.
     Capsule(Capsule),
 }
 
-/// Why nothing more arrives.
+/// The reason for which nothing more arrives.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
     /// The connection ended.
@@ -70,7 +70,7 @@ impl Inbound {
         }
     }
 
-    /// What arrives next. Cancel-safe.
+    /// Waits for the next arrival. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Arrived, Ended> {
         loop {
             if let Some(arrived) = self.ready.pop_front() {
@@ -93,7 +93,7 @@ impl Inbound {
         }
     }
 
-    /// Why the stream ended.
+    /// Returns the reason for which the stream ended.
     fn end(&self) -> Ended {
         self.connection.close_reason().map_or(Ended::Closed, Ended::Connection)
     }

@@ -26,13 +26,13 @@ const ANSWERS_A_SECOND: u32 = 100;
 /// Bytes of an IP packet that a datagram holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Room {
-    /// Now.
+    /// The bytes now.
     pub(crate) now: usize,
-    /// Once the sizes that are being tried turn out to be carried.
+    /// The bytes once the sizes that are being tried turn out to be carried.
     pub(crate) later: usize,
 }
 
-/// What is to be done with a packet that fits in no datagram.
+/// The treatment of a packet that fits in no datagram.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Remedy {
     /// It must be carried, or may fit soon: it goes on the stream, for those who read capsules.
@@ -137,7 +137,7 @@ fn answer_v4(packet: &[u8], (from, to): (Ipv4Addr, Ipv4Addr), largest: usize) ->
     Some([&summed(head)[..], &message].concat())
 }
 
-/// Whether `packet` says that another could not be delivered.
+/// Returns true if `packet` says that another could not be delivered.
 fn is_error(packet: &[u8], header: &Header) -> bool {
     if header.transport != Transport::Icmp {
         return false;
@@ -170,7 +170,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Whether one more may be sent at `now`.
+    /// Returns true if one more may be sent at `now`.
     pub(crate) fn permit(&mut self, now: Duration) -> bool {
         if self.second != now.as_secs() {
             *self = Self { second: now.as_secs(), sent: 0 };

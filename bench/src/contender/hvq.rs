@@ -25,12 +25,12 @@ pub struct Ends {
     client: Option<ClientConfig>,
 }
 
-/// Which key exchange a client offers.
+/// The key exchange that a client offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyExchange {
     /// X25519 only, as the others do here.
     Classical,
-    /// What a client of hvq offers unless it is told otherwise: X25519MLKEM768 first.
+    /// hvq's default offer: X25519MLKEM768 first.
     PostQuantum,
 }
 
@@ -110,13 +110,13 @@ impl Stack for Hvq {
     }
 }
 
-/// What a server proves itself with.
+/// Returns the TLS configuration of a server, with its certificate.
 pub fn server_tls(material: &Material) -> Result<ServerTls> {
     let identity = Identity::Pem { chain: material.certificate_pem()?, key: material.key_pem()? };
     Ok(ServerTls::builder(identity).alpn([ALPN]).build()?)
 }
 
-/// What a client checks the server with.
+/// Returns the TLS configuration of a client, which trusts the server's certificate.
 pub fn client_tls(material: &Material, exchange: KeyExchange) -> Result<ClientTls> {
     let verify = Verify::CaFile(material.certificate.clone());
     let builder = ClientTls::builder().alpn([ALPN]).verify(verify);

@@ -53,12 +53,12 @@ impl Material {
         self.client(alpn, with_ring())
     }
 
-    /// The same server with AWS-LC.
+    /// Returns the configuration of the same server with AWS-LC.
     pub fn aws_server(&self, alpn: &[u8]) -> Result<rustls::ServerConfig> {
         self.server(alpn, with_aws_lc())
     }
 
-    /// The same client with AWS-LC.
+    /// Returns the configuration of the same client with AWS-LC.
     pub fn aws_client(&self, alpn: &[u8]) -> Result<rustls::ClientConfig> {
         self.client(alpn, with_aws_lc())
     }
@@ -96,7 +96,7 @@ fn with_ring() -> CryptoProvider {
     }
 }
 
-/// The same with AWS-LC.
+/// Returns the same provider with AWS-LC.
 fn with_aws_lc() -> CryptoProvider {
     CryptoProvider {
         cipher_suites: vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256],

@@ -1,4 +1,4 @@
-//! What is compared, and what each of its two processes does.
+//! The contenders, and the work of each of their two processes.
 
 pub mod hvq;
 mod material;
@@ -51,7 +51,7 @@ impl Contender {
     pub const ALL: [Self; 6] =
         [Self::Hvq, Self::Quinn, Self::Noq, Self::Quiche, Self::S2nQuic, Self::HvqTwoPaths];
 
-    /// What people call it.
+    /// Returns the name of the contender, for people.
     pub fn label(self) -> &'static str {
         match self {
             Self::Hvq => "hvq, 1 path, single",
@@ -64,7 +64,7 @@ impl Contender {
     }
 }
 
-/// Which side of the transfer a process is.
+/// The side of the transfer on which a process is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Side {
     /// The server, which sends the data.
@@ -73,7 +73,7 @@ pub enum Side {
     Client(Vec<SocketAddr>),
 }
 
-/// What a pair of processes does.
+/// The job of a pair of processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Job {
     /// The server sends the client so many bytes on one stream.
@@ -83,31 +83,31 @@ pub enum Job {
     },
     /// Full handshakes, a few at a time; each connection is closed at once.
     Handshakes {
-        /// How many.
+        /// The number of handshakes.
         count: u32,
     },
     /// Small requests on streams of their own, answered with as many bytes.
     Requests {
-        /// How many.
+        /// The number of requests.
         count: u32,
-        /// How many of them are under way at a time.
+        /// The number of requests that are under way at a time.
         at_once: u32,
     },
     /// Connections on which nothing happens.
     Idle {
-        /// How many.
+        /// The number of connections.
         connections: u32,
     },
 }
 
-/// What one process has to do.
+/// The task of one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// With what.
+    /// The contender.
     pub contender: Contender,
-    /// On which side.
+    /// The side.
     pub side: Side,
-    /// What.
+    /// The job.
     pub job: Job,
     /// UDP payload of full datagrams in bytes.
     pub datagram: u16,
@@ -115,17 +115,17 @@ pub struct Task {
     pub material: Material,
 }
 
-/// How long requests took, in seconds.
+/// The latencies of requests, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Latency {
     /// Half of them took at most this.
     pub median: f64,
-    /// Of 100 requests 99 took at most this.
+    /// The 99th percentile.
     pub p99: f64,
 }
 
 impl Latency {
-    /// That of requests that took `times`.
+    /// Returns the latencies of requests that took `times`.
     pub fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let at = |percent: usize| {
@@ -136,7 +136,7 @@ impl Latency {
     }
 }
 
-/// What one process measured.
+/// The measurements of one process.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Account {
     /// Time and CPU time from the first request to the end of the job.
@@ -147,9 +147,9 @@ pub struct Account {
     pub send_calls: u64,
     /// Packets declared lost, where the library tells.
     pub packets_lost: u64,
-    /// How long requests took.
+    /// The latencies of requests.
     pub latency: Option<Latency>,
-    /// By how many bytes the process grew.
+    /// The number of bytes by which the process grew.
     pub resident: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What the asynchronous libraries have in common, and what their two processes do with it.
+//! The interface that the asynchronous libraries have in common, and the work of their two processes.
 
 use super::{Account, BLOCK, Job, Latency, Line, REQUEST, SMALL, Task, say};
 use crate::meter::{Meter, resident};
@@ -15,10 +15,10 @@ use tokio::time::sleep;
 pub const HANDSHAKES_AT_ONCE: u32 = 8;
 /// Connections that are opened before memory is measured first.
 pub const WARM_UP: u32 = 100;
-/// How long connections are left alone before memory is measured.
+/// The time for which connections are left alone before memory is measured.
 pub const SETTLE: Duration = Duration::from_millis(700);
 
-/// What a connection's sender counted.
+/// The counters of a connection's sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
     /// Datagrams sent.
@@ -62,7 +62,7 @@ pub trait Stack: Sized + 'static {
     fn close(connection: &Self::Connection);
     /// Waits until what was said is on its way.
     async fn drain(endpoint: &Self::Endpoint);
-    /// What was sent so far.
+    /// Returns the counters of the traffic that was sent so far.
     fn counters(endpoint: &Self::Endpoint, connection: &Self::Connection) -> Counters;
 }
 

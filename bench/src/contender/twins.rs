@@ -94,7 +94,7 @@ macro_rules! twin {
                 }
             }
 
-            /// What a server is made from that sends datagrams of `datagram` bytes.
+            /// Returns the configuration of a server that sends datagrams of `datagram` bytes.
             pub fn server_config(material: &Material, datagram: u16) -> Result<ServerConfig> {
                 let tls = QuicServerConfig::try_from(material.rustls_server(ALPN)?)?;
                 let mut config = ServerConfig::with_crypto(Arc::new(tls));
@@ -102,7 +102,7 @@ macro_rules! twin {
                 Ok(config)
             }
 
-            /// What a client is made from that sends datagrams of `datagram` bytes.
+            /// Returns the configuration of a client that sends datagrams of `datagram` bytes.
             pub fn client_config(material: &Material, datagram: u16) -> Result<ClientConfig> {
                 let tls = QuicClientConfig::try_from(material.rustls_client(ALPN)?)?;
                 let mut config = ClientConfig::new(Arc::new(tls));

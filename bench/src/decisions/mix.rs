@@ -14,7 +14,7 @@ const FRAME: usize = 1160;
 pub struct Mix {
     /// Paths in each situation.
     pub paths: usize,
-    /// What is to be placed, on which paths.
+    /// The items that are to be placed, each with its paths.
     pub situations: Vec<(Item, Vec<PathView>)>,
 }
 
@@ -58,7 +58,8 @@ impl Numbers {
     }
 }
 
-/// Of 100 items: 70 fresh pieces of streams, 10 of them lost before, 10 acknowledgements, 5 datagrams, 5 others.
+/// Draws an item; of 100 items 70 are fresh pieces of streams, 10 pieces lost before, 10 acknowledgements, 5 datagrams,
+/// 5 others.
 fn item(numbers: &mut Numbers) -> Item {
     let stream = Content::Stream { id: 4 * numbers.below(6) };
     let mut item = match numbers.below(100) {

@@ -13,7 +13,7 @@ use hvq::{ClientConfig, Direction, EndpointConfig, Policy, ServerConfig, StreamI
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// How many paths a connection has.
+/// The number of paths of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Paths {
     /// One, with policy `single`.

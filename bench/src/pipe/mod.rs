@@ -42,7 +42,7 @@ pub trait Pair {
     /// The server answers all requests that have arrived.
     fn answer(&mut self) -> Result<()>;
 
-    /// Whether the whole answer on stream `id` has arrived, which the client reads.
+    /// Returns true if the whole answer on stream `id` has arrived, which the client reads.
     fn is_answered(&mut self, id: u64) -> Result<bool>;
 
     /// Each end says to the other all that it has to say.
@@ -63,10 +63,10 @@ pub fn pair(contender: Contender, material: &Material, datagram: u16) -> Result<
     }))
 }
 
-/// What one pair cost.
+/// The cost of one pair.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cost {
-    /// Who.
+    /// The contender.
     pub contender: Contender,
     /// CPU seconds of both ends for a GiB.
     pub transfer: Option<f64>,
@@ -78,7 +78,7 @@ pub struct Cost {
     pub requests: Option<f64>,
 }
 
-/// How much is done for one [`Cost`]; what is zero is not measured.
+/// The amount of work for one [`Cost`]; a part that is zero is not measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effort {
     /// Bytes of a transfer.
@@ -90,7 +90,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// Whether nothing is to be measured.
+    /// Returns true if nothing is to be measured.
     pub fn is_nothing(self) -> bool {
         self.bytes == 0 && self.handshakes == 0 && self.requests == 0
     }

@@ -1,4 +1,4 @@
-//! What the library calls: verification, key logs, logs, schedulers; contexts of BoringSSL that are handed in.
+//! Tests of callbacks: verification, key logs, logs, schedulers; contexts of BoringSSL that are handed in.
 
 use crate::pair::identity;
 use crate::talk::{Talk, route};
@@ -19,7 +19,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::mem::{MaybeUninit, size_of};
 use std::ptr;
 
-/// What a callback is to answer, and what it saw.
+/// The answer of a callback, and the arguments that it saw.
 #[derive(Default)]
 struct Judge {
     answer: i32,
@@ -168,7 +168,7 @@ fn key_logs_and_logs_are_lines() {
     assert!(lines.iter().all(|line| !line.contains('\n')));
 }
 
-/// What a scheduler saw. It calls the library, as it must not.
+/// The counters of a scheduler. It calls the library, as it must not.
 #[derive(Default)]
 struct Seen {
     endpoint: *mut hvq_ffi::hvq_endpoint,

@@ -1,4 +1,5 @@
-//! What programs may choose: versions, whom to admit, over which way to begin, where paths go; and what they may read of it.
+//! Tests of a program's choices: versions, admission of clients, the first way, the addresses of paths; and of their
+//! readers.
 
 use crate::pair::c::{address, filled};
 use crate::talk::{Talk, route};
@@ -52,7 +53,7 @@ fn both_versions_of_quic_are_spoken_as_the_ends_prefer() {
     }
 }
 
-/// What making a client's configuration with this transport leads to.
+/// Returns the result of making a client's configuration with this transport.
 fn made_with(change: impl FnOnce(&mut hvq_transport_config)) -> hvq_result {
     let mut transport: hvq_transport_config = filled(hvq_transport_config_init);
     change(&mut transport);
@@ -155,7 +156,7 @@ fn the_finer_settings_hold() {
     assert!(client.key_updates >= 1 && server.key_updates >= 1, "{}", client.key_updates);
 }
 
-/// What the callback answers, and what it saw.
+/// The answer of the callback, and the arguments that it saw.
 struct Door {
     answer: u32,
     seen: Vec<hvq_candidate>,
@@ -291,7 +292,7 @@ fn a_scheduler_says_over_which_way_a_connection_begins() {
     assert!(index.0 == HVQ_OK && index.1 < 3);
 }
 
-/// Where the client's next datagram goes.
+/// Returns the route of the client's next datagram.
 fn next_route(talk: &Talk) -> hvq_route {
     let mut output = MaybeUninit::uninit();
     // SAFETY: the endpoint is ours, and a poll that succeeds fills the output.
@@ -339,7 +340,7 @@ fn a_path_moves_at_once_or_once_the_peer_answered() {
     }
 }
 
-/// How many frames of a kind the client sent.
+/// Returns the number of frames of a kind that the client sent.
 fn frames(talk: &Talk, kind: &str) -> u64 {
     let mut counters: [MaybeUninit<hvq_frame_counter>; 64] = [MaybeUninit::uninit(); 64];
     let mut count = 0;

@@ -21,7 +21,7 @@ use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// What functions are called with.
+/// The arguments that functions are called with.
 struct Arguments {
     endpoint: *mut hvq_endpoint,
     config: *mut hvq_client_config,
@@ -29,7 +29,7 @@ struct Arguments {
     stream: hvq_stream,
     path: hvq_path,
     now: u64,
-    /// Which pointer, by its place among the arguments that are pointers, is NULL.
+    /// The index of the argument that is NULL, among those that are pointers.
     hole: usize,
     /// Pointers passed so far.
     passed: Cell<usize>,
@@ -60,7 +60,7 @@ impl Arguments {
     }
 }
 
-/// What a function is called for.
+/// The object that a function is called for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Of {
     Nothing,
@@ -296,7 +296,7 @@ fn numbers_that_nothing_has_are_errors_of_every_function_that_takes_them() {
     }
 }
 
-/// What a callback calls, and what came of it.
+/// The function that a callback calls, and its results.
 struct Intruder {
     arguments: Option<Arguments>,
     results: Vec<(&'static str, hvq_result)>,

@@ -16,7 +16,7 @@ use std::ffi::{CStr, c_char};
 use std::mem::size_of;
 use std::ptr;
 
-/// What the last failure on this thread had to say.
+/// Returns the message of the last failure on this thread.
 fn last_error() -> String {
     let mut text = [0 as c_char; 300];
     // SAFETY: there is that much room, and the text ends with a zero byte.

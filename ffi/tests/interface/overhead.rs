@@ -1,4 +1,4 @@
-//! What the C interface costs beyond the Rust API: allocations, and time.
+//! The overhead of the C interface beyond the Rust API: allocations, and time.
 
 use crate::pair::{C, Pair, Paths, Rust, Sender, transfer};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -49,8 +49,8 @@ fn allocations(end: &mut dyn Pair, sender: Sender, bytes: u64) -> (u64, u64) {
     (COUNT.get() - before, datagrams)
 }
 
-/// What transfers may allocate, by their bytes: what a stream needs, whose state and queues grow with it at both ends, and
-/// beyond 2 MiB that wait to be acknowledged, memory for each 64 KiB that are written.
+/// The allocations that transfers may make, by their bytes: those of a stream, whose state and queues grow with it at
+/// both ends, and beyond 2 MiB that wait to be acknowledged, memory for each 64 KiB that are written.
 const BOUNDS: [(u64, u64); 2] = [(2 << 20, 48), (8 << 20, 256)];
 
 #[test]
@@ -73,7 +73,7 @@ fn a_packet_costs_no_allocation() {
     }
 }
 
-/// What this thread has used of the processor: other programs do not count.
+/// Returns the processor time of this thread: other programs do not count.
 fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the place is ours.

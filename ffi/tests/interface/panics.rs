@@ -12,9 +12,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::{env, ptr};
 
-/// What the child is told: which callback panics.
+/// The variable that names the callback that panics in the child.
 const WHICH: &str = "HVQ_PANICS";
-/// What the child says if a panic came out of the library.
+/// The child's message if a panic came out of the library.
 const UNWOUND: &str = "the panic came out";
 
 unsafe extern "C" fn verify(_: *mut c_void, _: *const c_char, _: *const hvq_bytes, _: usize) -> i32 {

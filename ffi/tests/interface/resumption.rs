@@ -60,7 +60,8 @@ unsafe extern "C" fn take(
     }
 }
 
-/// What BoringSSL wrote of the latest ticket: after the format and the version it is the first part, behind its length.
+/// Returns BoringSSL's part of the latest ticket: after the format and the version it is the first part, behind its
+/// length.
 fn session_of(kept: &Kept) -> Vec<u8> {
     let (.., ticket) = kept.tickets.last().expect("there is a ticket");
     let length = u32::from_be_bytes(ticket[5..9].try_into().expect("these are four bytes"));

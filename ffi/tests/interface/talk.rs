@@ -14,10 +14,10 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// What happened: kinds of events, and the last event of each kind.
+/// The events of an endpoint, in order.
 pub type Events = Vec<hvq_event>;
 
-/// What both ends are made from.
+/// The configurations of both ends.
 pub struct Choices {
     pub transport: hvq_transport_config,
     /// The server's, if it is not the same.
@@ -30,7 +30,7 @@ pub struct Choices {
 pub struct Talk {
     pub client: *mut hvq_endpoint,
     pub server: *mut hvq_endpoint,
-    /// What the client's connections are made from.
+    /// The configuration of the client's connections.
     pub config: *mut hvq_client_config,
     /// The client's number of the latest connection, and the server's once it knows of it.
     pub connection: u64,
@@ -137,7 +137,7 @@ impl Talk {
         talk
     }
 
-    /// So many exchanges of a millisecond each way.
+    /// Exchanges datagrams `rounds` times, a millisecond each way.
     pub fn exchange(&mut self, rounds: usize) {
         for _ in 0..rounds {
             pump(self.client, self.server, self.now, &mut |event| {
@@ -157,12 +157,12 @@ impl Talk {
         self.accepted = first.map(|event| event.connection);
     }
 
-    /// Whether the client was told so.
+    /// Returns true if the client was told so.
     pub fn client_said(&self, kind: u32) -> bool {
         self.client_events.iter().any(|event| event.kind == kind)
     }
 
-    /// Whether the server was told so.
+    /// Returns true if the server was told so.
     pub fn server_said(&self, kind: u32) -> bool {
         self.server_events.iter().any(|event| event.kind == kind)
     }
@@ -178,7 +178,7 @@ impl Talk {
         })
     }
 
-    /// How the client's connection ended, and with which code.
+    /// Returns the kind of end of the client's connection, and its code.
     pub fn client_end(&self) -> Option<(u32, u64)> {
         let end = self.client_events.iter().find(|event| event.kind == HVQ_EVENT_CLOSED);
         end.map(|event| (event.closed, event.code))

@@ -23,11 +23,11 @@ use tokio::task::JoinSet;
 const UNSUPPORTED: u8 = 127;
 /// The longest request.
 const LONGEST: usize = 4096;
-/// How long connection IDs and tickets may take after the handshake.
+/// The time that connection IDs and tickets may take after the handshake.
 const MOMENT: Duration = Duration::from_millis(300);
 /// The name that clients ask for.
 const NAME: &str = "server";
-/// What both sides know, and what only one needs to.
+/// The cases that both sides know; each side knows one more.
 const CASES: [&str; 8] =
     ["handshake", "transfer", "chacha20", "retry", "resumption", "zerortt", "multiconnect", "ecn"];
 

@@ -12,12 +12,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// After so much silence noq gives a path up. Until then it goes on choosing the path of lowest ID whose congestion window
-/// has room, for acknowledgements and flow control too: if that path is cut, both directions wait for this long.
+/// The silence after which noq gives a path up. Until then it goes on choosing the path of lowest ID whose congestion
+/// window has room, for acknowledgements and flow control too: if that path is cut, both directions wait for this long.
 const PATH_PATIENCE: Duration = Duration::from_millis(1500);
 /// Bytes to read at a time.
 const CHUNK: usize = 64 * 1024;
-/// How often it asks a silent path.
+/// The interval at which it probes a silent path.
 const PATH_KEEP_ALIVE: Duration = Duration::from_millis(500);
 
 fn transport(paths: u32) -> Arc<TransportConfig> {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const DATAGRAM: usize = 1350;
 /// Bytes that the peer may send ahead of reading.
 const WINDOW: u64 = 4 << 20;
-/// What the client says when it has all that it wanted: H3_NO_ERROR (RFC 9114 §8.1).
+/// The code with which the client closes when it has all that it wanted: H3_NO_ERROR (RFC 9114 §8.1).
 const NO_ERROR: u64 = 0x100;
 
 /// A connection and its socket.
@@ -85,7 +85,7 @@ pub fn get(certificate: &str, remote: SocketAddr, path: &str, patience: Duration
     }
 }
 
-/// Whether there is more to come.
+/// Tells whether there is more to come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Underway,
@@ -145,7 +145,7 @@ impl Server {
         Ok(Self { config, socket: UdpSocket::bind("127.0.0.1:0")? })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     ///
     /// # Errors
     /// The system does not say.
@@ -280,7 +280,7 @@ impl Link {
         )
     }
 
-    /// That the client ended the connection, and without an error.
+    /// Checks that the client ended the connection, and without an error.
     fn goodbye(&self) -> Result<()> {
         match self.connection.peer_error() {
             Some(error) if error.is_app && error.error_code == NO_ERROR => Ok(()),

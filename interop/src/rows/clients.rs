@@ -11,16 +11,16 @@ use serde::Deserialize;
 use std::path::Path;
 use tokio::process::Command;
 
-/// What speaks to aioquic.
+/// The client that runs on aioquic.
 const AIOQUIC: &str = include_str!("aioquic_get.py");
-/// What speaks to libcurl.
+/// The client that runs on libcurl.
 const PYCURL: &str = include_str!("pycurl_get.py");
-/// What Chromium loads. It fetches the file and writes what arrived into the page.
+/// The page that Chromium loads. It fetches the file and writes what arrived into the page.
 const PAGE: &str = include_str!("chromium.html");
 /// Requests of h2load.
 const REQUESTS: u32 = 20_000;
 
-/// What a client says that hashes what it receives.
+/// The output of a client that hashes the bytes that it receives.
 #[derive(Debug, Deserialize)]
 struct Received {
     version: String,
@@ -29,7 +29,7 @@ struct Received {
     sha256: String,
 }
 
-/// Which version of QUIC a client starts with.
+/// The version of QUIC that a client starts with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Version {
     /// RFC 9000.
@@ -83,7 +83,7 @@ fn exchange(received: &Received, body: &[u8], name: &str) -> Result<Exchange> {
     Ok(Exchange { bytes: CONTENT as u64, peer, ..Exchange::default() })
 }
 
-/// What the page in Chromium says.
+/// The result that the page in Chromium reports.
 #[derive(Debug, Deserialize)]
 struct Loaded {
     version: String,

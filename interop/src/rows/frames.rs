@@ -18,9 +18,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the first path takes each way.
+/// The delay of the first path each way.
 const DELAY: Duration = Duration::from_millis(50);
-/// How often noq is brought to see a path before connection IDs for it, and how soon it says so.
+/// The number of attempts to have noq see a path before connection IDs for it, and the time in which it says so.
 const ATTEMPTS: usize = 8;
 const SOON: Duration = Duration::from_secs(1);
 /// Paths that the server permits at a time, and those that the client does.
@@ -181,7 +181,7 @@ impl Ends {
         Ok(format!("sent {sent} kinds, received {received}: no server is {OF_CLIENTS}"))
     }
 
-    /// Whether noq received of each kind if hvq sent of it, and the other way round.
+    /// Returns true if noq received each kind of frame that hvq sent, and the other way round.
     fn is_counted_by_noq(&self) -> bool {
         let stats = self.far.stats();
         [(Way::Sent, stats.frame_rx), (Way::Received, stats.frame_tx)].iter().all(|(way, theirs)| {

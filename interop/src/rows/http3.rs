@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Bytes of the response.
 const CONTENT: usize = 10_000_000;
 const PATH: &str = "/content";
-/// How much earlier than its row quiche gives up, so that its thread ends.
+/// The time before the end of its row at which quiche gives up, so that its thread ends.
 const MARGIN: Duration = Duration::from_secs(5);
 
 fn exchange(paths: Vec<PathUse>) -> Exchange {

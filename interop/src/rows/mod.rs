@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What rows need from outside.
+/// The programs and files that rows need from outside.
 #[derive(Debug)]
 pub struct Setup {
     /// The certificate of all servers.
@@ -173,7 +173,7 @@ impl Row {
         }
     }
 
-    /// What is exercised.
+    /// Returns a description of the feature that is exercised.
     pub fn what(self) -> &'static str {
         match self {
             NoqServer | NoqClient => "multipath: 2 paths, 20 MB each way",

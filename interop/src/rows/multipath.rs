@@ -27,7 +27,7 @@ const PATHS: u32 = 4;
 /// Another address of the same host.
 pub(super) const SECOND: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// Which path is cut in the middle of the transfer.
+/// The path that is cut in the middle of the transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cut {
     /// None.
@@ -38,7 +38,7 @@ pub enum Cut {
     Second,
 }
 
-/// Where the client's paths lead, and the relay on the one that is cut.
+/// The destinations of the client's paths, and the relay on the one that is cut.
 struct Route {
     first: SocketAddr,
     second: SocketAddr,
@@ -60,7 +60,7 @@ impl Route {
         })
     }
 
-    /// That both paths carried data, and that the one to be cut was cut.
+    /// Checks that both paths carried data, and that the one to be cut was cut.
     fn exchange(&self, paths: Vec<PathUse>) -> Result<Exchange> {
         ensure!(paths.len() == 2, "{} paths were used: {paths:?}", paths.len());
         let used = |path: &PathUse| path.sent > USED && path.received > 0;

@@ -19,7 +19,7 @@ pub struct Served {
     _server: Child,
 }
 
-/// What `hvq serve --json` says when it is ready.
+/// The output of `hvq serve --json` when it is ready.
 #[derive(Debug, Deserialize)]
 struct Listening {
     listening: Vec<SocketAddr>,
@@ -61,7 +61,7 @@ pub fn folder(body: &[u8]) -> Result<TempDir> {
     Ok(folder)
 }
 
-/// What `command` prints on standard output.
+/// Returns the standard output of `command`.
 ///
 /// # Errors
 /// It does not start or it fails; with what it says on standard error.
@@ -73,7 +73,7 @@ pub async fn output_of(mut command: Command, name: &'static str) -> Result<Strin
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What `command` prints, one JSON object.
+/// Returns the output of `command`, one JSON object.
 ///
 /// # Errors
 /// Those of [`output_of`], or it printed something else.

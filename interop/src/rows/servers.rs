@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// What `hvq get --json` says of itself, as far as it is of interest here.
+/// The output of `hvq get --json`, as far as it is of interest here.
 #[derive(Debug, Deserialize)]
 struct Fetched {
     status: u16,

@@ -15,13 +15,13 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// What opens gateways and proxies.
+/// The token that gateways and proxies ask for.
 const TOKEN: &str = "0123456789abcdef";
 /// Packets of IP have every size up to this: more than IPv6 must be able to send whole (RFC 8200 §5).
 const MOST: usize = 1300;
 /// UDP has every size up to this.
 const MOST_UDP: usize = 1200;
-/// How long an answer may take before it is asked for again.
+/// The time that an answer may take before it is asked for again.
 const ANSWER: Duration = Duration::from_secs(2);
 
 /// A program that says in its first line where it listens, until this is dropped.
@@ -30,13 +30,13 @@ struct Listener<T> {
     _process: Child,
 }
 
-/// What `hvq gateway --json` says.
+/// The output of `hvq gateway --json`.
 #[derive(Deserialize)]
 struct Gateway {
     listening: Vec<SocketAddr>,
 }
 
-/// What `hvq proxy --json` says.
+/// The output of `hvq proxy --json`.
 #[derive(Deserialize)]
 struct Proxy {
     listening: SocketAddr,
@@ -70,7 +70,7 @@ async fn gateway(setup: &Setup, folder: &Path, more: &str) -> Result<Listener<So
     Ok(Listener { said, _process })
 }
 
-/// What a client says that fetched a file.
+/// The output of a client that fetched a file.
 #[derive(Deserialize)]
 struct Received {
     version: String,
@@ -169,7 +169,7 @@ async fn by_socks(proxy: SocketAddr) -> Result<u64> {
     }
 }
 
-/// How many packets were answered.
+/// The number of packets that were answered.
 #[derive(Deserialize)]
 struct Answered {
     #[serde(default)]

@@ -13,16 +13,17 @@ use crate::{Bandwidth, Item, PathId, PathSet, PathView, proven};
 /// controller needs, while requests and small objects keep three quarters.
 const SHARE: u64 = 4;
 
-/// The same where the connections of this endpoint share the path: each has a budget of its own.
+/// One over the share where the connections of this endpoint share the path: each has a budget of its own.
 const SHARE_OF_MANY: u64 = 8;
 
-/// How far ahead of its budget the path may run: 8 bare packets at 2 Mbit/s, less than 3 ms of queue.
+/// The depth of the token bucket: the path may run ahead of its budget by 8 bare packets at 2 Mbit/s, less than 3 ms of
+/// queue.
 const DEPTH: u64 = 10_000_000;
 
 /// The rate that is assumed where none is known.
 const ASSUMED: Bandwidth = Bandwidth::from_mbit(1);
 
-/// What acknowledgements have spent: a token bucket, kept as the time until which it is paid out.
+/// The budget of acknowledgements: a token bucket, kept as the time until which it is paid out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Budget {
     path: Option<PathId>,

@@ -1,14 +1,14 @@
-//! Whom a connection serves: the foreground, or the background alone.
+//! Tells whether a connection serves the foreground, or the background alone.
 
 use std::time::Duration;
 
 use super::{is_data, reward::BACKGROUND};
 use crate::{Item, PathSet, PathView, Sharing};
 
-/// So long after its data the foreground may be waiting for answers.
+/// The time after its latest data for which the foreground may be waiting for answers.
 const PRESENT: Duration = Duration::from_secs(1);
 
-/// When data of either kind was last asked about.
+/// The times at which data of either kind was last asked about.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Attention {
     foreground: Option<Duration>,
@@ -25,15 +25,15 @@ impl Attention {
         }
     }
 
-    /// Whether there was background data, and of late no other: what is acknowledged is background, too, then.
+    /// Returns true if there was background data and of late no other: acknowledgements are background, too, then.
     pub(super) fn is_on_background(&self, now: Duration) -> bool {
         let present = self.foreground.is_some_and(|last| now.saturating_sub(last) <= PRESENT);
         self.background.is_some() && !present
     }
 }
 
-/// Of the `scarce` paths those that are closed to `item`: it is background data, and others send there, whose foreground
-/// nobody here can see.
+/// Returns those of the `scarce` paths that are closed to `item`: it is background data, and others send there, whose
+/// foreground nobody here can see.
 pub(super) fn closed(item: &Item, paths: &[PathView], scarce: PathSet) -> PathSet {
     if !is_background(item) {
         return PathSet::EMPTY;
@@ -42,7 +42,7 @@ pub(super) fn closed(item: &Item, paths: &[PathView], scarce: PathSet) -> PathSe
     scarce.iter().filter(|&index| is_shared(&paths[index])).collect()
 }
 
-/// Whether `item` is data that nobody waits for.
+/// Returns true if `item` is data that nobody waits for.
 pub(super) fn is_background(item: &Item) -> bool {
     is_data(item) && item.priority.urgency >= BACKGROUND
 }

@@ -1,4 +1,4 @@
-//! Over which channel a connection begins: a narrow one brings the keys sooner, a wide one can be used sooner.
+//! Choice of the first path of a connection: a narrow one brings the keys sooner, a wide one can be used sooner.
 
 use super::cost::{self, nanos, transmission};
 use crate::{Flights, PathSet, PathView};
@@ -22,7 +22,7 @@ pub(super) fn first(flights: &Flights, paths: &[PathView]) -> usize {
     }
 }
 
-/// Until the client has keys: its first flight there and the server's back.
+/// Returns the time until the client has keys: its first flight there and the server's back.
 fn handshake(flights: &Flights, path: &PathView) -> u64 {
     let bytes = path.backlog.saturating_add(flights.sent).saturating_add(flights.received);
     2 * nanos(path.delay) + transmission(bytes, path.rate)

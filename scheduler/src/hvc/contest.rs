@@ -6,12 +6,12 @@ use super::cost::{Leg, NEVER, available, nanos};
 use super::reward::{Pressure, dearness, weight};
 use crate::{Arrival, Expectation, Item, PathView};
 
-/// How much stands or falls with the item.
+/// The unit of comparison: the bytes that are compared as one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Extent {
     /// The item alone: DChannel's comparison.
     Item,
-    /// So many bytes from the item's first on: they are of use only together.
+    /// This many bytes from the item's first on: they are of use only together.
     Whole(usize),
 }
 
@@ -25,12 +25,12 @@ impl Extent {
     }
 }
 
-/// Who carries the item.
+/// The path that carries the item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     /// The bulk path, of divisible content only the first `bytes`.
     Bulk {
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
     /// The scarce path.
@@ -44,19 +44,20 @@ pub(super) struct Contest<'a> {
     pub(super) bulk: (usize, &'a PathView),
     /// The path on which it does.
     pub(super) scarce: (usize, &'a PathView),
-    /// What is compared.
+    /// The unit of comparison.
     pub(super) extent: Extent,
-    /// What the fare counts, in units of 1/[`WEIGHT_UNIT`](super::cost::WEIGHT_UNIT), for data of default urgency.
+    /// The price multiplier of the transmission cost, in units of 1/[`WEIGHT_UNIT`](super::cost::WEIGHT_UNIT), for data
+    /// of default urgency.
     pub(super) alpha: u64,
 }
 
 impl Contest<'_> {
-    /// What is compared: the legs over the bulk path and over the scarce one.
+    /// Returns the two legs to compare: over the bulk path and over the scarce one.
     pub(super) fn legs(&self, item: &Item) -> [Leg; 2] {
         [self.bulk, self.scarce].map(|(index, path)| self.extent.leg(index, path, item.bytes))
     }
 
-    /// When the item alone would be there over either path, if both can send now.
+    /// Returns the expected arrivals of the item alone over either path; `None` if one of them cannot send now.
     pub(super) fn expected(&self, item: &Item, legs: [Leg; 2]) -> Option<Expectation> {
         if !self.bulk.1.has_room() || !self.scarce.1.has_room() {
             return None;

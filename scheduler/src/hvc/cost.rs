@@ -1,4 +1,4 @@
-//! What a path would take: arrival and price in saturating nanoseconds, without allocation or floating point.
+//! The cost of a path: arrival and price in saturating nanoseconds, without allocation or floating point.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) fn nanos(time: Duration) -> u64 {
     seconds.saturating_add(time.subsec_nanos().into()).min(NEVER)
 }
 
-/// How long `bytes` take at `rate`; nothing at an unknown rate, as in DChannel's listing for the HBC.
+/// Returns the transmission time of `bytes` at `rate`; zero at an unknown rate, as in DChannel's listing for the HBC.
 pub(super) fn transmission(bytes: usize, rate: Option<Bandwidth>) -> u64 {
     // The product of 2 GB and 8e9 is the largest that fits; more than 2 GB of backlog is beyond any decision.
     const MOST: u64 = 2_000_000_000;
@@ -65,7 +65,8 @@ impl Leg {
         Self { arrival: leg.arrival.max(windowed).min(NEVER), ..leg }
     }
 
-    /// When the receiver can use it: not before what it must have first (equation 2).
+    /// Returns the time at which the receiver can use the leg's bytes: not before `waits_for`, the arrival of the data
+    /// that it must have first (equation 2).
     pub(super) fn completion(self, waits_for: u64) -> u64 {
         self.arrival.max(waits_for)
     }
@@ -81,8 +82,8 @@ impl Leg {
     }
 }
 
-/// What loss adds to the arrival of a packet on average: one that is lost is there a round trip and its detection later
-/// (RFC 9002 §6.1.2: 9/8 of a round trip), if it is not lost again.
+/// Returns the delay that loss adds to the arrival of a packet on average: one that is lost is there a round trip and
+/// its detection later (RFC 9002 §6.1.2: 9/8 of a round trip), if it is not lost again.
 fn repair(path: &PathView) -> u64 {
     let rtt = nanos(path.rtt.smoothed);
     (rtt + rtt / 8).saturating_mul(path.loss.get().into()) / 1000
@@ -99,7 +100,7 @@ pub(super) fn resumes(path: &PathView) -> u64 {
     }
 }
 
-/// What the path can take before an acknowledgement must return: the pacer's share may be less.
+/// Returns the bytes that the path can take before an acknowledgement must return: the pacer's share may be less.
 pub(super) fn available(path: &PathView) -> usize {
     if path.has_room() { path.room.max(path.window.saturating_sub(path.in_flight)) } else { 0 }
 }

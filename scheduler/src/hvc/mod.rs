@@ -36,20 +36,20 @@ use crate::{
     Scheduler, proven, usable,
 };
 
-/// How long background data stays off a scarce channel after foreground data used it.
+/// The time for which background data stays off a scarce channel after foreground data used it.
 const FOREGROUND_HOLD: Duration = Duration::from_millis(100);
 
 /// Pieces of a stream that follow a placed one unasked.
 const REPEATS: usize = 3;
-/// They do so if they take less than this on their path: no estimate of delay is finer.
+/// The transmission time below which pieces follow unasked: no estimate of delay is finer.
 const NEGLIGIBLE: Duration = Duration::from_millis(1);
 /// More of them follow while all take less than this, for then a question costs about as much as what it is about.
 const INSTANT: Duration = Duration::from_micros(125);
-/// So many follow at most: the other paths are to have their turn in each pass.
+/// The maximum number of repeats of one placement: the other paths are to have their turn in each pass.
 const MOST_REPEATS: usize = 15;
-/// Where the rate is not known, they do so if there is room for this many times as much.
+/// The factor by which a path's room must exceed the item for repeats where the path's rate is not known.
 const WIDE: usize = 8;
-/// And more of them if there is room for this many times as much.
+/// The factor by which a path's room must exceed the item for the most repeats where the path's rate is not known.
 const OPEN: usize = 4 * WIDE;
 /// Nearer to its end than this, in bytes, each piece of a message has a question of its own.
 const BULK: usize = 64 << 10;
@@ -92,9 +92,9 @@ pub struct Hvc {
     acknowledgements: Budget,
     runs: Runs,
     spare: Spare,
-    /// When foreground data last went on a scarce path.
+    /// The time at which foreground data last went on a scarce path.
     foreground: Option<Duration>,
-    /// What the latest choice between two paths that could send expected of them.
+    /// The arrivals that the latest choice between two paths that could send expected of them.
     expected: Option<Expectation>,
     promises: Promises,
     toll: Toll,
@@ -164,7 +164,7 @@ impl Scheduler for Hvc {
 }
 
 impl Hvc {
-    /// What acknowledges path `of` goes where the budget lets it; what acknowledges background data has none.
+    /// Places an acknowledgement of path `of` where the budget allows; an acknowledgement of background data has none.
     fn acknowledge(&mut self, item: &Item, of: PathId, paths: &[PathView], usable: PathSet) -> Placement {
         let own = named(paths, usable, of).filter(|_| self.attention.is_on_background(item.now));
         match own.or_else(|| self.acknowledgements.path(item, of, paths, usable)) {
@@ -173,7 +173,7 @@ impl Hvc {
         }
     }
 
-    /// What was never sent goes where completion and price are least.
+    /// Places data that was never sent where completion time and price are least.
     fn fresh(&mut self, item: &Item, paths: &[PathView], candidates: PathSet) -> Placement {
         let scarce = cost::scarce(paths, candidates);
         let wide = candidates.without(scarce);
@@ -223,7 +223,7 @@ impl Hvc {
         }
     }
 
-    /// Which of two paths, one of bulk and a scarce one, carries the item behind all that was told to wait for them.
+    /// Chooses the path that carries the item, one of bulk and a scarce one, behind all that was told to wait for them.
     fn compare(
         &mut self,
         item: &Item,
@@ -262,8 +262,9 @@ impl Hvc {
         Some(if crosses { first } else { open })
     }
 
-    /// What was lost or is late goes where it arrives first: what came after it already waits for it. If more is to follow than
-    /// crosses that path until the item is there on another with room, it is not waited for: everything would wait with it.
+    /// Places lost or late data where it arrives first: the data after it already waits for it. If more is to follow
+    /// than crosses that path until the item is there on another with room, it is not waited for: everything would wait
+    /// with it.
     fn again(&mut self, item: &Item, paths: &[PathView], candidates: PathSet) -> Placement {
         let scarce = cost::scarce(paths, candidates);
         let bulk = candidates.without(scarce);
@@ -308,8 +309,8 @@ impl Hvc {
         Placement::On { path: path.id, bytes }
     }
 
-    /// How much is compared where somebody has to wait: the message; without one, as much again as the stream already
-    /// placed. What waits for a scarce path holds up all that is behind it, even while the bulk path has room.
+    /// Returns the unit of comparison where somebody has to wait: the message; without one, as much again as the stream
+    /// already placed. What waits for a scarce path holds up all that is behind it, even while the bulk path has room.
     fn extent(&self, item: &Item) -> Extent {
         match (item.message, item.content) {
             (Some(message), _) => Extent::Whole(message.remaining),
@@ -318,7 +319,7 @@ impl Hvc {
         }
     }
 
-    /// Whether the item is background data and the foreground used a scarce path of late.
+    /// Returns true if the item is background data and the foreground used a scarce path of late.
     fn yields_to_foreground(&self, item: &Item) -> bool {
         let recent = self.foreground.is_some_and(|last| item.now.saturating_sub(last) <= FOREGROUND_HOLD);
         recent && is_background(item)

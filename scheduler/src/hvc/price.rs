@@ -1,4 +1,4 @@
-//! What a byte on a scarce path has to be worth: a fixed share of its fare, or one that follows what went without.
+//! The price multiplier of a scarce path: fixed, or following the demand that was turned away.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::cost::{WEIGHT_UNIT, nanos};
 
-/// How dear a scarce path is: α, by which the fare is weighed against the time that is saved.
+/// The price multiplier α of a scarce path, by which the transmission cost is weighed against the time that is saved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Price {
     /// α in hundredths, the same at all times.
     Fixed {
-        /// How many.
+        /// The multiplier in hundredths.
         hundredths: u16,
     },
     /// α follows demand: from 0.25, when whatever was worth it found a place, towards 3 as more had to go without.
@@ -25,9 +25,9 @@ const MOST_HUNDREDTHS: u16 = 10_000;
 const LEAST: u64 = WEIGHT_UNIT / 4;
 /// The α that it approaches.
 const MOST: u64 = WEIGHT_UNIT * 3;
-/// It is halfway when so many nanoseconds of the path's time would have been needed for what went without.
+/// The forgone time of the path, in nanoseconds, at which α is halfway between the two.
 const HALFWAY: u64 = 20_000_000;
-/// What went without is forgotten beyond so many.
+/// The longest backlog of forgone items that is remembered, in nanoseconds.
 const LONGEST: u64 = 1_000_000_000;
 
 impl Price {
@@ -51,7 +51,7 @@ impl fmt::Display for Price {
     }
 }
 
-/// What was written is no price.
+/// The error of a text that is no price.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoPrice;
 
@@ -82,12 +82,12 @@ impl FromStr for Price {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Toll {
     price: Price,
-    /// Until when the path would be busy with what went without, in nanoseconds.
+    /// The time until which the path would be busy with the items that went without, in nanoseconds.
     forgone_until: u64,
 }
 
 impl Toll {
-    /// At this price.
+    /// Makes a toll at this price.
     pub(super) const fn of(price: Price) -> Self {
         Self { price, forgone_until: 0 }
     }
@@ -108,7 +108,7 @@ impl Toll {
         (self.price == Price::Demand).then_some(LEAST)
     }
 
-    /// What would keep the path busy for `time` nanoseconds goes without at `now`.
+    /// Notes at `now` that an item that would keep the path busy for `time` nanoseconds went without it.
     pub(super) fn note_forgone(&mut self, time: u64, now: Duration) {
         let now = nanos(now);
         self.forgone_until = self.forgone_until.max(now).saturating_add(time).min(now + LONGEST);

@@ -1,4 +1,4 @@
-//! What was told to wait for a path: who asks later at the same moment stands behind it.
+//! Reservations: data that was told to wait for a path, behind which stands whoever asks later at the same moment.
 
 use std::time::Duration;
 

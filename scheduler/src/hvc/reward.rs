@@ -1,4 +1,4 @@
-//! What an earlier arrival is worth: urgency and deadlines scale the reward.
+//! The value of an earlier arrival: urgency and deadlines scale the reward.
 
 use super::cost::WEIGHT_UNIT;
 use crate::{Hints, PathView, Sharing};
@@ -18,14 +18,14 @@ pub(super) const fn weight(urgency: u8, alpha: u64) -> u64 {
     alpha * 16 / SCALE[if urgency > 7 { 7 } else { urgency as usize }]
 }
 
-/// How many times its fare a byte costs on `scarce`, to which a path with the hints `bulk` is the alternative.
+/// Returns the price multiplier of a byte on `scarce`, to which a path with the hints `bulk` is the alternative.
 pub(super) fn dearness(scarce: &PathView, bulk: &Hints) -> u64 {
     burden(scarce) * price_ratio(scarce.hints.price_per_byte, bulk.price_per_byte)
 }
 
-/// How many times its fare a byte costs on a path that others share: what they queued of late is seen only a round trip later.
-/// Where the endpoint keeps an account of them, it is part of the fare. Where it is the peer's channel, its other
-/// connections end elsewhere, as many as a page has domains, and all begin to send at about the same time.
+/// Returns the price multiplier of a path that others share: their queue of late is seen only a round trip later. Where
+/// the endpoint keeps an account of them, it is part of the fare. Where it is the peer's channel, its other connections
+/// end elsewhere, as many as a page has domains, and all begin to send at about the same time.
 const fn burden(path: &PathView) -> u64 {
     match (path.hints.shared, path.others) {
         (Sharing::Endpoint, None) => 3,
@@ -34,8 +34,8 @@ const fn burden(path: &PathView) -> u64 {
     }
 }
 
-/// How many times as much a byte costs on `scarce` as on `bulk` by their hinted prices: a path that costs ten times as much
-/// has to be worth ten times its fare. What was not priced costs 1, and what costs nothing too.
+/// Returns the ratio of the hinted prices of a byte on `scarce` and on `bulk`: a path that costs ten times as much has
+/// to be worth ten times its fare. What was not priced costs 1, and what costs nothing too.
 fn price_ratio(scarce: Option<u64>, bulk: Option<u64>) -> u64 {
     // Above it only what is late without the scarce path is worth its price.
     const MOST: u64 = 64;
@@ -44,7 +44,7 @@ fn price_ratio(scarce: Option<u64>, bulk: Option<u64>) -> u64 {
     if scarce <= bulk { 1 } else { scarce.div_ceil(bulk).min(MOST) }
 }
 
-/// What a deadline makes of the choice between a bulk path and a scarce one.
+/// The pressure of a deadline on the choice between a bulk path and a scarce one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pressure {
     /// The bulk path is comfortably in time: the scarce one is spared.

@@ -1,12 +1,13 @@
-//! How long streams of unknown length have been running: the best guess at how long they still will.
+//! Stream bursts: the bytes that a stream of unknown length has placed so far are the best guess at the bytes that
+//! still follow.
 
 use std::time::Duration;
 
 /// A pause longer than this ends a run.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How many streams are remembered. Of streams that share a slot the one that placed last has it: all that the other
-/// loses is a guess.
+/// The number of streams that are remembered. Of streams that share a slot the one that placed last has it: all that
+/// the other loses is a guess.
 const SLOTS: usize = 64;
 
 /// Bytes that streams placed without a pause.
@@ -44,7 +45,7 @@ impl Runs {
         *run = Run { stream, bytes: before.saturating_add(bytes), last: now };
     }
 
-    /// How much `stream` has placed in its present run.
+    /// Returns the bytes that `stream` has placed in its present run.
     pub(super) fn bytes(&self, stream: u64, now: Duration) -> usize {
         let run = &self.slots[slot(stream)];
         if run.continues(stream, now) { run.bytes } else { 0 }

@@ -6,13 +6,15 @@ use super::contest::Extent;
 use super::cost::{Leg, available, nanos, transmission};
 use crate::{Bandwidth, Content, Item, PathId, PathView, Sharing};
 
-/// How long bulk stays off a scarce channel after something latency-critical used it: who sent once may send again.
+/// The time for which bulk stays off a scarce channel after a latency-critical frame used it: its sender may send
+/// again.
 const HOLD: Duration = Duration::from_millis(100);
 
-/// After so long without anything latency-critical nothing is kept free for it.
+/// The time without anything latency-critical after which nothing is kept free for it.
 const CALM: Duration = Duration::from_secs(1);
 
-/// How long a piece of bulk keeps the channel busy at most: what a latency-critical frame may find in its way.
+/// The longest time for which a piece of bulk keeps the channel busy: a latency-critical frame may have to wait behind
+/// it.
 const BURST: Duration = Duration::from_millis(2);
 
 /// One over the share of the rate that is lent until then. The other half keeps frames and acknowledgements from meeting
@@ -22,14 +24,14 @@ const SHARE: u64 = 2;
 /// A piece that carries less than this is mostly header.
 const LEAST: usize = 200;
 
-/// What was lent, and when it was last wanted for something better.
+/// The quota that was lent, and the time at which a latency-critical frame last wanted the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spare {
-    /// Which path this is about.
+    /// The scarce path.
     path: Option<PathId>,
-    /// Until when what was lent is paid out at its share of the rate, in nanoseconds.
+    /// The time until which the lent quota is paid out at its share of the rate, in nanoseconds.
     lent_until: u64,
-    /// When something latency-critical was last placed on a scarce path.
+    /// The time at which a latency-critical frame was last placed on a scarce path.
     wanted: Option<Duration>,
 }
 
@@ -46,7 +48,7 @@ impl Spare {
         }
     }
 
-    /// What of `item`, which the bulk path won, may go on the `scarce` path all the same.
+    /// Returns the part of `item`, which the bulk path won, that may go on the `scarce` path all the same.
     ///
     /// That path's rate is promised to this connection and costs nothing, its queue is empty, and nothing
     /// latency-critical used it of late; the `extent` is more than the bulk path takes at once, so that it ends
@@ -82,14 +84,14 @@ impl Spare {
     }
 }
 
-/// What bulk may have of a scarce path.
+/// The share of a scarce path that bulk may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Loan {
     /// Nothing.
     None,
     /// Nothing yet: it may ask again after this time.
     In(Duration),
-    /// So many bytes.
+    /// This many bytes.
     Now(usize),
 }
 
@@ -101,7 +103,7 @@ fn promised(scarce: &PathView, bulk: &PathView) -> Option<Bandwidth> {
     scarce.hints.rate.filter(|_| free)
 }
 
-/// Whether `item` belongs to more than the bulk path takes at once.
+/// Returns true if `item` belongs to more than the bulk path takes at once.
 pub(super) fn is_long(item: &Item, extent: Extent, bulk: &PathView) -> bool {
     let Extent::Whole(whole) = extent else { return false };
     matches!(item.content, Content::Stream { .. }) && whole > available(bulk)

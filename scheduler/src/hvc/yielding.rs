@@ -1,4 +1,5 @@
-//! What has a deadline of its own yields to what is more urgent: on a scarce path that the latter uses it goes in small pieces.
+//! Deadline pacing: data with a deadline of its own yields to more urgent data; on a scarce path that the latter uses
+//! it goes in small pieces.
 
 use std::time::Duration;
 
@@ -6,10 +7,11 @@ use super::cost::transmission;
 use super::is_data;
 use crate::{Item, PathView};
 
-/// Who used a scarce path of late will soon use it again: messages of a rhythm, such as frames of video, do.
+/// The time for which the latest user of a scarce path is expected to use it again: messages of a rhythm, such as
+/// frames of video, do.
 const RHYTHM: Duration = Duration::from_millis(100);
 
-/// How long a piece keeps the path busy at most: so long the more urgent waits behind it.
+/// The longest time for which a piece keeps the path busy: the more urgent data waits behind it.
 const PIECE: Duration = Duration::from_millis(2);
 
 /// A piece of less is mostly header.
@@ -22,10 +24,10 @@ pub(super) struct Urgent {
     last: Option<Duration>,
 }
 
-/// How much of an item may go on a scarce path.
+/// The part of an item that may go on a scarce path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Share {
-    /// So many bytes.
+    /// This many bytes.
     Now(usize),
     /// None yet: what is queued leaves first, so that the queue is never longer than a piece.
     In(Duration),
@@ -39,7 +41,7 @@ impl Urgent {
         }
     }
 
-    /// What of the item may go on the scarce `path`.
+    /// Returns the part of the item that may go on the scarce `path`.
     pub(super) fn share(&self, item: &Item, path: &PathView) -> Share {
         let has_deadline = item.message.is_some_and(|message| message.deadline.is_some());
         let yields = has_deadline && !self.is_over(item.now) && item.priority.urgency > self.urgency;

@@ -11,7 +11,7 @@ const ALPHA: u32 = 75;
 /// From this urgency on a flow is background (RFC 9218 §4.1 names 7 so; 6 is what is left to grade it).
 const BACKGROUND: u8 = 6;
 
-/// Which flows the rule serves.
+/// The flows that the rule serves.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Flows {
     /// All of them alike: `dchannel`.
@@ -29,11 +29,11 @@ pub enum Flows {
 #[derive(Clone, Copy, Debug)]
 pub struct CostReward {
     flows: Flows,
-    /// When everything so far is expected to be there (C of equation 2), since the connection began.
+    /// The expected completion time of all items so far (C of equation 2), since the connection began.
     completion: Duration,
 }
 
-/// What the two channels offer an item.
+/// The delays and the cost that the two channels offer an item.
 struct Estimate {
     high_bandwidth: Duration,
     low_latency: Duration,

@@ -33,11 +33,11 @@ pub enum Channel {
 pub struct Channels<'a> {
     /// The one of greatest rate.
     pub high_bandwidth: &'a PathView,
-    /// Of the others the one of shortest delay.
+    /// The one of shortest delay among the others.
     pub low_latency: &'a PathView,
 }
 
-/// Which channel an item takes.
+/// A rule that chooses the channel of an item.
 pub trait Rule: fmt::Debug + Send {
     /// The name of the policy that the rule makes.
     fn name(&self) -> &'static str;
@@ -97,7 +97,7 @@ fn packet(item: &Item, path: &PathView) -> usize {
     item.bytes.saturating_add(item.header + path.overhead)
 }
 
-/// Whether the item fills a packet of `path`: "MTU-sized".
+/// Returns true if the item fills a packet of `path`: "MTU-sized".
 fn fills(item: &Item, path: &PathView) -> bool {
     packet(item, path) >= path.datagram_size
 }

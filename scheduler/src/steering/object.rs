@@ -140,7 +140,7 @@ impl Rule for ObjectSteering {
 #[derive(Clone, Debug, Default)]
 pub struct EarlyArrival {
     mapped: Streams<Channel>,
-    /// When the objects that were mapped to each channel are through, high bandwidth first.
+    /// The times at which the objects that were mapped to each channel are through, high bandwidth first.
     busy_until: [Duration; 2],
 }
 

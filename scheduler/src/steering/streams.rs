@@ -1,6 +1,7 @@
-//! What was decided about streams: a bounded memory for schemes that map a stream as a whole.
+//! Decisions about streams: a bounded memory for schemes that map a stream as a whole.
 
-/// How many streams are remembered. Of streams that share a slot the later one has it; the other is decided anew.
+/// The number of streams that are remembered. Of streams that share a slot the later one has it; the other is decided
+/// anew.
 const SLOTS: usize = 256;
 
 /// A value for each of the streams that were noted of late.
@@ -16,7 +17,7 @@ impl<T: Copy> Default for Streams<T> {
 }
 
 impl<T: Copy> Streams<T> {
-    /// What was noted of stream `id`.
+    /// Returns the value that was noted for stream `id`.
     pub(super) fn get(&self, id: u64) -> Option<T> {
         let slot = self.slots.get(slot(id)).copied().flatten();
         slot.filter(|(stream, _)| *stream == id).map(|(_, value)| value)

@@ -35,7 +35,7 @@ fn acknowledgement(of: PathId) -> Item {
     Item::new(Content::Acknowledgement { of }, 20)
 }
 
-/// Where one policy puts items one after the other.
+/// Returns the paths on which one policy puts items, one after the other.
 fn places(name: &str, items: &[Item]) -> Vec<PathId> {
     let policy: Policy = name.parse().expect("a policy's name");
     let mut scheduler = policy.scheduler();

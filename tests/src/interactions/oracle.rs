@@ -1,4 +1,4 @@
-//! What must hold after every step.
+//! The properties that must hold after every step.
 
 use super::player::{Player, index};
 use super::scene::Scene;
@@ -55,7 +55,7 @@ pub(super) struct Oracle {
 }
 
 impl Oracle {
-    /// What is wrong, if anything.
+    /// Checks all properties; returns the first violation.
     pub(super) fn check(&mut self, scene: &mut Scene, player: &Player) -> Result<(), String> {
         for side in Side::BOTH {
             self.watch(scene, side);
@@ -101,7 +101,7 @@ pub(super) fn accounts(scene: &Scene) -> Result<[Option<Accounts>; 2], String> {
     Ok([audit(Side::Client)?, audit(Side::Server)?])
 }
 
-/// What is not settled when everything was delivered, acknowledged and read, if anything.
+/// Returns a value that is not settled although everything was delivered, acknowledged and read, if there is one.
 pub(super) fn unsettled(scene: &mut Scene) -> Result<Option<String>, String> {
     let [Some(client), Some(server)] = accounts(scene)? else {
         return Err("a connection is gone".to_owned());

@@ -16,12 +16,12 @@ use std::time::Duration;
 /// The pattern of datagrams begins here, that of stream `n` at `2 n`.
 const DATAGRAMS: u64 = 1 << 40;
 
-/// Whether an application reads as soon as it can.
+/// Tells whether an application reads as soon as it can.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reading {
     /// It does.
     AtOnce,
-    /// When an operation says so.
+    /// It reads when an operation says so.
     WhenTold,
 }
 
@@ -48,7 +48,7 @@ struct Half {
 pub(super) struct Player {
     halves: [Half; 2],
     reading: Reading,
-    /// Whether a datagram may arrive on several paths.
+    /// True for each end that may receive a datagram on several paths.
     copies: [bool; 2],
     ending: bool,
     failure: Option<String>,
@@ -71,12 +71,12 @@ impl Player {
         Self { halves: Default::default(), reading, copies, ending: false, failure: None }
     }
 
-    /// What went wrong.
+    /// Returns the first failure.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
-    /// How the connection ended for `side`.
+    /// Returns the error with which the connection ended for `side`.
     pub(super) fn closed(&self, side: Side) -> Option<&ConnectionError> {
         self.halves[index(side)].closed.as_ref()
     }
@@ -200,7 +200,7 @@ impl Player {
         }
     }
 
-    /// What is not complete, if anything.
+    /// Returns a description of a part that is not complete, if there is one.
     pub(super) fn missing(&self) -> Option<String> {
         for side in Side::BOTH {
             let (half, other) = (&self.halves[index(side)], &self.halves[index(peer(side))]);

@@ -11,7 +11,7 @@ use std::sync::Once;
 const MOST_PLAYS: usize = 600;
 
 thread_local! {
-    /// Whether this thread plays, so that a panic is a finding and not news for people.
+    /// True while this thread plays, so that a panic is a finding and not news for people.
     static PLAYING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -20,9 +20,9 @@ thread_local! {
 pub struct Finding {
     /// The world, and the operations that are enough.
     plan: Plan,
-    /// How many there were.
+    /// The number of operations that were drawn.
     drawn: usize,
-    /// What goes wrong.
+    /// The problem.
     problem: String,
 }
 

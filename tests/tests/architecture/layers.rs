@@ -1,4 +1,5 @@
-//! Which module of the core may use which: lower layers only, and neither siblings nor what composes them.
+//! The permitted uses between modules of the core: lower layers only, and neither siblings nor modules that compose
+//! them.
 
 use crate::Finding;
 use crate::lexer;
@@ -25,9 +26,9 @@ const LAYERS: [&[&str]; 10] = [
 struct Exception {
     /// The module that uses; empty stands for all modules.
     user: &'static str,
-    /// What it may use: a path in the crate and all below it.
+    /// The module that it may use: a path in the crate and all below it.
     used: &'static str,
-    /// Why.
+    /// The reason.
     #[expect(dead_code, reason = "the reason is for the reader of the table")]
     reason: &'static str,
 }
@@ -136,7 +137,7 @@ fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|modules| modules.contains(&module))
 }
 
-/// What the code of `file` uses of other top-level modules of the core: line, its own module, the path used.
+/// Returns the uses in `file` of other top-level modules of the core: line, its own module, the path used.
 fn uses(file: &File) -> Vec<(usize, String, Vec<String>)> {
     let Some(place) = file.path.strip_prefix(CORE).filter(|_| !file.is_test()) else { return Vec::new() };
     let Some(place) = place.strip_suffix(".rs").filter(|place| *place != "lib") else { return Vec::new() };

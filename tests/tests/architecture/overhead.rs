@@ -5,9 +5,9 @@ use crate::lexer;
 use crate::paths;
 use crate::tree::File;
 
-/// Where they stand.
+/// The file in which they stand.
 const PLACE: &str = "transport/core/src/wire/overhead.rs";
-/// Whose packets they are of.
+/// The places of code that deals with packets.
 const CONCERNED: [&str; 6] = [
     "scheduler/src/",
     "transport/",

@@ -7,7 +7,8 @@ use crate::tree::File;
 
 const LONGEST: usize = 800;
 
-/// Where `unsafe` is the point of the code: the bindings to libraries in C, BoringSSL and libvpx, and the C interface.
+/// The places where `unsafe` is the point of the code: the bindings to libraries in C, BoringSSL and libvpx, and the C
+/// interface.
 const UNSAFE_PLACES: [&str; 4] = [
     "transport/core/src/crypto/session",
     "transport/core/src/crypto/aead/boringssl",
@@ -15,7 +16,7 @@ const UNSAFE_PLACES: [&str; 4] = [
     "apps/svc/vpx/",
 ];
 
-/// What `hvq_scheduler` exports and only a program that chooses a policy may name.
+/// Names that `hvq_scheduler` exports and only a program that chooses a policy may use.
 const POLICIES: [&str; 9] =
     ["Hvc", "MinRtt", "RoundRobin", "Redundant", "Single", "Policy", "UnknownPolicy", "hvc", "policy"];
 

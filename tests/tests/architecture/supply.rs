@@ -1,5 +1,5 @@
-//! What every build takes from elsewhere (attacks.md J10): the lock files hold all of it, from one registry, and deny.toml
-//! allows it. `make supply-chain` asks `cargo deny` too, which knows advisories.
+//! Dependencies of every build (attacks.md J10): the lock files hold all of them, from one registry, and deny.toml
+//! allows them. `make supply-chain` asks `cargo deny` too, which knows advisories.
 
 use crate::Finding;
 use crate::edges::Manifest;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use toml::{Table, Value};
 
-/// Where packages may come from.
+/// The registry from which packages may come.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// The policy.
 const POLICY: &str = "deny.toml";
@@ -55,12 +55,12 @@ fn lock(root: &File, files: &[File], manifests: &[Manifest]) -> Vec<Finding> {
     problems.into_iter().map(|problem| Finding::new(lock, 0, problem)).collect()
 }
 
-/// Whether `manifest` belongs to the workspace in `folder`: nested ones are of one crate each.
+/// Returns true if `manifest` belongs to the workspace in `folder`: nested ones are of one crate each.
 fn is_locked_by(manifest: &Manifest, folder: &str) -> bool {
     if folder.is_empty() { !manifest.is_nested() } else { manifest.path().starts_with(folder) }
 }
 
-/// What is wrong with where a package comes from.
+/// Returns a description of the problem with the origin of a package, if there is one.
 fn foreign(package: &Value, manifests: &[Manifest]) -> Option<String> {
     let (name, source) = (text(package, "name"), text(package, "source"));
     if source == REGISTRY {
@@ -92,7 +92,8 @@ fn licences(metadata: &serde_json::Value, policy: &File) -> Vec<Finding> {
     refused.map(|problem| Finding::new(policy, 0, problem)).collect()
 }
 
-/// Whether what is allowed satisfies an SPDX expression: OR before AND, parentheses, and `/` for OR as of old.
+/// Returns true if the allowed licences satisfy an SPDX expression: OR before AND, parentheses, and `/` for OR as of
+/// old.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -158,8 +159,8 @@ fn strings(value: &Value, place: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// What cargo says of the workspace at the root without changing the lock or asking anybody; none where it would have to ask
-/// for packages that builds of other crates take.
+/// Returns cargo's metadata of the workspace at the root, without changing the lock or asking anybody; none where it
+/// would have to ask for packages that builds of other crates take.
 fn metadata() -> Option<serde_json::Value> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -21,12 +21,12 @@ impl File {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Whether it is Rust source.
+    /// Returns true if it is Rust source.
     pub(crate) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
 
-    /// Whether all of it is test code, which may know more than the code under test.
+    /// Returns true if all of it is test code, which may know more than the code under test.
     pub(crate) fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs")
             || self.path.contains("/tests/")

@@ -1,4 +1,4 @@
-//! What happens to the wires, and how long data may stand still meanwhile.
+//! Outages: the changes of the wires, and the time for which data may stand still meanwhile.
 
 use crate::policies::Chooser;
 use crate::talk::{INTERVAL, Talk};
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-/// How many wires there are.
+/// The numbers of wires.
 pub const WIRES: [usize; 2] = [2, 3];
 
 /// The wires, and the probe timeout of each after little was measured: three round trips, for the variation is taken to be
@@ -32,7 +32,7 @@ enum Way {
     Both,
 }
 
-/// What data waits for beside a path that works.
+/// An event that delays data beside a path that works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Surprise {
     /// Nothing: all that do not work are known to be silent.
@@ -48,7 +48,8 @@ enum Surprise {
 
 /// The initial round-trip time, after which a challenge is repeated.
 const INITIAL_RTT: u64 = 333;
-/// After so long, four times the least time between two questions, a policy is overruled that holds everything back.
+/// The time after which a policy is overruled that holds everything back: four times the least time between two
+/// questions.
 const STALL: u64 = 80;
 
 /// Outages of wires, in milliseconds since the start.
@@ -185,7 +186,7 @@ impl Outage {
         net
     }
 
-    /// When each wire carries packets both ways.
+    /// Returns the spans of time in which each wire carries packets both ways.
     fn spans(&self) -> Vec<(usize, Range<u64>)> {
         let mut spans = Vec::new();
         for wire in 0..self.wires {

@@ -5,7 +5,7 @@ use hvq_transport::connection::SchedulerFactory;
 use std::fmt;
 use std::sync::Arc;
 
-/// Who places frames.
+/// The policy that places frames.
 #[derive(Clone, Copy, Debug)]
 pub enum Chooser {
     /// A policy of the table.
@@ -24,7 +24,7 @@ impl Chooser {
         table.chain([Self::Clinging(PathId(0)), Self::Clinging(PathId(1)), Self::Waiting]).collect()
     }
 
-    /// What makes its schedulers.
+    /// Returns the factory of its schedulers.
     pub fn factory(self) -> SchedulerFactory {
         Arc::new(move || match self {
             Self::Policy(policy) => policy.scheduler(),

@@ -17,9 +17,9 @@ pub struct Talk {
     wanted: Vec<FourTuple>,
     streams: [Option<StreamId>; 2],
     next: Instant,
-    /// When each side read something, since the start.
+    /// The times at which each side read something, since the start.
     pub progress: [Vec<Duration>; 2],
-    /// Why it ended, if it did.
+    /// The reason for its end, if it ended.
     pub failure: Option<String>,
 }
 

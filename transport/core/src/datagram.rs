@@ -8,12 +8,12 @@ use bytes::Bytes;
 use hvq_scheduler::{Message, Priority};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a queued datagram costs beside its bytes, so that a flood of empty ones is bounded too.
+/// The cost of a queued datagram beside its bytes, so that a flood of empty ones is bounded too; in bytes.
 const OVERHEAD: usize = 64;
 /// Smaller datagrams are copied: a slice would keep the whole packet that they came in alive.
 const SMALL: usize = 1024;
 
-/// Why a datagram was not queued.
+/// The reason for which a datagram was not queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DatagramError {
     /// The peer accepts no datagrams (RFC 9221 §3).
@@ -44,7 +44,7 @@ pub struct WaitingDatagram {
     pub message: Option<Message>,
 }
 
-/// What became of datagrams, in numbers. A datagram sent on several paths counts once for each fate of a copy.
+/// The counters of datagrams. A datagram sent on several paths counts once for each fate of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DatagramStats {
     /// Sent.
@@ -114,7 +114,7 @@ pub struct Asked {
     pub latest: usize,
 }
 
-/// Whether the application was told of the datagrams that wait for it.
+/// Tells whether the application was told of the datagrams that wait for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Arrival {
     Told,
@@ -232,7 +232,7 @@ impl Datagrams {
         self.queue_bytes.min(waiting.saturating_add(self.memory_room))
     }
 
-    /// Whether anything waits to be sent.
+    /// Returns true if anything waits to be sent.
     pub fn has_waiting(&self) -> bool {
         !self.outgoing.is_empty()
     }
@@ -306,7 +306,7 @@ impl Datagrams {
         Some(data)
     }
 
-    /// Whether a datagram arrived since this was asked last.
+    /// Returns true if a datagram arrived since this was asked last.
     pub fn take_arrival(&mut self) -> bool {
         std::mem::replace(&mut self.arrival, Arrival::Told) == Arrival::News
     }
@@ -321,7 +321,7 @@ impl Datagrams {
         self.stats.lost += 1;
     }
 
-    /// What became of datagrams so far.
+    /// Returns the counters of datagrams so far.
     pub fn stats(&self) -> DatagramStats {
         self.stats
     }

@@ -1,4 +1,4 @@
-//! What was in a packet, so that its fate can be handed back to the owners.
+//! Receipts: the content of a packet, so that its fate can be handed back to the owners.
 //!
 //! A [`Receipt`] goes into the record of a sent packet for each frame whose fate somebody wants to know. When the
 //! packet is acknowledged or lost the receipt comes back and is routed to its owner, which alone decides whether the
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 /// Receipts of one packet.
 pub type Receipts = SmallVec<[Receipt; 2]>;
 
-/// How far a value got on its way to the peer.
+/// The progress of a value on its way to the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// It is to be sent, for the first time or because it was lost.
@@ -45,7 +45,7 @@ pub enum Receipt {
         offset: u64,
         /// Bytes.
         length: u64,
-        /// Whether the frame ended the stream.
+        /// True if the frame ended the stream.
         fin: bool,
     },
     /// An acknowledgement of packets of `of` up to `largest`: once it arrived, older ranges need no repeating.

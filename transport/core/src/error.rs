@@ -97,7 +97,7 @@ pub struct TransportError {
 }
 
 impl TransportError {
-    /// The same error, caused by a frame of type `frame_type`.
+    /// Returns the same error, caused by a frame of type `frame_type`.
     pub fn in_frame(mut self, frame_type: u64) -> Self {
         self.frame_type = frame_type;
         self
@@ -107,7 +107,7 @@ impl TransportError {
 /// Input that is ignored without consequence for the connection (RFC 9000 §5.2, §12.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum Dropped {
-    /// Not a QUIC packet, or truncated.
+    /// The bytes are no QUIC packet, or a truncated one.
     #[error("not a QUIC packet")]
     Malformed,
     /// A datagram that starts a connection must have 1200 bytes (RFC 9000 §14.1).
@@ -151,7 +151,7 @@ pub enum Dropped {
     Limit,
 }
 
-/// Why a packet led to nothing: it is ignored, or it closes the connection. The two are never mixed up.
+/// The error of a packet that led to nothing: it is ignored, or it closes the connection. The two are never mixed up.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PacketError {
     /// Ignore the packet.
@@ -162,7 +162,7 @@ pub enum PacketError {
     Close(#[from] TransportError),
 }
 
-/// Why a connection ended.
+/// The reason for which a connection ended.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// The application closed it here.

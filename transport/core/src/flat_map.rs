@@ -23,17 +23,17 @@ impl<K: Ord, V> FlatMap<K, V> {
         map
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether `key` has a value.
+    /// Returns true if `key` has a value.
     pub fn contains_key(&self, key: &K) -> bool {
         self.find(key).is_ok()
     }

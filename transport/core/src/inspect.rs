@@ -22,7 +22,7 @@ pub struct OpenedPacket {
     pub number: u64,
     /// Its frames, which a [`FrameReader`](crate::wire::frame::FrameReader) takes apart.
     pub payload: Bytes,
-    /// How often the keys had been updated before it was sealed; 0 for all packets but 1-RTT.
+    /// The number of key updates before it was sealed; 0 for all packets but 1-RTT.
     pub key_updates: u64,
 }
 
@@ -82,7 +82,7 @@ impl PacketReader {
 struct Keys {
     /// Opens packets of the first generation, and removes header protection from all (RFC 9001 §6).
     header: OpenKey,
-    /// What updates need; Initial keys have none.
+    /// The generations that updates need; Initial keys have none.
     generations: Option<Generations>,
 }
 
@@ -186,7 +186,7 @@ mod tests {
 
     const ID: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
-    /// What `keys` make of a PING with number `number` on path 3.
+    /// Seals a PING with number `number` on path 3 with `keys`.
     fn sealed(keys: &mut OneRttKeys, number: u64) -> ProtectedPacket {
         let destination = ConnectionId::new(&ID).unwrap();
         let header = ShortHeader { destination, key_phase: keys.phase(), spin: false };

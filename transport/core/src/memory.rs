@@ -14,9 +14,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A connection may hold one part in so many of what is free.
 const SHARE: usize = 8;
-/// So much of it beyond what its network takes in two round trips.
+/// The part of the free memory that a connection may hold beyond the bytes that its network takes in two round trips,
+/// as a divisor.
 const WAITING_SHARE: usize = 64;
-/// So much of it beyond what its peer permits.
+/// The part of the free memory that a connection may hold beyond the bytes that its peer permits, as a divisor.
 const UNPERMITTED_SHARE: usize = 512;
 /// Bytes that every connection may hold, so that it gets on whatever the others hold.
 const LEAST: usize = 4 << 10;
@@ -76,7 +77,7 @@ impl MemoryQuota {
         }
     }
 
-    /// What is free, beside what every holder may have in any case.
+    /// Returns the free memory, beside that which every holder may have in any case.
     fn free(&self) -> usize {
         let reserve = self.holders.load(Ordering::Relaxed).saturating_mul(LEAST).min(self.limit / 2);
         self.limit.saturating_sub(self.used.load(Ordering::Relaxed)).saturating_sub(reserve)
@@ -107,14 +108,14 @@ impl Default for MemoryQuota {
     }
 }
 
-/// How many bytes a connection may hold.
+/// The bytes that a connection may hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Allowance {
-    /// In all.
+    /// The bytes in all.
     pub most: usize,
-    /// Beyond what the network takes in two round trips.
+    /// The bytes that wait beyond those that the network takes in two round trips.
     pub waiting: usize,
-    /// Of that beyond what the peer permits.
+    /// The bytes of these beyond those that the peer permits.
     pub unpermitted: usize,
 }
 
@@ -123,12 +124,12 @@ impl Allowance {
     pub const UNLIMITED: Self = Self { most: usize::MAX, waiting: usize::MAX, unpermitted: usize::MAX };
 }
 
-/// What one connection holds. Dropping it returns all of that to the quota.
+/// The account of the memory that one connection holds. Dropping it returns all of that to the quota.
 #[derive(Debug)]
 pub struct MemoryAccount {
     quota: Arc<MemoryQuota>,
     bound: usize,
-    /// What the quota was told.
+    /// The bytes that the quota was told of.
     told: usize,
 }
 
@@ -138,14 +139,14 @@ impl MemoryAccount {
         Self { quota, bound, told: 0 }
     }
 
-    /// How many bytes the connection may hold now.
+    /// Returns the bytes that the connection may hold now.
     pub fn allowance(&self) -> Allowance {
         let free = self.quota.free();
         let share = |share: usize| self.bound.min(free / share).max(LEAST.min(self.bound));
         Allowance { most: share(SHARE), waiting: share(WAITING_SHARE), unpermitted: share(UNPERMITTED_SHARE) }
     }
 
-    /// How many bytes the connection, which holds `used`, may take in addition.
+    /// Returns the bytes that the connection, which holds `used`, may take in addition.
     pub fn room(&self, used: usize) -> usize {
         self.allowance().most.saturating_sub(used)
     }
@@ -159,8 +160,8 @@ impl MemoryAccount {
         }
     }
 
-    /// Whether nothing is free, and this connection holds more than its share with the `unread` bytes of its peer alone. What
-    /// applications write is held back before.
+    /// Returns true if nothing is free, and this connection holds more than its share with the `unread` bytes of its
+    /// peer alone. What applications write is held back before.
     pub fn is_overdrawn(&self, unread: usize) -> bool {
         self.quota.free() == 0 && unread > self.quota.fair_share().max(LEAST)
     }

@@ -104,7 +104,7 @@ impl Ranges {
         self.ranges.clear();
     }
 
-    /// Whether `n` is in the set.
+    /// Returns true if `n` is in the set.
     pub fn contains(&self, n: u64) -> bool {
         // Nearly always `n` is new, or of the largest range.
         match self.ranges.back() {
@@ -134,12 +134,12 @@ impl Ranges {
         self.ranges.iter().map(|&(first, last)| first..=last)
     }
 
-    /// How many ranges there are (not how many integers).
+    /// Returns the number of ranges (not that of integers).
     pub fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Whether no integer is in the set.
+    /// Returns true if no integer is in the set.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

@@ -24,7 +24,7 @@ impl Seed {
 
 /// A generator for whoever is busy at times: while it rests it has no memory beyond a seed.
 pub struct Randomness {
-    /// What it wakes from; of no use while it is awake.
+    /// The seed from which the generator is made again after a rest; not used while `awake` holds one.
     seed: [u8; 32],
     awake: Option<Box<StdRng>>,
 }

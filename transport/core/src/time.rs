@@ -66,7 +66,7 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// Why a connection wants to be woken.
+/// The reason for which a connection wants to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimerReason {
     /// An acknowledgement is due (RFC 9000 §13.2.1).
@@ -104,9 +104,9 @@ pub enum TimerReason {
 /// The earliest instant at which a component wants to be polled, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadline {
-    /// When.
+    /// The instant.
     pub at: Instant,
-    /// For what.
+    /// The reason.
     pub reason: TimerReason,
 }
 

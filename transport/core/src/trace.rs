@@ -1,4 +1,4 @@
-//! Who watches: a tracer is told what a connection sends, receives, loses and measures.
+//! Tracing: a tracer is told of the packets that a connection sends, receives and loses, and of its measurements.
 //!
 //! Events borrow from the connection and are built only if a tracer is there, so that watching nobody costs nothing.
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// The connection that a tracer is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subject {
-    /// Which end this is.
+    /// The role of this end.
     pub role: Role,
     /// The destination of the client's first Initial packet, which both ends know and nobody else chose.
     pub original_destination: ConnectionId,
@@ -66,7 +66,7 @@ pub struct TracedPacket<'a> {
     pub payload: Payload<'a>,
 }
 
-/// What is known of a path at one moment.
+/// The metrics of a path at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathMetrics {
     /// The smallest round-trip time, if one was measured.
@@ -85,20 +85,20 @@ pub struct PathMetrics {
     pub in_flight: usize,
     /// The rate that packets are paced to, if they are.
     pub pacing_rate: Option<Bandwidth>,
-    /// Whether the controller is in slow start.
+    /// The growth of the window: slow start or congestion avoidance.
     pub growth: Growth,
 }
 
-/// How a congestion window grows.
+/// The growth of a congestion window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Growth {
-    /// By what is acknowledged.
+    /// Slow start: the window grows by the bytes that are acknowledged.
     SlowStart,
-    /// Slower.
+    /// Congestion avoidance: the window grows more slowly.
     CongestionAvoidance,
 }
 
-/// What became of a path.
+/// A change of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathChange {
     /// It was opened.
@@ -121,7 +121,7 @@ pub enum PathChange {
     Abandoned(u64),
 }
 
-/// How far a handshake has come.
+/// The progress of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// TLS is done (RFC 9001 §4.1.1).
@@ -137,9 +137,9 @@ pub enum TraceEvent<'a> {
     Started(&'a Subject),
     /// An end declared its transport parameters; those of the peer are authenticated.
     ParametersSet {
-        /// Which end.
+        /// The end that declared them.
         side: Side,
-        /// What it declared.
+        /// The parameters that it declared.
         parameters: &'a TransportParameters,
     },
     /// The handshake advanced.
@@ -148,7 +148,7 @@ pub enum TraceEvent<'a> {
     KeysInstalled(Level),
     /// The 1-RTT keys were updated (RFC 9001 §6).
     KeysUpdated {
-        /// Who began.
+        /// The end that began.
         by: Side,
     },
     /// A frame was written into a packet.
@@ -168,7 +168,7 @@ pub enum TraceEvent<'a> {
         stream: u64,
         /// Bytes of data.
         bytes: usize,
-        /// When the policy expected the data over either of two paths, if it had weighed two that could both send.
+        /// The arrivals that the policy expected over either of two paths, if it had weighed two that could both send.
         expectation: Option<Expectation>,
     },
     /// A frame arrived.
@@ -184,7 +184,7 @@ pub enum TraceEvent<'a> {
     PacketReceived(TracedPacket<'a>),
     /// A packet was ignored.
     PacketDropped {
-        /// Why.
+        /// The reason.
         reason: Dropped,
         /// Its size, coalesced packets after it included if it could not be told from them.
         bytes: usize,
@@ -213,14 +213,14 @@ pub enum TraceEvent<'a> {
     MetricsUpdated {
         /// The path.
         path: PathId,
-        /// What is known.
+        /// The metrics.
         metrics: PathMetrics,
     },
     /// Something became of a path.
     PathChanged {
         /// The path.
         path: PathId,
-        /// What.
+        /// The change.
         change: PathChange,
         /// Its local and remote address, unless it is gone.
         addresses: Option<(SocketAddr, SocketAddr)>,

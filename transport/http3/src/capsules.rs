@@ -47,7 +47,7 @@ impl Capsules {
         }
     }
 
-    /// Whether the stream may end here (RFC 9297 §3.3: a capsule that is cut short is malformed).
+    /// Returns true if the stream may end here (RFC 9297 §3.3: a capsule that is cut short is malformed).
     pub fn is_complete(&self) -> bool {
         self.buffer.is_empty() && self.skip == 0
     }

@@ -100,7 +100,7 @@ impl<B: Buf> quic::OpenStreams<B> for Connection {
     }
 }
 
-/// What opens streams of a connection: the requests of a client.
+/// A handle that opens the request streams of a client's connection.
 #[derive(Clone, Debug)]
 pub struct OpenStreams {
     connection: hvq::Connection,

@@ -25,7 +25,7 @@ pub(crate) fn connection_lost(error: ConnectionError) -> StreamErrorIncoming {
     StreamErrorIncoming::ConnectionErrorIncoming { connection_error: connection_error(error) }
 }
 
-/// Why nothing could be written.
+/// Converts a write error into the error of an HTTP/3 stream.
 pub(crate) fn write_error(error: WriteError) -> StreamErrorIncoming {
     match error {
         WriteError::Stopped(code) => StreamErrorIncoming::StreamTerminated { error_code: code },
@@ -34,7 +34,7 @@ pub(crate) fn write_error(error: WriteError) -> StreamErrorIncoming {
     }
 }
 
-/// Why nothing could be read.
+/// Converts a read error into the error of an HTTP/3 stream.
 pub(crate) fn read_error(error: ReadError) -> StreamErrorIncoming {
     match error {
         ReadError::Reset(code) => StreamErrorIncoming::StreamTerminated { error_code: code },

@@ -107,7 +107,7 @@ impl Drop for Registered {
     }
 }
 
-/// What is behind these locks is whole after every statement, so a panic elsewhere does not spoil it.
+/// Locks `mutex`; its value is whole after every statement, so a panic elsewhere does not spoil it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -29,13 +29,13 @@ pub struct Unsent;
 pub struct SendStream<B: Buf> {
     stream: Registered,
     progress: Progress,
-    /// What goes next: a part taken off the first of `frames`.
+    /// The bytes that go next: a part taken off the first of `frames`.
     staged: Bytes,
     /// The rest of the frame being written, and those that wait behind it.
     frames: VecDeque<WriteBuf<B>>,
 }
 
-/// How far a stream has come.
+/// The progress of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
     /// Nothing was written.
@@ -51,7 +51,7 @@ impl<B: Buf> SendStream<B> {
         Self { stream, progress: Progress::Untouched, staged: Bytes::new(), frames: VecDeque::new() }
     }
 
-    /// Whether something that was to be sent is not written.
+    /// Returns true if bytes that were to be sent are not written yet.
     fn is_behind(&self) -> bool {
         !self.staged.is_empty() || !self.frames.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a server needs beyond `h3`: to answer requests in the order that clients ask for, and to end in an orderly way.
+//! A server's needs beyond `h3`: to answer requests in the order that clients ask for, and to end in an orderly way.
 
 use crate::{BidiStream, Connection, Priorities};
 use bytes::Buf;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// A connection on which nothing moved for so long has nothing more to say.
 const STILL: Duration = Duration::from_secs(2);
-/// How often a connection that is to end is looked at.
+/// The interval at which a connection that is to end is looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// Receives the headers of a request, as [`RequestResolver::resolve_request`] does, and gives the response the priority

@@ -1,4 +1,4 @@
-//! Where to send from: an address, an address with a port, or a network interface.
+//! The local end of a path: an address, an address with a port, or a network interface.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ pub enum LocalAddress {
     Ip(IpAddr),
     /// This address and port; port 0 is always a new socket.
     Socket(SocketAddr),
-    /// Whatever leaves through this network interface (SO_BINDTODEVICE, Linux only).
+    /// A network interface, through which the path leaves (SO_BINDTODEVICE, Linux only).
     Interface(String),
 }
 

@@ -32,11 +32,11 @@ pub(crate) struct Reference {
     handle: ConnectionHandle,
 }
 
-/// What a command works on.
+/// The connection that a command works on.
 pub(crate) struct Access<'a> {
     /// The protocol's connection, unless it ended and was forgotten.
     pub(crate) core: Option<&'a mut Core>,
-    /// What this crate knows of it.
+    /// This crate's state of the connection.
     pub(crate) slot: &'a mut Slot,
     shared: &'a Shared,
 }
@@ -330,7 +330,7 @@ impl Connection {
         })
     }
 
-    /// Why the connection ended, if it did.
+    /// Returns the reason for which the connection ended, if it did.
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.reference.look(|_, slot| match &slot.phase {
             Phase::Closed(error) => Some(error.clone()),
@@ -338,7 +338,7 @@ impl Connection {
         })
     }
 
-    /// Whether this endpoint is the client or the server.
+    /// Returns the role of this endpoint: client or server.
     pub fn role(&self) -> Role {
         self.reference.look(|_, slot| slot.role)
     }
@@ -358,7 +358,7 @@ impl Connection {
         self.reference.look(|core, _| core.map(Core::peer_certificates).unwrap_or_default())
     }
 
-    /// Whether both endpoints speak multipath (RFC 10069 §2).
+    /// Returns true if both endpoints speak multipath (RFC 10069 §2).
     pub fn is_multipath(&self) -> bool {
         self.reference.look(|core, _| core.is_some_and(Core::is_multipath))
     }
@@ -384,13 +384,14 @@ impl Connection {
         self.reference.handle.0
     }
 
-    /// Whether the handshake is not complete and data flows all the same, in 0-RTT packets. What a server reads meanwhile
-    /// may be a copy that an attacker sends (RFC 9001 §9.2, RFC 8470).
+    /// Returns true if the handshake is not complete and data flows all the same, in 0-RTT packets. What a server reads
+    /// meanwhile may be a copy that an attacker sends (RFC 9001 §9.2, RFC 8470).
     pub fn is_early_data(&self) -> bool {
         self.reference.look(|core, _| core.is_some_and(Core::is_early_data))
     }
 
-    /// Whether the server accepted 0-RTT; `None` as long as a client does not know. Rejected data was sent again.
+    /// Returns true if the server accepted 0-RTT; `None` as long as a client does not know. Rejected data was sent
+    /// again.
     pub fn early_data_accepted(&self) -> Option<bool> {
         match self.reference.look(|core, _| core.map(Core::early_data)).unwrap_or_default() {
             EarlyDataState::Offered => None,
@@ -399,7 +400,7 @@ impl Connection {
         }
     }
 
-    /// Whether the handshake resumed an earlier session.
+    /// Returns true if the handshake resumed an earlier session.
     pub fn is_resumed(&self) -> bool {
         self.reference.look(|core, _| core.is_some_and(Core::is_resumed))
     }
@@ -424,7 +425,7 @@ impl Connection {
         })
     }
 
-    /// How often keys were updated, by either side.
+    /// Returns the number of key updates, by either side.
     pub fn key_updates(&self) -> u64 {
         self.reference.look(|core, _| core.map_or(0, Core::key_updates))
     }
@@ -440,7 +441,7 @@ impl Connection {
     }
 }
 
-/// Whether the peer stopped a stream before it was accepted: no event tells of that, but a write does.
+/// Returns the stop of a stream that the peer stopped before it was accepted: no event tells of that, but a write does.
 fn early_stop(core: &mut Core, id: StreamId) -> Option<SendEnd> {
     match core.write(id, &[]) {
         Err(Refusal::Stopped(code)) => Some(SendEnd::Stopped(code)),

@@ -1,10 +1,10 @@
-//! Where the paths to a host end: at an address of their own, or at one that the host's name resolves to.
+//! The remote ends of the paths to a host: an address of a path's own, or one that the host's name resolves to.
 
 use crate::{LocalAddress, PathOptions};
 use std::io;
 use std::net::SocketAddr;
 
-/// Why there is no way to a host over the paths that were named.
+/// The reason for which there is no way to a host over the paths that were named.
 #[derive(Debug, thiserror::Error)]
 pub enum DestinationError {
     /// The host's name does not resolve.
@@ -12,15 +12,15 @@ pub enum DestinationError {
     Resolve {
         /// The name.
         host: String,
-        /// Why.
+        /// The error of the resolver.
         source: io::Error,
     },
     /// The host has no address of the IP version of a path.
     #[error("path {path} starts at {local}, an IPv{version} address, and {host} has no IPv{version} address")]
     Version {
-        /// What the path is called.
+        /// The name of the path.
         path: String,
-        /// Where it starts.
+        /// The local end of the path.
         local: LocalAddress,
         /// The IP version of that.
         version: u8,

@@ -28,21 +28,21 @@ pub(crate) struct Driver {
     shared: Arc<Shared>,
     ports: Vec<Port>,
     version: Option<u64>,
-    /// Those that share the addresses.
+    /// The other workers, which share the addresses.
     neighbours: Option<Neighbours>,
     timer: Timer,
     buffers: Buffers,
     incoming: Vec<Datagram>,
-    /// What other workers knew no connection for.
+    /// Datagrams for which other workers knew no connection.
     strays: Vec<Datagram>,
     outgoing: Vec<Transmit>,
     stats: IoStats,
-    /// Of those, the errors of sending that were looked into.
+    /// The number of errors of sending that were looked into.
     errors: u64,
 }
 
-/// Whether sockets had anything: datagrams, or only empty ones or an error. Where one had, the task is woken for what is
-/// behind it only once it has asked again.
+/// Tells whether sockets had anything: datagrams, or only empty ones or an error. Where one had, the task is woken for
+/// what is behind it only once it has asked again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Arrivals {
     /// None had.
@@ -144,7 +144,7 @@ impl Driver {
         arrivals
     }
 
-    /// What sockets refused to send since the last call because it was too large.
+    /// Takes the datagrams that sockets refused to send since the last call because they were too large.
     fn take_refused(&mut self) -> Vec<Refusal> {
         if std::mem::replace(&mut self.errors, self.stats.send_errors) == self.stats.send_errors {
             return Vec::new();
@@ -164,7 +164,7 @@ impl Driver {
         }
     }
 
-    /// Whether the deadline passed, or none is to be waited for.
+    /// Polls the deadline: ready once it passed; pending for ever if there is none.
     fn poll_deadline(&mut self, deadline: Option<Deadline>, context: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = deadline else { return Poll::Pending };
         let now = self.shared.now();

@@ -22,14 +22,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What an endpoint is made from.
+/// The options of an endpoint.
 #[derive(Clone, Debug, Default)]
 pub struct EndpointOptions {
     /// Limits and keys. Unless `epoch` is set, it is the system's time.
     pub config: EndpointConfig,
-    /// What connections of peers are made from; `None` accepts none.
+    /// The configuration of connections that peers start; `None` accepts none.
     pub server: Option<ServerConfig>,
-    /// Where to bind, each a UDP socket. A client needs none: sockets are then bound for each connection and path.
+    /// The local addresses to bind, each a UDP socket. A client needs none: sockets are then bound for each connection
+    /// and path.
     pub local: Vec<LocalAddress>,
 }
 
@@ -108,7 +109,7 @@ impl Endpoint {
         start(options.config, options.server, sockets, None)
     }
 
-    /// What the handles share with the driver.
+    /// Returns the state that the handles share with the driver.
     pub(crate) fn shared(&self) -> &Shared {
         &self.presence.shared
     }
@@ -167,10 +168,10 @@ impl Endpoint {
         Ok(Connecting { connection: Some(Connection::new(Reference::new(shared.clone(), handle))) })
     }
 
-    /// Over which of `paths` a connection to `remote` had better begin, as an index; the others are for
-    /// [`Connection::open_path`]. The scheduler of `config` decides: `hvc` takes the narrow channel for the handshake if that
-    /// is over there, behind what other connections of this endpoint have queued, before a packet would have crossed the wide
-    /// one. It is the first as long as neither hints nor other connections tell the delay of each.
+    /// Returns the index of the one of `paths` over which a connection to `remote` had better begin; the others are for
+    /// [`Connection::open_path`]. The scheduler of `config` decides: `hvc` takes the narrow channel for the handshake
+    /// if that is over there, behind what other connections of this endpoint have queued, before a packet would have
+    /// crossed the wide one. It is the first as long as neither hints nor other connections tell the delay of each.
     pub fn first_path(&self, config: &ClientConfig, remote: SocketAddr, paths: &[PathOptions]) -> usize {
         let shared = &self.presence.shared;
         let now = shared.now();
@@ -282,12 +283,12 @@ impl Endpoint {
         self.presence.shared.lock().core.handles().count()
     }
 
-    /// What the protocol ignored, and said without a connection.
+    /// Returns the counters of datagrams that the protocol ignored, and of those that it sent without a connection.
     pub fn stats(&self) -> EndpointStats {
         self.presence.shared.lock().core.stats().clone()
     }
 
-    /// What the sockets sent, received and could not send.
+    /// Returns the counters of the sockets: sent, received, not sent.
     pub fn io_stats(&self) -> IoStats {
         self.presence.shared.lock().io
     }

@@ -1,4 +1,4 @@
-//! Why an operation failed: one small enum per operation, each convertible to [`io::Error`].
+//! Errors of operations: one small enum per operation, each convertible to [`io::Error`].
 
 use crate::{LocalAddress, PathId};
 use hvq_transport::datagram::DatagramError;
@@ -8,7 +8,7 @@ use std::time::Duration;
 pub use hvq_transport::connection::PathCommandError;
 pub use hvq_transport::error::ConnectionError;
 
-/// Why a connection could not be started.
+/// The reason for which a connection could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The endpoint was closed.
@@ -19,7 +19,7 @@ pub enum ConnectError {
     Bind {
         /// The address.
         local: LocalAddress,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// The server's name or the number of connections.
@@ -27,7 +27,7 @@ pub enum ConnectError {
     Transport(#[from] hvq_transport::endpoint::ConnectError),
 }
 
-/// Why nothing was written.
+/// The reason for which nothing was written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WriteError {
     /// The peer wants no more, and said so with this code (RFC 9000 §3.5).
@@ -41,7 +41,7 @@ pub enum WriteError {
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// Why nothing was read.
+/// The reason for which nothing was read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReadError {
     /// The peer reset the stream with this code (RFC 9000 §19.4).
@@ -55,7 +55,7 @@ pub enum ReadError {
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// Why a stream could not be read to its end.
+/// The reason for which a stream could not be read to its end.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReadToEndError {
     /// Reading failed.
@@ -66,7 +66,7 @@ pub enum ReadToEndError {
     TooLong(usize),
 }
 
-/// Why a datagram was not queued.
+/// The reason for which a datagram was not queued.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SendDatagramError {
     /// The peer accepts none, or none so large (RFC 9221 §3).
@@ -77,7 +77,7 @@ pub enum SendDatagramError {
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// Why a path was not opened.
+/// The reason for which a path was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenPathError {
     /// The connection cannot have another path, or the time for the peer to permit it was over.
@@ -88,7 +88,7 @@ pub enum OpenPathError {
     Bind {
         /// The address.
         local: LocalAddress,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// Nothing came back over the path, and it was abandoned (RFC 9000 §8.2.4).
@@ -107,7 +107,7 @@ pub enum OpenPathError {
     TimedOut {
         /// The path, which stays open.
         path: PathId,
-        /// How long it was waited for.
+        /// The time that was waited.
         after: Duration,
     },
     /// The connection ended.
@@ -115,7 +115,7 @@ pub enum OpenPathError {
     ConnectionLost(#[from] ConnectionError),
 }
 
-/// Why a path was not moved.
+/// The reason for which a path was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum MigratePathError {
     /// The path cannot be moved.
@@ -126,7 +126,7 @@ pub enum MigratePathError {
     Bind {
         /// The address.
         local: LocalAddress,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// Nothing came back from the server there, and the path is where it was (RFC 9000 §9.3.2).

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long a move is waited for; the transport ends it itself, earlier.
+/// The longest time that a move is waited for; the transport ends it itself, earlier.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Connection {

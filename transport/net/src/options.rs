@@ -11,18 +11,18 @@ use hvq_transport::connection::{ChannelHint, Dscp, Replay};
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-/// How to connect.
+/// The options of a connection that a client starts.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ConnectOptions {
     /// The server's address.
     pub remote: SocketAddr,
     /// The name that its certificate must be for: a host name or an IP address.
     pub server_name: String,
-    /// Where path 0, which carries the handshake, starts; `None` leaves it to the endpoint.
+    /// The local end of path 0, which carries the handshake; `None` leaves it to the endpoint.
     pub local: Option<LocalAddress>,
-    /// What path 0 is called.
+    /// The name of path 0.
     pub name: Option<String>,
-    /// What is known about the channel of path 0.
+    /// Hints about the channel of path 0.
     pub hints: Hints,
     /// The congestion controller of path 0, if not that of the connection.
     pub congestion: Option<Algorithm>,
@@ -31,8 +31,8 @@ pub struct ConnectOptions {
     /// Further paths on which the connection may begin, the preferred first; none by default. Attempts over them follow the
     /// first one, 250 ms after each other if nothing tells how long an answer takes, until one is complete (RFC 8305 §5).
     pub alternatives: Vec<PathOptions>,
-    /// Whether what was written may be sent again on another attempt, though the server may have it from one that died in
-    /// its last moments. By default it is not, and such a connection ends with
+    /// Tells whether data that was written may be sent again on another attempt, though the server may have it from one
+    /// that died in its last moments. By default it is not, and such a connection ends with
     /// [`ConnectionError::HandshakeTimeout`](crate::ConnectionError).
     pub replay: Replay,
 }
@@ -53,8 +53,8 @@ impl ConnectOptions {
         }
     }
 
-    /// The same over the path at `first` of `paths`, while the others are its [alternatives](Self::alternatives). With an
-    /// index beyond the last it is as it was.
+    /// Returns the same options over the path at `first` of `paths`, while the others are its
+    /// [alternatives](Self::alternatives). With an index beyond the last it is as it was.
     #[must_use]
     pub fn racing(self, first: usize, paths: &[PathOptions]) -> Self {
         let Some(path) = paths.get(first) else { return self };
@@ -63,13 +63,13 @@ impl ConnectOptions {
         Self { alternatives, ..self }.over(path)
     }
 
-    /// The same with the application's consent to data that the server may process twice.
+    /// Returns the same options with the application's consent to data that the server may process twice.
     #[must_use]
     pub fn with_replay(self, replay: Replay) -> Self {
         Self { replay, ..self }
     }
 
-    /// The same over `path`, whose remote address wins if it has one.
+    /// Returns the same options over `path`, whose remote address wins if it has one.
     #[must_use]
     pub fn over(mut self, path: &PathOptions) -> Self {
         self.remote = path.remote.unwrap_or(self.remote);
@@ -87,14 +87,14 @@ impl ConnectOptions {
 /// `urllc=127.0.0.1:0>127.0.0.1:4434,rate=2mbit,delay=2.5ms,congestion=copa,dscp=46`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PathOptions {
-    /// What people call the path.
+    /// The name of the path, for people.
     pub name: String,
-    /// Where it starts.
+    /// The local end of the path.
     pub local: LocalAddress,
-    /// Where it ends; `None` is where path 0 ends. [`Destination::resolve`](crate::Destination::resolve) fills in an address of
-    /// the host instead.
+    /// The remote end of the path; `None` is that of path 0. [`Destination::resolve`](crate::Destination::resolve)
+    /// fills in an address of the host instead.
     pub remote: Option<SocketAddr>,
-    /// What is known about its channel.
+    /// Hints about its channel.
     pub hints: Hints,
     /// Its congestion controller, if not that of the connection.
     pub congestion: Option<Algorithm>,
@@ -115,21 +115,21 @@ impl PathOptions {
         }
     }
 
-    /// The same path to `remote`.
+    /// Returns the same path to `remote`.
     #[must_use]
     pub fn to(mut self, remote: SocketAddr) -> Self {
         self.remote = Some(remote);
         self
     }
 
-    /// The same path over a channel of which `hints` are known.
+    /// Returns the same path over a channel of which `hints` are known.
     #[must_use]
     pub fn with_hints(mut self, hints: Hints) -> Self {
         self.hints = hints;
         self
     }
 
-    /// The same path under `algorithm`.
+    /// Returns the same path under `algorithm`.
     #[must_use]
     pub fn with_congestion(mut self, algorithm: Algorithm) -> Self {
         self.congestion = Some(algorithm);
@@ -141,11 +141,11 @@ impl PathOptions {
 /// as in `embb=10.0.0.1,rate=60mbit,delay=25ms`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChannelOptions {
-    /// What people call the channel.
+    /// The name of the channel, for people.
     pub name: String,
     /// Its address; if that has no port or port 0, the port of the listening socket counts.
     pub local: LocalAddress,
-    /// What is known about it.
+    /// Hints about the channel.
     pub hints: Hints,
     /// The congestion controller of its paths, if not that of the connection.
     pub congestion: Option<Algorithm>,
@@ -160,9 +160,9 @@ impl ChannelOptions {
         self.hint_for(bound).map(|hint| (hint.local, self.dscp))
     }
 
-    /// What the transport has to know for paths through the socket that is bound to `bound`, `None` if the socket is not
-    /// of this channel. A socket bound to all addresses serves every channel of its IP version. An interface cannot be
-    /// told from an address, so it matches no socket.
+    /// Returns the hint for paths through the socket that is bound to `bound`, `None` if the socket is not of this
+    /// channel. A socket bound to all addresses serves every channel of its IP version. An interface cannot be told
+    /// from an address, so it matches no socket.
     pub fn hint_for(&self, bound: SocketAddr) -> Option<ChannelHint> {
         let local = match self.local {
             LocalAddress::Ip(address) => SocketAddr::new(address, bound.port()),
@@ -181,7 +181,7 @@ impl ChannelOptions {
     }
 }
 
-/// Why text describes no path or channel.
+/// The reason for which a text describes no path or channel.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OptionsError {
     /// No `NAME=` in front.
@@ -196,13 +196,13 @@ pub enum OptionsError {
     /// A channel has no remote address.
     #[error("a channel has no remote address, but {0:?} was given")]
     RemoteOfChannel(String),
-    /// Not a `key=value`.
+    /// The item is no `key=value`.
     #[error("{0:?} is not key=value")]
     NotAPair(String),
     /// A key that there is not.
     #[error("unknown key {0:?}: choose from rate, delay, loss, price, shared, congestion, dscp")]
     Key(String),
-    /// The same key again.
+    /// The key was given before.
     #[error("{0} is given twice")]
     Repeated(String),
     /// A congestion controller that there is not.
@@ -215,7 +215,7 @@ pub enum OptionsError {
         key: &'static str,
         /// The value as given.
         value: String,
-        /// What it should look like.
+        /// A description of the expected value.
         expected: &'static str,
     },
 }
@@ -247,7 +247,7 @@ impl FromStr for ChannelOptions {
     }
 }
 
-/// What both forms have in common.
+/// The parts that both forms have in common.
 struct Parts<'a> {
     name: &'a str,
     local: LocalAddress,

@@ -13,12 +13,12 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-/// How long [`Connection::open_path`] and [`Connection::migrate_path`] wait for the peer to permit it.
+/// The time for which [`Connection::open_path`] and [`Connection::migrate_path`] wait for the peer to permit it.
 const PERMISSION_PATIENCE: Duration = Duration::from_secs(3);
-/// How long it waits for the validation, which the transport ends itself.
+/// The longest time for which they wait for the validation, which the transport ends itself.
 const VALIDATION_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How far a path has come.
+/// The state of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathState {
     /// Its validation is under way; data may flow already.
@@ -34,15 +34,15 @@ pub enum PathState {
 pub struct PathInfo {
     /// The path.
     pub id: PathId,
-    /// What people call it, if this endpoint opened it or was told by [`Connection::name_path`].
+    /// The name of the path, if this endpoint opened it or was told by [`Connection::name_path`].
     pub name: Option<String>,
-    /// How far it has come.
+    /// The state of the path.
     pub state: PathState,
     /// Counters and estimates.
     pub stats: PathStats,
 }
 
-/// What happens to the paths of a connection from the call of [`Connection::path_events`] on.
+/// The events on the paths of a connection from the call of [`Connection::path_events`] on.
 #[derive(Debug)]
 pub struct PathEvents {
     receiver: Option<broadcast::Receiver<PathEvent>>,
@@ -87,7 +87,7 @@ impl Connection {
         self.reference().look(|_, slot| slot.candidates.begun().cloned())
     }
 
-    /// How often another attempt took over.
+    /// Returns the number of times that another attempt took over.
     fn successions(&self) -> u32 {
         self.reference().look(|_, slot| slot.candidates.successions())
     }
@@ -309,7 +309,7 @@ impl Connection {
         self.reference().look(|_, slot| slot.names.insert(id, name));
     }
 
-    /// What happens to paths from now on.
+    /// Returns the events on paths from now on.
     pub fn path_events(&self) -> PathEvents {
         PathEvents { receiver: self.reference().look(|_, slot| slot.subscribe()) }
     }

@@ -15,9 +15,9 @@ use std::sync::Arc;
 pub(crate) struct Candidates {
     /// Each with its addresses, unless its local address cannot be used.
     paths: Vec<(Option<FourTuple>, PathOptions)>,
-    /// On which of them it began.
+    /// The index of the one on which it began.
     begun: Option<usize>,
-    /// How often another attempt took over.
+    /// The number of times that another attempt took over.
     successions: u32,
 }
 
@@ -39,7 +39,7 @@ impl Candidates {
         self.paths.get(self.begun?).map(|(_, path)| path)
     }
 
-    /// How often another attempt took over.
+    /// Returns the number of times that another attempt took over.
     pub(crate) fn successions(&self) -> u32 {
         self.successions
     }
@@ -92,7 +92,7 @@ struct Found {
     known: Candidates,
     candidates: Vec<CandidatePath>,
     sockets: Vec<Arc<Socket>>,
-    /// Why the first of those cannot be used that cannot.
+    /// The error of the first destination that cannot be used.
     refused: Option<ConnectError>,
 }
 

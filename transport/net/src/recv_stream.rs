@@ -28,7 +28,7 @@ pub struct RecvStream {
     taken: ShortQueue<Result<ReadOutcome, Refusal>>,
 }
 
-/// How a stream ended, remembered because the transport forgets it with the stream.
+/// The end of a stream, remembered because the transport forgets it with the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReceiveEnd {
     Finished,
@@ -46,8 +46,8 @@ impl RecvStream {
         self.id
     }
 
-    /// Whether a part of what arrived so far came in 0-RTT packets: it may be a copy that an attacker sends, so that what
-    /// does harm when it is done twice must not be done for it (RFC 9001 §9.2, RFC 8470).
+    /// Returns true if a part of the data that arrived so far came in 0-RTT packets: it may be a copy that an attacker
+    /// sends, so an action that does harm when it is done twice must not be done for it (RFC 9001 §9.2, RFC 8470).
     pub fn is_early_data(&self) -> bool {
         self.connection.reference().look(|core, _| core.is_some_and(|core| core.is_early_stream(self.id)))
     }
@@ -129,7 +129,7 @@ impl RecvStream {
         }
     }
 
-    /// At most `most` bytes of what was taken before.
+    /// Takes at most `most` bytes of those that were read before.
     fn take(&mut self, most: usize) -> Option<Result<ReadOutcome, Refusal>> {
         match self.taken.front_mut() {
             Some(Ok(ReadOutcome::Data(data))) if data.len() > most => {

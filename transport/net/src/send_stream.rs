@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::AsyncWrite;
 
-/// What comes behind bytes that are written.
+/// The end of the stream, if it follows the bytes that are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// Maybe more.
@@ -102,9 +102,9 @@ impl SendStream {
         self.poll_command(context, |core| core.write(id, data))
     }
 
-    /// How many bytes a write would take now, at most `wanted`, and never 0 unless that is: within the send buffer, what the
-    /// peer permits and a little more, and the memory that there is. Waits while it is none. Whoever has the bytes from a file
-    /// or another connection reads no more than that.
+    /// Returns the number of bytes that a write would take now, at most `wanted`, and never 0 unless that is: within
+    /// the send buffer, the peer's flow control limit and a little more, and the free memory. Waits while it is none.
+    /// Whoever has the bytes from a file or another connection reads no more than that.
     ///
     /// # Errors
     /// See [`WriteError`].

@@ -23,12 +23,12 @@ impl MemorySessions {
         Self { capacity, tickets: Mutex::default() }
     }
 
-    /// How many tickets there are.
+    /// Returns the number of tickets.
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// Whether there is no ticket.
+    /// Returns true if there is no ticket.
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }

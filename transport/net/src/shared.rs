@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// What the sockets of an endpoint did.
+/// The counters of an endpoint's sockets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IoStats {
     /// Datagrams handed to the network.
@@ -35,7 +35,7 @@ pub struct IoStats {
     pub send_drops: u64,
 }
 
-/// What the driver should do after a round.
+/// The next step of the driver after a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Progress {
     /// There is more to do at once.
@@ -46,7 +46,7 @@ pub(crate) enum Progress {
     Finished,
 }
 
-/// Whether the endpoint takes part in anything new.
+/// Tells whether the endpoint takes part in anything new.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
     /// It connects and accepts.
@@ -57,7 +57,7 @@ enum Standing {
     Dead,
 }
 
-/// Whether the application still has a handle on the endpoint.
+/// Tells whether the application still has a handle on the endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Presence {
     Held,
@@ -121,12 +121,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Whether connections may be started.
+    /// Returns true if connections may be started.
     pub(crate) fn is_open(&self) -> bool {
         self.standing == Standing::Open
     }
 
-    /// Whether nothing moves any more.
+    /// Returns true if nothing moves any more.
     pub(crate) fn is_dead(&self) -> bool {
         self.standing == Standing::Dead
     }

@@ -1,4 +1,4 @@
-//! What this crate knows of one connection beside the protocol: who waits for what, and what was said already.
+//! Connection handle state: the tasks that wait, and the events that were told already.
 
 use crate::race::Candidates;
 use crate::{
@@ -39,7 +39,7 @@ impl Wakers {
     }
 }
 
-/// Where the connection stands for the application.
+/// The phase of the connection, as the application sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     /// The handshake is under way.
@@ -50,7 +50,7 @@ pub(crate) enum Phase {
     Closed(ConnectionError),
 }
 
-/// Who still uses the slot.
+/// The users of the slot: the protocol, the application, or both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Usage {
     /// The protocol; the application may accept it.
@@ -63,7 +63,7 @@ pub(crate) enum Usage {
     Application,
 }
 
-/// How the sending half of a stream ended.
+/// The end of the sending half of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SendEnd {
     /// Finished here; the peer does not have all of it yet.
@@ -79,11 +79,11 @@ pub(crate) enum SendEnd {
 /// The sending half of a stream that the application holds.
 #[derive(Debug, Default)]
 pub(crate) struct Sender {
-    /// Who waits for room.
+    /// The task that waits for room.
     pub(crate) writer: Option<Waker>,
-    /// Who waits for the end.
+    /// The tasks that wait for the end.
     pub(crate) end_wakers: Wakers,
-    /// How it ended.
+    /// The end of the stream, once it came.
     pub(crate) end: Option<SendEnd>,
     /// Its priority as set.
     pub(crate) priority: Priority,
@@ -106,7 +106,7 @@ impl Sender {
         }
     }
 
-    /// Why the transport refused to write.
+    /// Returns the error behind the transport's refusal to write.
     pub(crate) fn explain(&self, refusal: Refusal) -> WriteError {
         match (refusal, self.end) {
             (Refusal::Stopped(code), _) | (_, Some(SendEnd::Stopped(code))) => WriteError::Stopped(code),
@@ -115,7 +115,7 @@ impl Sender {
     }
 }
 
-/// How far a path has come.
+/// The state of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PathFate {
     /// Opened.
@@ -133,7 +133,7 @@ pub(crate) enum PathFate {
     },
 }
 
-/// How far a path that the application moves has come.
+/// The progress of a migration that the application asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Move {
     /// The peer has not answered yet.
@@ -166,11 +166,11 @@ pub(crate) struct Slot {
     senders: AHashMap<StreamId, Sender>,
     /// There once somebody asked for them.
     path_events: Option<broadcast::Sender<PathEvent>>,
-    /// What is known of it once it ended.
+    /// The state of the connection that is kept once it ended.
     last: Option<Box<Last>>,
 }
 
-/// What is kept of a connection that ended.
+/// The state that is kept of a connection that ended.
 #[derive(Debug)]
 struct Last {
     alpn: Option<Vec<u8>>,
@@ -203,7 +203,7 @@ impl Slot {
         }
     }
 
-    /// Why the connection is not usable, if it is not.
+    /// Checks that the connection is usable.
     pub(crate) fn check_open(&self) -> Result<(), ConnectionError> {
         match &self.phase {
             Phase::Closed(error) => Err(error.clone()),
@@ -211,12 +211,12 @@ impl Slot {
         }
     }
 
-    /// Who waits to open a stream of `direction`.
+    /// Returns the tasks that wait to open a stream of `direction`.
     pub(crate) fn open_wakers(&mut self, direction: Direction) -> &mut Wakers {
         &mut self.open_wakers[index(direction)]
     }
 
-    /// Who waits for a stream of `direction` from the peer.
+    /// Returns the tasks that wait for a stream of `direction` from the peer.
     pub(crate) fn accept_wakers(&mut self, direction: Direction) -> &mut Wakers {
         &mut self.accept_wakers[index(direction)]
     }
@@ -259,7 +259,7 @@ impl Slot {
         self.last.as_ref().map_or_else(|| core.and_then(Core::server_name), |last| last.server_name.clone())
     }
 
-    /// What the application is told of an open path.
+    /// Returns the application's view of an open path.
     pub(crate) fn path_info(&self, stats: PathStats) -> PathInfo {
         let state = match stats.standing {
             Standing::Unvalidated => PathState::Validating,

@@ -25,12 +25,12 @@ const POOLED: usize = 1 << 14;
 /// When all are held by somebody, datagrams get memory of their own.
 const MOST_POOLED: usize = 2 * quinn_udp::BATCH_SIZE;
 
-/// Who else may bind to the address of a socket.
+/// Tells who else may bind to the address of a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Port {
-    /// Nobody.
+    /// Nobody else.
     Own,
-    /// Nobody did before; sockets that come after may share it.
+    /// Sockets that come after may share it; nobody did before.
     First,
     /// The socket shares it with those that did before.
     Another,
@@ -48,7 +48,7 @@ pub(crate) struct Socket {
     class: AtomicU8,
     /// Datagrams in one call at most that get their class so.
     marked_segments: AtomicUsize,
-    /// What the interface takes no datagrams for, as they are too large, until the driver asks.
+    /// Datagrams that the interface refused as too large, until the driver asks.
     refused: Mutex<Vec<Refusal>>,
 }
 
@@ -124,7 +124,7 @@ impl Socket {
         self.device.as_deref()
     }
 
-    /// What the protocol calls this end of a path to `remote`.
+    /// Returns the local address by which the protocol knows a path to `remote`.
     pub(crate) fn source_for(&self, remote: SocketAddr) -> SocketAddr {
         if !self.pins() {
             return self.local;
@@ -133,13 +133,13 @@ impl Socket {
         SocketAddr::new(address, self.local.port())
     }
 
-    /// Whether datagrams from `local` leave through this socket.
+    /// Returns true if datagrams from `local` leave through this socket.
     pub(crate) fn sends_from(&self, local: SocketAddr) -> bool {
         self.local == local
             || self.pins() && self.local.port() == local.port() && self.local.is_ipv4() == local.is_ipv4()
     }
 
-    /// Whether each datagram has its own local address.
+    /// Returns true if each datagram has its own local address.
     fn pins(&self) -> bool {
         self.source == Source::Pinned && self.local.ip().is_unspecified()
     }
@@ -192,13 +192,13 @@ impl Socket {
         }
     }
 
-    /// What was refused for its size since the last call.
+    /// Takes the datagrams that were refused for their size since the last call.
     pub(crate) fn take_refused(&self) -> Vec<Refusal> {
         std::mem::take(&mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether datagrams get a Differentiated Services codepoint. The one that pins source addresses sends the ECN bits
-    /// alone.
+    /// Returns true if datagrams get a Differentiated Services codepoint. The one that pins source addresses sends the
+    /// ECN bits alone.
     fn marks(&self, transmit: &Transmit) -> bool {
         transmit.dscp != Dscp::DEFAULT && !self.pins()
     }
@@ -310,7 +310,7 @@ impl Socket {
     }
 }
 
-/// Where batches are received, before they are copied out in their true size.
+/// Buffers into which batches are received, before they are copied out in their true size.
 pub(crate) struct Buffers {
     bytes: Box<[u8]>,
     metas: [RecvMeta; quinn_udp::BATCH_SIZE],

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
-/// Who chooses the source address of what leaves through a socket that is bound to all addresses.
+/// Tells who chooses the source address of datagrams that leave through a socket that is bound to all addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     /// The kernel, for every datagram by its route: a client that moves to another network migrates. The protocol sees
@@ -20,7 +20,7 @@ pub(crate) enum Source {
     Pinned,
 }
 
-/// Who needs a socket.
+/// The holders of a socket.
 #[derive(Debug)]
 enum Holders {
     /// The endpoint, as long as it lives.
@@ -181,7 +181,7 @@ impl Sockets {
     }
 }
 
-/// Whether `socket` is what somebody means by `local`.
+/// Returns true if `socket` is the one that `local` names.
 fn fits(socket: &Socket, local: Option<&LocalAddress>, remote: SocketAddr) -> bool {
     let bound = socket.local();
     match local {
@@ -194,7 +194,7 @@ fn fits(socket: &Socket, local: Option<&LocalAddress>, remote: SocketAddr) -> bo
     }
 }
 
-/// Whether a datagram from `local` could arrive at `remote` at all: loopback addresses reach only each other.
+/// Returns true if a datagram from `local` could arrive at `remote` at all: loopback addresses reach only each other.
 fn reaches(local: IpAddr, remote: IpAddr) -> bool {
     local.is_unspecified() || local.is_loopback() == remote.is_loopback()
 }

@@ -4,12 +4,13 @@
 use hvq_transport::endpoint::steering::Steering;
 use std::io;
 
-/// Where the length of the destination connection ID is in a long header (RFC 8999 §5.1).
+/// The offset of the length of the destination connection ID in a long header (RFC 8999 §5.1).
 const LENGTH_AT: u32 = 5;
 /// The result for datagrams that are for no worker in particular: the kernel goes by their addresses.
 const NONE: u32 = u32::MAX;
 
-/// How the kernel shares out what comes to an address. Sockets count in the order in which they were bound.
+/// The kernel's way of sharing out the datagrams of an address among sockets. Sockets count in the order in which they
+/// were bound.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shares {
     /// The rule of those who attach the program.
@@ -164,7 +165,8 @@ mod linux {
     use std::os::fd::AsFd;
 
     sockopt_impl!(
-        /// Which socket of a group that shares an address a datagram goes to (`SO_ATTACH_REUSEPORT_CBPF`).
+        /// The filter that chooses the socket for a datagram in a group that shares an address
+        /// (`SO_ATTACH_REUSEPORT_CBPF`).
         AttachReuseportCbpf,
         SetOnly,
         libc::SOL_SOCKET,

@@ -13,7 +13,7 @@ use tokio::time::Sleep;
 /// Deadlines that are farther away are first left to tokio.
 const NEAR: Duration = Duration::from_millis(4);
 
-/// How long before the deadline tokio is to wake: its own lateness.
+/// The time before the deadline at which tokio is to wake: its own lateness.
 const MARGIN: Duration = Duration::from_millis(2);
 
 /// The timer of a driver.

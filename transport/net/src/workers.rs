@@ -29,7 +29,7 @@ use mailbox::{Mailbox, Sort};
 /// The shortest connection IDs that tell a worker.
 const SHORTEST_ID: usize = 4;
 
-/// Who brings datagrams to the worker that they are for.
+/// Tells who brings datagrams to the worker that they are for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum SteeredBy {
     /// The kernel, with a program of classic BPF that is attached to the sockets (Linux). Where it is refused, the workers.
@@ -128,13 +128,13 @@ impl Endpoint {
     }
 }
 
-/// How workers come to their datagrams.
+/// The arrangement by which workers come to their datagrams.
 struct Group {
     steered_by: SteeredBy,
     succession: Option<Succession>,
 }
 
-/// What processes have to agree on of which one takes over the addresses from the other.
+/// The agreement between two processes of which one takes over the addresses from the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Succession {
     /// A random number that all of them have, and nobody else.
@@ -152,7 +152,8 @@ impl std::fmt::Debug for Succession {
     }
 }
 
-/// What the workers are made from, one each: what they have to agree on is the same, their connection IDs differ.
+/// Makes the configurations of the workers, one each: the parts on which they have to agree are the same, their
+/// connection IDs differ.
 fn shared(
     config: EndpointConfig,
     count: NonZeroU16,
@@ -205,7 +206,7 @@ fn shared(
 struct UsedTokens(Mutex<ReplayFilter>);
 
 impl UsedTokens {
-    /// What is behind the lock is whole after every statement.
+    /// Locks the filter, which is whole after every statement, even one that panicked.
     fn lock(&self) -> MutexGuard<'_, ReplayFilter> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -294,7 +295,7 @@ mod tests {
         Datagram { local: address, remote: address, ecn: Ecn::NotEct, bytes: BytesMut::from(&[0x40; 60][..]) }
     }
 
-    /// What a worker finds: datagrams that are its, and strays.
+    /// Returns the number of datagrams that a worker finds: its own, and strays.
     fn found(worker: &Neighbours) -> (usize, usize) {
         let (mut its, mut strays) = (Vec::new(), Vec::new());
         worker.share_out(&mut its, &mut strays, Waker::noop());

@@ -27,13 +27,13 @@ use std::time::{Duration, Instant};
 
 /// Handshakes that the attacker begins in a second.
 const RATES: [u64; 4] = [0, 250, 1_000, 10_000];
-/// How long each of them is kept up.
+/// The duration of each flood.
 const LENGTH: Duration = Duration::from_secs(15);
 /// Time in which slots fill before anybody is looked at.
 const WARM: Duration = Duration::from_secs(1);
 /// The time from one honest client to the next.
 const GAP: Duration = Duration::from_millis(25);
-/// What others may wait longer at p99.
+/// The bound on the time that others may wait longer at p99.
 const BOUND: Duration = Duration::from_millis(50);
 const SOURCE: [u8; 8] = [5; 8];
 const TAG: usize = 16;
@@ -73,7 +73,7 @@ fn initial(destination: ConnectionId, token: &[u8], payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What the attacker did.
+/// The attacker's counters.
 #[derive(Default)]
 struct Flood {
     begun: AtomicU64,
@@ -142,7 +142,8 @@ fn serve(pki: &Pki) -> (SocketAddr, std::sync::mpsc::Sender<()>, thread::JoinHan
     (told.recv().unwrap(), stop, thread)
 }
 
-/// How long honest clients take, from an address of their own each, while the attacker begins `rate` handshakes a second.
+/// Measures the handshake times of honest clients, from an address of their own each, while the attacker begins `rate`
+/// handshakes a second.
 async fn measure(rate: u64) -> (Vec<Duration>, Arc<Flood>, EndpointStats) {
     let pki = Pki::new();
     let (server, stop, serving) = serve(&pki);

@@ -9,7 +9,7 @@ use hvq::{ConnectOptions, ConnectionError, Endpoint, PathId, PathOptions, Transp
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// What the others wait for the first path (RFC 8305 §8).
+/// The delay before the attempts after the first path's (RFC 8305 §8).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// A socket that takes what it gets and answers nothing.

@@ -39,7 +39,7 @@ impl Dialect {
         }
     }
 
-    /// What `name` is called.
+    /// Returns the name that the dialect gives `name`.
     pub(crate) fn name(self, name: Name) -> &'static str {
         match (self, name) {
             // Events of no schema of the IETF: what only a multipath connection knows.

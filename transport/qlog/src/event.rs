@@ -174,7 +174,7 @@ impl Translator {
     }
 }
 
-/// How a metric is read.
+/// A function that reads one metric of a path.
 type ReadMetric = fn(&PathMetrics) -> Value;
 
 /// The metrics that the format knows, by name.

@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What begins every record (RFC 7464 §2.2).
+/// The byte that begins every record (RFC 7464 §2.2).
 const RECORD_SEPARATOR: u8 = 0x1e;
 /// Files of one connection at most, if it is seen several times in one folder.
 const MOST_NAMESAKES: usize = 100;

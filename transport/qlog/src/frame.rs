@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 /// Ranges of an acknowledgement that are listed at most.
 const MOST_RANGES: usize = 256;
 
-/// What the format says of `frame`, whose sender scales acknowledgement delays by 2^`exponent` microseconds: an object
-/// with `frame_type` and the fields of quic-events §8.13, without data and tokens.
+/// Returns the log's form of `frame`, whose sender scales acknowledgement delays by 2^`exponent` microseconds: an
+/// object with `frame_type` and the fields of quic-events §8.13, without data and tokens.
 pub fn value(frame: &Frame, exponent: u8) -> Value {
     let mut fields = match fields(frame, exponent) {
         Value::Object(fields) => fields,

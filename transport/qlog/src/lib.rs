@@ -31,19 +31,19 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
-/// Where logs go, and how much of them there may be.
+/// The place of the logs, and their limits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QlogOptions {
     /// The folder for the files `ID_client.sqlog` and `ID_server.sqlog`; it is made if it is missing. ID is the
     /// destination connection ID of the client's first packet.
     pub directory: PathBuf,
-    /// Which names events have.
+    /// The dialect: the names of events. Default: that of qvis.
     pub dialect: Dialect,
-    /// Bytes of one file at most; what comes after is counted as dropped.
+    /// The maximum size of one file, in bytes; later events are counted as dropped. Default: 1 GiB.
     pub file_bytes: u64,
-    /// Files at most over the life of the log; later connections are not logged.
+    /// The maximum number of files over the life of the log; later connections are not logged. Default: 10,000.
     pub files: usize,
-    /// Bytes that wait for the disk at most; what comes while that many wait is dropped.
+    /// The maximum number of bytes that wait for the disk; events beyond are dropped. Default: 32 MiB.
     pub queue_bytes: usize,
 }
 
@@ -87,7 +87,7 @@ impl Qlog {
         Ok(Self { sender, shared })
     }
 
-    /// What makes a tracer for each connection: the `tracer` of a
+    /// Returns a factory that makes a tracer for each connection: the `tracer` of a
     /// [`TransportConfig`](hvq_transport::connection::TransportConfig).
     pub fn factory(&self) -> TracerFactory {
         let log = self.clone();

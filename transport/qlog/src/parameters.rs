@@ -5,7 +5,7 @@ use hvq_transport::trace::Side;
 use hvq_transport::wire::transport_parameters::TransportParameters;
 use serde_json::{Value, json};
 
-/// What `side` declared. Reset tokens are not written.
+/// Returns the log's form of the parameters that `side` declared. Reset tokens are not written.
 pub(crate) fn value(dialect: Dialect, side: Side, parameters: &TransportParameters) -> Value {
     let side = match side {
         Side::Local => "local",

@@ -114,7 +114,7 @@ pub(crate) struct LogTracer {
     dropped: u64,
 }
 
-/// Whether there is a file.
+/// The stage of a log: before, with or without its file.
 enum Stage {
     /// Not yet: its client did not authenticate. What happened waits, and counts against the queue.
     Held(Held),
@@ -124,7 +124,7 @@ enum Stage {
     None,
 }
 
-/// What happened before there was a file.
+/// The records of the time before there was a file.
 struct Held {
     subject: Subject,
     wall: SystemTime,
@@ -177,7 +177,7 @@ impl LogTracer {
         self.shared.queued.fetch_sub(held, Ordering::Relaxed);
     }
 
-    /// Whether another event can wait.
+    /// Returns true if another event can wait.
     fn has_room(&self) -> bool {
         let is_open = match &self.stage {
             Stage::Held(held) => held.records.len() < MOST_HELD,
@@ -215,7 +215,7 @@ impl Tracer for LogTracer {
     }
 }
 
-/// Whether files say nothing of `event` beside the packet that it belongs to.
+/// Returns true if files say nothing of `event` beside the packet that it belongs to.
 fn is_left_out(event: &TraceEvent<'_>) -> bool {
     use TraceEvent::{FrameReceived, FrameSent, StreamPlaced};
     matches!(event, FrameSent { .. } | FrameReceived { .. } | StreamPlaced { .. })

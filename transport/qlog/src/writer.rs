@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, SystemTime};
 
-/// How long written events may wait for the system.
+/// The longest time for which written events may wait for the system.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// What tracers and the writer share.
+/// The state that tracers and the writer share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) options: QlogOptions,
@@ -43,13 +43,13 @@ impl Shared {
         (index < self.options.files).then_some(index)
     }
 
-    /// Whether there are as many files as there may be.
+    /// Returns true if there are as many files as there may be.
     pub(crate) fn is_full(&self) -> bool {
         self.started.load(Ordering::Relaxed) >= self.options.files
     }
 }
 
-/// What the writer is told.
+/// A message to the writer.
 pub(crate) enum Message {
     /// A connection begins.
     Open { file: usize, subject: Subject, wall: SystemTime, open: Arc<AtomicBool> },
@@ -148,7 +148,7 @@ impl Writer {
 }
 
 impl Sink {
-    /// The same without a file, because of `error`.
+    /// Returns the same writer without a file, because of `error`.
     fn broken(self, error: &io::Error) -> Self {
         tracing::warn!(%error, "cannot create a qlog file");
         self.open.store(false, Ordering::Relaxed);

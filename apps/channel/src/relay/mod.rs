@@ -33,7 +33,7 @@ use crate::link::Verdict;
 use crate::spec::ChannelSpec;
 use crate::trace::TraceError;
 
-/// Why a relay could not start.
+/// The reason for which a relay could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
     /// A trace cannot be used.
@@ -44,16 +44,16 @@ pub enum RelayError {
     Io(#[from] io::Error),
 }
 
-/// What a packet did, for the tap.
+/// The moment of a packet that a tap reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapMoment {
     /// It was handed to the channel, which took it or not.
     Entered(Verdict),
     /// It came out of the channel and was sent.
     Left {
-        /// After so long, as the channel says.
+        /// The delay from its entry, as the channel says.
         delay: Duration,
-        /// And so much later than the channel says.
+        /// The time by which it came out later than the channel says.
         lateness: Duration,
     },
 }
@@ -61,13 +61,13 @@ pub enum TapMoment {
 /// A packet passing the tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapEvent {
-    /// When, since the start of the relay.
+    /// The time of the event, since the start of the relay.
     pub at: Duration,
-    /// Which way.
+    /// The direction of the packet.
     pub direction: Direction,
     /// UDP payload, in bytes.
     pub size: usize,
-    /// What it did.
+    /// The packet's entry or departure.
     pub moment: TapMoment,
 }
 
@@ -77,7 +77,7 @@ pub type Tap = Box<dyn FnMut(TapEvent) + Send>;
 
 /// Everything a relay can be told. A command line needs `listen`, `upstream`, `spec` and `seed`; the rest has defaults.
 pub struct RelayOptions {
-    /// Where clients send to; port 0 picks one.
+    /// The address that clients send to; port 0 picks one.
     pub listen: SocketAddr,
     /// The server.
     pub upstream: SocketAddr,
@@ -85,11 +85,11 @@ pub struct RelayOptions {
     pub spec: ChannelSpec,
     /// The seed of the channel's dice.
     pub seed: u64,
-    /// A client silent for so long, either way, is forgotten. Default: one minute.
+    /// The silence, either way, after which a client is forgotten. Default: one minute.
     pub idle_expiry: Duration,
-    /// How many clients there can be at once; what further ones send is dropped. Default: 256.
+    /// The maximum number of clients at once; datagrams of further ones are dropped. Default: 256.
     pub most_clients: usize,
-    /// Record bytes over time in buckets of this width. Default: no.
+    /// The width of the buckets in which bytes over time are recorded. Default: none are.
     pub series: Option<Duration>,
     /// An observer of every packet. Default: none.
     pub tap: Option<Tap>,
@@ -159,12 +159,12 @@ pub struct RelayHandle {
 }
 
 impl RelayHandle {
-    /// Where clients send to.
+    /// Returns the address that clients send to.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// How long the relay has been running: the channel's time.
+    /// Returns the time for which the relay has been running: the channel's time.
     pub fn elapsed(&self) -> Duration {
         self.shared.start.elapsed()
     }
@@ -214,7 +214,7 @@ impl Drop for RelayHandle {
     }
 }
 
-/// What the handle and the thread share.
+/// The state that the handle and the thread share.
 #[derive(Debug)]
 struct Shared {
     start: Instant,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// What one receive buffer holds: the largest datagram, or as many small ones joined by the kernel.
+/// The size of a receive buffer in bytes: the largest datagram, or as many small ones joined by the kernel.
 const BUFFER_SIZE: usize = 65_536;
 /// Asked of the kernel, which grants what its limits allow.
 const SOCKET_BUFFER_SIZE: usize = 4 << 20;
@@ -16,13 +16,13 @@ const SOCKET_BUFFER_SIZE: usize = 4 << 20;
 /// A datagram with what belongs to it.
 #[derive(Clone, Debug)]
 pub struct Datagram {
-    /// Where it came from.
+    /// The address that it came from.
     pub source: SocketAddr,
     /// The local address it was sent to, where the system tells.
     pub destination: Option<IpAddr>,
     /// Its ECN mark.
     pub ecn: Option<EcnCodepoint>,
-    /// What it carries.
+    /// The bytes that it carries.
     pub payload: Bytes,
 }
 
@@ -63,7 +63,7 @@ impl RelaySocket {
         Ok(Self { socket, state })
     }
 
-    /// Where it is bound.
+    /// Returns the address that the socket is bound to.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }

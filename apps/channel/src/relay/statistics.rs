@@ -1,4 +1,4 @@
-//! What a relay has done so far.
+//! Counters of a relay.
 
 use crate::channel::{Channel, Direction};
 use crate::series::Series;
@@ -15,13 +15,13 @@ pub struct RelayStatistics {
     pub up_series: Option<Series>,
     /// Bytes over time, down, if asked for.
     pub down_series: Option<Series>,
-    /// How much later than the channel said packets were sent.
+    /// The delay of departures behind the times that the channel said.
     pub lateness: Summary,
-    /// How many clients there are.
+    /// The number of clients.
     pub clients: usize,
-    /// What clients sent beyond the limit of clients.
+    /// Datagrams of clients beyond the limit of clients, which were dropped.
     pub refused: Count,
-    /// What left the channel and was not sent: the socket was full or its client forgotten.
+    /// Datagrams that left the channel and were not sent: the socket was full or its client forgotten.
     pub unsent: Count,
 }
 

@@ -1,4 +1,4 @@
-//! What a channel is to be like: plain data, and its text form (see the crate's documentation for the keys).
+//! The specification of a channel: plain data, and its text form (see the crate's documentation for the keys).
 
 mod read;
 #[cfg(test)]
@@ -36,15 +36,15 @@ pub struct ChannelSpec {
 /// One direction of a channel. The default is a perfect link: no delay, no limit but the queue's, no loss.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkSpec {
-    /// How long a packet is under way once it has been sent.
+    /// The propagation delay: the time that a packet is under way once it has been sent.
     pub delay: Delay,
-    /// How fast packets are sent.
+    /// The rate at which packets are sent.
     pub rate: Rate,
-    /// Where in its traces the link starts, and what follows their end.
+    /// The place in its traces at which the link starts, and the continuation after their end.
     pub replay: Replay,
-    /// How much may wait to be sent.
+    /// The limit on the packets or bytes that wait to be sent.
     pub queue: QueueLimit,
-    /// Above which queue packets are marked with congestion experienced (RFC 3168), if at all.
+    /// The length of the queue above which packets are marked with congestion experienced (RFC 3168), if any are.
     pub ecn: Option<QueueLimit>,
     /// Independent loss.
     pub loss: Probability,
@@ -54,26 +54,26 @@ pub struct LinkSpec {
     pub reorder: Option<Reorder>,
     /// The chance of a packet to come out twice, for tests.
     pub duplicate: Probability,
-    /// When nothing passes.
+    /// The intervals in which nothing passes.
     pub blackouts: Vec<Interval>,
-    /// When less of the rate is left.
+    /// The intervals in which less of the rate is left.
     pub collapses: Vec<Collapse>,
-    /// When packets are under way for longer.
+    /// The intervals in which packets are under way for longer.
     pub detours: Vec<Detour>,
     /// A rate beside [`Self::rate`], which no trace and no collapse touches.
     pub extra: Option<Bandwidth>,
     /// Sleep of the receiving device.
     pub drx: Option<Drx>,
-    /// Bytes added to every packet where capacity and queue space are counted.
+    /// The bytes that are added to every packet where capacity and queue space are counted.
     pub overhead: usize,
 }
 
-/// How traces are replayed.
+/// The way in which traces are replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replay {
     /// Time in the trace at the start of the channel.
     pub offset: Duration,
-    /// What follows the last row.
+    /// The continuation after the last row.
     pub end: TraceEnd,
 }
 
@@ -82,12 +82,12 @@ pub struct Replay {
 pub struct Reorder {
     /// The chance of a packet to be held back.
     pub chance: Probability,
-    /// For how long at most; how long is drawn uniformly.
+    /// The longest time for which it is held back; the time is drawn uniformly.
     pub by: Duration,
 }
 
 impl ChannelSpec {
-    /// The same link both ways.
+    /// Makes a channel of the same link both ways.
     pub fn symmetric(link: LinkSpec) -> Self {
         Self { up: link.clone(), down: link }
     }
@@ -117,7 +117,7 @@ impl ChannelSpec {
         spec
     }
 
-    /// The same channel, its traces started at `offset`.
+    /// Returns the same channel, with its traces started at `offset`.
     #[must_use]
     pub fn starting_at(mut self, offset: Duration) -> Self {
         self.up.replay.offset = offset;

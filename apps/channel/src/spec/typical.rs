@@ -1,4 +1,4 @@
-//! What is typical of a channel, as its operator or a modem could say in advance.
+//! Typical values of a channel, as its operator or a modem could say in advance.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Typical {
 }
 
 impl ChannelSpec {
-    /// What is typical of one direction. Fails if a trace cannot be read.
+    /// Returns the typical values of one direction. Fails if a trace cannot be read.
     pub fn typical(&self, direction: Direction) -> Result<Typical, TraceError> {
         let link = match direction {
             Direction::Up => &self.up,

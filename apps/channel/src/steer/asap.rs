@@ -18,7 +18,7 @@ pub struct Asap {
 }
 
 impl Asap {
-    /// What a server sends before its first response, about: a handshake with certificates.
+    /// The approximate number of bytes that a server sends before its first response: a handshake with certificates.
     pub const HANDSHAKE: usize = 4_000;
 
     /// The scheme for one direction; all of the flow `resolver` are name lookups.

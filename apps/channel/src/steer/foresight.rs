@@ -1,11 +1,11 @@
-//! What a packet really gains on the low-latency channel, which only the emulator knows.
+//! The true gain of a packet on the low-latency channel, which only the emulator knows.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Branch, Flow};
 
-/// When a packet would arrive over either channel, with the queues and delays of the moment.
+/// The times at which a packet would arrive over either channel, with the queues and delays of the moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrivals {
     pub(super) high_bandwidth: Duration,
@@ -15,7 +15,7 @@ pub(super) struct Arrivals {
 /// Compares the reward that a policy expects for each packet with what it is (NSDI 2023, Fig. 11).
 #[derive(Debug, Default)]
 pub(super) struct Foresight {
-    /// When everything of each flow so far is there.
+    /// The time at which everything of each flow so far is there.
     completion: BTreeMap<Flow, Duration>,
     errors: Vec<f64>,
 }

@@ -37,7 +37,7 @@ use crate::quantity::nanoseconds;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow(pub u64);
 
-/// What is handed to a [`Steered`].
+/// A packet that is handed to a [`Steered`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent<T> {
     /// The flow of the packet. Packets wait only for those of their own flow.
@@ -48,7 +48,7 @@ pub struct Sent<T> {
     pub size: usize,
 }
 
-/// Which side of the channels has a reordering buffer (NSDI 2023, Fig. 5).
+/// The sides of the channels that have a reordering buffer (NSDI 2023, Fig. 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Reordering {
     /// The device and the proxy.
@@ -56,7 +56,7 @@ pub enum Reordering {
     BothSides,
     /// The device alone: what it sends may arrive out of order.
     ClientSide,
-    /// Nobody.
+    /// Neither of them.
     Nowhere,
 }
 
@@ -109,7 +109,7 @@ impl<T> Lane<T> {
         }
     }
 
-    /// When a packet has waited for long enough.
+    /// Returns the time at which a packet has waited for long enough.
     fn deadline(&self) -> Option<Duration> {
         self.waiting.iter().filter_map(|flow| self.flows.get(flow)?.buffer.deadline()).min()
     }
@@ -140,17 +140,17 @@ pub struct Steered<T> {
 /// A packet that comes out, and the channel that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered<T> {
-    /// Which way it went.
+    /// The direction in which it went.
     pub direction: Direction,
     /// The channel.
     pub branch: Branch,
     /// The packet; it left when the reordering buffer let it go.
     pub departure: Departure<T>,
-    /// How long the reordering buffer held it.
+    /// The time for which the reordering buffer held it.
     pub held: Duration,
 }
 
-/// When the delays were measured last.
+/// The schedule of the measurements of delay.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     next: Duration,
@@ -185,7 +185,7 @@ impl<T: Clone> Steered<T> {
         })
     }
 
-    /// With reordering buffers where `reordering` says; on both sides unless this is called.
+    /// Sets the sides that have reordering buffers; both by default.
     #[must_use]
     pub fn with_reordering(mut self, reordering: Reordering) -> Self {
         self.up.reorders = reordering == Reordering::BothSides;
@@ -251,7 +251,7 @@ impl<T: Clone> Steered<T> {
         }
     }
 
-    /// When something happens next: a packet leaves, or a gap in the order is given up. `None` if nothing will.
+    /// Returns the time of the next event: a packet leaves, or a gap in the order is given up. `None` if nothing will.
     pub fn next_deadline(&self) -> Option<Duration> {
         if let Some(delivered) = self.ready.front() {
             return Some(delivered.departure.at);
@@ -302,7 +302,7 @@ impl<T: Clone> Steered<T> {
         self.low_latency.restore(now);
     }
 
-    /// What one of the channels has done in `direction`.
+    /// Returns the statistics of one of the channels in `direction`.
     pub fn statistics(&self, branch: Branch, direction: Direction) -> &crate::LinkStatistics {
         match branch {
             Branch::HighBandwidth => self.high_bandwidth.link(direction).statistics(),
@@ -310,7 +310,7 @@ impl<T: Clone> Steered<T> {
         }
     }
 
-    /// What waited in the reordering buffer of `direction`: the client's is that of [`Direction::Down`].
+    /// Returns the occupancy of the reordering buffer of `direction`: the client's is that of [`Direction::Down`].
     pub fn occupancy(&self, direction: Direction) -> Occupancy {
         self.lane(direction).occupancy
     }
@@ -387,7 +387,7 @@ impl<T: Clone> Steered<T> {
     }
 }
 
-/// How long `bytes` take at `bits_per_second`, in whole nanoseconds.
+/// Returns the transmission time of `bytes` at `bits_per_second`, in whole nanoseconds.
 fn transmission(bytes: usize, bits_per_second: u64) -> Duration {
     let nanos = (bytes as u128 * 8_000_000_000).div_ceil(u128::from(bits_per_second.max(1)));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

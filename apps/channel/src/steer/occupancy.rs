@@ -1,4 +1,4 @@
-//! How much waits in a reordering buffer.
+//! The occupancy of a reordering buffer: the bytes that wait in it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which channel a packet takes.
+//! The channel that a packet takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -31,7 +31,7 @@ pub trait SteeringPolicy: fmt::Debug + Send {
     fn on_estimate(&mut self, _estimate: Estimate) {}
 }
 
-/// What DChannel knows of the channels (NSDI 2023, §3.5): the operator says how fast the low-latency one is, and
+/// DChannel's knowledge of the channels (NSDI 2023, §3.5): the operator gives the rate of the low-latency one, and
 /// rough delays are enough (Fig. 10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knowledge {
@@ -43,7 +43,7 @@ pub struct Knowledge {
     pub low_latency_rate: Bandwidth,
 }
 
-/// Where a rule has the delays from.
+/// The source of the delays that a rule uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum DelaySource {
     /// It was told, and keeps to that.
@@ -62,11 +62,11 @@ pub struct CostReward {
     /// The factor on the measured delay of the channel with the high bandwidth.
     error: f64,
     alpha: f64,
-    /// When everything of each flow so far is expected to be there (C of equation 2).
+    /// The time at which everything of each flow so far is expected to be there (C of equation 2).
     completion: BTreeMap<Flow, Duration>,
-    /// Until when the low-latency channel sends what it was given (the queue depth of §3.5).
+    /// The time until which the low-latency channel sends the packets that it was given (the queue depth of §3.5).
     busy_until: Duration,
-    /// Of the last packet, in seconds.
+    /// The reward expected of the last packet, in seconds.
     reward: f64,
     /// Flows that stay on the channel with the high bandwidth.
     excluded: BTreeSet<Flow>,
@@ -90,14 +90,14 @@ impl CostReward {
         }
     }
 
-    /// With delays from `source`.
+    /// Sets the source of the delays.
     #[must_use]
     pub const fn with_delays(mut self, source: DelaySource) -> Self {
         self.source = source;
         self
     }
 
-    /// With a delay of the channel with the high bandwidth that is mistaken by `factor` (NSDI 2023, Fig. 10).
+    /// Sets the factor by which the delay of the channel with the high bandwidth is mistaken (NSDI 2023, Fig. 10).
     #[must_use]
     pub fn with_delay_error(mut self, factor: f64) -> Self {
         self.error = factor;
@@ -113,7 +113,7 @@ impl CostReward {
         self
     }
 
-    /// With another weight of the cost (NSDI 2023, Table 5).
+    /// Sets another weight of the cost (NSDI 2023, Table 5).
     #[must_use]
     pub const fn with_alpha(mut self, alpha: f64) -> Self {
         self.alpha = alpha;

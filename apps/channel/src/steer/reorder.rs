@@ -5,20 +5,22 @@ use std::time::Duration;
 
 use super::Branch;
 
-/// How long a packet waits for those before it. Ideally it would be the delay of the other channel; that varies.
+/// The time for which a packet waits for those before it. Ideally it would be the delay of the other channel; that
+/// varies.
 const TIMEOUT: Duration = Duration::from_millis(100);
 
-/// So many numbers are remembered beyond a gap for which nobody waits; then it is given up.
+/// The maximum number of packets that are remembered beyond a gap for which nobody waits; then it is given up.
 const MOST_REMEMBERED: usize = 4096;
 
-/// Only what came over the low-latency channel is held: reordering that others cause is left as it is.
+/// A buffer that puts the packets of a flow in order again: only those that came over the low-latency channel are held,
+/// and reordering that others cause is left as it is.
 #[derive(Debug)]
 pub struct ReorderingBuffer<T> {
     /// The first number that has not arrived and is not given up.
     missing: u64,
     /// Numbers beyond it that arrived and were handed on.
     gone: BTreeSet<u64>,
-    /// What waits for it, with the time of arrival.
+    /// The packets that wait for the gap before them, with their times of arrival.
     held: BTreeMap<u64, (Duration, T)>,
     timeout: Duration,
 }
@@ -35,7 +37,7 @@ impl<T> ReorderingBuffer<T> {
         self.timeout = timeout;
     }
 
-    /// How many packets wait.
+    /// Returns the number of packets that wait.
     pub fn held(&self) -> usize {
         self.held.len()
     }
@@ -70,7 +72,7 @@ impl<T> ReorderingBuffer<T> {
         }
     }
 
-    /// When a packet has waited for long enough.
+    /// Returns the time at which a packet has waited for long enough.
     pub fn deadline(&self) -> Option<Duration> {
         // The channel is first in, first out: the smallest number has waited the longest.
         self.held.first_key_value().map(|(_, (at, _))| *at + self.timeout)

@@ -44,7 +44,7 @@ impl DelayTrace {
         samples[samples.len() / 2]
     }
 
-    /// After how long the trace repeats if it loops: one sampling step after its last row.
+    /// Returns the time after which the trace repeats if it loops: one sampling step after its last row.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period)
     }

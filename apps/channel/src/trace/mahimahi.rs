@@ -3,7 +3,7 @@
 use super::rate::Column;
 use super::{RateTrace, TraceError, TraceProblem};
 
-/// What a line stands for: a packet that fills the MTU, in bits.
+/// The meaning of a line: one packet that fills the MTU, in bits.
 const OPPORTUNITY: u64 = 1500 * 8;
 const MILLISECOND: u64 = 1_000_000;
 /// Milliseconds of a trace at most: a day.

@@ -14,7 +14,7 @@ pub use delay::DelayTrace;
 pub use named::TraceName;
 pub use rate::RateTrace;
 
-/// What follows the last row of a trace.
+/// The continuation after the last row of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TraceEnd {
     /// The first row again, one sampling step after the last.
@@ -24,7 +24,7 @@ pub enum TraceEnd {
     Hold,
 }
 
-/// Where a trace comes from.
+/// The origin of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceSource {
     /// One of the six that are compiled in.
@@ -85,7 +85,7 @@ pub struct TraceError {
     pub file: String,
     /// The line, counted from 1; 0 if the file as a whole is at fault.
     pub line: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: TraceProblem,
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// What can be wrong with a trace.
+/// The problem of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceProblem {
     /// The file cannot be read.
@@ -112,9 +112,9 @@ pub enum TraceProblem {
     /// A row has too few or too many columns.
     #[error("expected {expected} columns, found {found}")]
     Columns {
-        /// How many there must be.
+        /// The number of columns that there must be.
         expected: usize,
-        /// How many there are.
+        /// The number of columns that there are.
         found: usize,
     },
     /// A value is not a number from 0 to 10¹⁰.

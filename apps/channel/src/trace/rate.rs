@@ -21,7 +21,7 @@ pub struct RateTrace {
 pub(super) struct Column {
     /// Bits per second, one for each time.
     rates: Vec<u64>,
-    /// What one period carries, in bits · nanoseconds per second.
+    /// The work that one period carries, in bits · nanoseconds per second.
     capacity: u128,
 }
 
@@ -60,7 +60,7 @@ impl RateTrace {
         Ok(Self { times, down, up, period })
     }
 
-    /// After how long the trace repeats if it loops: one step after its last row.
+    /// Returns the time after which the trace repeats if it loops: one step after its last row.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period)
     }
@@ -70,7 +70,8 @@ impl RateTrace {
         Bandwidth::from_bits_per_second(self.stretch(direction, nanoseconds(time), end).0)
     }
 
-    /// When the last of `bytes` has been sent if the first begins at `start` since the first row; `None` if never.
+    /// Returns the time at which the last of `bytes` has been sent if the first begins at `start` since the first row;
+    /// `None` if never.
     pub fn sent_at(
         &self,
         direction: Direction,

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 /// Arguments of the first process.
 #[derive(Debug, Args)]
 pub(crate) struct InsideArguments {
-    /// What to set up, as JSON
+    /// Setup instructions, as JSON
     instructions: String,
-    /// What to run
+    /// The command to run
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }

@@ -9,7 +9,7 @@ pub(crate) use pages::{Pages, chosen, object_path};
 use http::Request;
 use hvq_gateway::content;
 
-/// What a server has to offer.
+/// The content that a server has to offer.
 #[derive(Debug)]
 pub(crate) enum Site {
     /// The files of a folder.

@@ -36,7 +36,7 @@ fn requests_go_on_while_links_go_down_and_interfaces_are_removed() {
     }
 }
 
-/// Whether a process names `folder` on its command line.
+/// Returns true if a process names `folder` on its command line.
 fn is_named(folder: &Path) -> bool {
     let folder = folder.to_str().unwrap();
     let processes = fs::read_dir("/proc").unwrap().flatten();

@@ -72,7 +72,7 @@ impl Place {
         fs::write(self.file(&format!("{name}.key")), made.signing_key.serialize_pem()).unwrap();
     }
 
-    /// What `hvq get` gets from `gateway` over two paths.
+    /// Runs `hvq get` for `path` at `gateway` over two paths.
     fn get(&self, gateway: &Running, path: &str) -> std::process::Output {
         let (first, second) = (gateway.address(0), gateway.address(1));
         let certificate = self.text("chain.pem");
@@ -93,7 +93,7 @@ impl Place {
     }
 }
 
-/// What a program gets from `origin` through `proxy`.
+/// Returns a program's answer from `origin` through `proxy`.
 fn ask(proxy: &Running, origin: SocketAddr) -> String {
     let address: SocketAddr = proxy.ready["listening"].as_str().unwrap().parse().unwrap();
     let mut stream = TcpStream::connect(address).unwrap();

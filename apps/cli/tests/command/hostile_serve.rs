@@ -33,7 +33,7 @@ async fn connect(server: &Running) -> (Endpoint, hvq::Connection) {
     (endpoint, connection)
 }
 
-/// With which code the server gave a request up.
+/// Returns the code with which the server gave a request up.
 async fn given_up(receive: &mut hvq::RecvStream) -> u64 {
     match tokio::time::timeout(LIMIT, receive.read_to_end(100)).await.expect("it is not given up") {
         Err(ReadToEndError::Read(ReadError::Reset(code))) => code,

@@ -8,8 +8,8 @@ use std::process::Output;
 
 const TOKEN: &str = "a token of some length";
 
-/// What comes of `program` within a tunnel to a gateway at the far end of a shell, which lets those with [`TOKEN`] go to
-/// 192.0.2.0/24, of its own addresses to 192.0.2.1 and to no other (K20).
+/// Returns the output of `program` within a tunnel to a gateway at the far end of a shell, which lets those with
+/// [`TOKEN`] go to 192.0.2.0/24, of its own addresses to 192.0.2.1 and to no other (K20).
 fn through_the_gateway(folder: &Path, token: &str, program: &str) -> Output {
     let (own, echo, tokens) = (env!("CARGO_BIN_EXE_hvq"), folder.join("echo.py"), folder.join("tokens"));
     fs::write(&echo, ECHO).unwrap();

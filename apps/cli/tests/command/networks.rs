@@ -39,7 +39,7 @@ for s in datagrams: threading.Thread(target=udp, args=(s,)).start()
 for s in streams: threading.Thread(target=tcp, args=(s,)).start()
 "#;
 
-/// What the tests' own programs begin with.
+/// The first lines of the tests' own programs.
 pub(crate) const CLIENT: &str = r"
 import socket, time, sys
 def echo(address, data, kind=socket.SOCK_DGRAM):
@@ -52,7 +52,7 @@ def echo(address, data, kind=socket.SOCK_DGRAM):
     return (time.time() - t) * 1000
 ";
 
-/// Whether namespaces can be made; says what is missing if not.
+/// Returns true if namespaces can be made; says what is missing if not.
 pub(crate) fn permitted() -> bool {
     let output = run(&["--direct"], None, &["true"]);
     if code(&output) == 0 {

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What a run that is to end by itself may take.
+/// The time that a run that is to end by itself may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The program, with nothing from the environment that changes what it does.
@@ -29,7 +29,7 @@ pub fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
 }
 
-/// What the program said on standard error.
+/// Returns the program's messages on standard error.
 pub fn said(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }

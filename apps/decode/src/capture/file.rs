@@ -8,13 +8,13 @@ const MOST_BYTES: u32 = 1 << 20;
 /// Interfaces of a pcapng section at most.
 const MOST_INTERFACES: usize = 1 << 12;
 
-/// Why a capture cannot be read on.
+/// The reason for which a capture cannot be read on.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The system failed.
     #[error("it cannot be read")]
     Io(#[source] io::Error),
-    /// Not a capture at all.
+    /// The file is no capture at all.
     #[error("it is neither a pcap nor a pcapng file")]
     NotACapture,
     /// The file ends within a record.
@@ -25,16 +25,16 @@ pub enum CaptureError {
     Damaged(&'static str),
 }
 
-/// What a record holds of a packet.
+/// The record of one packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Record {
-    /// When it was captured, since 1970.
+    /// The time of its capture, since 1970.
     pub(super) at: Duration,
     /// The type of its link-layer header.
     pub(super) link: u32,
-    /// As much of it as was captured.
+    /// The part of the packet that was captured.
     pub(super) bytes: Vec<u8>,
-    /// Whether that is not all.
+    /// True if that is not all of it.
     pub(super) is_cut: bool,
 }
 

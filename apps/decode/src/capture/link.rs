@@ -17,7 +17,7 @@ const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// Tags in a row that are passed over.
 const MOST_TAGS: usize = 4;
 
-/// What a link-layer header says.
+/// The content of a link-layer header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Link<'a> {
     /// An IP packet follows.

@@ -12,7 +12,7 @@ const FRAGMENT: u8 = 44;
 /// Extension headers that are passed over.
 const MOST_EXTENSIONS: usize = 8;
 
-/// Why there is no datagram in a record.
+/// The reason for which there is no datagram in a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NoDatagram {
     /// Another protocol, or a header that is cut off.

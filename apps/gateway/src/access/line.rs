@@ -1,4 +1,4 @@
-//! How a line of the access log looks.
+//! Lines of the access log, and their formats.
 
 use super::moment;
 use crate::configuration::Format;
@@ -29,7 +29,7 @@ pub(crate) struct Record {
     pub(crate) total: Duration,
 }
 
-/// What a request says of itself, as the log has it.
+/// A request's own description, as the log has it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) host: String,

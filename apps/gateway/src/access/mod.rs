@@ -25,12 +25,12 @@ use tokio::sync::oneshot;
 const WAITING: usize = 8192;
 /// Bytes of a line's longest part, such as the user agent.
 const LONGEST: usize = 2048;
-/// How long the disk may take for the last lines.
+/// The time that the disk may take for the last lines.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a line may wait for others before it is written.
+/// The time for which a line may wait for others before it is written.
 const BATCH: Duration = Duration::from_millis(200);
 
-/// What the writing thread is told.
+/// An order to the writing thread.
 enum Order {
     Write(String),
     Reopen,
@@ -61,7 +61,7 @@ impl AccessLog {
         Ok(Self { orders: Some(orders), format: config.format, dropped })
     }
 
-    /// Whether the log that `config` asks for has a place. Nothing is made or written.
+    /// Checks that the log that `config` asks for has a place. Nothing is made or written.
     pub(crate) fn check(config: &LogConfig) -> io::Result<()> {
         let Some(path) = config.file.as_deref().filter(|path| *path != Path::new("-")) else { return Ok(()) };
         if path.is_dir() {
@@ -95,7 +95,7 @@ impl AccessLog {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Whether lines are written at all.
+    /// Returns true if lines are written at all.
     fn is_open(&self) -> bool {
         self.orders.is_some()
     }
@@ -108,7 +108,7 @@ impl AccessLog {
     }
 }
 
-/// Where lines go.
+/// The output that lines go to.
 enum Output {
     File(BufWriter<File>),
     Standard,
@@ -143,7 +143,7 @@ struct Writer {
     path: PathBuf,
     output: Output,
     dropped: Arc<AtomicU64>,
-    /// Whether the last attempt failed, which is said once and not for each line.
+    /// True if the last attempt failed, which is said once and not for each line.
     failing: bool,
 }
 
@@ -206,7 +206,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Of a request that comes now from `address`.
+    /// Begins the entry of a request that comes now from `address`.
     pub(crate) fn new(log: AccessLog, metrics: Arc<Metrics>, address: IpAddr, request: &Request<()>) -> Self {
         metrics.begun();
         // Texts are for the log alone.
@@ -241,7 +241,7 @@ impl Entry {
         self.record.first_byte = Some(self.start.elapsed());
     }
 
-    /// So many bytes of the request's body went on.
+    /// Notes the number of bytes of the request's body that went on.
     pub(crate) fn uploaded(&mut self, bytes: u64) {
         self.record.received = bytes;
     }
@@ -261,7 +261,7 @@ impl Drop for Entry {
     }
 }
 
-/// What `request` says of itself.
+/// Returns the log's description of `request`.
 fn asked(request: &Request<()>) -> Asked {
     let uri = request.uri();
     let path = uri

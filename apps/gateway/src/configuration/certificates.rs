@@ -7,7 +7,7 @@ use hvq::{Identity, ServerTls, TlsConfigError};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
-/// Who the gateway is.
+/// Returns the identity of the gateway: its certificate and key.
 pub(super) fn identity(source: &Source, file: &File, overrides: &Overrides) -> Result<Identity, ConfigError> {
     match &overrides.identity {
         Some(Identity::Files { chain, key }) => {
@@ -65,7 +65,7 @@ fn tried(identity: &Identity, blame: impl Fn(&TlsConfigError) -> ConfigError) ->
     built.map(drop).map_err(|error| blame(&error))
 }
 
-/// Whether the key is to blame, and not the certificate.
+/// Returns true if the key is to blame, and not the certificate.
 fn is_of_key(error: &TlsConfigError) -> bool {
     match error {
         TlsConfigError::Pem { what, .. } => what.contains("key"),

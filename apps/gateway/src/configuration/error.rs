@@ -1,8 +1,8 @@
-//! What is wrong with a configuration, and where.
+//! Errors of a configuration, with their places.
 
 use std::ops::Range;
 
-/// What is wrong with a configuration, and where.
+/// The error of a configuration, with its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -10,7 +10,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         file: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         problem: String,
     },
     /// A field does not say what it should.
@@ -22,7 +22,7 @@ pub enum ConfigError {
         line: usize,
         /// The field, with the tables that it is in.
         field: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// Something is wrong or missing that no line of a file says.

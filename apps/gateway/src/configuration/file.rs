@@ -1,4 +1,4 @@
-//! What a configuration file holds.
+//! The contents of a configuration file.
 
 use super::quic_lb::{First, Hex, Key};
 use super::values::{Positive, Size, Text, Time};
@@ -103,7 +103,7 @@ pub(super) struct Host {
     pub(super) dot_files: Option<Spanned<bool>>,
 }
 
-/// Whether origins get fields whose names have underscores.
+/// Tells whether origins get fields whose names have underscores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Underscores {
@@ -114,14 +114,14 @@ pub enum Underscores {
     Keep,
 }
 
-/// Which host an origin is asked for.
+/// The host that an origin is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostHeader {
     /// The one that the client asked for.
     #[default]
     Client,
-    /// That of the origin's URL.
+    /// The host of the origin's URL.
     Origin,
 }
 
@@ -165,7 +165,7 @@ impl Source {
         Self::parse(name, text)
     }
 
-    /// What `text`, that of a file called `name`, says.
+    /// Parses `text`, that of a file called `name`.
     pub(super) fn parse(name: String, text: String) -> Result<(Self, File), ConfigError> {
         match toml::from_str(&text) {
             Ok(file) => Ok((Self { name, text }, file)),

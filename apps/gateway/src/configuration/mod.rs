@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Where a gateway listens that was not told.
+/// The address on which a gateway listens by default.
 const DEFAULT_LISTEN: &str = "[::]:443";
 
 /// Everything that a gateway is told.
@@ -42,17 +42,17 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Listening addresses that belong to channels.
     pub channels: Vec<ChannelOptions>,
-    /// Who the gateway is.
+    /// The identity of the gateway.
     pub identity: Identity,
-    /// Where metrics and health are told, over HTTP/1.1.
+    /// The address for metrics and health, over HTTP/1.1.
     pub admin: Option<SocketAddr>,
     /// Host names by which the admin address may be asked, beside IP addresses and localhost.
     pub admin_hosts: Vec<String>,
-    /// How long requests under way may take once the gateway is to stop.
+    /// The time that requests under way may take once the gateway is to stop.
     pub drain: Duration,
-    /// Whether requests are taken before the handshake is complete.
+    /// Tells whether requests are taken before the handshake is complete.
     pub early_data: EarlyData,
-    /// Which path carries each frame.
+    /// The policy that chooses the path of each frame.
     pub scheduler: Policy,
     /// The congestion controller of paths that name none.
     pub congestion: Algorithm,
@@ -60,27 +60,27 @@ pub struct Config {
     pub connection_idle: Duration,
     /// The largest UDP payload that is tried on each path, in bytes.
     pub largest_datagram: usize,
-    /// Who watches connections, if anybody.
+    /// The factory of tracers for connections, if there is one.
     pub tracer: Option<TracerFactory>,
     /// The access log.
     pub log: LogConfig,
-    /// What clients may ask for at most.
+    /// The limits on all that clients may ask for.
     pub limits: Limits,
-    /// How long things may take.
+    /// The timeouts.
     pub timeouts: Timeouts,
     /// Virtual hosts; the first whose names match answers.
     pub hosts: Vec<HostConfig>,
-    /// Who may go through the gateway to where; nobody if it is missing.
+    /// The clients that may go through the gateway, and their destinations; nobody if it is missing.
     pub proxy: Option<ProxyConfig>,
-    /// Where IP packets may go; nowhere if it is missing.
+    /// The networks to which IP packets may go; none if it is missing.
     pub tunnel: Option<TunnelConfig>,
     /// Endpoints that share the addresses, each with its own sockets.
     pub workers: NonZeroU16,
-    /// What a load balancer in front reads from connection IDs, if there is one.
+    /// The part of connection IDs that a load balancer in front reads, if there is one.
     pub quic_lb: Option<QuicLbConfig>,
     /// The file with the keys of stateless resets, address tokens and session tickets; without it they end with the process.
     pub persistent_keys: Option<PathBuf>,
-    /// Whether the addresses of a gateway are taken that runs with the same keys.
+    /// Tells whether the addresses of a gateway are taken that runs with the same keys.
     pub take_over: TakeOver,
     /// The file that TLS secrets are appended to, for tools that decrypt captures.
     pub key_log: Option<PathBuf>,
@@ -91,11 +91,11 @@ pub struct Config {
 pub struct LogConfig {
     /// The file, `-` for standard output; `None` logs nothing.
     pub file: Option<PathBuf>,
-    /// How a line looks.
+    /// The format of a line.
     pub format: Format,
 }
 
-/// How a line of the access log looks.
+/// The format of a line of the access log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Format {
     /// The Common Log Format of Apache and nginx, with referrer and user agent ("combined").
@@ -117,27 +117,30 @@ impl FromStr for Format {
     }
 }
 
-/// What clients may ask for at most. Of what is counted over all connections, any client may have all until others need some: the
-/// one that holds the most then gives way, by network (a /24 of IPv4, a /56 of IPv6) and address, or by token.
+/// The limits on all that clients may ask for. Of what is counted over all connections, any client may have all until
+/// others need some: the one that holds the most then gives way, by network (a /24 of IPv4, a /56 of IPv6) and address,
+/// or by token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Bytes of a request's header section, names, values and 32 for each field (RFC 9114 §4.2.2).
+    /// The maximum size of a request's header section, in bytes: names, values and 32 for each field (RFC 9114 §4.2.2).
+    /// Default: 32 KiB.
     pub header: u64,
-    /// Bytes of a request's body.
+    /// The maximum size of a request's body, in bytes. Default: 1 GiB.
     pub body: u64,
-    /// Connections at a time whose handshake is complete.
+    /// The maximum number of connections at a time whose handshake is complete. Default: 20,000.
     pub connections: usize,
-    /// Handshakes under way at a time.
+    /// The maximum number of handshakes under way at a time. Default: 1,000.
     pub handshakes: usize,
-    /// Requests that are served at a time, over all connections.
+    /// The maximum number of requests that are served at a time, over all connections. Default: 10,000.
     pub requests: usize,
-    /// Requests that a connection may have under way.
+    /// The maximum number of requests that a connection may have under way. Default: 100.
     pub requests_per_connection: u64,
-    /// Tunnels that are open at a time, over all connections.
+    /// The maximum number of tunnels that are open at a time, over all connections. Default: 1,000.
     pub tunnels: usize,
-    /// Bytes that all connections together may hold of what was not sent, acknowledged or read.
+    /// The maximum number of bytes that all connections together may hold of data that was not sent, acknowledged or
+    /// read. Default: 256 MiB.
     pub memory: usize,
-    /// Bytes that one connection may hold of that.
+    /// The maximum number of bytes that one connection may hold of that. Default: 32 MiB.
     pub memory_per_connection: usize,
 }
 
@@ -157,20 +160,21 @@ impl Default for Limits {
     }
 }
 
-/// How long things may take.
+/// The timeouts of clients, origins and files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timeouts {
-    /// From the start of a request to the end of its headers.
+    /// The time from the start of a request to the end of its headers. Default: 10 s.
     pub header: Duration,
-    /// To connect to an origin.
+    /// The time to connect to an origin. Default: 5 s.
     pub connect: Duration,
-    /// From the end of a request to the headers of the response.
+    /// The time from the end of a request to the headers of the response. Default: 60 s.
     pub first_byte: Duration,
-    /// Between two pieces of a body, in either direction.
+    /// The time between two pieces of a body, in either direction. Default: 60 s.
     pub idle: Duration,
-    /// Silence after which a tunnel ends.
+    /// The silence after which a tunnel ends. Default: 10 minutes.
     pub tunnel: Duration,
-    /// How long a small file that was read counts as unchanged; zero has it read for each request.
+    /// The time for which a small file that was read counts as unchanged; zero has it read for each request. Default: 1
+    /// s.
     pub files: Duration,
 }
 
@@ -193,11 +197,11 @@ impl Default for Timeouts {
 pub struct HostConfig {
     /// Its names.
     pub names: Vec<Pattern>,
-    /// Where its answers come from.
+    /// The source of its answers.
     pub serves: Serves,
 }
 
-/// Where answers come from.
+/// The source of answers.
 #[derive(Clone, Debug)]
 pub enum Serves {
     /// An origin.
@@ -206,16 +210,16 @@ pub enum Serves {
         url: OriginUrl,
         /// The authorities that its certificate may go back to, in PEM; `None` means the system's.
         ca: Option<Vec<u8>>,
-        /// Which host it is asked for.
+        /// The host that it is asked for.
         host_header: HostHeader,
-        /// Whether it gets fields whose names have underscores.
+        /// Tells whether it gets fields whose names have underscores.
         underscores: Underscores,
     },
     /// The files of a folder.
     Files {
         /// The folder.
         folder: PathBuf,
-        /// Whether files are served whose names, or those of their folders, begin with a dot.
+        /// Tells whether files are served whose names, or those of their folders, begin with a dot.
         dot_files: DotFiles,
     },
 }
@@ -227,27 +231,28 @@ impl Serves {
     }
 }
 
-/// Who may go through the gateway, and where.
+/// The clients that may go through the gateway, and their destinations.
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
     /// Hosts and ports that may be asked for.
     pub allow: Vec<Destination>,
-    /// Who may go through.
+    /// The clients that may go through.
     pub clients: Clients,
     /// Addresses that may be reached.
     pub reach: Reach,
-    /// Whether hosts that clients name by `http` URLs get fields whose names have underscores.
+    /// Tells whether hosts that clients name by `http` URLs get fields whose names have underscores.
     pub underscores: Underscores,
 }
 
 /// Tunnels for IP packets, for those who may go through the gateway.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TunnelConfig {
-    /// What the TUN device is called that packets come out of.
+    /// The name of the TUN device that packets come out of.
     pub device: String,
-    /// Where packets may go.
+    /// The networks to which packets may go.
     pub routes: Vec<ipnet::IpNet>,
-    /// Which network 100.64.`network`.0/24 (RFC 6598) the tunnels are in, the gateway at its address 1.
+    /// The number of the network 100.64.`network`.0/24 (RFC 6598) that the tunnels are in, the gateway at its address
+    /// 1.
     pub network: u8,
     /// Tunnels that each client may have, those whose addresses rest among them.
     pub addresses_per_client: usize,
@@ -255,7 +260,7 @@ pub struct TunnelConfig {
     pub rest: Duration,
 }
 
-/// What flags and environment say of limits.
+/// The limits that flags and environment set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LimitOverrides {
     /// In place of `limits.connections`.
@@ -268,7 +273,7 @@ pub struct LimitOverrides {
     pub tunnels: Option<usize>,
 }
 
-/// What flags and environment say, which goes before the file.
+/// The settings of flags and environment, which go before the file.
 #[derive(Clone, Default)]
 pub struct Overrides {
     /// In place of `listen`.
@@ -303,7 +308,7 @@ pub struct Overrides {
     pub reach: Vec<ipnet::IpNet>,
     /// In place of `tunnel.routes`.
     pub routes: Vec<ipnet::IpNet>,
-    /// Who watches connections.
+    /// The factory of tracers for connections.
     pub tracer: Option<TracerFactory>,
     /// In place of `workers`.
     pub workers: Option<NonZeroU16>,
@@ -313,14 +318,15 @@ pub struct Overrides {
     pub quic_lb: QuicLbOverrides,
     /// In place of `persistent_keys`.
     pub persistent_keys: Option<PathBuf>,
-    /// Whether the addresses of a gateway are taken that runs with the same keys.
+    /// Tells whether the addresses of a gateway are taken that runs with the same keys.
     pub take_over: TakeOver,
     /// The file that TLS secrets are appended to.
     pub key_log: Option<PathBuf>,
 }
 
 impl Config {
-    /// What the file at `path` says, if there is one, and `overrides` say instead.
+    /// Loads the configuration of the file at `path`, if there is one, with the settings of `overrides` in place of the
+    /// file's.
     ///
     /// # Errors
     /// Something cannot be read, is wrong or is missing: the error names file, line and field.

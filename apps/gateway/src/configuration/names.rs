@@ -17,7 +17,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Whether `host`, in lower case and without a port, is among them.
+    /// Returns true if `host`, in lower case and without a port, is among them.
     pub fn matches(&self, host: &str) -> bool {
         match self {
             Self::Any => true,
@@ -52,7 +52,7 @@ impl FromStr for Pattern {
     }
 }
 
-/// How an origin is spoken to.
+/// The protocol that an origin speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
     /// HTTP/1.1 over TCP (`http://`).
@@ -63,10 +63,10 @@ pub enum Protocol {
     Tls,
 }
 
-/// Where an origin is: `http://HOST[:PORT]`, `h2c://HOST[:PORT]` or `https://HOST[:PORT]`.
+/// The address of an origin: `http://HOST[:PORT]`, `h2c://HOST[:PORT]` or `https://HOST[:PORT]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OriginUrl {
-    /// How it is spoken to.
+    /// The protocol that it speaks.
     pub protocol: Protocol,
     /// The name or address of its host, IPv6 addresses without brackets.
     pub host: String,

@@ -1,4 +1,4 @@
-//! Who may go through the gateway, and where: nobody and nowhere unless it is said.
+//! The clients that may go through the gateway, and their destinations: nobody and nowhere by default.
 
 use super::certificates::{authorities, authorities_in};
 use super::file::{Proxy, Source, Tunnel};
@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 use toml::Spanned;
 
-/// What the device of tunnels is called that nobody named.
+/// The default name of the device of tunnels.
 const DEVICE: &str = "hvq0";
 /// Tunnels of a client.
 const ADDRESSES: usize = 16;

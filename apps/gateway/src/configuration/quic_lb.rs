@@ -48,7 +48,7 @@ impl FromStr for Key {
     }
 }
 
-/// What the first octet of connection IDs holds beside the rotation.
+/// The content of the first octet of connection IDs beside the rotation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum First {
@@ -57,7 +57,7 @@ pub(super) enum First {
     Random,
 }
 
-/// What flags and environment say in place of `quic_lb`.
+/// The settings of flags and environment in place of `quic_lb`.
 #[derive(Clone, Debug, Default)]
 pub struct QuicLbOverrides {
     /// In place of `quic_lb.server_id`.
@@ -68,7 +68,7 @@ pub struct QuicLbOverrides {
     pub rotation: Option<u8>,
 }
 
-/// What file and flags say together; nothing unless one of them names a server.
+/// Returns the settings of file and flags together; nothing unless one of them names a server.
 pub(super) fn resolve(
     source: &Source,
     file: Option<Spanned<QuicLb>>,

@@ -1,4 +1,5 @@
-//! From what is written to what is meant, with everything checked that can be checked without starting.
+//! The step from the written configuration to the one in use, with everything checked that can be checked without
+//! starting.
 
 use super::certificates::{authorities, identity};
 use super::file::{File, Host, Source};
@@ -103,12 +104,12 @@ fn persistent_keys(
     Ok(Some(said.into_inner()))
 }
 
-/// What was said on the command line, or else in the file.
+/// Returns the settings of the command line, or else those of the file.
 pub(super) fn instead<T: Clone>(said: &[T], file: impl IntoIterator<Item = T>) -> Vec<T> {
     if said.is_empty() { file.into_iter().collect() } else { said.to_vec() }
 }
 
-/// Where to listen: at the default, if nothing else is named and there are no channels.
+/// Returns the addresses to listen on: the default, if nothing else is named and there are no channels.
 fn listen(mut named: Vec<SocketAddr>, is_all: bool) -> Result<Vec<SocketAddr>, ConfigError> {
     if named.is_empty() && is_all {
         named.push(DEFAULT_LISTEN.parse().expect("the constant is an address"));

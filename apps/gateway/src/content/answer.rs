@@ -20,16 +20,16 @@ pub struct Answer {
     pub head: Response<()>,
     /// The body.
     pub body: Body,
-    /// How long the server pretends to think.
+    /// The time for which the server pretends to think.
     pub wait: Duration,
 }
 
-/// Where the bytes of a body come from.
+/// The source of the bytes of a body.
 #[derive(Debug)]
 pub enum Body {
     /// There are none.
     Empty,
-    /// What is in memory.
+    /// Bytes in memory.
     Text(Bytes),
     /// A stretch of a file that is open.
     File(Arc<Large>, Range<u64>),
@@ -67,8 +67,8 @@ impl Answer {
         }
     }
 
-    /// What has `length` bytes, of which `body` makes a stretch: all of it, or what `request` asks for
-    /// (RFC 9110 §14.2: ranges are defined for GET only).
+    /// Makes an answer of a stretch of `length` bytes, which `body` makes: all of them, or those that `request` asks
+    /// for (RFC 9110 §14.2: ranges are defined for GET only).
     pub fn stretch(
         request: &Request<()>,
         media_type: HeaderValue,
@@ -91,13 +91,13 @@ impl Answer {
         answer.with(CONTENT_TYPE, media_type).with(ACCEPT_RANGES, HeaderValue::from_static("bytes"))
     }
 
-    /// The same with one more header.
+    /// Returns the same answer with one more header.
     pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.head.headers_mut().insert(name, value);
         self
     }
 
-    /// The same after `wait`.
+    /// Returns the same answer, sent after `wait`.
     pub fn after(self, wait: Duration) -> Self {
         Self { wait, ..self }
     }
@@ -113,7 +113,7 @@ fn ascii(text: &str) -> HeaderValue {
 }
 
 impl Body {
-    /// Whether [`next_within`](Self::next_within) has nothing more to give.
+    /// Returns true if [`next_within`](Self::next_within) has nothing more to give.
     pub fn is_at_end(&self) -> bool {
         match self {
             Self::Empty => true,

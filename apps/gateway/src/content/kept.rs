@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Bytes that are kept at most, counting each file as no less than [`LEAST`].
 const MOST: usize = 16 << 20;
-/// What a file costs beside its content: its path, and its place.
+/// The cost of a file beside its content: its path, and its place; in bytes.
 const LEAST: usize = 512;
 
 /// A small file.
@@ -28,9 +28,9 @@ pub(super) struct Kept {
 #[derive(Debug, Default)]
 struct Shelf {
     files: HashMap<Box<str>, (Instant, Small)>,
-    /// What they cost together.
+    /// Their cost together, in bytes.
     cost: usize,
-    /// When what was old was looked for last: that takes its time.
+    /// The time of the latest search for old files: that takes its time.
     swept: Option<Instant>,
 }
 
@@ -40,7 +40,7 @@ impl Kept {
         Self { fresh, shelf: Mutex::default() }
     }
 
-    /// What was at `path` a moment before `now`.
+    /// Returns the file that was at `path` a moment before `now`.
     pub(super) fn get(&self, path: &str, now: Instant) -> Option<Small> {
         let shelf = self.shelf();
         let (read, small) = shelf.files.get(path)?;
@@ -71,7 +71,7 @@ impl Kept {
         self.shelf().remove(path);
     }
 
-    /// What is behind the lock is whole after every statement.
+    /// Locks the shelf, which is whole after every statement.
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -32,7 +32,7 @@ impl Memory {
         Lent { length: length.min(bytes.len()), bytes, home: Arc::downgrade(self) }
     }
 
-    /// What is behind the lock is whole after every statement.
+    /// Locks the memory, which is whole after every statement.
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,12 +76,12 @@ impl Drop for Lent {
 }
 
 impl Large {
-    /// What is in `file`, in chunks whose memory is of `memory`.
+    /// Makes a reader of `file`, in chunks whose memory is of `memory`.
     pub(super) fn new(file: File, memory: Arc<Memory>) -> Arc<Self> {
         Arc::new(Self { file, memory })
     }
 
-    /// At most `length` bytes from `start` on.
+    /// Reads at most `length` bytes from `start` on.
     ///
     /// # Errors
     /// The file is shorter, or cannot be read.
@@ -94,8 +94,8 @@ impl Large {
         spawn_blocking(move || this.read_at(start, length)).await?
     }
 
-    /// As many of the `length` bytes from `start` on as are in memory; `None` if there are none, or nobody can tell. Handing
-    /// over to a thread that may wait for the disk takes longer than copying them.
+    /// Returns those of the `length` bytes from `start` on that are in memory; `None` if there are none, or nobody can
+    /// tell. Handing over to a thread that may wait for the disk takes longer than copying them.
     #[cfg(target_os = "linux")]
     fn ready_at(&self, start: u64, length: usize) -> Option<Bytes> {
         use rustix::io::{ReadWriteFlags, preadv2};
@@ -105,7 +105,7 @@ impl Large {
         Some(chunk.filled(read))
     }
 
-    /// Nobody can tell what is in memory.
+    /// Returns nothing: on this system nobody can tell which bytes are in memory.
     #[cfg(not(target_os = "linux"))]
     fn ready_at(&self, _: u64, _: usize) -> Option<Bytes> {
         None

@@ -1,4 +1,4 @@
-//! What a server has itself: the files of a folder, with media types, ranges and an orderly no.
+//! The content that a server has itself: the files of a folder, with media types, ranges and orderly errors.
 
 mod answer;
 mod files;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What a request wants of something.
+/// The range that a request wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Wanted {
     /// All of it.

@@ -73,7 +73,8 @@ pub(crate) async fn serve(peer: Arc<Peer>, incoming: Incoming) {
 }
 
 impl Exchange {
-    /// What is long or rare is boxed: a task is as large as the largest of its ways, and is copied when it starts.
+    /// Answers the request. Long or rare branches are boxed: a task is as large as the largest of them, and is copied
+    /// when it starts.
     async fn answer(mut self, early: bool) {
         let declared = match fields::check(&self.request) {
             Ok(declared) => declared,
@@ -119,7 +120,7 @@ impl Exchange {
         }
     }
 
-    /// Whether the client may go through the gateway to `authority`.
+    /// Checks that the client may go through the gateway to `authority`.
     pub(crate) fn permit(
         &mut self,
         authority: Option<&http::uri::Authority>,
@@ -189,13 +190,13 @@ impl Exchange {
         self.note(sent);
     }
 
-    /// Whether the client waits for a word before it sends the body (RFC 9110 §10.1.1).
+    /// Returns true if the client waits for an interim response before it sends the body (RFC 9110 §10.1.1).
     pub(crate) fn expects(&self) -> bool {
         let expect = self.request.headers().get(EXPECT);
         expect.is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
     }
 
-    /// What became of the response.
+    /// Takes note of the outcome of the response.
     pub(crate) fn note(&mut self, sent: Result<(), SendError>) {
         if let Err(error) = sent {
             tracing::debug!(?error, "the client did not take the response");

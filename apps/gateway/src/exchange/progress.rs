@@ -1,4 +1,4 @@
-//! How a request's body gets on, as those see it who wait for the response.
+//! The progress of a request's body, for those who wait for the response.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// Why a request's body cannot go on. It is the client's doing.
+/// The reason for which a request's body cannot go on. It is the client's doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trouble {
     /// The client gave up.
@@ -32,11 +32,11 @@ impl fmt::Display for Trouble {
 
 impl std::error::Error for Trouble {}
 
-/// How a request's body gets on.
+/// The progress of a request's body.
 #[derive(Debug)]
 pub(crate) struct Progress {
     start: Instant,
-    /// When something moved last, in microseconds from the start.
+    /// The time of the latest progress, in microseconds from the start.
     last: AtomicU64,
     /// Bytes that went to the origin.
     bytes: AtomicU64,
@@ -51,7 +51,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// So many bytes went on.
+    /// Notes that `bytes` went on.
     pub(super) fn moved(&self, bytes: usize) {
         let now = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.last.store(now, Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl Progress {
         let _later = self.trouble.set(trouble);
     }
 
-    /// Why it cannot go on, if so.
+    /// Returns the reason for which it cannot go on, if there is one.
     pub(super) fn trouble(&self) -> Option<Trouble> {
         self.trouble.get().copied()
     }

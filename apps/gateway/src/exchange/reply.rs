@@ -19,7 +19,7 @@ pub(crate) struct Reply {
     pub(crate) status: Option<StatusCode>,
     /// Bytes of the body that were sent.
     pub(crate) bytes: u64,
-    /// Whether the request asks for no body.
+    /// True if the request asks for no body.
     bodiless: bool,
 }
 
@@ -60,7 +60,7 @@ impl Reply {
         Ok(())
     }
 
-    /// Whether the client takes `bytes` now.
+    /// Returns true if the client takes `bytes` now.
     pub(crate) async fn has_room(&mut self, bytes: usize) -> bool {
         self.stream.has_room(bytes).await
     }

@@ -15,16 +15,16 @@ use tokio::time::{Sleep, sleep};
 /// The receiving half of a request's stream.
 pub(crate) type Receive = hvq_h3::serving::Receiving;
 
-/// What a body may be.
+/// The bounds of a body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// What the request said.
+    /// The length that the request said.
     pub(crate) declared: Option<u64>,
     /// Bytes at most.
     pub(crate) limit: u64,
-    /// How long the client may pause.
+    /// The time for which the client may pause.
     pub(crate) idle: Duration,
-    /// Whether trailers go on whose names have underscores.
+    /// Tells whether trailers go on whose names have underscores.
     pub(crate) underscores: Underscores,
 }
 
@@ -40,11 +40,11 @@ struct Source {
     bounds: Bounds,
     /// Bytes that came.
     count: u64,
-    /// What came and was not handed on.
+    /// The bytes that came and were not handed on.
     held: Option<Bytes>,
-    /// Whether all data came, and only trailers may follow.
+    /// True once all data came, and only trailers may follow.
     complete: bool,
-    /// When the client's patience is over, once it was waited for.
+    /// The time at which the client's patience is over, once it was waited for.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -74,7 +74,7 @@ impl Upload {
         Ok(Self { source: Some(source), progress })
     }
 
-    /// Whether there is no body.
+    /// Returns true if there is no body.
     pub(crate) fn is_empty(&self) -> bool {
         self.source.is_none()
     }

@@ -163,7 +163,7 @@ impl Metrics {
     }
 }
 
-/// Who got no place and who lost one while there were not enough.
+/// Writes the counts of clients that got no place, and of those that lost one, while there were not enough.
 fn short(text: &mut Text, shortages: &[(&str, Shortage)]) {
     let help =
         "What clients were refused because there were as many as there may be, and they held the most.";
@@ -178,7 +178,7 @@ fn short(text: &mut Text, shortages: &[(&str, Shortage)]) {
     }
 }
 
-/// What connections hold for their clients and origins.
+/// Writes the memory that connections hold for their clients and origins.
 fn held(memory: &MemoryUse, text: &mut Text) {
     let limit = "Bytes that connections may hold of what was not sent, acknowledged or read.";
     text.single("memory_limit_bytes", "gauge", limit, memory.limit);

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 
 /// Addresses that are told apart; the rest is one. Sockets are few, but one bound to all addresses has many.
 const TOLD_APART: usize = 64;
-/// What is not told apart.
+/// The label of everything that is not told apart.
 const OTHER: &str = "other";
 
-/// What went over a channel.
+/// The traffic over a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Volume {
     /// Bytes of UDP payload sent.
@@ -35,7 +35,7 @@ pub(super) struct Frames {
 pub(super) struct Sums {
     pub(super) volumes: BTreeMap<String, Volume>,
     pub(super) frames: BTreeMap<(String, &'static str), Frames>,
-    /// What became of datagrams.
+    /// The counters of datagrams.
     pub(super) datagrams: DatagramStats,
     /// Paths that are open now.
     pub(super) paths: BTreeMap<String, u64>,

@@ -1,4 +1,4 @@
-//! How connections to origins are made.
+//! The making of connections to origins.
 
 use super::wire::{Attentive, Wire};
 use crate::configuration::{OriginUrl, Protocol};
@@ -23,7 +23,7 @@ use tower_service::Service;
 
 type Connecting = Pin<Box<dyn Future<Output = io::Result<Wire>> + Send>>;
 
-/// Where systems keep the certificates that they trust: Debian, Fedora, Alpine.
+/// The files in which systems keep the certificates that they trust: Debian, Fedora, Alpine.
 const BUNDLES: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 /// The port of HTTP (RFC 9110 §4.2.1).

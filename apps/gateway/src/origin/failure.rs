@@ -1,18 +1,18 @@
-//! Why an origin gave no answer, and what the client is told.
+//! Failures of origins, and the answers that clients get.
 
 use http::StatusCode;
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// Why an origin gave no answer.
+/// The reason for which an origin gave no answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// It cannot be connected to.
     Unreachable(String),
     /// Connecting took too long.
     ConnectTimeout,
-    /// Where it is may not be gone to.
+    /// Its address may not be reached.
     Forbidden,
     /// It closed the connection before it answered.
     Closed,
@@ -35,7 +35,7 @@ impl Failure {
         }
     }
 
-    /// What metrics call it.
+    /// Returns the label of the failure in metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => "unreachable",
@@ -59,7 +59,7 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// Of an attempt to connect.
+    /// Converts the error of an attempt to connect.
     pub(super) fn of_connecting(error: &(dyn Error + 'static)) -> Self {
         let kind = causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
         match kind {
@@ -69,7 +69,7 @@ impl Failure {
         }
     }
 
-    /// Of a request or a response.
+    /// Converts the error of a request or a response.
     pub(super) fn of_exchange(error: &(dyn Error + 'static)) -> Self {
         match causes(error).find_map(|cause| cause.downcast_ref::<hyper::Error>()) {
             Some(found) if found.is_parse() => Self::Unintelligible(last(error)),
@@ -94,7 +94,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     })
 }
 
-/// What led to all of it, in words.
+/// Returns the last cause of the error, in words.
 fn last(error: &(dyn Error + 'static)) -> String {
     causes(error).last().map(ToString::to_string).unwrap_or_default()
 }

@@ -19,8 +19,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use pool::Pool;
 use std::time::Duration;
 
-/// How long a connection that nobody uses is kept: less than nginx keeps them (75 s), so that it is seldom the origin that
-/// closes one just when it is used again.
+/// The time for which a connection that nobody uses is kept: less than nginx keeps them (75 s), so that it is seldom
+/// the origin that closes one just when it is used again.
 const KEPT: Duration = Duration::from_secs(30);
 /// Connections that are kept while nobody uses them.
 const SPARE: usize = 1024;
@@ -35,16 +35,16 @@ pub(crate) struct Origin {
     way: Way,
 }
 
-/// What an origin is told of requests.
+/// The form in which an origin gets requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Habits {
     /// The host that it is asked for.
     pub(crate) host_header: HostHeader,
-    /// Whether it gets fields whose names have underscores.
+    /// Tells whether it gets fields whose names have underscores.
     pub(crate) underscores: Underscores,
 }
 
-/// How an origin is asked.
+/// The client that asks an origin.
 #[derive(Debug)]
 enum Way {
     /// Over HTTP/1.1.
@@ -53,7 +53,7 @@ enum Way {
     Other(Box<Client<Direct, Upload>>),
 }
 
-/// What is asked of an origin.
+/// The head of a request to an origin.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) method: Method,
@@ -88,7 +88,7 @@ impl Origin {
         Ok(Self { way, url, habits })
     }
 
-    /// Whether it gets fields whose names have underscores.
+    /// Returns the setting of underscores: tells whether it gets fields whose names have underscores.
     pub(crate) fn underscores(&self) -> Underscores {
         self.habits.underscores
     }
@@ -127,7 +127,7 @@ impl Anywhere {
         Self { client: client(connector, false), underscores }
     }
 
-    /// Whether hosts get fields whose names have underscores.
+    /// Returns the setting of underscores: tells whether hosts get fields whose names have underscores.
     pub(crate) fn underscores(&self) -> Underscores {
         self.underscores
     }

@@ -22,7 +22,7 @@ pub(super) struct Pool {
 #[derive(Default)]
 struct Kept {
     connections: VecDeque<(Instant, SendRequest<Upload>)>,
-    /// Whether a task closes those that are old.
+    /// True if a task closes those that are old.
     watched: bool,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// To where `connector` leads.
+    /// Makes a pool of connections to the origin that `connector` leads to.
     pub(super) fn new(connector: Direct) -> Self {
         Self { connector, kept: Arc::default() }
     }

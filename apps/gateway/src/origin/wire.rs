@@ -23,7 +23,7 @@ pub(crate) struct Attentive {
     last: Last,
 }
 
-/// What was done last.
+/// The latest operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Last {
     /// Something was written, and the answer takes a while.
@@ -38,7 +38,7 @@ impl Attentive {
         Self { stream, last: Last::Read }
     }
 
-    /// Whether the system has something to read, the end of the connection among it.
+    /// Returns true if the system has something to read, the end of the connection among it.
     fn has_arrivals(&self) -> bool {
         SockRef::from(&self.stream).peek(&mut [MaybeUninit::uninit()]).is_ok()
     }

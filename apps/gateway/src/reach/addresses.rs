@@ -1,10 +1,10 @@
-//! Which addresses belong to everybody's internet.
+//! The addresses that belong to everybody's internet.
 
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where clouds tell their machines who they are, with the keys to show for it: AWS, Google, Azure and others; AWS over IPv6;
-/// Alibaba; Azure's agent.
+/// The addresses at which clouds tell their machines who they are, with the keys to show for it: AWS, Google, Azure and
+/// others; AWS over IPv6; Alibaba; Azure's agent.
 const CLOUDS: [IpAddr; 4] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
@@ -27,19 +27,20 @@ const PRIVATE: [(IpAddr, u8); 10] = [
     (IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0)), 32),
 ];
 
-/// Whether clouds tell their machines secrets at `address`.
+/// Returns true if clouds tell their machines secrets at `address`.
 pub(super) fn is_of_a_cloud(address: IpAddr) -> bool {
     CLOUDS.contains(&address)
 }
 
-/// Whether all of `network` is of a private one, so that whoever names it means that.
+/// Returns true if all of `network` is of a private one, so that whoever names it means that.
 pub(super) fn is_private(network: &IpNet) -> bool {
     let private = PRIVATE.iter().filter_map(|(address, bits)| IpNet::new(*address, *bits).ok());
     private.into_iter().any(|private| private.contains(network))
 }
 
-/// Whether `address` is one of the public internet: not of this host, of a private, shared or local network, for
-/// documentation, benchmarks or multicast, reserved (RFC 6890 and its registries), or a way of writing one of those.
+/// Returns true if `address` is one of the public internet: not of this host, of a private, shared or local network,
+/// for documentation, benchmarks or multicast, reserved (RFC 6890 and its registries), or a way of writing one of
+/// those.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

@@ -1,4 +1,4 @@
-//! Where clients may go through the gateway: which hosts and ports, and which addresses behind their names.
+//! The destinations that clients may reach through the gateway: hosts and ports, and the addresses behind their names.
 
 mod addresses;
 mod own;
@@ -25,7 +25,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Whether `host`, in lower case and with brackets around an IPv6 address, and `port` are among them.
+    /// Returns true if `host`, in lower case and with brackets around an IPv6 address, and `port` are among them.
     pub fn matches(&self, host: &str, port: u16) -> bool {
         self.port.is_none_or(|allowed| allowed == port) && self.host.matches(host)
     }
@@ -49,7 +49,7 @@ impl FromStr for Destination {
     }
 }
 
-/// What stands where a port belongs is no number of 16 bits.
+/// The error of a port that is no number of 16 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoPort;
 
@@ -80,7 +80,7 @@ pub fn host_and_port(authority: &Authority, default: Option<u16>) -> Option<(Str
     (port != 0).then(|| (host.to_ascii_lowercase(), port))
 }
 
-/// Which addresses may be reached: public ones, and those of networks that were named.
+/// The addresses that may be reached: public ones, and those of networks that were named.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reach {
     networks: Vec<IpNet>,
@@ -92,13 +92,13 @@ impl Reach {
         Self { networks }
     }
 
-    /// Whether `address` may be reached.
+    /// Returns true if `address` may be reached.
     pub fn allows(&self, address: IpAddr) -> bool {
         self.allows_by(address, &[])
     }
 
-    /// Whether `address` may be reached over `routes`, each of which names its network if that is a private one. Addresses of
-    /// this machine and of what clouds tell their machines have to be named one by one.
+    /// Returns true if `address` may be reached over `routes`, each of which names its network if that is a private
+    /// one. Addresses of this machine and of what clouds tell their machines have to be named one by one.
     pub fn allows_by(&self, address: IpAddr, routes: &[IpNet]) -> bool {
         let address = address.to_canonical();
         let is_exact = |network: &&IpNet| network.prefix_len() == network.max_prefix_len();

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// For so long what was seen counts.
+/// The time for which the addresses that were seen count.
 const FRESH: Duration = Duration::from_secs(2);
 
 /// The addresses as they were seen last, and when.
 static SEEN: Mutex<Option<(Instant, HashSet<IpAddr>)>> = Mutex::new(None);
 
-/// Whether `address` is one of an interface of this machine, or means the machine itself.
+/// Returns true if `address` is one of an interface of this machine, or means the machine itself.
 pub(super) fn is_own(address: IpAddr) -> bool {
     if address.is_loopback() || address.is_unspecified() {
         return true;

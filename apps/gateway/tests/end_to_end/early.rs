@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
-/// How long a datagram takes either way: what is early is so by far.
+/// The delay of a datagram either way: an early request is so by far.
 const DELAY: Duration = Duration::from_millis(30);
 
 /// Takes datagrams of one client to `remote` and back, late.

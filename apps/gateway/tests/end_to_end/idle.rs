@@ -79,7 +79,7 @@ impl Counted {
     }
 }
 
-/// As many clients as that, each of which has asked for a file.
+/// Opens `count` clients, each of which has asked for a file.
 async fn open(endpoint: &hvq::Endpoint, gateway: &Counted, count: usize) -> Vec<Client> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -100,7 +100,8 @@ async fn ask(clients: &[Client]) {
     }
 }
 
-/// What clients that come and go cost each: once they rest, every time that they woke up, and once they are gone.
+/// Measures the cost of clients that come and go, each: once they rest, every time that they woke up, and once they are
+/// gone.
 async fn wave(endpoint: &hvq::Endpoint, gateway: &Counted, count: usize, before: i64) -> (Vec<i64>, i64) {
     let each = || (gateway.bytes() - before) / count as i64;
     let clients = open(endpoint, gateway, count).await;

@@ -25,7 +25,7 @@ const BOUND_OF_LITTLE: i64 = 3 << 20;
 /// Bytes that stay of all when they are gone: memory that is used again.
 const LEFT: i64 = 6 << 20;
 
-/// What clients permit the gateway to send, in bytes.
+/// The bytes that clients permit the gateway to send.
 #[derive(Clone, Copy, Debug)]
 struct Credit {
     stream: u64,
@@ -99,7 +99,7 @@ fn origin() -> SocketAddr {
     address
 }
 
-/// How long an honest request takes, with a handshake.
+/// Measures the time of an honest request, with a handshake.
 async fn honest(gateway: &Counted) -> Duration {
     let endpoint = Endpoint::client(&[]).unwrap();
     let begun = Instant::now();
@@ -108,7 +108,7 @@ async fn honest(gateway: &Counted) -> Duration {
     begun.elapsed()
 }
 
-/// What each client costs, and what stays of them when they are gone.
+/// Measures the cost of each client, and the memory that stays of them when they are gone.
 async fn cost(gateway: &Counted, credit: Credit, count: usize) -> (i64, i64) {
     let endpoint = Endpoint::client(&[]).unwrap();
     honest(gateway).await;

@@ -5,7 +5,7 @@ use crate::report::svg::escape;
 /// The styles that all pages have.
 pub(super) const BASE: &str = include_str!("base.css");
 
-/// What a page is made of besides its sections.
+/// The parts of a page besides its sections.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
     /// The title.
@@ -43,7 +43,7 @@ pub fn note(text: &str) -> String {
     format!("<p class=\"note\">{text}</p>\n")
 }
 
-/// What colours mean: the class of each and its label.
+/// Returns the legend of colours: the class of each and its label.
 pub fn legend(entries: impl Iterator<Item = (String, String)>) -> String {
     let entry = |(class, label)| {
         format!(

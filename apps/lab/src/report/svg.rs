@@ -26,7 +26,7 @@ pub struct Area {
     pub height: f64,
 }
 
-/// Where a text is in relation to its position.
+/// The place of a text in relation to its position.
 #[derive(Clone, Copy, Debug)]
 pub enum Anchor {
     /// It begins there.
@@ -153,14 +153,14 @@ pub fn escape(text: &str) -> String {
 pub struct Axis {
     /// The value at the end.
     pub most: f64,
-    /// Where 0 is.
+    /// The position of 0.
     pub origin: f64,
-    /// Where the end is.
+    /// The position of the end.
     pub end: f64,
 }
 
 impl Axis {
-    /// Where `value` is.
+    /// Returns the position of `value`.
     pub fn at(self, value: f64) -> f64 {
         self.origin + (self.end - self.origin) * value / self.most.max(f64::MIN_POSITIVE)
     }

@@ -25,12 +25,12 @@ pub struct Download {
     interval: Option<Duration>,
     next_message: Option<Instant>,
     limit: usize,
-    /// When each message was written.
+    /// The times at which the messages were written.
     written: Vec<Instant>,
-    /// How long each message took until its last byte was readable.
+    /// The times that messages took until their last byte was readable.
     pub delays: Vec<Duration>,
     read: [u64; 2],
-    /// When the client was connected.
+    /// The time at which the client was connected.
     pub connected: Option<Instant>,
     /// Bulk bytes read, by millisecond since then.
     pub progress: Vec<u64>,
@@ -56,7 +56,7 @@ impl Download {
         }
     }
 
-    /// With `limit` messages, one every `interval`, beginning `after` the connection is there.
+    /// Makes a download of `limit` messages, one every `interval`, beginning `after` the connection is there.
     #[must_use]
     pub fn with_messages(mut self, limit: usize, interval: Duration, after: Duration) -> Self {
         (self.limit, self.interval) = (limit, Some(interval));
@@ -71,7 +71,7 @@ impl Download {
         bytes as f64 * 8.0 / time.as_secs_f64()
     }
 
-    /// How long it took until the client was connected.
+    /// Returns the time that it took until the client was connected.
     pub fn connected_after(&self) -> Duration {
         self.connected.map_or(Duration::ZERO, |at| at.since(Net::START))
     }

@@ -1,4 +1,4 @@
-//! What applications do in the world.
+//! Workloads: applications in the world.
 
 pub mod bulk;
 pub mod page_load;

@@ -27,7 +27,7 @@ pub fn bytes(stream: u64, offset: u64, length: usize) -> &'static [u8] {
     &table()[start..start + length.min(PERIOD)]
 }
 
-/// Whether `data` is what `stream` has at `offset`.
+/// Returns true if `data` is the content of `stream` at `offset`.
 pub fn matches(stream: u64, offset: u64, data: &[u8]) -> bool {
     let mut at = offset;
     data.chunks(PERIOD).all(|chunk| {

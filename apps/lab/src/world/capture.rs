@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const HEADER: [u8; 24] =
     [0xa1, 0xb2, 0xc3, 0xd4, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 101];
 
-/// What crossed the wires of a [`Net`] so far.
+/// A capture of the datagrams that crossed the wires of a [`Net`] so far.
 #[derive(Clone, Debug)]
 pub struct Capture(Arc<Mutex<Vec<u8>>>);
 

@@ -18,7 +18,7 @@ pub fn identity() -> Identity {
     Identity::Pem { chain: CERTIFICATE.into(), key: KEY.into() }
 }
 
-/// What makes a client trust the certificate of [`SERVER_NAME`] and no other.
+/// Returns the verification by which a client trusts the certificate of [`SERVER_NAME`] and no other.
 pub fn trust() -> Verify {
     Verify::CaPem(CERTIFICATE.into())
 }

@@ -1,4 +1,5 @@
-//! What a server sends to each address of its clients, held against what it got from there (RFC 9000 §8.1, §9.3).
+//! Accounts of the bytes that a server sends to each address of its clients, compared with those that it got from there
+//! (RFC 9000 §8.1, §9.3).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -6,19 +7,19 @@ use std::net::SocketAddr;
 /// Times what was received that may be sent to an address which nobody has proven (RFC 9000 §8.1).
 const FACTOR: u64 = 3;
 
-/// What passed between the server and one address.
+/// The bytes between the server and one address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     /// Bytes of UDP payload that came from there.
     received: u64,
     /// Bytes of UDP payload sent there.
     sent: u64,
-    /// How far the address can have been proven.
+    /// The extent to which the address can have been proven.
     proof: Proof,
 }
 
-/// How far an address can have been proven to be the client's: what was sent there has to reach the client first, and
-/// the client has to be heard after that.
+/// The extent to which an address can have been proven to be the client's: a datagram that was sent there has to reach
+/// the client first, and the client has to be heard after that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Proof {
     #[default]

@@ -1,4 +1,4 @@
-//! What a wire is made of: one channel, or two that a steerer below the transport makes look like one.
+//! The medium of a wire: one channel, or two that a steerer below the transport makes look like one.
 
 use crate::world::wire::Packet;
 use hvq_channel::steer::{Flow, Sent, Steered};
@@ -41,7 +41,7 @@ impl Medium {
         }
     }
 
-    /// When the next packet leaves, either way.
+    /// Returns the time at which the next packet leaves, either way.
     pub fn next_deadline(&self) -> Option<Duration> {
         match self {
             Self::Plain(channel) => channel.next_deadline(),

@@ -1,4 +1,5 @@
-//! How wrong the rewards are that a policy expects: held against what the channels would have done (NSDI 2023, Fig. 11).
+//! Errors of the rewards that a policy expects: compared with those that the channels would have given (NSDI 2023, Fig.
+//! 11).
 //!
 //! A policy says when it expects data over either path, as it places them. The packet enters a wire at the same instant, and
 //! the world knows when it would arrive over either channel. Rewards are differences of completions, as in Algorithm 1 (§3.4):
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 /// The wire of the channel with the low latency, where there are two.
 const LOW_LATENCY: usize = 0;
-/// That of the channel with the high bandwidth.
+/// The wire of the channel with the high bandwidth.
 const HIGH_BANDWIDTH: usize = 1;
 
 /// Rewards that were expected, and by how much they were wrong. Clones share one account.
@@ -26,7 +27,7 @@ pub struct Rewards(Arc<Mutex<Account>>);
 struct Account {
     /// By side and wire, data whose packets have not entered yet.
     placed: [[VecDeque<Placed>; 2]; 2],
-    /// When all that was sent of each stream so far is there, in milliseconds.
+    /// The time at which all bytes of each stream so far are there, in milliseconds.
     completion: HashMap<Stream, f64>,
     /// Connections that are listened to.
     listeners: usize,
@@ -85,7 +86,7 @@ impl Tracer for Listener {
 }
 
 impl Rewards {
-    /// Who listens to a connection of `side`.
+    /// Returns a listener to a connection of `side`.
     pub fn listener(&self, side: Side) -> Box<dyn Tracer> {
         let number = self.with(|account| {
             account.listeners += 1;
@@ -124,7 +125,8 @@ impl Rewards {
     }
 }
 
-/// When a packet of `size` bytes of `side` would be there over each wire if it were sent now, in milliseconds.
+/// Returns the times at which a packet of `size` bytes of `side` would be there over each wire if it were sent now, in
+/// milliseconds.
 fn arrivals(net: &Net, side: Side, size: usize) -> Option<[f64; 2]> {
     let direction = if side == Side::Client { Direction::Up } else { Direction::Down };
     let arrival = |wire: usize| -> Option<f64> {

@@ -1,4 +1,4 @@
-//! What joins an address of the client and one of the server.
+//! A wire, which joins an address of the client and one of the server.
 
 use crate::world::medium::Medium;
 use bytes::{Bytes, BytesMut};
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The second byte of the addresses of servers of which there are many behind one wire.
 const MACHINES: u8 = 1;
 
-/// What travels.
+/// A packet on a wire.
 #[derive(Clone, Debug)]
 pub struct Packet {
     /// The address that the sender sent it to.
@@ -36,7 +36,7 @@ pub struct Traffic {
     pub dscp: Dscp,
 }
 
-/// What becomes of ECN-capable packets.
+/// The treatment of ECN-capable packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Marks {
     /// They keep their mark, or get that of congestion.
@@ -58,11 +58,11 @@ pub struct Wire {
     pub outside: SocketAddr,
     /// The server's address.
     pub server: SocketAddr,
-    /// What joins them.
+    /// The medium that joins them.
     pub channel: Medium,
     /// The largest UDP payload that it carries, in bytes; larger ones are lost without a word.
     pub largest: usize,
-    /// What it does to ECN-capable packets.
+    /// The treatment of ECN-capable packets.
     pub marks: Marks,
     /// ECN-capable packets that were handed in.
     pub marked: u64,
@@ -119,7 +119,7 @@ impl Wire {
         FourTuple { local, remote }
     }
 
-    /// Whether `server` is at the far end: at the wire's own address, or one of many by the same port.
+    /// Returns true if `server` is at the far end: at the wire's own address, or one of many by the same port.
     fn leads_to(&self, server: SocketAddr) -> bool {
         let one_of_many = matches!(server.ip(), IpAddr::V4(ip) if ip.octets().starts_with(&[10, MACHINES]));
         server == self.server || (one_of_many && server.port() == self.server.port())

@@ -1,4 +1,4 @@
-//! What happens to interfaces, and when.
+//! Events of interfaces: changes of channels, at fixed times.
 
 use serde::Serialize;
 use std::fmt;
@@ -12,7 +12,7 @@ pub(super) enum Line {
     Cell,
 }
 
-/// What is done to a channel.
+/// A change of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     /// The near interface goes down.
@@ -41,7 +41,7 @@ pub(super) struct Step {
     pub(super) change: Change,
 }
 
-/// What happens.
+/// An event that befalls a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
@@ -107,7 +107,7 @@ impl Event {
         }
     }
 
-    /// What is done, in order. The channel that is hit first is the first path.
+    /// Returns the steps of the event, in order. The channel that is hit first is the first path.
     pub(super) fn steps(self) -> Vec<Step> {
         let step = |at, line, change| Step { at: Duration::from_millis(at), line, change };
         use {Change::*, Line::*};

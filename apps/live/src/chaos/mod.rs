@@ -39,7 +39,7 @@ const SETTLE: Duration = Duration::from_millis(1_000);
 /// From the last step of the event to the end.
 const TAIL: Duration = Duration::from_millis(4_000);
 
-/// Which programs are tried.
+/// The programs that are tried.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Client {
@@ -49,7 +49,7 @@ pub enum Client {
     Example,
 }
 
-/// What is tried.
+/// The plan of the experiment.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The policies of both ends.
@@ -60,7 +60,7 @@ pub struct Plan {
     pub hvq: PathBuf,
     /// The C examples, if they are compiled.
     pub examples: Option<Examples>,
-    /// How the first process of a namespace is started.
+    /// The command that starts the first process of a namespace.
     pub launcher: Launcher,
     /// Tries at the same time.
     pub jobs: usize,
@@ -81,12 +81,13 @@ pub struct Outcome {
     pub answers: u64,
     /// Requests that ended without one.
     pub failures: u64,
-    /// Why there is nothing else.
+    /// The reason for which there is nothing else.
     pub problem: Option<String>,
 }
 
 impl Outcome {
-    /// Whether answers ceased, or the longest gap was longer than `most` seconds beyond the time without any path.
+    /// Returns true if answers ceased, or the longest gap was longer than `most` seconds beyond the time without any
+    /// path.
     pub fn is_longer_than(&self, most: f64) -> bool {
         let dark = self.event.dark().as_secs_f64();
         self.problem.is_none() && self.gap_ms.is_none_or(|gap| gap / 1e3 > dark + most)

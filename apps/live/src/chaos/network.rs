@@ -148,7 +148,7 @@ mod tests {
     use std::net::{SocketAddr, UdpSocket};
     use std::time::Duration;
 
-    /// Whether a datagram from `from` in one namespace gets to `to` in the other.
+    /// Returns true if a datagram from `from` in one namespace gets to `to` in the other.
     fn arrives(from: (&Namespace, Ipv4Addr), to: (&Namespace, Ipv4Addr)) -> bool {
         let bound = |address: Ipv4Addr| UdpSocket::bind(SocketAddr::from((address, 9)));
         let Ok(receiver) = to.0.within(|| bound(to.1)).expect("the namespace is there") else { return false };
@@ -157,7 +157,7 @@ mod tests {
         sent.is_ok() && receiver.recv(&mut [0]).is_ok()
     }
 
-    /// Whether datagrams of the near end and of the far end arrive over `line`.
+    /// Returns true for the datagrams of the near end, and for those of the far end, that arrive over `line`.
     fn passes(network: &Network, line: Line) -> (bool, bool) {
         let near = (network.scene.near(), line.near());
         let far = (network.scene.far(), line.far());

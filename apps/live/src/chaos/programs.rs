@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 /// Programs have so long to start.
 pub(super) const START: Duration = Duration::from_secs(20);
-/// How often a file is looked at.
+/// The interval at which a file is looked at.
 const STEP: Duration = Duration::from_millis(5);
 /// The port of servers.
 const PORT: u16 = 8_443;
-/// Where the proxy listens.
+/// The address on which the proxy listens.
 const PROXY: &str = "127.0.0.1:3128";
 
 /// The C examples, compiled.
@@ -46,7 +46,7 @@ pub(super) struct Asking {
     output: PathBuf,
 }
 
-/// Who runs a program.
+/// The end that runs a program.
 #[derive(Clone, Copy)]
 enum End {
     Near,

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 /// From an answer to the next request.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How often a request that waits looks at the clock.
+/// The interval at which a request that waits looks at the clock.
 const LOOK: Duration = Duration::from_millis(50);
-/// If no answer came for so long at the end, none comes any more.
+/// The time without an answer at the end from which on none is expected any more.
 const SILENT: Duration = Duration::from_millis(2_000);
 /// The name that is asked for; the gateway has its files for every name.
 const HOST: &str = "chaos.test";

@@ -11,16 +11,16 @@ use serde::Serialize;
 /// Requests of a turn: h2load keeps a line about each until it ends.
 const TURN: u64 = 250_000;
 
-/// What came of a turn.
+/// The results of a turn.
 #[derive(Clone, Debug, Serialize)]
 pub struct Turn {
     /// Requests that were answered with success.
     pub succeeded: u64,
     /// All others.
     pub failed: u64,
-    /// How long it took.
+    /// The duration of the turn, in seconds.
     pub seconds: f64,
-    /// What 99 of 100 requests did not exceed, in milliseconds.
+    /// The 99th percentile of request times, in milliseconds.
     pub p99_ms: f64,
     /// Memory of the gateway behind it, in KiB; 0 where the system does not say.
     pub memory_kib: u64,

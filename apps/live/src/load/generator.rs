@@ -11,17 +11,17 @@ use std::process::{Command, Stdio};
 /// It ends after so many seconds in any case.
 const LIMIT: &str = "300";
 
-/// What lets it end with `timeout`, which is its parent.
+/// The command that lets it end with `timeout`, which is its parent.
 const ENDS: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
 
 /// h2load.
 pub(super) struct Generator {
     pub(super) h2load: PathBuf,
-    /// Where it writes its log.
+    /// The folder of its log.
     pub(super) folder: PathBuf,
 }
 
-/// What h2load measured.
+/// The measurements of h2load.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Asked {
     pub(super) succeeded: u64,
@@ -52,7 +52,8 @@ impl Generator {
     }
 }
 
-/// What h2load printed and logged: for each request a line with its start, its status and its time in microseconds.
+/// Reads the output and the log of h2load: for each request a line with its start, its status and its time in
+/// microseconds.
 fn read(said: &str, log: &str) -> Option<Asked> {
     let finished = said.lines().find_map(|line| line.strip_prefix("finished in "))?;
     let requests = said.lines().find(|line| line.starts_with("requests: "))?;

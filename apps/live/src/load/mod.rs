@@ -14,7 +14,7 @@ use server::{Server, Setup};
 use std::fs;
 use std::path::Path;
 
-/// What is asked for.
+/// The plan of the requests.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Rounds, in each of which every server has its turn.
@@ -25,7 +25,7 @@ pub struct Plan {
     pub large_requests: u32,
 }
 
-/// Who answers.
+/// The server that answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Subject {
     /// Nginx, which the others are measured against.
@@ -72,12 +72,12 @@ pub const SIZES: [Size; 2] = [
     Size { name: "10MiB", bytes: 10 << 20, connections: 4, streams: 1 },
 ];
 
-/// What came of a server's turn.
+/// The results of a server's turn.
 #[derive(Clone, Debug, Serialize)]
 pub struct Round {
-    /// Who answered.
+    /// The server that answered.
     pub subject: Subject,
-    /// What was asked for.
+    /// The size of the files that were asked for.
     pub size: &'static str,
     /// Counted from 0.
     pub round: u32,
@@ -85,7 +85,7 @@ pub struct Round {
     pub succeeded: u64,
     /// All others.
     pub failed: u64,
-    /// How long it took.
+    /// The duration of the turn, in seconds.
     pub seconds: f64,
     /// Processor time that the server took, all of its threads; not that of what is behind it.
     pub processor_seconds: f64,

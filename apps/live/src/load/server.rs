@@ -15,7 +15,7 @@ const START: Duration = Duration::from_secs(10);
 /// Clock ticks of processor times in `/proc` (USER_HZ, which is the same on every architecture that Linux has kept).
 const TICKS: f64 = 100.0;
 
-/// What servers are started with.
+/// The files that servers are started with.
 pub(super) struct Setup {
     pub(super) hvq: PathBuf,
     pub(super) nginx: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Setup {
 /// A running server; dropping it ends it.
 pub(super) struct Server {
     child: Child,
-    /// Where it answers: TCP for an origin, else UDP.
+    /// The port on which it answers: TCP for an origin, else UDP.
     pub(super) port: u16,
 }
 

@@ -21,33 +21,33 @@ const LIMIT: Duration = Duration::from_secs(60);
 const NAME: &str = "www.example.org";
 const ADDRESS: &str = "192.0.2.7";
 
-/// What is tried.
+/// The plan of the experiment.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// eMBB, as of `hvq run --embb`.
     pub embb: String,
-    /// How long a bulk transfer takes, in seconds.
+    /// The duration of a bulk transfer, in seconds.
     pub bulk_seconds: u32,
 }
 
 /// A program with one way over the channels.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// What was run.
+    /// The program that was run.
     pub program: &'static str,
-    /// How its packets got over the channels.
+    /// The way of its packets over the channels.
     pub way: &'static str,
-    /// How long it ran, with its start.
+    /// The duration of the run in seconds, with its start.
     pub seconds: Option<f64>,
-    /// What it measured itself.
+    /// The program's own measurement.
     pub says: String,
-    /// What rode each channel.
+    /// The traffic on each channel.
     pub traffic: Vec<Traffic>,
-    /// How late packets left the emulator at worst, for 99 of 100, in milliseconds.
+    /// The 99th percentile of the delay with which packets left the emulator late, in milliseconds.
     pub late_ms: f64,
-    /// Whether the emulator was in time.
+    /// True if the emulator was in time.
     pub trusted: bool,
-    /// Why there is nothing else.
+    /// The reason for which there is nothing else.
     pub failure: Option<String>,
 }
 
@@ -171,7 +171,7 @@ fn try_one(
     })
 }
 
-/// What a program says that it measured: iperf3's rate at the receiver.
+/// Returns the measurement in a program's output: iperf3's rate at the receiver.
 fn measured(output: &str) -> String {
     let json = output.split_once("\ntook ").map_or(output, |(json, _)| json);
     let value: serde_json::Value = serde_json::from_str(json).unwrap_or_default();

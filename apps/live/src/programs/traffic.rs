@@ -1,8 +1,8 @@
-//! What rode which channel, by the log of packets that `hvq run` writes.
+//! The traffic on each channel, by the log of packets that `hvq run` writes.
 
 use serde::{Deserialize, Serialize};
 
-/// What rode a channel in one direction.
+/// The traffic on a channel in one direction.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Traffic {
     /// The channel.
@@ -41,8 +41,8 @@ struct Line {
     payload: u64,
 }
 
-/// What the lines of `log` add up to, for each channel and direction in the order of their names. Lines of other kinds of
-/// packets (ICMP, which the kernel sends by itself) are left out.
+/// Returns the sums over the lines of `log`, for each channel and direction in the order of their names. Lines of other
+/// kinds of packets (ICMP, which the kernel sends by itself) are left out.
 pub fn of(log: &str) -> Vec<Traffic> {
     let mut all: Vec<Traffic> = Vec::new();
     for line in log.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok()) {

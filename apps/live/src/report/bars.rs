@@ -14,7 +14,7 @@ pub(super) struct Bar {
     pub(super) name: String,
     /// `base`, `other` or `ours`.
     pub(super) class: &'static str,
-    /// What it is the mean of.
+    /// The values of which it is the mean.
     pub(super) values: Vec<f64>,
 }
 

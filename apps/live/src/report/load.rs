@@ -64,7 +64,7 @@ fn means(rounds: &[Round], size: &Size, subject: Subject, value: impl Fn(&Round)
     Mean::of(&of(rounds, size, subject).map(value).collect::<Vec<f64>>())
 }
 
-/// What `value` is for `subject`, divided by what it is for Nginx in the same round.
+/// Returns the ratio of `value` for `subject` to that for Nginx in the same round.
 fn ratio(rounds: &[Round], size: &Size, subject: Subject, value: fn(&Round) -> f64) -> String {
     let ratio = |round: &Round| {
         let base = of(rounds, size, Subject::Nginx).find(|base| base.round == round.round)?;

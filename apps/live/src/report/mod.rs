@@ -1,4 +1,4 @@
-//! What was measured, as tables for documents and as one page of HTML with drawings.
+//! The results, as tables for documents and as one page of HTML with drawings.
 
 mod bars;
 mod chaos;
@@ -16,20 +16,20 @@ use hvq_lab::report::page::{Page, note, section};
 use std::fmt::Write;
 use table::Table;
 
-/// What was measured.
+/// The results of all experiments.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// Programs of every day.
     pub programs: Vec<Outcome>,
     /// Pages in a browser.
     pub web: Vec<Load>,
-    /// The same in virtual time.
+    /// The times of the same loads in virtual time.
     pub expected: Vec<Expected>,
     /// Many requests.
     pub load: Vec<Round>,
     /// Millions of requests to one gateway.
     pub endurance: Vec<Turn>,
-    /// What was left out, and why.
+    /// The experiments that were left out, with their reasons.
     pub skipped: Vec<String>,
 }
 

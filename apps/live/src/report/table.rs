@@ -5,7 +5,7 @@ use hvq_lab::report::svg::escape;
 
 /// A table of text.
 pub(super) struct Table {
-    /// What is above, if anything is.
+    /// The caption above it, if there is one.
     pub(super) caption: String,
     pub(super) heads: Vec<String>,
     pub(super) rows: Vec<Vec<String>>,

@@ -66,7 +66,7 @@ impl<'a> Web<'a> {
         Arm::ALL.into_iter().filter(move |arm| self.of(channel, *arm).next().is_some())
     }
 
-    /// How much sooner loads with `arm` were there than those over eMBB alone, in per cent.
+    /// Returns the gains of loads with `arm` over those over eMBB alone, in per cent.
     fn gains(&self, channel: &'a str, arm: Arm) -> Vec<f64> {
         let gain = |load: &Load| {
             let same = |base: &&Load| base.page == load.page && base.repetition == load.repetition;

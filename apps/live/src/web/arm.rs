@@ -9,13 +9,14 @@ use std::str::FromStr;
 pub enum Arm {
     /// HTTP/2 over TCP with CUBIC, eMBB alone: what the others are measured against.
     Embb,
-    /// The same over the kernel's MPTCP, both channels.
+    /// TCP over the kernel's MPTCP, both channels.
     Mptcp,
-    /// The same with DChannel's steerer below.
+    /// TCP with DChannel's steerer below.
     Dchannel,
-    /// The same with BBR in place of CUBIC.
+    /// TCP with DChannel's steerer below and BBR in place of CUBIC.
     DchannelBbr,
-    /// The same with Reno, which has no HyStart: it does not take a change of channel for a queue.
+    /// TCP with DChannel's steerer below and Reno, which has no HyStart: it does not take a change of channel for a
+    /// queue.
     DchannelReno,
     /// `hvq proxy` and `hvq gateway` over eMBB alone.
     GatewayEmbb,
@@ -25,7 +26,7 @@ pub enum Arm {
     Http3,
 }
 
-/// How a browser speaks to servers.
+/// The protocol that a browser speaks to servers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Speech {
     /// HTTP/2 over TLS and TCP.
@@ -36,10 +37,10 @@ pub enum Speech {
     Proxy(&'static str, usize),
 }
 
-/// What stands for an arm in virtual time.
+/// The model of an arm in virtual time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Model {
-    /// Where connections end.
+    /// The deployment: the place where connections end.
     pub deployment: Deployment,
     /// The scheme, as in `hvq lab pages`.
     pub scheme: &'static str,
@@ -74,7 +75,7 @@ impl Arm {
         }
     }
 
-    /// What it is asked for by.
+    /// Returns the name by which the arm is asked for.
     pub const fn key(self) -> &'static str {
         match self {
             Self::Embb => "embb",
@@ -100,7 +101,7 @@ impl Arm {
         }
     }
 
-    /// How the browser speaks to servers.
+    /// Returns the protocol that the browser speaks to servers.
     pub const fn speech(self) -> Speech {
         match self {
             Self::Embb | Self::Mptcp | Self::Dchannel | Self::DchannelBbr | Self::DchannelReno => {
@@ -112,7 +113,7 @@ impl Arm {
         }
     }
 
-    /// What stands for it in virtual time; nothing does for MPTCP.
+    /// Returns the model of the arm in virtual time; there is none for MPTCP.
     pub const fn model(self) -> Option<Model> {
         let (deployment, scheme, congestion) = match self {
             Self::Embb => (Deployment::TcpTls, "embb", "cubic"),

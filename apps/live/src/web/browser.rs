@@ -15,20 +15,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether the browser still runs.
+/// The interval at which it is checked that the browser still runs.
 const STEP: Duration = Duration::from_millis(100);
 
-/// What a browser does not do here: call home, upgrade `http`, ask, or sleep in the background.
+/// Options that keep a browser from calling home, upgrading `http`, asking, or sleeping in the background.
 const QUIET: &str = "--headless --no-sandbox --disable-gpu --no-first-run --disable-extensions --disable-sync \
     --disable-background-networking --disable-component-update --disable-default-apps --disable-dev-shm-usage \
     --disable-features=HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,OptimizationHints,MediaRouter,Translate \
     --no-default-browser-check --mute-audio --metrics-recording-only --no-pings --password-store=basic \
     --disable-background-timer-throttling --disable-renderer-backgrounding";
 
-/// How a browser gets to pages.
+/// The options by which a browser gets to pages.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where all names below `.test` are; no other name is known.
+    /// The address of all names below `.test`; no other name is known.
     pub address: String,
     /// The hash of the key that servers are believed by.
     pub key: String,
@@ -51,7 +51,7 @@ pub struct Browser {
     next: u64,
 }
 
-/// When a page was loaded, by the browser's own clock, in milliseconds since its navigation began.
+/// The times of a page load, by the browser's own clock, in milliseconds since its navigation began.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Timing {
     /// The end of the load event.
@@ -64,7 +64,7 @@ pub struct Timing {
     pub protocols: Vec<String>,
 }
 
-/// What a page is asked when its load event has ended.
+/// The script that asks a page for its times when its load event has ended.
 const QUESTION: &str = "new Promise((tell) => setTimeout(() => {
   const [page] = performance.getEntriesByType('navigation');
   const entries = [page, ...performance.getEntriesByType('resource')];

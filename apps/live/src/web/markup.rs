@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The script that asks for what is not in the markup.
 const SCRIPT: &str = include_str!("loader.js");
-/// What the document leads to within this time after it, as recorded and scaled, is in its markup.
+/// The time after the document within which an object that it leads to, as recorded and scaled, is in its markup.
 const AT_ONCE: Duration = Duration::from_millis(20);
 
 /// The size of what is around the parts of a document.
@@ -28,7 +28,7 @@ pub struct Site {
     pub files: Vec<File>,
     /// Paths that answer with another's address, and that address without its scheme.
     pub redirects: Vec<(String, String)>,
-    /// Where the load begins: an address without its scheme.
+    /// The address at which the load begins, without its scheme.
     pub first: String,
 }
 
@@ -104,7 +104,7 @@ fn is_redirect(object: &Object) -> bool {
     (300..400).contains(&object.status) && object.before_onload
 }
 
-/// How an object is asked for.
+/// The element by which an object is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Element {
     Script,
@@ -127,7 +127,7 @@ impl Element {
         }
     }
 
-    /// What the script knows it by.
+    /// Returns the name by which the script knows it.
     const fn name(self) -> &'static str {
         match self {
             Self::Script => "script",
@@ -139,7 +139,7 @@ impl Element {
         }
     }
 
-    /// What its path ends with.
+    /// Returns the ending of its path.
     const fn ending(self) -> &'static str {
         match self {
             Self::Script => "js",
@@ -151,7 +151,7 @@ impl Element {
         }
     }
 
-    /// What its content begins with.
+    /// Returns the first bytes of its content.
     const fn begin(self) -> &'static [u8] {
         match self {
             Self::Script | Self::Style => b"/*",
@@ -205,7 +205,7 @@ impl Markup<'_> {
         object.after.map_or(Duration::ZERO, |after| after.delay.mul_f64(THINK_SCALE))
     }
 
-    /// Whether `object` is in the markup, and whether behind the padding.
+    /// Returns the place of `object` in the markup, before or behind the padding; `None` if it is not in it.
     fn place(&self, object: &Object) -> Option<Event> {
         let written = !matches!(Element::of(object.kind), Element::Fetch);
         let here = self.parent(object) == self.document.id && Self::delay(object) < AT_ONCE && written;

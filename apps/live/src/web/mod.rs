@@ -21,7 +21,7 @@ pub use virtual_time::{Expected, expected};
 /// A page that every browser loads first, in another window with other connections, so that its parts have been started.
 const WARM: &str = "warm.html";
 
-/// What is loaded, and how often.
+/// The plan of the loads: pages, channels, arms and repetitions.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The pages.
@@ -53,17 +53,17 @@ pub struct Load {
     pub embb_bytes: u64,
     /// Bytes over URLLC, both ways.
     pub urllc_bytes: u64,
-    /// How much later than the channels say 1 of 100 packets was written, in milliseconds.
+    /// The delay with which 1 of 100 packets was written later than the channels say, in milliseconds.
     pub late_ms: f64,
-    /// The same for all packets.
+    /// The longest such delay of all packets, in milliseconds.
     pub most_late_ms: f64,
-    /// Whether the emulator was in time.
+    /// True if the emulator was in time.
     pub trusted: bool,
-    /// Why there is nothing else.
+    /// The reason for which there is nothing else.
     pub failure: Option<String>,
 }
 
-/// Where everything is that loads share.
+/// The programs and files that loads share.
 struct Stage {
     tools: Tools,
     chromium: PathBuf,
@@ -115,7 +115,7 @@ fn described(load: &Load, number: usize, count: usize) -> String {
     format!("{number}/{count}: {page}, {channel}, {}: {result}", arm.name())
 }
 
-/// Those of `wanted` that this system has what it takes for, and what is missing for the others.
+/// Returns those of `wanted` that this system can run, and the reasons for which it cannot run the others.
 pub fn possible(wanted: &[Arm]) -> (Vec<Arm>, Vec<String>) {
     let controllers =
         fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
@@ -170,7 +170,7 @@ impl Stage {
     }
 }
 
-/// What Nginx is told of the pages.
+/// Returns the configuration of Nginx for the pages.
 fn served(sites: &[markup::Site]) -> String {
     let mut text = "types { text/html html; text/javascript js; text/css css; image/gif gif; font/woff2 woff2; }\n\
                     add_header Access-Control-Allow-Origin * always;\nadd_header Timing-Allow-Origin * always;\n"

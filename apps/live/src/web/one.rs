@@ -99,7 +99,7 @@ impl Stage {
         Options { address: FAR.to_owned(), key: self.identity.1.clone(), more }
     }
 
-    /// What begins the command line of the far end.
+    /// Returns the start of the far end's command line.
     fn gateway(&self, arm: Arm, folder: &Path) -> String {
         let Speech::Proxy(scheduler, _) = arm.speech() else { return String::new() };
         let ready = folder.join("gateway");
@@ -115,7 +115,7 @@ impl Stage {
         )
     }
 
-    /// What begins the command line of the near end.
+    /// Returns the start of the near end's command line.
     fn proxy(&self, arm: Arm, folder: &Path) -> String {
         let Speech::Proxy(scheduler, paths) = arm.speech() else { return String::new() };
         let [chain, key] = self.identity.0.each_ref().map(|file| file.display().to_string());
@@ -135,7 +135,7 @@ impl Stage {
     }
 }
 
-/// What waits in a shell until the file `ready` holds something.
+/// Returns the shell command that waits until the file `ready` holds something.
 fn until(ready: &Path) -> String {
     format!("until [ -s '{}' ]; do sleep 0.02; done;", ready.display())
 }
@@ -152,7 +152,7 @@ fn appears(ready: &Path, running: &mut Running) -> Result<(), LiveError> {
     Ok(())
 }
 
-/// Whether objects came by the protocol of `arm`.
+/// Checks that objects came by the protocol of `arm`.
 fn check(arm: Arm, timing: &Timing) -> Result<(), LiveError> {
     let wanted = if arm.speech() == Speech::Http3 { "h3" } else { "h2" };
     if timing.protocols.iter().all(|protocol| protocol == wanted) {

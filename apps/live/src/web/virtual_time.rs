@@ -1,4 +1,4 @@
-//! The same loads in virtual time.
+//! Page loads of the browser, repeated in virtual time.
 
 use super::arm::{Arm, Model};
 use super::{Plan, stretch};
@@ -10,7 +10,7 @@ use hvq_pages::{Page, THINK_SCALE};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// What virtual time gives for a load.
+/// The expected time of a load, computed in virtual time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Expected {
     /// The page.
@@ -25,7 +25,7 @@ pub struct Expected {
     pub plt_ms: Option<f64>,
 }
 
-/// What virtual time gives for the loads of `plan`, but for arms that it does not know. Sizes are as captured, as in the
+/// Computes in virtual time the loads of `plan`, but for arms that it does not know. Sizes are as captured, as in the
 /// browser, and servers take no time to think.
 ///
 /// # Errors

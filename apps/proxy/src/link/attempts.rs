@@ -24,7 +24,7 @@ struct Inner<T, E> {
     ended: Notify,
 }
 
-/// How far the last attempt is.
+/// The stage of the last attempt.
 #[derive(Debug)]
 enum Stage<T, E> {
     /// There was none, or what came of it is gone.

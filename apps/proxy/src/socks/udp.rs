@@ -24,7 +24,7 @@ const LARGEST: usize = 65_536;
 /// The context of packets that are nothing but payload (RFC 9298 §4), as a variable-length integer.
 const PLAIN: u8 = 0;
 
-/// Where a program is, and where it finds the proxy.
+/// The addresses of a program and of the proxy, as the program finds it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     pub(crate) program: IpAddr,
@@ -105,7 +105,7 @@ fn split(packet: &[u8]) -> Option<(&[u8], Authority, &[u8])> {
 struct Way {
     socket: Arc<UdpSocket>,
     program: SocketAddr,
-    /// What its packets begin with, and those to it.
+    /// The header that its packets begin with, and those to it.
     head: Vec<u8>,
 }
 

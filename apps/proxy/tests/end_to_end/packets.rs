@@ -64,7 +64,7 @@ async fn echo() -> SocketAddr {
     address
 }
 
-/// What the proxy counts of datagrams that were too large.
+/// Returns the proxy's count of datagrams that were too large.
 async fn too_large(proxy: SocketAddr) -> usize {
     let mut stream = TcpStream::connect(proxy).await.unwrap();
     let request = format!("GET /metrics HTTP/1.1\r\nhost: {proxy}\r\nconnection: close\r\n\r\n");

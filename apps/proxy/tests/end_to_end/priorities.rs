@@ -1,4 +1,4 @@
-//! What browsers say of requests, over HTTP/2 to the proxy, on its way to the scheduler.
+//! The priorities of browsers' requests, over HTTP/2 to the proxy, on their way to the scheduler.
 
 use crate::setup::{Origin, Place, within};
 use boring::ssl::{SslConnector, SslMethod};

@@ -114,7 +114,7 @@ async fn a_gateway_that_was_away_is_found_again() {
     assert_eq!(place.link.paths().len(), 2);
 }
 
-/// What a proxy answers a request for `url` with.
+/// Returns the proxy's answer to a request for `url`.
 async fn ask(proxy: SocketAddr, url: &str) -> String {
     let mut stream = TcpStream::connect(proxy).await.unwrap();
     let request = format!("GET {url} HTTP/1.1\r\nhost: origin.invalid\r\nconnection: close\r\n\r\n");

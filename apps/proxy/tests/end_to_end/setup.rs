@@ -16,12 +16,12 @@ use tokio::task::JoinHandle;
 
 /// No test takes as long as this unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
-/// What makes the scheduler of each connection.
+/// A function that makes the scheduler of each connection.
 type Factory = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
 
 const TOKEN: &str = "0123456789abcdef";
 
-/// What `future` gives in time.
+/// Returns the result of `future`; panics if it takes too long.
 pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future).await.expect("the test hangs")
 }
@@ -35,7 +35,7 @@ pub struct Place {
     config: Config,
 }
 
-/// Whether a proxy shows the token that the gateway knows.
+/// Tells whether a proxy shows the token that the gateway knows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Knows {
     TheToken,

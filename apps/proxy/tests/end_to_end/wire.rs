@@ -1,4 +1,4 @@
-//! What the proxy says to whoever speaks to it by hand.
+//! Tests of the proxy's answers to whoever speaks to it by hand.
 
 use crate::setup::{Place, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

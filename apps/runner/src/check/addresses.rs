@@ -78,7 +78,7 @@ pub(crate) fn ipv6(evidence: &Evidence) -> Result<()> {
     Ok(())
 }
 
-/// Whether a packet answers a challenge and does nothing else.
+/// Returns true if a packet answers a challenge and does nothing else.
 fn only_responds(seen: &Seen) -> bool {
     let responds = |frame: &Frame| matches!(frame, Frame::PathResponse(_) | Frame::Padding(_));
     !seen.frames().is_empty() && seen.frames().iter().all(responds)

@@ -1,4 +1,4 @@
-//! What holds in nearly every case.
+//! Checks that hold in nearly every case.
 
 use super::Evidence;
 use crate::network::record::Sender;
@@ -43,7 +43,7 @@ impl Evidence {
         Ok(())
     }
 
-    /// What all cases but one have in common.
+    /// Checks the properties that all cases but one have in common.
     pub(crate) fn is_usual(&self, handshakes: usize) -> Result<()> {
         self.files_arrived()?;
         self.has_handshakes(handshakes)?;

@@ -1,4 +1,4 @@
-//! What the runner looks for in a case that ended: files byte by byte, and the traffic.
+//! Checks of a case that ended: files byte by byte, and the traffic.
 
 mod addresses;
 mod common;
@@ -14,16 +14,16 @@ pub(crate) use protection::{chacha20, ecn, key_update, multiplexing};
 use crate::trace::Trace;
 use std::path::PathBuf;
 
-/// What a case left behind.
+/// The evidence that a case left behind.
 #[derive(Debug)]
 pub(crate) struct Evidence {
-    /// What the client saw.
+    /// The trace at the client.
     pub(crate) left: Trace,
-    /// What the server saw.
+    /// The trace at the server.
     pub(crate) right: Trace,
     /// The files that the server had.
     pub(crate) offered: PathBuf,
-    /// Where the client put them.
+    /// The folder in which the client put them.
     pub(crate) received: PathBuf,
     /// The names of the files that were asked for.
     pub(crate) files: Vec<String>,

@@ -1,4 +1,4 @@
-//! What the network between the two sides does, as the runner's simulator is told.
+//! The condition of the network between the two sides, as the runner's simulator is told.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ pub(crate) struct Condition {
     pub(crate) rate: u64,
     /// Packets that wait for their turn at most.
     pub(crate) queue: usize,
-    /// What goes wrong.
+    /// The trouble on its links.
     pub(crate) trouble: Trouble,
 }
 
-/// What goes wrong on a link.
+/// The trouble on a link.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Trouble {
     /// Nothing.
@@ -28,23 +28,23 @@ pub(crate) enum Trouble {
     Drops(&'static [u64]),
     /// Nothing arrives for a while, both ways.
     Blackout {
-        /// When it begins.
+        /// The time at which it begins.
         begins: Duration,
-        /// How long it lasts.
+        /// Its duration.
         lasts: Duration,
     },
     /// The client's NAT forgets who it is.
     Rebinding {
-        /// When for the first time.
+        /// The time of the first one.
         first: Duration,
-        /// How often from then on.
+        /// The interval from then on.
         every: Duration,
-        /// What changes with it.
+        /// The part of the address that changes with it.
         change: Change,
     },
 }
 
-/// What happens to one packet in so many.
+/// The chance that something happens to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chance {
     /// Out of a hundred.
@@ -53,7 +53,7 @@ pub(crate) struct Chance {
     pub(crate) burst: u32,
 }
 
-/// What a NAT that forgets its bindings changes.
+/// The part of an address that a NAT that forgets its bindings changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The client's port.
@@ -76,7 +76,7 @@ pub(crate) struct Luck {
 }
 
 impl Luck {
-    /// Whether a packet has bad luck, with a `roll` from 0 to 99.
+    /// Returns true if a packet has bad luck, with a `roll` from 0 to 99.
     pub(crate) fn is_bad(&mut self, chance: Chance, roll: u32) -> bool {
         let bad = self.in_a_row < chance.burst && roll < chance.percent;
         self.in_a_row = if bad { self.in_a_row + 1 } else { 0 };

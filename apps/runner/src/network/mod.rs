@@ -25,7 +25,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(20);
 /// A network that runs. Dropping it leaves the thread to itself: see [`Network::stop`].
 #[derive(Debug)]
 pub(crate) struct Network {
-    /// Where clients find the server: an address for each of the server's.
+    /// The addresses at which clients find the server: one for each of the server's.
     pub(crate) fronts: Vec<SocketAddr>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Recording>,
@@ -65,7 +65,7 @@ fn home(remote: SocketAddr) -> IpAddr {
     }
 }
 
-/// Where clients send to, and the server behind it.
+/// The address that clients send to, and the server behind it.
 #[derive(Debug)]
 struct Front {
     address: SocketAddr,
@@ -73,16 +73,16 @@ struct Front {
     server: SocketAddr,
 }
 
-/// What the NAT knows of a client that sends to one of the fronts.
+/// The binding that the NAT keeps for a client that sends to one of the fronts.
 #[derive(Debug)]
 struct Binding {
     client: SocketAddr,
     front: usize,
-    /// What the server sees; the last is in use, and what arrives at the others is lost.
+    /// The addresses that the server sees; the last is in use, and datagrams that arrive at the others are lost.
     outside: Vec<(RelaySocket, SocketAddr)>,
 }
 
-/// What is to be known of a packet on its way: its binding, and its mark.
+/// The description of a packet on its way: its binding, and its mark.
 type About = (usize, Mark);
 
 struct Engine {
@@ -92,9 +92,9 @@ struct Engine {
     up: Wire<About>,
     down: Wire<About>,
     rng: StdRng,
-    /// When the first datagram of a client came.
+    /// The time at which the first datagram of a client came.
     begun: Option<Instant>,
-    /// When the NAT forgets next.
+    /// The time at which the NAT forgets next.
     rebinding: Option<Duration>,
     recording: Recording,
     buffers: Buffers,

@@ -1,11 +1,11 @@
-//! What was seen on either side of the network, and captures of it.
+//! Recordings of the traffic on either side of the network, and captures of it.
 
 use bytes::Bytes;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Who sent a datagram.
+/// The sender of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sender {
     /// The client.
@@ -30,28 +30,28 @@ pub(crate) enum Mark {
 /// A datagram as one side saw it.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    /// When, since the first datagram of the client.
+    /// The time, since the first datagram of the client.
     pub(crate) at: Duration,
-    /// Who sent it.
+    /// The sender.
     pub(crate) sender: Sender,
-    /// From where.
+    /// The address that it came from.
     pub(crate) source: SocketAddr,
-    /// To where.
+    /// The address that it went to.
     pub(crate) destination: SocketAddr,
     /// The client's own address, which a NAT hides on the server's side.
     pub(crate) client: SocketAddr,
     /// The ECN mark.
     pub(crate) mark: Mark,
-    /// What it carries.
+    /// The bytes that it carries.
     pub(crate) payload: Bytes,
 }
 
-/// What both sides saw.
+/// The datagrams that both sides saw.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recording {
-    /// At the client: before the network, or behind it.
+    /// The datagrams seen at the client: before the network, or behind it.
     pub(crate) left: Vec<Record>,
-    /// At the server.
+    /// The datagrams seen at the server.
     pub(crate) right: Vec<Record>,
 }
 

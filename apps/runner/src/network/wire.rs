@@ -12,15 +12,15 @@ use std::time::Duration;
 const HEADERS: usize = 30;
 /// The largest UDP payload that fits an Ethernet packet.
 const LARGEST: usize = 1472;
-/// Where the simulator changes bytes: in the first ones, to hit headers often.
+/// The number of first bytes in which the simulator makes its changes, to hit headers often.
 const CORRUPTED: usize = 50;
 
 /// A packet on its way, with whatever the owner of the wire wants to know of it.
 #[derive(Debug)]
 struct Flying<T> {
-    /// When its last bit is on the wire.
+    /// The time at which its last bit is on the wire.
     leaves: Duration,
-    /// When it is at the other end.
+    /// The time at which it is at the other end.
     arrives: Duration,
     about: T,
     payload: Bytes,
@@ -56,7 +56,7 @@ impl<T> Wire<T> {
         self.flying.push_back(Flying { leaves, arrives: leaves + self.condition.delay, about, payload });
     }
 
-    /// When the next packet arrives.
+    /// Returns the time at which the next packet arrives.
     pub(crate) fn next_arrival(&self) -> Option<Duration> {
         self.flying.front().map(|packet| packet.arrives)
     }
@@ -90,7 +90,7 @@ impl<T> Wire<T> {
     }
 }
 
-/// The same with one byte changed.
+/// Returns the payload with one byte changed.
 fn corrupt(payload: &Bytes, rng: &mut StdRng) -> Bytes {
     let mut changed = BytesMut::from(&payload[..]);
     let most = CORRUPTED.min(changed.len().saturating_sub(1));

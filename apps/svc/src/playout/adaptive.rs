@@ -6,9 +6,9 @@ use std::time::Duration;
 
 /// Frames that are looked back at for what base layers typically take: half a minute at 30 a second.
 const WINDOW: usize = 900;
-/// After so many frames in a row without a layer in time, waiting for it is of no use.
+/// The number of frames in a row without a layer in time after which waiting for it is of no use.
 const HOPELESS: usize = 4;
-/// What is waited then all the same, so that it shows when layers come again.
+/// The wait that remains then all the same, so that it shows when layers come again.
 const SHORT: Duration = Duration::from_millis(5);
 /// The share of frames that may be older than wanted, so that nineteen of twenty are not.
 const EXCEPTIONS: f64 = 0.049;
@@ -19,19 +19,19 @@ const OWED: f64 = -10.0;
 /// An exception is made where layers bring this many times of what they usually do, if few are saved; the more are, the less
 /// has to be brought, and any frame is worth the last one that can be saved.
 const WORTH: f64 = 2.0;
-/// What layers usually bring is the mean over about so many frames of which it is known.
+/// The number of frames over which the usual gain of layers is averaged, about.
 const USUAL: f64 = 500.0;
-/// How long an exception waits at most. It is longer than the paper's receiver waits: a percentile does not tell how late the
-/// frames beyond it are, and so one frame more has its layers.
+/// The longest wait of an exception. It is longer than the paper's receiver waits: a percentile does not tell how late
+/// the frames beyond it are, and so one frame more has its layers.
 const LONGEST: Duration = Duration::from_millis(120);
 
-/// How the layers of one frame came.
+/// The arrivals of the layers of one frame.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     frame: u32,
     captured: Duration,
     base: Duration,
-    /// When each layer was there with all below it.
+    /// The time at which each layer was there with all below it.
     better: [Option<Duration>; LAYERS],
 }
 
@@ -48,11 +48,12 @@ struct Span {
 pub struct Adaptive {
     most: Duration,
     recent: VecDeque<Span>,
-    /// How long the base layers of these took, ascending.
+    /// The transit times of the base layers of these, ascending.
     transits: Vec<i128>,
     /// Exceptions saved up.
     saved: f64,
-    /// What layers brought the latest frame that had them, what they usually do, and of how many frames that is known.
+    /// The gain from layers: of the latest frame that had them, the usual one, and the number of frames of which it is
+    /// known.
     brought: f64,
     usual: f64,
     learnt: f64,
@@ -68,8 +69,8 @@ impl Adaptive {
         Self { most, recent, transits, saved: 0.0, brought: 0.0, usual: 0.0, learnt: 0.0 }
     }
 
-    /// When to decode a frame that was taken at `captured`, whose layers were there at the times in `better`, each with all
-    /// below it, the base layer at `base`.
+    /// Returns the time at which to decode a frame that was taken at `captured`, whose layers were there at the times
+    /// in `better`, each with all below it, the base layer at `base`.
     pub(super) fn due(
         &self,
         (captured, base): (Duration, Duration),
@@ -92,14 +93,14 @@ impl Adaptive {
         better[wanted].map_or(until, |at| at.min(until))
     }
 
-    /// Until when a frame is decoded that is no exception.
+    /// Returns the time until which a frame that is no exception waits to be decoded.
     fn limit(&self, captured: Duration, base: Duration) -> Duration {
         let typical = self.transits.get(self.transits.len() / 2).copied();
         let typical = typical.unwrap_or_else(|| transit(captured, base));
         later(captured, typical + i128::try_from(self.most.as_nanos()).unwrap_or(i128::MAX / 4))
     }
 
-    /// Whether a frame may wait for longer than others.
+    /// Returns true if a frame may wait for longer than others.
     fn may_except(&self) -> bool {
         let wanted = WORTH * self.usual * (1.0 - self.saved / SAVED);
         self.saved >= 1.0 && self.brought >= wanted
@@ -112,7 +113,7 @@ impl Adaptive {
         self.brought = better;
     }
 
-    /// Whether `layer` came, with all below it, so soon after the base layer in any of the latest frames.
+    /// Returns true if `layer` came, with all below it, so soon after the base layer in any of the latest frames.
     fn comes(&self, layer: usize, soon: Duration) -> bool {
         let in_time = |span: &Span| span.better[layer].is_some_and(|at| at.saturating_sub(span.base) <= soon);
         self.recent.len() < HOPELESS || self.recent.iter().rev().take(HOPELESS).any(in_time)

@@ -19,7 +19,7 @@ use hvq_vpx::{Decoder, Encoded, Encoder, References, Settings};
 use std::error::Error;
 use std::io::{BufReader, stdin};
 
-/// How many of a hundred frames lose the layers from the middle one on, and how many the highest.
+/// The numbers of frames in a hundred that lose the layers from the middle one on, and of those that lose the highest.
 const LOSSES: (u32, u32) = (5, 5);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How good a picture is that is made of the first `depth` layers.
+/// Returns the SSIM of a picture that is made of the first `depth` layers.
 fn quality(
     source: &Picture,
     encoded: &Encoded,
@@ -83,7 +83,7 @@ fn quality(
     Ok(ssim(source, &decoder.decode(&layers)?)?)
 }
 
-/// What arrives of frame `number`: the same in every run.
+/// Returns the layers that arrive of frame `number`: the same in every run.
 fn present(number: u32) -> LayerSet {
     let dice = number.wrapping_mul(0x9e37_79b9).rotate_left(13).wrapping_mul(0x85eb_ca6b) >> 8;
     let chance = dice % 100;

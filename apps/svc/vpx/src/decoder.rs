@@ -5,7 +5,7 @@ use hvq_svc::picture::{LARGEST, Picture};
 use std::ffi::{c_char, c_int};
 use std::ptr::NonNull;
 
-/// Why there is no picture.
+/// The reason for which there is no picture.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DecodeError {
     /// libvpx cannot decode it: it is damaged, or refers to what is missing.

@@ -6,26 +6,26 @@ use hvq_svc::layers::{LAYERS, LayerSet};
 use hvq_svc::picture::{Picture, Plane};
 use hvq_svc::superframe::{self, MalformedSuperframe};
 
-/// What is to be encoded, and how.
+/// The settings of an encoder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// Width of the pictures in pixels.
     pub width: usize,
     /// Their height.
     pub height: usize,
-    /// So many pictures in so many seconds.
+    /// The frame rate: a number of pictures in a number of seconds.
     pub rate: (u32, u32),
     /// The rate of each layer by itself, in kbit/s.
     pub kilobits: [u32; LAYERS],
-    /// What layers refer to.
+    /// The references of layers.
     pub references: References,
     /// The speed of libvpx for real time, from 5 (better) to 9 (faster); the base layer has the next better one.
     pub speed: u32,
-    /// How the base layer comes by its size.
+    /// The way in which the base layer gets its size.
     pub base: Base,
 }
 
-/// How the base layer comes by its size.
+/// The way in which the base layer gets its size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Base {
     /// A second encoder tries quantizers for each picture, so that base layers are of even size and none is late for being
@@ -47,7 +47,8 @@ impl Settings {
     }
 }
 
-/// What layers refer to. Each refers to the one below in the same frame, and the base layer to the base layer before.
+/// The references of layers. Each refers to the one below in the same frame, and the base layer to the base layer
+/// before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct References {
     /// Every so many frames a layer above the base layer begins anew, without reference to frames before; 0 for never,
@@ -78,7 +79,7 @@ impl References {
     }
 }
 
-/// Why nothing is encoded.
+/// The reason for which nothing is encoded.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EncodeError {
     /// libvpx refuses.
@@ -87,7 +88,7 @@ pub enum EncodeError {
     /// The picture is of another size than the others.
     #[error("a picture of {0}x{1} among those of {2}x{3}")]
     Size(usize, usize, usize, usize),
-    /// What libvpx made are not the layers that were asked for.
+    /// The output of libvpx is not the layers that were asked for.
     #[error("libvpx made {0} layers of a picture, {LAYERS} are needed")]
     Layers(usize),
     /// It cannot be divided into layers.
@@ -95,7 +96,7 @@ pub enum EncodeError {
     Superframe(#[from] MalformedSuperframe),
 }
 
-/// Of each picture one pixel in so many is compared with the picture before.
+/// The distance of the pixels that are compared with the picture before.
 const SAMPLED: usize = 7;
 /// From this mean difference of brightness on, of 255, a picture begins a scene.
 const CUT: u64 = 20;
@@ -105,7 +106,7 @@ const CUT: u64 = 20;
 pub struct Encoded {
     /// The layers, lowest first.
     pub layers: [Vec<u8>; LAYERS],
-    /// Those that refer to no frame before.
+    /// The layers that refer to no frame before.
     pub fresh: LayerSet,
 }
 
@@ -116,7 +117,7 @@ pub struct Encoder {
     rehearsal: Option<Rehearsal>,
     settings: Settings,
     next: u32,
-    /// What was compared of the latest picture.
+    /// The samples of the latest picture, for the comparison.
     sampled: Vec<u8>,
 }
 
@@ -173,7 +174,7 @@ impl Encoder {
         Ok(Encoded { layers, fresh })
     }
 
-    /// Whether `picture` has little in common with the one before it, and takes note of it.
+    /// Returns true if `picture` has little in common with the one before it, and takes note of it.
     fn begins_scene(&mut self, picture: &Picture) -> bool {
         let sampled: Vec<u8> = picture.plane(Plane::Y).iter().step_by(SAMPLED).copied().collect();
         let pairs = sampled.iter().zip(&self.sampled);

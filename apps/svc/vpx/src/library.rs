@@ -62,7 +62,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Whether a picture refers to none before it.
+/// Tells whether a picture refers to none before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Key,
@@ -106,7 +106,7 @@ impl Library {
         self.check(failed)
     }
 
-    /// Whether the next picture begins a scene.
+    /// Tells the encoder whether the next picture begins a scene.
     pub(crate) fn set_scene(&mut self, begins: bool) -> Result<(), EncodeError> {
         // SAFETY: the encoder is open.
         let failed = unsafe { hvq_vpx_encoder_set_scene(self.raw.as_ptr(), c_int::from(begins)) };
@@ -136,8 +136,8 @@ impl Library {
         })
     }
 
-    /// How large the base layer of a picture is with this quantizer, if it refers to the picture in the first of two
-    /// `places`, of eight; the second keeps it. For an encoder of one layer.
+    /// Returns the size of the base layer of a picture with this quantizer, if it refers to the picture in the first of
+    /// two `places`, of eight; the second keeps it. For an encoder of one layer.
     pub(crate) fn rehearse(
         &mut self,
         picture: &Picture,

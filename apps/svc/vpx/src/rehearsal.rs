@@ -13,27 +13,27 @@ use hvq_svc::picture::Picture;
 pub(crate) const LEAST: u32 = 20;
 /// The highest that VP9 has.
 pub(crate) const MOST: u32 = 63;
-/// That of the first picture, and of what is tried first of the second.
+/// The quantizer of the first picture, and the one that is tried first for the second.
 const FIRST: u32 = 50;
 const SECOND: u32 = 40;
 /// Quantizers that are tried for a picture at most.
 const TRIES: u32 = 3;
 /// Places for pictures in an encoder of VP9.
 const PLACES: u32 = 8;
-/// By how much the logarithm of the size falls from one quantizer to the next, about.
+/// The difference of the logarithm of the size from one quantizer to the next, about.
 const SLOPE: f64 = 0.19;
 /// A size is as wanted if it is larger by no more than this, and smaller by no more than that.
 const LARGER: f64 = 1.1;
 const SMALLER: f64 = 0.85;
-/// Over so many pictures what was saved is spent, but for no picture more than this share more than its own; and what was
-/// spent too much is saved, with this share less at most.
+/// The number of pictures over which saved bytes are spent, but for no picture more than this share more than its own;
+/// and bytes that were spent too much are saved, with this share less at most.
 const SPREAD: f64 = 8.0;
 const MORE: f64 = 0.15;
 const LESS: f64 = 0.3;
 /// Pictures whose bytes are saved up or owed at most.
 const SAVED: f64 = 4.0;
 
-/// What was tried: a quantizer, the bytes that it gave, and the place of the picture.
+/// One attempt: a quantizer, the bytes that it gave, and the place of the picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Tried {
     quantizer: u32,
@@ -86,12 +86,12 @@ impl Search {
 #[derive(Debug)]
 pub(crate) struct Rehearsal {
     library: Library,
-    /// Where the picture before is.
+    /// The place of the picture before.
     place: u32,
     quantizer: u32,
     /// The bytes that a base layer has by its rate.
     share: f64,
-    /// Those that the ones so far left, negative if they took more.
+    /// The bytes that the base layers so far left, negative if they took more.
     saved: f64,
 }
 
@@ -138,7 +138,7 @@ impl Rehearsal {
         Ok(self.quantizer)
     }
 
-    /// How large the next base layer is to be.
+    /// Returns the size that the next base layer is to have.
     fn wanted(&self) -> f64 {
         self.share + (self.saved / SPREAD).clamp(-LESS * self.share, MORE * self.share)
     }

@@ -46,7 +46,7 @@ fn arrive(chain: &mut Chain, frame: u32, present: LayerSet, fresh: LayerSet) {
     }
 }
 
-/// Whether layers that refer to something missing are left out.
+/// Tells whether layers that refer to something missing are left out.
 #[derive(Clone, Copy)]
 enum Chained {
     Yes,
@@ -144,8 +144,8 @@ fn what_cannot_be_encoded_is_said() {
     assert_eq!(other, Err(EncodeError::Size(64, 64, WIDTH, HEIGHT)));
 }
 
-/// How many of 85 pictures whose content changes have a base layer a quarter larger than the 417 bytes that 100 kbit/s are, and
-/// the mean size.
+/// Returns the number of pictures, of 85 whose content changes, that have a base layer a quarter larger than the 417
+/// bytes that 100 kbit/s are, and the mean size.
 fn base_layers(base: Base) -> (usize, usize) {
     let mut encoder = Encoder::new(Settings { base, ..settings(16) }).expect("libvpx takes these settings");
     let sizes = (0..90_u32).map(|number| {

@@ -18,7 +18,7 @@ pub struct Parcel {
     pub(super) header: Option<Header>,
 }
 
-/// What is between two devices.
+/// The network between two devices.
 #[derive(Debug)]
 pub enum Network {
     /// One channel, and its name.
@@ -80,7 +80,7 @@ impl Network {
         }
     }
 
-    /// What each channel did in `direction`.
+    /// Returns the statistics of each channel in `direction`.
     pub(super) fn statistics(&self, direction: Direction) -> Vec<(String, LinkStatistics)> {
         match self {
             Self::Single(channel, name) => {

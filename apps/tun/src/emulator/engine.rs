@@ -22,7 +22,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const MOST_AT_ONCE: usize = 32;
 /// No packet is larger: the length of IP has 16 bits.
 const LARGEST: usize = 65_535;
-/// How much more urgent than others the emulator is, on the scale of nice(2), which ends there.
+/// The priority of the emulator on the scale of nice(2), whose most urgent end it is.
 const MOST_URGENT: i32 = -20;
 
 pub(super) struct Engine {

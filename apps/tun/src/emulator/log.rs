@@ -17,7 +17,7 @@ use crate::packet::{Header, Transport};
 /// Lines that may wait for a slow disk.
 const MOST_WAITING: usize = 1 << 15;
 
-/// How lines look.
+/// The format of lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// An object of JSON a line.
@@ -34,16 +34,16 @@ impl Form {
     }
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Fate {
     /// It came out.
     Left {
-        /// After so long, as the channel says.
+        /// The delay from its entry, as the channel says.
         delay: Duration,
-        /// Of which it waited for others to be put in order.
+        /// The part of the delay for which it waited for others to be put in order.
         held: Duration,
-        /// And so much later than the channel says.
+        /// The time by which it came out later than the channel says.
         lateness: Duration,
     },
     /// It was dropped on entry.
@@ -53,17 +53,17 @@ pub enum Fate {
 /// A line.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record<'a> {
-    /// When it came out or was dropped, since the start.
+    /// The time at which it came out or was dropped, since the start.
     pub at: Duration,
-    /// Which way.
+    /// The direction of the packet.
     pub direction: Direction,
     /// The channel that it took.
     pub channel: &'a str,
     /// Bytes of IP packet.
     pub size: usize,
-    /// What it is, if it is an IP packet.
+    /// The packet's header, if it is an IP packet.
     pub header: Option<Header>,
-    /// What became of it.
+    /// The fate of the packet.
     pub fate: Fate,
 }
 

@@ -35,7 +35,7 @@ pub struct Emulator {
     thread: Option<JoinHandle<Report>>,
 }
 
-/// What the handle and the thread share.
+/// The state that the handle and the thread share.
 #[derive(Debug)]
 struct Shared {
     start: Instant,

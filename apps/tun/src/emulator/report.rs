@@ -1,4 +1,4 @@
-//! What an emulator did, and whether to believe it.
+//! The report of an emulator, and a verdict on its figures.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,12 +13,12 @@ const LATE: Duration = Duration::from_millis(1);
 /// No packet is later than this: one such packet looks like a pause of the channel.
 const MUCH_TOO_LATE: Duration = Duration::from_millis(20);
 
-/// Whether the figures of a run are those of the channel, or of a machine that was busy.
+/// The verdict on the figures of a run: they are those of the channel, or of a machine that was busy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// They are the channel's.
+    /// The figures are the channel's.
     Trusted,
-    /// They are not, for these reasons.
+    /// The figures are not the channel's, for these reasons.
     NotTrusted(Vec<String>),
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What one channel did.
+/// The statistics of one channel.
 #[derive(Clone, Debug)]
 pub struct ChannelReport {
     /// Its name.
@@ -42,16 +42,16 @@ pub struct ChannelReport {
     pub down: LinkStatistics,
 }
 
-/// What an emulator did.
+/// The report of an emulator.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// For how long it ran.
+    /// The time for which it ran.
     pub elapsed: Duration,
-    /// What each channel did.
+    /// The statistics of each channel.
     pub channels: Vec<ChannelReport>,
-    /// How much later than the channels said packets were written.
+    /// The delay of writing packets behind the times that the channels said.
     pub lateness: Summary,
-    /// What the kernel did not take.
+    /// The packets that the kernel did not take.
     pub unsent: Count,
     /// Packets that the log misses.
     pub unlogged: u64,
@@ -85,7 +85,7 @@ impl Report {
         }
     }
 
-    /// Whether to believe its figures.
+    /// Returns the verdict on its figures: to be trusted, or not.
     pub fn verdict(&self) -> Verdict {
         let late = |what: &str, time: Duration, most: Duration| {
             (time > most).then(|| {

@@ -22,7 +22,7 @@ const MOST: usize = 512;
 /// Datagrams of one exchange that wait to be sent.
 const WAITING: usize = 256;
 
-/// Who asks, and whom.
+/// The two ends of a flow: who asks, and whom.
 type Ends = (SocketAddr, IpAddr);
 type Exchanges = Arc<Mutex<HashMap<Ends, mpsc::Sender<Bytes>>>>;
 

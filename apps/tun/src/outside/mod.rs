@@ -34,7 +34,7 @@ pub struct Doors {
     datagrams: Vec<RelaySocket>,
 }
 
-/// Where name lookups go that come to the far end, and which addresses are this machine's.
+/// The destinations of name lookups that come to the far end, and the addresses that are this machine's.
 #[derive(Clone, Debug)]
 struct Directory {
     resolver: Option<SocketAddr>,
@@ -42,7 +42,7 @@ struct Directory {
 }
 
 impl Directory {
-    /// Where what was sent to `wanted` goes; `None` if it must not be reached.
+    /// Returns the destination of a packet that was sent to `wanted`; `None` if it must not be reached.
     fn target(&self, wanted: SocketAddr) -> Option<SocketAddr> {
         let gateway = [IpAddr::from(self.gateway.v4), IpAddr::from(self.gateway.v6)];
         if gateway.contains(&wanted.ip()) {
@@ -52,7 +52,7 @@ impl Directory {
     }
 }
 
-/// Whether `address` can be somebody else's: not this machine, not this link, not many (attack I11).
+/// Returns true if `address` can be somebody else's: not this machine, not this link, not many (attack I11).
 fn is_outside(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {

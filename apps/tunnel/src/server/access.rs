@@ -1,4 +1,4 @@
-//! Who may have a tunnel, and where it leads.
+//! The access to a server of tunnels: the tokens of its clients, and the routes that it permits.
 
 use super::leases::Allotment;
 use crate::prefix::Prefix;
@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq;
 /// A shorter token could be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
-/// What would leave a server open to everyone, or of no use.
+/// The error of options that would leave a server open to everyone, or of no use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TooOpen {
     /// There is no token.
@@ -24,11 +24,11 @@ pub enum TooOpen {
     NoRoute,
 }
 
-/// What a server of tunnels permits.
+/// The permissions of a server of tunnels.
 #[derive(Clone)]
 pub struct ServerOptions {
     tokens: Vec<String>,
-    /// Where packets may go.
+    /// The networks to which packets may go.
     pub(super) routes: Vec<Prefix>,
     network: (Ipv4Addr, Ipv6Addr),
     pub(super) allotment: Allotment,
@@ -42,8 +42,8 @@ impl std::fmt::Debug for ServerOptions {
 }
 
 impl ServerOptions {
-    /// Whoever has one of `tokens` may send to `routes`. Addresses are those of the networks of 24 and 64 bits that
-    /// `network` is in, of which the server itself has the first.
+    /// Makes the options of a server where the holder of one of `tokens` may send to `routes`. Addresses are those of
+    /// the networks of 24 and 64 bits that `network` is in, of which the server itself has the first.
     ///
     /// # Errors
     /// See [`TooOpen`].
@@ -75,7 +75,7 @@ impl ServerOptions {
         Ok(Self { tokens: Vec::new(), routes, network, allotment: Allotment::default() })
     }
 
-    /// The same with addresses given out as `allotment` says.
+    /// Sets the limits of giving out addresses.
     pub fn with_allotment(self, allotment: Allotment) -> Self {
         Self { allotment, ..self }
     }
@@ -118,7 +118,7 @@ impl ServerOptions {
         self.addresses(host).contains(&address).then_some(host)
     }
 
-    /// Whether packets may go to `destination`: somewhere on the routes, and to no other tunnel.
+    /// Returns true if packets may go to `destination`: somewhere on the routes, and to no other tunnel.
     pub(super) fn leads_to(&self, destination: IpAddr) -> bool {
         let (v4, v6) = self.network;
         let of_tunnels = match destination {

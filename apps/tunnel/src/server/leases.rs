@@ -1,4 +1,5 @@
-//! Which tunnel has which address, and which addresses rest: packets for whoever had one are still under way.
+//! Leases of addresses: those of the tunnels, and those that rest while packets for their former holders are still
+//! under way.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 /// The numbers of tunnels within their networks.
 pub(super) const HOSTS: RangeInclusive<u8> = 2..=254;
 
-/// How addresses are given out.
+/// The limits of giving out addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Allotment {
     /// Tunnels that whoever shows one token may have, those whose addresses rest among them.
@@ -23,7 +24,7 @@ impl Default for Allotment {
     }
 }
 
-/// Why nobody gets an address.
+/// The reason for which nobody gets an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refused {
     /// All are given out or rest.

@@ -29,7 +29,7 @@ fn judged(packet: &[u8], room: Room) -> Remedy {
     judge(packet, Header::read(packet).as_ref(), room)
 }
 
-/// Whether the sum over `parts`, the checksum in them included, is right.
+/// Returns true if the sum over `parts`, the checksum in them included, is right.
 fn sums_up(parts: &[&[u8]]) -> bool {
     checksum(parts) == [0, 0]
 }

@@ -27,7 +27,7 @@ struct Hub {
     role: Role,
 }
 
-/// Which side it is.
+/// The side of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
     Client,

@@ -22,7 +22,7 @@ use std::path::Path;
 
 /// The first bidirectional stream of the client (RFC 9000 §2.1).
 const STREAM: u64 = 0;
-/// What `task` says, for the contender that has no sockets of its own.
+/// Does the work of `task`, for the contender that has no sockets of its own.
 pub fn work(task: &Task) -> Result<Account> {
     match (&task.side, task.job) {
         (Side::Server, Job::Bulk { .. }) => serve(task),
@@ -116,7 +116,7 @@ fn fetch(task: &Task, to: &[SocketAddr], bytes: u64) -> Result<Account> {
     }
 }
 
-/// What a server is made from that sends datagrams of `datagram` bytes.
+/// Returns the configuration of a server that sends datagrams of `datagram` bytes.
 pub fn server_config(material: &Material, datagram: u16) -> Result<Config> {
     let mut config = config(datagram)?;
     config.load_cert_chain_from_pem_file(text(&material.certificate)?)?;
@@ -124,7 +124,7 @@ pub fn server_config(material: &Material, datagram: u16) -> Result<Config> {
     Ok(config)
 }
 
-/// What a client is made from that sends datagrams of `datagram` bytes.
+/// Returns the configuration of a client that sends datagrams of `datagram` bytes.
 pub fn client_config(material: &Material, datagram: u16) -> Result<Config> {
     let mut config = config(datagram)?;
     config.load_verify_locations_from_file(text(&material.certificate)?)?;
@@ -156,7 +156,7 @@ fn text(path: &Path) -> Result<&str> {
     path.to_str().with_context(|| format!("{} is not UTF-8, which quiche wants", path.display()))
 }
 
-/// Whether the whole request has arrived.
+/// Returns true if the whole request has arrived.
 fn read_request(connection: &mut Connection, request: &mut Vec<u8>) -> Result<bool> {
     let mut part = [0; REQUEST];
     loop {

@@ -13,7 +13,7 @@ pub const STEP: u64 = 50_000;
 /// The size of all datagrams.
 pub const DATAGRAM: u16 = 1400;
 
-/// Who sends; the other one receives.
+/// The end that sends; the other one receives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sender {
     Client,

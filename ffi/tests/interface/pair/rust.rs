@@ -50,7 +50,7 @@ pub struct Rust {
     block: Vec<u8>,
 }
 
-/// How many paths a pair has.
+/// The number of paths of a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Paths {
     One,

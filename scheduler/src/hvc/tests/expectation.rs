@@ -1,4 +1,4 @@
-//! What the rule says it expected, for those who hold it against what came.
+//! Tests of the rule's expectations, which are compared with the observed arrivals.
 
 use super::*;
 use crate::Arrival;

@@ -1,4 +1,5 @@
-//! What the price of a scarce path promises: a queue that is bounded, and nobody who is kept off for ever.
+//! Tests of the bounds that the price of a scarce path sets: on its queue, and on the time for which anybody is kept
+//! off.
 //!
 //! The price is α times the fare, and the fare is the queue that an item finds and adds to. So an item is taken only while
 //! (1 + α) times that queue is less than what the path saves, D: the queue is never longer than D / (1 + α). And as it
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What URLLC saves a byte that it carries at once.
+/// The time that URLLC saves a byte that it carries at once, in nanoseconds.
 const SAVED: u64 = 17_500_000;
 
 /// Bytes that URLLC carries in `nanos`.

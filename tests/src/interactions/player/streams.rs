@@ -1,4 +1,5 @@
-//! What the applications do on streams, and what must come of it: every byte once, in order, and the end that was meant.
+//! The applications' work on streams, and the result that must come of it: every byte once, in order, and the end that
+//! was meant.
 
 use super::{Player, index, peer};
 use hvq_lab::workload::pattern;
@@ -6,7 +7,7 @@ use hvq_lab::world::Side;
 use hvq_transport::connection::{Connection, Role};
 use hvq_transport::stream::{ReadError, ReadOutcome, StreamId, WriteError};
 
-/// How far the sending half of a stream has come.
+/// The progress of the sending half of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
     /// It goes on.
@@ -33,7 +34,7 @@ pub(super) struct Outgoing {
     end: End,
 }
 
-/// How the receiving half of a stream ended.
+/// The end of the receiving half of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
     Finished,
@@ -54,7 +55,8 @@ impl Outgoing {
         Self { wanted, written: 0, end: End::Open }
     }
 
-    /// What is missing of the end that this half and that of its receiver should come to.
+    /// Returns a description of the part that is missing of the end that this half and that of its receiver should come
+    /// to.
     pub(super) fn missing(&self, incoming: Option<&Incoming>) -> Option<&'static str> {
         let Some(incoming) = incoming else { return Some("the peer does not know it") };
         match (self.end, incoming.outcome) {
@@ -69,7 +71,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether the receiver may see this `outcome` after it read `read` bytes.
+    /// Returns true if the receiver may see this `outcome` after it read `read` bytes.
     fn permits(&self, outcome: Outcome, read: u64) -> bool {
         match (self.end, outcome) {
             (_, Outcome::Stopped(_)) => true,
@@ -87,7 +89,7 @@ fn label(id: StreamId, sender: Side) -> u64 {
     id.0 * 2 + u64::from(sender == Side::Client)
 }
 
-/// Whether `side` opened the stream.
+/// Returns true if `side` opened the stream.
 pub(super) fn opened(side: Side, id: StreamId) -> bool {
     (id.initiator() == Role::Client) == (side == Side::Client)
 }

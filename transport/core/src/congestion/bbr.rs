@@ -69,7 +69,7 @@ pub struct Bbr {
     cycle: Cycle,
     losses: Losses,
     probe_rtt: ProbeRtt,
-    /// Whether the flow restarts after being idle (draft, BBR.idle_restart).
+    /// True while the flow restarts after being idle (draft, BBR.idle_restart).
     idle_restart: bool,
 }
 
@@ -107,7 +107,7 @@ impl Bbr {
         }
     }
 
-    /// What volumes in flight depend on now.
+    /// Returns the regime on which volumes in flight depend now.
     fn regime(&self) -> Regime {
         Regime { rate: self.bandwidths.bounded(), shift: self.round_trips.shift() }
     }

@@ -1,9 +1,9 @@
 //! Copa (Arun and Balakrishnan, NSDI 2018): the window moves towards the rate of one datagram per δ times the queueing
 //! delay.
 //!
-//! Queueing delays are measured per return path (see [`queueing`](super::queueing)), with the smallest round-trip time over
+//! Queueing delays are measured per return path (see `queueing`), with the smallest round-trip time over
 //! each in the last ten seconds as RTTmin, and without what a radio's delay varies by (see
-//! [`variation`](super::variation)). Six more things are added. Congestion marks halve the window once a round trip
+//! `variation`). Six more things are added. Congestion marks halve the window once a round trip
 //! (RFC 9002 §7.1), as does a loss in slow start. In the default mode, in which the paper takes no notice of losses, more
 //! than a tenth of the window lost in a round trip halves it too: a queue of less than two datagrams shows no delay. What a
 //! round trip's losses changed is undone if all were spurious. And two are ours: before it is learnt what a radio's delay
@@ -31,12 +31,12 @@ const DETECTION_ROUNDS: usize = 5;
 const NEARLY_EMPTY: f64 = 0.1;
 /// Round trips in one direction before the velocity doubles (§2.1).
 const STEADY_ROUNDS: u32 = 3;
-/// What a step does shows a round trip later, and later still while acknowledgements are uneven: the velocity changes no
-/// more than one over this share of the window a round trip, lest the next steps go too far. (The authors' sender,
-/// genericCC, permits a whole window.)
+/// The divisor of the window that limits the change by the velocity in a round trip, lest the next steps go too far:
+/// the effect of a step shows a round trip later, and later still while acknowledgements are uneven. (The authors'
+/// sender, genericCC, permits a whole window.)
 const BRISK: f64 = 4.0;
 const CAREFUL: f64 = 16.0;
-/// Nor does a round trip take more than one over this share of the window away: in the competitive mode 1/δ goes on growing
+/// The divisor of the window that limits its decrease in a round trip: in the competitive mode 1/δ goes on growing
 /// while the velocity stays.
 const LEAVING: f64 = 8.0;
 /// The share of the window whose loss within a round trip counts in the default mode.
@@ -44,14 +44,14 @@ const LOST_SHARE: f64 = 0.1;
 /// Windows do not grow beyond this.
 const LARGEST_WINDOW: f64 = (1u64 << 48) as f64;
 
-/// Where the window goes.
+/// The direction in which the window moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Heading {
     Up,
     Down,
 }
 
-/// Who else seems to be at the bottleneck.
+/// The mode of the controller, by the competition that seems to be at the bottleneck.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Mode {
     /// Flows that keep the queue short.
@@ -64,7 +64,7 @@ enum Mode {
     },
 }
 
-/// What losses change.
+/// The state that a reduction changes, so that a spurious one can be undone.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     slow_start: bool,
@@ -186,12 +186,13 @@ impl Copa {
         (self.window / self.datagram() / self.datagrams() / share).max(1.0)
     }
 
-    /// Whether the queue is one in any case. A radio whose delay may have become longer for a moment is not left in a hurry.
+    /// Returns true if the queue is one in any case. A radio whose delay may have become longer for a moment is not
+    /// left in a hurry.
     fn is_certain(&self) -> bool {
         self.standing.get(Duration::min).is_some_and(|standing| self.variation.is_exceeded(standing))
     }
 
-    /// Once a round trip: velocity (§2.1) and mode (§2.2).
+    /// Updates velocity (§2.1) and mode (§2.2), once a round trip.
     fn on_round(&mut self, round: Round) {
         let lump = self.rounds.flight(self.window) - self.window;
         self.variation.on_round(&round, self.window, lump);

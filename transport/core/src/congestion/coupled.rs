@@ -20,10 +20,10 @@ use std::time::Duration;
 /// Windows do not grow beyond this.
 const LARGEST_WINDOW: f64 = (1u64 << 48) as f64;
 
-/// What smoothed round trips exceed the smallest one by is a queue that stands if it is more than this part of it.
+/// The divisor of the smallest round-trip time that gives the queueing delay from which on a queue counts as standing.
 const QUEUE_DIVISOR: u32 = 4;
 
-/// What a coupled path shows its siblings.
+/// The state that a coupled path shows its siblings.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Flow {
     /// The path.
@@ -52,7 +52,7 @@ impl Flow {
         self.window / (self.seconds() * self.seconds())
     }
 
-    /// How good the path is for OLIA: bytes between losses, squared, over the round-trip time.
+    /// Returns OLIA's quality of the path: bytes between losses, squared, over the round-trip time.
     pub(super) fn quality(&self) -> f64 {
         (self.between_losses as f64).powi(2) / self.seconds()
     }
@@ -79,7 +79,7 @@ impl Family<'_> {
     }
 }
 
-/// What a coupled algorithm makes of windows and round-trip times.
+/// The rule of a coupled algorithm, which derives increases from windows and round-trip times.
 pub trait Rule: Send + fmt::Debug + 'static {
     /// The name that [`Algorithm`](super::Algorithm) parses.
     const NAME: &'static str;
@@ -110,7 +110,7 @@ pub struct Coupled<R> {
     rule: PhantomData<R>,
 }
 
-/// What a reduction changes.
+/// The state that a reduction changes, so that a spurious one can be undone.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     window: f64,

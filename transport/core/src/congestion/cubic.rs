@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Aggressiveness, in datagrams per second cubed (RFC 9438 §5.1).
 const C: f64 = 0.4;
-/// What a reduction leaves of the window (RFC 9438 §4.6).
+/// The share of the window that a reduction leaves (RFC 9438 §4.6).
 const BETA: f64 = 0.7;
 /// Growth of the Reno-friendly estimate, in datagrams per window (RFC 9438 §4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
@@ -34,7 +34,7 @@ pub struct Cubic {
     prior: f64,
     epoch: Option<Epoch>,
     recovery: Period<Before>,
-    /// Since when the application has had too little to send.
+    /// The time since which the application has had too little to send.
     limited_since: Option<Instant>,
     /// Only in the first slow start (RFC 9406 §4.3).
     hystart: Option<HyStart>,
@@ -48,11 +48,11 @@ struct Epoch {
     /// Seconds until the plateau is reached again (K, Eq. 2).
     period: f64,
     plateau: f64,
-    /// What Reno would have by now (W_est).
+    /// The window that Reno would have by now (W_est).
     estimate: f64,
 }
 
-/// What a reduction changes (RFC 9438 §4.9.2).
+/// The state that a reduction changes, so that a spurious one can be undone (RFC 9438 §4.9.2).
 #[derive(Clone, Copy, Debug)]
 struct Before {
     at: Instant,
@@ -94,7 +94,7 @@ impl Cubic {
         }
     }
 
-    /// The same with the slow start of RFC 9002 §7.3.1, which ends with the first loss.
+    /// Returns the same controller with the slow start of RFC 9002 §7.3.1, which ends with the first loss.
     pub fn without_hystart(mut self) -> Self {
         self.hystart = None;
         self

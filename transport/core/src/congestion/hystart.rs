@@ -23,12 +23,12 @@ const GROWTH_DIVISOR: usize = 4;
 /// Rounds of conservative slow start before congestion avoidance begins.
 const CONSERVATIVE_ROUNDS: u32 = 5;
 
-/// By how much longer than `rtt` a round trip is that counts (RFC 9406 §4.3).
+/// Returns the difference from which on a round trip counts as longer than `rtt` (RFC 9406 §4.3).
 pub(super) fn threshold(rtt: Duration) -> Duration {
     (rtt / THRESHOLD_DIVISOR).clamp(LEAST_THRESHOLD, MOST_THRESHOLD)
 }
 
-/// What a sample says about slow start.
+/// The advice of a sample about slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Advice {
     /// Grow by this many bytes.
@@ -112,7 +112,7 @@ impl HyStart {
         self.samples = 0;
     }
 
-    /// Whether all samples of this round reach `rtt`; those of the last one until there are enough.
+    /// Returns true if all samples of this round reach `rtt`; those of the last one until there are enough.
     fn is_at_least(&self, rtt: Duration) -> bool {
         let judged = if self.samples >= LEAST_SAMPLES { self.current_min } else { self.last_min };
         judged.is_some_and(|min| min >= rtt)

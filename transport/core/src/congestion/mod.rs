@@ -38,20 +38,20 @@ use std::time::Duration;
 /// A packet leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sending {
-    /// When.
+    /// The time of sending.
     pub now: Instant,
     /// Its size.
     pub bytes: usize,
     /// Bytes in flight, the packet included.
     pub in_flight: usize,
-    /// Whether the application had too little to send to fill the path of late.
+    /// True if the application had too little to send to fill the path of late.
     pub app_limited: bool,
 }
 
 /// Packets were acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
-    /// When the acknowledgement arrived.
+    /// The time at which the acknowledgement arrived.
     pub now: Instant,
     /// The path that carried the packets.
     pub data_path: PathId,
@@ -59,7 +59,7 @@ pub struct Sample {
     pub acknowledged_over: PathId,
     /// Bytes newly acknowledged that were in flight.
     pub bytes: usize,
-    /// When the newest of them left.
+    /// The time at which the newest of them left.
     pub sent_at: Instant,
     /// The round-trip time, if the acknowledgement is a sample of it.
     pub rtt: Option<Duration>,
@@ -69,24 +69,24 @@ pub struct Sample {
     pub smoothed_rtt: Duration,
     /// The delivery rate that was just measured.
     pub delivery_rate: Option<Bandwidth>,
-    /// How much was delivered and lost since the newest of the packets left; `None` if none of them was in flight.
+    /// The delivery since the newest of the packets left; `None` if none of them was in flight.
     pub delivery: Option<RateSample>,
     /// Bytes left in flight.
     pub in_flight: usize,
-    /// Whether the window was not used up because there was too little to send (RFC 9002 §7.8).
+    /// True if the window was not used up because there was too little to send (RFC 9002 §7.8).
     pub app_limited: bool,
 }
 
 /// One packet that counted in flight was lost; the [`LossSample`] of all of them follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LostPacket {
-    /// When it was declared lost.
+    /// The time at which it was declared lost.
     pub now: Instant,
     /// Its number.
     pub number: u64,
     /// Its size.
     pub bytes: usize,
-    /// When it left.
+    /// The time at which it left.
     pub sent_at: Instant,
     /// Bytes in flight just after it left, its own included.
     pub tx_in_flight: u64,
@@ -94,12 +94,12 @@ pub struct LostPacket {
     pub lost: u64,
     /// Bytes delivered since the route exists.
     pub total_delivered: u64,
-    /// Whether the application had too little to send when it left.
+    /// True if the application had too little to send when it left.
     pub app_limited: bool,
 }
 
 impl LostPacket {
-    /// What a controller hears of `packet`, lost at `now`, of which `rate` takes note.
+    /// Makes the report to a controller of `packet`, lost at `now`, of which `rate` takes note.
     pub fn of(packet: &SentPacket, rate: &mut RateSampler, now: Instant) -> Self {
         let lost = rate.on_lost(packet);
         Self {
@@ -118,13 +118,13 @@ impl LostPacket {
 /// Packets were lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LossSample {
-    /// When they were declared lost.
+    /// The time at which they were declared lost.
     pub now: Instant,
     /// Bytes lost that were in flight.
     pub bytes: usize,
-    /// When the newest of them left.
+    /// The time at which the newest of them left.
     pub largest_sent_at: Instant,
-    /// Whether the losses establish persistent congestion.
+    /// Tells whether the losses establish persistent congestion.
     pub persistent: Persistence,
     /// Bytes left in flight.
     pub in_flight: usize,
@@ -133,22 +133,22 @@ pub struct LossSample {
 /// The peer reports packets that arrived with the CE mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MarkSample {
-    /// When the report arrived.
+    /// The time at which the report arrived.
     pub now: Instant,
-    /// When the newest of the acknowledged packets left.
+    /// The time at which the newest of the acknowledged packets left.
     pub sent_at: Instant,
 }
 
 /// A packet declared lost was acknowledged after all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpuriousSample {
-    /// When the acknowledgement arrived.
+    /// The time at which the acknowledgement arrived.
     pub now: Instant,
     /// Bytes that the packet counted in flight.
     pub bytes: usize,
-    /// When it left.
+    /// The time at which it left.
     pub sent_at: Instant,
-    /// When it was declared lost.
+    /// The time at which it was declared lost.
     pub lost_at: Instant,
 }
 
@@ -177,13 +177,13 @@ pub trait Controller: Send + fmt::Debug {
     /// A loss was no loss.
     fn on_spurious(&mut self, sample: &SpuriousSample);
 
-    /// What its siblings, the other coupled controllers of the connection, may know; `None` if it is not coupled or has
-    /// nothing to show yet.
+    /// Returns the state for its siblings, the other coupled controllers of the connection; `None` if it is not coupled
+    /// or has nothing to show yet.
     fn flow(&self) -> Option<Flow> {
         None
     }
 
-    /// What the siblings show, before every sample, if [`flow`](Self::flow) shows something.
+    /// Takes note of the state of the siblings, before every sample, if [`flow`](Self::flow) shows something.
     fn on_siblings(&mut self, _flows: &[Flow]) {}
 
     /// Bytes that may be in flight; never below two datagrams (RFC 9002 §7.2).
@@ -194,8 +194,8 @@ pub trait Controller: Send + fmt::Debug {
         None
     }
 
-    /// Whether the controller itself holds back what the path could carry, so that the rate samples of what is now in
-    /// flight tell as little as those of an application with too little to send.
+    /// Returns true if the controller itself holds back data that the path could carry, so that the rate samples of the
+    /// packets now in flight tell as little as those of an application with too little to send.
     fn withholds(&self) -> bool {
         false
     }
@@ -203,7 +203,7 @@ pub trait Controller: Send + fmt::Debug {
     /// The name that [`Algorithm`] parses.
     fn name(&self) -> &'static str;
 
-    /// Whether the window still grows by what is acknowledged.
+    /// Returns true if the window still grows by the bytes that are acknowledged.
     fn in_slow_start(&self) -> bool;
 
     /// Starts again on a new route with datagrams of `datagram_size` bytes (RFC 9000 §9.4).

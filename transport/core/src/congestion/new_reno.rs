@@ -24,7 +24,7 @@ pub struct NewReno {
     smoothed_rtt: Option<Duration>,
 }
 
-/// What a reduction changes.
+/// The state that a reduction changes, so that a spurious one can be undone.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     window: usize,

@@ -31,7 +31,8 @@ impl<S> Default for Period<S> {
 }
 
 impl<S> Period<S> {
-    /// Whether a packet that left at `sent_at` belongs to the period: what happens to it changes the window no more.
+    /// Returns true if a packet that left at `sent_at` belongs to the period: its loss or mark changes the window no
+    /// more.
     pub(super) fn covers(&self, sent_at: Instant) -> bool {
         self.started.is_some_and(|started| sent_at <= started)
     }
@@ -53,7 +54,7 @@ impl<S> Period<S> {
         starts
     }
 
-    /// Whether a mark starts a period.
+    /// Returns true if a mark starts a period.
     pub(super) fn on_mark(&mut self, sample: &MarkSample) -> bool {
         self.undo = None;
         let starts = !self.covers(sample.sent_at);

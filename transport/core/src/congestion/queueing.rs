@@ -39,7 +39,7 @@ const LARGE: usize = 14_720;
 pub(super) struct Reading {
     /// The smallest round-trip time over the return path of the sample.
     pub base: Duration,
-    /// What the sample exceeds it by.
+    /// The queueing delay: the excess of the sample over it.
     pub queueing: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Reading {
     }
 }
 
-/// What one round trip showed.
+/// The measurements of one round trip.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Round {
     /// The least queueing delay seen: jitter and delayed acknowledgements only add to it.
@@ -61,13 +61,13 @@ pub(super) struct Round {
     pub most: Duration,
     /// The base of the longest return path in use.
     pub base: Duration,
-    /// The same divided by what it was in the round before: more than 1 after acknowledgements moved to a longer path.
-    /// The window has to follow for the rate to stay.
+    /// That base divided by the one of the round before: more than 1 after acknowledgements moved to a longer path. The
+    /// window has to follow for the rate to stay.
     pub shift: f64,
 }
 
 impl Round {
-    /// How many of `window` bytes are in the queue: (expected − actual rate) × base, as Vegas defines it.
+    /// Returns the number of `window` bytes in the queue: (expected − actual rate) × base, as Vegas defines it.
     pub(super) fn queued(&self, window: f64) -> f64 {
         let (base, queue) = (self.base.as_secs_f64(), self.least.as_secs_f64());
         if base + queue > 0.0 { window * queue / (base + queue) } else { 0.0 }
@@ -79,9 +79,9 @@ impl Round {
 struct ReturnPath {
     over: PathId,
     base: Duration,
-    /// When its first sample came, while its base is no more than that of one moment.
+    /// The time of its first sample, while its base is no more than that of one moment.
     unknown_since: Option<Instant>,
-    /// Whether it counted for the base of the round trip before.
+    /// True if it counted for the base of the round trip before.
     counted: bool,
     /// Round trips since its latest sample.
     unused: u32,
@@ -183,13 +183,14 @@ impl Rounds {
         self.is_uneven(window).then(|| Bandwidth::from_bits_per_second((window * 8.0 / seconds) as u64))
     }
 
-    /// What may be in flight so that a `window` is delivered each round trip: more if acknowledgements come in lumps.
+    /// Returns the bytes that may be in flight so that a `window` is delivered each round trip: more if
+    /// acknowledgements come in lumps.
     pub(super) fn flight(&self, window: f64) -> f64 {
         let lump = if self.is_uneven(window) { self.largest.bytes() as f64 } else { 0.0 };
         window + lump.min(window)
     }
 
-    /// Whether acknowledgements come over several paths, or in lumps: they set no pace then.
+    /// Returns true if acknowledgements come over several paths, or in lumps: they set no pace then.
     pub(super) fn is_uneven(&self, window: f64) -> bool {
         let largest = self.largest.bytes();
         let paths = self.paths.iter().filter(|path| path.is_used()).count();

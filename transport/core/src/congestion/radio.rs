@@ -7,9 +7,9 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::time::Duration;
 
-/// How long a delay holds.
+/// The time for which a delay holds.
 const STEP: Duration = Duration::from_millis(15);
-/// What is added to the delay on average.
+/// The mean of the added delay, in seconds.
 const MEAN: f64 = 0.02;
 /// The chance of a step that conditions change, and how far the delay follows them in it.
 const CHANGE: f64 = 0.2;
@@ -30,7 +30,7 @@ impl Radio {
         Self { rng, until: Instant::ZERO, target: 0.0, delay: 0.0, last: Instant::ZERO }
     }
 
-    /// When a datagram arrives that leaves at `now` and would arrive at `at`.
+    /// Returns the arrival of a datagram that leaves at `now` and would arrive at `at`.
     pub(super) fn delay(&mut self, now: Instant, at: Instant) -> Instant {
         while self.until <= now {
             self.until += STEP;

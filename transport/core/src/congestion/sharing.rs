@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The share of datagrams that a queue drops when it is nearly full.
 const MOST_DROPPED: f64 = 0.003;
 
-/// What became of a datagram.
+/// The outcome of a datagram.
 #[derive(Clone, Copy)]
 struct Outcome {
     at: Instant,

@@ -40,7 +40,7 @@ pub(super) struct Link {
     dropped: u64,
     /// The sum of the waiting times of the datagrams that entered, and their number.
     waited: (Duration, u32),
-    /// What is added to the delay, if it varies.
+    /// The radio that adds to the delay, if it varies.
     radio: Option<Radio>,
 }
 
@@ -64,18 +64,18 @@ impl Link {
         self
     }
 
-    /// How long a full queue takes.
+    /// Returns the time that a full queue takes.
     pub(super) fn capacity(&self) -> Duration {
         self.rate.transmission_time(DATAGRAM) * self.queue as u32
     }
 
-    /// How long a datagram waited on average since the last call.
+    /// Returns the mean wait of a datagram since the last call.
     pub(super) fn mean_wait(&mut self) -> Duration {
         let (sum, count) = std::mem::take(&mut self.waited);
         sum / count.max(1)
     }
 
-    /// When a datagram that enters at `now` arrives, if the queue has room for it.
+    /// Returns the time at which a datagram that enters at `now` arrives, if the queue has room for it.
     pub(super) fn enter(&mut self, now: Instant) -> Option<Instant> {
         let one = self.rate.transmission_time(DATAGRAM);
         if self.free_at.since(now) > one * self.queue as u32 {
@@ -259,7 +259,7 @@ impl Simulation {
         self.pacer.set_rate(self.controller.pacing_rate(), window, smoothed, now);
     }
 
-    /// Of the return path that answers fastest, as connections take it.
+    /// Returns the smoothed round-trip time of the return path that answers fastest, as connections take it.
     fn smoothed_rtt(&self) -> Duration {
         self.rtts.best().map_or(Duration::from_millis(333), |(_, rtt)| rtt.smoothed())
     }
@@ -338,8 +338,8 @@ fn a_slow_channel_with_a_short_delay_is_filled() {
     assert!(share > 0.96, "only {share} of the capacity");
 }
 
-/// What one controller makes of 60 Mbit/s and 50 ms: the share of the capacity and the mean wait in the queue, both
-/// after five seconds.
+/// Returns the results of one controller on 60 Mbit/s and 50 ms: the share of the capacity and the mean wait in the
+/// queue, both after five seconds.
 fn long_run(algorithm: Algorithm, prepare: impl Fn(Simulation) -> Simulation) -> (f64, Duration) {
     let mut simulation = prepare(Simulation::new(Link::new(60, 50, 800), algorithm.build(DATAGRAM)));
     simulation.seconds(0, 5);

@@ -1,4 +1,4 @@
-//! How much the delay of a channel varies by itself, so that a radio's delays are not taken for a queue.
+//! Variation of a channel's delay by itself, so that a radio's delays are not taken for a queue.
 //!
 //! The smallest round trip over a radio is that of a lucky moment: over 5G in a moving car half of the round trips take more
 //! than twice as long, with nothing in the queue. What a sender has in the queue changes from one round trip to the next by
@@ -10,10 +10,10 @@
 use super::queueing::Round;
 use std::time::Duration;
 
-/// How many average changes are taken for the channel's. RFC 6298 has four; but what varies is the least of a round trip here,
-/// and the delay of a radio goes up and down for several round trips.
+/// The number of average changes that are taken for the channel's. RFC 6298 has four; but what varies is the least of a
+/// round trip here, and the delay of a radio goes up and down for several round trips.
 pub(super) const TOLERATED: f64 = 8.0;
-/// And how many times that can only be a queue.
+/// The number of average changes that can only be a queue.
 pub(super) const CERTAIN: f64 = 3.0;
 /// Smaller changes do not count: they are those of timers and of acknowledgements that wait for one another (kGranularity of
 /// RFC 9002 §6.1.2).
@@ -24,17 +24,19 @@ const REMEMBERED: u32 = 256;
 /// come again within seconds.
 const GAIN: f64 = 1.0 / 16.0;
 const DECAY: f64 = 1.0 / 64.0;
-/// No more than so many times the smallest round trip is tolerated: however others change the queue, this sender adds no more
-/// than that to it.
+/// The tolerance's limit in multiples of the smallest round trip: however others change the queue, this sender adds no
+/// more than that to it.
 pub(super) const MOST: f64 = 2.0;
-/// The same for a sender that grows faster and faster as long as a delay is tolerated: its queue becomes as long as that.
+/// That limit for a sender that grows faster and faster as long as a delay is tolerated: its queue becomes as long as
+/// that.
 const MOST_IN_GROWTH: f64 = 1.5;
-/// Of the round trip, what of a change does not count for such a sender, whose own bursts change the delay by so much.
+/// The part of the round trip up to which a change does not count for such a sender, whose own bursts change the delay
+/// by so much.
 const SMALL_IN_GROWTH: f64 = 1.0 / 8.0;
-/// For so many round trips a change of the window may show, or a part of it.
+/// The number of round trips for which a change of the window may show, or a part of it.
 const LAG: usize = 3;
 
-/// What the round trips of a flow showed.
+/// The variation that the round trips of a flow showed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variation {
     /// The least delay of the round trip before, in seconds.
@@ -45,13 +47,13 @@ pub(super) struct Variation {
     average: f64,
     /// The weight of a change that is less than that.
     decay: f64,
-    /// How many times the smallest round trip may be tolerated.
+    /// The limit of the tolerance, in multiples of the smallest round-trip time.
     most: f64,
     /// Changes of less than this share of the smallest round trip do not count.
     small: f64,
     /// Round trips since the last such change, if there was one.
     unvaried: Option<u32>,
-    /// What is tolerated.
+    /// The tolerated delay.
     tolerated: Duration,
 }
 
@@ -102,7 +104,7 @@ impl Variation {
         self.tolerated = Duration::from_secs_f64(tolerated.min(base * self.most));
     }
 
-    /// Whether `delay`, seen beyond the smallest round trip, is so long that most of it is a queue.
+    /// Returns true if `delay`, seen beyond the smallest round trip, is so long that most of it is a queue.
     pub(super) fn is_exceeded(&self, delay: Duration) -> bool {
         delay > self.tolerated.mul_f64(CERTAIN)
     }
@@ -125,12 +127,12 @@ mod tests {
         Variation::new(GAIN, MOST, 0.0)
     }
 
-    /// What is left of a delay of 20 ms after round trips with these least delays, in ms, and windows.
+    /// Returns the part that is left of a delay of 20 ms after round trips with these least delays, in ms, and windows.
     fn left(rounds: impl IntoIterator<Item = (u64, f64)>) -> Duration {
         after(rounds).queueing(Duration::from_millis(20))
     }
 
-    /// What is known after such round trips.
+    /// Returns the variation after such round trips.
     fn after(rounds: impl IntoIterator<Item = (u64, f64)>) -> Variation {
         let mut variation = forgetting();
         for (least, window) in rounds {

@@ -2,13 +2,13 @@
 //! where two to four datagrams of the flow wait in the queue.
 //!
 //! What the paper calls BaseRTT is the smallest round-trip time over the longest return path in use, and the queue is
-//! measured per return path (see [`queueing`](super::queueing)). The queue of a round trip is the least that it showed, as
+//! measured per return path (see `queueing`). The queue of a round trip is the least that it showed, as
 //! in Linux (net/ipv4/tcp_vegas.c), whose thresholds are these, too. Of a loss the authors take back a quarter of the window
 //! where Reno takes half (in their sender as ported to ns-2, tcp-vegas.cc; Linux has Reno's half): a window that is held close
 //! to what the path carries need not make room for a full queue. Four things are ours: what a radio's delay varies by is no
-//! queue (see [`variation`](super::variation)); before that is learnt, slow start ends only for a delay that HyStart++ would
+//! queue (see `variation`); before that is learnt, slow start ends only for a delay that HyStart++ would
 //! end it for (RFC 9406); what it left in the queue is taken back until it is less than that; and growth without a queue becomes faster
-//! (see [`Climb`]). What Vegas does not define it takes from NewReno (RFC 9002 §7).
+//! (see `Climb`). What Vegas does not define it takes from NewReno (RFC 9002 §7).
 
 use super::hystart;
 use super::period::Period;
@@ -40,7 +40,7 @@ const LARGE_SHARE: f64 = 1.0 / 4.0;
 /// Windows do not grow beyond this.
 const LARGEST_WINDOW: f64 = (1u64 << 48) as f64;
 
-/// What the window does.
+/// The phase of the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// Slow start, in a round trip in which the window doubles.
@@ -49,7 +49,7 @@ enum Phase {
     Holding,
     /// The round trip in which what slow start left in the queue empties: its samples are from before.
     Draining,
-    /// That after it, which shows what is left.
+    /// The round trip after it, which shows what is left.
     Drained,
     /// A datagram more or less each round trip (JSAC §III-C).
     Avoidance,
@@ -95,7 +95,7 @@ pub struct Vegas {
     queueing: Duration,
 }
 
-/// What a reduction changes.
+/// The state that a reduction changes, so that a spurious one can be undone.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     window: f64,
@@ -127,7 +127,7 @@ impl Vegas {
         self.window = window.min(LARGEST_WINDOW).max(minimum_window(self.datagram_size) as f64);
     }
 
-    /// Once a round trip (JSAC §III-C).
+    /// Adjusts the window, once a round trip (JSAC §III-C).
     fn adjust(&mut self, round: &Round, sample: &Sample) {
         let lump = self.rounds.flight(self.window) - self.window;
         self.variation.on_round(round, self.window, lump);

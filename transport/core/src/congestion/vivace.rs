@@ -2,12 +2,12 @@
 //!
 //! Time is cut into monitor intervals of a round trip. Pairs of them try rates a little above and below the present one; the
 //! utility of each, which rewards rate and punishes losses and growing delay, says which way to go. Delays are compared
-//! only among samples of one return path (see [`monitor`]). Intervals that the application left idle say nothing. A loss that
+//! only among samples of one return path (see `monitor`). Intervals that the application left idle say nothing. A loss that
 //! turns out spurious is taken off its interval while that is not judged yet; a judgement stands, for the next trials correct
 //! what it changed.
 //!
 //! Over a radio, whose delay varies without a queue, three things differ, all ours. While the delay is no more than it varies by
-//! (see [`noise`]) slopes do not count, and the rate climbs without trials. Where a queue must be there the rate becomes at
+//! (see `noise`) slopes do not count, and the rate climbs without trials. Where a queue must be there the rate becomes at
 //! once a little less than what is delivered, and half of that until the queue is gone. And a queue does not count for how much
 //! may be in flight.
 

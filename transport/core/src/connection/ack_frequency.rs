@@ -1,4 +1,4 @@
-//! How often acknowledgements are sent: what the peer asks of this endpoint, and what this endpoint asks of the peer
+//! The frequency of acknowledgements: the peer's requests to this endpoint, and this endpoint's requests to the peer
 //! (draft-ietf-quic-ack-frequency-14).
 //!
 //! A request holds for the connection: every path counts its own packets by it, so the delay that is asked for suits the
@@ -25,7 +25,7 @@ const LARGE_WINDOW: u64 = 2048;
 /// Gaps are reported when a packet may be declared lost for them (RFC 9002 §6.1.1; draft §9).
 const REORDERING: u64 = 3;
 
-/// Whether the peer may say how often it wants acknowledgements, and is told.
+/// Tells whether the peer may say how often it wants acknowledgements, and is told the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum AckRequests {
     /// Requests are obeyed, and made if the peer obeys them.
@@ -35,28 +35,28 @@ pub enum AckRequests {
     Off,
 }
 
-/// What either end asked for last.
+/// The latest requests of either end.
 #[derive(Debug)]
 pub(crate) struct AckFrequencies {
-    /// How this endpoint acknowledges.
+    /// The policy by which this endpoint acknowledges.
     policy: AckPolicy,
     /// The sequence number of the peer's request that is in force.
     obeyed: Option<u64>,
-    /// What the peer was asked for last.
+    /// The latest request to the peer.
     asked: Option<AckFrequency>,
-    /// Whether that must be sent, again or for the first time.
+    /// True if that must be sent, again or for the first time.
     due: bool,
-    /// When the wish was looked at last.
+    /// The time at which the request was last reviewed.
     reviewed_at: Instant,
 }
 
 impl AckFrequencies {
-    /// Nobody asked for anything: acknowledgements follow `policy`.
+    /// Makes the state before anybody asked for anything: acknowledgements follow `policy`.
     pub fn new(policy: AckPolicy) -> Self {
         Self { policy, obeyed: None, asked: None, due: false, reviewed_at: Instant::ZERO }
     }
 
-    /// How paths are to acknowledge.
+    /// Returns the policy by which paths are to acknowledge.
     pub fn policy(&self) -> AckPolicy {
         self.policy
     }
@@ -146,7 +146,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer obeys requests (draft §3).
+    /// Returns true if the peer obeys requests (draft §3).
     pub(super) fn may_request_acks(&self) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
         //# An extension to QUIC that wishes to use a new type of frame MUST first ensure that a peer is able

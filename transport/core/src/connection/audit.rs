@@ -1,4 +1,4 @@
-//! What must hold of a connection between any two steps, for tests that hold it against random interactions.
+//! Invariants of a connection between any two steps, for tests that check it against random interactions.
 
 use crate::connection::Connection;
 use crate::connection::lifecycle::Lifecycle;

@@ -1,4 +1,4 @@
-//! How connections begin, and the packets that can only come at the beginning: Retry and Version Negotiation.
+//! The setup of connections, and the packets that can only come at the beginning: Retry and Version Negotiation.
 
 use crate::connection::early_data::{EarlyData, Resumption};
 use crate::connection::establish::HandshakeDone;
@@ -42,7 +42,7 @@ use std::sync::Arc;
 /// Bytes of the random destination that a client's first Initial carries (RFC 9000 §7.2: at least 8).
 const INITIAL_DESTINATION: usize = 12;
 
-/// What an endpoint gives a new connection.
+/// The endpoint's part in a new connection.
 pub struct Birth {
     /// The addresses of path 0.
     pub tuple: FourTuple,
@@ -52,13 +52,13 @@ pub struct Birth {
     pub first_id: ConnectionId,
     /// Its reset token.
     pub first_token: ResetToken,
-    /// Where further ones come from.
+    /// The source of further ones.
     pub ids: Box<dyn IdSource + Send>,
-    /// Where a server's tokens for later connections come from.
+    /// The source of a server's tokens for later connections.
     pub tokens: Box<dyn TokenSource + Send>,
     /// Randomness.
     pub rng: StdRng,
-    /// Which tickets opened 0-RTT lately, at a server that accepts it.
+    /// The register of tickets that opened 0-RTT lately, at a server that accepts it.
     pub replay: Option<Arc<ReplayGuard>>,
     /// The bound of memory that connections hold together.
     pub memory: Arc<MemoryQuota>,
@@ -67,22 +67,22 @@ pub struct Birth {
 /// The connection IDs of a client's first Initial.
 #[derive(Clone, Copy, Debug)]
 pub struct InitialIds {
-    /// What the client chose for the server.
+    /// The ID that the client chose for the server.
     pub destination: ConnectionId,
     /// The client's own.
     pub source: ConnectionId,
 }
 
-/// Whether somebody showed that the client receives at its address (RFC 9000 §8.1).
+/// Tells whether somebody showed that the client receives at its address (RFC 9000 §8.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientAddress {
-    /// Nobody did: the server may send three times what it received.
+    /// Nobody showed it: the server may send three times the bytes that it received.
     Unproven,
     /// A token did.
     Proven,
 }
 
-/// What a server knows of a connection before it has one.
+/// A server's knowledge of a connection before it has one.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
     /// The version of the client's first Initial packet.
@@ -91,7 +91,7 @@ pub struct Opening {
     pub ids: InitialIds,
     /// The destination of the client's very first Initial packet, if a Retry answered it.
     pub retried_from: Option<ConnectionId>,
-    /// What is known of the client's address.
+    /// Tells whether the client's address is proven.
     pub address: ClientAddress,
 }
 
@@ -257,13 +257,14 @@ impl Connection {
         connection
     }
 
-    /// Whether the address of path 0 is known to be the peer's, so that nothing limits what is sent there (RFC 9000 §8.1).
+    /// Returns true if the address of path 0 is known to be the peer's, so that nothing limits the bytes that are sent
+    /// there (RFC 9000 §8.1).
     pub fn is_address_proven(&self) -> bool {
         let first = self.paths.get(crate::PathId::ZERO);
         first.is_some_and(|path| path.route.amplification == Amplification::Validated)
     }
 
-    /// Whether any packet of the peer authenticated.
+    /// Returns true if any packet of the peer authenticated.
     pub fn has_authenticated(&self) -> bool {
         self.handshake_ids.remote_is_final
     }
@@ -338,7 +339,7 @@ impl Connection {
     }
 }
 
-/// What `config` says, for an endpoint whose first connection ID is `local`.
+/// Returns the parameters of `config`, for an endpoint whose first connection ID is `local`.
 fn own_parameters(config: &TransportConfig, local: ConnectionId) -> TransportParameters {
     let parameters = config.parameters();
     //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
@@ -348,7 +349,7 @@ fn own_parameters(config: &TransportConfig, local: ConnectionId) -> TransportPar
     TransportParameters { initial_source_connection_id: Some(local), initial_max_path_id, ..parameters }
 }
 
-/// What a client of the connection ID `local` says of itself.
+/// Returns the encoded transport parameters of a client of the connection ID `local`.
 pub(super) fn client_parameters(
     config: &TransportConfig,
     local: ConnectionId,

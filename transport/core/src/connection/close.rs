@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Bytes of a reason that are sent at most, so that the frame fits everywhere.
 const REASON_LIMIT: usize = 500;
 
-/// What a closing connection keeps: the frame, and when it is due again.
+/// The state of a closing connection: the frame, and the time at which it is due again.
 #[derive(Debug)]
 pub(super) struct Closing {
     frame: ConnectionClose,
@@ -181,7 +181,7 @@ impl Connection {
         self.seal_lane(&mut lane, now).map(|_| lane)
     }
 
-    /// Whether the packet of `lane` may follow those of the handshake in `datagram`.
+    /// Returns true if the packet of `lane` may follow those of the handshake in `datagram`.
     fn may_follow(&self, datagram: &[u8], lane: &Lane) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
         //= type=implication

@@ -1,4 +1,4 @@
-//! What the application may ask of a connection. After any command, poll until idle.
+//! Commands of the application to a connection. After any command, poll until idle.
 
 use crate::PathId;
 use crate::congestion::Algorithm;
@@ -13,7 +13,7 @@ use crate::wire::frame::Status;
 use bytes::Bytes;
 use hvq_scheduler::{Hints, Priority};
 
-/// Why a path cannot be opened now.
+/// The reason for which a path cannot be opened now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OpenPathError {
     /// Only a client opens paths (RFC 10069 §3.1).
@@ -37,7 +37,7 @@ pub enum OpenPathError {
     NoConnectionId,
 }
 
-/// Why a command about a path failed.
+/// The reason for which a command about a path failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PathCommandError {
     /// No open path has this ID.
@@ -75,9 +75,10 @@ impl Connection {
         self.with_memory(|streams| streams.write_bytes(id, data))
     }
 
-    /// How many bytes a write would take now, at most `wanted`: within the send buffer, what the peer permits and a little more,
-    /// and the memory that there is. Whoever reads from a file or another connection asks first. If it is less than `wanted`,
-    /// [`Writable`](crate::stream::StreamEvent::Writable) follows when there is more.
+    /// Returns the number of bytes that a write would take now, at most `wanted`: within the send buffer, the peer's
+    /// flow control limit and a little more, and the free memory. Whoever reads from a file or another connection asks
+    /// first. If it is less than `wanted`, [`Writable`](crate::stream::StreamEvent::Writable) follows when there is
+    /// more.
     ///
     /// # Errors
     /// As [`Self::write`]; [`WriteError::Blocked`] if it is none.

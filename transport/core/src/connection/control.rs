@@ -15,9 +15,9 @@ const KEPT: usize = 4;
 pub struct Control {
     /// The frame.
     pub frame: Frame,
-    /// Whom to tell about its fate.
+    /// The receipt by which the owner learns of its fate.
     pub receipt: Option<Receipt>,
-    /// Whether it was sent before.
+    /// The earlier transmission of the frame, if there was one.
     pub history: History,
 }
 
@@ -28,12 +28,12 @@ pub struct ControlQueue {
 }
 
 impl ControlQueue {
-    /// Whether owners may hand over more.
+    /// Returns true if owners may hand over more.
     pub fn has_space(&self) -> bool {
         self.waiting.len() < LIMIT
     }
 
-    /// Whether nothing waits.
+    /// Returns true if nothing waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -32,12 +32,12 @@ struct EarlyPacket {
     frames: Vec<(&'static str, usize)>,
 }
 
-/// What the congestion window lets an Initial or Handshake packet carry.
+/// The content that the congestion window lets an Initial or Handshake packet carry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MayCarry {
     /// All there is.
     Everything,
-    /// What is not congestion controlled (RFC 9002 §2).
+    /// Frames that are not congestion controlled (RFC 9002 §2).
     Acknowledgement,
 }
 

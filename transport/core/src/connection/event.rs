@@ -1,4 +1,4 @@
-//! What a connection tells its application.
+//! Events that a connection reports to its application.
 
 use crate::PathId;
 use crate::error::ConnectionError;

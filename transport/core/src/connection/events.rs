@@ -13,16 +13,16 @@ pub(super) struct Events {
     queue: VecDeque<Event>,
 }
 
-/// What of a path an event is about, if a later one makes it pointless.
+/// The topic of an event about a path, if a later one makes it pointless.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Topic {
     /// The peer's advice.
     Status(PathId),
-    /// Whether it answers.
+    /// The path answers, or does not.
     Liveness(PathId),
-    /// Whether it moved.
+    /// The path moved, or failed to.
     Place(PathId),
-    /// Whether more paths can be opened.
+    /// More paths can be opened, or not.
     Availability,
 }
 

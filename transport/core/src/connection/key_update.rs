@@ -12,12 +12,13 @@ use std::time::Duration;
 /// Packet numbers that are left when a connection ends for want of them: more than one pass over the paths uses.
 const NUMBER_RESERVE: u64 = 256;
 
-/// Where the current generation of keys stands.
+/// The state of the current generation of keys.
 #[derive(Debug, Default)]
 pub(super) struct KeyUpdate {
-    /// When the keys of the generation before are dropped.
+    /// The time at which the keys of the generation before are dropped.
     pub discard_at: Option<Instant>,
-    /// When the next update may begin; not known before a packet of the current generation is acknowledged.
+    /// The time at which the next update may begin; not known before a packet of the current generation is
+    /// acknowledged.
     permitted_at: Option<Instant>,
     /// Generations so far after the first.
     count: u64,
@@ -51,7 +52,7 @@ impl Connection {
         Ok(())
     }
 
-    /// How often the keys of 1-RTT packets were updated, by either side.
+    /// Returns the number of updates of the keys of 1-RTT packets, by either side.
     pub fn key_updates(&self) -> u64 {
         self.key_update.count
     }

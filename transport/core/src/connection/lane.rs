@@ -19,16 +19,16 @@ const MANY_RECEIPTS: usize = 14;
 /// A packet number and payload of at least this many bytes leave room for the header-protection sample (RFC 9001 §5.4.2).
 const SAMPLE_GUARD: usize = 4;
 
-/// Whether a packet asks for an acknowledgement (RFC 9000 §13.2).
+/// Tells whether a packet asks for an acknowledgement (RFC 9000 §13.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Elicits {
     /// Only ACK, PADDING and CONNECTION_CLOSE frames: not congestion controlled unless padded.
     Nothing,
-    /// At least one other frame.
+    /// It has at least one other frame.
     Acknowledgement,
 }
 
-/// What a datagram is for.
+/// The purpose of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Purpose {
     /// Its frames.
@@ -40,7 +40,7 @@ pub enum Purpose {
     LivenessProbe,
 }
 
-/// What identifies the next packet of a path.
+/// The number, destination and form of the next packet of a path.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketStart {
     /// Its number.
@@ -49,7 +49,7 @@ pub struct PacketStart {
     pub largest_acknowledged: Option<u64>,
     /// The connection ID that names the connection and path to the peer.
     pub destination: ConnectionId,
-    /// Which header it has.
+    /// The form of its header.
     pub form: PacketForm,
     /// The ECN codepoint that the route wants.
     pub marking: Ecn,
@@ -77,17 +77,17 @@ pub enum PacketForm {
 /// A packet that still takes frames.
 #[derive(Debug)]
 pub struct OpenPacket {
-    /// Where it starts in the lane's bytes.
+    /// The offset of its start in the lane's bytes.
     pub start: usize,
-    /// Where its header fields are.
+    /// The offsets of its header fields.
     pub layout: HeaderLayout,
     /// Its number.
     pub number: u64,
-    /// Whom to tell about its fate.
+    /// The receipts by which the owners of its frames learn of its fate.
     pub receipts: Receipts,
-    /// Whether it asks for an acknowledgement.
+    /// Tells whether it asks for an acknowledgement.
     pub elicits: Elicits,
-    /// Whether padding makes it count as in flight even if it elicits nothing.
+    /// True if padding makes it count as in flight even if it elicits nothing.
     pub padded: bool,
 }
 
@@ -102,7 +102,7 @@ pub struct Lane {
     pub segment: usize,
     /// The ECN codepoint of all of them: one batch has one (RFC 9000 §13.4.2 validates per packet).
     pub ecn: Ecn,
-    /// What its datagrams are for.
+    /// The purpose of its datagrams.
     pub purpose: Purpose,
     /// Sealed datagrams in `bytes`.
     pub segments: usize,
@@ -156,7 +156,7 @@ impl Lane {
         std::mem::replace(&mut self.bytes, spare)
     }
 
-    /// Whether one more datagram may join the batch, of which `most` are allowed.
+    /// Returns true if one more datagram may join the batch, of which `most` are allowed.
     pub fn takes_more(&self, most: usize) -> bool {
         self.segments < most && self.bytes.len() + self.segment <= LARGEST_BATCH
     }

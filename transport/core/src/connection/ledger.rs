@@ -1,4 +1,5 @@
-//! What all connections of an endpoint put on the channels that they share, so that each knows what it finds there.
+//! Shared-bottleneck accounting: the bytes that all connections of an endpoint put on the channels that they share, so
+//! that each knows those that it finds there.
 
 use crate::Bandwidth;
 use crate::connection::{Connection, Role};
@@ -18,7 +19,7 @@ pub(crate) struct Ledger {
     queues: KeyedMap<Channel, Queue>,
 }
 
-/// What waits for a channel, and the rate at which that drains.
+/// The bytes that wait for a channel, and the rate at which they drain.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     backlog: Backlog,
@@ -48,7 +49,7 @@ impl Channel {
 }
 
 impl Ledger {
-    /// Whether anything was ever entered.
+    /// Returns true if anything was ever entered.
     pub(crate) fn is_in_use(&self) -> bool {
         !self.queues.is_empty()
     }

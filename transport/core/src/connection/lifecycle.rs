@@ -2,7 +2,7 @@
 
 use crate::time::Instant;
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lifecycle {
     /// Keys are being agreed on.
@@ -19,7 +19,7 @@ pub enum Lifecycle {
     Closed,
 }
 
-/// What moves a connection on.
+/// An event that moves a connection to its next state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Milestone {
     /// TLS finished.
@@ -53,12 +53,12 @@ impl Lifecycle {
         }
     }
 
-    /// Whether data may still flow.
+    /// Returns true if data may still flow.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Handshaking | Self::Connected | Self::Confirmed)
     }
 
-    /// Whether the TLS handshake is complete and the connection open.
+    /// Returns true if the TLS handshake is complete and the connection open.
     pub fn is_connected(self) -> bool {
         matches!(self, Self::Connected | Self::Confirmed)
     }

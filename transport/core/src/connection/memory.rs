@@ -1,4 +1,4 @@
-//! What the connection holds, as its account with the endpoint's ledger of memory has it.
+//! The memory that the connection holds, as its account with the endpoint's ledger of memory has it.
 
 use crate::connection::Connection;
 use crate::error::ErrorCode;

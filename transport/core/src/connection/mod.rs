@@ -127,7 +127,7 @@ pub struct Transmit {
     pub segment: Option<usize>,
 }
 
-/// What a connection has to say when it is polled.
+/// The output of a connection that is polled.
 #[derive(Debug)]
 pub enum Step {
     /// Send this.
@@ -138,12 +138,12 @@ pub enum Step {
     Idle(Option<Deadline>),
 }
 
-/// What the peer said and showed of itself.
+/// The peer's transport parameters.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
     /// Its transport parameters, authenticated with the handshake.
     pub parameters: TransportParameters,
-    /// Whether `parameters` are there.
+    /// True if `parameters` are there.
     pub known: bool,
 }
 
@@ -151,7 +151,7 @@ pub(crate) struct Peer {
 pub(crate) struct Seat {
     /// The policy.
     pub policy: Box<dyn Scheduler>,
-    /// When it asked to be asked again.
+    /// The time at which it asked to be asked again.
     pub wake: Option<Instant>,
     /// Passes in a row in which everything waited though nothing was in flight.
     pub stalls: u32,
@@ -162,7 +162,7 @@ pub(crate) struct Seat {
 pub(crate) struct Activity {
     /// The last packet that authenticated, or the first ack-eliciting packet sent after it.
     pub last: Instant,
-    /// Whether an ack-eliciting packet was sent since the last packet arrived.
+    /// True if an ack-eliciting packet was sent since the last packet arrived.
     pub sent_since: bool,
 }
 
@@ -193,7 +193,7 @@ pub struct Connection {
     handshake_done: crate::connection::establish::HandshakeDone,
     closing: Option<Box<Closing>>,
     activity: Activity,
-    /// When timers were last looked at, since the connection was idle.
+    /// The time at which timers were last looked at, since the connection was idle.
     served_at: Option<Instant>,
     events: Events,
     memory: Memory,
@@ -203,7 +203,7 @@ pub struct Connection {
     counters: Counters,
     tracer: Option<Box<dyn Tracer>>,
     rng: Randomness,
-    /// When it is looked at whether the connection may rest.
+    /// The time at which it is decided whether the connection may hibernate.
     rest_at: Option<Instant>,
     /// The peer's connection ID during the handshake, and ours.
     handshake_ids: HandshakeIds,
@@ -216,9 +216,9 @@ pub(crate) struct HandshakeIds {
     pub local: ConnectionId,
     /// The peer's, or what the client chose for it.
     pub remote: ConnectionId,
-    /// Whether the peer's own choice is known.
+    /// True if the peer's own choice is known.
     pub remote_is_final: bool,
-    /// What the peer chose for us and the router does not know yet.
+    /// The IDs that the peer chose for this endpoint and the router does not know yet.
     pub chosen_by_peer: Vec<ConnectionId>,
 }
 
@@ -289,17 +289,17 @@ impl Connection {
         self.streams.poll_event().map(Event::Stream)
     }
 
-    /// Whether this endpoint is the client or the server.
+    /// Returns the role of this endpoint: client or server.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     pub fn lifecycle(&self) -> Lifecycle {
         self.lifecycle
     }
 
-    /// Whether both sides announced the multipath extension and the handshake is complete (RFC 10069 §2).
+    /// Returns true if both sides announced the multipath extension and the handshake is complete (RFC 10069 §2).
     pub fn is_multipath(&self) -> bool {
         self.lifecycle.is_connected() && self.paths.limits.is_negotiated()
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Paths that a server validates at the same time at most (RFC 10069 §7).
 pub(super) const VALIDATIONS: usize = 8;
 
-/// What a datagram of padding may take at most.
+/// The longest transmission time of a datagram of padding.
 const NEGLIGIBLE: Duration = Duration::from_millis(1);
 
 impl Connection {
@@ -112,7 +112,7 @@ impl Connection {
         self.events.push(Event::Path(PathEvent::Abandoned { path: id, code: reason.code() }));
     }
 
-    /// What was in flight on a path that ends counts as lost, so that other paths carry it.
+    /// Moves a path to its end; packets in flight on it count as lost, so that other paths carry their content.
     fn end_path(&mut self, id: PathId, event: PathLife, now: Instant) -> bool {
         let transition = self.paths.apply(id, event, now);
         if !transition.abandons() {
@@ -192,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// Whether frames about `path` still mean something; PROTOCOL_VIOLATION if its ID is above the limit.
+    /// Returns true if frames about `path` still mean something; PROTOCOL_VIOLATION if its ID is above the limit.
     fn is_current(&self, path: PathId) -> Result<bool, TransportError> {
         self.check_multipath(path)?;
         Ok(self.paths.lifecycles.accepts(path))
@@ -226,7 +226,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a client could open a path now.
+    /// Returns true if a client could open a path now.
     fn can_open(&self) -> bool {
         let next = self.paths.lifecycles.unused(self.paths.limits.highest()).next();
         self.role == Role::Client && next.is_some_and(|id| self.paths.remote_ids.current(id).is_some())
@@ -318,7 +318,7 @@ impl Connection {
             .or_else(|| self.streams.next_control(now))
     }
 
-    /// What the endpoint's router has to know, if there is anything.
+    /// Takes the changes of addressing that the endpoint's router has to know, if there are any.
     pub(crate) fn take_id_changes(&mut self) -> Option<IdChanges> {
         let mut new = self.paths.local_ids.take_new();
         new.append(&mut self.handshake_ids.chosen_by_peer);
@@ -327,19 +327,19 @@ impl Connection {
         (changes != IdChanges::default()).then_some(changes)
     }
 
-    /// Whether the handshake is confirmed.
+    /// Returns true if the handshake is confirmed.
     pub(super) fn is_confirmed(&self) -> bool {
         self.lifecycle == crate::connection::lifecycle::Lifecycle::Confirmed
     }
 }
 
-/// Whether the channel promises so little that padding would be in the way of data: the server's allowance is worth less
-/// there than the time that it takes.
+/// Returns true if the channel promises so little that padding would be in the way of data: the server's allowance is
+/// worth less there than the time that it takes.
 fn is_narrow(path: &Path) -> bool {
     path.hints.rate.is_some_and(|rate| rate.transmission_time(MINIMUM_DATAGRAM) > NEGLIGIBLE)
 }
 
-/// What changed in the addressing of a connection.
+/// The changes in the addressing of a connection.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub(crate) struct IdChanges {
     /// Connection IDs issued.

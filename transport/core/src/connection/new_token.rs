@@ -13,13 +13,13 @@ use bytes::Bytes;
 /// Tokens of one connection that a client's application is told of; further ones are ignored (attacks.md E16).
 const MOST_RECEIVED: u8 = 16;
 
-/// Where a server's tokens come from.
+/// The source of a server's tokens.
 pub trait TokenSource {
     /// A token that proves each of `addresses` in later connections of `version`.
     fn issue(&mut self, addresses: &Addresses, version: Version, now: Instant) -> Bytes;
 }
 
-/// What a connection gives or takes of tokens.
+/// The tokens that a connection gives or takes.
 #[derive(Default)]
 pub(super) struct NewTokens {
     source: Option<Box<dyn TokenSource + Send>>,
@@ -31,7 +31,7 @@ pub(super) struct NewTokens {
     received: u8,
 }
 
-/// Whether the client has what it should have.
+/// Tells whether the client has the tokens that it should have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Supply {
     /// The latest token covers all addresses, and is in flight or arrived.

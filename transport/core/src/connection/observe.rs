@@ -1,4 +1,4 @@
-//! What tracers are told that no single step of the protocol knows: beginnings, events and metrics.
+//! Tracing of beginnings, events and metrics, which no single step of the protocol knows.
 
 use crate::PathId;
 use crate::connection::pass::Pass;

@@ -1,4 +1,4 @@
-//! What waits for the network: datagrams that one system call can send are put together.
+//! The transmit queue: datagrams that one system call can send are put together.
 
 use crate::connection::lane::LARGEST_BATCH;
 use crate::connection::{Connection, Transmit};
@@ -28,7 +28,8 @@ impl Transmit {
         self.segment.unwrap_or(self.bytes.len())
     }
 
-    /// Whether the datagrams of `other` may follow in a batch of at most `most`: only the last may be smaller than the first.
+    /// Returns true if the datagrams of `other` may follow in a batch of at most `most`: only the last may be smaller
+    /// than the first.
     fn takes(&self, other: &Self, most: usize) -> bool {
         let size = self.size();
         let alike = (self.local, self.remote, self.ecn, self.dscp)

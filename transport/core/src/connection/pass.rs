@@ -22,13 +22,13 @@ pub struct Pass {
     pub views: SmallVec<[PathView; 4]>,
     /// The paths that a policy may name: the silent ones only if no other is there.
     pub usable: PathSet,
-    /// What is being built for each.
+    /// The packet builders, one for each.
     pub lanes: SmallVec<[Lane; 4]>,
     /// Packets sealed.
     pub sealed: usize,
     /// Bytes of them.
     pub sealed_bytes: usize,
-    /// Whether anything was placed.
+    /// True if anything was placed.
     pub placed: bool,
 }
 
@@ -45,8 +45,8 @@ impl Pass {
         self.views.iter().position(|view| view.id == path)
     }
 
-    /// Whether a policy may name path `index` for `content`: a usable one, and for an acknowledgement of another path one
-    /// that is known to reach the peer.
+    /// Returns true if a policy may name path `index` for `content`: a usable one, and for an acknowledgement of
+    /// another path one that is known to reach the peer.
     pub fn may_name(&self, index: usize, content: Content) -> bool {
         let Some(view) = self.views.get(index).filter(|_| self.usable.contains(index)) else { return false };
         match content {
@@ -63,12 +63,12 @@ impl Pass {
         own.or_else(|| proven.iter().min_by_key(|index| self.views.get(*index).map(|view| view.rtt.smoothed)))
     }
 
-    /// Whether the pass may go on.
+    /// Returns true if the pass may go on.
     pub fn has_budget(&self) -> bool {
         self.sealed < PACKET_BUDGET && self.sealed_bytes < BYTE_BUDGET
     }
 
-    /// Whether any path can take `bytes` of congestion-controlled content.
+    /// Returns true if any path can take `bytes` of congestion-controlled content.
     pub fn has_room(&self, bytes: usize) -> bool {
         (0..self.views.len()).any(|index| self.can_take(index, bytes))
     }
@@ -95,15 +95,15 @@ impl Pass {
         self.views.iter().enumerate().filter(|(_, view)| holds(view)).map(|(index, _)| index).collect()
     }
 
-    /// Whether one of the paths that are to be used holds all of `item` in a packet. A path that is not must not carry it, only
-    /// because it is wider: a backup, say, beside an available one (RFC 10069 §3.3).
+    /// Returns true if one of the paths that are to be used holds all of `item` in a packet. A path that is not must
+    /// not carry it, only because it is wider: a backup, say, beside an available one (RFC 10069 §3.3).
     pub fn carries(&self, item: &Item) -> bool {
         let Some(foremost) = foremost(self.views.iter().map(|view| view.standing)) else { return false };
         let wide = self.wide(item);
         wide.iter().any(|index| self.views.get(index).is_some_and(|view| view.standing == foremost))
     }
 
-    /// Whether path `index` can take `bytes` of congestion-controlled content, in its open packet or a new one.
+    /// Returns true if path `index` can take `bytes` of congestion-controlled content, in its open packet or a new one.
     pub fn can_take(&self, index: usize, bytes: usize) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9221#section-5.4
         //# The sender MUST either delay sending the frame until the controller allows it or drop the frame

@@ -17,18 +17,18 @@ pub struct PreferredAddresses {
 }
 
 impl PreferredAddresses {
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.ipv4.is_none() && self.ipv6.is_none()
     }
 
-    /// Whether `address` is one of them.
+    /// Returns true if `address` is one of them.
     pub fn contains(&self, address: SocketAddr) -> bool {
         self.ipv4.map(SocketAddr::V4) == Some(address) || self.ipv6.map(SocketAddr::V6) == Some(address)
     }
 }
 
-/// Whether a client moves to the preferred address of a server.
+/// Tells whether a client moves to the preferred address of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preference {
     /// It does, if it is an address that the server could be at, and answers there.
@@ -38,7 +38,7 @@ pub enum Preference {
     Ignored,
 }
 
-/// Whether a client has thought about the preferred address.
+/// Tells whether a client has considered the preferred address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Consideration {
     /// Not yet: the handshake is not confirmed.
@@ -106,8 +106,8 @@ impl Connection {
     }
 }
 
-/// Whether a client may be sent to `preferred` by a server at `current`: never to itself or into its own network from
-/// outside (RFC 9000 §21.5.3), nor to many hosts at once.
+/// Returns true if a client may be sent to `preferred` by a server at `current`: never to itself or into its own
+/// network from outside (RFC 9000 §21.5.3), nor to many hosts at once.
 fn is_acceptable(preferred: SocketAddr, current: IpAddr) -> bool {
     let reach = Reach::of(preferred.ip());
     preferred.port() != 0
@@ -115,7 +115,7 @@ fn is_acceptable(preferred: SocketAddr, current: IpAddr) -> bool {
         && (reach == Reach::Global || reach == Reach::of(current))
 }
 
-/// From where an address can be reached.
+/// The extent of the network from which an address can be reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reach {
     Host,

@@ -501,7 +501,8 @@ impl Connection {
         }
     }
 
-    /// Whether the last 16 bytes of a datagram are a reset token of the peer; if so, the connection ends (RFC 9000 §10.3.1).
+    /// Takes a datagram that may be a stateless reset; returns true if its last 16 bytes are a reset token of the peer,
+    /// which ends the connection (RFC 9000 §10.3.1).
     pub fn on_possible_reset(&mut self, datagram: &[u8]) -> bool {
         let before = self.lifecycle;
         self.check_stateless_reset(stateless_reset_tail(datagram));
@@ -517,7 +518,7 @@ fn stateless_reset_tail(datagram: &[u8]) -> Option<[u8; 16]> {
     datagram.last_chunk::<16>().filter(|_| datagram.len() >= SHORTEST_RESET).copied()
 }
 
-/// Whether a packet that was dropped for `reason` could have been a stateless reset.
+/// Returns true if a packet that was dropped for `reason` could have been a stateless reset.
 fn is_unreadable(reason: Dropped) -> bool {
     use Dropped::{Malformed, NoKeys, Undecryptable, UnsupportedVersion};
     matches!(reason, Undecryptable | Malformed | NoKeys | UnsupportedVersion)

@@ -24,7 +24,8 @@ impl Connection {
         }
     }
 
-    /// Before the handshake is confirmed there is always something to wait for, and a connection that ends is gone soon.
+    /// Returns true if the connection may hibernate: before the handshake is confirmed there is always something to
+    /// wait for, and a connection that ends is gone soon.
     fn may_rest(&self) -> bool {
         self.lifecycle.is_connected()
     }

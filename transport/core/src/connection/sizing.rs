@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The shortest time after which a probe is lost (RFC 8899 §5.1.1).
 const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where a round trip takes no longer than this, larger datagrams than any network's are worth a probe.
+/// The longest round-trip time of a path where datagrams larger than any network's are worth a probe.
 const NEARBY: Duration = Duration::from_millis(3);
 
 impl Connection {

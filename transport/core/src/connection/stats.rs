@@ -36,7 +36,7 @@ pub struct PathStats {
     pub id: PathId,
     /// Its addresses.
     pub tuple: FourTuple,
-    /// How the scheduler sees it.
+    /// The standing of the path, as the scheduler sees it.
     pub standing: Standing,
     /// The smoothed round-trip time.
     pub rtt: Duration,
@@ -65,13 +65,13 @@ pub struct ConnectionStats {
     pub paths: Vec<PathStats>,
     /// Frames by path and kind, the latest sixteen closed paths included.
     pub frames: Vec<FrameCounter>,
-    /// What became of datagrams (RFC 9221).
+    /// The counters of datagrams (RFC 9221).
     pub datagrams: DatagramStats,
     /// Packets ignored.
     pub dropped: u64,
 }
 
-/// What the connection counts beside the paths' own counters.
+/// The connection's counters beside the paths' own.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     frames: Vec<FrameCounter>,
@@ -128,7 +128,7 @@ impl Counters {
     }
 }
 
-/// What a connection knows of a channel that one of its paths uses.
+/// A connection's knowledge of a channel that one of its paths uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     /// The one-way delay, once it was measured: half of the shortest round trip there and back on the same path, or what
@@ -136,7 +136,7 @@ pub(crate) struct Seen {
     pub delay: Option<Duration>,
     /// Bytes of the path that are believed to be queued.
     pub backlog: usize,
-    /// When the peer last acknowledged something on the path.
+    /// The time at which the peer last acknowledged something on the path.
     pub heard_at: Instant,
 }
 
@@ -157,7 +157,7 @@ impl Connection {
         self.paths.get(id).map(|path| self.path_stats_of(path))
     }
 
-    /// What the paths from `local` tell of their channel.
+    /// Returns the knowledge of their channel that the paths from `local` have.
     pub(crate) fn paths_from(&self, local: SocketAddr, now: Instant) -> impl Iterator<Item = Seen> + '_ {
         let from = self.paths.open().filter(move |path| path.route.tuple.local == local);
         from.map(move |path| Seen {

@@ -319,7 +319,7 @@ pub(super) fn record(path: &mut Path, mut packet: SentPacket) {
     path.sent.on_sent(packet);
 }
 
-/// What a policy calls the frame.
+/// Returns the policies' name for the content of the frame.
 pub(super) fn content_of(frame: &Frame) -> Content {
     match frame {
         Frame::Ack(ack) => Content::Acknowledgement { of: ack.path.unwrap_or(crate::PathId::ZERO) },

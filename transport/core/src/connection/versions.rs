@@ -1,4 +1,5 @@
-//! Which version a connection speaks: servers that choose, clients that follow, and second attempts (RFC 9368, RFC 9369).
+//! The version that a connection speaks: servers that choose, clients that follow, and second attempts (RFC 9368, RFC
+//! 9369).
 
 use crate::connection::birth::{InitialIds, client_parameters, first_handshake};
 use crate::connection::{Connection, Role};

@@ -30,7 +30,8 @@ impl Connection {
         views
     }
 
-    /// While no path answers, those that were heard are shown as if they did: at least the peer's direction works there.
+    /// Shows the paths that were heard as if they answered while no path does: at least the peer's direction works
+    /// there.
     fn prefer_heard(&self, views: &mut [PathView]) {
         if views.iter().any(|view| view.standing != Standing::Silent) {
             return;
@@ -42,7 +43,8 @@ impl Connection {
         }
     }
 
-    /// What a server waits for that still validates a path which its client has opened, if another was validated.
+    /// Returns the proof that a server awaits, which still validates a path that its client has opened, if another was
+    /// validated.
     fn proof(&self, path: &Path) -> Proof {
         let proven = |other: &&Path| other.id != path.id && other.route.validation.is_validated();
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
@@ -99,7 +101,7 @@ impl Connection {
     }
 }
 
-/// What has to be proven before a server uses a path.
+/// The proof that a server awaits before it uses a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Proof {
     /// Nothing.
@@ -110,7 +112,8 @@ enum Proof {
     AwaitedBeside,
 }
 
-/// Until a full datagram may go: the pacer's word, or when the oldest packet in flight should be acknowledged.
+/// Returns the time until a full datagram may go: by the pacer, or when the oldest packet in flight should be
+/// acknowledged.
 fn resumes(path: &Path, room: usize, now: Instant) -> Duration {
     if room >= path.route.datagram_size {
         return Duration::ZERO;
@@ -128,7 +131,7 @@ fn loss(path: &Path) -> PerMille {
     PerMille::of(counters.packets_lost, resolved)
 }
 
-/// What radio may add to a delay, which stays however long the path is idle.
+/// The delay that a radio may add, which stays however long the path is idle.
 const RADIO: Duration = Duration::from_millis(50);
 
 /// Beside a path whose rate an operator guarantees, what deliveries show of another is a lower bound only: it was idle,

@@ -19,7 +19,7 @@ const SALT_V2: [u8; 20] = [
     0xbd, 0x2e, 0xd9,
 ];
 
-/// What HKDF-Extract begins with for a salt, the same for every connection.
+/// The salt that HKDF-Extract begins with, the same for every connection.
 static EXTRACT_V1: LazyLock<hkdf::Salt> = LazyLock::new(|| hkdf::Salt::new(hkdf::HKDF_SHA256, &SALT_V1));
 static EXTRACT_V2: LazyLock<hkdf::Salt> = LazyLock::new(|| hkdf::Salt::new(hkdf::HKDF_SHA256, &SALT_V2));
 

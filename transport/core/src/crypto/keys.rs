@@ -229,7 +229,7 @@ impl KeySource {
         Self { cipher, length, secret: hkdf::Prk::new_less_safe(cipher.suite.hkdf(), secret) }
     }
 
-    /// What the keys are for.
+    /// Returns the cipher that the keys are for.
     pub(super) fn cipher(&self) -> Cipher {
         self.cipher
     }

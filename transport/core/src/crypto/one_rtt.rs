@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 /// Packets that are left for the end when a connection closes because its keys are worn out.
 const CLOSING_RESERVE: u64 = 128;
 
-/// Which generation of keys opened a packet.
+/// The generation of keys that opened a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Generation {
     /// The one before the current: a late packet.
@@ -22,7 +22,7 @@ pub enum Generation {
     Next,
 }
 
-/// Why this endpoint may not update its keys now (RFC 9001 §6.1, §6.5).
+/// The reason for which this endpoint may not update its keys now (RFC 9001 §6.1, §6.5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum UpdateNotPermitted {
     /// No packet of the current generation was acknowledged yet.
@@ -39,7 +39,7 @@ pub enum UpdateNotPermitted {
     TooSoon,
 }
 
-/// How near the keys are to the limits of the AEAD (RFC 9001 §6.6).
+/// The distance of the keys from the limits of the AEAD (RFC 9001 §6.6).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LimitState {
     /// Far away.
@@ -50,7 +50,7 @@ pub enum LimitState {
     Reached,
 }
 
-/// How often keys may be used (RFC 9001 §6.6), counted in packets over all paths.
+/// The limits on the use of keys (RFC 9001 §6.6), counted in packets over all paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AeadLimits {
     /// Packets sealed with one key.
@@ -66,7 +66,7 @@ impl AeadLimits {
     }
 }
 
-/// What a path did in the current generation. Packet numbers of different paths do not compare.
+/// The use of the current generation on a path. Packet numbers of different paths do not compare.
 #[derive(Clone, Copy, Default, Debug)]
 struct PathUse {
     /// The first packet number sealed.
@@ -126,7 +126,7 @@ impl Prepared {
     }
 }
 
-/// What opens packets.
+/// The keys that open packets.
 #[derive(Debug)]
 struct Remote {
     current: Generated,
@@ -165,21 +165,21 @@ struct Usage {
     failed: u64,
 }
 
-/// Whether the peer confirmed the current generation.
+/// Tells whether the peer confirmed the current generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Acknowledgement {
     /// No packet sealed with it was acknowledged.
     Awaited,
-    /// At least one was.
+    /// At least one packet sealed with it was acknowledged.
     Received,
 }
 
-/// Whether the peer uses the current generation.
+/// Tells whether the peer uses the current generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Answer {
     /// No packet sealed with it was opened.
     Awaited,
-    /// At least one was.
+    /// At least one packet sealed with it was opened.
     Received,
 }
 
@@ -216,12 +216,12 @@ impl OneRttKeys {
         self.remote = Some(Remote::new(self.cipher, remote_secret));
     }
 
-    /// Whether packets can be opened.
+    /// Returns true if packets can be opened.
     pub fn can_open(&self) -> bool {
         self.remote.is_some()
     }
 
-    /// The same keys with lower limits; those of the suite stay the highest.
+    /// Returns the same keys with lower limits; those of the suite stay the highest.
     pub fn with_limits(mut self, limits: AeadLimits) -> Self {
         let highest = AeadLimits::of(self.cipher.suite);
         self.usage.limits = AeadLimits {
@@ -231,7 +231,7 @@ impl OneRttKeys {
         self
     }
 
-    /// The same keys, after `failed` packets failed to authenticate with earlier keys of the connection.
+    /// Returns the same keys, after `failed` packets failed to authenticate with earlier keys of the connection.
     pub fn with_failed(mut self, failed: u64) -> Self {
         self.usage.failed = failed;
         self
@@ -351,18 +351,18 @@ impl OneRttKeys {
         }
     }
 
-    /// Whether the peer acknowledged a packet of the current generation. Three times the largest PTO after that, the
-    /// next update may begin (RFC 9001 §6.5, RFC 10069 §2.5).
+    /// Returns true if the peer acknowledged a packet of the current generation. Three times the largest PTO after
+    /// that, the next update may begin (RFC 9001 §6.5, RFC 10069 §2.5).
     pub fn is_acknowledged(&self) -> bool {
         self.acknowledgement == Acknowledgement::Received
     }
 
-    /// Whether keys of the generation before are kept.
+    /// Returns true if keys of the generation before are kept.
     pub fn has_previous(&self) -> bool {
         self.previous_remote.is_some()
     }
 
-    /// Whether a packet of the current generation was opened, so that the time of the previous one runs out
+    /// Returns true if a packet of the current generation was opened, so that the time of the previous one runs out
     /// (RFC 9001 §6.5). False after an update from here until the peer followed.
     pub fn is_answered(&self) -> bool {
         self.answer == Answer::Received
@@ -400,7 +400,7 @@ impl OneRttKeys {
         self.paths.retain(|(used, _)| *used != path);
     }
 
-    /// How near the keys are to their limits.
+    /// Returns the distance of the keys from their limits.
     pub fn limits(&self) -> LimitState {
         let Usage { limits, sealed, failed } = self.usage;
         let reserve = (limits.confidentiality / 16).min(CLOSING_RESERVE);
@@ -413,7 +413,7 @@ impl OneRttKeys {
         }
     }
 
-    /// Whether not one more packet may be sealed with the current keys (RFC 9001 §6.6).
+    /// Returns true if not one more packet may be sealed with the current keys (RFC 9001 §6.6).
     pub fn is_spent(&self) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
         //# If the total number of encrypted packets with the same key exceeds the confidentiality limit for
@@ -432,7 +432,7 @@ impl OneRttKeys {
         }
     }
 
-    /// Whether a packet was sealed or opened since the keys were made or rested.
+    /// Returns true if a packet was sealed or opened since the keys were made or rested.
     pub fn is_awake(&self) -> bool {
         let opens = self.remote.as_ref().is_some_and(|remote| remote.current.key.is_awake());
         opens || self.local.key.is_awake()
@@ -456,8 +456,8 @@ impl OneRttKeys {
         &mut self.paths.get_mut(index).expect("an entry was found or added there").1
     }
 
-    /// Which generation sealed the packet, going by its key phase and, where that leaves two, by its number: the
-    /// previous one if the path has opened no earlier packet of the current one (RFC 9001 §6.5).
+    /// Returns the generation that sealed the packet, going by its key phase and, where that leaves two, by its number:
+    /// the previous one if the path has opened no earlier packet of the current one (RFC 9001 §6.5).
     fn generation(&self, phase: KeyPhase, path: PathId, number: u64) -> Generation {
         if phase == self.phase {
             return Generation::Current;
@@ -467,13 +467,14 @@ impl OneRttKeys {
         if self.has_previous() && is_late { Generation::Previous } else { Generation::Next }
     }
 
-    /// Whether a packet that counts as late may be of the next generation as well: the path has opened none of the
-    /// current one, as after a time without traffic, and a peer with a shorter PTO may have updated again meanwhile.
+    /// Returns true if a packet that counts as late may be of the next generation as well: the path has opened none of
+    /// the current one, as after a time without traffic, and a peer with a shorter PTO may have updated again
+    /// meanwhile.
     fn is_ambiguous(&self, expected: Generation, path: PathId) -> bool {
         expected == Generation::Previous && self.used(path).is_none_or(|path| path.opened.is_none())
     }
 
-    /// Whether the peer was free to update, given that packet `number` of `path` opened with the next keys.
+    /// Checks that the peer was free to update, given that packet `number` of `path` opened with the next keys.
     fn check_update(&self, path: PathId, number: u64) -> Result<(), PacketError> {
         if self.usage.sealed == 0 {
             // RFC 9001 §6.2: it cannot have seen an acknowledgement sealed with the current keys.

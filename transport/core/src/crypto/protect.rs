@@ -32,7 +32,7 @@ pub fn nonce(iv: &[u8; 12], path: PathId, number: u64) -> [u8; 12] {
     [a, b, c, d, e, f, g, h, i, j, k, l]
 }
 
-/// What header protection hid.
+/// The fields that header protection hid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unprotected {
     /// The first byte, without its mask.
@@ -102,7 +102,7 @@ impl OpenKey {
     }
 }
 
-/// What a packet key is made from, in a tenth of its size: for keys that are not in use, or never may be.
+/// The material of a packet key, in a tenth of its size: for keys that are not in use, or never may be.
 pub(super) struct DormantKey {
     suite: Suite,
     key: [u8; 32],
@@ -174,7 +174,7 @@ impl PacketKey {
         self.aead = OnceLock::new();
     }
 
-    /// Whether it has more memory than it needs at rest.
+    /// Returns true if it has more memory than it needs at rest.
     pub(super) fn is_awake(&self) -> bool {
         self.aead.get().is_some()
     }

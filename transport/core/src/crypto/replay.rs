@@ -40,12 +40,12 @@ impl ReplayGuard {
         }
     }
 
-    /// What distinguishes this register from all others.
+    /// Returns the identity that distinguishes this register from all others.
     pub fn identity(&self) -> [u8; 16] {
         self.identity
     }
 
-    /// Whether `ticket` may open 0-RTT at `now`; from then on it may not again.
+    /// Returns true if `ticket` may open 0-RTT at `now`; from then on it may not again.
     pub fn admit(&self, ticket: &[u8], now: Instant) -> bool {
         let tag = hmac::sign(&self.key, ticket);
         let word = |at: usize| {

@@ -39,7 +39,7 @@ impl fmt::Debug for ResetKey {
     }
 }
 
-/// How long the reset in answer to a packet of `received` bytes is; `None` if there is to be none.
+/// Returns the length of the reset in answer to a packet of `received` bytes; `None` if there is to be none.
 ///
 /// It is shorter than the packet, so that two endpoints that answer each other's resets fall silent (RFC 9000 §10.3.3).
 pub fn reset_length(received: usize) -> Option<usize> {

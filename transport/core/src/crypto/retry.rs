@@ -40,8 +40,8 @@ pub fn integrity_tag(
     tag.as_ref().try_into().expect("the tag of AES-GCM has 16 bytes")
 }
 
-/// Whether the tag at the end of `packet`, a whole Retry packet of `version`, is the right one. A client drops Retry packets whose
-/// tag is not (RFC 9000 §17.2.5.2).
+/// Checks that the tag at the end of `packet`, a whole Retry packet of `version`, is the right one. A client drops
+/// Retry packets whose tag is not (RFC 9000 §17.2.5.2).
 pub fn verify(version: Version, original_destination: &ConnectionId, packet: &[u8]) -> Result<(), Dropped> {
     let (packet, tag) = packet.split_last_chunk::<TAG_LENGTH>().ok_or(Dropped::Malformed)?;
     if integrity_tag(version, original_destination, packet).ct_eq(tag).into() {

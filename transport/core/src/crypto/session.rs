@@ -47,7 +47,7 @@ pub const MAX_TICKETS: usize = 8;
 /// Called with each line of a key log (the format of NSS), without its line break.
 pub type KeyLog = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What TLS wants done. Outputs are to be taken in order.
+/// An action that TLS wants done. Outputs are to be taken in order.
 #[derive(Debug)]
 pub enum SessionOutput {
     /// Send `data` in CRYPTO frames of `level`.
@@ -81,7 +81,7 @@ pub enum SessionOutput {
     EarlyDataRejected,
 }
 
-/// What lets a client resume a session, opaque and as secret as the session was.
+/// A session ticket, with which a client resumes a session: opaque, and as secret as the session was.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket(pub Vec<u8>);
 
@@ -91,7 +91,7 @@ impl fmt::Debug for Ticket {
     }
 }
 
-/// Why TLS cannot be set up as configured.
+/// The reason for which TLS cannot be set up as configured.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsConfigError {
     /// A file cannot be read.
@@ -99,15 +99,15 @@ pub enum TlsConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// Not the PEM that it should be.
+    /// The data is not the PEM that it should be.
     #[error("{what} is not valid PEM: {reason}")]
     Pem {
-        /// What was read, with the name of its file.
+        /// A description of the PEM data, with the name of its file.
         what: String,
-        /// What BoringSSL says.
+        /// The message of BoringSSL.
         reason: String,
     },
     /// PEM without a certificate in it.
@@ -124,7 +124,7 @@ pub enum TlsConfigError {
     Curves {
         /// The list as configured.
         list: String,
-        /// What BoringSSL says.
+        /// The message of BoringSSL.
         reason: String,
     },
     /// The server's name can be neither a host name nor an address.
@@ -290,7 +290,7 @@ impl Session {
         self.state().outputs.shrink_to_fit();
     }
 
-    /// Whether the handshake is not complete yet (RFC 9001 §4.1.1).
+    /// Returns true if the handshake is not complete yet (RFC 9001 §4.1.1).
     pub fn is_handshaking(&self) -> bool {
         !self.ssl.is_init_finished()
     }
@@ -328,7 +328,7 @@ impl Session {
         self.ssl.current_cipher().and_then(|cipher| Suite::from_code_point(cipher.protocol_id()))
     }
 
-    /// Whether the handshake resumed an earlier session.
+    /// Returns true if the handshake resumed an earlier session.
     pub fn is_resumed(&self) -> bool {
         self.ssl.session_reused()
     }
@@ -377,7 +377,7 @@ impl Session {
         }
     }
 
-    /// Whether a call during the handshake that returned `result` did so because of `error`.
+    /// Returns true if a call during the handshake that returned `result` did so because of `error`.
     fn is_error(&self, result: c_int, error: c_int) -> bool {
         // SAFETY: `ssl` is valid, and `result` comes from the last call on it.
         self.is_handshaking() && unsafe { ffi::SSL_get_error(self.ssl.as_ptr(), result) } == error

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Random bytes at the start of a token, which its key is derived with.
 const SALT_LENGTH: usize = 16;
-/// By how much the clocks of endpoints that share a key may differ.
+/// The longest difference between the clocks of endpoints that share a key.
 const SKEW: Duration = Duration::from_secs(1);
 /// Addresses that one token covers at most.
 pub const MAX_ADDRESSES: usize = 8;
@@ -24,7 +24,7 @@ pub const MAX_ADDRESSES: usize = 8;
 /// Addresses that a token covers, without ports, which may change between connections (RFC 9000 §8.1.3).
 pub type Addresses = SmallVec<[IpAddr; 2]>;
 
-/// How a token came to the client.
+/// The way in which a token came to the client.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TokenKind {
     /// In a Retry packet: for one handshake, from the very address and port.
@@ -43,14 +43,14 @@ impl TokenKind {
     }
 }
 
-/// What a server wants to find again in the client's next Initial packet after a Retry.
+/// The contents of a Retry token, which a server finds again in the client's next Initial packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RetryToken {
     /// The version of the Retry packet, which the client keeps (RFC 9369 §4.1).
     pub version: Version,
-    /// Where the client sent from.
+    /// The address that the client sent from.
     pub address: SocketAddr,
-    /// When the token was made.
+    /// The time at which the token was made.
     pub issued: Instant,
     /// The destination of the client's first Initial packet.
     pub original_destination: ConnectionId,
@@ -58,23 +58,23 @@ pub struct RetryToken {
     pub retry_source: ConnectionId,
 }
 
-/// What a server wants to find again in a later connection.
+/// The contents of a NEW_TOKEN token, which a server finds again in a later connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AddressToken {
     /// The version of the connection that the token was given over, the only one that it is good for (RFC 9369 §5).
     pub version: Version,
     /// The client's validated addresses on all paths; the first [`MAX_ADDRESSES`] count.
     pub addresses: Addresses,
-    /// When the token was made.
+    /// The time at which the token was made.
     pub issued: Instant,
 }
 
-/// What tells a token from all others: its random salt.
+/// The fingerprint that tells a token from all others: its random salt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fingerprint(pub [u8; SALT_LENGTH]);
 
 impl Fingerprint {
-    /// That of `token`, `None` if it is too short to be one.
+    /// Returns the fingerprint of `token`, `None` if it is too short to be one.
     pub fn of(token: &[u8]) -> Option<Self> {
         token.get(1..)?.first_chunk().copied().map(Self)
     }
@@ -96,13 +96,13 @@ pub enum ValidToken {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("token rejected: {reason}")]
 pub struct Rejected {
-    /// What the token says that it is.
+    /// The kind that the token says that it is.
     pub kind: TokenKind,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: Rejection,
 }
 
-/// Why a token proves nothing.
+/// The reason for which a token proves nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum Rejection {
     /// Truncated, changed, or made by somebody else.
@@ -134,7 +134,7 @@ impl TokenKey {
         }
     }
 
-    /// The same key with other lifetimes of Retry tokens and of NEW_TOKEN tokens.
+    /// Returns the same key with other lifetimes of Retry tokens and of NEW_TOKEN tokens.
     pub fn with_lifetimes(mut self, retry: Duration, new_token: Duration) -> Self {
         self.retry_lifetime = retry;
         self.new_token_lifetime = new_token;

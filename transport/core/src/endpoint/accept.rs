@@ -29,7 +29,7 @@ const LARGEST_STRAY: usize = 1_500;
 /// Events and datagrams at most that a connection has left when it gives way.
 const LAST_STEPS: usize = 32;
 
-/// What became of a client that may have a connection.
+/// The outcome for a client that may have a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Admitted {
     /// Its handshake began.
@@ -90,7 +90,7 @@ impl Endpoint {
         self.is_reset(datagram)
     }
 
-    /// Whether the datagram was a stateless reset of a connection's peer.
+    /// Returns true if the datagram was a stateless reset of a connection's peer.
     fn is_reset(&mut self, datagram: &Datagram) -> bool {
         for handle in self.router.at_remote(&datagram.remote) {
             let Some(connection) = self.connections.get_mut(&handle) else { continue };
@@ -206,7 +206,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// What becomes of a client that could start a connection.
+    /// Decides about a client that could start a connection.
     fn decide(&self, datagram: &Datagram, opening: &Opening) -> Decision {
         let unproven = opening.address == ClientAddress::Unproven;
         let proposal = if unproven && self.wants_proof() { Decision::Retry } else { Decision::Accept };
@@ -229,7 +229,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether clients have to prove their addresses now.
+    /// Returns true if clients have to prove their addresses now.
     fn wants_proof(&self) -> bool {
         match self.server.as_ref().map(|server| server.retry) {
             None | Some(RetryPolicy::Never) => false,
@@ -323,7 +323,7 @@ impl Endpoint {
         self.forget(handle);
     }
 
-    /// What a new connection gets from its endpoint.
+    /// Returns the endpoint's part in a new connection.
     pub(super) fn birth(&mut self, tuple: FourTuple, now: Instant) -> Birth {
         let mut ids = IssuedIds {
             seed: Seed::from_rng(&mut self.rng),
@@ -350,8 +350,8 @@ impl Endpoint {
     }
 }
 
-/// Whether UDP services at `port` answer more than they are asked, and can be made to ask by a forged source address:
-/// what comes from there starts no connection (RFC 9000 §21.5, attacks.md A20).
+/// Returns true if UDP services at `port` answer more than they are asked, and can be made to ask by a forged source
+/// address: a datagram from there starts no connection (RFC 9000 §21.5, attacks.md A20).
 const fn is_reflector(port: u16) -> bool {
     matches!(
         port,

@@ -1,4 +1,5 @@
-//! What a server's application decides about clients that ask for a connection, before anything is spent on them.
+//! Admission: the decision of a server's application about clients that ask for a connection, before anything is spent
+//! on them.
 
 use crate::connection::ClientAddress;
 use crate::wire::version::Version;
@@ -9,23 +10,23 @@ use std::sync::Arc;
 /// A client that asks for a connection, as far as is known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
-    /// Where its first datagram arrived.
+    /// The local address at which its first datagram arrived.
     pub local: SocketAddr,
-    /// Where it came from, which anybody can forge unless `address` is proven.
+    /// The address that it came from, which anybody can forge unless `address` is proven.
     pub remote: SocketAddr,
-    /// Whether a token proves that the client receives at `remote`.
+    /// Tells whether a token proves that the client receives at `remote`.
     pub address: ClientAddress,
     /// The version of QUIC that the client begins with.
     pub version: Version,
     /// Connections of the endpoint.
     pub connections: usize,
-    /// Those of them that peers started and whose handshake is not complete.
+    /// The connections that peers started and whose handshake is not complete.
     pub handshaking: usize,
-    /// What the [`RetryPolicy`](crate::endpoint::RetryPolicy) would do: accept or ask for a proof.
+    /// The decision of the [`RetryPolicy`](crate::endpoint::RetryPolicy): accept or ask for a proof.
     pub proposal: Decision,
 }
 
-/// What becomes of a client that asks for a connection.
+/// The decision about a client that asks for a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Decision {
     /// The handshake begins.
@@ -50,7 +51,7 @@ impl Admission {
         Self(Arc::new(decide))
     }
 
-    /// What becomes of `candidate`.
+    /// Decides about `candidate`.
     pub fn decide(&self, candidate: &Candidate) -> Decision {
         (self.0)(candidate)
     }

@@ -1,4 +1,4 @@
-//! What an endpoint says without a connection: Retry, Version Negotiation, refusals and stateless resets. None of them
+//! Answers of an endpoint without a connection: Retry, Version Negotiation, refusals and stateless resets. None of them
 //! is longer than what it answers, and none answers one of its kind.
 
 use crate::PathId;

@@ -1,4 +1,4 @@
-//! How many answers an endpoint gives to strangers in a second.
+//! A budget of answers that an endpoint gives to strangers in a second.
 
 use crate::time::Instant;
 use std::time::Duration;
@@ -9,9 +9,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// A token bucket: so many a second, and as many at once after a second of silence.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// What one costs; none at all is given out if there is no price.
+    /// The price of one, in time; none at all is given out if there is no price.
     price: Option<Duration>,
-    /// What was saved up, at most [`PERIOD`].
+    /// The time that was saved up, at most [`PERIOD`].
     credit: Duration,
     counted: Instant,
 }
@@ -22,7 +22,7 @@ impl Budget {
         Self { price: PERIOD.checked_div(rate), credit: PERIOD, counted: Instant::from_nanos(0) }
     }
 
-    /// Whether there is one for `now`; if so it is spent.
+    /// Returns true if there is one for `now`; if so it is spent.
     pub fn take(&mut self, now: Instant) -> bool {
         let Some(price) = self.price else { return false };
         self.credit = (self.credit + now.since(self.counted)).min(PERIOD);

@@ -15,7 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The group that a client's handshake counts to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Origin {
-    /// Whoever has not proven an address: all together, so that nobody fills the share of another by writing in its name.
+    /// All clients that have not proven an address, together, so that nobody fills the share of another by writing in
+    /// its name.
     Unproven,
     /// A network, from which its client has proven to receive.
     Network(Prefix),
@@ -66,7 +67,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// As many as `config` allows, none of them taken.
+    /// Makes as many slots as `config` allows, none of them taken.
     pub fn new(config: &EndpointConfig) -> Self {
         Self {
             holders: Holders::default(),
@@ -92,7 +93,7 @@ impl Clients {
         self.handshakes.len()
     }
 
-    /// Whether there are as many connections, or handshakes, as there may be.
+    /// Returns true if there are as many connections, or handshakes, as there may be.
     pub fn is_full(&self) -> bool {
         self.handshakes.is_full() || self.connections.is_full()
     }

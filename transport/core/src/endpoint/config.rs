@@ -1,4 +1,4 @@
-//! What an endpoint and its connections are made from.
+//! The configuration of an endpoint and of its connections.
 
 use crate::connection::TransportConfig;
 use crate::crypto::replay::ReplayGuard;
@@ -18,18 +18,18 @@ use std::time::Duration;
 pub struct EndpointConfig {
     /// Bytes of the connection IDs that this endpoint issues, 4 to 20.
     pub id_length: usize,
-    /// What makes the connection IDs, of its own length; `None` draws random ones of `id_length` bytes.
+    /// The generator of connection IDs, of its own length; `None` draws random ones of `id_length` bytes.
     pub ids: Option<Arc<dyn ConnectionIds>>,
-    /// What remembers the tickets that opened 0-RTT, for several servers with the same TLS configuration, so that no
+    /// The register of the tickets that opened 0-RTT, for several servers with the same TLS configuration, so that no
     /// two of them accept the same data (RFC 9001 §9.2); `None` gives a server that accepts 0-RTT one of its own.
     pub replay: Option<Arc<ReplayGuard>>,
-    /// Connections at most whose handshake is complete. Once there are as many, one to a network (a /24 of IPv4, a /56 of IPv6)
-    /// that has few takes the place of one to the network that has the most. 20,000 by default, of which idle ones take some
-    /// 500 MiB.
+    /// The maximum number of connections whose handshake is complete. Default: 20,000, of which idle ones take some 500
+    /// MiB. Once there are as many, one to a network (a /24 of IPv4, a /56 of IPv6) that has few takes the place of one
+    /// to the network that has the most.
     pub max_connections: usize,
-    /// Connections of peers at most whose handshake is not complete, beside those. Once there are as many, one with a network
-    /// that has few takes the place of the oldest with the network that has the most, and any takes that of one that lasts for
-    /// more than a second; other Initials are ignored. 1,000 by default.
+    /// The maximum number of connections of peers whose handshake is not complete, beside those. Default: 1,000. Once
+    /// there are as many, one with a network that has few takes the place of the oldest with the network that has the
+    /// most, and any takes that of one that lasts for more than a second; other Initials are ignored.
     pub max_handshaking: usize,
     /// The key of stateless reset tokens (RFC 9000 §10.3.2); `None` draws one from the endpoint's seed. A server that keeps
     /// its key over a restart tells the clients of before at once that their connections are gone.
@@ -37,23 +37,24 @@ pub struct EndpointConfig {
     /// The key of address validation tokens (RFC 9000 §8.1); `None` draws one from the endpoint's seed. Servers that share
     /// or keep it accept each other's tokens, each of them once, or all together once with `used_tokens`.
     pub token_key: Option<TokenKey>,
-    /// Where the tokens are remembered that were used, for several servers with the same key; `None` remembers those of this
+    /// The register of the tokens that were used, for several servers with the same key; `None` remembers those of this
     /// endpoint's clients.
     pub used_tokens: Option<Arc<dyn TokenRegister>>,
-    /// The time at the endpoint's first instant, since the Unix epoch: what tokens are dated with.
+    /// The time at the endpoint's first instant, since the Unix epoch: tokens are dated by it. Default: zero.
     pub epoch: Duration,
-    /// Stateless resets sent in a second at most (RFC 9000 §10.3.3); 0 sends none.
+    /// The maximum number of stateless resets sent in a second (RFC 9000 §10.3.3); 0 sends none. Default: 100.
     pub resets_per_second: u32,
-    /// Version Negotiation packets sent in a second at most (RFC 9000 §6.1); 0 sends none.
+    /// The maximum number of Version Negotiation packets sent in a second (RFC 9000 §6.1); 0 sends none. Default:
+    /// 1,000.
     pub negotiations_per_second: u32,
-    /// What becomes of packets for no connection of this endpoint.
+    /// The treatment of packets for no connection of this endpoint. Default: they are forgotten.
     pub strays: Strays,
     /// The bound of memory that connections hold together, for several endpoints that share one; `None` gives the endpoint
     /// one of its own, of [`MemoryQuota::DEFAULT`] bytes.
     pub memory: Option<Arc<MemoryQuota>>,
 }
 
-/// What becomes of packets with a short header for no connection of an endpoint, beside the answer that they get.
+/// The treatment of packets with a short header for no connection of an endpoint, beside the answer that they get.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Strays {
     /// Nothing.
@@ -94,8 +95,8 @@ impl Default for EndpointConfig {
     }
 }
 
-/// When a server has clients prove their address before it spends anything on them, at the cost of a round trip (RFC
-/// 9000 §8.1.2). Clients that come with a valid token have done so already.
+/// The cases in which a server has clients prove their address before it spends anything on them, at the cost of a
+/// round trip (RFC 9000 §8.1.2). Clients that come with a valid token have done so already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RetryPolicy {
     /// Never.
@@ -113,20 +114,20 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What a server's connections are made from.
+/// The configuration of a server's connections.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Certificate, key and application protocols.
     pub tls: ServerTls,
     /// Limits and the scheduler.
     pub transport: Arc<TransportConfig>,
-    /// When clients have to prove their address first.
+    /// The cases in which clients have to prove their address first.
     pub retry: RetryPolicy,
-    /// What the application decides about each client, if it does; `retry` then is a proposal.
+    /// The application's decision about each client, if it makes one; `retry` then is a proposal.
     pub admission: Option<Admission>,
 }
 
-/// What a client's connection is made from.
+/// The configuration of a client's connection.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// Verification and application protocols.

@@ -1,4 +1,4 @@
-//! Who may start a connection: what the token of a first Initial packet proves (RFC 9000 §8.1).
+//! The gate through which clients start connections: it judges the token of a first Initial packet (RFC 9000 §8.1).
 
 use crate::connection::{ClientAddress, InitialIds, Opening};
 use crate::crypto::token::{Fingerprint, RetryToken, TokenKey, TokenKind, ValidToken};
@@ -19,11 +19,11 @@ pub struct FirstInitial<'a> {
     pub ids: InitialIds,
     /// Its token, empty if it has none.
     pub token: &'a [u8],
-    /// Where it came from.
+    /// The address that it came from.
     pub from: SocketAddr,
 }
 
-/// What to do with a first Initial packet.
+/// The verdict on a first Initial packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict {
     /// A connection may start; the token, if one proved something, then counts as used.
@@ -43,12 +43,12 @@ pub struct Gate {
     used: Used,
 }
 
-/// Which tokens were used.
+/// The memory of tokens that were used.
 #[derive(Debug)]
 enum Used {
-    /// Of this endpoint's clients.
+    /// The memory of this endpoint's clients alone.
     Own(ReplayFilter),
-    /// Of those of several endpoints.
+    /// The memory of several endpoints' clients.
     Shared(Arc<dyn TokenRegister>),
 }
 
@@ -73,7 +73,7 @@ impl Gate {
         &self.key
     }
 
-    /// What the token of `initial` proves at `now`.
+    /// Judges the token of `initial` at `now`.
     pub fn judge(&self, initial: &FirstInitial<'_>, now: Instant) -> Verdict {
         let opening = Opening {
             version: initial.version,

@@ -35,11 +35,11 @@ impl ConnectionIds for RandomIds {
 
 /// The connection IDs of one connection.
 pub struct IssuedIds {
-    /// Where chance comes from.
+    /// The source of randomness.
     pub seed: Seed,
-    /// What the tokens come from.
+    /// The key that the reset tokens are derived from.
     pub key: ResetKey,
-    /// Where they come from.
+    /// The generator of the IDs.
     pub ids: Arc<dyn ConnectionIds>,
 }
 

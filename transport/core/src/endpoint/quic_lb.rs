@@ -20,7 +20,7 @@ const UNROUTABLE: u8 = 0b111;
 /// Bytes that one pass of encryption takes.
 const BLOCK: usize = 16;
 
-/// What the first octet holds beside the rotation bits (§3.3 of the draft).
+/// The content of the first octet beside the rotation bits (§3.3 of the draft).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum FirstOctet {
     /// The number of bytes that follow.
@@ -33,7 +33,7 @@ pub enum FirstOctet {
 /// One configuration of the load balancers, as a server needs it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct QuicLbConfig {
-    /// Which configuration it is, 0 to 6: load balancers know several.
+    /// The number of the configuration, 0 to 6: load balancers know several.
     pub rotation: u8,
     /// The server's ID, at least one byte.
     pub server_id: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct QuicLbConfig {
     pub nonce_length: usize,
     /// The key. Without one, everybody sees which server a connection ID belongs to.
     pub key: Option<[u8; 16]>,
-    /// What the first octet holds.
+    /// The content of the first octet.
     pub first_octet: FirstOctet,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Debug for QuicLbConfig {
 }
 
 impl QuicLbConfig {
-    /// Whether connection IDs can be made of this.
+    /// Checks that connection IDs can be made of this.
     ///
     /// # Errors
     /// It breaks a limit of the draft.
@@ -81,7 +81,7 @@ impl QuicLbConfig {
     }
 }
 
-/// Why a configuration is none.
+/// The error of a configuration that is none.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum QuicLbError {
     /// The rotation bits do not name a configuration.
@@ -114,8 +114,8 @@ impl fmt::Debug for QuicLb {
 }
 
 impl QuicLb {
-    /// What makes connection IDs of `config`. Nonces begin with `first_nonce`, which is random, so that a server that starts
-    /// anew does not begin with those of before (§9.3 of the draft).
+    /// Makes a generator of connection IDs of `config`. Nonces begin with `first_nonce`, which is random, so that a
+    /// server that starts anew does not begin with those of before (§9.3 of the draft).
     ///
     /// # Errors
     /// See [`QuicLbConfig::check`].

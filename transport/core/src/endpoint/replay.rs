@@ -9,10 +9,11 @@ use std::fmt;
 /// seconds) is never too old to be told from one that was used.
 const CAPACITY: usize = 32_768;
 
-/// Where several endpoints with the same key remember together which tokens were used, so that one proves an address once to
-/// all of them (RFC 9000 §8.1.4). Whoever keeps one sees to it that endpoints of several threads may use it.
+/// A register in which several endpoints with the same key remember together the tokens that were used, so that one
+/// proves an address once to all of them (RFC 9000 §8.1.4). Whoever keeps one sees to it that endpoints of several
+/// threads may use it.
 pub trait TokenRegister: fmt::Debug + Send + Sync {
-    /// Whether the token with this fingerprint, made at `issued`, was not used yet.
+    /// Returns true if the token with this fingerprint, made at `issued`, was not used yet.
     fn is_fresh(&self, token: &Fingerprint, issued: Instant) -> bool;
 
     /// Takes note that a token was used at `now`.
@@ -25,9 +26,9 @@ pub trait TokenRegister: fmt::Debug + Send + Sync {
 /// who has one then is treated like a client without a token.
 #[derive(Debug)]
 pub struct ReplayFilter {
-    /// Those of the current generation.
+    /// The tokens of the current generation.
     used: HashSet<Fingerprint>,
-    /// Those of the one before.
+    /// The tokens of the one before.
     before: HashSet<Fingerprint>,
     capacity: usize,
     /// The beginning of the current generation.
@@ -44,7 +45,7 @@ impl Default for ReplayFilter {
 }
 
 impl ReplayFilter {
-    /// Whether the token with this fingerprint, made at `issued`, was not used yet.
+    /// Returns true if the token with this fingerprint, made at `issued`, was not used yet.
     pub fn is_fresh(&self, token: &Fingerprint, issued: Instant) -> bool {
         issued >= self.oldest && !self.used.contains(token) && !self.before.contains(token)
     }

@@ -6,19 +6,19 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How far apart the datagrams of one flight arrive: far less than a client waits before it repeats itself, so that a
-/// Retry that got lost is sent again.
+/// The time within which the datagrams of one flight arrive: far less than a client waits before it repeats itself, so
+/// that a Retry that got lost is sent again.
 const FLIGHT: Duration = Duration::from_millis(25);
 /// Clients that are remembered at most, the latest ones. Beyond it some get a second Retry, which they ignore (RFC 9000
 /// §17.2.5.2).
 const MOST: usize = 64;
 
-/// Who was told.
+/// The clients that were sent a Retry.
 #[derive(Debug, Default)]
 pub struct Retried(VecDeque<(Instant, SocketAddr, ConnectionId)>);
 
 impl Retried {
-    /// Whether the client at `from` whose first packet went to `destination` was told a moment before `now`.
+    /// Returns true if the client at `from` whose first packet went to `destination` was told a moment before `now`.
     pub fn contains(&self, from: SocketAddr, destination: &ConnectionId, now: Instant) -> bool {
         let fresh = self.0.iter().rev().take_while(|(at, ..)| now.since(*at) < FLIGHT);
         fresh.into_iter().any(|(_, address, id)| *address == from && id == destination)

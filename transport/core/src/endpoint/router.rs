@@ -1,4 +1,4 @@
-//! Which connection a datagram belongs to: by destination connection ID (RFC 9000 §5.2).
+//! The routing of datagrams to connections: by destination connection ID (RFC 9000 §5.2).
 
 use crate::connection::IdChanges;
 use crate::endpoint::ConnectionHandle;
@@ -13,7 +13,7 @@ const RESET_CANDIDATES: usize = 16;
 #[derive(Debug, Default)]
 pub struct Router {
     by_id: KeyedMap<ConnectionId, ConnectionHandle>,
-    /// What was found last: datagrams to one connection ID come in rows.
+    /// The connection that was found last: datagrams to one connection ID come in rows.
     latest: Option<(ConnectionId, ConnectionHandle)>,
     /// A few each, in one piece of memory.
     ids: KeyedMap<ConnectionHandle, Vec<ConnectionId>>,

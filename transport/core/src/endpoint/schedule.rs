@@ -1,4 +1,4 @@
-//! Which connection is polled next: those that were touched, in turn, and those whose deadline passed.
+//! The order in which connections are polled: those that were touched, in turn, and those whose deadline passed.
 
 use crate::endpoint::ConnectionHandle;
 use crate::hashing::{KeyedMap, KeyedSet, shrink};

@@ -1,4 +1,4 @@
-//! What an endpoint ignored, and what it said without a connection.
+//! The counters of an endpoint: datagrams that it ignored, and answers that it gave without a connection.
 
 use crate::error::Dropped;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub struct EndpointStats {
     pub slots: SlotStats,
 }
 
-/// What became of clients while slots were short.
+/// The counters of clients that were refused or displaced while slots were short.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SlotStats {
     /// Datagrams that would have begun a handshake: there are as many as there may be, and nobody holds more than the sender.

@@ -1,4 +1,4 @@
-//! Which of several workers behind one address a datagram is for: its destination connection ID says so.
+//! The steering of datagrams to several workers behind one address: the destination connection ID tells the worker.
 
 use crate::endpoint::ids::ConnectionIds;
 use crate::wire::connection_id::{ConnectionId, MAX_LENGTH};
@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 /// Bytes at the end of a connection ID that tell the worker. Shorter connection IDs tell none.
 const TAIL: usize = 4;
-/// Where a long header has the length of the destination connection ID, and then that (RFC 8999 §5.1).
+/// The offset of the length of the destination connection ID in a long header, which the ID follows (RFC 8999 §5.1).
 const LENGTH_AT: usize = 5;
 /// Draws for each worker until a connection ID is for the right one: that none is has a chance of e^-64.
 const DRAWS: usize = 64;
 
-/// Which of two groups of workers at the same addresses one is: those that were there, and those that take over from them.
+/// The generation of one of two groups of workers at the same addresses: those that were there, and those that take
+/// over from them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Generation {
     /// The one.
@@ -61,8 +62,8 @@ impl Steering {
         Self { workers, id_length, multiplier: secret | 1, generation: Generation::Even }
     }
 
-    /// The same rule for workers of `generation`, whose connection IDs differ from those of the other. Both have to have the
-    /// same secret.
+    /// Returns the same rule for workers of `generation`, whose connection IDs differ from those of the other. Both
+    /// have to have the same secret.
     pub fn of_generation(self, generation: Generation) -> Self {
         Self { generation, ..self }
     }
@@ -72,7 +73,7 @@ impl Steering {
         self.generation
     }
 
-    /// How many workers there are.
+    /// Returns the number of workers.
     pub fn workers(&self) -> NonZeroU16 {
         self.workers
     }
@@ -116,7 +117,7 @@ impl Steering {
         tail.wrapping_mul(self.multiplier) >> 16
     }
 
-    /// Whether `id` is one of this generation. One that tells no worker may be anybody's.
+    /// Returns true if `id` is one of this generation. One that tells no worker may be anybody's.
     fn is_of_generation(&self, id: &ConnectionId) -> bool {
         let tail = id.as_slice().last_chunk::<TAIL>();
         tail.is_none_or(|tail| self.hash(u32::from_be_bytes(*tail)) & 1 == self.generation.bit())
@@ -126,11 +127,11 @@ impl Steering {
 /// The connection IDs of one worker: those of `ids` that [`Steering`] sends to it.
 #[derive(Clone, Debug)]
 pub struct SteeredIds {
-    /// Where they come from.
+    /// The generator of the IDs.
     pub ids: Arc<dyn ConnectionIds>,
     /// The rule.
     pub steering: Steering,
-    /// Whose they are, from 0 on.
+    /// The number of the worker whose IDs they are, from 0 on.
     pub worker: usize,
 }
 

@@ -34,7 +34,7 @@ impl TokenSource for Issuer {
     }
 }
 
-/// Whom a client's token is for: the server's name and port.
+/// The server that a client's token is for: its name and port.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Server {
     /// The name in its certificate.
@@ -51,7 +51,7 @@ struct Kept {
     token: Bytes,
 }
 
-/// What servers gave a client, the latest last.
+/// The tokens that servers gave a client, the latest last.
 #[derive(Debug, Default)]
 pub struct ReceivedTokens {
     kept: VecDeque<Kept>,

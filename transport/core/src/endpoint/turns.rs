@@ -28,7 +28,7 @@ struct Waiting {
 pub enum Place {
     /// One that was free.
     Free,
-    /// That of another, who gave way.
+    /// The place of another, who gave way.
     Instead,
     /// None.
     None,
@@ -48,7 +48,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Whether there is a turn now; if so it is taken.
+    /// Returns true if there is a turn now; if so it is taken.
     pub fn take(&mut self) -> bool {
         let is_left = self.left > 0;
         self.left = self.left.saturating_sub(1);
@@ -81,7 +81,7 @@ impl Turns {
         !self.waiting.is_empty()
     }
 
-    /// Who is next while turns are left: the first of those for whom `load` is the least.
+    /// Takes the next client's datagram while turns are left: the first of those for whom `load` is the least.
     pub fn next<L: Ord>(&mut self, load: impl Fn(Client) -> L) -> Option<Datagram> {
         if self.left == 0 {
             return None;

@@ -17,12 +17,12 @@ const BUFFER_LIMIT: u64 = 64 * 1024;
 /// Chunks kept at most while earlier data is missing.
 const CHUNK_LIMIT: usize = 256;
 
-/// What a CRYPTO frame brought.
+/// Tells whether a CRYPTO frame brought new data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Novelty {
     /// Bytes that had not arrived, or perhaps some.
     New,
-    /// Only what is there: the peer repeats itself.
+    /// No new data: the peer repeats itself.
     Known,
 }
 
@@ -30,7 +30,7 @@ pub enum Novelty {
 #[derive(Debug)]
 pub struct CryptoStream {
     level: Level,
-    /// What was written from [`Self::released`] on.
+    /// The bytes that were written from [`Self::released`] on.
     outgoing: Vec<u8>,
     /// Everything below this offset arrived, and is forgotten.
     released: u64,
@@ -65,7 +65,7 @@ impl CryptoStream {
         self.pending.insert_range(start..=self.end() - 1);
     }
 
-    /// Whether anything waits to be sent.
+    /// Returns true if anything waits to be sent.
     pub fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
@@ -114,7 +114,7 @@ impl CryptoStream {
         }
     }
 
-    /// What of these bytes is not forgotten.
+    /// Returns the part of these bytes that is not forgotten.
     fn unreleased(&self, offset: u64, length: u64) -> Option<RangeInclusive<u64>> {
         let (start, end) = (offset.max(self.released), offset + length);
         (start < end).then(|| start..=end - 1)
@@ -177,7 +177,7 @@ impl CryptoStream {
         Ok(Novelty::New)
     }
 
-    /// Whether anything arrived that was not read.
+    /// Returns true if anything arrived that was not read.
     pub fn has_incoming(&self) -> bool {
         !self.incoming.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What is kept while the version of a connection is open (RFC 9368).
+//! The state that is kept while the version of a connection is open (RFC 9368).
 
 use crate::crypto::session::ClientTls;
 use crate::wire::client_hello::{Extent, extent};
@@ -30,7 +30,7 @@ impl Hello {
     }
 }
 
-/// What a client needs to begin again in another version.
+/// The material with which a client begins again in another version.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     /// Its TLS.

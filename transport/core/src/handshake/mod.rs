@@ -33,9 +33,9 @@ pub struct LevelKeys {
 /// The packet-number space of Initial or Handshake packets (RFC 9000 §12.3). Both belong to path 0.
 #[derive(Debug)]
 pub struct EarlySpace {
-    /// What was sent.
+    /// The packets that were sent.
     pub sent: Sent,
-    /// What arrived.
+    /// The packets that arrived.
     pub received: Received,
     /// CRYPTO data.
     pub crypto: CryptoStream,
@@ -43,7 +43,7 @@ pub struct EarlySpace {
     pub keys: Option<LevelKeys>,
     /// A server's key for Initial packets of the version that the client began with, once it chose another.
     pub former: Option<(Version, OpenKey)>,
-    /// When the last ack-eliciting packet left.
+    /// The time at which the last ack-eliciting packet left.
     pub last_eliciting: Option<Instant>,
     /// Probes that may leave regardless of the congestion window.
     pub probes_due: u8,
@@ -95,13 +95,14 @@ impl EarlySpace {
         self.probes_due = self.probes_due.max(packets as u8);
     }
 
-    /// The same, with two probes at least (RFC 9002 §6.2.4): timeouts grow fast here, and all else waits for them.
+    /// Has all that was not acknowledged sent again, as [`Self::repeat`] does, with two probes at least (RFC 9002
+    /// §6.2.4): timeouts grow fast here, and all else waits for them.
     pub fn probe(&mut self) {
         self.repeat();
         self.probes_due = self.probes_due.max(2);
     }
 
-    /// Whether there is something to send, given keys.
+    /// Returns true if there is something to send, given keys.
     pub fn wants_to_send(&self, now: Instant) -> bool {
         self.keys.is_some()
             && (self.crypto.has_pending() || self.probes_due > 0 || self.received.ack_due(now))
@@ -152,7 +153,7 @@ fn take(secrets: &mut Vec<(Level, Suite, Secret)>, level: Level) -> Option<(Suit
     Some((suite, secret))
 }
 
-/// What lives until the handshake is confirmed.
+/// The state that lives until the handshake is confirmed.
 #[derive(Debug)]
 pub struct Handshake {
     /// TLS.
@@ -167,17 +168,17 @@ pub struct Handshake {
     pub secrets: PendingSecrets,
     /// Connection IDs of the handshake.
     pub seen: SeenIds,
-    /// Which version is in use.
+    /// The negotiation of the version.
     pub negotiation: Negotiation,
     /// A server's ClientHello, until it is whole and the version chosen.
     pub hello: Option<Box<Hello>>,
-    /// What a client needs for a second attempt.
+    /// The material of a client for a second attempt.
     pub attempt: Option<Box<Attempt>>,
     /// The token for Initial packets, from a Retry or an earlier connection.
     pub token: Bytes,
-    /// How often the server's flight was repeated because the client asked again.
+    /// The number of times that the server's flight was repeated because the client asked again.
     pub repetitions: u8,
-    /// When the handshake times out.
+    /// The time at which the handshake times out.
     pub deadline: Instant,
 }
 
@@ -211,7 +212,8 @@ impl Handshake {
         self.initial.as_deref().into_iter().chain(self.handshake.as_deref())
     }
 
-    /// Whether packets of a space that still exists are lost at a known time, unless they are acknowledged before.
+    /// Returns true if packets of a space that still exists are lost at a known time, unless they are acknowledged
+    /// before.
     pub fn awaits_loss(&self) -> bool {
         self.existing().any(|space| space.sent.loss_time().is_some())
     }

@@ -1,11 +1,12 @@
-//! Which version a connection speaks (RFC 9368): what the client began with, or what the server made of it.
+//! The version that a connection speaks (RFC 9368): the one that the client began with, or the one that the server
+//! chose.
 
 use crate::connection::Role;
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::version::Version;
 use crate::wire::version_information::{VersionInformation, VersionList};
 
-/// Who chooses among the versions that both ends speak.
+/// The end that chooses among the versions that both ends speak.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum VersionChoice {
     /// A server stays with the version that the client began with.
@@ -20,7 +21,7 @@ pub enum VersionChoice {
 pub struct Versions {
     list: VersionList,
     choice: VersionChoice,
-    /// What a client begins with, one of `list`.
+    /// The version that a client begins with, one of `list`.
     first: Version,
 }
 
@@ -60,7 +61,7 @@ impl Versions {
         self.first
     }
 
-    /// Whether `version` is among them.
+    /// Returns true if `version` is among them.
     pub fn contains(&self, version: Version) -> bool {
         self.list.contains(&version)
     }
@@ -71,7 +72,7 @@ impl Versions {
     }
 }
 
-/// Whether the version of a connection may still change.
+/// Tells whether the version of a connection may still change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     /// The server has not said CRYPTO data yet.
@@ -80,7 +81,7 @@ enum Stage {
     Settled,
 }
 
-/// How a client came to its first version.
+/// The reason for a client's first version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
     /// By itself.
@@ -115,8 +116,8 @@ impl Negotiation {
         self.current
     }
 
-    /// What this endpoint says about versions. One reserved version, made from `random`, keeps the peer used to unknown ones
-    /// (RFC 9368 §3).
+    /// Returns this endpoint's information about versions. One reserved version, made from `random`, keeps the peer
+    /// used to unknown ones (RFC 9368 §3).
     pub fn information(&self, random: Option<u32>) -> VersionInformation {
         let mut available = self.versions.list.clone();
         if !available.contains(&self.current) {
@@ -126,7 +127,7 @@ impl Negotiation {
         VersionInformation { chosen: self.current, available }
     }
 
-    /// Whether a server has to see the client's whole ClientHello before it answers.
+    /// Returns true if a server has to see the client's whole ClientHello before it answers.
     pub fn awaits_hello(&self) -> bool {
         self.versions.choice == VersionChoice::OwnPreference && self.stage == Stage::Open
     }
@@ -143,7 +144,7 @@ impl Negotiation {
         Some(best)
     }
 
-    /// Whether a client that got a packet of `version` may find that the server moved the connection there.
+    /// Returns true if a client that got a packet of `version` may find that the server moved the connection there.
     pub fn may_become(&self, version: Version) -> bool {
         self.stage == Stage::Open && version != self.current && self.versions.contains(version)
     }
@@ -208,7 +209,7 @@ impl Negotiation {
     }
 }
 
-/// Why a Version Negotiation packet leads to no second attempt.
+/// The reason for which a Version Negotiation packet leads to no second attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// It is not believable.

@@ -17,7 +17,7 @@ pub enum Tls {
     Over(Box<Agreement>),
 }
 
-/// What a session agreed on.
+/// The agreement of a session.
 #[derive(Debug)]
 pub struct Agreement {
     alpn: Option<Vec<u8>>,
@@ -26,7 +26,7 @@ pub struct Agreement {
     resumption: Resumption,
 }
 
-/// Whether a handshake resumed an earlier session.
+/// Tells whether a handshake resumed an earlier session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Resumption {
     Full,
@@ -78,7 +78,7 @@ impl Tls {
         self.session()?.poll()
     }
 
-    /// Whether the handshake is not complete yet (RFC 9001 §4.1.1).
+    /// Returns true if the handshake is not complete yet (RFC 9001 §4.1.1).
     pub fn is_handshaking(&self) -> bool {
         match self {
             Self::Session(session) => session.is_handshaking(),
@@ -118,7 +118,7 @@ impl Tls {
         }
     }
 
-    /// Whether the handshake resumed an earlier session.
+    /// Returns true if the handshake resumed an earlier session.
     pub fn is_resumed(&self) -> bool {
         match self {
             Self::Session(session) => session.is_resumed(),

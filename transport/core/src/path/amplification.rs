@@ -1,4 +1,4 @@
-//! How much may be sent to an address that nobody has proven to be the peer's (RFC 9000 §8.1, §9.3).
+//! The limit on the bytes that may be sent to an address that nobody has proven to be the peer's (RFC 9000 §8.1, §9.3).
 
 /// Bytes that may be sent for each byte received (RFC 9000 §8.1).
 const FACTOR: u64 = 3;
@@ -56,7 +56,7 @@ impl Amplification {
         }
     }
 
-    /// Whether nothing is limited.
+    /// Returns true if nothing is limited.
     pub fn is_validated(&self) -> bool {
         *self == Self::Validated
     }

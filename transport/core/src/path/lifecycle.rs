@@ -19,7 +19,7 @@ struct Announcement {
     progress: Progress,
 }
 
-/// What an event did to a path.
+/// The change of a path's state by an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transition {
     /// The state before.
@@ -29,13 +29,13 @@ pub struct Transition {
 }
 
 impl Transition {
-    /// Whether the path was given up just now: the peer's connection IDs for it count as retired, and nothing more is
-    /// sent on it, acknowledgements included (RFC 10069 §3.4).
+    /// Returns true if the path was given up just now: the peer's connection IDs for it count as retired, and nothing
+    /// more is sent on it, acknowledgements included (RFC 10069 §3.4).
     pub fn abandons(self) -> bool {
         self.to.is_abandoned() && !self.from.is_abandoned()
     }
 
-    /// Whether the path became usable for data in both directions just now.
+    /// Returns true if the path became usable for data in both directions just now.
     pub fn opens(self) -> bool {
         self.to == State::Open && self.from != State::Open
     }
@@ -51,7 +51,7 @@ pub struct Lifecycles {
     states: FlatMap<PathId, State>,
     freed: Ranges,
     announcements: BTreeMap<PathId, Announcement>,
-    /// When the connection ends for want of a path, while none is usable.
+    /// The time at which the connection ends for want of a path, while none is usable.
     forsaken_at: Option<Instant>,
     /// Paths whose end is complete and was not taken note of.
     reclaimed: u32,
@@ -71,8 +71,8 @@ impl Lifecycles {
         self.states.get(&path).copied().unwrap_or(State::Unused)
     }
 
-    /// Whether frames about `path` still mean something; if not they are ignored (RFC 10069 §4). PATH_ABANDON and
-    /// PATH_ACK have rules of their own.
+    /// Returns true if frames about `path` still mean something; if not they are ignored (RFC 10069 §4). PATH_ABANDON
+    /// and PATH_ACK have rules of their own.
     pub fn accepts(&self, path: PathId) -> bool {
         !self.state(path).is_abandoned()
     }
@@ -140,7 +140,7 @@ impl Lifecycles {
         }
     }
 
-    /// How many paths came to their end for good since the last call: as many more may be allowed
+    /// Returns the number of paths that came to their end for good since the last call: as many more may be allowed
     /// ([`crate::path::limits::PathLimits::return_credit`]).
     pub fn take_reclaimed(&mut self) -> u32 {
         std::mem::take(&mut self.reclaimed)
@@ -156,7 +156,7 @@ impl Lifecycles {
         self.states.values().filter(|state| matches!(state, State::Opening | State::Validating)).count()
     }
 
-    /// When the connection is to be closed because no path is left, unless one is opened before.
+    /// Returns the time at which the connection is to be closed because no path is left, unless one is opened before.
     pub fn forsaken_at(&self) -> Option<Instant> {
         self.forsaken_at
     }
@@ -209,14 +209,14 @@ impl Lifecycles {
         }
     }
 
-    /// When the next abandoned path is to be freed.
+    /// Returns the time at which the next abandoned path is to be freed.
     pub fn deadline(&self) -> Option<Deadline> {
         let at = self.states.iter().filter_map(|(path, state)| self.until(*path, *state)).min()?;
         Some(Deadline::new(at, TimerReason::PathAbandoned))
     }
 
-    /// When `path` is to be freed. A peer that does not know that the path was given up goes on to use it: its packets
-    /// must not meet with a stateless reset, however long it takes to tell it (RFC 10069 §3.4.1).
+    /// Returns the time at which `path` is to be freed. A peer that does not know that the path was given up goes on to
+    /// use it: its packets must not meet with a stateless reset, however long it takes to tell it (RFC 10069 §3.4.1).
     fn until(&self, path: PathId, state: State) -> Option<Instant> {
         match state {
             State::Abandoning { .. } if self.announcements.contains_key(&path) => None,

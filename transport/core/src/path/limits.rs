@@ -1,4 +1,5 @@
-//! How many paths may exist: the limits of both endpoints, and what is said about them (RFC 10069 §2.1, §4.6, §4.7).
+//! Path limits: the numbers of paths that both endpoints permit, and the frames about them (RFC 10069 §2.1, §4.6,
+//! §4.7).
 
 use crate::PathId;
 use crate::delivery::{Progress, Receipt};
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 /// Paths for which a lack of connection IDs is reported at most.
 const MAX_REPORTS: usize = 64;
 
-/// Which frames speak of connection IDs: those of RFC 9000, or those of RFC 10069 with a path ID.
+/// The form of the frames that speak of connection IDs: those of RFC 9000, or those of RFC 10069 with a path ID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Form {
     /// NEW_CONNECTION_ID and RETIRE_CONNECTION_ID; there is no path but 0.
@@ -29,7 +30,7 @@ impl Form {
     }
 }
 
-/// Who keeps another path from being opened.
+/// The end that keeps another path from being opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockedBy {
     /// This endpoint's own limit; raising it is the remedy.
@@ -41,11 +42,11 @@ pub enum BlockedBy {
 /// The path ID limits of a connection. A limit is inclusive: 0 allows path 0 alone.
 #[derive(Clone, Debug, Default)]
 pub struct PathLimits {
-    /// What this endpoint announced last, `None` if it does not offer multipath.
+    /// The limit that this endpoint announced last, `None` if it does not offer multipath.
     local: Option<PathId>,
     /// The peer's transport parameter, `None` if it does not offer multipath.
     peer_initial: Option<PathId>,
-    /// What the peer announced last.
+    /// The limit that the peer announced last.
     peer: PathId,
     /// The way of MAX_PATH_ID with the value `local`, if it was raised.
     max_path_id: Option<Progress>,
@@ -67,7 +68,7 @@ impl PathLimits {
         self.peer = initial.unwrap_or_default();
     }
 
-    /// Whether both endpoints announced the extension (RFC 10069 §2).
+    /// Returns true if both endpoints announced the extension (RFC 10069 §2).
     pub fn is_negotiated(&self) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc10069#section-2
         //# If either of the endpoints does not advertise the initial_max_path_id transport parameter, then

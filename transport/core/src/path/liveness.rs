@@ -26,11 +26,11 @@ enum State {
     Answering,
     /// It has not answered for a probe timeout, and nothing arrived on it since it was asked last.
     Silent { since: Instant },
-    /// The same, but a packet arrived on it: the peer's direction works.
+    /// It has not answered, but a packet arrived on it: the peer's direction works.
     Heard { since: Instant },
 }
 
-/// What happens to a path.
+/// Evidence of the liveness of a path.
 #[derive(Clone, Copy, Debug)]
 enum Evidence {
     /// It did not answer in time.
@@ -61,11 +61,11 @@ pub enum ProbesDue {
     None,
     /// One, as small as it may be.
     One,
-    /// Those of a probe timeout (RFC 9002 §6.2.4).
+    /// The probes of a probe timeout (RFC 9002 §6.2.4).
     Timeout,
 }
 
-/// Whether another path of the connection answers.
+/// Tells whether another path of the connection answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Company {
     /// No path answers.
@@ -78,11 +78,11 @@ pub enum Company {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Liveness {
     state: State,
-    /// When something of the path was acknowledged last.
+    /// The time at which a packet of the path was last acknowledged.
     acknowledged_at: Instant,
-    /// When a probe became due last.
+    /// The time at which a probe last became due.
     asked_at: Instant,
-    /// When a packet arrived on the path last.
+    /// The time at which a packet last arrived on the path.
     heard_at: Instant,
     due: ProbesDue,
     /// Acknowledgements of other paths that it carried since it answered last.
@@ -147,7 +147,7 @@ impl Liveness {
         self.steered.is_multiple_of(STEERED_UNPROBED) || self.steered == 1 && now.since(evidence) > STALE
     }
 
-    /// Whether it carried acknowledgements of other paths since it answered last.
+    /// Returns true if it carried acknowledgements of other paths since it answered last.
     pub fn has_steered(&self) -> bool {
         self.steered > 0
     }
@@ -181,22 +181,22 @@ impl Liveness {
         self.offered_below
     }
 
-    /// When something of the path was acknowledged last.
+    /// Returns the time at which a packet of the path was last acknowledged.
     pub fn acknowledged_at(&self) -> Instant {
         self.acknowledged_at
     }
 
-    /// Whether the path has not answered for a probe timeout, and did not since.
+    /// Returns true if the path has not answered for a probe timeout, and did not since.
     pub fn is_silent(&self) -> bool {
         self.state != State::Answering
     }
 
-    /// Whether a silent path was heard since it was asked last.
+    /// Returns true if a silent path was heard since it was asked last.
     pub fn is_heard(&self) -> bool {
         matches!(self.state, State::Heard { .. })
     }
 
-    /// Whether a packet arrived on the path after `instant`.
+    /// Returns true if a packet arrived on the path after `instant`.
     pub fn was_heard_since(&self, instant: Instant) -> bool {
         self.heard_at > instant
     }
@@ -215,8 +215,8 @@ impl Liveness {
         }
     }
 
-    /// When the liveness probe is due on a path that sent its last ack-eliciting packet at `sent_at`, if the path is
-    /// silent.
+    /// Returns the time at which the liveness probe is due on a path that sent its last ack-eliciting packet at
+    /// `sent_at`, if the path is silent.
     pub fn ask_at(&self, sent_at: Option<Instant>, pace: Duration) -> Option<Instant> {
         self.is_silent().then(|| sent_at.unwrap_or_default().max(self.asked_at) + pace)
     }

@@ -32,17 +32,17 @@ struct Issued {
     id: ConnectionId,
     /// The token; the first connection ID of a client has none.
     token: Option<ResetToken>,
-    /// Below which sequence number the peer retires others when it learns of this one.
+    /// The sequence number below which the peer retires others when it learns of this one.
     retire_prior_to: u64,
     progress: Progress,
 }
 
-/// What a path's connection IDs are for.
+/// The need of a path for connection IDs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Need {
     /// One, so that the peer can open the path.
     Opening,
-    /// As many as the peer stores, so that it can change them.
+    /// Enough to fill the peer's store, so that it can change them.
     Spares,
     /// None: the path is abandoned.
     None,
@@ -83,7 +83,7 @@ pub struct LocalIds {
     paths: FlatMap<PathId, PathIds>,
     /// Paths that were dropped: they get no connection IDs any more.
     dropped: Ranges,
-    /// What was looked up last: packets to one connection ID come in rows.
+    /// The ID that was looked up last: packets to one connection ID come in rows.
     latest: Option<(ConnectionId, (PathId, u64))>,
     /// Paths that may lack connection IDs.
     short: BTreeSet<PathId>,
@@ -192,7 +192,7 @@ impl LocalIds {
         }
     }
 
-    /// Whether the peer was given a connection ID for `path` that it has not retired.
+    /// Returns true if the peer was given a connection ID for `path` that it has not retired.
     pub fn has_issued(&self, path: PathId) -> bool {
         self.paths.get(&path).is_some_and(|ids| !ids.active.is_empty())
     }
@@ -344,7 +344,7 @@ impl LocalIds {
         self.paths.iter().flat_map(|(path, ids)| ids.all().map(move |(id, sequence)| (id, *path, sequence)))
     }
 
-    /// Whether the peer sends to this endpoint without connection IDs.
+    /// Returns true if the peer sends to this endpoint without connection IDs.
     fn is_nameless(&self) -> bool {
         self.known().any(|(id, ..)| id.is_empty())
     }

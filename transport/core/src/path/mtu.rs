@@ -25,7 +25,7 @@ const BLACK_HOLE: u32 = 2;
 /// Networks carry no larger frames than this, as jumbo frames of Ethernet go; a machine's own loopback does.
 pub const JUMBO: usize = 9_216;
 
-/// How large datagrams are, in bytes of UDP payload.
+/// The size of datagrams, in bytes of UDP payload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DatagramSizing {
     /// All of this size, at least 1200. The network must carry it on all paths.
@@ -52,10 +52,10 @@ impl From<usize> for DatagramSizing {
 }
 
 impl DatagramSizing {
-    /// As much as a UDP datagram may have: a machine's own loopback carries it, and networks with larger frames than
-    /// Ethernet's carry more than the default. What the interface does not take is found without a word on the network, and
-    /// nothing larger than jumbo frames is tried where a round trip takes more than three milliseconds: no such path carries
-    /// it, and a probe that is lost would fill the window for long.
+    /// The largest size of a UDP datagram: a machine's own loopback carries it, and networks with larger frames than
+    /// Ethernet's carry more than the default. What the interface does not take is found without a word on the network,
+    /// and nothing larger than jumbo frames is tried where a round trip takes more than three milliseconds: no such
+    /// path carries it, and a probe that is lost would fill the window for long.
     pub const WHATEVER_IS_CARRIED: Self = Self::Discover { most: LARGEST };
 
     /// The size before anything is known of a route.
@@ -78,9 +78,9 @@ struct Probe {
 /// The search for the datagram size of one route.
 #[derive(Clone, Copy, Debug)]
 pub struct Discovery {
-    /// Whether there is nothing to find.
+    /// True if there is nothing to find.
     fixed: bool,
-    /// What the route is known to carry.
+    /// The size that the route is known to carry.
     size: usize,
     /// The largest size to try.
     most: usize,
@@ -91,7 +91,7 @@ pub struct Discovery {
     lost_probes: u32,
     /// Full datagrams sent, until there are enough.
     full: u32,
-    /// When a search that ended is repeated.
+    /// The time at which a search that ended is repeated.
     repeat_at: Option<Instant>,
     /// The number of the last large packet that arrived.
     large_arrived: Option<u64>,
@@ -167,7 +167,7 @@ impl Discovery {
         self.probe = Some(Probe { number, size, overdue_at });
     }
 
-    /// When the probe under way counts as lost.
+    /// Returns the time at which the probe under way counts as lost.
     pub fn overdue_at(&self) -> Option<Instant> {
         self.probe.map(|probe| probe.overdue_at)
     }

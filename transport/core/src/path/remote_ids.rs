@@ -120,7 +120,7 @@ impl RemoteIds {
         Ok(())
     }
 
-    /// Whether the frame brings a connection ID that is not known; an error if it contradicts what is.
+    /// Returns true if the frame brings a connection ID that is not known; an error if it contradicts those that are.
     fn is_news(&self, path: PathId, frame: &NewConnectionId) -> Result<bool, TransportError> {
         let (id, place) = (frame.id, (path, frame.sequence));
         if self.known().any(|(known, path, sequence)| known == id && (path, sequence) != place) {
@@ -153,7 +153,7 @@ impl RemoteIds {
         }
     }
 
-    /// Whether there is a connection ID for `path` that was never used: to open it, or to change to.
+    /// Returns true if there is a connection ID for `path` that was never used: to open it, or to change to.
     pub fn has_unused(&self, path: PathId) -> bool {
         self.paths.get(&path).is_some_and(|ids| ids.has_unused())
     }
@@ -234,8 +234,8 @@ impl RemoteIds {
         active.chain(self.retirements.unconfirmed())
     }
 
-    /// Whether `token` is the stateless reset token of a connection ID in use. Those never used and those retired do
-    /// not count (RFC 9000 §10.3.1). Takes the same time wherever and whether it matches.
+    /// Returns true if `token` is the stateless reset token of a connection ID in use. Those never used and those
+    /// retired do not count (RFC 9000 §10.3.1). Takes the same time wherever and whether it matches.
     pub fn is_reset_token(&self, token: &[u8; 16]) -> bool {
         let tokens = self.paths.values().flat_map(|ids| ids.tokens_in_use());
         //= https://www.rfc-editor.org/rfc/rfc9000#section-10.3.1

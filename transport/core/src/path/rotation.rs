@@ -1,43 +1,42 @@
-//! When a path changes the connection ID that it uses, so that observers cannot follow it for long (RFC 9000 §5.1.2,
-//! §9.5).
+//! Rotation of the connection ID that a path uses, so that observers cannot follow it for long (RFC 9000 §5.1.2, §9.5).
 
 use crate::time::Instant;
 use std::time::Duration;
 
-/// When paths change the peer's connection ID that they use. Each limit that is set counts from the last change; none is
-/// a path that keeps its connection ID unless it moves. Without data of the application nothing changes: a change costs
-/// packets of its own, which must not bring about the next.
+/// The limits after which paths change the peer's connection ID that they use. Each limit that is set counts from the
+/// last change; none is a path that keeps its connection ID unless it moves. Without data of the application nothing
+/// changes: a change costs packets of its own, which must not bring about the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rotation {
-    /// After this many packets.
+    /// The number of packets after which it is changed.
     pub packets: Option<u64>,
-    /// After this time.
+    /// The time after which it is changed.
     pub time: Option<Duration>,
-    /// With the first packet after so long a silence: who watches then learns least from the change.
+    /// The silence after which it is changed with the first packet: an observer then learns least from the change.
     pub idle: Option<Duration>,
 }
 
-/// How long a path has used the peer's connection ID.
+/// The use that a path has made of the peer's connection ID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Destination {
     /// The number of the first packet that was sent to it.
     pub since: u64,
-    /// When it was taken into use.
+    /// The time at which it was taken into use.
     pub at: Instant,
-    /// Whether data of the application was sent or received on the path since then.
+    /// True if data of the application was sent or received on the path since then.
     pub carried: bool,
 }
 
 impl Rotation {
-    /// Whether anything is limited.
+    /// Returns true if anything is limited.
     pub fn is_set(&self) -> bool {
         *self != Self::default()
     }
 }
 
 impl Destination {
-    /// Whether `rotation` asks for another one before packet number `next` leaves at `now`, on a path that was last
-    /// active at `active_at`. One that was not used for the application's data yet stays.
+    /// Returns true if `rotation` asks for another one before packet number `next` leaves at `now`, on a path that was
+    /// last active at `active_at`. One that was not used for the application's data yet stays.
     pub fn is_due(&self, rotation: &Rotation, next: u64, active_at: Instant, now: Instant) -> bool {
         let packets = next.saturating_sub(self.since);
         self.carried

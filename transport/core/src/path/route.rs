@@ -28,15 +28,15 @@ pub const MINIMUM_DATAGRAM: usize = 1200;
 /// A local and a remote address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FourTuple {
-    /// Where this endpoint receives.
+    /// The address at which this endpoint receives.
     pub local: SocketAddr,
-    /// Where the peer receives.
+    /// The address at which the peer receives.
     pub remote: SocketAddr,
 }
 
 impl FourTuple {
-    /// Whether `other` differs in ports at most: a NAT binding that changed, most likely, on the same way through the
-    /// network (RFC 9000 §9.4).
+    /// Returns true if `other` differs in ports at most: a NAT binding that changed, most likely, on the same way
+    /// through the network (RFC 9000 §9.4).
     pub fn has_addresses_of(&self, other: &Self) -> bool {
         self.local.ip() == other.local.ip() && self.remote.ip() == other.remote.ip()
     }
@@ -47,32 +47,32 @@ impl FourTuple {
 pub struct Route {
     /// The addresses.
     pub tuple: FourTuple,
-    /// How much may be in flight.
+    /// The congestion controller, which sets the bytes that may be in flight.
     pub controller: Box<dyn Controller>,
-    /// When it may be sent.
+    /// The pacer, which sets the times at which they may be sent.
     pub pacer: Pacer,
-    /// How fast it is delivered.
+    /// The sampler of the delivery rate.
     pub rate: RateSampler,
-    /// What is believed to wait at the bottleneck.
+    /// The estimate of the bytes that wait at the bottleneck.
     pub backlog: Backlog,
-    /// What others are believed to have queued there.
+    /// The estimate of the bytes that others have queued there.
     pub crowd: Crowd,
-    /// How much may be sent before the peer's address is validated (RFC 9000 §8.1).
+    /// The limit on the bytes that may be sent before the peer's address is validated (RFC 9000 §8.1).
     pub amplification: Amplification,
     /// The validation of the address (RFC 9000 §8.2).
     pub validation: Validation,
-    /// Whether packets are marked as ECN-capable (RFC 9000 §13.4.2).
+    /// The ECN validation, which decides whether packets are marked (RFC 9000 §13.4.2).
     pub ecn: EcnValidation,
-    /// How patiently packets are declared lost.
+    /// The reordering of the route, which sets the patience with which packets are declared lost.
     pub reordering: Reordering,
     /// The largest datagram to send, in bytes of UDP payload.
     pub datagram_size: usize,
-    /// How that size is found.
+    /// The search for that size.
     pub mtu: Discovery,
     /// The number of the first packet that was sent with these measurements: those before it say nothing about the
     /// route (RFC 9000 §9.4).
     pub since: u64,
-    /// What the channel lets through, if that is known.
+    /// The guard of the channel's rate, if that is known.
     guard: Option<RateGuard>,
     /// Packets below this number were in flight when the window was last used.
     used_below: u64,
@@ -123,7 +123,7 @@ impl Route {
         }
     }
 
-    /// Whether the window was used while packet `number` was in flight.
+    /// Returns true if the window was used while packet `number` was in flight.
     pub fn was_used_with(&self, number: u64) -> bool {
         number < self.used_below
     }
@@ -139,7 +139,8 @@ impl Route {
         self.guard = rate.map(|rate| RateGuard { rate, flight: None });
     }
 
-    /// Whether the channel's rate was promised to this path ([`Self::guard_rate`]), so that no other shares its bottleneck.
+    /// Returns true if the channel's rate was promised to this path ([`Self::guard_rate`]), so that no other shares its
+    /// bottleneck.
     pub fn has_own_rate(&self) -> bool {
         self.guard.is_some()
     }
@@ -160,8 +161,8 @@ impl Route {
         self.guard.and_then(|guard| guard.flight).map_or(window, |flight| flight.min(window))
     }
 
-    /// Whether less may be in flight than the controller allows: then it must not take silence for success
-    /// (RFC 9002 §7.8).
+    /// Returns true if less may be in flight than the controller allows: then it must not take silence for success (RFC
+    /// 9002 §7.8).
     pub fn is_held_below_window(&self) -> bool {
         self.window() < self.controller.window()
     }
@@ -188,7 +189,7 @@ impl Route {
         window.min(self.pacer.available(now)).min(self.amplification.allowance())
     }
 
-    /// When the pacer lets a full datagram go, if the pacer is what holds it back.
+    /// Returns the time at which the pacer lets a full datagram go, if it is the pacer that holds it back.
     pub fn paced_until(&self, in_flight: usize, now: Instant) -> Option<Instant> {
         let window = self.window().saturating_sub(in_flight);
         if window < self.datagram_size.min(self.window()) {

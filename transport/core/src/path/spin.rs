@@ -6,7 +6,7 @@ use rand::Rng;
 /// One path in this many does not spin, wherever the others do (RFC 9000 §17.4).
 const ONE_QUIET_IN: u32 = 16;
 
-/// Whether observers of the network may measure round-trip times.
+/// Tells whether observers of the network may measure round-trip times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum SpinBit {
     /// On all paths but one in sixteen, chosen by chance, so that endpoints that do not spin at all are not rare.

@@ -1,4 +1,4 @@
-//! What each endpoint advises about the use of a path: available, or backup (RFC 10069 §3.3, §4.3).
+//! The advice of each endpoint about the use of a path: available, or backup (RFC 10069 §3.3, §4.3).
 
 use crate::PathId;
 use crate::delivery::{Progress, Receipt};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Paths whose status is kept at most. It is advice: what exceeds this is ignored.
 const MAX_PATHS: usize = 256;
 
-/// What this endpoint advises about one path.
+/// This endpoint's advice about one path.
 #[derive(Clone, Copy, Debug)]
 struct Advice {
     status: Status,
@@ -45,12 +45,13 @@ impl Statuses {
         self.local.insert(path, Advice { status, sequence, progress: Progress::Queued });
     }
 
-    /// What this endpoint last advised about `path`.
+    /// Returns this endpoint's latest advice about `path`.
     pub fn local(&self, path: PathId) -> Option<Status> {
         self.local.get(&path).map(|advice| advice.status)
     }
 
-    /// What the peer last advised about `path`, `None` if it never did (RFC 10069 §3.3: its preference is unknown).
+    /// Returns the peer's latest advice about `path`, `None` if it never gave any (RFC 10069 §3.3: its preference is
+    /// unknown).
     pub fn remote(&self, path: PathId) -> Option<Status> {
         self.remote.get(&path).map(|(_, status)| *status)
     }

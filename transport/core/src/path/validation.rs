@@ -17,23 +17,23 @@ const PATIENCE: u32 = 3;
 /// The interval between challenges doubles this often at most.
 const MAX_BACKOFF: u32 = 6;
 
-/// Whether the datagram of a challenge had the 1200 bytes that every path must carry.
+/// Tells whether the datagram of a challenge had the 1200 bytes that every path must carry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Breadth {
     Full,
     Cut,
 }
 
-/// What an attempt is to prove.
+/// The purpose of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Purpose {
-    /// That the peer receives at the address.
+    /// It is to prove that the peer receives at the address.
     Address,
-    /// That datagrams of 1200 bytes reach it there, too: the first challenge was smaller.
+    /// It is to prove that datagrams of 1200 bytes reach it there, too: the first challenge was smaller.
     Size,
 }
 
-/// What is known about the address.
+/// The knowledge of the address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Proof {
     #[default]
@@ -47,17 +47,17 @@ enum Proof {
 /// One attempt to validate.
 #[derive(Clone, Copy, Debug)]
 struct Attempt {
-    /// When the next challenge is due.
+    /// The time at which the next challenge is due.
     next_at: Instant,
     /// The interval before the first repetition.
     interval: Duration,
     /// Challenges sent.
     sent: u32,
-    /// When the attempt fails.
+    /// The time at which the attempt fails.
     fails_at: Instant,
-    /// How long it may take.
+    /// The time that it may take.
     patience: Duration,
-    /// What it is to prove.
+    /// The property that it is to prove.
     purpose: Purpose,
     /// Data for the first challenge.
     first: ChallengeData,
@@ -100,12 +100,12 @@ impl Validation {
         self.outstanding.clear();
     }
 
-    /// Whether the peer is known to receive at the address.
+    /// Returns true if the peer is known to receive at the address.
     pub fn is_validated(&self) -> bool {
         self.proof == Proof::Given
     }
 
-    /// Whether an attempt is under way.
+    /// Returns true if an attempt is under way.
     pub fn is_pending(&self) -> bool {
         self.attempt.is_some()
     }
@@ -159,8 +159,8 @@ impl Validation {
         }
     }
 
-    /// Whether validation has failed by `now` (RFC 9000 §8.2.4). An address that was validated before stays so, unless
-    /// it turns out that the path does not carry 1200 bytes (RFC 9000 §14.2).
+    /// Returns true if validation has failed by `now` (RFC 9000 §8.2.4). An address that was validated before stays so,
+    /// unless it turns out that the path does not carry 1200 bytes (RFC 9000 §14.2).
     pub fn failed(&mut self, now: Instant) -> bool {
         if let Some(attempt) = self.attempt.take_if(|attempt| now >= attempt.fails_at) {
             self.outstanding.clear();
@@ -173,13 +173,13 @@ impl Validation {
         matches!(self.proof, Proof::Refused | Proof::Narrow)
     }
 
-    /// Whether validation has failed because datagrams of 1200 bytes do not arrive.
+    /// Returns true if validation has failed because datagrams of 1200 bytes do not arrive.
     pub fn is_narrow(&self) -> bool {
         self.proof == Proof::Narrow
     }
 
-    /// When a challenge is due or the attempt fails, whichever is first. A challenge that was due and could not be
-    /// sent does not ask for a timer: it leaves with the next room there is.
+    /// Returns the time at which a challenge is due or the attempt fails, whichever is first. A challenge that was due
+    /// and could not be sent does not ask for a timer: it leaves with the next room there is.
     pub fn deadline(&self, now: Instant) -> Option<Deadline> {
         let attempt = self.attempt?;
         let at = if attempt.next_at > now { attempt.next_at.min(attempt.fails_at) } else { attempt.fails_at };
@@ -200,7 +200,7 @@ impl Validation {
         self.responses.push_back(data);
     }
 
-    /// Whether an answer is owed.
+    /// Returns true if an answer is owed.
     pub fn owes_response(&self) -> bool {
         !self.responses.is_empty()
     }

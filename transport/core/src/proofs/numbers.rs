@@ -80,7 +80,7 @@ fn a_receiver_gets_every_number_back_whatever_it_received_meanwhile() {
     }
 }
 
-/// Where a longer encoding begins, the distance is the greatest that the shorter one carries.
+/// At each change of length the distance is the greatest that the shorter encoding carries.
 #[test]
 fn a_receiver_gets_the_number_back_at_every_change_of_length() {
     for (edge, acknowledged) in

@@ -1,4 +1,4 @@
-//! How much of what was sent is believed to wait at the bottleneck.
+//! The estimate of the sent bytes that wait at the bottleneck.
 
 use crate::Bandwidth;
 use crate::time::Instant;

@@ -1,4 +1,4 @@
-//! What others have queued at a bottleneck that a path shares with them.
+//! The competing backlog: the queue of others at a bottleneck that a path shares with them.
 
 use crate::Bandwidth;
 use crate::time::Instant;
@@ -23,8 +23,8 @@ impl Crowd {
         *self = Self { queue: rtt.saturating_sub(own), at: now };
     }
 
-    /// How long at `now` until the queue is empty. It drains as the time passes: were it not for that, a path that is
-    /// avoided for its queue would be avoided for ever, for nothing would show that the queue is gone.
+    /// Returns the time from `now` until the queue is empty. It drains as the time passes: were it not for that, a path
+    /// that is avoided for its queue would be avoided for ever, for nothing would show that the queue is gone.
     pub fn left(&self, now: Instant) -> Duration {
         self.queue.saturating_sub(now.since(self.at))
     }

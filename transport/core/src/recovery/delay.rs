@@ -43,7 +43,7 @@ impl PathRtts {
         pair.recent.offer(adjust(rtt, ack_delay, min), now);
     }
 
-    /// Whether there was a sample over any return path.
+    /// Returns true if there was a sample over any return path.
     pub fn is_sampled(&self) -> bool {
         !self.pairs.is_empty()
     }

@@ -61,17 +61,17 @@ impl EcnCounter {
         *count = count.saturating_add(1);
     }
 
-    /// What an ACK frame shall report: nothing if no packet carried a mark.
+    /// Returns the counts that an ACK frame shall report: nothing if no packet carried a mark.
     pub fn report(&self) -> Option<EcnCounts> {
         let counts = EcnCounts { ect0: self.ect0, ect1: self.ect1, ce: self.ce };
         (self.ect0 | self.ect1 | self.ce != 0).then_some(counts)
     }
 }
 
-/// What an acknowledgement said about ECN.
+/// The report of an acknowledgement about ECN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EcnReport {
-    /// How the counts compare with those before.
+    /// The comparison of the counts with those before.
     pub counted: Counted,
     /// Newly acknowledged packets that were sent with ECT(0).
     pub newly_ect0: u64,
@@ -79,7 +79,7 @@ pub struct EcnReport {
     pub newly_ect1: u64,
 }
 
-/// How the counts of an acknowledgement compare with those of the one before, in one packet number space.
+/// The comparison of the counts of an acknowledgement with those of the one before, in one packet number space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Counted {
     /// The largest acknowledged number did not grow: the frame may be reordered and is not judged (RFC 9000 §13.4.2.1).
@@ -93,7 +93,7 @@ pub enum Counted {
     Grown(EcnCounts),
 }
 
-/// What was marked in one packet number space, and what the peer counted of it; both outlive a migration.
+/// The marked packets of one packet number space, and the peer's counts of them; both outlive a migration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EcnAccount {
     marked: u64,
@@ -131,7 +131,7 @@ impl EcnAccount {
     }
 }
 
-/// Whether packets are marked as ECN-capable.
+/// Tells whether packets are marked as ECN-capable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum EcnMarking {
     /// With ECT(0), on every path that proves to carry the marks (RFC 9000 §13.4.2).
@@ -141,7 +141,7 @@ pub enum EcnMarking {
     Off,
 }
 
-/// What follows from an acknowledgement.
+/// The consequence of an acknowledgement for ECN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnOutcome {
     /// No congestion was signalled.
@@ -162,7 +162,7 @@ enum State {
     Failed,
 }
 
-/// Whether packets on one route are marked (RFC 9000 §13.4.2 and §A.4).
+/// The ECN validation of one route, which decides whether packets on it are marked (RFC 9000 §13.4.2 and §A.4).
 #[derive(Clone, Copy, Debug)]
 pub struct EcnValidation {
     state: State,
@@ -192,7 +192,7 @@ impl EcnValidation {
         }
     }
 
-    /// Whether an acknowledgement proved that marks arrive.
+    /// Returns true if an acknowledgement proved that marks arrive.
     pub fn is_capable(&self) -> bool {
         self.state == State::Capable
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Datagrams that may always leave back to back (RFC 9002 §7.7: the initial congestion window).
 const BURST_DATAGRAMS: usize = 10;
 
-/// At high rates this much time's worth of data may leave at once, because timers are no finer.
+/// The time whose worth of data may leave at once at high rates, because timers are no finer.
 const BURST_TIME: Duration = Duration::from_millis(2);
 
 /// Under a ceiling one datagram and this much time's worth of data may leave at once: what is sent ahead waits in the
@@ -78,7 +78,7 @@ impl Pacer {
         self.credit = self.credit.saturating_sub(bytes as u128 * BYTE);
     }
 
-    /// When `bytes` (at most a burst) may leave: `now` if they already may.
+    /// Returns the time at which `bytes` (at most a burst) may leave: `now` if they already may.
     pub fn ready_at(&self, bytes: usize, now: Instant) -> Instant {
         let wanted = (bytes as u128 * BYTE).min(self.capacity());
         let missing = wanted.saturating_sub(self.credit_at(now));

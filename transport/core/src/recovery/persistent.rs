@@ -4,7 +4,7 @@ use crate::space::sent::Lost;
 use crate::time::Instant;
 use std::time::Duration;
 
-/// Whether losses cover a period so long that the window must collapse.
+/// Tells whether losses cover a period so long that the window must collapse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Persistence {
     /// They do not.
@@ -18,7 +18,7 @@ pub enum Persistence {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PersistentCongestion {
     first_sample_at: Option<Instant>,
-    /// When the first ack-eliciting packet of the run left.
+    /// The time at which the first ack-eliciting packet of the run left.
     run_started: Option<Instant>,
     /// The number of the last packet of the run.
     last_number: Option<u64>,

@@ -23,7 +23,7 @@ impl Pto {
         base.saturating_mul(1 << self.count.min(LARGEST_BACKOFF))
     }
 
-    /// When the timer fires: one period after the last ack-eliciting packet left.
+    /// Returns the time at which the timer fires: one period after the last ack-eliciting packet left.
     pub fn deadline(&self, last_ack_eliciting: Instant, base: Duration) -> Instant {
         last_ack_eliciting + self.period(base)
     }

@@ -14,29 +14,29 @@ use std::time::Duration;
 /// The estimate is the largest sample of this many round trips.
 const WINDOW_ROUNDS: u64 = 10;
 
-/// What a packet remembers about the flow at the moment it left (draft, "Per-packet (P) state").
+/// The state of the flow that a packet remembers from the moment it left (draft, "Per-packet (P) state").
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DeliveryState {
     /// Bytes delivered until then.
     pub delivered: u64,
-    /// When the last of them was acknowledged.
+    /// The time at which the last of them was acknowledged.
     pub delivered_at: Instant,
-    /// Over which path that was; `None` if nothing was in flight and the clock started with this packet.
+    /// The path over which that was; `None` if nothing was in flight and the clock started with this packet.
     pub delivered_over: Option<PathId>,
-    /// When the first packet of the flight left.
+    /// The time at which the first packet of the flight left.
     pub first_sent_at: Instant,
     /// Bytes lost until then.
     pub lost: u64,
     /// Bytes in flight just before it left, its own not among them.
     pub in_flight: u64,
-    /// Whether the sender had too little to send to fill the path.
+    /// True if the sender had too little to send to fill the path.
     pub app_limited: bool,
 }
 
 /// An acknowledgement of packets that were in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// When it arrived.
+    /// The time at which it arrived.
     pub now: Instant,
     /// The path that carried it.
     pub over: PathId,
@@ -44,7 +44,7 @@ pub struct Arrival<'a> {
     pub rtts: &'a PathRtts,
 }
 
-/// What one acknowledgement tells about the delivery (draft, "Rate Sample (rs) Output"). "Since" means since the newest
+/// The rate sample of one acknowledgement (draft, "Rate Sample (rs) Output"). "Since" means since the newest
 /// acknowledged packet left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RateSample {
@@ -64,7 +64,7 @@ pub struct RateSample {
     pub tx_in_flight: u64,
     /// Bytes lost since.
     pub lost: u64,
-    /// Whether the sender had too little to send: then the path may be faster than the sample.
+    /// True if the sender had too little to send: then the path may be faster than the sample.
     pub app_limited: bool,
 }
 
@@ -131,7 +131,7 @@ impl RateSampler {
         self.app_limited_until = Some(self.delivered.saturating_add(in_flight as u64).max(1));
     }
 
-    /// Whether the application has, or had within the last round trip, too little to send.
+    /// Returns true if the application has, or had within the last round trip, too little to send.
     pub fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
     }

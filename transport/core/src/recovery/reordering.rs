@@ -1,4 +1,4 @@
-//! How much reordering a route shows, and with how much patience packets are declared lost (RFC 9002 §6.1).
+//! The reordering of a route, and the patience with which packets are declared lost (RFC 9002 §6.1).
 //!
 //! A radio link that repeats a frame delivers what follows before it: with the RFC's initial thresholds most losses that
 //! such a link "has" are none. RFC 9002 §6.1 permits thresholds that adapt; how far and how long they do follows RFC 8985
@@ -19,12 +19,12 @@ const MOST_EIGHTHS: u32 = 8;
 /// Loss events without a spurious loss after which half of what was learnt is forgotten (RFC 8985 §6.2: 16 recoveries).
 const MEMORY: u32 = 16;
 
-/// When packets sent before an acknowledged one are lost.
+/// The thresholds from which on packets sent before an acknowledged one are lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Thresholds {
-    /// When one so many numbers later is acknowledged.
+    /// The packet threshold: the distance to the number of a later packet that is acknowledged.
     pub packets: u64,
-    /// When they left so long ago.
+    /// The time threshold: the time since they left.
     pub delay: Duration,
 }
 
@@ -44,14 +44,14 @@ pub struct Lateness {
     pub time: Duration,
 }
 
-/// What a route taught about reordering.
+/// The reordering that a route has shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reordering {
     packets: u64,
     eighths: u32,
     /// Loss events since the last spurious loss.
     events: u32,
-    /// When the current loss event began: packets sent before belong to it.
+    /// The time at which the current loss event began: packets sent before belong to it.
     event_began: Option<Instant>,
 }
 

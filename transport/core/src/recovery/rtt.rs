@@ -60,7 +60,7 @@ impl Rtt {
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
     }
 
-    /// Whether there was a sample.
+    /// Returns true if there was a sample.
     pub fn is_sampled(&self) -> bool {
         self.min.is_some()
     }
@@ -92,8 +92,8 @@ impl Rtt {
         self.spread().saturating_add(max_ack_delay)
     }
 
-    /// How much older than an acknowledged packet a packet must be to count as lost: 9/8 of the larger of the smoothed
-    /// and the latest round-trip time, at least the granularity (RFC 9002 §6.1.2).
+    /// Returns the time by which a packet must be older than an acknowledged one to count as lost: 9/8 of the larger of
+    /// the smoothed and the latest round-trip time, at least the granularity (RFC 9002 §6.1.2).
     pub fn loss_delay(&self) -> Duration {
         let rtt = self.latest.max(self.smoothed);
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.1.2
@@ -102,7 +102,7 @@ impl Rtt {
         (rtt + rtt / 8).max(GRANULARITY)
     }
 
-    /// How long without an acknowledgement makes congestion persistent (RFC 9002 §7.6.1).
+    /// Returns the time without an acknowledgement that makes congestion persistent (RFC 9002 §7.6.1).
     pub fn persistent_congestion_duration(&self, max_ack_delay: Duration) -> Duration {
         self.probe_timeout(max_ack_delay).saturating_mul(3)
     }

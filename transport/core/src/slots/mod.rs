@@ -43,7 +43,7 @@ impl Holders {
 /// The time for which holders mean to keep their slots, which decides who gives way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tenure {
-    /// As long as they like. The newest slot of the largest holder gives way, to newcomers that hold less only.
+    /// An unlimited time. The newest slot of the largest holder gives way, to newcomers that hold less only.
     Lasting,
     /// Briefly, as for a handshake, which ends within a few round trips if both sides mean it. The oldest slot of the largest
     /// holder gives way; one held for longer than this gives way to everybody who holds no more.
@@ -76,7 +76,7 @@ pub struct Slots<T> {
     next: u64,
     /// In the order in which they were taken.
     held: BTreeMap<SlotId, Held<T>>,
-    /// The same by holder: group, member, slot.
+    /// The held slots by holder: group, member, slot.
     order: BTreeSet<(u64, u64, SlotId)>,
     /// Slots of each group and each member.
     groups: KeyedMap<u64, usize>,
@@ -87,7 +87,7 @@ pub struct Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// At most `most` slots, none of them taken.
+    /// Makes at most `most` slots, none of them taken.
     pub fn new(most: usize, tenure: Tenure) -> Self {
         Self {
             most,
@@ -112,12 +112,12 @@ impl<T> Slots<T> {
         self.held.len()
     }
 
-    /// Whether nobody holds a slot.
+    /// Returns true if nobody holds a slot.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Whether all slots are taken.
+    /// Returns true if all slots are taken.
     pub fn is_full(&self) -> bool {
         self.held.len() >= self.most
     }

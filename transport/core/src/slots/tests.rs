@@ -25,7 +25,7 @@ impl World {
         self.holders.of(&name.0, &name.1)
     }
 
-    /// Whether `name` gets a slot at `now`, and who gave way.
+    /// Takes a slot for `name` at `now`; returns the name that gave way, or an error if there is no slot.
     fn take(&mut self, name: (u32, u32), now: Instant) -> Result<Option<(u32, u32)>, ()> {
         let holder = self.holder(name);
         let gone = match self.slots.room(holder, now) {

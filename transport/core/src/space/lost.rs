@@ -19,15 +19,15 @@ const MEMORY: u32 = 8;
 pub struct SpuriousLoss {
     /// Its number.
     pub number: u64,
-    /// When it left.
+    /// The time at which it left.
     pub sent_at: Instant,
-    /// When it was declared lost.
+    /// The time at which it was declared lost.
     pub lost_at: Instant,
     /// Bytes that it counted in flight.
     pub bytes: usize,
     /// The distance to the largest acknowledged number when it was declared lost.
     pub distance: u64,
-    /// What it carried, which did arrive.
+    /// The receipts of its frames, which did arrive.
     pub receipts: Receipts,
 }
 

@@ -13,9 +13,9 @@ use sent::Sent;
 /// Both halves of a packet number space.
 #[derive(Debug, Default)]
 pub struct Space {
-    /// What arrived, and what of it is to be acknowledged.
+    /// The packets that arrived, and those that are to be acknowledged.
     pub received: Received,
-    /// What was sent, and what became of it.
+    /// The packets that were sent, and their fates.
     pub sent: Sent,
 }
 

@@ -5,7 +5,7 @@ use crate::recovery::ecn::Ecn;
 use crate::recovery::rate::DeliveryState;
 use crate::time::Instant;
 
-/// How a packet counts (RFC 9002 §2): each class includes the properties of the one before.
+/// The class of a packet (RFC 9002 §2): each includes the properties of the one before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PacketClass {
     /// Only ACK and CONNECTION_CLOSE frames: not congestion controlled.
@@ -19,17 +19,17 @@ pub enum PacketClass {
 }
 
 impl PacketClass {
-    /// Whether the packet counts as bytes in flight.
+    /// Returns true if the packet counts as bytes in flight.
     pub fn in_flight(self) -> bool {
         self != Self::AckOnly
     }
 
-    /// Whether the peer must acknowledge it within its max_ack_delay.
+    /// Returns true if the peer must acknowledge it within its max_ack_delay.
     pub fn is_ack_eliciting(self) -> bool {
         self >= Self::Asking
     }
 
-    /// Whether the probe timeout runs for the packet (RFC 9002 §6.2.1).
+    /// Returns true if the probe timeout runs for the packet (RFC 9002 §6.2.1).
     pub fn arms_timeout(self) -> bool {
         self == Self::AckEliciting
     }
@@ -40,17 +40,17 @@ impl PacketClass {
 pub struct SentPacket {
     /// Its number in the space.
     pub number: u64,
-    /// When it left.
+    /// The time at which it left.
     pub sent_at: Instant,
     /// Its size, header and tag included.
     pub bytes: usize,
-    /// How it counts.
+    /// The class of the packet.
     pub class: PacketClass,
     /// Its ECN codepoint.
     pub ecn: Ecn,
     /// The flow when it left, for rate samples.
     pub delivery: DeliveryState,
-    /// Whom to tell about its fate.
+    /// The receipts by which the owners of its frames learn of its fate.
     pub receipts: Receipts,
 }
 

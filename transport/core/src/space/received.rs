@@ -1,4 +1,5 @@
-//! What arrived in a packet number space: refuses duplicates and says when and what to acknowledge (RFC 9000 §13.2).
+//! The packets that arrived in a packet number space: duplicates are refused, and acknowledgements scheduled and
+//! written (RFC 9000 §13.2).
 
 use crate::PathId;
 use crate::error::Dropped;
@@ -14,7 +15,7 @@ const MOST_REPORTED: usize = 64;
 /// Ranges kept to recognise duplicates; numbers below the oldest count as duplicates (RFC 9000 §12.3).
 const MOST_SEEN: usize = 256;
 
-/// Whether a packet asks for an acknowledgement (RFC 9002 §2).
+/// Tells whether a packet asks for an acknowledgement (RFC 9002 §2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AckEliciting {
     /// It contains a frame other than ACK, PADDING and CONNECTION_CLOSE.
@@ -29,15 +30,15 @@ impl From<bool> for AckEliciting {
     }
 }
 
-/// When acknowledgements are sent.
+/// The policy of acknowledgements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AckPolicy {
-    /// This many ack-eliciting packets are acknowledged at once; 0 counts as 1.
+    /// The number of ack-eliciting packets that are acknowledged at once (RFC 9000 §13.2.2); 0 counts as 1. Default: 2.
     pub threshold: u64,
-    /// The longest that an acknowledgement waits: max_ack_delay (RFC 9000 §18.2).
+    /// The longest time that an acknowledgement waits: max_ack_delay (RFC 9000 §18.2). Default: 25 ms.
     pub max_delay: Duration,
-    /// A packet out of order is acknowledged at once if the gap is so many numbers old; 1 is every gap, 0 is none
-    /// (draft-ietf-quic-ack-frequency-14 §6.2).
+    /// The gap in packet numbers from which on a packet out of order is acknowledged at once; 1 is every gap, 0 is none
+    /// (draft-ietf-quic-ack-frequency-14 §6.2). Default: 1.
     pub reordering: u64,
 }
 
@@ -62,13 +63,13 @@ enum Owed {
     Packets { packets: u64, at: Instant },
 }
 
-/// What arrived in one packet number space.
+/// The received packets of one packet number space.
 #[derive(Clone, Debug, Default)]
 pub struct Received {
     policy: AckPolicy,
-    /// What to acknowledge: shrinks when the peer has seen an acknowledgement.
+    /// The numbers to acknowledge: shrinks when the peer has seen an acknowledgement.
     report: Ranges,
-    /// What was processed: shrinks only at its limit.
+    /// The numbers that were processed: shrinks only at its limit.
     seen: Ranges,
     /// Numbers below count as processed.
     floor: u64,
@@ -96,7 +97,7 @@ impl Received {
         self.policy = policy;
     }
 
-    /// Whether `number` was processed, or is so old that nobody knows any more.
+    /// Returns true if `number` was processed, or is so old that nobody knows any more.
     pub fn contains(&self, number: u64) -> bool {
         number < self.floor || self.seen.contains(number)
     }
@@ -142,12 +143,12 @@ impl Received {
         Ok(())
     }
 
-    /// Whether an acknowledgement must be sent at `now`.
+    /// Returns true if an acknowledgement must be sent at `now`.
     pub fn ack_due(&self, now: Instant) -> bool {
         self.ack_deadline().is_some_and(|at| at <= now)
     }
 
-    /// When an acknowledgement must be sent, if one is owed.
+    /// Returns the time at which an acknowledgement must be sent, if one is owed.
     pub fn ack_deadline(&self) -> Option<Instant> {
         match self.owed {
             Owed::Nothing => None,
@@ -155,7 +156,8 @@ impl Received {
         }
     }
 
-    /// Whether an ack-eliciting packet is unreported: a packet that leaves anyway may take the acknowledgement along.
+    /// Returns true if an ack-eliciting packet is unreported: a packet that leaves anyway may take the acknowledgement
+    /// along.
     pub fn pending(&self) -> bool {
         self.owed != Owed::Nothing
     }

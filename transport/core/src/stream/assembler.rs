@@ -11,7 +11,7 @@ const SMALL_PIECE: usize = 1024;
 const JOINED_SIZE: usize = 4096;
 /// Gaps that are accepted whatever the window.
 const MIN_RUNS: usize = 1024;
-/// With larger windows, one gap is accepted for this many bytes of window.
+/// The bytes of a larger window for which one more gap is accepted.
 const BYTES_PER_RUN: u64 = 256;
 
 /// The data has more gaps than any network leaves: its bookkeeping would outgrow the window.
@@ -72,17 +72,17 @@ impl Chunk {
 pub struct Assembler {
     /// Everything below was read.
     read: u64,
-    /// What can be read: all from `read` to `contiguous`, in order. Nearly all data passes only through here.
+    /// The bytes that can be read: all from `read` to `contiguous`, in order. Nearly all data passes only through here.
     ready: ShortQueue<Chunk>,
     /// The first offset that did not arrive yet.
     contiguous: u64,
     /// Different bytes that ever arrived.
     total: u64,
-    /// What arrived behind a gap, once something did: nothing on nearly all streams.
+    /// The bytes that arrived behind a gap, once any did: none on nearly all streams.
     gapped: Option<Box<Gapped>>,
 }
 
-/// What arrived behind a gap.
+/// The bytes that arrived behind a gap.
 #[derive(Debug, Default)]
 struct Gapped {
     /// By offset; chunks do not overlap, and all start above what can be read.
@@ -97,12 +97,12 @@ impl Assembler {
         self.read
     }
 
-    /// How many different bytes arrived, read or not.
+    /// Returns the number of different bytes that arrived, read or not.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Whether [`Self::read`] has something to return.
+    /// Returns true if [`Self::read`] has something to return.
     pub fn is_readable(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -176,7 +176,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// At most `max` contiguous bytes, `None` if the next byte is not there yet.
+    /// Reads at most `max` contiguous bytes, `None` if the next byte is not there yet.
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
         let chunk = self.ready.front_mut()?;
         let bytes =

@@ -20,7 +20,7 @@ struct Kept {
     blocks: Vec<BytesMut>,
     /// The one that is filled.
     current: usize,
-    /// For what is joined.
+    /// The block for bytes that are joined.
     joint: BytesMut,
     /// For small pieces.
     shared: BytesMut,

@@ -3,7 +3,7 @@
 use crate::time::Instant;
 use std::time::Duration;
 
-/// How much the peer lets this endpoint send, on a stream or in sum.
+/// The credit that the peer gives this endpoint to send, on a stream or in sum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SendCredit {
     limit: u64,
@@ -51,7 +51,7 @@ impl SendCredit {
     }
 }
 
-/// How much this endpoint lets the peer send, on a stream or in sum.
+/// The window that this endpoint gives the peer to send, on a stream or in sum.
 ///
 /// The window doubles, up to a maximum, whenever half of it is consumed within two round trips, or the peer says that it
 /// had to wait: then it, and not the network, is what limits the peer. Round trips alone do not tell: a receiver that
@@ -67,7 +67,7 @@ pub struct ReceiveWindow {
     held_up: HeldUp,
 }
 
-/// Whether the peer said that the window held it up, since the window was last renewed.
+/// Tells whether the peer said that the window held it up, since the window was last renewed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum HeldUp {
     /// It did not.
@@ -141,7 +141,7 @@ impl ReceiveWindow {
         self.consumed = self.received.min(self.consumed + bytes);
     }
 
-    /// Whether the peer has at most half of the window left, counted from what is consumed.
+    /// Returns true if the peer has at most half of the window left, counted from the bytes consumed.
     pub fn renewal_is_due(&self) -> bool {
         self.limit - self.consumed <= self.window / 2
     }

@@ -3,7 +3,7 @@
 use crate::connection::Role;
 use std::fmt;
 
-/// Whether both endpoints send on a stream, or only the one that opened it.
+/// The direction of a stream: both endpoints send on it, or only the one that opened it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Direction {
     /// Both endpoints send.
@@ -38,17 +38,17 @@ impl StreamId {
         Self(index << 2 | direction | initiator)
     }
 
-    /// Who opens this stream.
+    /// Returns the endpoint that opens this stream.
     pub const fn initiator(self) -> Role {
         if self.0 & 1 == 0 { Role::Client } else { Role::Server }
     }
 
-    /// Who sends on this stream.
+    /// Returns the direction: tells who sends on this stream.
     pub const fn direction(self) -> Direction {
         if self.0 & 2 == 0 { Direction::Bidirectional } else { Direction::Unidirectional }
     }
 
-    /// How many streams of the same type were opened before it.
+    /// Returns the number of streams of the same type that were opened before it.
     pub const fn index(self) -> u64 {
         self.0 >> 2
     }

@@ -23,7 +23,7 @@ impl Messages {
         }
     }
 
-    /// What is left at `offset` of the message that contains it, `None` if its end is not known.
+    /// Returns the part that is left at `offset` of the message that contains it, `None` if its end is not known.
     pub fn at(&self, offset: u64, now: Instant) -> Option<Message> {
         let next = self.ends.partition_point(|(end, _)| *end <= offset);
         self.ends.get(next).map(|&(end, deadline)| Message {
@@ -32,7 +32,8 @@ impl Messages {
         })
     }
 
-    /// What is left when only the end of the stream is: nothing, but the deadline of the last message holds.
+    /// Returns the message that is left when only the end of the stream is: nothing, but the deadline of the last
+    /// message holds.
     pub fn at_end(&self, now: Instant) -> Message {
         let deadline = self.ends.back().and_then(|(_, deadline)| *deadline);
         Message { remaining: 0, deadline: deadline.map(|deadline| deadline.since(now)) }

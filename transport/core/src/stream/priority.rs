@@ -15,7 +15,7 @@ pub struct AgendaKey {
     pub id: StreamId,
 }
 
-/// What a stream needs, beyond its own credit, to send.
+/// The credit that a stream needs beyond its own to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
     /// Nothing: it repeats what was sent before, or sends the mere end.
@@ -31,7 +31,7 @@ pub type Listing = (AgendaKey, Need);
 #[derive(Debug, Default)]
 pub struct Agenda {
     all: SortedQueue<AgendaKey>,
-    /// Those of `all` that need nothing.
+    /// The entries of `all` that need nothing.
     free: SortedQueue<AgendaKey>,
     turns: u64,
 }
@@ -81,12 +81,12 @@ impl Agenda {
         }
     }
 
-    /// Whether any stream can send with `credit` bytes of the connection's.
+    /// Returns true if any stream can send with `credit` bytes of the connection's.
     pub fn has_any(&self, credit: u64) -> bool {
         !self.affordable(credit).is_empty()
     }
 
-    /// Whether any stream can send only with credit of the connection.
+    /// Returns true if any stream can send only with credit of the connection.
     pub fn needs_credit(&self) -> bool {
         self.all.len() > self.free.len()
     }

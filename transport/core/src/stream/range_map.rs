@@ -27,7 +27,7 @@ impl<T> Default for RangeMap<T> {
 }
 
 impl<T: Copy + PartialEq> RangeMap<T> {
-    /// Whether no offset has a value.
+    /// Returns true if no offset has a value.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

@@ -9,7 +9,7 @@ use crate::error::{ErrorCode, TransportError};
 use crate::wire::frame;
 use bytes::Bytes;
 
-/// How a stream ends other than by its last byte.
+/// The end of a stream other than by its last byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Abort {
     /// The application asked the peer to stop, with this code.
@@ -18,12 +18,12 @@ enum Abort {
     Reset(u64),
 }
 
-/// What a frame changed, in bytes, for the flow control of the connection.
+/// The change by a frame, in bytes, for the flow control of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Arrived {
-    /// By how much the highest offset grew.
+    /// The number of bytes by which the highest offset grew.
     pub received: u64,
-    /// How much will never be read, so that it counts as consumed.
+    /// The bytes that will never be read, so that they count as consumed.
     pub discarded: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct ReceiveHalf {
     window: ReceiveWindow,
     final_size: Option<u64>,
     abort: Option<Abort>,
-    /// What the application knows about readable data.
+    /// The application's knowledge of readable data.
     pub interest: Interest,
 }
 
@@ -53,7 +53,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// Where it is in figure 3 of RFC 9000 §3.2.
+    /// Returns the state in figure 3 of RFC 9000 §3.2.
     pub fn state(&self) -> ReceiveState {
         self.state
     }
@@ -151,7 +151,7 @@ impl ReceiveHalf {
         Ok(self.discard())
     }
 
-    /// At most `max` bytes for the application.
+    /// Reads at most `max` bytes for the application.
     pub fn read(&mut self, max: usize) -> Result<ReadOutcome, ReadError> {
         match self.abort {
             Some(Abort::Stopped(_)) => return Err(ReadError::Stopped),
@@ -176,7 +176,7 @@ impl ReceiveHalf {
         Ok(ReadOutcome::Blocked)
     }
 
-    /// Whether [`Self::read`] would say anything but that it is blocked.
+    /// Returns true if [`Self::read`] would say anything but that it is blocked.
     pub fn is_readable(&self) -> bool {
         match self.abort {
             Some(Abort::Stopped(_)) => false,

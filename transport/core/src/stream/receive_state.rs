@@ -1,6 +1,6 @@
 //! The states of the receiving half of a stream (RFC 9000 §3.2, figure 3).
 
-/// Where the receiving half is.
+/// The state of the receiving half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReceiveState {
     /// Data arrives, the end is not known.
@@ -17,7 +17,7 @@ pub enum ReceiveState {
     ResetRead,
 }
 
-/// What happens to a receiving half.
+/// An event of a receiving half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReceiveEvent {
     /// A STREAM frame with FIN arrives.
@@ -50,7 +50,7 @@ impl ReceiveState {
         }
     }
 
-    /// Whether nothing can happen any more.
+    /// Returns true if nothing can happen any more.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::DataRead | Self::ResetRead)
     }

@@ -13,7 +13,7 @@ const TAIL_SIZE: usize = 16 * 1024;
 /// than copying so much.
 const WORTH_A_FRAME: usize = 4 * 1024;
 
-/// What was written and not yet acknowledged.
+/// The bytes that were written and not yet acknowledged.
 #[derive(Debug, Default)]
 pub struct SendBuffer {
     /// Chunks with the offset of their first byte, contiguous.

@@ -1,6 +1,6 @@
 //! The states of the sending half of a stream (RFC 9000 §3.1, figure 2).
 
-/// Where the sending half is.
+/// The state of the sending half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendState {
     /// Nothing was sent yet.
@@ -17,7 +17,7 @@ pub enum SendState {
     ResetRecvd,
 }
 
-/// What happens to a sending half.
+/// An event of a sending half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendEvent {
     /// A STREAM or STREAM_DATA_BLOCKED frame is sent.
@@ -49,7 +49,7 @@ impl SendState {
         }
     }
 
-    /// Whether nothing can happen any more.
+    /// Returns true if nothing can happen any more.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::DataRecvd | Self::ResetRecvd)
     }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub struct ShortQueue<T> {
     first: Option<T>,
-    /// What is behind `first`; nothing while there is none.
+    /// The elements behind `first`; none while there is none.
     rest: VecDeque<T>,
 }
 
@@ -17,17 +17,17 @@ impl<T> Default for ShortQueue<T> {
 }
 
 impl<T> ShortQueue<T> {
-    /// Whether it holds nothing.
+    /// Returns true if it holds nothing.
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
-    /// How many elements it holds.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.rest.len()
     }
 
-    /// How many elements behind the first it has memory for.
+    /// Returns the number of elements behind the first that it has memory for.
     pub fn capacity(&self) -> usize {
         self.rest.capacity()
     }

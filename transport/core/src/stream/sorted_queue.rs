@@ -16,12 +16,12 @@ impl<T> Default for SortedQueue<T> {
 }
 
 impl<T: Ord + Copy> SortedQueue<T> {
-    /// How many elements it holds.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.elements.len()
     }
 
-    /// Whether it holds nothing.
+    /// Returns true if it holds nothing.
     pub fn is_empty(&self) -> bool {
         self.elements.is_empty()
     }

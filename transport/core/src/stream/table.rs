@@ -18,7 +18,7 @@ pub struct Table<T> {
     blocks: Vec<Block<T>>,
     /// No block before this one has room.
     first_free: usize,
-    /// Where each value is, by a hash that the peer cannot predict.
+    /// The place of each value, by a hash that the peer cannot predict.
     index: KeyedMap<StreamId, Place>,
     latest: Cell<Option<(StreamId, Place)>>,
 }
@@ -27,11 +27,11 @@ pub struct Table<T> {
 #[derive(Debug)]
 struct Block<T> {
     places: Vec<Option<(StreamId, T)>>,
-    /// Which of them hold a value, the lowest bit the first.
+    /// The set of places that hold a value, the lowest bit the first.
     used: u16,
 }
 
-/// Where a value is: its block, and the place in it.
+/// The place of a value: its block, and the index in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Place {
     block: usize,
@@ -78,22 +78,22 @@ impl<T> Block<T> {
 }
 
 impl<T> Table<T> {
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// How many values there is memory for.
+    /// Returns the number of values that there is memory for.
     pub fn capacity(&self) -> usize {
         self.blocks.iter().map(|block| block.places.capacity()).sum()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// Whether `id` has a value.
+    /// Returns true if `id` has a value.
     pub fn contains(&self, id: StreamId) -> bool {
         self.place(id).is_some()
     }

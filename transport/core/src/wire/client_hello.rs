@@ -10,7 +10,7 @@ const QUIC_TRANSPORT_PARAMETERS: u16 = 0x39;
 /// The longest ClientHello that is waited for, in bytes: what TLS accepts at most.
 const LONGEST: usize = 16 * 1024;
 
-/// How much of a ClientHello is there.
+/// The extent of a ClientHello: a part, or the whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
     /// There is more to come.
@@ -19,7 +19,7 @@ pub enum Extent {
     Whole,
 }
 
-/// How much there is of the ClientHello that starts with `bytes`.
+/// Returns the extent of the ClientHello that starts with `bytes`.
 pub fn extent(bytes: &[u8]) -> Extent {
     let Some((&kind, rest)) = bytes.split_first() else { return Extent::Partial };
     let Some(length) = rest.first_chunk::<3>() else { return Extent::Partial };

@@ -50,12 +50,12 @@ impl ConnectionId {
         &self.bytes
     }
 
-    /// How many bytes it has.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         usize::from(self.length)
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }

@@ -26,7 +26,7 @@ impl Reader {
         self.bytes.len()
     }
 
-    /// Whether no byte is left.
+    /// Returns true if no byte is left.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -111,7 +111,7 @@ impl<'a> SliceReader<'a> {
         self.bytes.len()
     }
 
-    /// Whether no byte is left.
+    /// Returns true if no byte is left.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -3,8 +3,8 @@
 use super::header::FIXED;
 use rand::RngCore;
 
-/// Whether an endpoint sends reserved transport parameters and versions (RFC 9000 §15, §18.1), and lets the QUIC bit vary
-/// if its peer does too (RFC 9287).
+/// The setting of greasing: tells whether an endpoint sends reserved transport parameters and versions (RFC 9000 §15,
+/// §18.1), and lets the QUIC bit vary if its peer does too (RFC 9287).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Greasing {
     /// It does.
@@ -20,7 +20,7 @@ impl Greasing {
         (self == Self::On).then(|| rng.next_u32())
     }
 
-    /// What an endpoint that greases accepts in the QUIC bit of packets.
+    /// Returns the values of the QUIC bit that an endpoint that greases accepts in packets.
     pub const fn quic_bit(self) -> QuicBit {
         match self {
             Self::On => QuicBit::Free,
@@ -29,7 +29,8 @@ impl Greasing {
     }
 }
 
-/// What the QUIC bit of packets may be that an endpoint receives: the second bit of the first byte (RFC 9287 §3).
+/// The values that the QUIC bit may have in packets that an endpoint receives: the second bit of the first byte (RFC
+/// 9287 §3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum QuicBit {
     /// It is set; packets without it are none (RFC 9000 §17.2, §17.3.1).
@@ -40,7 +41,7 @@ pub enum QuicBit {
 }
 
 impl QuicBit {
-    /// Whether a packet may start with `first`.
+    /// Returns true if a packet may start with `first`.
     pub const fn permits(self, first: u8) -> bool {
         matches!(self, Self::Free) || first & FIXED != 0
     }

@@ -48,7 +48,7 @@ pub enum PacketKind {
 /// A packet whose protection is still on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProtectedPacket {
-    /// What kind of packet it is.
+    /// The kind of packet.
     pub kind: PacketKind,
     /// The version; that of a short header is not on the wire and given as [`Version::V1`].
     pub version: Version,
@@ -59,7 +59,7 @@ pub struct ProtectedPacket {
     /// This packet only, with its header. After a long header at least [`PROTECTED_PART`] bytes follow
     /// `number_offset`; a short packet may be a stateless reset and only has [`MIN_SHORT_PACKET`] bytes.
     pub bytes: BytesMut,
-    /// Where the packet number starts in `bytes`.
+    /// The offset of the packet number in `bytes`.
     pub number_offset: usize,
 }
 
@@ -70,7 +70,7 @@ pub struct ShortPacket {
     pub destination: ConnectionId,
     /// The packet with its header; it may be a stateless reset and only has [`MIN_SHORT_PACKET`] bytes.
     pub bytes: BytesMut,
-    /// Where the packet number starts in `bytes`.
+    /// The offset of the packet number in `bytes`.
     pub number_offset: usize,
 }
 
@@ -83,7 +83,7 @@ impl From<ShortPacket> for ProtectedPacket {
 }
 
 impl From<ProtectedPacket> for ShortPacket {
-    /// What is left of a packet of kind [`PacketKind::OneRtt`].
+    /// Keeps the parts of a packet of kind [`PacketKind::OneRtt`] that a short header has.
     fn from(packet: ProtectedPacket) -> Self {
         let ProtectedPacket { destination, bytes, number_offset, .. } = packet;
         Self { destination, bytes, number_offset }
@@ -103,7 +103,7 @@ pub enum Incoming {
         destination: ConnectionId,
         /// The source connection ID.
         source: ConnectionId,
-        /// What the client has to return.
+        /// The token that the client has to return.
         token: Bytes,
         /// The integrity tag (RFC 9001 §5.8).
         tag: [u8; 16],
@@ -130,7 +130,7 @@ pub enum Incoming {
     },
 }
 
-/// Which keys protect a 1-RTT packet: they alternate with every key update (RFC 9001 §6).
+/// The phase of the keys that protect a 1-RTT packet: it alternates with every key update (RFC 9001 §6).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum KeyPhase {
     /// The bit is 0, as with the first keys.
@@ -158,8 +158,8 @@ impl KeyPhase {
     }
 }
 
-/// Whether a reserved bit is set in `first`, the first byte of a packet without its header protection. The peer must
-/// not set them, but that is an error only in a packet that authenticates (RFC 9000 §17.2, §17.3.1).
+/// Returns true if a reserved bit is set in `first`, the first byte of a packet without its header protection. The peer
+/// must not set them, but that is an error only in a packet that authenticates (RFC 9000 §17.2, §17.3.1).
 pub const fn has_reserved_bits(first: u8) -> bool {
     let reserved = if first & LONG == 0 { 0x18 } else { 0x0c };
     first & reserved != 0
@@ -231,26 +231,26 @@ pub struct LongHeader<'a> {
 pub struct ShortHeader {
     /// The destination connection ID.
     pub destination: ConnectionId,
-    /// Which keys protect the packet.
+    /// The phase of the keys that protect the packet.
     pub key_phase: KeyPhase,
     /// The latency spin bit (RFC 9000 §17.4).
     pub spin: bool,
 }
 
-/// Where the parts of a header are that was written: offsets from the start of the buffer, which may hold other
-/// packets before this one.
+/// The layout of a header that was written: offsets from the start of the buffer, which may hold other packets before
+/// this one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeaderLayout {
-    /// Where the two bytes of Length are; a short header has none.
+    /// The offset of the two bytes of Length; a short header has none.
     pub length_offset: Option<usize>,
-    /// Where the packet number is. The payload follows it.
+    /// The offset of the packet number. The payload follows it.
     pub number_offset: usize,
     /// The size of the packet number, 1 to 4 bytes.
     pub number_length: usize,
 }
 
 impl HeaderLayout {
-    /// Where the payload starts.
+    /// Returns the offset of the payload.
     pub fn payload_offset(&self) -> usize {
         self.number_offset + self.number_length
     }

@@ -2,7 +2,8 @@
 
 use super::varint;
 
-/// How many bytes of `number` to send, 1 to 4, when the peer has acknowledged up to `largest_acknowledged`.
+/// Returns the number of bytes of `number` to send, 1 to 4, when the peer has acknowledged up to
+/// `largest_acknowledged`.
 ///
 /// The bytes represent more than twice the range of the packets not yet acknowledged (RFC 9000 §17.1). Four bytes are
 /// the most there are, so that no more than 2^31 packets may be unacknowledged.

@@ -49,7 +49,8 @@ pub const MAX_ACK_DELAY_LIMIT: u64 = 1 << 14;
 /// The most streams of one kind: a stream ID must fit in a varint (RFC 9000 §4.6).
 pub const MAX_STREAMS: u64 = 1 << 60;
 
-/// What one endpoint declares in the handshake. `Default` is what the absence of each parameter means.
+/// The transport parameters that one endpoint declares in the handshake. `Default` is what the absence of each
+/// parameter means.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransportParameters {
     /// Server only: the destination of the client's first Initial packet.
@@ -68,19 +69,19 @@ pub struct TransportParameters {
     pub initial_max_stream_data_bidi_remote: u64,
     /// The initial limit of bytes on a unidirectional stream opened by the endpoint that receives this.
     pub initial_max_stream_data_uni: u64,
-    /// How many bidirectional streams the receiver of this may open at first, at most 2^60.
+    /// The number of bidirectional streams that the receiver of this may open at first, at most 2^60.
     pub initial_max_streams_bidi: u64,
-    /// How many unidirectional streams the receiver of this may open at first, at most 2^60.
+    /// The number of unidirectional streams that the receiver of this may open at first, at most 2^60.
     pub initial_max_streams_uni: u64,
     /// The delay in ACK frames is in units of 2 to this power microseconds; at most 20.
     pub ack_delay_exponent: u8,
-    /// By how much acknowledgements are delayed at most, below 2^14 ms. Rounded up to milliseconds on the wire.
+    /// The longest time by which acknowledgements are delayed, below 2^14 ms. Rounded up to milliseconds on the wire.
     pub max_ack_delay: Duration,
-    /// Whether the receiver of this must not migrate away from the address of the handshake.
+    /// True if the receiver of this must not migrate away from the address of the handshake.
     pub disable_active_migration: bool,
     /// Server only: the address to move to after the handshake.
     pub preferred_address: Option<Box<PreferredAddress>>,
-    /// How many connection IDs it stores, at least 2; with multipath, per path.
+    /// The number of connection IDs that it stores, at least 2; with multipath, per path.
     pub active_connection_id_limit: u64,
     /// The source connection ID of its first Initial packet.
     pub initial_source_connection_id: Option<ConnectionId>,
@@ -90,12 +91,12 @@ pub struct TransportParameters {
     pub max_datagram_frame_size: u64,
     /// The highest path ID that it accepts; absent means no multipath (RFC 10069 §2.1).
     pub initial_max_path_id: Option<PathId>,
-    /// Which version it uses and which ones it could (RFC 9368 §3).
+    /// The version that it uses, and those that it could (RFC 9368 §3).
     pub version_information: Option<VersionInformation>,
     /// The least delay of acknowledgements that it can keep, if it accepts ACK_FREQUENCY frames; at most
     /// `max_ack_delay`. Whole microseconds on the wire (draft-ietf-quic-ack-frequency-14 §3).
     pub min_ack_delay: Option<Duration>,
-    /// What the QUIC bit may be of packets sent to it (grease_quic_bit, RFC 9287 §3).
+    /// The values that the QUIC bit may have in packets sent to it (grease_quic_bit, RFC 9287 §3).
     pub quic_bit: QuicBit,
 }
 
@@ -128,7 +129,7 @@ impl Default for TransportParameters {
     }
 }
 
-/// Where a server would rather be reached (RFC 9000 §9.6, §18.2).
+/// The preferred address of a server (RFC 9000 §9.6, §18.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PreferredAddress {
     /// Its IPv4 address, if it has one.
@@ -194,8 +195,8 @@ impl TransportParameters {
         buf
     }
 
-    /// What a client remembers for 0-RTT on a later connection, the rest being the default (RFC 9000 §7.4.1, RFC 9221 §3).
-    /// What concerns multipath is not remembered (RFC 10069 §2.1).
+    /// Returns the parameters that a client remembers for 0-RTT on a later connection, the rest being the default (RFC
+    /// 9000 §7.4.1, RFC 9221 §3). What concerns multipath is not remembered (RFC 10069 §2.1).
     pub fn remembered(&self) -> Self {
         Self {
             max_idle_timeout: self.max_idle_timeout,
@@ -229,7 +230,8 @@ impl TransportParameters {
         buf
     }
 
-    /// Whether a limit is lower than in `remembered`, so that 0-RTT data may have exceeded it (RFC 9000 §7.4.1).
+    /// Returns true if a limit is lower than in `remembered`, so that 0-RTT data may have exceeded it (RFC 9000
+    /// §7.4.1).
     pub fn lowers(&self, remembered: &Self) -> bool {
         let limits = |parameters: &Self| {
             [

@@ -11,15 +11,15 @@ impl Version {
     pub const V1: Self = Self(1);
     /// QUIC version 2 (RFC 9369 §3.1).
     pub const V2: Self = Self(0x6b33_43cf);
-    /// Not a version: marks a Version Negotiation packet (RFC 9000 §17.2.1).
+    /// The number that is no version: it marks a Version Negotiation packet (RFC 9000 §17.2.1).
     pub const NEGOTIATION: Self = Self(0);
 
-    /// Whether this implementation can take packets of the version apart: those of versions 1 and 2.
+    /// Returns true if this implementation can take packets of the version apart: those of versions 1 and 2.
     pub const fn is_known(self) -> bool {
         matches!(self, Self::V1 | Self::V2)
     }
 
-    /// Whether the version is reserved to exercise version negotiation, 0x?a?a?a?a (RFC 9000 §15).
+    /// Returns true if the version is reserved to exercise version negotiation, 0x?a?a?a?a (RFC 9000 §15).
     pub const fn is_reserved(self) -> bool {
         self.0 & 0x0f0f_0f0f == 0x0a0a_0a0a
     }

@@ -10,7 +10,7 @@ const MOST: usize = 32;
 /// A list of versions.
 pub type VersionList = SmallVec<[Version; 4]>;
 
-/// What one endpoint says about versions, authenticated with the handshake.
+/// The information of one endpoint about versions, authenticated with the handshake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VersionInformation {
     /// The version that it uses for the connection.

@@ -20,14 +20,14 @@ const LONGEST: usize = 30;
 /// The symbol that stands for the end of a string, and is in none (RFC 7541 §5.2).
 const END: u16 = 256;
 
-/// What strings are read with.
+/// The Huffman code that strings are read with (RFC 7541, Appendix B).
 static CODE: Code = Code::new();
 
 /// The code, by lengths.
 struct Code {
     /// The first code beyond those of each length.
     beyond: [u32; LONGEST + 1],
-    /// What is added to a code of each length to find its symbol.
+    /// The offset that is added to a code of each length to find its symbol.
     shift: [i32; LONGEST + 1],
     /// Symbols in the order of their codes.
     symbols: [u16; 257],

@@ -12,5 +12,5 @@ mod write;
 pub(crate) use read::{Field, Refused, read};
 pub(crate) use write::{begin, field, pseudo};
 
-/// What a field costs beside its name and value (RFC 9114 §4.2.2).
+/// The size in bytes that each field counts beside its name and value (RFC 9114 §4.2.2).
 pub(crate) const FIELD_OVERHEAD: u64 = 32;

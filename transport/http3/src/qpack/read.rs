@@ -4,7 +4,7 @@ use super::static_table::FIELDS;
 use super::{FIELD_OVERHEAD, huffman};
 use bytes::Bytes;
 
-/// Why a field section is not read.
+/// The reason for which a field section is not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
     /// It is none, or refers to a dynamic table, which there is not: QPACK_DECOMPRESSION_FAILED (RFC 9204 §6).

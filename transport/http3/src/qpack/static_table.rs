@@ -159,7 +159,7 @@ const NAMES: [(&str, &[u8]); 52] = [
     ("x-xss-protection", &[62]),
 ];
 
-/// What a field has in the table.
+/// The entry of the static table that matches a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Known {
     /// Name and value.
@@ -168,7 +168,7 @@ pub(super) enum Known {
     Name(u8),
 }
 
-/// What the table has of a field.
+/// Finds the entry of the static table that matches a field, with its value or by its name alone.
 pub(super) fn find(name: &str, value: &[u8]) -> Option<Known> {
     let at = NAMES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
     let (_, indices) = NAMES.get(at)?;

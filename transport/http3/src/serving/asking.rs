@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Interim responses that are passed over.
 const MOST_INTERIM: usize = 16;
 
-/// Why there is no answer to a request for a tunnel.
+/// The reason for which there is no answer to a request for a tunnel.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AskError {
     /// The connection ended.
@@ -33,7 +33,7 @@ pub enum AskError {
     /// It could not be sent.
     #[error(transparent)]
     Send(SendError),
-    /// What came is no response.
+    /// The bytes that came are no response.
     #[error(transparent)]
     Receive(ReceiveError),
 }

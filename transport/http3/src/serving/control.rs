@@ -1,4 +1,4 @@
-//! What a peer sends on its unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2), without I/O.
+//! The unidirectional streams of a peer (RFC 9114 §6.2, RFC 9204 §4.2), without I/O.
 
 use bytes::{Buf, BytesMut};
 use h3::error::Code;
@@ -9,11 +9,11 @@ const LARGEST_FRAME: u64 = 16 << 10;
 /// Bytes of an instruction of QPACK at most, which here is an integer of up to 62 bits (RFC 9204 §4.1.1).
 const LARGEST_INSTRUCTION: usize = 10;
 
-/// What ends the connection.
+/// A violation of the protocol that ends the connection: its code and reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Violation(pub(super) Code, pub(super) &'static str);
 
-/// Who the peer is.
+/// The role of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Peer {
     #[default]
@@ -21,7 +21,7 @@ pub(super) enum Peer {
     Server,
 }
 
-/// What a peer says in SETTINGS that it takes beyond requests.
+/// The extensions that a peer's SETTINGS say it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Offers {
     /// Extended CONNECT (RFC 9220 §3).
@@ -30,7 +30,7 @@ pub(super) struct Offers {
     pub(super) datagrams: Offered,
 }
 
-/// Whether something is taken.
+/// Tells whether an extension is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Offered {
     #[default]
@@ -38,39 +38,39 @@ pub(super) enum Offered {
     Yes,
 }
 
-/// What concerns all streams of a peer together.
+/// The state that all unidirectional streams of a peer share.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     peer: Peer,
-    /// Of control, QPACK encoder and QPACK decoder streams there is one each.
+    /// True for each of the control, QPACK encoder and QPACK decoder streams that is there: there is one each.
     critical: [bool; 3],
     /// The largest field section that the peer takes.
     pub(super) field_section: Option<u64>,
-    /// What it takes beside requests, once its SETTINGS came.
+    /// The extensions that the peer takes, once its SETTINGS came.
     pub(super) offers: Option<Offers>,
     goaway: Option<u64>,
     max_push: Option<u64>,
 }
 
-/// What a stream is for.
+/// The kind of a unidirectional stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// Control (RFC 9114 §6.2.1); whether SETTINGS came.
     Control(Settings),
-    /// What fills a dynamic table, which there is not.
+    /// QPACK encoder stream: it fills a dynamic table, which there is not.
     Encoder,
-    /// What is said about the dynamic table of this end.
+    /// QPACK decoder stream: it speaks of the dynamic table of this end.
     Decoder,
     /// Something that is not known, which is not read.
     Unknown,
 }
 
-/// Whether SETTINGS came.
+/// Tells whether SETTINGS came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Settings {
-    /// Not yet: they have to be first.
+    /// They did not come yet: they have to be first.
     Awaited,
-    /// They did.
+    /// They came.
     Seen,
 }
 
@@ -84,12 +84,12 @@ pub(super) struct Uni {
 }
 
 impl Uni {
-    /// Whether the peer must never end it (RFC 9114 §6.2.1, RFC 9204 §4.2).
+    /// Returns true if the peer must never end the stream (RFC 9114 §6.2.1, RFC 9204 §4.2).
     pub(super) fn is_critical(&self) -> bool {
         self.kind.is_some_and(|kind| kind != Kind::Unknown)
     }
 
-    /// What it is for, once that is known.
+    /// Returns the kind of the stream, once that is known.
     pub(super) fn kind(&self) -> Option<Kind> {
         self.kind
     }
@@ -202,7 +202,7 @@ impl Uni {
     }
 }
 
-/// What streams of type `number` are for.
+/// Returns the kind of streams of type `number`, with the state behind it.
 fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
     let (kind, index) = match number {
         0x00 => (Kind::Control(Settings::Awaited), 0),
@@ -224,7 +224,7 @@ fn kind(number: u64, seen: &mut Seen) -> Result<Kind, Violation> {
 }
 
 impl Seen {
-    /// Of a `peer` of which nothing came yet.
+    /// Makes the state of a `peer` of which nothing came yet.
     pub(super) fn of(peer: Peer) -> Self {
         Self { peer, ..Self::default() }
     }
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What comes of these bytes on a stream each, in pieces of any size.
+    /// Reads these bytes on a stream each, in pieces of any size.
     fn on(streams: &[&[u8]]) -> Result<Seen, Code> {
         of(Peer::Client, streams)
     }

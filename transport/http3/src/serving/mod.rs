@@ -50,7 +50,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Whether tunnels are taken: extended CONNECT (RFC 9220) and HTTP datagrams (RFC 9297).
+/// Tells whether tunnels are taken: extended CONNECT (RFC 9220) and HTTP datagrams (RFC 9297).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Tunnels {
     /// No.
@@ -60,15 +60,16 @@ pub enum Tunnels {
     Taken,
 }
 
-/// What an endpoint says of itself (RFC 9114 §7.2.4).
+/// The settings that an endpoint announces (RFC 9114 §7.2.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// The largest field section that it takes, names, values and 32 bytes for each together.
+    /// The largest field section that is accepted, in bytes: names, values and 32 for each field (RFC 9114 §4.2.2).
+    /// Default: 32 KiB.
     pub max_field_section_size: u64,
-    /// The encoded bytes that a connection may have sent of field sections that are not whole or not read yet, of all its
-    /// requests together. A request that goes beyond is reset with H3_REQUEST_REJECTED.
+    /// The maximum number of encoded bytes that a connection may have sent of field sections that are not whole or not
+    /// read yet, over all its requests. A request that goes beyond is reset with H3_REQUEST_REJECTED. Default: 512 KiB.
     pub max_unread_fields: u64,
-    /// Whether it takes tunnels.
+    /// Acceptance of tunnels: extended CONNECT and HTTP datagrams. Default: none.
     pub tunnels: Tunnels,
 }
 
@@ -127,7 +128,7 @@ pub fn request(section: Bytes, limit: u64) -> Result<Request<()>, Code> {
 pub struct Server {
     shared: Arc<Shared>,
     control: hvq::SendStream,
-    /// Beyond the IDs of requests that were accepted.
+    /// The first ID beyond those of requests that were accepted.
     next: u64,
 }
 
@@ -154,7 +155,7 @@ impl Server {
         shared::watch(self.shared.clone())
     }
 
-    /// What sets the priorities of responses.
+    /// Returns the handle that sets the priorities of responses.
     pub fn priorities(&self) -> Priorities {
         self.shared.priorities.clone()
     }

@@ -6,7 +6,8 @@ use http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 use std::sync::Arc;
 
-/// What an extended CONNECT request asks to be spoken on its stream (RFC 9220), among the extensions of a request.
+/// The protocol that an extended CONNECT request asks to be spoken on its stream (RFC 9220), among the extensions of a
+/// request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Protocol(Arc<str>);
 

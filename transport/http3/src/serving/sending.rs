@@ -29,7 +29,7 @@ const DATA_HEADER: usize = 9;
 /// A body of no more bytes is copied to what goes before it: a piece of its own costs more.
 const SMALL: usize = 2048;
 
-/// Why nothing more of a response is sent.
+/// The reason for which nothing more of a response is sent.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SendError {
     /// The client wants no more, or the connection ended.
@@ -46,7 +46,7 @@ pub enum SendError {
     Short,
 }
 
-/// How far a response has come.
+/// The progress of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
     /// Nothing was written.
@@ -67,7 +67,7 @@ pub struct Sending {
     staged: [Bytes; 2],
     /// Bytes of the body that are missing in the frame that was begun.
     owed: u64,
-    /// How long the peer may take nothing.
+    /// The time for which the peer may take nothing; `None` sets no limit.
     patience: Option<Duration>,
 }
 
@@ -184,7 +184,7 @@ impl Sending {
         Ok(room.saturating_sub(DATA_HEADER).max(1))
     }
 
-    /// Whether the client takes `bytes` now; ready at once.
+    /// Returns true if the client takes `bytes` now; ready at once.
     pub async fn has_room(&mut self, bytes: usize) -> bool {
         let stream = &self.stream;
         poll_fn(|context| {
@@ -318,7 +318,7 @@ impl Sending {
     }
 }
 
-/// What goes before `length` bytes of a body.
+/// Writes the frame header that goes before `length` bytes of a body.
 fn put_data_header(length: u64, to: &mut BytesMut) {
     let mut header = Vec::with_capacity(9);
     header.push(DATA);

@@ -1,4 +1,4 @@
-//! How connections end.
+//! Tests of the ends of connections.
 
 use crate::setup::*;
 use bytes::Bytes;

@@ -9,7 +9,7 @@ use hvq_h3::serving;
 use std::future::poll_fn;
 use std::time::Duration;
 
-/// What becomes of a client.
+/// The treatment that a client gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     /// Its connection is closed with this code (RFC 9114 §8.1, RFC 9204 §8.3).
@@ -35,7 +35,7 @@ const DECOMPRESSION: Verdict = Closed(0x200);
 const ENCODER_STREAM: Verdict = Closed(0x201);
 const DECODER_STREAM: Verdict = Closed(0x202);
 
-/// What is written to one stream.
+/// The bytes that are written to one stream.
 #[derive(Clone, Debug)]
 enum Written {
     Unidirectional(Vec<u8>),
@@ -62,7 +62,7 @@ fn control(more: &[u8]) -> Written {
     Unidirectional([&[0x00, 0x04, 0x00], more].concat())
 }
 
-/// Whose server it is.
+/// The server under test: that of `h3` or this crate's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Host {
     H3,
@@ -92,7 +92,7 @@ async fn answer(connection: hvq::Connection, host: Host) {
     });
 }
 
-/// What becomes of a client that writes all this, and a request after it.
+/// Returns the treatment of a client that writes all this, and a request after it.
 async fn verdict(writes: &[Written], host: Host) -> Verdict {
     let pair = pair(Duration::from_secs(20)).await;
     answer(pair.server.clone(), host).await;

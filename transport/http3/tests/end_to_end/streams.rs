@@ -1,4 +1,4 @@
-//! How one end learns what the other did to a stream.
+//! Tests of the errors by which one end learns of the other's treatment of a stream.
 
 use crate::setup::*;
 use bytes::Bytes;
@@ -66,7 +66,7 @@ async fn a_client_may_finish_a_request_that_the_server_stopped() {
     assert!(within(stream.recv_response()).await.is_ok());
 }
 
-/// What the server saw of requests that their client gave up.
+/// Returns the code that the server saw of requests that their client gave up.
 async fn give_up(how: impl FnOnce(ClientStream)) -> Option<Code> {
     let (seen, mut sees) = mpsc::unbounded_channel();
     let mut requests = served(move |_, mut stream| {

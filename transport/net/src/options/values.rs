@@ -1,4 +1,4 @@
-//! What is known about a channel, as `key=value` pairs.
+//! Hints about a channel, as `key=value` pairs.
 
 use super::OptionsError;
 use crate::{Bandwidth, Hints, Sharing};

@@ -1,4 +1,4 @@
-//! Where workers leave each other datagrams.
+//! Mailboxes in which workers leave each other datagrams.
 //!
 //! The lock is that of `super::sync`, so that races are tried with a model of it, too.
 
@@ -11,7 +11,7 @@ const MAIL: usize = 4_096;
 /// Packets of no connection that wait for another worker to look at them at most.
 pub(super) const SHOWN: usize = 256;
 
-/// What was handed over to a worker and not taken in yet.
+/// Datagrams that were handed over to a worker and not taken in yet.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox(Mutex<Mail>);
 
@@ -35,7 +35,7 @@ impl Default for Mail {
     }
 }
 
-/// What a worker is shown or handed.
+/// The sort of a datagram in a mailbox: the worker's own, or a stray.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sort {
     /// A datagram that is for it.

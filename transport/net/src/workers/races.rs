@@ -9,7 +9,7 @@ use loom::thread;
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// What the mailbox locks with.
+/// The lock of the mailbox.
 mod sync {
     pub(super) use loom::sync::{Mutex, MutexGuard};
     pub(super) use std::sync::PoisonError;

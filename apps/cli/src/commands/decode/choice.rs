@@ -1,10 +1,10 @@
-//! Which packets and frames are shown.
+//! The choice of packets and frames that are shown.
 
 use clap::Args;
 use hvq::transport::wire::frame::types::NAMES;
 use hvq_decode::Packet;
 
-/// What to show.
+/// The choice of packets and frames that are shown.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ChoiceArguments {
     /// Only packets of this path; may be repeated
@@ -27,7 +27,7 @@ fn kind(text: &str) -> Result<String, String> {
 }
 
 impl ChoiceArguments {
-    /// As much of `packet` as is to be shown, if anything.
+    /// Returns the part of `packet` that is to be shown, if there is one.
     pub(super) fn choose(&self, mut packet: Packet) -> Option<Packet> {
         if !self.paths.is_empty() && !packet.path.is_some_and(|path| self.paths.contains(&path.0)) {
             return None;

@@ -31,7 +31,7 @@ pub(crate) struct DecodeArguments {
     format: Format,
 }
 
-/// Where lines go.
+/// The stream that lines go to.
 type Output = BufWriter<io::StdoutLock<'static>>;
 
 /// Decodes the whole capture.
@@ -97,14 +97,14 @@ fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
     Ok(Box::new(BufReader::new(file)))
 }
 
-/// What is printed.
+/// The report that is printed.
 struct Report<'a> {
     arguments: &'a DecodeArguments,
     output: Output,
     summary: Summary,
     /// Packets that were asked for.
     shown: u64,
-    /// When the first packet was captured.
+    /// The time at which the first packet was captured.
     start: Option<Duration>,
 }
 

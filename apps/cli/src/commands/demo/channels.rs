@@ -7,7 +7,7 @@ use std::time::Duration;
 /// eMBB by a trace, and URLLC.
 #[derive(Clone, Debug)]
 pub(super) struct Channels {
-    /// What eMBB follows.
+    /// The trace that eMBB follows.
     pub(super) trace: TraceName,
     /// eMBB at offset zero.
     pub(super) embb: ChannelSpec,
@@ -21,13 +21,13 @@ impl Channels {
         Self { trace, embb: ChannelSpec::trace(trace), urllc: ChannelSpec::urllc() }
     }
 
-    /// After how long the trace repeats.
+    /// Returns the time after which the trace repeats.
     pub(super) fn trace_length(&self) -> Duration {
         self.trace.delay().period()
     }
 
-    /// What the end that sends in `direction` is told of eMBB: typical values of the trace, as a modem would know them,
-    /// not what happens next.
+    /// Returns the hints about eMBB for the end that sends in `direction`: typical values of the trace, as a modem
+    /// would know them, and nothing of the future.
     pub(super) fn embb_hints(&self, direction: Direction) -> Hints {
         let typical = self.embb.typical(direction).expect("named traces are compiled in");
         Hints {
@@ -38,7 +38,7 @@ impl Channels {
         }
     }
 
-    /// What both ends are told of URLLC: what it guarantees.
+    /// Returns the hints about URLLC for both ends: its guarantees.
     pub(super) fn urllc_hints(&self) -> Hints {
         Hints {
             rate: Some(Bandwidth::from_bits_per_second(2_000_000)),

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 /// A load that takes longer has failed.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Which load of a page it is, and where in the trace it begins.
+/// The number of the load of a page, and its start in the trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     /// The repetition, counted from 1.
@@ -73,7 +73,7 @@ fn timings(page: &Page, loader: &Loader) -> Vec<ObjectTiming> {
     page.objects.iter().zip(loader.timings()).filter(|(object, _)| object.before_onload).map(timing).collect()
 }
 
-/// What each channel carried until now.
+/// Returns the traffic of each channel until now.
 fn usage(relays: &Relays, client: &Client, server: &Server) -> Vec<ChannelUse> {
     let (up, down) = (client.connection(), server.connection());
     let of = |(index, (channel, relay)): (usize, &(ChannelName, hvq_channel::relay::RelayHandle))| {

@@ -33,13 +33,13 @@ const BUDGET: Duration = Duration::from_secs(100);
 /// Arguments of `hvq demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// How many pages of those compiled in, or which: names or files of page descriptions, separated by commas
+    /// The pages: a number of those compiled in, or names or files of page descriptions, separated by commas
     #[arg(long, value_name = "NUMBER|NAMES", default_value = "6")]
     pages: String,
     /// The trace that eMBB follows: MM-S, MM-W, MM-D, LB-S, LB-W or LB-D
     #[arg(long, value_name = "TRACE", default_value = "MM-D")]
     embb: TraceName,
-    /// What to compare; single is eMBB alone
+    /// The schemes to compare; single is eMBB alone
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "single,min-rtt,hvc")]
     schemes: Vec<Scheme>,
     /// Loads of each page with each scheme, each on another stretch of the trace
@@ -48,7 +48,7 @@ pub(crate) struct DemoArguments {
     /// The seed of everything random
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Where to write the report
+    /// The file for the report
     #[arg(long, value_name = "FILE", default_value = "demo.html")]
     out: PathBuf,
     /// Write everything that was measured to this file too
@@ -59,7 +59,7 @@ pub(crate) struct DemoArguments {
     congestion: Algorithm,
 }
 
-/// What all loads have in common.
+/// The plan that all loads have in common.
 #[derive(Debug)]
 struct Plan {
     channels: Channels,

@@ -20,7 +20,7 @@ const MOST_COOKIE: u64 = 2_048;
 
 type Requests = SendRequest<hvq_h3::OpenStreams, Bytes>;
 
-/// What happened to an object.
+/// An event of an object.
 enum Report {
     FirstByte(ObjectId),
     End(ObjectId),

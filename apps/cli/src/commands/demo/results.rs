@@ -1,4 +1,4 @@
-//! What the demo measured: plain data, and its JSON.
+//! The results of the demo: plain data, and its JSON.
 
 use super::scheme::{ChannelName, Scheme};
 use serde::Serialize;
@@ -8,17 +8,17 @@ use serde::Serialize;
 pub(super) struct Results {
     /// The version of this program.
     pub(super) version: &'static str,
-    /// How it was measured.
+    /// The setup of the measurement.
     pub(super) setup: Setup,
     /// The pages.
     pub(super) pages: Vec<PageFacts>,
-    /// What was compared.
+    /// The schemes that were compared.
     pub(super) schemes: Vec<Scheme>,
     /// The loads, in the order in which they took place.
     pub(super) loads: Vec<Load>,
 }
 
-/// How it was measured.
+/// The setup of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Setup {
     /// The trace of eMBB.
@@ -27,9 +27,9 @@ pub(super) struct Setup {
     pub(super) embb: String,
     /// URLLC.
     pub(super) urllc: String,
-    /// What both ends are told of eMBB.
+    /// The hints about eMBB for both ends.
     pub(super) embb_hints: String,
-    /// What both ends are told of URLLC.
+    /// The hints about URLLC for both ends.
     pub(super) urllc_hints: String,
     /// The congestion control of each path.
     pub(super) congestion: String,
@@ -59,27 +59,27 @@ pub(super) struct PageFacts {
 pub(super) struct Load {
     /// The page.
     pub(super) page: String,
-    /// How the channels were used.
+    /// The scheme that used the channels.
     pub(super) scheme: Scheme,
-    /// Which repetition, counted from 1.
+    /// The number of the repetition, counted from 1.
     pub(super) repetition: usize,
-    /// Where in the trace it began, in seconds.
+    /// The start of the load in the trace, in seconds.
     pub(super) offset_s: f64,
     /// The page load time in milliseconds, or why there is none.
     pub(super) outcome: Outcome,
     /// From the start to the end of the handshake, in milliseconds.
     pub(super) connect_ms: f64,
-    /// What happened to each object.
+    /// The times of each object.
     pub(super) objects: Vec<ObjectTiming>,
-    /// What each channel carried.
+    /// The traffic of each channel.
     pub(super) channels: Vec<ChannelUse>,
 }
 
-/// How a load ended.
+/// The outcome of a load.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome {
-    /// After so many milliseconds the page was there.
+    /// The page was there after this time, in milliseconds.
     LoadedMs(f64),
     /// It never was.
     Failed(String),
@@ -94,33 +94,33 @@ impl Load {
         }
     }
 
-    /// What `channel` carried; nothing if it was not used.
+    /// Returns the traffic of `channel`; nothing if it was not used.
     pub(super) fn channel(&self, channel: ChannelName) -> Option<&ChannelUse> {
         self.channels.iter().find(|used| used.channel == channel)
     }
 }
 
-/// What happened to an object, in milliseconds since the start of the load.
+/// The times of an object, in milliseconds since the start of the load.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ObjectTiming {
     /// Its number.
     pub(super) id: u32,
-    /// What it is used for.
+    /// The kind of object.
     pub(super) kind: String,
     /// Its bytes.
     pub(super) bytes: u64,
-    /// When it was requested.
+    /// The time of its request.
     pub(super) requested_ms: Option<f64>,
-    /// When the response began.
+    /// The time at which the response began.
     pub(super) first_byte_ms: Option<f64>,
-    /// When it ended.
+    /// The time at which it ended.
     pub(super) end_ms: Option<f64>,
 }
 
-/// What a channel carried during a load.
+/// The traffic of a channel during a load.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ChannelUse {
-    /// Which.
+    /// The channel.
     pub(super) channel: ChannelName,
     /// Bytes of UDP payload that the client sent.
     pub(super) up_bytes: u64,
@@ -139,7 +139,7 @@ pub(super) struct ChannelUse {
 pub(super) struct FrameCount {
     /// Their name in the RFC.
     pub(super) kind: &'static str,
-    /// How many were sent.
+    /// The number of frames that were sent.
     pub(super) frames: u64,
     /// Their bytes.
     pub(super) bytes: u64,
@@ -175,7 +175,7 @@ pub(super) enum Group {
 }
 
 impl Group {
-    /// How many there are.
+    /// The number of groups.
     pub(super) const COUNT: usize = 6;
     /// All of them, in the order of [`Series`].
     pub(super) const ALL: [Self; Self::COUNT] =
@@ -194,7 +194,7 @@ impl Group {
         }
     }
 
-    /// What people call it.
+    /// Returns the name of the group, for people.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Data => "stream data",

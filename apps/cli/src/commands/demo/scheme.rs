@@ -18,7 +18,7 @@ impl Scheme {
         self.0
     }
 
-    /// Whether it uses both channels.
+    /// Returns true if it uses both channels.
     pub(super) fn is_multipath(self) -> bool {
         self != Self::BASELINE
     }

@@ -1,4 +1,4 @@
-//! What a load takes place on: a server with an address for each channel, the channels, and a client.
+//! The stage of a load: a server with an address for each channel, the channels, and a client.
 
 use super::Plan;
 use super::load::Moment;
@@ -27,7 +27,7 @@ pub(super) const HOST: &str = "localhost";
 
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// What the end that sends in `direction` is told of `channel`.
+/// Returns the hints about `channel` for the end that sends in `direction`.
 fn hints(plan: &Plan, channel: ChannelName, direction: Direction) -> Hints {
     match channel {
         ChannelName::Embb => plan.channels.embb_hints(direction),
@@ -79,7 +79,7 @@ impl Server {
         }));
     }
 
-    /// Where it listens for `channel`.
+    /// Returns the address on which it listens for `channel`.
     fn address(&self, channel: ChannelName) -> Option<SocketAddr> {
         let mut addresses = self.endpoint.local_addrs().into_iter().zip(ChannelName::ALL);
         addresses.find(|(_, of)| *of == channel).map(|(address, _)| address)
@@ -90,7 +90,7 @@ impl Server {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What was sent.
+    /// Returns the record of the traffic that it sent.
     pub(super) fn recording(&self) -> &Recording {
         &self.recording
     }
@@ -210,7 +210,7 @@ impl Client {
         self.connection.get().map(|(_, time)| *time)
     }
 
-    /// What was sent.
+    /// Returns the record of the traffic that it sent.
     pub(super) fn recording(&self) -> &Recording {
         &self.recording
     }

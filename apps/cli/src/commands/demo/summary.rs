@@ -5,7 +5,7 @@ use super::scheme::{ChannelName, Scheme};
 use crate::output::bytes;
 use std::collections::BTreeMap;
 
-/// What one scheme achieved over all loads that every scheme completed.
+/// The summary of one scheme over all loads that every scheme completed.
 #[derive(Clone, Debug)]
 pub(super) struct SchemeSummary {
     /// The scheme.

@@ -8,13 +8,13 @@ use std::str::FromStr;
 /// `urllc:127.0.0.1:4434=127.0.0.1:4433,rtt=5ms,rate=2mbit`.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct EmulatedChannel {
-    /// What people call it.
+    /// The name of the channel, for people.
     pub(super) name: String,
-    /// Where programs send to.
+    /// The address that programs send to.
     pub(super) listen: SocketAddr,
-    /// Where it ends.
+    /// The remote end of the channel.
     pub(super) upstream: SocketAddr,
-    /// What it is like.
+    /// The specification of the channel.
     pub(super) spec: ChannelSpec,
 }
 

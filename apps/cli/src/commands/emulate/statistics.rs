@@ -1,4 +1,4 @@
-//! What emulated channels did, as a table or as JSON.
+//! The statistics of emulated channels, as a table or as JSON.
 
 use crate::duration::milliseconds;
 use crate::output::bytes;
@@ -46,7 +46,7 @@ pub(crate) fn heading() -> String {
     )
 }
 
-/// What a link did, `way`, while it ran for `elapsed`.
+/// Returns a row with the statistics of a link, `way`, while it ran for `elapsed`.
 pub(crate) fn row(name: &str, way: &str, elapsed: Duration, link: &LinkStatistics) -> String {
     let delays = link.delays();
     let megabits = link.left.bytes as f64 * 8e-6 / elapsed.as_secs_f64().max(1e-3);
@@ -85,7 +85,7 @@ pub(super) fn json(figures: &[Figures]) -> Value {
     json!({ "channels": channels.collect::<Vec<_>>() })
 }
 
-/// The same for programs.
+/// Returns the statistics of a link for programs.
 pub(crate) fn link(link: &LinkStatistics) -> Value {
     let dropped: Map<String, Value> = REASONS
         .iter()

@@ -1,4 +1,4 @@
-//! What systemd is told: that the gateway is ready, that it moves, and that it stops (`sd_notify(3)`).
+//! Notifications for systemd: the gateway is ready, it moves, and it stops (`sd_notify(3)`).
 
 use hvq_gateway::Pulse;
 use sd_notify::NotifyState;

@@ -1,10 +1,10 @@
-//! What a service is told by signals.
+//! Signals to a service.
 
 use std::io;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// What a signal asks for.
+/// The request that a signal makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Signal {
     /// SIGHUP: read the configuration again.

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// How long the server may take to notice that the connection is closed.
+/// The time that the server may take to notice that the connection is closed.
 const GOODBYE: Duration = Duration::from_millis(500);
 
 /// A connection that requests can be sent on.
@@ -33,10 +33,10 @@ pub(super) struct Session {
     pub(super) connection: Connection,
     /// The paths beside the first.
     pub(super) others: Others,
-    /// What sends requests.
+    /// The handle that sends requests.
     pub(super) requests: SendRequest<hvq_h3::OpenStreams, Bytes>,
     driver: JoinHandle<()>,
-    /// How long it took from the start, name resolution included, to the end of the handshake.
+    /// The time from the start, name resolution included, to the end of the handshake.
     pub(super) connect_time: Duration,
 }
 
@@ -96,7 +96,7 @@ impl Session {
         Ok(Self { target: target.clone(), endpoint, connection, others, requests, driver, connect_time })
     }
 
-    /// Whether requests for `target` can go over this connection.
+    /// Returns true if requests for `target` can go over this connection.
     pub(super) fn serves(&self, target: &Target) -> bool {
         self.target.same_server(target) && self.connection.close_reason().is_none()
     }
@@ -126,7 +126,7 @@ fn resumption(arguments: &GetArguments) -> Resumption {
     Resumption { file: arguments.resumption.session.clone(), early_data }
 }
 
-/// Whether a server may be asked twice: a safe method may be repeated (RFC 9110 §9.2.1).
+/// Returns the setting of replay: a server may be asked twice by a safe method, which may be repeated (RFC 9110 §9.2.1).
 fn replay(arguments: &GetArguments) -> Replay {
     let request = &arguments.request;
     let method = request.method.as_ref().unwrap_or(&Method::GET);

@@ -50,7 +50,7 @@ pub(super) fn method(text: &str) -> Result<Method, String> {
     }
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub(super) struct Fetched {
     /// The status of the response.
@@ -64,7 +64,7 @@ pub(super) struct Fetched {
 }
 
 impl Fetched {
-    /// With `fail`, an error status is a failure.
+    /// Returns a failure for an error status if `fail` is set.
     pub(super) fn judge(&self, fail: bool, url: &url::Url) -> Result<(), Failure> {
         if fail && self.status.as_u16() >= 400 {
             return Err(Failure::new(
@@ -188,7 +188,7 @@ fn request(target: &Target, arguments: &GetArguments, body: Option<&Bytes>) -> R
     Ok(request)
 }
 
-/// What an error of HTTP/3 means; the end of the connection says more than what HTTP/3 makes of it.
+/// Converts an error of HTTP/3 into a failure; the end of the connection says more than HTTP/3 does.
 fn explain(session: &Session, target: &Target, error: h3::error::StreamError) -> Failure {
     let said = || target.url.to_string();
     match session.connection.close_reason() {

@@ -28,7 +28,7 @@ use target::Target;
 /// Arguments of `hvq get`.
 #[derive(Debug, Args)]
 pub(crate) struct GetArguments {
-    /// What to fetch: https://HOST[:PORT]/PATH, or HOST[:PORT]/PATH
+    /// The URL to fetch: https://HOST[:PORT]/PATH, or HOST[:PORT]/PATH
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(crate) struct GetArguments {
     format: Format,
 }
 
-/// What is asked for.
+/// The request.
 #[derive(Debug, Args)]
 struct RequestArguments {
     /// A header of the request; may be repeated
@@ -57,7 +57,7 @@ struct RequestArguments {
     /// The body of the request; @FILE reads it from a file
     #[arg(short, long, value_name = "TEXT|@FILE")]
     data: Option<String>,
-    /// How urgent the response is (RFC 9218), such as "u=1, i"
+    /// The urgency of the response (RFC 9218), such as "u=1, i"
     #[arg(long, value_name = "PRIORITY", value_parser = hvq_h3::priority::typed)]
     priority: Option<http::HeaderValue>,
     /// Fail with exit code 22 if the server answers with an error status
@@ -65,7 +65,7 @@ struct RequestArguments {
     fail: bool,
 }
 
-/// Where bodies go.
+/// The destination of bodies.
 #[derive(Debug, Args)]
 struct SinkArguments {
     /// Write to this file; one for each URL (by default standard output; with --json nowhere)
@@ -76,7 +76,7 @@ struct SinkArguments {
     remote_name: bool,
 }
 
-/// Whom to believe.
+/// The certificates to trust.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArguments {
     /// Accept any certificate: whoever is on the way can read and change everything
@@ -90,17 +90,17 @@ pub(crate) struct TrustArguments {
 }
 
 impl TrustArguments {
-    /// Whose certificates are accepted, and who the client is itself.
+    /// Returns the certificates that are accepted, and the client's own.
     pub(crate) fn trust(&self) -> Trust {
         Trust::new(self.verify(), self.own.identity())
     }
 
-    /// Whether the client says who it is.
+    /// Returns true if the client has a certificate of its own.
     pub(crate) fn has_identity(&self) -> bool {
         self.own.identity().is_some()
     }
 
-    /// Whose certificates are accepted.
+    /// Returns the certificates that are accepted.
     pub(crate) fn verify(&self) -> Verify {
         match (&self.cacert, self.insecure) {
             (Some(file), _) => Verify::CaFile(file.clone()),
@@ -110,7 +110,7 @@ impl TrustArguments {
     }
 }
 
-/// What is kept for the next connection.
+/// The session that is kept for the next connection.
 #[derive(Debug, Args)]
 struct ResumptionArguments {
     /// Keep session tickets in this file, and resume with those of earlier runs
@@ -122,7 +122,7 @@ struct ResumptionArguments {
     early_data: bool,
 }
 
-/// How to get there.
+/// The paths to the server, and the time limits.
 #[derive(Debug, Args)]
 struct NetworkArguments {
     /// A path; may be repeated. The first carries the handshake, or with `hvc` the one that is sooner done, if `delay` of

@@ -15,7 +15,7 @@ const NOTABLE: Duration = Duration::from_secs(1);
 pub(super) struct Unused {
     /// The name of the path.
     name: String,
-    /// Why it was of no use.
+    /// The reason for which it was of no use.
     reason: String,
 }
 
@@ -26,7 +26,7 @@ impl Unused {
     }
 }
 
-/// How far a path has come.
+/// The progress of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Progress {
     Opening,
@@ -106,7 +106,7 @@ impl Others {
         }
     }
 
-    /// What a panic elsewhere leaves is whole.
+    /// Locks the paths; their state is whole even after a panic elsewhere.
     fn lock(&self) -> MutexGuard<'_, Vec<(String, Progress)>> {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner)
     }

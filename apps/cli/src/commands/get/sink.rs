@@ -1,4 +1,4 @@
-//! Where the body of a response goes.
+//! The destination of the body of a response.
 
 use super::GetArguments;
 use super::target::Target;
@@ -56,7 +56,7 @@ impl Sink {
         flushed.or_fail(Exit::Runtime, || format!("cannot write to {}", self.name()))
     }
 
-    /// Whether a progress bar would be in the way of the body.
+    /// Returns true if a progress bar would be in the way of the body.
     pub(super) fn is_output(&self) -> bool {
         matches!(self, Self::Output(_))
     }

@@ -1,4 +1,4 @@
-//! What a fetch took, for programs and for people.
+//! The statistics of a fetch, for programs and for people.
 
 use super::connect::Session;
 use super::fetch::Fetched;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The figures of one fetch.
 #[derive(Debug, Serialize)]
 pub(super) struct Statistics {
-    /// What was fetched.
+    /// The URL that was fetched.
     url: String,
     /// The HTTP status.
     status: u16,
@@ -22,7 +22,7 @@ pub(super) struct Statistics {
     times_ms: Times,
     /// The policy that placed what was sent.
     scheduler: String,
-    /// Whether both sides speak multipath.
+    /// True if both sides speak multipath.
     multipath: bool,
     /// The paths, since the start of the connection.
     paths: Vec<PathFigures>,

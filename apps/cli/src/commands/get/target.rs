@@ -4,7 +4,7 @@ use crate::failure::{Exit, Failure, OrFail};
 use hvq::{Destination, DestinationError, PathOptions};
 use url::{Host, Url};
 
-/// What is to be fetched, and from whom.
+/// The target of a fetch: URL and server.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// The URL, complete.
@@ -45,7 +45,7 @@ impl Target {
         Ok(Self { url, host, port })
     }
 
-    /// Where connections to the host go over `paths`, in the order in which to try them.
+    /// Returns the destinations of connections to the host over `paths`, in the order in which to try them.
     pub(crate) async fn destinations(&self, paths: &[PathOptions]) -> Result<Vec<Destination>, Failure> {
         let found = Destination::resolve(&self.host, self.port, paths).await;
         found.map_err(|error| {
@@ -57,7 +57,7 @@ impl Target {
         })
     }
 
-    /// Whether one connection serves both.
+    /// Returns true if one connection serves both.
     pub(crate) fn same_server(&self, other: &Self) -> bool {
         self.host == other.host && self.port == other.port
     }

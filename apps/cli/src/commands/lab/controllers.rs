@@ -18,7 +18,7 @@ const REPORT: &str = "controllers.html";
 /// Arguments of `hvq lab controllers`.
 #[derive(Debug, Args)]
 pub(crate) struct ControllersArguments {
-    /// How long each download runs, in virtual seconds
+    /// The duration of each download, in virtual seconds
     #[arg(long, value_name = "NUMBER", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..))]
     seconds: u16,
     /// The seed of everything random
@@ -53,7 +53,7 @@ pub(crate) struct ControllersArguments {
     write: Option<PathBuf>,
 }
 
-/// Where the tables begin in a file that shows them, and where they end.
+/// The marks before and behind the tables in a file that shows them.
 const MARKS: [&str; 2] = ["<!-- controllers: begin -->\n", "<!-- controllers: end -->"];
 
 impl ControllersArguments {

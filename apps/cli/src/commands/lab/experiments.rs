@@ -34,12 +34,12 @@ pub(crate) struct RunArguments {
     /// Two pages and one repetition only
     #[arg(long, conflicts_with = "seeds")]
     quick: bool,
-    /// What to do with results that are there already
+    /// The treatment of results that are there already
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Existing::Keep)]
     existing: Existing,
 }
 
-/// What becomes of results that are there already.
+/// The treatment of results that are there already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Existing {
     /// They are kept and not run again

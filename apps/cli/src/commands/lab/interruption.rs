@@ -7,7 +7,7 @@ use hvq_lab::experiment::campaign::Stop;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// Whether experiments go on, and which signal came if they do not.
+/// The order to stop experiments, with the signal that gave it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interruption {
     stop: Arc<Stop>,
@@ -33,7 +33,7 @@ impl Interruption {
         Ok(watched)
     }
 
-    /// What runs are told by.
+    /// Returns the order that runs look at.
     pub(super) fn stop(&self) -> &Stop {
         &self.stop
     }

@@ -47,10 +47,10 @@ pub(crate) struct LiveArguments {
     write: Option<PathBuf>,
 }
 
-/// What the browser loads.
+/// The loads of the browser.
 #[derive(Debug, Args)]
 struct WebArguments {
-    /// How many pages of those compiled in, or which: names or files of page descriptions, separated by commas
+    /// The pages: a number of those compiled in, or names or files of page descriptions, separated by commas
     #[arg(long, value_name = "NUMBER|NAMES", default_value = "p05,p12")]
     pages: String,
     /// eMBB for pages, as of hvq run --embb; may be repeated. A trace alone (MM-S, …, LB-D) begins elsewhere in each repetition
@@ -64,13 +64,13 @@ struct WebArguments {
     repetitions: u32,
 }
 
-/// What programs and load generators do.
+/// The amount of work of programs and load generators.
 #[derive(Debug, Args)]
 struct OtherArguments {
     /// eMBB for curl, wget, iperf3 and the name lookup, as of hvq run --embb
     #[arg(long, value_name = "SPEC", default_value = "embb")]
     embb: String,
-    /// How long iperf3 runs, in seconds
+    /// The duration of iperf3's runs, in seconds
     #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3600))]
     bulk: u32,
     /// Rounds of h2load, in each of which every server has its turn
@@ -167,7 +167,7 @@ impl LiveArguments {
         if self.web.arms.is_empty() { Arm::ALL.to_vec() } else { self.web.arms.clone() }
     }
 
-    /// What the browser is to do, once every channel is known to be one.
+    /// Returns the browser's plan, once every channel is known to be one.
     fn plan(&self) -> Result<web::Plan, Failure> {
         for (flag, text) in
             self.web.channels.iter().map(|text| ("--channel", text)).chain([("--embb", &self.other.embb)])
@@ -184,7 +184,7 @@ impl LiveArguments {
     }
 }
 
-/// What an experiment gave; nothing if it cannot be run, and then why is said.
+/// Returns the results of an experiment; none if it cannot be run, and then the reason goes to `skipped`.
 fn or_skipped<T>(name: &str, result: Result<Vec<T>, LiveError>, skipped: &mut Vec<String>) -> Vec<T> {
     result.unwrap_or_else(|error| {
         skipped.push(format!("{name}: {error}"));

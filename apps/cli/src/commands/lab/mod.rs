@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &LabArguments, voice: Voice) -> Result<(), Failure>
     }
 }
 
-/// How many runs go on at the same time: as asked, or one a processor.
+/// Returns the number of runs at the same time: as asked, or one a processor.
 fn jobs(asked: Option<u16>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     asked.map_or_else(processors, usize::from)

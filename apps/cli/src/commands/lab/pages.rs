@@ -22,7 +22,7 @@ const MARKS: [&str; 2] = ["<!-- pages: begin -->\n", "<!-- pages: end -->"];
 /// Arguments of `hvq lab pages`.
 #[derive(Debug, Args)]
 pub(crate) struct PagesArguments {
-    /// How many pages of those compiled in, or which: names or files of page descriptions, separated by commas
+    /// The pages: a number of those compiled in, or names or files of page descriptions, separated by commas
     #[arg(long, value_name = "NUMBER|NAMES", default_value = "10")]
     pages: String,
     /// Ways of using the channels: embb, urllc, ideal, below:NAME for a steerer of packets, or a scheduler
@@ -41,13 +41,13 @@ pub(crate) struct PagesArguments {
         default_value = "MM-S,MM-W,MM-D,LB-S,LB-W,LB-D"
     )]
     trace: Vec<TraceName>,
-    /// Where the browser's connections end and what they begin with: gateway, cold, resumed, tcp-tls or http1
+    /// The place where the browser's connections end, and what they begin with: gateway, cold, resumed, tcp-tls or http1
     #[arg(long, value_name = "PLACE", default_value_t = Deployment::Gateway)]
     deployment: Deployment,
     /// Let servers tell the transport how urgent each response is (RFC 9218)
     #[arg(long)]
     priorities: bool,
-    /// Whether pages are as large as captured, or as the paper's
+    /// The size of pages: as captured, or as in the paper
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = PageSizes::Paper)]
     sizes: PageSizes,
     /// The factor on recorded thinking times of the browser
@@ -79,7 +79,7 @@ pub(crate) struct PagesArguments {
     write: Option<PathBuf>,
 }
 
-/// How large pages are.
+/// The size of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum PageSizes {
     /// As captured
@@ -94,7 +94,7 @@ fn scale(text: &str) -> Result<f64, String> {
 }
 
 impl PagesArguments {
-    /// So many pages of the half, or those of these names.
+    /// Returns this number of pages of the half, or those of these names.
     fn pages(&self) -> Result<Vec<Page>, Failure> {
         let known = self.half.pages();
         match self.pages.parse() {

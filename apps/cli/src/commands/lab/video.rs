@@ -37,7 +37,7 @@ pub(crate) struct VideoArguments {
     /// eMBB by these traces: MM-S, MM-W, MM-D, LB-S, LB-W, LB-D
     #[arg(long, value_name = "TRACES", value_delimiter = ',', default_value = "MM-D,LB-D")]
     trace: Vec<TraceName>,
-    /// How long each video is, in virtual seconds
+    /// The duration of each video, in virtual seconds
     #[arg(long, value_name = "NUMBER", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..))]
     seconds: u16,
     /// Videos with each scheme, each on the next stretch of the half of the trace: five of 60 s are all of it

@@ -30,7 +30,7 @@ pub(crate) struct ProxyArguments {
     /// The gateway: HOST or HOST:PORT
     #[arg(long, value_name = "HOST[:PORT]", value_parser = gateway, env = "HVQ_PROXY_GATEWAY")]
     gateway: GatewayAddress,
-    /// Where to listen for local programs
+    /// The address to listen on for local programs
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3128", env = "HVQ_PROXY_LISTEN")]
     listen: SocketAddr,
     /// Listen where other machines get to: whoever gets there uses the gateway with this token
@@ -53,7 +53,7 @@ pub(crate) struct ProxyArguments {
     format: Format,
 }
 
-/// What opens the gateway, and who the proxy is over TLS.
+/// The token for the gateway, and the proxy's identity over TLS.
 #[derive(Debug, Args)]
 struct SecretArguments {
     /// The file with the token that opens the gateway (not on the command line, where everybody could read it)
@@ -73,7 +73,7 @@ struct SecretArguments {
     write_cert: Option<PathBuf>,
 }
 
-/// Whom to believe to be the gateway.
+/// The certificates to trust as the gateway's.
 #[derive(Debug, Args)]
 struct TrustArguments {
     /// Accept any certificate: whoever is on the way can read and change everything
@@ -136,7 +136,7 @@ impl ProxyArguments {
         Ok(Some(value))
     }
 
-    /// Why the proxy does not start, with the file that is to blame.
+    /// Returns the error of a proxy that does not start, with the file that is to blame.
     fn refused(&self, error: &StartError) -> String {
         let file = match error {
             StartError::Chain => &self.secrets.tls_cert,

@@ -1,4 +1,4 @@
-//! What the channels of a run did, for people and programs.
+//! The statistics of the channels of a run, for people and programs.
 
 use crate::commands::emulate::statistics::{heading, link, row, summary};
 use crate::duration::milliseconds;

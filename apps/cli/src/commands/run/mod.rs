@@ -23,7 +23,7 @@ use std::time::Duration;
 /// A server may take so long until it listens.
 const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
-/// What Ethernet carries.
+/// The MTU of Ethernet, in bytes.
 const MTU: u16 = 1500;
 /// As of tunnels: what fits into a datagram of QUIC over Ethernet, with what is in front of it.
 pub(crate) use hvq_tunnel::MTU as TUNNEL_MTU;
@@ -53,12 +53,12 @@ pub(crate) struct RunArguments {
     /// End, and everything with it, when the process of this number ends, which must be the one that started this
     #[arg(long, value_name = "PROCESS")]
     parent: Option<u32>,
-    /// What to run, with its arguments
+    /// The command to run, with its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// Over what packets go.
+/// The channels that packets go over.
 #[derive(Debug, Args)]
 struct RouteArguments {
     /// The channel with the high bandwidth, as of hvq emulate: items such as embb, MM-D, rtt=40ms, rate=60mbit, loss=1%,
@@ -68,11 +68,11 @@ struct RouteArguments {
     /// The channel with the low latency
     #[arg(long, value_name = "SPEC", default_value = "urllc")]
     urllc: ChannelSpec,
-    /// Who decides for each packet: dchannel[:ALPHA], asap, pkt-state, pkt-control, best-pkt-size[:BYTES], pkt-uplink,
-    /// all-embb, all-urllc
+    /// The policy that decides for each packet: dchannel[:ALPHA], asap, pkt-state, pkt-control, best-pkt-size[:BYTES],
+    /// pkt-uplink, all-embb, all-urllc
     #[arg(long, value_name = "STEERER", default_value = "dchannel")]
     steer: Steerer,
-    /// Which side puts packets in order again that were steered: both, client, nowhere
+    /// The side that puts packets in order again that were steered: both, client, nowhere
     #[arg(long, value_name = "SIDE", default_value = "both", value_parser = parse_reordering)]
     reorder: Reordering,
     /// One channel only, that of --embb
@@ -100,7 +100,7 @@ struct OtherArguments {
     scheduler: Option<Policy>,
 }
 
-/// What is written down.
+/// The records that are written.
 #[derive(Debug, Args)]
 struct RecordArguments {
     /// Write a line about each packet to this file, its channel, delay and size: CSV if it ends in .csv, else JSON
@@ -173,7 +173,7 @@ pub(crate) fn run(arguments: &RunArguments, voice: Voice) -> Result<ExitCode, Fa
     Ok(ExitCode::from(code))
 }
 
-/// What was asked for is at fault, or else the system.
+/// Converts an error into a failure: the arguments are at fault, or else the system.
 fn refused(error: &ShellError) -> Failure {
     let exit = match error {
         ShellError::Trace(_) => Exit::Usage,

@@ -69,7 +69,7 @@ fn end(runtime: Runtime) {
     runtime.shutdown_background();
 }
 
-/// What the end that sends in `direction` is told of a channel: what is typical of it.
+/// Returns the hints about a channel for the end that sends in `direction`: its typical values.
 fn hints(spec: &ChannelSpec, direction: Direction) -> Result<Hints, TraceError> {
     let typical = spec.typical(direction)?;
     let rate = typical.rate.map(|rate| Bandwidth::from_bits_per_second(rate.bits_per_second()));
@@ -125,7 +125,7 @@ async fn connect(
     Ok(relays)
 }
 
-/// What nobody can guess: other programs of this machine can send to the server, too.
+/// Returns a token that nobody can guess: other programs of this machine can send to the server, too.
 fn token() -> Result<String, Failure> {
     let mut random = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut random)?;

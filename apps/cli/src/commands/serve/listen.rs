@@ -12,7 +12,7 @@ use hvq::{
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Where a server listens that was not told.
+/// The address on which a server listens by default.
 const DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 4433);
 
 /// Binds the sockets that the arguments name.
@@ -46,7 +46,7 @@ pub(super) fn bind(arguments: &ServeArguments, tls: ServerTls, logs: &Logs) -> R
     Ok(endpoint)
 }
 
-/// What is to be bound: `listen`, and the addresses of channels that are not among them.
+/// Returns the addresses to bind: `listen`, and the addresses of channels that are not among them.
 pub(crate) fn addresses(
     listen: &[SocketAddr],
     channels: &[ChannelOptions],
@@ -97,7 +97,7 @@ fn codepoints(channels: &[ChannelOptions], bound: &[SocketAddr]) -> Vec<(SocketA
     bound.iter().filter_map(of).collect()
 }
 
-/// What is known about the sockets that are bound to `bound`.
+/// Returns the hints about the sockets that are bound to `bound`.
 pub(crate) fn hints(channels: &[ChannelOptions], bound: &[SocketAddr]) -> Vec<ChannelHint> {
     let of = |bound: &SocketAddr| channels.iter().find_map(|channel| channel.hint_for(*bound));
     bound.iter().filter_map(of).collect()

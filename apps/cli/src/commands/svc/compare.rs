@@ -17,7 +17,7 @@ pub(crate) struct CompareArguments {
     /// The recording
     #[arg(value_name = "FILE")]
     recording: String,
-    /// What it is a recording of: a file that ffmpeg reads, or test
+    /// The original of the recording: a file that ffmpeg reads, or test
     #[arg(value_name = "SOURCE|test")]
     source: String,
     /// The size at which they are compared (by default each has its own, which must be the same)
@@ -93,7 +93,7 @@ fn vmaf_of(
     })
 }
 
-/// What ffmpeg is to do with the recording and its source: both at 30 pictures a second, of one size, compared.
+/// Returns ffmpeg's filters for the recording and its source: both at 30 pictures a second, of one size, compared.
 fn filters(size: Option<(usize, usize)>) -> String {
     let scaled = match size {
         Some((width, height)) => {

@@ -1,4 +1,4 @@
-//! Where pictures come from: a file, through `ffmpeg` unless it is YUV4MPEG2, a camera, or a test picture; each at its time.
+//! Sources of pictures: a file, through `ffmpeg` unless it is YUV4MPEG2, a camera, or a test picture; each at its time.
 
 use crate::failure::{Exit, Failure, OrFail};
 use hvq_svc::picture::{Picture, test_picture};
@@ -22,7 +22,7 @@ pub(super) struct Source {
     kind: Kind,
     pub(super) width: usize,
     pub(super) height: usize,
-    /// So many pictures in so many seconds.
+    /// The frame rate: a number of pictures in a number of seconds.
     pub(super) rate: (u32, u32),
     next: u32,
     start: Option<Instant>,
@@ -140,7 +140,7 @@ impl Source {
         Ok(picture)
     }
 
-    /// How many pictures there were until now, and how many of them were left out.
+    /// Returns the number of pictures until now, and the number of them that were left out.
     pub(super) fn count(&self) -> (u32, u32) {
         (self.next, self.left_out)
     }

@@ -43,14 +43,14 @@ use tokio::time::timeout;
 const QUEUE: usize = 64;
 /// Frames that wait for the decoder, which a slow machine may not keep up with.
 const BACKLOG: usize = 30;
-/// How often a page gets new figures, and over how many frames.
+/// The interval at which a page gets new figures, and the number of frames over which they are taken.
 const REFRESH: Duration = Duration::from_millis(250);
 const RECENT: usize = 300;
 
 /// Arguments of `hvq svc receive`.
 #[derive(Debug, Args)]
 pub(crate) struct ReceiveArguments {
-    /// Where to listen; may be repeated (by default [::]:4433, or the addresses of the channels)
+    /// The address to listen on; may be repeated (by default [::]:4433, or the addresses of the channels)
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
     /// A listening address that belongs to a channel, and what is known of it; may be repeated
@@ -63,7 +63,7 @@ pub(crate) struct ReceiveArguments {
     page: Option<SocketAddr>,
     #[command(flatten)]
     outlet: Outlet,
-    /// How long to wait for layers that make a picture better: a time, or adaptive
+    /// The time to wait for layers that make a picture better: a time, or adaptive
     #[arg(long, value_name = "TIME|adaptive", default_value = "60ms", value_parser = wait)]
     wait: Waiting,
     /// Write the certificate that is made to this file, for the sender's --cacert
@@ -78,7 +78,7 @@ pub(crate) struct ReceiveArguments {
     format: Format,
 }
 
-/// How long a receiver waits.
+/// The waiting time of a receiver.
 #[derive(Clone, Copy, Debug)]
 enum Waiting {
     Fixed(Duration),
@@ -200,7 +200,7 @@ fn announce(
     Ok(())
 }
 
-/// How a video ended, if nothing failed.
+/// The end of a video, if nothing failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ended {
     Complete,

@@ -1,4 +1,5 @@
-//! Where pictures go: a file, through `ffmpeg` unless it is to be YUV4MPEG2, a window of `ffplay`, or JPEG files by `ffmpeg`.
+//! Sinks of pictures: a file, through `ffmpeg` unless it is to be YUV4MPEG2, a window of `ffplay`, or JPEG files by
+//! `ffmpeg`.
 
 use crate::failure::{Exit, Failure, OrFail};
 use hvq_svc::picture::Picture;
@@ -19,7 +20,8 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Whether there is a format for a file called `path`, as ffmpeg sees it, which tries it on another of such a name.
+    /// Checks that there is a format for a file called `path`, as ffmpeg sees it, which tries it on another of such a
+    /// name.
     pub(super) fn check(path: &Path) -> Result<(), Failure> {
         let extension = path.extension().unwrap_or_default();
         if extension == "y4m" {

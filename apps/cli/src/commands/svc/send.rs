@@ -29,11 +29,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// How long base layers take over URLLC.
+/// The time that base layers take over URLLC.
 const FLIGHT: Duration = Duration::from_millis(10);
-/// How long what is under way may take when the video is over.
+/// The time that data under way may take when the video is over.
 const LINGER: Duration = Duration::from_secs(2);
-/// How often rates are adapted.
+/// The interval at which rates are adapted.
 const STEP: Duration = Duration::from_secs(1);
 
 /// Arguments of `hvq svc send`.
@@ -42,7 +42,7 @@ pub(crate) struct SendArguments {
     /// A video file or anything else that ffmpeg reads, camera (or camera:DEVICE) for Video4Linux, test for a test picture
     #[arg(value_name = "FILE|camera|test")]
     source: String,
-    /// Where the receiver is
+    /// The address of the receiver
     #[arg(long, value_name = "ADDRESS:PORT")]
     to: Option<SocketAddr>,
     /// A path; may be repeated. The first carries the handshake
@@ -60,11 +60,11 @@ pub(crate) struct SendArguments {
     /// Every so many frames a layer above the base layer begins anew, so that errors end: 0 for never, 1 for always
     #[arg(long, value_name = "FRAMES", default_value_t = References::default().period)]
     refresh: u32,
-    /// How base layers come by their size: rehearsed by a second encoder, so that none is late for being large, or rated, which
+    /// The sizing of base layers: rehearsed by a second encoder, so that none is late for being large, or rated, which
     /// takes less of the processor
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Sizing::Rehearsed)]
     base: Sizing,
-    /// What the transport is told of layers: deadlines (and priorities), priorities, or nothing
+    /// The information about layers for the transport: deadlines (and priorities), priorities, or nothing
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Tell::Deadlines)]
     tell: Tell,
     #[command(flatten)]
@@ -81,18 +81,18 @@ pub(crate) struct SendArguments {
     format: Format,
 }
 
-/// What the transport is told.
+/// The information about layers for the transport.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Tell {
-    /// Which layers matter, and until when; what is late is taken back.
+    /// The priorities of layers, and their deadlines; a late layer is taken back.
     Deadlines,
-    /// Which layers matter.
+    /// The priorities of layers.
     Priorities,
     /// Nothing.
     Nothing,
 }
 
-/// How base layers come by their size.
+/// The sizing of base layers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Sizing {
     /// A second encoder tries quantizers for each picture.
@@ -130,7 +130,7 @@ pub(super) fn size(text: &str) -> Result<(usize, usize), String> {
         .ok_or_else(|| format!("{text:?} is no size such as 640x360, with sides of 16 to 4096"))
 }
 
-/// What sender and encoder know of each other.
+/// The state that sender and encoder share.
 #[derive(Debug)]
 struct Progress {
     sent: AtomicU32,
@@ -298,7 +298,8 @@ async fn stream(
     encoding.join().unwrap_or_else(|_| Err(Failure::new(Exit::Runtime, "the encoder failed")))
 }
 
-/// What the transport believes that all paths carry: a window in each round trip, or the rate of the bottleneck.
+/// Returns the transport's estimate of the capacity of all paths: a window in each round trip, or the rate of the
+/// bottleneck.
 fn capacity(connection: &Connection) -> Option<f64> {
     let rate = |path: hvq::PathInfo| match path.stats.rate {
         Some(rate) => rate.bits_per_second() as f64,

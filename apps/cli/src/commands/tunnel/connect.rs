@@ -54,7 +54,7 @@ pub(super) struct ConnectArguments {
     command: Vec<OsString>,
 }
 
-/// Where packets come from.
+/// The source of packets.
 enum Source {
     /// A command in a namespace of its own.
     Command(Box<Scene>),
@@ -107,7 +107,7 @@ pub(super) fn run(arguments: &ConnectArguments, voice: Voice) -> Result<ExitCode
     Ok(ExitCode::from(code))
 }
 
-/// How long the server may take to notice the end.
+/// The time that the server may take to notice the end.
 const GOODBYE: Duration = Duration::from_millis(500);
 
 fn source(arguments: &ConnectArguments) -> Result<(Source, &str), Failure> {
@@ -132,7 +132,7 @@ fn source(arguments: &ConnectArguments) -> Result<(Source, &str), Failure> {
     Ok((Source::Command(Box::new(scene)), "tun0"))
 }
 
-/// What makes the device usable: its addresses, and where packets go through it.
+/// Returns the commands that make the device usable: its addresses, and the routes through it.
 fn lines(device: &str, client: &Client, arguments: &ConnectArguments) -> Vec<String> {
     let alone = !arguments.command.is_empty();
     let mut lines = vec![format!("link set {device} mtu {TUNNEL_MTU} txqueuelen 1000 up")];

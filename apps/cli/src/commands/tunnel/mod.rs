@@ -16,7 +16,7 @@ pub(crate) struct TunnelArguments {
     end: End,
 }
 
-/// Which end of the tunnel.
+/// The end of the tunnel.
 #[derive(Debug, Subcommand)]
 enum End {
     /// Ask a server for a tunnel, and send the packets of a command or of this machine through it
@@ -37,7 +37,7 @@ fn device(text: &str) -> Result<String, String> {
     }
 }
 
-/// Who may use the tunnel.
+/// The tokens of those who may use the tunnel.
 #[derive(Debug, Args)]
 struct TokenArguments {
     /// A file with a token on each line, 16 characters or more (a client sends the first); by default $HVQ_TOKEN

@@ -24,7 +24,7 @@ const NETWORK: u8 = 200;
 /// Arguments of `hvq tunnel serve`.
 #[derive(Debug, Args)]
 pub(super) struct TunnelServeArguments {
-    /// Where to listen; may be repeated (by default [::]:4433, or the addresses of the channels)
+    /// The address to listen on; may be repeated (by default [::]:4433, or the addresses of the channels)
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
     /// A listening address that belongs to a channel, and what is known of it; may be repeated
@@ -34,10 +34,10 @@ pub(super) struct TunnelServeArguments {
     identity: IdentityArguments,
     #[command(flatten)]
     tokens: TokenArguments,
-    /// Where packets may go; may be repeated; nowhere unless it is given
+    /// The network to which packets may go; may be repeated; none by default
     #[arg(long, value_name = "ADDRESS/BITS")]
     route: Vec<Prefix>,
-    /// What the TUN device is called
+    /// The name of the TUN device
     #[arg(long, value_name = "NAME", default_value = "hvq0", value_parser = super::device)]
     device: String,
     #[command(flatten)]

@@ -1,16 +1,16 @@
-//! What one run measured, as a line of JSON.
+//! The record of one run, as a line of JSON.
 
 use crate::experiment::definition::{Axis, Cell, Definition};
 use crate::experiment::pages::Scheme;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Which run it is.
+/// The key of a run.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Key {
     /// The label on each axis that is varied.
     pub cell: BTreeMap<Axis, String>,
-    /// What was run: a page.
+    /// The subject of the run: a page.
     pub subject: String,
     /// The repetition, counted from 0.
     pub stretch: u32,
@@ -32,7 +32,7 @@ impl Key {
         })
     }
 
-    /// Where it is among the runs of `definition`; `None` if it is none of them.
+    /// Returns the run's place among the runs of `definition`; `None` if it is none of them.
     pub(super) fn place(&self, definition: &Definition, subjects: &[String]) -> Option<Place> {
         let subject = subjects.iter().position(|known| *known == self.subject)?;
         let scheme = definition.schemes.iter().position(|known| *known == self.scheme)?;
@@ -43,17 +43,17 @@ impl Key {
 /// The order of runs: what is compared stands together.
 pub(super) type Place = (Cell, usize, u32, usize);
 
-/// What a run measured. All of it follows from the experiment and the key.
+/// The record of a run. All of it follows from the experiment and the key.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Record {
     /// The build of the program and the experiment's digest; results of another basis do not count.
     pub basis: String,
-    /// Which run it is.
+    /// The key of the run.
     #[serde(flatten)]
     pub key: Key,
-    /// What was measured, by name; the unit is the name's ending.
+    /// The measured values, by name; the unit is the name's ending.
     pub values: BTreeMap<String, f64>,
-    /// Why it failed, if it did.
+    /// The reason for its failure, if it failed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failure: Option<String>,
 }

@@ -9,7 +9,7 @@ use hvq_channel::TraceError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Why an experiment cannot be run.
+/// The reason for which an experiment cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
     /// Results cannot be kept.
@@ -20,7 +20,7 @@ pub enum CampaignError {
     Trace(#[from] TraceError),
 }
 
-/// Whether to go on: shared with whoever may end a run early, as a handler of signals.
+/// An order to stop: shared with whoever may end a run early, as a handler of signals.
 #[derive(Debug, Default)]
 pub struct Stop(AtomicBool);
 
@@ -30,7 +30,7 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether that was ordered.
+    /// Returns true if that was ordered.
     pub fn is_ordered(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -42,21 +42,21 @@ pub struct Session<'a> {
     definition: &'a Definition,
     store: Store,
     missing: Vec<Task>,
-    /// What is there and what is missing.
+    /// The counts of runs that are there and that are missing.
     pub tally: Tally,
 }
 
-/// How many runs an experiment has.
+/// The number of runs of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     /// In all.
     pub runs: usize,
-    /// Of those, whose results were there already.
+    /// The runs of these whose results were there already.
     pub kept: usize,
 }
 
 impl<'a> Session<'a> {
-    /// What is missing in `store` of `definition` within `scope`.
+    /// Makes a session of the runs of `definition` within `scope` that are missing in `store`.
     pub fn new(definition: &'a Definition, scope: Scope, store: Store) -> Self {
         let all = tasks(definition, scope);
         let runs = all.len();

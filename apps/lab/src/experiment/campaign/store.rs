@@ -23,12 +23,12 @@ pub struct Store {
     kept: HashMap<Key, Record>,
 }
 
-/// What a file of results has.
+/// The contents of a file of results.
 #[derive(Debug, Default)]
 pub struct Found {
     /// The results that count, in the order of the experiment's runs.
     pub records: Vec<Record>,
-    /// How many do not: of another build of the program, or of another form of the experiment.
+    /// The number of those that do not: of another build of the program, or of another form of the experiment.
     pub stale: usize,
 }
 
@@ -60,7 +60,7 @@ impl Store {
         }
     }
 
-    /// Whether a run's result is there.
+    /// Returns true if a run's result is there.
     pub fn has(&self, key: &Key) -> bool {
         self.kept.contains_key(key)
     }
@@ -99,7 +99,7 @@ fn replace(path: &Path, records: Vec<Record>) -> io::Result<()> {
     std::fs::rename(aside, path)
 }
 
-/// What the file at `path` has that belongs to `definition`, and how many results it has that do not.
+/// Returns the results in the file at `path` that belong to `definition`, and the number of those that do not.
 fn kept(definition: &Definition, path: &Path) -> Result<(HashMap<Key, Record>, usize), StoreError> {
     let text = match std::fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),

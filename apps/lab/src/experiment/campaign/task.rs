@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How much of an experiment is run.
+/// The part of an experiment that is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Scope {
     /// Repetitions, if not those of the file.
     pub stretches: Option<u32>,
-    /// At most so many pages.
+    /// The maximum number of pages.
     pub subjects: Option<usize>,
 }
 
@@ -30,7 +30,7 @@ impl Scope {
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Which it is.
+    /// The key of the run.
     pub key: Key,
     cell: Cell,
     subject: usize,
@@ -224,7 +224,7 @@ impl Task {
     }
 }
 
-/// What a run of `definition` measured, by name, and why it failed, if it did.
+/// Returns the measured values of a run of `definition`, by name, and the reason for its failure, if it failed.
 fn measured(definition: &Definition, outcome: Outcome) -> (BTreeMap<String, f64>, Option<String>) {
     let bytes = [("embb_bytes", outcome.embb), ("urllc_bytes", outcome.urllc)];
     let mut values: BTreeMap<String, f64> =
@@ -239,7 +239,7 @@ fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// What both channels together carry downwards, in Mbit/s; `None` if that varies or has no limit.
+/// Returns the rate of both channels together downwards, in Mbit/s; `None` if that varies or has no limit.
 fn capacity(channels: &Channels) -> Option<f64> {
     let rate = |channel: &ChannelSpec| match channel.down.rate {
         Rate::Constant(rate) => Some(rate.bits_per_second() as f64 / 1e6),

@@ -11,7 +11,7 @@ use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConf
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How a connection uses the channels.
+/// The arrangement of a connection's channels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrangement {
@@ -27,7 +27,7 @@ impl Arrangement {
     /// All three.
     pub const ALL: [Self; 3] = [Self::Single, Self::Steered, Self::Multipath];
 
-    /// That of `scheme`, if there is one.
+    /// Returns the arrangement of `scheme`, if there is one.
     pub fn of(scheme: Scheme) -> Option<Self> {
         match scheme {
             Scheme::EmbbAlone => Some(Self::Single),
@@ -46,7 +46,7 @@ impl Arrangement {
         }
     }
 
-    /// Whether the transport has two paths.
+    /// Returns the setting of the transport: two paths, or one.
     pub(super) const fn multipath(self) -> Multipath {
         match self {
             Self::Single | Self::Steered => Multipath::Off,
@@ -94,7 +94,7 @@ impl Setting {
         Self::new(&name, ChannelSpec::constant(rtt, Self::RATE), loss)
     }
 
-    /// Whether the channels lose nothing and do not vary.
+    /// Returns true if the channels lose nothing and do not vary.
     pub fn is_steady(&self) -> bool {
         [&self.embb, &self.urllc].into_iter().flat_map(|channel| [&channel.up, &channel.down]).all(|link| {
             link.loss == Probability::NEVER && link.burst.is_none() && matches!(link.rate, Rate::Constant(_))
@@ -114,12 +114,12 @@ impl Setting {
     }
 }
 
-/// Where the measured channels are among the wires of a network.
+/// The places of the measured channels among the wires of a network.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wires {
-    /// Over which the connection starts.
+    /// The path over which the connection starts.
     pub(super) first: FourTuple,
-    /// Which is opened beside it.
+    /// The path that is opened beside it.
     pub(super) second: Option<FourTuple>,
 }
 

@@ -1,5 +1,5 @@
-//! How congestion controllers take two unlike channels (HotNets 2023, Fig. 1): steered below a transport that sees one
-//! path, and as two paths of a transport that knows them.
+//! The use of two unlike channels by congestion controllers (HotNets 2023, Fig. 1): steered below a transport that sees
+//! one path, and as two paths of a transport that knows them.
 
 mod arrangement;
 mod observed;
@@ -16,7 +16,8 @@ use hvq_channel::{ChannelSpec, Probability, TraceName};
 use hvq_transport::congestion::Algorithm;
 use std::time::Duration;
 
-/// What is varied. The first round-trip time and the first loss are the base; each other value is varied alone.
+/// The variations of the experiment. The first round-trip time and the first loss are the base; each other value is
+/// varied alone.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The controllers.
@@ -27,9 +28,9 @@ pub struct Plan {
     pub losses: Vec<Probability>,
     /// eMBB traces.
     pub traces: Vec<TraceName>,
-    /// How long each download runs.
+    /// The duration of each download.
     pub time: Duration,
-    /// Of everything random.
+    /// The seed of everything random.
     pub seed: u64,
 }
 

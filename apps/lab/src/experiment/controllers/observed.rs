@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A round trip of data, as the sender measured it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RttSample {
-    /// When, since the start.
+    /// The time of the sample, since the start.
     pub(super) at: Duration,
     /// The path of the data.
     pub(super) path: PathId,
@@ -46,9 +46,9 @@ impl Tracer for RttSamples {
 pub(super) struct Observed {
     /// The download.
     pub(super) download: Download,
-    /// What the server measures.
+    /// The measurements of the server.
     pub(super) samples: RttSamples,
-    /// Why the connection ended too early, if it did.
+    /// The reason for which the connection ended too early, if it did.
     pub(super) failure: Option<String>,
 }
 

@@ -1,11 +1,11 @@
-//! What a run measured. All of it follows from the run's seed.
+//! The measurements of a run. All of it follows from the run's seed.
 
 use super::arrangement::Arrangement;
 use hvq_channel::Summary;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a run measured, as a line of JSON. Rates are in Mbit/s, times in milliseconds.
+/// The measurements of a run, as a line of JSON. Rates are in Mbit/s, times in milliseconds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The name of the setting.
@@ -18,13 +18,13 @@ pub struct Outcome {
     pub controller: String,
     /// The arrangement.
     pub arrangement: Arrangement,
-    /// How long the run was, in seconds.
+    /// The duration of the run, in seconds.
     pub seconds: f64,
     /// The seed.
     pub seed: u64,
-    /// What the channels in use can carry, on average.
+    /// The mean rate of the channels in use.
     pub capacity: f64,
-    /// Whether they always can: they lose nothing and do not vary.
+    /// True if that rate is steady: they lose nothing and do not vary.
     pub capacity_is_steady: bool,
     /// Bytes of the stream that the client read.
     pub goodput: f64,
@@ -40,11 +40,11 @@ pub struct Outcome {
     pub urllc_queue: Queue,
     /// Packets that the server declared lost.
     pub lost: u64,
-    /// Of those, packets that were acknowledged after all.
+    /// Packets of these that were acknowledged after all.
     pub spurious: u64,
     /// Over time.
     pub series: Series,
-    /// Why the connection ended too early, if it did.
+    /// The reason for which the connection ended too early, if it did.
     pub failure: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub struct Milliseconds {
 /// A bottleneck.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Queue {
-    /// How long packets found the queue to be.
+    /// The length of the queue that packets found, in time.
     pub delay: Milliseconds,
     /// Packets that found it full.
     pub overflowed: u64,

@@ -19,18 +19,18 @@ pub const STEP: Duration = Duration::from_millis(200);
 /// The UDP payload of datagrams: what fits an Ethernet frame over IPv6.
 const DATAGRAM: usize = 1452;
 
-/// What is run.
+/// The description of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The channels.
     pub setting: Setting,
     /// The controller of every path.
     pub controller: Algorithm,
-    /// How the channels are used.
+    /// The arrangement of the channels.
     pub arrangement: Arrangement,
-    /// How long, the handshake included.
+    /// The duration, the handshake included.
     pub time: Duration,
-    /// Of everything random.
+    /// The seed of everything random.
     pub seed: u64,
 }
 

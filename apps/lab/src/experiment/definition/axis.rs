@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Axis {
-    /// Where connections end.
+    /// The place where connections end.
     Deployment,
     /// The channel with the high bandwidth.
     Embb,
@@ -17,15 +17,15 @@ pub enum Axis {
     Loss,
     /// The congestion controller of every path.
     Controller,
-    /// What applications tell the transport.
+    /// The information that applications give the transport.
     Voice,
-    /// What is believed of the channels.
+    /// The knowledge of the channels, right or wrong.
     Belief,
     /// The size of downloads.
     Size,
     /// Flows in the background of a page load.
     Background,
-    /// What is done with an app.
+    /// The use of an app.
     Interaction,
 }
 

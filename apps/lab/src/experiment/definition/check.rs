@@ -1,4 +1,4 @@
-//! What a file says, held against itself: every reference has something that it refers to.
+//! Checks of a file against itself: every reference has something that it refers to.
 
 use super::axis::Axis;
 use super::expected::{Bound, Goal, Operand, Plot, Published, Selection, Wanted};
@@ -12,16 +12,16 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 
-/// Where something is wrong.
+/// The place of a problem.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Place {
-    /// At these bytes of the text.
+    /// These bytes of the text.
     Span(Range<usize>),
     /// In the field of this name, with its table.
     Field(&'static str),
 }
 
-/// What is wrong, and where.
+/// A problem: its place, and its description.
 #[derive(Clone, Debug)]
 pub(super) struct Problem(pub(super) Place, pub(super) String);
 
@@ -51,7 +51,7 @@ pub(super) struct GoalText {
     at: Selection,
 }
 
-/// What references in a file are held against.
+/// The context in which references in a file are checked.
 pub(super) struct Check<'a> {
     pub(super) schemes: &'a Spanned<Vec<Scheme>>,
     pub(super) matrix: &'a Matrix,
@@ -80,7 +80,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether what is varied, and the schemes, mean something to `workload`.
+    /// Checks that the variations, and the schemes, mean something to `workload`.
     pub(super) fn workload(&self, workload: &Workload) -> Result<(), Problem> {
         let means_nothing =
             |axis: &Axis| self.matrix.labels(*axis).len() > 1 && !workload.axes().contains(axis);
@@ -196,7 +196,7 @@ impl Check<'_> {
     }
 }
 
-/// What stands in `names` more than once, if anything does.
+/// Returns a name that stands in `names` more than once, if there is one.
 fn twice<T: Ord>(names: &[T]) -> Option<&T> {
     let mut known = BTreeSet::new();
     names.iter().find(|name| !known.insert(*name))

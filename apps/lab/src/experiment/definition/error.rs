@@ -1,9 +1,9 @@
-//! What is wrong with the file of an experiment.
+//! Errors in the file of an experiment.
 
 use super::check::Place;
 use std::ops::Range;
 
-/// What is wrong with the file of an experiment, and where.
+/// An error in the file of an experiment, with its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DefinitionError {
     /// The file cannot be read.
@@ -11,7 +11,7 @@ pub enum DefinitionError {
     Unreadable {
         /// The file.
         file: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         problem: String,
     },
     /// The text does not say what it should.
@@ -23,7 +23,7 @@ pub enum DefinitionError {
         line: usize,
         /// The field, with the tables that it is in.
         field: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What was published, what is wanted, and how results are drawn.
+//! Expectations of an experiment: published values, goals, and the drawing of results.
 
 use super::axis::Axis;
 use super::measure::Measure;
@@ -17,12 +17,12 @@ pub type Selection = BTreeMap<Axis, Spanned<String>>;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// Where they are from, if not from the source of the experiment.
+    /// Their source, if not that of the experiment.
     #[serde(default)]
     pub source: String,
     /// The scheme, as it is run here.
     pub scheme: Spanned<Scheme>,
-    /// What they say.
+    /// The measure that they are values of.
     #[serde(default)]
     pub measure: Measure,
     /// Of these cells.
@@ -39,15 +39,15 @@ pub struct Published {
 pub struct Goal {
     /// Its number in the list of the project.
     pub number: u32,
-    /// What is wanted, in words.
+    /// The goal, in words.
     pub says: String,
-    /// Why it is missed where it is: shown only then.
+    /// The reason for which it is missed where it is: shown only then.
     pub why: String,
-    /// What is wanted, in numbers.
+    /// The goal, in numbers.
     pub wanted: Wanted,
 }
 
-/// What is wanted, in numbers.
+/// The goal, in numbers.
 #[derive(Clone, Debug)]
 pub enum Wanted {
     /// A measure is not less than a bound.
@@ -64,10 +64,10 @@ pub enum Wanted {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Operand {
-    /// What is measured.
+    /// The measure.
     #[serde(default)]
     pub measure: Measure,
-    /// Of which scheme.
+    /// The scheme that is measured.
     pub scheme: Spanned<Scheme>,
     /// In these cells only; of a bound: in the cell that differs in this.
     #[serde(default)]
@@ -84,7 +84,7 @@ const fn one() -> f64 {
     1.0
 }
 
-/// What a measure is held against.
+/// The bound with which a measure is compared.
 #[derive(Clone, Debug)]
 pub enum Bound {
     /// A number.
@@ -125,7 +125,7 @@ impl<'de> Visitor<'de> for Either {
     }
 }
 
-/// How results are drawn.
+/// The drawing of results.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Plot {

@@ -10,9 +10,9 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Half {
-    /// That on which parameters are chosen.
+    /// The half on which parameters are chosen.
     Training,
-    /// That on which nothing was tried before.
+    /// The half on which nothing was tried before.
     #[default]
     HeldOut,
 }
@@ -40,8 +40,8 @@ impl Half {
         }
     }
 
-    /// Where in a trace of `period` seconds runs of this half begin. They end within it too: the last seconds of each half
-    /// are left out.
+    /// Returns the times in a trace of `period` seconds at which runs of this half begin. They end within it too: the
+    /// last seconds of each half are left out.
     pub const fn beginnings(self, period: u64) -> Range<u64> {
         match self {
             Self::Training => 0..period * 7 / 15,

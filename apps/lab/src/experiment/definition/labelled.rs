@@ -8,7 +8,7 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What can stand in a list of what is varied.
+/// A value that can stand in a list of variations.
 pub trait Setting: Clone {
     /// Reads its text form; says what is wrong with it.
     fn read(text: &str) -> Result<Self, String>;
@@ -120,7 +120,7 @@ const MOST_BYTES: u64 = 1_000_000_000;
 /// A value and its label: in a file `"text"`, which is both, or `{ label = "text", is = "text" }`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Labelled<T> {
-    /// What tables and drawings call it.
+    /// The label in tables and drawings.
     pub label: String,
     /// The value.
     pub is: T,

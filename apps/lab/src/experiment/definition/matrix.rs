@@ -1,4 +1,4 @@
-//! What is varied, and the cells that follow from it.
+//! The variations, and the cells that follow from them.
 
 use super::axis::Axis;
 use super::labelled::{Bytes, Flows, Labelled, Setting};
@@ -12,7 +12,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Matrix {
-    /// Where connections end.
+    /// The places where connections end.
     pub deployment: Vec<Labelled<Deployment>>,
     /// The channel with the high bandwidth.
     pub embb: Vec<Labelled<ChannelSpec>>,
@@ -22,15 +22,15 @@ pub struct Matrix {
     pub loss: Vec<Labelled<Probability>>,
     /// The congestion controller of every path.
     pub controller: Vec<Labelled<Algorithm>>,
-    /// What applications tell the transport.
+    /// The information that applications give the transport.
     pub voice: Vec<Labelled<Voice>>,
-    /// What is believed of the channels.
+    /// The knowledge of the channels, right or wrong.
     pub belief: Vec<Labelled<Belief>>,
     /// The size of downloads.
     pub size: Vec<Labelled<Bytes>>,
     /// Flows in the background of a page load.
     pub background: Vec<Labelled<Flows>>,
-    /// What is done with an app.
+    /// The uses of an app.
     pub interaction: Vec<Labelled<Interaction>>,
 }
 
@@ -60,7 +60,7 @@ impl Default for Matrix {
 pub struct Cell([usize; Axis::ALL.len()]);
 
 impl Cell {
-    /// Which value of `axis`.
+    /// Returns the index of the value of `axis`.
     pub const fn at(self, axis: Axis) -> usize {
         self.0[axis as usize]
     }

@@ -1,4 +1,4 @@
-//! What is made of the results of a scheme.
+//! Measures: the numbers that are made of the results of a scheme.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,10 +7,11 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Measure {
-    /// By how many percent the mean is less than with eMBB alone, on the same pages and stretches.
+    /// The gain: the difference by which the mean is less than with eMBB alone, on the same pages and stretches, in per
+    /// cent.
     #[default]
     Gain,
-    /// How many percent of the gain of the ideal channel that is.
+    /// The share that this is of the gain of the ideal channel, in per cent.
     Gap,
     /// The mean of what the workload measures.
     Mean,
@@ -18,11 +19,11 @@ pub enum Measure {
     Median,
     /// 95 % were no more.
     P95,
-    /// By how many percent the page that fares worst is slower than with eMBB alone.
+    /// The difference by which the page that fares worst is slower than with eMBB alone, in per cent.
     Worst,
-    /// How many percent of all bytes went over URLLC.
+    /// The share of all bytes that went over URLLC, in per cent.
     Urllc,
-    /// How many percent of runs failed.
+    /// The share of runs that failed, in per cent.
     Failed,
     /// The mean of another value that runs note under this name.
     Noted(String),
@@ -73,7 +74,7 @@ impl Measure {
         }
     }
 
-    /// Whether it is in percent.
+    /// Returns true if it is in per cent.
     pub fn is_percent(&self) -> bool {
         match self {
             Self::Gain | Self::Gap | Self::Worst | Self::Urllc | Self::Failed => true,

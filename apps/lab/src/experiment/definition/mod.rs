@@ -33,11 +33,11 @@ use crate::experiment::pages::{Notes, Scheme};
 pub struct Definition {
     /// Its name, that of its file too: lower-case letters, digits and hyphens.
     pub name: String,
-    /// What it shows.
+    /// The subject of the experiment.
     pub title: String,
     /// The figure or table that it runs again, or the goal that it is for.
     pub source: String,
-    /// Where and why what is measured differs from what was published.
+    /// The differences between this measurement and the published one, with their reasons.
     pub differs: String,
     /// Ways of using the channels, all on the same stretches.
     pub schemes: Vec<Scheme>,
@@ -47,17 +47,17 @@ pub struct Definition {
     pub half: Half,
     /// The seed of the first repetition, as it is counted in that half.
     pub seed: u64,
-    /// What runs note besides times and bytes: what is drawn or was published.
+    /// The notes of runs besides times and bytes: those that are drawn or were published.
     pub notes: Notes,
-    /// What runs over the channels.
+    /// The workload that runs over the channels.
     pub workload: Workload,
-    /// What is varied besides.
+    /// The other variations.
     pub matrix: Matrix,
-    /// How results are drawn.
+    /// The drawing of results.
     pub plot: Plot,
-    /// What was published of it.
+    /// The published values.
     pub published: Vec<Published>,
-    /// What it must show.
+    /// The goals that it must meet.
     pub goals: Vec<Goal>,
     /// A hash of what decides the results of its runs besides the scheme: workload, matrix, half, seed and files of traces.
     /// Results with another do not belong to it.

@@ -114,7 +114,7 @@ fn checked(read: Text) -> Result<Definition, Problem> {
     })
 }
 
-/// What runs have to note so that it can be drawn.
+/// Returns the notes that runs have to take for the drawing.
 fn notes(plot: &Plot, published: &[Published]) -> Notes {
     let mut measures = published.iter().map(|published| &published.measure).chain([&plot.measure]);
     match measures.any(|measure| measure.name().starts_with("reward_error")) {

@@ -1,4 +1,4 @@
-//! What runs over the channels.
+//! Workloads: the traffic that runs over the channels.
 
 use super::axis::Axis;
 use super::check::{Place, Problem};
@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use toml::Spanned;
 
-/// What runs over the channels.
+/// The workload that runs over the channels.
 #[derive(Clone, Debug)]
 pub enum Workload {
     /// Pages are loaded; the page load time in milliseconds is measured.
@@ -43,7 +43,7 @@ pub struct InteractionWorkload {}
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowWorkload {
-    /// How long it is watched, in virtual seconds, the handshake included.
+    /// The time for which it is watched, in virtual seconds, the handshake included.
     #[serde(deserialize_with = "seconds")]
     pub seconds: u32,
 }
@@ -52,10 +52,10 @@ pub struct FlowWorkload {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VideoWorkload {
-    /// How long it is, in virtual seconds: its repetitions follow one another in the trace.
+    /// Its duration, in virtual seconds: its repetitions follow one another in the trace.
     #[serde(deserialize_with = "seconds")]
     pub seconds: u32,
-    /// What the transport is told of layers.
+    /// The information about layers for the transport.
     #[serde(deserialize_with = "told")]
     pub tell: video::Voice,
 }
@@ -77,7 +77,7 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
     if (1..=600).contains(&seconds) { Ok(seconds) } else { Err(wrong()) }
 }
 
-/// Which way the better values of a workload are.
+/// The direction of the better values of a workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Better {
     /// Less is better, as of times.
@@ -87,7 +87,7 @@ pub enum Better {
 }
 
 impl Workload {
-    /// Which values are the better ones.
+    /// Returns the direction of the better values.
     pub const fn better(&self) -> Better {
         match self {
             Self::Page(_) | Self::Download(_) | Self::Interaction(_) | Self::Video(_) => Better::Less,
@@ -95,7 +95,7 @@ impl Workload {
         }
     }
 
-    /// What the workload measures, under the name by which runs note it.
+    /// Returns the name under which runs note the workload's main measurement.
     pub const fn measured(&self) -> &'static str {
         match self {
             Self::Page(_) => "plt_ms",
@@ -105,7 +105,7 @@ impl Workload {
         }
     }
 
-    /// What that is, in words.
+    /// Returns the name of that measurement, in words.
     pub const fn measured_in_words(&self) -> &'static str {
         match self {
             Self::Page(_) => "page load time in ms",
@@ -116,7 +116,7 @@ impl Workload {
         }
     }
 
-    /// What runs note besides and is always shown, by name.
+    /// Returns the names of the other measurements that runs note and that are always shown.
     pub const fn noted(&self) -> &'static [&'static str] {
         match self {
             // Those of steerers are shown where an experiment is about them.
@@ -134,7 +134,7 @@ impl Workload {
         }
     }
 
-    /// What is run, one by one, by name.
+    /// Returns the names of the subjects, which are run one by one.
     pub fn subjects(&self) -> Vec<String> {
         match self {
             Self::Page(workload) => workload.pages.iter().map(|page| page.id.clone()).collect(),
@@ -145,7 +145,7 @@ impl Workload {
         }
     }
 
-    /// What can be varied of it.
+    /// Returns the axes along which it can be varied.
     pub const fn axes(&self) -> &'static [Axis] {
         use Axis::{Background, Belief, Controller, Deployment, Embb, Interaction, Loss, Size, Urllc, Voice};
         match self {
@@ -159,7 +159,7 @@ impl Workload {
         }
     }
 
-    /// Whether `scheme` can be used for it.
+    /// Returns true if `scheme` can be used for it.
     pub fn takes(&self, scheme: Scheme) -> bool {
         match self {
             Self::Page(_) | Self::Download(_) | Self::Interaction(_) | Self::Video(_) => true,
@@ -173,7 +173,7 @@ impl Workload {
 pub struct PageWorkload {
     /// The pages.
     pub pages: Vec<Arc<Page>>,
-    /// How heavy they are.
+    /// The sizes of the pages.
     pub sizes: Sizes,
     /// The factor on recorded thinking times of the browser.
     pub think: f64,

@@ -71,7 +71,7 @@ impl Cell {
         Ok(outcomes)
     }
 
-    /// The same cell without outages.
+    /// Returns the same cell without outages.
     fn calm(&self) -> Self {
         Self { outages: Vec::new(), ..self.clone() }
     }

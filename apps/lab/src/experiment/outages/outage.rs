@@ -65,7 +65,7 @@ pub struct Outage {
     pub channels: Reach,
     /// The direction that is dark; `None` for both.
     pub way: Option<Direction>,
-    /// When.
+    /// The times of the outage.
     pub pattern: Pattern,
 }
 

@@ -34,7 +34,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether the cell has failed.
+    /// Returns true if the cell has failed.
     pub const fn is_failure(self) -> bool {
         matches!(self, Self::Late | Self::Never)
     }

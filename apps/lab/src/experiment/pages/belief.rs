@@ -1,14 +1,14 @@
-//! What is believed of the channels, which may be wrong (NSDI 2023, §A.3.4).
+//! Knowledge of the channels, which may be wrong (NSDI 2023, §A.3.4).
 
 use hvq_channel::Typical;
 use hvq_scheduler::{Bandwidth, Hints};
 use std::str::FromStr;
 
-/// What is believed of the channels, as factors on what is typical of them. The default is the truth about URLLC, which
-/// its operator guarantees, and nothing about eMBB.
+/// Knowledge of the channels, right or wrong, as factors on their typical values. The default is the truth about URLLC,
+/// which its operator guarantees, and nothing about eMBB.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Belief {
-    /// What schedulers are told of the delay of eMBB; `None` for nothing.
+    /// The delay of eMBB that schedulers are told, as a factor; `None` for nothing.
     pub embb_delay: Option<f64>,
     /// The rate of URLLC.
     pub urllc_rate: f64,

@@ -23,28 +23,28 @@ pub enum Below {
     PktState,
     /// Packets without data on URLLC (HotMobile 2021, §3).
     PktControl,
-    /// What the client sends on URLLC, what it receives on eMBB.
+    /// The client's packets go on URLLC, those to it on eMBB.
     PktUplink,
     /// Packets of less than so many bytes on URLLC.
     PktSize(usize),
 }
 
-/// What is known of flows besides their packets.
+/// The knowledge of flows besides their packets.
 #[derive(Clone, Debug, Default)]
 pub(in crate::experiment) struct Flows {
-    /// That of name lookups.
+    /// The flow of name lookups.
     pub(super) resolver: Option<Flow>,
-    /// Those in the background.
+    /// The flows in the background.
     pub(super) background: BTreeSet<Flow>,
 }
 
-/// What DChannel knows of background flows.
+/// DChannel's knowledge of background flows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Background {
     /// Nothing.
     #[default]
     Alike,
-    /// Which they are: it keeps them off URLLC (HotNets 2023, Table 1).
+    /// It knows which they are, and keeps them off URLLC (HotNets 2023, Table 1).
     Apart,
 }
 
@@ -53,13 +53,13 @@ pub enum Background {
 pub struct Rule {
     /// The weight of the cost, in thousandths (NSDI 2023, Table 5).
     pub alpha: u32,
-    /// Who has a reordering buffer (NSDI 2023, Fig. 5).
+    /// The sides that have a reordering buffer (NSDI 2023, Fig. 5).
     pub reordering: Reordering,
-    /// Where delays are known from (NSDI 2023, §3.5).
+    /// The source of delays (NSDI 2023, §3.5).
     pub delays: DelaySource,
     /// The factor by which eMBB's delay is mistaken, in thousandths (NSDI 2023, Fig. 10).
     pub delay_factor: u32,
-    /// Whether background flows are told apart: `dchannel-priority`.
+    /// The treatment of background flows: told apart in `dchannel-priority`.
     pub background: Background,
 }
 
@@ -113,7 +113,7 @@ impl Below {
         }
     }
 
-    /// Who has a reordering buffer: the papers' testbeds have it for every steerer of packets.
+    /// Returns the sides that have a reordering buffer: the papers' testbeds have it for every steerer of packets.
     pub(in crate::experiment) const fn reordering(self) -> Reordering {
         match self {
             Self::DChannel(rule) => rule.reordering,

@@ -1,10 +1,10 @@
-//! What a page load measured. All of it follows from the run's seed.
+//! The measurements of a page load. All of it follows from the run's seed.
 
 use super::scheme::Scheme;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a page load measured, as a line of JSON.
+/// The measurements of a page load, as a line of JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The page.
@@ -17,14 +17,14 @@ pub struct Outcome {
     pub repetition: u32,
     /// The page load time in milliseconds, unless the load failed.
     pub plt_ms: Option<f64>,
-    /// What went over eMBB.
+    /// The traffic over eMBB.
     pub embb: ChannelUse,
-    /// What went over URLLC.
+    /// The traffic over URLLC.
     pub urllc: ChannelUse,
-    /// What else was measured, by names that say the unit.
+    /// Further measurements, by names that say the unit.
     #[serde(default)]
     pub noted: BTreeMap<String, f64>,
-    /// Why the load failed, if it did.
+    /// The reason for which the load failed, if it did.
     pub failure: Option<String>,
 }
 
@@ -38,7 +38,7 @@ pub struct ChannelUse {
 }
 
 impl ChannelUse {
-    /// What was delivered since it was `before`.
+    /// Returns the bytes that were delivered since it was `before`.
     pub const fn since(self, before: Self) -> Self {
         Self { up: self.up.saturating_sub(before.up), down: self.down.saturating_sub(before.down) }
     }

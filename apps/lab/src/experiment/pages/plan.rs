@@ -1,4 +1,4 @@
-//! What is varied, and the runs that follow from it.
+//! The variations, and the runs that follow from them.
 
 use super::belief::Belief;
 use super::run::{Channels, Notes, Run};
@@ -11,7 +11,7 @@ use hvq_pages::Page;
 use hvq_transport::congestion::Algorithm;
 use std::sync::Arc;
 
-/// How large the pages are.
+/// The sizes of the pages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sizes {
     /// As captured.
@@ -20,18 +20,18 @@ pub enum Sizes {
     Paper,
 }
 
-/// What is varied.
+/// The variations of the experiment.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The pages.
     pub pages: Vec<Arc<Page>>,
-    /// How heavy they are.
+    /// The sizes of the pages.
     pub sizes: Sizes,
-    /// How they are loaded; the size scale is set by `sizes`.
+    /// The manner in which they are loaded; the size scale is set by `sizes`.
     pub manner: Manner,
     /// eMBB by these traces.
     pub traces: Vec<TraceName>,
-    /// How both channels are used.
+    /// The schemes by which both channels are used.
     pub schemes: Vec<Scheme>,
     /// The controller of every path.
     pub congestion: Algorithm,
@@ -39,7 +39,7 @@ pub struct Plan {
     pub repetitions: u32,
     /// The half of the traces' stretches and of the seeds.
     pub half: Half,
-    /// Of everything random.
+    /// The seed of everything random.
     pub seed: u64,
 }
 

@@ -38,36 +38,36 @@ pub struct Channels {
     pub urllc: ChannelSpec,
 }
 
-/// What is run.
+/// The description of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The page.
     pub page: Arc<Page>,
-    /// How it is loaded.
+    /// The manner in which it is loaded.
     pub manner: Manner,
     /// The channels, their traces begun where they are to be.
     pub channels: Channels,
-    /// What is believed of them.
+    /// The knowledge of the channels, right or wrong.
     pub belief: Belief,
-    /// How they are used.
+    /// The scheme by which they are used.
     pub scheme: Scheme,
     /// The controller of every path.
     pub congestion: Algorithm,
     /// The repetition, counted from 0.
     pub repetition: u32,
-    /// What is noted besides.
+    /// The further notes.
     pub notes: Notes,
-    /// Of everything random.
+    /// The seed of everything random.
     pub seed: u64,
 }
 
-/// What a run notes besides times and bytes.
+/// The notes of a run besides times and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Notes {
-    /// What costs nothing to note.
+    /// The notes that cost nothing.
     #[default]
     Few,
-    /// How wrong the rewards are that the policy of two paths expects, too.
+    /// These and the errors of the rewards that the policy of two paths expects.
     Rewards,
 }
 
@@ -191,7 +191,7 @@ impl Run {
         Ok(config)
     }
 
-    /// What is believed of eMBB at the client and where connections end that begin on URLLC; usually nothing.
+    /// Returns the hints about eMBB at the client and where connections end that begin on URLLC; usually none.
     fn rumoured(&self) -> Result<Vec<ChannelHint>, TraceError> {
         let FourTuple { local, remote } = Wire::addresses(1);
         let ends = [(local, Direction::Up), (remote, Direction::Down)];
@@ -203,7 +203,8 @@ impl Run {
         Ok(hints?.into_iter().flatten().collect())
     }
 
-    /// What an operator guarantees of URLLC, by the addresses of all hosts; of eMBB nobody knows anything in advance.
+    /// Returns the operator's guarantees of URLLC, by the addresses of all hosts; of eMBB nobody knows anything in
+    /// advance.
     fn guaranteed(&self) -> Result<Vec<ChannelHint>, TraceError> {
         let shared = match self.manner.deployment {
             Deployment::Gateway => Sharing::Dedicated,
@@ -260,7 +261,8 @@ impl Run {
         Channels { embb, ..self.channels.clone() }
     }
 
-    /// What flows are for. Where every domain has a server of its own, the first host is the resolver of names.
+    /// Returns the purposes of flows. Where every domain has a server of its own, the first host is the resolver of
+    /// names.
     fn flows(&self) -> Flows {
         let paths = Paths { first: Wire::addresses(0), second: None };
         let resolver = match self.manner.deployment {
@@ -291,7 +293,7 @@ impl Run {
         Ok(Steered::new(&pair, dice, up?, down?)?.with_reordering(below.reordering()))
     }
 
-    /// What went over eMBB and over URLLC so far.
+    /// Returns the traffic over eMBB and over URLLC so far.
     fn usage(&self, net: &Net) -> (ChannelUse, ChannelUse) {
         let plain = |index: usize| {
             let [up, down] = [Direction::Up, Direction::Down]
@@ -332,8 +334,9 @@ pub(in crate::experiment) fn ideal(channels: &Channels) -> Result<ChannelSpec, T
     Ok(spec)
 }
 
-/// What was measured besides: of a steerer, bytes in the reordering buffers of both sides while the page was loaded (NSDI 2023,
-/// Table 3), and how much more than expected packets gained on URLLC, in milliseconds (Fig. 11).
+/// Returns the further measurements: of a steerer, bytes in the reordering buffers of both sides while the page was
+/// loaded (NSDI 2023, Table 3), and the difference between the expected and the true gain of packets on URLLC, in
+/// milliseconds (Fig. 11).
 fn noted(net: &Net, lead: Duration) -> BTreeMap<String, f64> {
     let mut noted = BTreeMap::new();
     if let Some(rewards) = &net.rewards {
@@ -370,9 +373,9 @@ fn note_errors(noted: &mut BTreeMap<String, f64>, errors: Vec<f64>) {
     }
 }
 
-/// Whether `policy` is told what is known of the channels. The schedulers of multipath transports measure instead: with a
-/// guaranteed rate the transport would pace URLLC for them, and spare them the queue that makes MPTCP slow there (NSDI
-/// 2023, Fig. 3).
+/// Returns true if `policy` gets the hints about the channels. The schedulers of multipath transports measure instead:
+/// with a guaranteed rate the transport would pace URLLC for them, and spare them the queue that makes MPTCP slow there
+/// (NSDI 2023, Fig. 3).
 pub(in crate::experiment) fn is_told(policy: Policy) -> bool {
     use Policy::{Blest, Ecf, MinRtt, Redundant, RoundRobin, Sttf, Weighted, Xlink};
     !matches!(policy, MinRtt | RoundRobin | Weighted | Redundant | Ecf | Blest | Sttf | Xlink)

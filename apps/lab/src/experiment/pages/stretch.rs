@@ -1,4 +1,4 @@
-//! Where in its trace a run begins.
+//! The part of its trace in which a run takes place.
 
 use crate::experiment::definition::Half;
 use crate::workload::page_load::LEAD;
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 /// The length of the traces in seconds.
 const PERIOD: u64 = 600;
-/// Below this a channel counts as cut.
+/// The rate below which a channel counts as cut.
 const LEAST: Bandwidth = Bandwidth::from_megabits_per_second(1);
-/// So many beginnings are tried at most.
+/// The maximum number of beginnings that are tried.
 const MOST_TRIES: u32 = 100;
 
 /// `embb` from a random place in a half of its trace on, as NSDI 2023 (§5.2) takes a random sub-sequence for each load: `seed`
@@ -58,7 +58,7 @@ pub(super) fn led(embb: &ChannelSpec, lead: Duration) -> ChannelSpec {
     embb.clone().starting_at(Duration::from_nanos((offset.as_nanos() % period.as_nanos()) as u64))
 }
 
-/// Whether the channel carries something in each second before the load.
+/// Returns true if the channel carries something in each second before the load.
 fn is_open(embb: &ChannelSpec, offset: Duration) -> Result<bool, TraceError> {
     for (direction, link) in [(Direction::Up, &embb.up), (Direction::Down, &embb.down)] {
         if let Rate::Trace(source) = &link.rate {

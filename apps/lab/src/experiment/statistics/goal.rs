@@ -6,14 +6,14 @@ use crate::experiment::definition::{Bound, Cell, Goal, Measure, Operand, Selecti
 use crate::experiment::pages::Scheme;
 use toml::Spanned;
 
-/// How a goal fares.
+/// The verdict on a goal.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verdict {
     /// Its number.
     pub number: u32,
-    /// What is wanted, in words.
+    /// The goal, in words.
     pub says: String,
-    /// Why it is missed where it is, in words; empty if nobody said.
+    /// The reason for which it is missed where it is, in words; empty if nobody said.
     pub why: String,
     /// The experiment that shows it.
     pub experiment: String,
@@ -26,27 +26,27 @@ pub struct Verdict {
 pub struct Check {
     /// The cell in words.
     pub place: String,
-    /// What was measured.
+    /// The measured value.
     pub measured: String,
-    /// What was wanted.
+    /// The value that was wanted.
     pub wanted: String,
-    /// Whether it is met.
+    /// True if it is met.
     pub met: bool,
 }
 
 impl Verdict {
-    /// Whether it is met in every cell; `None` if nothing was measured.
+    /// Returns true if it is met in every cell; `None` if nothing was measured.
     pub fn is_met(&self) -> Option<bool> {
         (!self.checks.is_empty()).then(|| self.checks.iter().all(|check| check.met))
     }
 
-    /// In how many cells it is met.
+    /// Returns the number of cells in which it is met.
     pub fn met(&self) -> usize {
         self.checks.iter().filter(|check| check.met).count()
     }
 }
 
-/// How the goals of an experiment fare.
+/// Returns the verdicts on the goals of an experiment.
 pub fn verdicts(results: &Results<'_>) -> Vec<Verdict> {
     results.definition.goals.iter().map(|goal| verdict(results, goal)).collect()
 }

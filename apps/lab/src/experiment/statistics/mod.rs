@@ -1,4 +1,4 @@
-//! What results say: estimates with confidence intervals, and goals held against them.
+//! Statistics of results: estimates with confidence intervals, and goals compared with them.
 
 mod estimate;
 mod goal;

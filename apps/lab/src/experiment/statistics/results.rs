@@ -17,7 +17,7 @@ pub struct Results<'a> {
 /// The runs of a scheme in a cell, by subject and stretch.
 type Runs<'a> = BTreeMap<(&'a str, u32), &'a Record>;
 
-/// What one run measured, beside what eMBB alone and the ideal channel did on the same stretch.
+/// The result of one run, beside those of eMBB alone and of the ideal channel on the same stretch.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     own: f64,
@@ -43,19 +43,19 @@ impl<'a> Results<'a> {
         Self { definition, by }
     }
 
-    /// How many runs there are of `scheme` in `cell`, and how many of those failed.
+    /// Returns the number of runs of `scheme` in `cell`, and the number of those that failed.
     pub fn runs(&self, cell: Cell, scheme: Scheme) -> (usize, usize) {
         let runs = self.by.get(&(cell, scheme));
         let failed = runs.map_or(0, |runs| runs.values().filter(|run| run.failure.is_some()).count());
         (runs.map_or(0, BTreeMap::len), failed)
     }
 
-    /// How many runs there are.
+    /// Returns the number of runs.
     pub fn len(&self) -> usize {
         self.by.values().map(BTreeMap::len).sum()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.by.is_empty()
     }
@@ -84,7 +84,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// By how many percent the subject that fares worst is worse than with eMBB alone.
+    /// Returns the difference by which the subject that fares worst is worse than with eMBB alone, in per cent.
     fn worst(&self, cell: Cell, scheme: Scheme) -> Option<f64> {
         let better = self.definition.workload.better();
         let units = self.units(self.definition.workload.measured(), cell, scheme);

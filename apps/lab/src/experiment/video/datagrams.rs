@@ -22,7 +22,7 @@ struct Part {
     layer: usize,
 }
 
-/// Where packets enter the channels.
+/// The channels that packets enter.
 enum Entry {
     One(Box<Channel<Part>>),
     Steered(Box<Steered<Part>>),
@@ -114,7 +114,7 @@ impl Entry {
     }
 }
 
-/// What came of a video.
+/// The result of sending a video.
 #[derive(Debug)]
 pub(super) struct Sending {
     pub(super) arrivals: Vec<Arrival>,

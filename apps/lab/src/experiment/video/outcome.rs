@@ -1,4 +1,4 @@
-//! What a viewer got. All of it follows from the run's seed.
+//! The results of a viewer. All of it follows from the run's seed.
 
 use super::scheme::Scheme;
 use crate::experiment::pages::ChannelUse;
@@ -11,7 +11,7 @@ use hvq_svc::playout::{Adaptive, Gaps, Playout, Wait};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a run measured, as a line of JSON.
+/// The measurements of a run, as a line of JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The name of the channels.
@@ -20,41 +20,41 @@ pub struct Outcome {
     pub scheme: Scheme,
     /// The repetition, counted from 0: the same stretch of a trace for every scheme.
     pub repetition: u32,
-    /// How long the video was, in seconds.
+    /// The duration of the video, in seconds.
     pub seconds: f64,
-    /// What the paper's receiver shows, which waits for 60 ms.
+    /// The view of the paper's receiver, which waits for 60 ms.
     pub paper: Viewing,
-    /// What a receiver shows that waits for as long as it is of use.
+    /// The view of a receiver that waits for as long as it is of use.
     pub adaptive: Viewing,
-    /// What went over eMBB.
+    /// The traffic over eMBB.
     pub embb: ChannelUse,
-    /// What went over URLLC.
+    /// The traffic over URLLC.
     pub urllc: ChannelUse,
     /// Layers that were taken back because they were late.
     pub withdrawn: u64,
-    /// Why the video ended early, if it did.
+    /// The reason for which the video ended early, if it did.
     pub failure: Option<String>,
 }
 
-/// What one receiver shows.
+/// The view of one receiver.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Viewing {
     /// From the capture of each frame to its decoding, in milliseconds, in the order of the frames.
     pub latency_ms: Vec<f64>,
-    /// How like its source each of these frames is (SSIM).
+    /// The likeness of each of these frames to its source (SSIM).
     pub ssim: Vec<f64>,
-    /// How many of them have one, two and all layers.
+    /// The numbers of frames that have one, two and all layers.
     pub depths: [u32; LAYERS],
     /// Frames that were never shown.
     pub missing: u32,
     /// Freezes by the W3C's definition.
     pub freezes: u32,
-    /// How long they took, in milliseconds.
+    /// The total duration of freezes, in milliseconds.
     pub frozen_ms: f64,
 }
 
 impl Viewing {
-    /// What a receiver shows of `frames` of `clip` that waits as `wait` says, given when layers arrived.
+    /// Returns the view of a receiver of `frames` of `clip` that waits as `wait` says, given the arrivals of layers.
     pub(super) fn of(arrivals: &[Arrival], clip: &Clip, frames: u32, (wait, gaps): (Wait, Gaps)) -> Self {
         let mut playout = Playout::new(wait, gaps);
         let (mut viewing, mut freezes) = (Self::default(), Freezes::default());
@@ -85,7 +85,7 @@ impl Viewing {
         viewing
     }
 
-    /// What a line of results says of it, by name, if it is of a video of so many `seconds`.
+    /// Returns the values for a line of results, by name, if it is of a video of `seconds`.
     pub fn values(&self, seconds: f64) -> BTreeMap<String, f64> {
         let mut sorted = self.latency_ms.clone();
         sorted.sort_by(f64::total_cmp);
@@ -105,7 +105,7 @@ impl Viewing {
         values.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
-    /// What both receivers show.
+    /// Returns the views of both receivers.
     pub(super) fn both(arrivals: &[Arrival], clip: &Clip, frames: u32, gaps: Gaps) -> (Self, Self) {
         let fixed = Wait::Fixed(Wait::PAPER);
         let adaptive = Wait::Adaptive(Adaptive::new(Adaptive::MOST));

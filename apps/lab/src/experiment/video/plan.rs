@@ -1,4 +1,4 @@
-//! What is varied, and the runs that follow from it.
+//! The variations, and the runs that follow from them.
 
 use super::run::Run;
 use super::scheme::Scheme;
@@ -13,30 +13,30 @@ use std::time::Duration;
 /// A stretch of time, counted from the first frame on, in which eMBB carries nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dark {
-    /// When it begins.
+    /// The time at which it begins.
     pub from: Duration,
-    /// How long it takes.
+    /// Its duration.
     pub time: Duration,
 }
 
-/// What is varied.
+/// The variations of the experiment.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The clip, which is repeated, and its name.
     pub clip: (String, Arc<Clip>),
     /// eMBB by these traces.
     pub traces: Vec<TraceName>,
-    /// How both channels are used.
+    /// The schemes by which both channels are used.
     pub schemes: Vec<Scheme>,
-    /// How long each video is.
+    /// The duration of each video.
     pub time: Duration,
     /// Videos with each scheme, each on another stretch of the trace.
     pub repetitions: u32,
-    /// When eMBB is cut, if it is.
+    /// The cut of eMBB, if there is one.
     pub dark: Option<Dark>,
     /// The half of each trace that the videos are from.
     pub half: Half,
-    /// Of everything random.
+    /// The seed of everything random.
     pub seed: u64,
 }
 
@@ -70,7 +70,7 @@ impl Plan {
     }
 }
 
-/// How many frames a video of this length has.
+/// Returns the number of frames in a video of this length.
 pub fn frames(time: Duration) -> u32 {
     (time.as_nanos() / Clip::INTERVAL.as_nanos().max(1)).try_into().unwrap_or(u32::MAX)
 }

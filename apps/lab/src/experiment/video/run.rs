@@ -21,33 +21,33 @@ use hvq_transport::stream::StreamLimits;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What still arrives so long after the last frame counts.
+/// The time after the last frame within which arrivals count.
 const TAIL: Duration = Duration::from_secs(10);
 
 /// The UDP payload of datagrams: what fits an Ethernet frame over IPv6.
 const DATAGRAM: usize = 1452;
 
-/// How long base layers take over a URLLC that nothing else uses: most have less than 2 KB.
+/// The time that base layers take over a URLLC that nothing else uses: most have less than 2 KB.
 const FLIGHT: Duration = Duration::from_millis(10);
 
-/// What is run.
+/// The description of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What is sent, again and again.
+    /// The clip that is sent, again and again.
     pub clip: Arc<Clip>,
     /// The channels, their traces begun where they are to be.
     pub channels: Channels,
-    /// How they are used.
+    /// The scheme by which they are used.
     pub scheme: Scheme,
-    /// How many frames are sent.
+    /// The number of frames that are sent.
     pub frames: u32,
     /// The repetition, counted from 0.
     pub repetition: u32,
-    /// Of everything random.
+    /// The seed of everything random.
     pub seed: u64,
 }
 
-/// What arrived, and what it took.
+/// The arrivals of a video, and the traffic that it took.
 struct Sent {
     arrivals: Vec<Arrival>,
     embb: ChannelUse,
@@ -140,7 +140,7 @@ impl Run {
         Ok(config)
     }
 
-    /// What an operator guarantees of URLLC to both ends; of eMBB nobody knows anything in advance.
+    /// Returns the operator's guarantees of URLLC for both ends; of eMBB nobody knows anything in advance.
     fn guaranteed(&self) -> Result<Vec<ChannelHint>, TraceError> {
         let FourTuple { local, remote } = Wire::addresses(0);
         let hint = |(address, direction)| {
@@ -192,7 +192,7 @@ impl Run {
     }
 }
 
-/// What went over eMBB and over URLLC.
+/// Returns the traffic over eMBB and over URLLC.
 fn usage(scheme: pages::Scheme, net: &Net) -> (ChannelUse, ChannelUse) {
     let both = |bytes: &dyn Fn(Direction) -> u64| ChannelUse {
         up: bytes(Direction::Up),

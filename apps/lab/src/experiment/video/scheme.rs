@@ -16,14 +16,14 @@ pub enum Scheme {
     Transport(pages::Scheme, Voice),
 }
 
-/// Where packets without a transport go.
+/// The channel that packets without a transport take.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Steering {
     /// To eMBB.
     Embb,
-    /// Where DChannel's rule says (NSDI 2023, Algorithm 1).
+    /// The channel that DChannel's rule chooses (NSDI 2023, Algorithm 1).
     DChannel,
-    /// Those of base layers to URLLC, all others to eMBB.
+    /// URLLC for the packets of base layers, eMBB for all others.
     Priority,
 }
 

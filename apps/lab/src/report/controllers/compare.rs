@@ -11,10 +11,10 @@ pub(super) const GOAL: &str = "Goal of hvq: at least 95 % of the goodput that CU
 /// The share of CUBIC's goodput to reach, and CUBIC's share of the capacity.
 const SHARE: f64 = 0.95;
 
-/// What both runs of a controller may differ in by chance.
+/// The tolerance for chance differences between both runs of a controller: a factor, and an offset in milliseconds.
 const FORGIVEN: (f64, f64) = (1.05, 1.0);
 
-/// What a controller does in a setting, in each arrangement that was run.
+/// The results of a controller in a setting, in each arrangement that was run.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
     /// The setting.
@@ -29,11 +29,11 @@ pub struct Comparison<'a> {
     pub multipath: Option<&'a Outcome>,
     /// The goodput of hvq as a share of CUBIC's with hvq, if both were run.
     pub of_cubic: Option<f64>,
-    /// Whether the goal is met.
+    /// The verdict on the goal.
     pub verdict: Verdict,
 }
 
-/// Whether the goal is met.
+/// The verdict on the goal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It is.
@@ -96,7 +96,7 @@ fn compare<'a>(outcomes: &'a [Outcome], setting: &str, controller: &str) -> Comp
     }
 }
 
-/// Whether a controller slows down for losses only.
+/// Returns true if a controller slows down for losses only.
 fn fills_queues(controller: &str) -> bool {
     ["newreno", "cubic", "lia", "olia", "balia"].contains(&controller)
 }

@@ -1,4 +1,4 @@
-//! How the experiment was done.
+//! The method of the experiment.
 
 use crate::experiment::controllers::Outcome;
 use crate::report::svg::escape;

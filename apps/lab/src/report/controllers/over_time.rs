@@ -9,7 +9,7 @@ const WIDTH: f64 = 520.0;
 const LEFT: f64 = 40.0;
 const RIGHT: f64 = 510.0;
 
-/// Where one of the two plots is.
+/// The place of one of the two plots.
 #[derive(Clone, Copy)]
 struct Place {
     top: f64,

@@ -22,7 +22,7 @@ const PUBLISHED: [(&str, f64); 4] = [("cubic", 60.0), ("bbr", 26.5), ("vegas", 2
 /// The setting that the paper measured.
 const PUBLISHED_SETTING: &str = "50 ms";
 
-/// What the paper measured in the place of `row`, in Mbit/s.
+/// Returns the paper's value in the place of `row`, in Mbit/s.
 pub(super) fn published(row: &Comparison<'_>) -> Option<f64> {
     let is_row = |(name, _): &&(&str, f64)| row.controller == *name && row.setting == PUBLISHED_SETTING;
     PUBLISHED.iter().find(is_row).map(|(_, rate)| *rate)
@@ -54,7 +54,7 @@ pub(super) fn draw(rows: &[&Comparison<'_>]) -> Svg {
     svg
 }
 
-/// What the bars' colours mean, in the drawing.
+/// Draws the key to the bars' colours.
 pub(super) fn key(svg: &mut Svg) {
     for (index, arrangement) in Arrangement::ALL.into_iter().enumerate() {
         let x = LEFT + 90.0 + 110.0 * index as f64;

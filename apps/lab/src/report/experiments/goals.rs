@@ -8,7 +8,7 @@ const NOTE: &str = "A goal is met if its numbers are met in every cell that was 
     it are listed. It is held against estimates, without regard to their confidence intervals. Experiments run on the held-out half of \
     pages, stretches of traces and seeds unless they say otherwise: parameters were chosen on the other half.";
 
-/// What the goals of the project are about, by number.
+/// The subjects of the project's goals, by number.
 const GOALS: [&str; 8] = [
     "validity of DChannel",
     "hvc without input",

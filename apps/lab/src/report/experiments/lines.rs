@@ -14,7 +14,7 @@ const RIGHT: f64 = 420.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 262.0;
 
-/// Where values and labels are.
+/// The places of values and labels.
 #[derive(Debug)]
 struct Frame {
     places: Vec<f64>,
@@ -34,7 +34,7 @@ impl Frame {
     }
 }
 
-/// Where the labels of the axis are: as far apart as their numbers, if all are numbers, or else evenly.
+/// Returns the places of the labels on the axis: as far apart as their numbers, if all are numbers, or else evenly.
 fn places(definition: &Definition) -> Vec<f64> {
     let labels = definition.matrix.labels(definition.plot.along);
     let leading = |label: &&str| {

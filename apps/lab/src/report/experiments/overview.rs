@@ -1,4 +1,4 @@
-//! What is in the report, and how much of the gap each scheme closes.
+//! The contents of the report, and the share of the gap that each scheme closes.
 
 use super::panel::panels;
 use crate::experiment::definition::{Axis, Cell, Measure};

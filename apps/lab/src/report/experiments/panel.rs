@@ -1,4 +1,4 @@
-//! How the cells of an experiment are laid out: a panel for each combination of what is not along the axis.
+//! The layout of the cells of an experiment: a panel for each combination of the values that are not along the axis.
 
 use crate::experiment::definition::{Axis, Cell, Definition, Measure, Published};
 use crate::experiment::pages::{Below, Scheme};
@@ -7,7 +7,7 @@ use crate::experiment::statistics::{Estimate, Results};
 /// Cells that differ along the axis of the drawing only.
 #[derive(Debug)]
 pub(super) struct Panel {
-    /// What they have in common, in words.
+    /// The values that its cells have in common, in words.
     pub(super) title: String,
     /// The cells in the order of the axis.
     pub(super) cells: Vec<Cell>,
@@ -44,7 +44,7 @@ pub(super) fn drawn(definition: &Definition) -> Vec<Scheme> {
     definition.schemes.iter().copied().filter(|scheme| !says_nothing(scheme)).collect()
 }
 
-/// What was published of `measure` of `scheme` in `cell`.
+/// Returns the published value of `measure` of `scheme` in `cell`, if there is one.
 pub(super) fn published(
     definition: &Definition,
     measure: &Measure,

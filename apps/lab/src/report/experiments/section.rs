@@ -118,7 +118,7 @@ fn tables(results: &Results<'_>, panels: &[Panel]) -> String {
     format!("{first}{rest}")
 }
 
-/// Whether `measure` is anything but 0 anywhere.
+/// Returns true if `measure` is anything but 0 anywhere.
 fn says_something(results: &Results<'_>, measure: &Measure) -> bool {
     let definition = results.definition;
     definition.matrix.cells().into_iter().any(|cell| {
@@ -128,7 +128,7 @@ fn says_something(results: &Results<'_>, measure: &Measure) -> bool {
     })
 }
 
-/// How it was measured, as HTML.
+/// Returns the method of the measurement, as HTML.
 fn method(results: &Results<'_>) -> String {
     let definition = results.definition;
     let subjects = definition.workload.subjects();

@@ -4,7 +4,7 @@ use crate::experiment::pages::{Outcome, Scheme};
 use crate::experiment::statistics::quantile;
 use std::collections::BTreeMap;
 
-/// Of the normal distribution, for 95 % confidence.
+/// The quantile of the normal distribution for 95 % confidence.
 const Z: f64 = 1.96;
 
 /// A load: page and repetition.
@@ -27,7 +27,7 @@ pub struct Comparison {
     pub median: f64,
     /// 95 % were no longer.
     pub p95: f64,
-    /// By which share the mean is shorter than with eMBB alone; `None` for eMBB alone, or if that was not run.
+    /// The share by which the mean is shorter than with eMBB alone; `None` for eMBB alone, or if that was not run.
     pub gain: Option<f64>,
     /// Half the width of the 95 % confidence interval of the gain, from the differences load by load.
     pub confidence: Option<f64>,

@@ -3,7 +3,7 @@
 use crate::experiment::video::{Outcome, Scheme, Viewing};
 use hvq_svc::layers::LAYERS;
 
-/// Whose view it is.
+/// The receiver whose view it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Receiver {
     /// The paper's, which waits for 60 ms.
@@ -16,7 +16,7 @@ impl Receiver {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Paper, Self::Adaptive];
 
-    /// What it does, for a heading.
+    /// Returns the receiver's name, for a heading.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Paper => "60 ms wait",
@@ -32,7 +32,7 @@ impl Receiver {
     }
 }
 
-/// What is typical of many values, and what is not.
+/// The distribution of many values: the mean and percentiles.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Distribution {
     /// The mean.
@@ -48,7 +48,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// That of `sorted`; zeros if there is nothing.
+    /// Returns the distribution of `sorted`; zeros if there is nothing.
     fn of(sorted: &[f64]) -> Self {
         let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
         let [p5, p50, p95, p99] = [0.05, 0.5, 0.95, 0.99].map(|share| quantile(sorted, share));
@@ -62,7 +62,7 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted.get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }
 
-/// What a receiver shows with one scheme.
+/// The view of a receiver with one scheme.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     /// The name of the channels.
@@ -71,7 +71,7 @@ pub struct Row {
     pub scheme: Scheme,
     /// Latency of the frames that are shown, in milliseconds.
     pub latency: Distribution,
-    /// How like their sources they are.
+    /// Their likeness to their sources.
     pub ssim: Distribution,
     /// Shares of the frames that are shown with one, two and all layers.
     pub depths: [f64; LAYERS],

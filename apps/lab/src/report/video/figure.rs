@@ -8,7 +8,7 @@ const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 330.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 262.0;
-/// Where the two drawings begin and end.
+/// The left and right ends of the two drawings.
 const PANELS: [(f64, f64); 2] = [(44.0, 430.0), (500.0, 886.0)];
 
 /// The axis of latency: logarithmic, in milliseconds.

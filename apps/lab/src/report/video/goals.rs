@@ -1,4 +1,4 @@
-//! What the project wants of video, held against what was measured.
+//! The project's goals for video, compared with the measurements.
 
 use super::compare::{Receiver, Row, rows};
 use crate::experiment::video::Outcome;
@@ -9,11 +9,11 @@ const CHANNELS: &str = "MM-D";
 /// A goal and what became of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Goal {
-    /// What is wanted.
+    /// The goal, in words.
     pub says: &'static str,
-    /// What was measured.
+    /// The measured value.
     pub measured: String,
-    /// Whether it is met.
+    /// True if it is met.
     pub met: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What came of videos: tables in Markdown, and a drawing of distributions (HotNets 2023, Fig. 2).
+//! The results of videos: tables in Markdown, and a drawing of distributions (HotNets 2023, Fig. 2).
 
 mod compare;
 mod figure;

@@ -1,4 +1,4 @@
-//! What a request and a response look like on a stream.
+//! The form of a request and a response on a stream.
 
 use crate::workload::pattern;
 use bytes::Bytes;
@@ -16,7 +16,7 @@ pub(super) struct Preliminary {
     pub(super) question: u64,
     /// Bytes of the answer.
     pub(super) answer: u64,
-    /// How long the answer is thought about, at both ends together.
+    /// The time for which the answer is thought about, at both ends together.
     pub(super) wait: Duration,
 }
 
@@ -37,11 +37,11 @@ pub(super) const TLS: Preliminary = Preliminary {
     wait: Duration::from_millis(12),
 };
 
-/// What a background flow sends: 5 KB of JSON, which the server notes (HotNets 2023, §4).
+/// The upload of a background flow: 5 KB of JSON, which the server notes (HotNets 2023, §4).
 pub(super) const UPLOAD: Preliminary =
     Preliminary { object: ObjectId(u32::MAX - 3), question: 5_000, answer: 100, wait: Duration::ZERO };
 
-/// What it then gets: 10 KB of JSON.
+/// The download that follows it: 10 KB of JSON.
 pub(super) const DOWNLOAD: Preliminary =
     Preliminary { object: ObjectId(u32::MAX - 4), question: 200, answer: 10_000, wait: Duration::ZERO };
 

@@ -1,4 +1,4 @@
-//! What people do with apps, as small pages: exchanges with a server of data, and pictures from another.
+//! The uses of apps, as small pages: exchanges with a server of data, and pictures from another.
 //!
 //! NSDI 2023 (§5.2, Fig. 7) names the apps (social, shopping, news) and what was done with them, not their traffic. What
 //! is here is a guess at such apps: answers in JSON that lead to pictures, servers that take time to think, and 20 ms of
@@ -7,7 +7,7 @@
 use hvq_pages::{Event, Kind, Object, ObjectId, Page, Priority, Recorded, Trigger};
 use std::time::Duration;
 
-/// What a person does with an app.
+/// The use of an app by a person.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Interaction {
     /// The app is started: settings, a session, the first list with its pictures.
@@ -16,21 +16,21 @@ pub enum Interaction {
     Search,
     /// A product or an article is opened: its text, large pictures, what others say.
     Load,
-    /// So many small requests, each after the answer to the one before, which has so many bytes.
+    /// A number of small requests, each after the answer to the one before, whose size is `answer`, in bytes.
     Exchanges {
-        /// How many.
+        /// The number of requests.
         number: u32,
         /// Bytes of each answer.
         answer: u64,
     },
 }
 
-/// What an answer takes for the way from the channel to the server and back.
+/// The time that an answer takes for the way from the channel to the server and back.
 const BEHIND: Duration = Duration::from_millis(20);
 
 /// The server of data.
 const DATA: u32 = 0;
-/// That of pictures.
+/// The server of pictures.
 const PICTURES: u32 = 1;
 /// One that only notes what is done.
 const NOTES: u32 = 2;
@@ -46,9 +46,9 @@ struct Exchange {
     domain: u32,
     /// Bytes of the request and of the answer.
     sizes: (u64, u64),
-    /// How long the server thinks.
+    /// The time for which the server thinks.
     wait: Duration,
-    /// After the end of which other, and how long after.
+    /// The exchange after whose end it begins, and the time between them.
     after: Option<(ObjectId, Duration)>,
 }
 
@@ -88,7 +88,7 @@ impl Sketch {
         self.add(Exchange { domain: DATA, sizes: (1_000, size), wait: wait + BEHIND, after })
     }
 
-    /// So many pictures of `size` bytes, once the answer `after` has been read.
+    /// Adds `number` pictures of `size` bytes, once the answer `after` has been read.
     fn pictures(&mut self, number: u32, size: u64, after: ObjectId) {
         for _ in 0..number {
             let wait = ms(5) + BEHIND;

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A stream of one of the connections.
 type Stream = (ConnectionHandle, StreamId);
 
-/// What the answer to a request is.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     size: u64,
@@ -30,7 +30,7 @@ enum Exchange {
     Asking(Vec<u8>),
     /// The answer is thought about.
     Thinking(Answer),
-    /// So many bytes of the answer are to be written.
+    /// The number of bytes of the answer that are still to be written.
     Answering(u64),
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Servers {
     answers: Vec<Answer>,
     voice: Voice,
     exchanges: BTreeMap<Stream, Exchange>,
-    /// When which answer begins.
+    /// The answers that are due, by the time at which they begin.
     due: BTreeSet<(Instant, Stream)>,
 }
 
@@ -60,7 +60,7 @@ impl Servers {
         Self { answers, voice: manner.voice, exchanges: BTreeMap::new(), due: BTreeSet::new() }
     }
 
-    /// When an answer begins next.
+    /// Returns the time at which the next answer begins.
     pub(super) fn wake(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }

@@ -20,7 +20,7 @@ pub(super) const fn domain_of(server: u32) -> u32 {
     server % DOMAINS
 }
 
-/// What waits for the connections of each domain, and how many of those were begun.
+/// The requests that wait for the connections of each domain, and the number of those that were begun.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     domains: BTreeMap<u32, Domain>,
@@ -40,7 +40,7 @@ impl Sockets {
         self.domains.entry(domain).or_default().waiting.push_back(wanted);
     }
 
-    /// What waits longest for a connection to `domain`, which is taken away.
+    /// Takes away the request that has waited longest for a connection to `domain`.
     pub(super) fn pop(&mut self, domain: u32) -> Option<Wanted> {
         self.domains.get_mut(&domain)?.waiting.pop_front()
     }
@@ -66,7 +66,7 @@ impl Sockets {
         self.known.insert(domain);
     }
 
-    /// Whether it is.
+    /// Returns true if `domain` is known.
     pub(super) fn knows(&self, domain: u32) -> bool {
         self.known.contains(&domain)
     }

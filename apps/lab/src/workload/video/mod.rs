@@ -16,10 +16,10 @@ use sender::Sender;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the sender tells the transport of its messages.
+/// The information about messages that the sender gives the transport.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Voice {
-    /// Where they end.
+    /// The ends of messages alone.
     #[default]
     Silent,
     /// Their priorities too (RFC 9218): the base layer first.
@@ -28,26 +28,27 @@ pub enum Voice {
     Deadlines,
 }
 
-/// What is sent.
+/// The video that is sent.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The clip, which is repeated.
     pub clip: Arc<Clip>,
-    /// How many frames.
+    /// The number of frames.
     pub frames: u32,
-    /// What the transport is told.
+    /// The information that the transport gets.
     pub voice: Voice,
-    /// Until when layers are of use, counted from the capture of the picture.
+    /// The times until which layers are of use, counted from the capture of the picture.
     pub deadlines: Deadlines,
 }
 
 impl Program {
-    /// When frame `number` is captured, counted from the start of the world; the first follows [`LEAD`].
+    /// Returns the time at which frame `number` is captured, counted from the start of the world; the first follows
+    /// [`LEAD`].
     pub fn captured(number: u32) -> Duration {
         LEAD + Clip::INTERVAL * number
     }
 
-    /// What goes before the bytes of a layer.
+    /// Returns the header before the bytes of a layer.
     pub fn header(&self, number: u32, layer: usize) -> LayerHeader {
         let reference = match self.clip.frame(number).fresh.contains(layer) {
             true => hvq_svc::message::Reference::Fresh,
@@ -84,7 +85,7 @@ impl Video {
         self.sender.withdrawn
     }
 
-    /// Why it cannot go on, if it cannot.
+    /// Returns the reason for which it cannot go on, if there is one.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }

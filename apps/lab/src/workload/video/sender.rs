@@ -27,12 +27,12 @@ pub(super) struct Sender {
     gate: Gate,
     /// Layers above the base layer that are under way and may be taken back.
     under_way: BTreeMap<StreamId, (u32, usize)>,
-    /// When they are of no use any more.
+    /// The times from which on they are of no use.
     due: BTreeSet<(Instant, StreamId)>,
     pub(super) withdrawn: u64,
 }
 
-/// What became of a layer that is to be sent.
+/// The outcome of offering a layer to the transport.
 enum Offer {
     /// It is sent, or nobody needs it any more.
     Settled,

@@ -1,4 +1,5 @@
-//! How much more is acknowledged at once than the bandwidth explains (draft, "BBR.extra_acked").
+//! Ack aggregation: the bytes that are acknowledged at once beyond those that the bandwidth explains (draft,
+//! "BBR.extra_acked").
 
 use super::Report;
 use super::round_trips::RoundTrips;

@@ -11,7 +11,7 @@ pub(super) struct Bandwidths {
     cycles: [Bandwidth; 2],
     /// The largest sample of the last round (draft, BBR.bw_latest).
     latest: Bandwidth,
-    /// What losses say is safe now, `None` for no bound (draft, BBR.bw_shortterm).
+    /// The bandwidth that is safe by recent losses, `None` for no bound (draft, BBR.bw_shortterm).
     short_term: Option<Bandwidth>,
 }
 
@@ -26,7 +26,7 @@ impl Bandwidths {
         self.short_term.map_or(self.max(), |bound| bound.min(self.max()))
     }
 
-    /// What losses say is safe now.
+    /// Returns the bandwidth that is safe by recent losses; `None` for no bound.
     pub(super) fn short_term(&self) -> Option<Bandwidth> {
         self.short_term
     }

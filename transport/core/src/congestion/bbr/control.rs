@@ -64,7 +64,8 @@ impl Bbr {
         bytes.saturating_add(more).min(LARGEST_WINDOW)
     }
 
-    /// What fills the pipe without a queue, in bytes (draft, BBR.bdp): the mean over the return paths.
+    /// Returns the bandwidth-delay product in bytes, which fills the pipe without a queue (draft, BBR.bdp): the mean
+    /// over the return paths.
     pub(super) fn bandwidth_delay_product(&self) -> u64 {
         self.multiple(self.bandwidths.bounded(), self.round_trips.mean(), 1.0)
     }

@@ -18,7 +18,7 @@ const SHORTEST_WAIT: Duration = Duration::from_secs(2);
 /// The most doublings of the slope of a probe (draft, RaiseInflightLongtermSlope).
 const MOST_DOUBLINGS: u32 = 30;
 
-/// What the acknowledgements that arrive say about the probe (draft, BBR.ack_phase).
+/// The phase of the probe that the arriving acknowledgements tell of (draft, BBR.ack_phase).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum AckPhase {
     #[default]
@@ -29,7 +29,7 @@ enum AckPhase {
     Stopping,
 }
 
-/// How the last probe ended (draft, BBR.prev_probe_too_high and BBR.prev_probe_precautionary).
+/// The outcome of the last probe (draft, BBR.prev_probe_too_high and BBR.prev_probe_precautionary).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum LastProbe {
     #[default]
@@ -40,7 +40,7 @@ enum LastProbe {
     Precautionary,
 }
 
-/// Whether losses that are found now answer a probe (draft, BBR.is_bw_probe_sample).
+/// Tells whether losses that are found now answer a probe (draft, BBR.is_bw_probe_sample).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Answers {
     Probe,
@@ -71,7 +71,7 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// Whether losses answer a probe to which there was no response yet.
+    /// Returns true if losses answer a probe to which there was no response yet.
     pub(super) fn is_answered_by_losses(&self) -> bool {
         self.answers == Answers::Probe
     }
@@ -182,7 +182,7 @@ impl Bbr {
         }
     }
 
-    /// Whether the window is what the long-term bound leaves.
+    /// Returns true if the window is as large as the long-term bound permits.
     fn is_bound_by(&self, bound: Option<u64>) -> bool {
         bound.is_some_and(|bound| self.window.saturating_add(self.datagram_size) > bound)
     }

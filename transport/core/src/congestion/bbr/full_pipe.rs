@@ -39,12 +39,12 @@ impl FullPipe {
         self.ever |= self.is_full_now();
     }
 
-    /// Whether the pipe was found full since it began to look (draft, BBR.full_bw_now).
+    /// Returns true if the pipe was found full since it began to look (draft, BBR.full_bw_now).
     pub(super) fn is_full_now(&self) -> bool {
         self.rounds >= PLATEAU_ROUNDS
     }
 
-    /// Whether it ever was (draft, BBR.full_bw_reached).
+    /// Returns true if it ever was (draft, BBR.full_bw_reached).
     pub(super) fn was_full(&self) -> bool {
         self.ever
     }
@@ -54,7 +54,7 @@ impl FullPipe {
         self.ever = true;
     }
 
-    /// They were no losses.
+    /// Takes that back: the losses were none.
     pub(super) fn retract(&mut self) {
         self.ever = false;
     }

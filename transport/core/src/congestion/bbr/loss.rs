@@ -26,7 +26,7 @@ pub(super) struct Losses {
     signal: Signal,
     /// The round of losses ends when something sent after this many bytes were delivered is acknowledged.
     round_ends_at: u64,
-    /// Whether the last acknowledgement ended one (draft, BBR.loss_round_start).
+    /// True if the last acknowledgement ended one (draft, BBR.loss_round_start).
     ends_round: bool,
     /// Separate losses in the round.
     events: u32,
@@ -36,7 +36,7 @@ pub(super) struct Losses {
     recent: Recent,
 }
 
-/// What a spurious recovery takes back (draft, "Undo State").
+/// The state that a spurious recovery restores (draft, "Undo State").
 #[derive(Clone, Copy, Debug)]
 struct Undo {
     since: Instant,
@@ -47,12 +47,12 @@ struct Undo {
     spurious: u64,
 }
 
-/// Whether losing `lost` of `in_flight` bytes says that too much was in flight (draft, IsInflightTooHigh).
+/// Returns true if losing `lost` of `in_flight` bytes says that too much was in flight (draft, IsInflightTooHigh).
 pub(super) fn is_too_high(lost: u64, in_flight: u64) -> bool {
     lost > in_flight / ONE_IN
 }
 
-/// How much was in flight when losses crossed the threshold (draft, InflightAtLoss).
+/// Returns the bytes in flight when losses crossed the threshold (draft, InflightAtLoss).
 fn inflight_at_loss(packet: &LostPacket) -> u64 {
     let size = packet.bytes as u64;
     let before = packet.tx_in_flight.saturating_sub(size);
@@ -63,7 +63,7 @@ fn inflight_at_loss(packet: &LostPacket) -> u64 {
 }
 
 impl Losses {
-    /// Whether the last acknowledgement ended a round of losses.
+    /// Returns true if the last acknowledgement ended a round of losses.
     pub(super) fn ends_round(&self) -> bool {
         self.ends_round
     }
@@ -73,7 +73,7 @@ impl Losses {
         self.events
     }
 
-    /// Whether packets that left before the last loss was found are still out.
+    /// Returns true if packets that left before the last loss was found are still out.
     pub(super) fn in_recovery(&self) -> bool {
         self.recovery.is_some()
     }
@@ -92,7 +92,8 @@ impl Losses {
         left
     }
 
-    /// If losses make the flow leave `state`, it returns when they prove spurious (draft, BBR.undo_state).
+    /// Notes that losses make the flow leave `state`, to which it returns when they prove spurious (draft,
+    /// BBR.undo_state).
     pub(super) fn note_exit_from(&mut self, state: State) {
         if let Some(undo) = &mut self.undo {
             undo.left = Some(state);
@@ -150,8 +151,8 @@ impl Bbr {
         self.losses.count(packet.number);
     }
 
-    /// Whether losing `lost` of `in_flight` bytes of a round trip is too much (draft, IsInflightTooHigh), and was so for
-    /// longer if acknowledgements return over another path than the data's.
+    /// Returns true if losing `lost` of `in_flight` bytes of a round trip is too much (draft, IsInflightTooHigh), and
+    /// was so for longer if acknowledgements return over another path than the data's.
     fn are_excessive(&self, lost: u64, in_flight: u64) -> bool {
         is_too_high(lost, in_flight) && self.losses.recent.confirms(is_too_high)
     }

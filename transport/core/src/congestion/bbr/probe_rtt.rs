@@ -6,15 +6,15 @@ use super::{Bbr, Report};
 use crate::time::Instant;
 use std::time::Duration;
 
-/// How long little is in flight (draft, BBR.ProbeRTTDuration).
+/// The time for which little is in flight (draft, BBR.ProbeRTTDuration).
 const DURATION: Duration = Duration::from_millis(200);
 
 /// The progress of a probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProbeRtt {
-    /// Since when little enough is in flight.
+    /// The time since which little enough is in flight.
     emptied_at: Option<Instant>,
-    /// Whether a round trip has passed since (draft, BBR.probe_rtt_round_done).
+    /// True once a round trip has passed since (draft, BBR.probe_rtt_round_done).
     round_done: bool,
 }
 

@@ -10,10 +10,10 @@ use super::Report;
 use crate::time::Instant;
 use std::time::Duration;
 
-/// How many round trips over another return path make one over the path of the data.
+/// The number of round trips over another return path that make one over the path of the data.
 const ROUND_TRIPS: u32 = 2;
 
-/// What was lost and what was delivered in the last one to two spans of time.
+/// The bytes that were lost and delivered in the last one to two spans of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Recent {
     current: Resolved,
@@ -22,7 +22,7 @@ pub(super) struct Recent {
     way_back: WayBack,
 }
 
-/// Where the last acknowledgement came from.
+/// The path that the last acknowledgement came from, compared with that of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum WayBack {
     /// The path that carried the data: the losses of a round trip tell all.
@@ -65,7 +65,8 @@ impl Recent {
         self.current.lost = self.current.lost.saturating_add(bytes);
     }
 
-    /// Whether a round trip with too many losses is one of several, as `too_high` judges bytes lost, and lost or delivered.
+    /// Returns true if a round trip with too many losses is one of several, as `too_high` judges bytes lost, and lost
+    /// or delivered.
     pub(super) fn confirms(&self, too_high: fn(u64, u64) -> bool) -> bool {
         self.way_back == WayBack::Same || too_high(self.lost(), self.all())
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A minimum counts for this long (draft, BBR.MinRTTFilterLen).
 const FILTER: Duration = Duration::from_secs(10);
 
-/// At least this long between two probes (draft, BBR.ProbeRTTInterval).
+/// The least time between two probes (draft, BBR.ProbeRTTInterval).
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A return path with a sample this much older than the newest is no longer in use.
@@ -28,14 +28,14 @@ const LATELY: Duration = Duration::from_secs(2);
 /// Return paths remembered; the one without samples for the longest time gives way.
 const MOST_RETURN_PATHS: usize = 8;
 
-/// Whether the queue should be emptied to measure the round-trip time.
+/// Tells whether the queue should be emptied to measure the round-trip time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Probe {
     Due,
     NotDue,
 }
 
-/// How well the minimum of a return path is known.
+/// The certainty of the minimum of a return path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
     /// There was no empty queue since its first sample, as far as is known.
@@ -61,9 +61,9 @@ struct ReturnPath {
 #[derive(Clone, Debug, Default)]
 pub(super) struct RoundTrips {
     paths: SmallVec<[ReturnPath; 3]>,
-    /// When a queue was last known empty (draft, BBR.probe_rtt_min_stamp).
+    /// The time at which a queue was last known empty (draft, BBR.probe_rtt_min_stamp).
     refreshed_at: Instant,
-    /// How much the mean changed because the mix did, in nanoseconds.
+    /// The change of the mean because of changes of the mix, in nanoseconds.
     shift: f64,
 }
 
@@ -123,7 +123,7 @@ impl RoundTrips {
         Some(Duration::from_nanos((self.weighted() / total) as u64))
     }
 
-    /// How much the mean has changed so far because the mix of return paths changed, in nanoseconds.
+    /// Returns the change of the mean so far because the mix of return paths changed, in nanoseconds.
     pub(super) fn shift(&self) -> i64 {
         self.shift as i64
     }
@@ -178,7 +178,7 @@ impl RoundTrips {
     }
 }
 
-/// What a sample undercuts.
+/// The minimum that a sample undercuts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Lower {
     ThanSettled,

@@ -29,7 +29,7 @@ impl Rounds {
         self.ends_at = self.delivered;
     }
 
-    /// Whether the last acknowledgement began a round.
+    /// Returns true if the last acknowledgement began a round.
     pub(super) fn started(&self) -> bool {
         self.started
     }
@@ -49,7 +49,7 @@ impl Rounds {
         self.limited_in = Some(self.count);
     }
 
-    /// Whether the window was used up within the last round (draft, C.is_cwnd_limited).
+    /// Returns true if the window was used up within the last round (draft, C.is_cwnd_limited).
     pub(super) fn is_window_limited(&self) -> bool {
         self.limited_in.is_some_and(|round| round + 1 >= self.count)
     }

@@ -1,6 +1,6 @@
 //! The states of the draft and the gains that belong to each.
 
-/// Where the flow is in its cycle (draft, "State Machine").
+/// The state of the flow in its cycle (draft, "State Machine").
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     /// Searches for the bandwidth, twice as fast each round trip.
@@ -41,12 +41,12 @@ impl State {
         }
     }
 
-    /// Whether it is one of the four states of ProbeBW (draft, IsInAProbeBWState).
+    /// Returns true if it is one of the four states of ProbeBW (draft, IsInAProbeBWState).
     pub(super) fn is_probe_bw(self) -> bool {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
-    /// Whether losses of this state are the price of a probe (draft, IsProbingBW).
+    /// Returns true if losses of this state are the price of a probe (draft, IsProbingBW).
     pub(super) fn is_probing(self) -> bool {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }

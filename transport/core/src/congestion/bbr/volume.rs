@@ -8,12 +8,12 @@ use super::BETA;
 use crate::Bandwidth;
 use std::time::Duration;
 
-/// What a volume of data in flight depends on besides the queue.
+/// The regime on which a volume of data in flight depends besides the queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Regime {
     /// The bandwidth.
     pub(super) rate: Bandwidth,
-    /// How much longer acknowledgements take to return than at the start, in nanoseconds.
+    /// The delay with which acknowledgements return later than at the start, in nanoseconds.
     pub(super) shift: i64,
 }
 
@@ -41,9 +41,9 @@ impl Bound {
 /// Bounds of what may be in flight; `None` is no bound.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Volumes {
-    /// What a probe found to be the most without excessive loss (draft, BBR.inflight_longterm).
+    /// The largest volume that a probe found without excessive loss (draft, BBR.inflight_longterm).
     pub(super) long_term: Option<Bound>,
-    /// What recent losses say is safe (draft, BBR.inflight_shortterm).
+    /// The volume that is safe by recent losses (draft, BBR.inflight_shortterm).
     pub(super) short_term: Option<Bound>,
     /// The largest volume delivered within a round trip in the last round (draft, BBR.inflight_latest).
     pub(super) latest: u64,

@@ -66,7 +66,7 @@ impl Fit {
 /// One monitor interval.
 #[derive(Clone, Debug)]
 pub(super) struct Monitor {
-    /// What it is for.
+    /// The purpose of the interval.
     pub purpose: Purpose,
     /// Bits per second.
     rate: f64,
@@ -114,7 +114,7 @@ impl Monitor {
         if square > 0.0 { (product / square).clamp(-1.0, 1e3) } else { 0.0 }
     }
 
-    /// What it showed of the channel, if there were samples enough.
+    /// Returns the interval's measurements of the channel, if there were samples enough.
     pub(super) fn seen(&self) -> Option<Seen> {
         let least = self.least?;
         let length = self.length.as_secs_f64().max(1e-6);
@@ -156,12 +156,12 @@ pub(super) struct Monitors {
 }
 
 impl Monitors {
-    /// Whether the running interval has ended by `now`, or there is none.
+    /// Returns true if the running interval has ended by `now`, or there is none.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.all.back().is_none_or(|monitor| now >= monitor.ends())
     }
 
-    /// Whether no interval that runs or is not accounted for is of use.
+    /// Returns true if no interval that runs or is not accounted for is of use.
     pub(super) fn awaits_nothing(&self) -> bool {
         self.all.iter().all(|monitor| monitor.purpose == Purpose::Fill)
     }
@@ -179,7 +179,7 @@ impl Monitors {
         self.all.back().map(|monitor| monitor.rate)
     }
 
-    /// What runs serves no purpose any more; the next interval begins with the next packet.
+    /// Discards all intervals, which serve no purpose any more; the next one begins with the next packet.
     pub(super) fn discard(&mut self) {
         self.all.clear();
     }

@@ -21,18 +21,18 @@ const SHORT: f64 = 0.25;
 const GRANULARITY: f64 = 0.0005;
 /// The weight of the newest change.
 const GAIN: f64 = 1.0 / 16.0;
-/// By how much a measured rate may be wrong.
+/// The relative error that a measured rate may have.
 const INACCURACY: f64 = 0.05;
-/// The fastest delivery is that of the last one to two of these,
+/// The time of which one to two give the fastest delivery.
 const RECENT: Duration = Duration::from_secs(1);
-/// and the least delay that of the last one to two of these: the path may have become longer.
+/// The time of which one to two give the least delay: the path may have become longer.
 const LONG_AGO: Duration = Duration::from_secs(5);
-/// But no fewer than this many round trips: a queue that a slower radio left takes as long to empty.
+/// The least number of round trips in that time: a queue that a slower radio left takes as long to empty.
 const ROUNDS_AGO: u32 = 10;
 /// More losses than this are no accident (§3.1: the utility tolerates as many).
 const LOSSES: f64 = 0.05;
 
-/// What an interval showed.
+/// The measurements of an interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     /// Bits per second that were sent.
@@ -56,7 +56,7 @@ impl Seen {
     }
 }
 
-/// What the intervals showed.
+/// The noise in the measurements of intervals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Noise {
     fastest: Recent<f64>,
@@ -65,9 +65,9 @@ pub(super) struct Noise {
     average: f64,
     /// The delay of the last interval beyond the least, in seconds.
     delay: f64,
-    /// What of it is the radio's, in seconds: nothing where the delay is constant.
+    /// The part of the delay that is the radio's, in seconds: zero where the delay is constant.
     tolerated: f64,
-    /// Beyond this it is a queue for certain, in seconds.
+    /// The delay beyond which it is a queue for certain, in seconds.
     limit: f64,
     /// The least round trip, in seconds.
     floor: f64,
@@ -90,12 +90,12 @@ impl Noise {
         self.limit = (self.tolerated * CERTAIN).max(seen.base * SHORT);
     }
 
-    /// Whether the delay of the last interval may be the radio's, so that its slope says nothing.
+    /// Returns true if the delay of the last interval may be the radio's, so that its slope says nothing.
     pub(super) fn forgives(&self) -> bool {
         self.tolerated > 0.0 && self.delay <= self.tolerated
     }
 
-    /// Whether a queue stands on a radio, by what the last interval showed, which is `seen`.
+    /// Returns true if a queue stands on a radio, by the measurements of the last interval, `seen`.
     pub(super) fn is_queue(&self, seen: &Seen) -> bool {
         let is_full = seen.loss > LOSSES && self.delay > self.tolerated;
         self.tolerated > 0.0 && (is_full || self.delay > self.limit)

@@ -1,8 +1,8 @@
-//! What the controller is doing, and what its intervals are for.
+//! The phases of the controller, and the purposes of its intervals.
 
 use crate::time::Instant;
 
-/// What the controller is doing.
+/// The phase of the controller.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Phase {
     /// The rate doubles until utility falls (§4.1).
@@ -13,14 +13,14 @@ pub(super) enum Phase {
     /// The queue that doubling the rate left, or a radio that became slower, empties. The paper has no such phase; but no utility
     /// rewards a rate for emptying a queue, so that it would stay for seconds.
     Draining {
-        /// When it is given up: the path may have become longer.
+        /// The time at which it is given up: the path may have become longer.
         until: Instant,
         /// Bytes in flight with which it ends.
         flight: usize,
     },
     /// Two pairs of trials run, one above the rate and one below it each.
     Trying {
-        /// What the pairs have shown.
+        /// The results of the pairs.
         pairs: [Pair; PAIRS],
         /// Trials yet to begin.
         left: usize,
@@ -47,13 +47,13 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// How much better the trial above the rate was.
+    /// Returns the difference of utility between the trials above and below the rate.
     pub(super) fn difference(self) -> Option<f64> {
         Some(self.above? - self.below?)
     }
 }
 
-/// What an interval is for.
+/// The purpose of an interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     /// It measures a rate of the starting phase.

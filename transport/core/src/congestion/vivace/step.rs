@@ -15,7 +15,7 @@ pub(super) struct Step {
     direction: f64,
     /// Changes in that direction in a row (τ).
     steps: f64,
-    /// How often the boundary was widened (k).
+    /// The number of times that the boundary was widened (k).
     widened: f64,
 }
 

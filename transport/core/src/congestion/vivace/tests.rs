@@ -67,7 +67,7 @@ impl World {
         (self.delivered - before) / seconds
     }
 
-    /// What is due by now is acknowledged.
+    /// Acknowledges the packets that are due by now.
     fn arrive(&mut self) {
         let now = self.now;
         let due: Vec<_> = self.sent.iter().copied().filter(|packet| packet.1 <= now).collect();

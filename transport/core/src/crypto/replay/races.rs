@@ -18,7 +18,8 @@ fn admit(places: &[Slot], fingerprint: u64, second: u64) -> usize {
     usize::from((0..=places.len()).find_map(|_| strike(places, fingerprint, second)).unwrap_or(false))
 }
 
-/// How often `strikes` (a ticket and its second, a thread each) were admitted where the places held `entries`.
+/// Returns the number of `strikes` (a ticket and its second, a thread each) that were admitted where the places held
+/// `entries`.
 fn admitted(entries: [u64; 2], strikes: [(u64, u64); 2]) -> usize {
     let places: Arc<[Slot; 2]> = Arc::new(entries.map(Slot::new));
     let [(ticket, second), here] = strikes;

@@ -1,4 +1,4 @@
-//! What BoringSSL calls back during the handshake, and the state that it is written to.
+//! Callbacks of BoringSSL during the handshake, and the state that they write to.
 
 use super::{MAX_TICKETS, SessionOutput, Ticket};
 use crate::crypto::keys::{Level, Secret, Suite};
@@ -13,18 +13,18 @@ use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::sync::{Arc, LazyLock};
 
-/// What callbacks leave for the session. BoringSSL owns it, beside the connection that it belongs to.
+/// The state that callbacks leave for the session. BoringSSL owns it, beside the connection that it belongs to.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) outputs: VecDeque<SessionOutput>,
     pub(super) alert: Option<u8>,
     /// Tickets that arrived, of a client who keeps them somewhere.
     pub(super) tickets: Option<VecDeque<Ticket>>,
-    /// Who tells a server whether a ticket was used, and the time that counts for it.
+    /// The register that tells a server whether a ticket was used, and the time that counts for it.
     pub(super) replay: Option<(Arc<ReplayGuard>, Instant)>,
 }
 
-/// Where the state is kept.
+/// The index under which the state is kept.
 pub(super) static STATE: LazyLock<Index<Ssl, State>> =
     LazyLock::new(|| Ssl::new_ex_index().expect("BoringSSL has room for one more index"));
 

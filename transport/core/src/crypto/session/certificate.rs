@@ -1,4 +1,4 @@
-//! Whom a certificate is for.
+//! The holders of certificates.
 
 use boring::asn1::Asn1Time;
 use boring::nid::Nid;
@@ -10,19 +10,19 @@ use std::time::Duration;
 const MOST_NAMES: usize = 64;
 const SECONDS_A_DAY: u64 = 86_400;
 
-/// Whom a certificate is for, and until when.
+/// The holder of a certificate, and its expiry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Holder {
     /// Subject alternative names (RFC 5280 §4.2.1.6: hosts, addresses, e-mail addresses and URIs), then the common name of
     /// the subject; a few dozen at most.
     pub names: Vec<String>,
-    /// When it expires, since the Unix epoch.
+    /// The time of expiry, since the Unix epoch.
     pub expires: Duration,
 }
 
 impl Holder {
-    /// Whom the certificate `der` is for; `None` if it is none. This tells nothing of whether it is genuine: whoever asks
-    /// knows that it was verified, by its connection.
+    /// Reads the holder of the certificate `der`; `None` if it is none. This tells nothing of whether it is genuine:
+    /// whoever asks knows that it was verified, by its connection.
     pub fn of(der: &[u8]) -> Option<Self> {
         let certificate = X509::from_der(der).ok()?;
         let mut names = Vec::new();

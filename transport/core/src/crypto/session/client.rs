@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Where systems keep their root certificates in one file: Debian, Fedora, openSUSE, Alpine and the BSDs.
+/// The files in which systems keep their root certificates: Debian, Fedora, openSUSE, Alpine and the BSDs.
 const BUNDLES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -31,7 +31,7 @@ const BUNDLES: [&str; 5] = [
 /// Environment variables that name other root certificates.
 const OVERRIDES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// How a client makes sure that the server is who it says.
+/// The way in which a client verifies the server.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Verify {
     /// Its certificate goes back to one of the system's roots, or to those that the environment variables SSL_CERT_FILE
@@ -42,11 +42,11 @@ pub enum Verify {
     CaFile(PathBuf),
     /// Its certificate goes back to one in this PEM.
     CaPem(Vec<u8>),
-    /// Not at all: whoever is on the network path can read and change everything. For tests.
+    /// The server is not verified at all: whoever is on the network path can read and change everything. For tests.
     Insecure,
 }
 
-/// What a client decides about TLS. Cheap to clone; one serves many connections.
+/// A client's TLS configuration. Cheap to clone; one serves many connections.
 #[derive(Clone)]
 pub struct ClientTls {
     context: SslContext,
@@ -54,11 +54,11 @@ pub struct ClientTls {
     alpn: Arc<[Vec<u8>]>,
     sessions: Option<Arc<dyn SessionStore>>,
     early_data: EarlyData,
-    /// What sessions of a context need that was not made here.
+    /// The settings that sessions need of a context that was not made here.
     imposed: Option<Imposed>,
 }
 
-/// Whether BoringSSL makes sure that the certificate is for the server's name.
+/// Tells whether BoringSSL checks that the certificate is for the server's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NameCheck {
     /// It does.
@@ -117,12 +117,12 @@ impl ClientTls {
         Ok(self)
     }
 
-    /// Where tickets are kept, if anywhere.
+    /// Returns the store of tickets, if there is one.
     pub fn sessions(&self) -> Option<&Arc<dyn SessionStore>> {
         self.sessions.as_ref()
     }
 
-    /// Whether 0-RTT is used with tickets that permit it.
+    /// Returns the setting of 0-RTT: tells whether it is used with tickets that permit it.
     pub fn early_data(&self) -> EarlyData {
         self.early_data
     }
@@ -192,7 +192,7 @@ impl ClientTlsBuilder {
         self
     }
 
-    /// How the server is verified.
+    /// Sets the way in which the server is verified.
     pub fn verify(mut self, verify: Verify) -> Self {
         self.verify = verify;
         self
@@ -205,8 +205,8 @@ impl ClientTlsBuilder {
         self
     }
 
-    /// Who the client is, for servers that ask: certificates and key (RFC 8446 §4.4.2). A session that is resumed is still that
-    /// of the client which began it.
+    /// Sets the client's identity, for servers that ask: certificates and key (RFC 8446 §4.4.2). A session that is
+    /// resumed is still that of the client which began it.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self
@@ -238,7 +238,7 @@ impl ClientTlsBuilder {
         self
     }
 
-    /// Whether 0-RTT is used with tickets that permit it. Only of use with [`Self::sessions`].
+    /// Sets whether 0-RTT is used with tickets that permit it. Only of use with [`Self::sessions`].
     pub fn early_data(mut self, early_data: EarlyData) -> Self {
         self.early_data = early_data;
         self

@@ -9,18 +9,19 @@ use boring_sys as ffi;
 use foreign_types::ForeignTypeRef;
 use std::sync::Arc;
 
-/// Whether data is sent or accepted before the handshake is complete. An attacker can repeat it, on the network and at
-/// other servers, so that only what does no harm twice should be sent so (RFC 8446 §8, RFC 9001 §9.2).
+/// The setting of 0-RTT: tells whether data is sent or accepted before the handshake is complete. An attacker can
+/// repeat it, on the network and at other servers, so that only what does no harm twice should be sent so (RFC 8446 §8,
+/// RFC 9001 §9.2).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum EarlyData {
     /// Not.
     #[default]
     Off,
-    /// If a ticket permits it.
+    /// Data goes early if a ticket permits it.
     On,
 }
 
-/// What became of 0-RTT.
+/// The state of 0-RTT.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum EarlyDataState {
     /// It was not offered, or the server has not decided to accept it.
@@ -66,7 +67,7 @@ impl Session {
         unsafe { ffi::SSL_set_early_data_enabled(self.ssl.as_ptr(), 1) };
     }
 
-    /// Whether the server accepted 0-RTT. On a client only known once the server's flight arrived.
+    /// Returns true if the server accepted 0-RTT. On a client only known once the server's flight arrived.
     pub fn is_early_data_accepted(&self) -> bool {
         // SAFETY: `ssl` is valid.
         unsafe { ffi::SSL_early_data_accepted(self.ssl.as_ptr()) == 1 }

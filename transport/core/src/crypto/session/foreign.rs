@@ -8,7 +8,7 @@ use foreign_types::{ForeignType, ForeignTypeRef};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-/// What each session of a foreign context is given, since the context itself is left alone.
+/// The settings that each session of a foreign context is given, since the context itself is left alone.
 #[derive(Clone, Debug)]
 pub(super) struct Imposed {
     /// The application protocols of a client, as TLS encodes them; empty leaves those of the context.
@@ -16,7 +16,7 @@ pub(super) struct Imposed {
 }
 
 impl Imposed {
-    /// With a client's application protocols, which may be none.
+    /// Makes the settings with a client's application protocols, which may be none.
     pub(super) fn new(alpn: &[Vec<u8>]) -> Result<Self, TlsConfigError> {
         Ok(Self { alpn: if alpn.is_empty() { Vec::new() } else { encode_alpn(alpn)? } })
     }

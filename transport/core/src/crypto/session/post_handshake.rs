@@ -1,4 +1,4 @@
-//! Where messages of TLS begin in the bytes that come, at all levels one after the other.
+//! The boundaries of TLS messages in the bytes that come, at all levels one after the other.
 
 /// CertificateRequest (RFC 8446 §4).
 pub(super) const CERTIFICATE_REQUEST: u8 = 13;
@@ -7,7 +7,7 @@ pub(super) const KEY_UPDATE: u8 = 24;
 /// The type of a message and three bytes of length.
 const HEADER: u8 = 4;
 
-/// How far the messages have come: each may be cut anywhere.
+/// The progress of the messages: each may be cut anywhere.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Messages {
     /// Bytes of the header that are known.

@@ -50,13 +50,13 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// What a server decides about TLS. Cheap to clone; one serves many connections.
+/// A server's TLS configuration. Cheap to clone; one serves many connections.
 #[derive(Clone)]
 pub struct ServerTls {
     context: SslContext,
     early_data: EarlyData,
     early_data_context: Vec<u8>,
-    /// What sessions of a context need that was not made here.
+    /// The settings that sessions need of a context that was not made here.
     imposed: Option<Imposed>,
 }
 
@@ -101,12 +101,12 @@ impl ServerTls {
         &self.context
     }
 
-    /// Whether 0-RTT is accepted.
+    /// Returns the setting of 0-RTT: tells whether it is accepted.
     pub fn early_data(&self) -> EarlyData {
         self.early_data
     }
 
-    /// What stands for the application's settings that 0-RTT relies on.
+    /// Returns the bytes that stand for the application's settings that 0-RTT relies on.
     pub fn early_data_context(&self) -> &[u8] {
         &self.early_data_context
     }
@@ -159,9 +159,9 @@ impl ServerTlsBuilder {
         self
     }
 
-    /// How many session tickets a client gets after its handshake (RFC 8446 §4.6.1), of which each is of use for one
-    /// connection: one, unless this says otherwise. A client that opens several connections at a time resumes as many of
-    /// them as it has tickets. BoringSSL gives 16 at most.
+    /// Sets the number of session tickets that a client gets after its handshake (RFC 8446 §4.6.1), of which each is of
+    /// use for one connection; default: one. A client that opens several connections at a time resumes as many of them
+    /// as it has tickets. BoringSSL gives 16 at most.
     pub fn tickets(mut self, tickets: u8) -> Self {
         self.tickets = tickets;
         self
@@ -174,8 +174,8 @@ impl ServerTlsBuilder {
         self
     }
 
-    /// Whether 0-RTT is accepted, once with each ticket that the same endpoint issued. The application must not do on its
-    /// behalf what does harm when it is done twice (RFC 9001 §9.2).
+    /// Sets whether 0-RTT is accepted, once with each ticket that the same endpoint issued. The application must not do
+    /// on its behalf what does harm when it is done twice (RFC 9001 §9.2).
     pub fn early_data(mut self, early_data: EarlyData) -> Self {
         self.early_data = early_data;
         self

@@ -1,4 +1,4 @@
-//! What a client keeps of a connection, so that a later one resumes it.
+//! Session tickets: the state that a client keeps of a connection, so that a later one resumes it.
 
 use super::Ticket;
 use crate::wire::version::Version;
@@ -10,7 +10,7 @@ const FORMAT: u8 = 2;
 /// A session ticket with what else 0-RTT relies on (RFC 9000 §7.4.1, RFC 9001 §4.6). As secret as the session was.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionTicket {
-    /// What TLS needs.
+    /// The ticket of TLS.
     pub tls: Ticket,
     /// The QUIC version of the session: the ticket is of no use in another (RFC 9369 §5).
     pub version: Version,
@@ -55,7 +55,7 @@ impl fmt::Debug for SessionTicket {
     }
 }
 
-/// Where a client keeps tickets. An implementation is bounded, and shared by connections of several threads.
+/// A client's store of tickets. An implementation is bounded, and shared by connections of several threads.
 pub trait SessionStore: Send + Sync + fmt::Debug {
     /// Keeps a ticket of the server of this name.
     fn put(&self, server_name: &str, ticket: SessionTicket);

@@ -103,7 +103,7 @@ fn take(session: &mut Session) -> Taken {
     taken
 }
 
-/// Which side failed, and how.
+/// A failure: the side that failed, and its error.
 type Failure = (Role, TransportError);
 
 #[derive(Default, Debug)]

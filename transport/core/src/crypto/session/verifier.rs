@@ -6,7 +6,7 @@ use boring_sys as ffi;
 use foreign_types::ForeignTypeRef;
 use std::sync::{Arc, LazyLock};
 
-/// What a server presented.
+/// The certificates that a server presented.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {
     /// The name that the client asked for: a host name or an address.
@@ -15,7 +15,7 @@ pub struct Presented<'a> {
     pub chain: &'a [Vec<u8>],
 }
 
-/// What the application thinks of it.
+/// The application's verdict on a server's certificates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The server is who it says.
@@ -30,10 +30,10 @@ pub enum Verdict {
     Pending,
 }
 
-/// Who judges certificates. It is asked while a datagram of the server is taken in, and must not block.
+/// A function that judges certificates. It is asked while a datagram of the server is taken in, and must not block.
 pub type Verifier = Arc<dyn Fn(Presented<'_>) -> Verdict + Send + Sync>;
 
-/// Where the server's name is kept.
+/// The index under which the server's name is kept.
 static NAME: LazyLock<Index<Ssl, Box<str>>> =
     LazyLock::new(|| Ssl::new_ex_index().expect("BoringSSL has room for one more index"));
 

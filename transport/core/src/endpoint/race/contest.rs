@@ -28,13 +28,13 @@ impl CandidatePath {
     }
 }
 
-/// How connection attempts race (RFC 8305).
+/// The race of connection attempts (RFC 8305).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RaceOptions {
     /// The connection attempt delay, at least 10 milliseconds; `None` takes three times the round trip that is known of a
     /// path, between 100 milliseconds and 2 seconds, or 250 milliseconds (RFC 8305 §5, §8).
     pub delay: Option<Duration>,
-    /// Whether data may be sent again over another path that the server may have processed already.
+    /// Tells whether data may be sent again over another path that the server may have processed already.
     pub replay: Replay,
 }
 
@@ -45,7 +45,7 @@ pub struct Dial<'a> {
     pub server_name: &'a str,
     /// The paths, the preferred first.
     pub candidates: &'a [CandidatePath],
-    /// How they race.
+    /// The options of the race.
     pub options: RaceOptions,
 }
 
@@ -56,7 +56,7 @@ pub(in crate::endpoint) enum Lead {
     Alive,
     /// It ended so while others were under way. The application was not told.
     Failed(ConnectionError),
-    /// The same, and it has nothing to do any more.
+    /// It ended so and has nothing to do any more.
     Gone(ConnectionError),
 }
 
@@ -94,18 +94,18 @@ pub(in crate::endpoint) struct Races {
     hidden: KeyedMap<ConnectionHandle, ConnectionHandle>,
     /// The earliest deadline.
     first: Option<Instant>,
-    /// What the application has to be told of connections that are gone.
+    /// The events for the application about connections that are gone.
     pub(super) news: VecDeque<(ConnectionHandle, Event)>,
 }
 
 impl Races {
-    /// Whether no connection is or was an attempt of a race.
+    /// Returns true if no connection is or was an attempt of a race.
     #[inline]
     pub(in crate::endpoint) fn is_empty(&self) -> bool {
         self.contests.is_empty() && self.hidden.is_empty() && self.news.is_empty()
     }
 
-    /// When something is due.
+    /// Returns the time at which something is due.
     pub(in crate::endpoint) fn deadline(&self) -> Option<Instant> {
         self.first
     }

@@ -1,4 +1,4 @@
-//! What the application decides about clients (attacks.md B16).
+//! Tests of the application's decisions about clients (attacks.md B16).
 
 use super::network::{Network, Recording, transport};
 use crate::connection::{ClientAddress, Event, FourTuple};

@@ -63,7 +63,7 @@ impl Crowd {
         self.network.forge(from, &sealed(&packet, |first| first));
     }
 
-    /// Whoever was asked for a proof gives it.
+    /// Gives the proof of each client that was asked for one.
     fn follow(&mut self) {
         for (from, bytes) in std::mem::take(&mut *self.retries.borrow_mut()) {
             let Some(Incoming::Retry { source, token, .. }) = incoming(&bytes).pop() else {
@@ -103,8 +103,8 @@ impl Crowd {
     }
 }
 
-/// How long honest clients take to connect, one every 20 ms, ascending, while `attackers` begin `rate` handshakes a second
-/// together, for `length`.
+/// Returns the times that honest clients take to connect, one every 20 ms, ascending, while `attackers` begin `rate`
+/// handshakes a second together, for `length`.
 fn delays(attackers: &[[u8; 4]], rate: u64, length: Duration) -> Vec<Duration> {
     let mut crowd = Crowd::new(EndpointConfig::default());
     let attackers: Vec<_> = attackers.iter().map(|from| crowd.attacker(*from)).collect();

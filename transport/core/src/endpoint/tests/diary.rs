@@ -1,4 +1,5 @@
-//! What the ends of a connection send, receive, lose and refuse, packet by packet, as their tracers are told.
+//! An event log of both ends of a connection: the packets that they send, receive, lose and refuse, as their tracers
+//! are told.
 
 use crate::PathId;
 use crate::connection::{Role, TransportConfig};
@@ -43,7 +44,7 @@ impl Packet {
     }
 }
 
-/// What happened to one end.
+/// An event of one end.
 #[derive(Clone, Debug)]
 pub(super) enum Note {
     Sent(Packet),
@@ -91,12 +92,12 @@ impl Diary {
         self.notes(by).into_iter().filter_map(received).collect()
     }
 
-    /// How many packets of `level` this end declared lost.
+    /// Returns the number of packets of `level` that this end declared lost.
     pub(super) fn lost(&self, by: Role, level: Level) -> usize {
         self.notes(by).iter().filter(|note| matches!(note, Note::Lost(of) if *of == level)).count()
     }
 
-    /// Why this end ignored packets, one reason each.
+    /// Returns the reasons for which this end ignored packets, one each.
     pub(super) fn dropped(&self, by: Role) -> Vec<Dropped> {
         let dropped = |note| if let Note::Dropped(reason) = note { Some(reason) } else { None };
         self.notes(by).into_iter().filter_map(dropped).collect()
@@ -121,7 +122,7 @@ impl Tracer for Writer {
     }
 }
 
-/// What anybody can read of the packets in `datagram`.
+/// Returns the parts of the packets in `datagram` that anybody can read.
 pub(super) fn incoming(datagram: &[u8]) -> Vec<Incoming> {
     let mut rest = BytesMut::from(datagram);
     let mut packets = Vec::new();

@@ -14,7 +14,7 @@ const RTT: Duration = Duration::from_millis(40);
 const HEALTHY: usize = 1000;
 /// Of those so many come at a time, so that nobody has to prove an address.
 const TOGETHER: usize = 50;
-/// What the greedy one gets ready to be sent: far more than a turn.
+/// The bytes that the greedy connection gets ready to be sent: far more than a turn.
 const BULK: usize = 8 << 20;
 
 fn generous() -> TransportConfig {
@@ -29,8 +29,8 @@ fn generous() -> TransportConfig {
     TransportConfig { streams, ..transport() }
 }
 
-/// What the server puts out until it has nothing more to say: of the healthy link whether it is a datagram, of the other how
-/// many bytes. Whoever is asked something answers.
+/// Returns the server's outputs until it has nothing more to say: true and the size for a datagram of the healthy link,
+/// false and the size for one of the other. Whoever is asked something answers.
 fn outputs(network: &mut Network, healthy: SocketAddr) -> Vec<(bool, usize)> {
     let mut outputs = Vec::new();
     loop {
@@ -81,7 +81,7 @@ fn crowd() -> (Network, Vec<ConnectionHandle>, [ConnectionHandle; 2]) {
     (network, healthy, [greedy, at_server])
 }
 
-/// What the healthy ones send that ask at the same time, as datagrams.
+/// Returns the questions that the healthy clients send at the same time, as datagrams.
 fn questions(network: &mut Network, healthy: &[ConnectionHandle]) -> Recording {
     let caught = network.catch(0);
     for handle in healthy {

@@ -14,7 +14,7 @@ fn config(greasing: Greasing) -> TransportConfig {
     TransportConfig { greasing, ..transport() }
 }
 
-/// How often a bit was 0, and 1.
+/// The counts of bits that were 0, and 1.
 #[derive(Clone, Copy, Default, Debug)]
 struct Count {
     clear: usize,

@@ -42,8 +42,8 @@ impl Opener {
         hello
     }
 
-    /// What the server closes with when `hello` arrives in one datagram. It says so to the client and to its application,
-    /// keeps nothing, and still serves others.
+    /// Returns the code with which the server closes when `hello` arrives in one datagram. It says so to the client and
+    /// to its application, keeps nothing, and still serves others.
     fn begin(&self, hello: Vec<u8>) -> Option<ErrorCode> {
         let mut payload = Vec::new();
         Frame::Crypto(Crypto { offset: 0, data: hello.into() }).put(&mut payload);
@@ -61,7 +61,7 @@ impl Opener {
         closed
     }
 
-    /// What the server closes with when these transport parameters arrive.
+    /// Returns the code with which the server closes when these transport parameters arrive.
     fn verdict(&self, parameters: &[u8]) -> Option<ErrorCode> {
         self.begin(self.hello(parameters))
     }
@@ -81,7 +81,7 @@ fn integer(id: u64, value: u64) -> Vec<u8> {
     parameter(id, &bytes)
 }
 
-/// What an honest client with the connection ID `source` says of itself, and `more`.
+/// Returns the transport parameters of an honest client with the connection ID `source`, and `more`.
 fn with(source: &[u8], more: &[u8]) -> Vec<u8> {
     let parameters = TransportParameters {
         initial_source_connection_id: ConnectionId::new(source),

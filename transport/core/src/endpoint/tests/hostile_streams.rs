@@ -15,7 +15,7 @@ const RTT: Duration = Duration::from_millis(40);
 const BIDI: Direction = Direction::Bidirectional;
 const UNI: Direction = Direction::Unidirectional;
 
-/// What the server closed with, and the client was told: the code and the type of the frame.
+/// Returns the close of the server, of which the client was told: the code and the type of the frame.
 fn verdict(frames: &[Frame]) -> Option<(ErrorCode, u64)> {
     let (mut network, client) = connected();
     let now = network.now;

@@ -1,4 +1,4 @@
-//! What connections of one endpoint know of each other's queue on a channel that they share.
+//! Tests of the account that connections of one endpoint keep of each other's queue on a channel that they share.
 
 use super::network::{Network, transport};
 use crate::connection::{ChannelHint, TransportConfig};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(10);
 
-/// What a policy was shown with stream data: the backlog, and how much of it is others'.
+/// The view that a policy was shown with stream data: the backlog, and the part of it that is others'.
 type Shown = (usize, Option<usize>);
 
 /// Puts everything on the only path and tells what it was shown.
@@ -39,7 +39,7 @@ fn witnessed(shared: Sharing) -> (TransportConfig, mpsc::Receiver<Shown>) {
     (config, shown)
 }
 
-/// What the second of two connections is shown when it writes while the first has written `bytes` just before.
+/// Returns the view of the second of two connections when it writes while the first has written `bytes` just before.
 fn second_after(bytes: usize, shared: Sharing) -> Shown {
     let (config, shown) = witnessed(shared);
     let mut network = Network::new(config, transport());

@@ -86,7 +86,7 @@ enum Side {
     Server,
 }
 
-/// With what an end closed by itself, if it did.
+/// Returns the code with which an end closed by itself, if it did.
 pub(super) fn verdict(events: &[(ConnectionHandle, Event)]) -> Option<ErrorCode> {
     events.iter().find_map(|(_, event)| match event {
         Event::Closed(ConnectionError::Transport(error)) => Some(error.code),
@@ -226,7 +226,7 @@ impl Network {
         handle
     }
 
-    /// What the server's connection was closed with by itself, if it was.
+    /// Returns the code with which the server's connection was closed by itself, if it was.
     pub(super) fn verdict(&self) -> Option<ErrorCode> {
         verdict(&self.server_events)
     }

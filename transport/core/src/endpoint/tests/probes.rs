@@ -1,4 +1,5 @@
-//! What is sent when nothing is acknowledged: probes, and what must arrive before others may be sent.
+//! Tests of the packets that are sent when nothing is acknowledged: probes, and the acknowledgements that must arrive
+//! before others may be sent.
 
 use super::diary::{Diary, Packet};
 use super::network::{Network, transport};

@@ -21,7 +21,7 @@ fn lose(network: &mut Network, from: Duration, to: Duration) -> Rc<RefCell<Vec<(
     sent
 }
 
-/// How long it takes until the server's handshake is complete.
+/// Returns the time that it takes until the server's handshake is complete.
 fn time_to_connect(network: &mut Network) -> Option<Duration> {
     let start = network.now;
     for _ in 0..5_000 {

@@ -1,4 +1,4 @@
-//! Which version a connection speaks (RFC 9368, RFC 9369).
+//! Tests of the version that a connection speaks (RFC 9368, RFC 9369).
 
 use super::network::{Network, transport};
 use crate::connection::{Datagram, Ecn, Event, FourTuple, TransportConfig};

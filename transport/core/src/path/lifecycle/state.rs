@@ -3,7 +3,7 @@
 use crate::time::Instant;
 use std::time::Duration;
 
-/// Why a path is abandoned (RFC 10069 §4.2.1).
+/// The reason for which a path is abandoned (RFC 10069 §4.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AbandonReason {
     /// No error, or an answer to the peer's PATH_ABANDON.
@@ -31,7 +31,7 @@ impl AbandonReason {
     }
 }
 
-/// Where a path ID stands.
+/// The state of a path ID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// Nothing was sent or received under it.
@@ -44,19 +44,19 @@ pub enum State {
     Open,
     /// This endpoint sent PATH_ABANDON and waits for the answer, until the instant if the peer has got it by then.
     Abandoning {
-        /// When the path is freed without an answer.
+        /// The time at which the path is freed without an answer.
         until: Instant,
     },
     /// Both endpoints sent PATH_ABANDON. Late packets are still taken in and acknowledged, until the instant.
     Abandoned {
-        /// When the path is freed.
+        /// The time at which the path is freed.
         until: Instant,
     },
     /// It is over and never comes back.
     Freed,
 }
 
-/// What happens to a path.
+/// An event of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// This endpoint opens it; only a client does (RFC 10069 §3).
@@ -67,7 +67,7 @@ pub enum Event {
     Validated,
     /// This endpoint gives it up, for instance because validation failed (RFC 10069 §3.1).
     Abandon {
-        /// Why.
+        /// The reason.
         reason: AbandonReason,
         /// Three probe timeouts: how long an answer is waited for.
         keep: Duration,
@@ -106,12 +106,12 @@ impl State {
         }
     }
 
-    /// Whether one of the endpoints gave the path up.
+    /// Returns true if one of the endpoints gave the path up.
     pub fn is_abandoned(self) -> bool {
         matches!(self, Self::Abandoning { .. } | Self::Abandoned { .. } | Self::Freed)
     }
 
-    /// When the state ends by itself.
+    /// Returns the time at which the state ends by itself.
     pub fn until(self) -> Option<Instant> {
         match self {
             Self::Abandoning { until } | Self::Abandoned { until } => Some(until),

@@ -15,7 +15,7 @@ pub(super) struct RemoteId {
     token: Option<ResetToken>,
 }
 
-/// Whether the path is used with the current connection ID.
+/// Tells whether the path is used with the current connection ID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Use {
     #[default]
@@ -175,13 +175,14 @@ impl PathIds {
         known.is_some_and(|known| known != *token)
     }
 
-    /// Whether this sequence number was used and retired by this endpoint's own choice. Those below `retire_prior_to`
-    /// do not count: they are taken and retired, because they may not have been seen (RFC 9000 §19.15).
+    /// Returns true if this sequence number was used and retired by this endpoint's own choice. Those below
+    /// `retire_prior_to` do not count: they are taken and retired, because they may not have been seen (RFC 9000
+    /// §19.15).
     pub(super) fn was_retired(&self, sequence: u64) -> bool {
         self.retired.contains(sequence)
     }
 
-    /// Whether the peer leaves more gaps in its sequence numbers than loss explains.
+    /// Returns true if the peer leaves more gaps in its sequence numbers than loss explains.
     pub(super) fn is_fragmented(&self) -> bool {
         self.retired.len() > MAX_GAPS
     }

@@ -14,7 +14,7 @@ pub(super) struct Retirements {
     most_per_path: usize,
     /// All that are not acknowledged.
     unconfirmed: BTreeMap<(PathId, u64), ConnectionId>,
-    /// Those of them to be sent.
+    /// The retirements of these that are to be sent.
     queued: BTreeSet<(PathId, u64)>,
 }
 
@@ -30,7 +30,7 @@ impl Retirements {
         self.queued.insert((path, sequence));
     }
 
-    /// Whether there are more than are kept, for `path` or in all.
+    /// Returns true if there are more than are kept, for `path` or in all.
     pub(super) fn exceed_bounds(&self, path: PathId) -> bool {
         self.unconfirmed.len() > MAX_TOTAL
             || self.unconfirmed.range((path, 0)..=(path, u64::MAX)).count() > self.most_per_path

@@ -9,7 +9,7 @@ use crate::time::Instant;
 use bytes::Bytes;
 use hvq_scheduler::Priority;
 
-/// Why nothing was written.
+/// The reason for which nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WriteError {
     /// There is no such stream, it is done, or it cannot be written.
@@ -26,7 +26,7 @@ pub enum WriteError {
     Blocked,
 }
 
-/// Why nothing can be read.
+/// The reason for which nothing can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReadError {
     /// There is no such stream, it is done, or it cannot be read.
@@ -40,7 +40,7 @@ pub enum ReadError {
     Stopped,
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReadOutcome {
     /// The next bytes.
@@ -84,7 +84,7 @@ impl Streams {
         Some(id)
     }
 
-    /// How many of `wanted` bytes a write would take now, never 0 unless `wanted` is;
+    /// Returns the number of `wanted` bytes that a write would take now, never 0 unless `wanted` is;
     /// [`Writable`](super::StreamEvent::Writable) follows if it is less.
     pub fn writable(&mut self, id: StreamId, wanted: usize) -> Result<usize, WriteError> {
         self.writer(id)?;

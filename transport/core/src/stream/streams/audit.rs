@@ -6,15 +6,15 @@ use super::writers::{Held, Writers};
 /// Flow control of a connection in bytes from its start (RFC 9000 §4.1), and the streams that take memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Accounts {
-    /// What the peer lets this endpoint send.
+    /// The bytes that the peer lets this endpoint send.
     pub credit: u64,
-    /// What this endpoint used of it.
+    /// The part of it that this endpoint used.
     pub used: u64,
-    /// What this endpoint lets the peer send.
+    /// The bytes that this endpoint lets the peer send.
     pub granted: u64,
-    /// What the peer used of it.
+    /// The part of it that the peer used.
     pub received: u64,
-    /// What of that left the buffers.
+    /// The part of that which left the buffers.
     pub consumed: u64,
     /// Streams that take memory.
     pub streams: usize,
@@ -54,7 +54,7 @@ impl Streams {
         Ok(accounts)
     }
 
-    /// What the streams hold together is what each of them holds.
+    /// Checks that the sums over streams are those of the single streams.
     fn audit_writers(&self) -> Result<(), String> {
         let halves = self.map.iter().filter_map(|(_, stream)| stream.send.as_ref());
         let mut sum = Writers::default();

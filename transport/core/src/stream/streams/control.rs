@@ -30,7 +30,7 @@ impl Streams {
         None
     }
 
-    /// Whether [`Self::next_control`] may have something.
+    /// Returns true if [`Self::next_control`] may have something.
     pub fn has_control(&self) -> bool {
         !self.control.is_empty()
     }

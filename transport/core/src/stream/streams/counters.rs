@@ -1,4 +1,4 @@
-//! How many streams were opened, and how many may be (RFC 9000 §4.6).
+//! Counters of streams: those that were opened, and those that may be (RFC 9000 §4.6).
 
 use crate::stream::id::{Direction, StreamId};
 
@@ -35,7 +35,7 @@ pub(super) struct LocalStreams {
 }
 
 impl LocalStreams {
-    /// How many were opened.
+    /// Returns the number of streams that were opened.
     pub(super) fn opened(&self) -> u64 {
         self.opened
     }
@@ -76,12 +76,12 @@ impl LocalStreams {
         self.limit = 0;
     }
 
-    /// Whether the application was waiting for a higher limit, which it is no longer.
+    /// Returns true if the application was waiting for a higher limit, which it is no longer.
     pub(super) fn stops_waiting(&mut self) -> bool {
         self.blocked_at.take().is_some()
     }
 
-    /// Whether a stream is missing at `limit`.
+    /// Returns true if a stream is missing at `limit`.
     pub(super) fn is_blocked_at(&self, limit: u64) -> bool {
         self.limit == limit && self.opened == limit && self.blocked_at.is_some()
     }
@@ -90,14 +90,14 @@ impl LocalStreams {
 /// Streams of one direction that the peer opens.
 #[derive(Debug)]
 pub(super) struct RemoteStreams {
-    /// How many may be open at a time.
+    /// The number that may be open at a time.
     concurrent: u64,
     opened: u64,
     accepted: u64,
     freed: u64,
     /// The limit that the peer knows or is about to be told.
     announced: u64,
-    /// Whether it was said that a higher limit is worth announcing, and none was announced since.
+    /// True if it was said that a higher limit is worth announcing, and none was announced since.
     is_due: bool,
 }
 
@@ -106,12 +106,12 @@ impl RemoteStreams {
         Self { concurrent, opened: 0, accepted: 0, freed: 0, announced: concurrent, is_due: false }
     }
 
-    /// How many the application has accepted; these are the ones with the lowest indices.
+    /// Returns the number that the application has accepted; these are the ones with the lowest indices.
     pub(super) fn accepted(&self) -> u64 {
         self.accepted
     }
 
-    /// How many the peer has opened.
+    /// Returns the number that the peer has opened.
     pub(super) fn opened(&self) -> u64 {
         self.opened
     }
@@ -144,7 +144,8 @@ impl RemoteStreams {
         self.wants_announcement()
     }
 
-    /// Whether a higher limit is worth announcing, which is said once for each: the peer has used half of what it may open.
+    /// Returns true if a higher limit is worth announcing, which is said once for each: the peer has used half of the
+    /// streams that it may open.
     pub(super) fn wants_announcement(&mut self) -> bool {
         let wants = !self.is_due
             && self.next_limit() > self.announced

@@ -1,4 +1,4 @@
-//! What the application is told about streams, and how it is told only once.
+//! Events of streams for the application, each of which is told only once.
 
 use crate::stream::id::{Direction, StreamId};
 use std::collections::VecDeque;
@@ -26,12 +26,12 @@ pub enum StreamEvent {
     },
     /// More streams may be opened, after an attempt that failed.
     Available {
-        /// Of this direction.
+        /// The direction of the streams.
         direction: Direction,
     },
 }
 
-/// What the application knows about a half of a stream.
+/// The application's knowledge of a half of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Interest {
     /// It was told, or has not asked.

@@ -1,4 +1,4 @@
-//! What became of frames that were sent (RFC 9000 §13.3).
+//! The fate of frames that were sent (RFC 9000 §13.3).
 
 use super::writers::Held;
 use super::{Control, Interest, StreamEvent, Streams};

@@ -17,7 +17,7 @@ const BYTES_PER_PIECE: u64 = 256;
 /// Pieces of all streams together that are always accepted.
 const LEAST_PIECES: usize = 8192;
 
-/// Whether there is state for a stream that a frame names.
+/// Tells whether there is state for a stream that a frame names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Existence {
     /// There is, since this frame.

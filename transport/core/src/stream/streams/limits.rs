@@ -1,30 +1,32 @@
-//! What each endpoint permits the other.
+//! The limits that each endpoint sets the other.
 
 use crate::connection::Role;
 use crate::stream::id::{Direction, StreamId};
 use crate::wire::transport_parameters::TransportParameters;
 
-/// What this endpoint permits its peer, and how much it buffers itself.
+/// The limits that this endpoint sets its peer, and those of its own buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StreamLimits {
-    /// Bytes on all streams together that the peer may send ahead of reading, at first.
+    /// The initial flow control limit of the connection (initial_max_data, RFC 9000 §18.2): the bytes that the peer may
+    /// send ahead of reading, over all streams. Default: 2 MiB. It grows up to `max_window`.
     pub max_data: u64,
-    /// The same for each bidirectional stream that this endpoint opens.
+    /// The initial flow control limit of each bidirectional stream that this endpoint opens, in bytes. Default: 1 MiB.
+    /// It grows up to `max_window`.
     pub stream_data_bidi_local: u64,
-    /// The same for each bidirectional stream that the peer opens.
+    /// The same for each bidirectional stream that the peer opens. Default: 1 MiB.
     pub stream_data_bidi_remote: u64,
-    /// The same for each unidirectional stream that the peer opens.
+    /// The same for each unidirectional stream that the peer opens. Default: 1 MiB.
     pub stream_data_uni: u64,
-    /// Bidirectional streams that the peer may have open at a time.
+    /// The maximum number of bidirectional streams that the peer may have open at a time. Default: 128.
     pub max_streams_bidi: u64,
-    /// Unidirectional streams that the peer may have open at a time.
+    /// The maximum number of unidirectional streams that the peer may have open at a time. Default: 128.
     pub max_streams_uni: u64,
-    /// Bytes per stream that wait for transmission or acknowledgement at most; then writing blocks. While the congestion
-    /// windows of all paths together are larger than half of it they are twice those windows, at most four times as
-    /// many as said here: what is in flight, and as much behind a gap.
+    /// The maximum number of bytes of a stream that wait for transmission or acknowledgement; beyond it writing blocks.
+    /// Default: 4 MiB. While the congestion windows of all paths together are larger than half of it the maximum is
+    /// twice those windows, up to four times this value: the bytes in flight, and as many behind a gap.
     pub send_buffer: usize,
-    /// Bytes to which a flow control window may grow, of a stream or of the connection. Windows that are larger from the
-    /// start stay as they are.
+    /// The maximum size of a flow control window, of a stream or of the connection, in bytes. Default: 16 MiB. Windows
+    /// that are larger from the start stay as they are.
     pub max_window: u64,
 }
 
@@ -78,7 +80,8 @@ impl PeerLimits {
         }
     }
 
-    /// How much the endpoint in `role` may send on a stream at first. The peer calls its own streams local.
+    /// Returns the bytes that the endpoint in `role` may send on a stream at first. The peer calls its own streams
+    /// local.
     pub(super) fn stream_data(&self, role: Role, id: StreamId) -> u64 {
         match id.direction() {
             Direction::Unidirectional => self.uni,

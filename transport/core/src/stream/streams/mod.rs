@@ -37,7 +37,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use writers::Writers;
 
-/// What RFC 9002 §6.2.2 assumes about a network that was not measured.
+/// The round-trip time that RFC 9002 §6.2.2 assumes of a network that was not measured.
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 
 /// A stream; a half is absent if the stream's direction does not have it.
@@ -148,20 +148,20 @@ impl Streams {
         }
     }
 
-    /// Whether the peer opened a stream or sent anything on one.
+    /// Returns true if the peer opened a stream or sent anything on one.
     pub fn has_arrivals(&self) -> bool {
         let opened = [&self.remote.bidirectional, &self.remote.unidirectional];
         self.window.received() > 0 || opened.iter().any(|remote| remote.opened() > 0)
     }
 
-    /// Whether anything was sent on a stream.
+    /// Returns true if anything was sent on a stream.
     pub fn has_departures(&self) -> bool {
         let has_sent = |half: &SendHalf| half.state() != SendState::Ready;
         let mut halves = self.map.ids().filter_map(|id| self.map.get(id)?.send.as_ref());
         self.credit.used() > 0 || halves.any(has_sent)
     }
 
-    /// Whether more streams were opened than the peer permits, after a [`Self::restart`].
+    /// Returns true if more streams were opened than the peer permits, after a [`Self::restart`].
     pub fn exceeds_stream_limits(&self) -> bool {
         [&self.local.bidirectional, &self.local.unidirectional]
             .iter()
@@ -199,7 +199,7 @@ impl Streams {
         self.map.len()
     }
 
-    /// Whether no stream takes memory.
+    /// Returns true if no stream takes memory.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
@@ -218,7 +218,7 @@ impl Streams {
         id.initiator() == self.role
     }
 
-    /// Whether the application was told the ID of a stream.
+    /// Returns true if the application was told the ID of a stream.
     fn is_known(&self, id: StreamId) -> bool {
         self.is_local(id) || id.index() < self.remote.of(id.direction()).accepted()
     }
@@ -267,7 +267,7 @@ impl Streams {
         }
     }
 
-    /// Whether the limit of the connection is what holds data back.
+    /// Returns true if the limit of the connection holds data back.
     fn is_blocked(&self) -> bool {
         self.credit.available() == 0 && self.agenda.needs_credit()
     }

@@ -1,4 +1,4 @@
-//! How much streams take from the application: within the send buffer, what the peer permits, and the memory that there is.
+//! The room of streams for the application's data: within the send buffer, the peer's limits, and the free memory.
 
 use super::{Interest, StreamEvent, Streams, WriteError};
 use crate::memory::Allowance;
@@ -14,7 +14,7 @@ const LEAST: usize = 1200;
 /// Bytes that a stream which waits is expected to take of what there is room for.
 const TURN: usize = 64 << 10;
 
-/// What the streams of a connection hold together, and who waits for room that they share.
+/// The bytes that the streams of a connection hold together, and the streams that wait for room that they share.
 #[derive(Debug, Default)]
 pub(super) struct Writers {
     /// Bytes written and not acknowledged.
@@ -26,15 +26,15 @@ pub(super) struct Writers {
     /// Bytes that the connection may hold, and what of them others than streams hold.
     allowance: Option<Allowance>,
     elsewhere: usize,
-    /// Whether the peer's limits are known: before that, applications write within the send buffer.
+    /// Tells whether the peer's limits are known: before that, applications write within the send buffer.
     limits: PeerLimits,
     /// Streams that would have taken more if it were not for what others hold.
     starved: Vec<StreamId>,
-    /// Whether the last command was held back because of memory.
+    /// Tells whether the last command was held back because of memory.
     short: Shortage,
 }
 
-/// Whether the peer's limits are known.
+/// Tells whether the peer's limits are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum PeerLimits {
     #[default]
@@ -42,7 +42,7 @@ enum PeerLimits {
     Known,
 }
 
-/// Whether memory is short.
+/// Tells whether memory is short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Shortage {
     #[default]
@@ -50,7 +50,7 @@ enum Shortage {
     Memory,
 }
 
-/// What a stream may write.
+/// The bytes that a stream may write.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     /// Within its own bounds.
@@ -59,7 +59,7 @@ struct Room {
     shared: usize,
 }
 
-/// What a sending half holds, before and after a change.
+/// The bytes that a sending half holds, before and after a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Held {
     bytes: usize,
@@ -92,7 +92,7 @@ impl Writers {
         self.limits = PeerLimits::Unknown;
     }
 
-    /// What all sending halves hold together.
+    /// Returns the bytes that all sending halves hold together.
     pub(super) fn totals(&self) -> Held {
         Held { bytes: self.held, unsent: self.unsent, beyond: self.beyond }
     }
@@ -122,12 +122,12 @@ impl Streams {
         self.writers.short = Shortage::None;
     }
 
-    /// Whether a command since [`Self::set_allowance`] took less than it would have if there were more memory.
+    /// Returns true if a command since [`Self::set_allowance`] took less than it would have if there were more memory.
     pub fn was_held_back(&self) -> bool {
         self.writers.short == Shortage::Memory
     }
 
-    /// Whether a stream waits for room that it shares with others.
+    /// Returns true if a stream waits for room that it shares with others.
     pub fn has_starved(&self) -> bool {
         !self.writers.starved.is_empty()
     }
@@ -156,7 +156,7 @@ impl Streams {
         self.writers.starved = starved;
     }
 
-    /// How many of `wanted` bytes a stream takes now; who gets less is told when there is more.
+    /// Returns the number of `wanted` bytes that a stream takes now; who gets less is told when there is more.
     pub(super) fn permit(&mut self, id: StreamId, wanted: usize) -> Result<usize, WriteError> {
         let send =
             self.map.get(id).and_then(|stream| stream.send.as_ref()).ok_or(WriteError::UnknownStream)?;
@@ -252,7 +252,8 @@ impl Streams {
     }
 }
 
-/// Whether `room` bytes are worth a call of the application: they are many, or the stream would have nothing to send otherwise.
+/// Returns true if `room` bytes are worth a call of the application: they are many, or the stream would have nothing to
+/// send otherwise.
 fn is_worth_a_call(send: &SendHalf, room: usize, capacity: usize) -> bool {
     room > capacity / 8
         || room > 0 && (room as u64 >= AHEAD / 2 || send.held() == 0) && send.unsent() <= AHEAD

@@ -19,7 +19,7 @@ pub struct Ack {
     pub path: Option<PathId>,
     /// The largest packet number acknowledged, always that of `ranges`.
     pub largest: u64,
-    /// For how long the sender kept the acknowledgement, in units of 2^`ack_delay_exponent` microseconds.
+    /// The time for which the sender kept the acknowledgement, in units of 2^`ack_delay_exponent` microseconds.
     pub delay: u64,
     /// The packet numbers.
     pub ranges: AckRanges,
@@ -27,14 +27,14 @@ pub struct Ack {
     pub ecn: Option<EcnCounts>,
 }
 
-/// How many packets of a packet number space arrived with each ECN codepoint (RFC 9000 §19.3.2).
+/// The numbers of packets of a packet number space that arrived with each ECN codepoint (RFC 9000 §19.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct EcnCounts {
-    /// With ECT(0).
+    /// Packets with ECT(0).
     pub ect0: u64,
-    /// With ECT(1).
+    /// Packets with ECT(1).
     pub ect1: u64,
-    /// With ECN-CE: congestion was experienced.
+    /// Packets with ECN-CE: congestion was experienced.
     pub ce: u64,
 }
 
@@ -106,7 +106,7 @@ impl EcnCounts {
 #[derive(Clone)]
 pub struct AckRanges {
     largest: u64,
-    /// How many ranges follow the first one: ACK Range Count.
+    /// The number of ranges that follow the first one: ACK Range Count.
     additional: u64,
     /// First ACK Range, then Gap and ACK Range Length `additional` times; checked to stay at or above 0.
     encoded: Encoded,
@@ -171,7 +171,7 @@ impl AckRanges {
         self.largest
     }
 
-    /// How many ranges there are, at least one.
+    /// Returns the number of ranges, at least one.
     pub fn count(&self) -> u64 {
         self.additional.saturating_add(1)
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct AckFrequency {
     /// Orders the frames: only one with a higher number than all before counts.
     pub sequence: u64,
-    /// So many ack-eliciting packets may arrive without an acknowledgement; one more asks for it.
+    /// The number of ack-eliciting packets that may arrive without an acknowledgement; one more asks for it.
     pub threshold: u64,
     /// The delay asked for, in whole microseconds. Its owner checks the limits.
     pub max_delay: Duration,

@@ -7,7 +7,7 @@ use crate::error::ErrorCode;
 use crate::wire::cursor::Reader;
 use bytes::Bytes;
 
-/// Why the peer closes the connection.
+/// The peer's close of the connection, with its reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConnectionClose {
     /// Type 0x1c: the transport does.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 /// Bytes of the TLS handshake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Crypto {
-    /// Where the bytes belong in the stream of the encryption level. `offset` plus the length is at most 2^62-1.
+    /// The offset of the bytes in the stream of the encryption level. `offset` plus the length is at most 2^62-1.
     pub offset: u64,
     /// The bytes.
     pub data: Bytes,
@@ -21,7 +21,7 @@ impl Crypto {
         1 + varint::size(offset) + varint::size(length as u64)
     }
 
-    /// How many bytes of data fit in a frame of `room` bytes, 0 if none do.
+    /// Returns the number of bytes of data that fit in a frame of `room` bytes, 0 if none do.
     pub fn data_room(offset: u64, room: usize) -> usize {
         varint::prefixed_room(room.saturating_sub(1 + varint::size(offset)))
     }

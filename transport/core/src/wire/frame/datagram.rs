@@ -11,7 +11,7 @@ pub fn encoded_size(length: usize) -> usize {
     1 + varint::size(length as u64) + length
 }
 
-/// How many bytes of data fit in a frame of `room` bytes, 0 if none do.
+/// Returns the number of bytes of data that fit in a frame of `room` bytes, 0 if none do.
 pub fn data_room(room: usize) -> usize {
     varint::prefixed_room(room.saturating_sub(1))
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a frame, before it is known in which frame it was.
+//! The error of a frame, before it is known in which frame it was.
 
 use crate::PathId;
 use crate::error::ErrorCode;

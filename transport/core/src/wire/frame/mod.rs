@@ -57,14 +57,14 @@ pub enum Frame {
     MaxStreamData {
         /// The stream.
         id: StreamId,
-        /// How many bytes may be sent on it in all.
+        /// The number of bytes that may be sent on it in all.
         limit: u64,
     },
     /// MAX_STREAMS (RFC 9000 §19.11).
     MaxStreams {
         /// The direction of the streams.
         direction: Direction,
-        /// How many may be opened in all, at most 2^60.
+        /// The number that may be opened in all, at most 2^60.
         limit: u64,
     },
     /// DATA_BLOCKED with the limit that blocks (RFC 9000 §19.12).
@@ -110,7 +110,7 @@ pub enum Frame {
     PathAbandon {
         /// The path.
         path: PathId,
-        /// Why: a code of [`path`](mod@path), of RFC 9000 §20.1, or one that is not known here.
+        /// The reason: a code of [`path`](mod@path), of RFC 9000 §20.1, or one that is not known here.
         error: u64,
     },
     /// PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP (RFC 10069 §4.3).
@@ -119,7 +119,7 @@ pub enum Frame {
         path: PathId,
         /// Orders the two frames: only the highest number counts.
         sequence: u64,
-        /// What the sender would like the path to be used for.
+        /// The use of the path that the sender would like.
         status: Status,
     },
     /// MAX_PATH_ID with the highest path ID that may be used (RFC 10069 §4.6). May exceed 2^32-1, which its owner
@@ -183,8 +183,8 @@ impl Frame {
         types::name(self.frame_type())
     }
 
-    /// Whether a packet with this frame, and others of which the same holds, only probes an address: it does not move the
-    /// path there (RFC 9000 §9.1).
+    /// Returns true if a packet with this frame, and others of which the same holds, only probes an address: it does
+    /// not move the path there (RFC 9000 §9.1).
     pub fn is_probing(&self) -> bool {
         matches!(
             self,
@@ -248,7 +248,7 @@ impl Frame {
         }
     }
 
-    /// Whether a packet with this frame asks for an acknowledgement (RFC 9000 §13.2).
+    /// Returns true if a packet with this frame asks for an acknowledgement (RFC 9000 §13.2).
     pub fn is_ack_eliciting(&self) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
         //= reason=Self::Ack(_)
@@ -256,8 +256,8 @@ impl Frame {
         !matches!(self, Self::Padding(_) | Self::Ack(_) | Self::ConnectionClose(_))
     }
 
-    /// Whether packets of `level` may carry this frame (RFC 9000 §12.4 table 3; DATAGRAM as in RFC 9221 §4, frames of
-    /// the multipath extension in 1-RTT packets only, RFC 10069 §4). A frame where it is not permitted is a
+    /// Returns true if packets of `level` may carry this frame (RFC 9000 §12.4 table 3; DATAGRAM as in RFC 9221 §4,
+    /// frames of the multipath extension in 1-RTT packets only, RFC 10069 §4). A frame where it is not permitted is a
     /// PROTOCOL_VIOLATION.
     pub fn permitted_in(&self, level: Level) -> bool {
         match self {

@@ -14,7 +14,7 @@ pub const PATH_UNSTABLE_OR_POOR: u64 = 0x3e76;
 /// PATH_ABANDON: there is no connection ID for the path.
 pub const NO_CID_AVAILABLE_FOR_PATH: u64 = 0x3e77;
 
-/// What an endpoint would like a path to be used for (RFC 10069 §3.3).
+/// The use of a path that an endpoint would like (RFC 10069 §3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Status {
     /// Like every other.

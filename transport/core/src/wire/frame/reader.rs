@@ -124,7 +124,8 @@ impl Iterator for FrameReader {
 
 impl std::iter::FusedIterator for FrameReader {}
 
-/// How many zeros `bytes` begin with. Most of a client's first datagram is PADDING, so that they are counted by the word.
+/// Returns the number of zeros that `bytes` begin with. Most of a client's first datagram is PADDING, so that they are
+/// counted by the word.
 fn zeros(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<16>();
     let whole = 16 * words.iter().take_while(|word| u128::from_ne_bytes(**word) == 0).count();

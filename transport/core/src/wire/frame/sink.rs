@@ -1,4 +1,4 @@
-//! Where frames are written to: a buffer, or a counter of bytes, so that size and content cannot disagree.
+//! The sink that frames are written to: a buffer, or a counter of bytes, so that size and content cannot disagree.
 
 use crate::PathId;
 use crate::wire::varint;

@@ -21,11 +21,11 @@ const FIN: u64 = 0x01;
 pub struct Stream {
     /// The stream.
     pub id: StreamId,
-    /// Where the data belongs in it. `offset` plus the length is at most 2^62-1.
+    /// The offset of the data in it. `offset` plus the length is at most 2^62-1.
     pub offset: u64,
     /// The data, which may be empty.
     pub data: Bytes,
-    /// Whether the stream ends after the data.
+    /// True if the stream ends after the data.
     pub fin: bool,
 }
 
@@ -39,7 +39,7 @@ impl Stream {
         1 + varint::size(id.0) + offset_size + length.map_or(0, |length| varint::size(length as u64))
     }
 
-    /// How many bytes of data fit in a frame of `room` bytes that has a Length field, 0 if none do.
+    /// Returns the number of bytes of data that fit in a frame of `room` bytes that has a Length field, 0 if none do.
     pub fn data_room(id: StreamId, offset: u64, room: usize) -> usize {
         varint::prefixed_room(room.saturating_sub(Self::header_size(id, offset, None)))
     }
@@ -93,7 +93,7 @@ pub struct ResetStream {
     pub id: StreamId,
     /// The application's code.
     pub error: u64,
-    /// How many bytes the stream had, for flow control.
+    /// The number of bytes that the stream had, for flow control.
     pub final_size: u64,
 }
 

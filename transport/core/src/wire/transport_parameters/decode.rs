@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::net::{SocketAddrV4, SocketAddrV6};
 use std::time::Duration;
 
-/// What is wrong with a parameter.
+/// The error of a parameter.
 struct Fault(&'static str);
 
 impl From<Truncated> for Fault {

@@ -1,4 +1,4 @@
-//! What a channel carried over time: bytes down above the axis, bytes up below it, coloured by what they were for.
+//! The traffic of a channel over time: bytes down above the axis, bytes up below it, coloured by the kind of frame.
 
 use super::super::results::{BUCKET_MS, ChannelUse, Group};
 use super::super::scheme::ChannelName;
@@ -24,7 +24,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Where everything that `used` carried has room.
+    /// Returns a scale on which the traffic of all `used` channels has room.
     pub(super) fn of<'a>(used: impl Iterator<Item = &'a ChannelUse> + Clone, most_ms: f64) -> Self {
         let most =
             |of: fn(&ChannelUse) -> &Buckets| used.clone().flat_map(of).map(total).max().unwrap_or_default();
@@ -41,7 +41,7 @@ fn megabits(bytes: f64) -> f64 {
     bytes * 8.0 / (BUCKET_MS as f64 * 1e3)
 }
 
-/// What `used` carried, or an empty drawing if the channel was not used.
+/// Draws the traffic of `used`, or an empty drawing if the channel was not used.
 pub(super) fn draw(channel: ChannelName, used: Option<&ChannelUse>, scale: Scale) -> String {
     let mut svg =
         Svg::new(WIDTH, TOP + HEIGHT + 4.0, &format!("bytes over {} by kind of frame", channel.label()));

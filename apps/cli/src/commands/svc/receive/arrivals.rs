@@ -1,4 +1,4 @@
-//! What the network brings: layers, each from a stream of its own or from the datagrams that it was cut into.
+//! Arrivals from the network: layers, each from a stream of its own or from the datagrams that it was cut into.
 
 use super::super::time_of_day;
 use hvq::{Connection, ConnectionError, RecvStream};
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 /// A layer with the time at which all of it was there.
 pub(super) type Arrived = (Duration, LayerHeader, Vec<u8>);
 
-/// Where layers go, and a count of what was none.
+/// The receiver of layers, and a count of malformed ones.
 #[derive(Clone)]
 pub(super) struct Arrivals {
     pub(super) layers: mpsc::Sender<Arrived>,

@@ -1,4 +1,4 @@
-//! Where pictures go: a recording, a window, a page.
+//! Displays of pictures: a recording, a window, a page.
 
 use super::super::screen::{self, Screen};
 use super::overlay;
@@ -19,10 +19,10 @@ use tokio::sync::mpsc;
 /// A frame to be decoded: what is known of it, and the layers that a decoder is fed for it.
 pub(super) type Pending = (Decoded, Vec<Vec<u8>>);
 
-/// Of so many frames one is compared with what its base layer alone shows.
+/// The number of frames of which one is compared with the picture of its base layer alone.
 const COMPARED: u32 = 8;
 
-/// Where pictures go, and how.
+/// The display of pictures.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Display {
     /// Write the video to this file, whose name says the format: .y4m, or what ffmpeg knows (.mp4, .webm, .mkv); further videos
@@ -38,7 +38,7 @@ pub(super) struct Display {
 }
 
 impl Display {
-    /// Whether a recording can be written or a window opened, which is to be known before a video comes.
+    /// Checks that a recording can be written or a window opened, which is to be known before a video comes.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.play {
             return screen::check_program("ffplay");
@@ -146,7 +146,7 @@ fn decode(
     }
 }
 
-/// That of a video of pictures like `picture`.
+/// Returns the format of a video of pictures like `picture`.
 fn format_of(picture: &Picture) -> y4m::Format {
     y4m::Format { width: picture.width(), height: picture.height(), rate: (30, 1) }
 }

@@ -1,4 +1,4 @@
-//! What a viewer got, in figures.
+//! The figures of a viewer.
 
 use crate::paths::PathFigures;
 use hvq_svc::freeze::Freezes;

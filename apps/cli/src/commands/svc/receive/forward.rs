@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::net::UdpSocket;
 
-/// Where RTP goes.
+/// The destination of RTP packets.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Outlet {
     /// Take RTP over QUIC (draft-ietf-avtcore-rtp-over-quic, `hvq svc send --rtp`) and send it on to a player
@@ -45,7 +45,7 @@ pub(super) struct Forwarder {
     flow: u64,
 }
 
-/// What was sent on.
+/// Counters of the packets that were sent on.
 #[derive(Debug, Default)]
 struct Counters {
     packets: AtomicU64,
@@ -54,7 +54,7 @@ struct Counters {
 }
 
 impl Outlet {
-    /// What sends packets on, if they are to be.
+    /// Returns the forwarder of packets, if they are to be sent on.
     pub(super) async fn forwarder(&self) -> Result<Option<Forwarder>, Failure> {
         let Some(to) = self.rtp_out else { return Ok(None) };
         let any: IpAddr =

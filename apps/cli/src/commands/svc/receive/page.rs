@@ -23,7 +23,7 @@ const SLOWEST_VIEWER: Duration = Duration::from_secs(10);
 
 const PAGE: &str = include_str!("page.html");
 
-/// What viewers see: the latest picture as a JPEG file, and the latest figures as JSON.
+/// The contents of a viewer's page: the latest picture as a JPEG file, and the latest figures as JSON.
 #[derive(Clone, Debug)]
 pub(super) struct Gallery {
     picture: Arc<watch::Sender<Bytes>>,

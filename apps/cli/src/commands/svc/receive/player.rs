@@ -1,4 +1,4 @@
-//! What came, and when it is shown: the receiver's model with the bytes of layers, on the way to the decoder.
+//! The player of arrivals: the receiver's model with the bytes of layers, on the way to the decoder.
 
 use super::super::time_of_day;
 use super::arrivals::Arrived;
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 pub(super) struct Player {
     playout: Playout,
     layers: BTreeMap<(u32, usize), Vec<u8>>,
-    /// What the layers above the base layer brought, as the decoder sees it.
+    /// The gain from the layers above the base layer, as the decoder sees it.
     learning: mpsc::UnboundedReceiver<f64>,
     pub(super) figures: Figures,
 }
@@ -31,7 +31,7 @@ impl Player {
         }
     }
 
-    /// How long until the next frame is due, as far as is known.
+    /// Returns the time until the next frame is due, as far as is known.
     pub(super) fn until(&self) -> Option<Duration> {
         self.playout.deadline().map(|at| at.saturating_sub(time_of_day()))
     }

@@ -1,4 +1,4 @@
-//! How the layers of a picture travel: on streams of their own, in datagrams, or as RTP over QUIC.
+//! Carriage of the layers of a picture: on streams of their own, in datagrams, or as RTP over QUIC.
 
 use super::door::{Door, Parcel};
 use super::{FLIGHT, Progress, Tell};
@@ -24,10 +24,10 @@ use tokio::time::{Instant, timeout};
 
 /// The size of RTP packets in streams, and of datagrams until the path's size is known.
 const PACKET: usize = 1200;
-/// What a flow's number takes in front of an RTP packet at most (RFC 9000, §16).
+/// The maximum size of a flow's number in front of an RTP packet, in bytes (RFC 9000, §16).
 const FLOW: usize = 8;
 
-/// How layers travel, as the command line says.
+/// The carriage of layers, as the command line says.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct Carriage {
     /// Send layers in datagrams (RFC 9221), cut into fragments: what is lost stays lost, and what is late is dropped
@@ -57,7 +57,7 @@ pub(super) struct Carrier {
     tell: Tell,
     progress: Arc<Progress>,
     rtp: Packetizer,
-    /// When the first picture was taken.
+    /// The time at which the first picture was taken.
     start: Option<Duration>,
     door: Arc<Door>,
     sending: JoinSet<()>,

@@ -1,4 +1,4 @@
-//! Where layers wait until those below them are not held up by them, and are sent from.
+//! The admission queue of layers: they wait until those below them are not held up by them.
 
 use crate::commands::svc::LATE;
 use hvq::{Connection, Priority, WriteError};
@@ -22,7 +22,7 @@ pub(super) struct Parcel {
     pub(super) layer: Layer,
     pub(super) message: Vec<u8>,
     pub(super) priority: Priority,
-    /// When it is of no use any more.
+    /// The time from which on it is of no use.
     pub(super) until: Instant,
 }
 

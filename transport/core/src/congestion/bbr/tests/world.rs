@@ -48,7 +48,7 @@ impl Link {
         Self { rate, queue, loss: 0.0, longest_wait: Duration::ZERO, free_at: Instant::ZERO }
     }
 
-    /// When a datagram that enters at `now` arrives, if it does.
+    /// Returns the time at which a datagram that enters at `now` arrives, if it does.
     fn enter(&mut self, now: Instant, rng: &mut StdRng) -> Option<Instant> {
         let one = self.rate.transmission_time(DATAGRAM);
         let wait = self.free_at.since(now);
@@ -61,7 +61,7 @@ impl Link {
     }
 }
 
-/// Which path returns acknowledgements at a time, and how long that takes.
+/// A function that gives the path that returns acknowledgements at a time, and its delay.
 pub type Returns = fn(Instant) -> (PathId, Duration);
 
 pub fn slow(_: Instant) -> (PathId, Duration) {
@@ -240,7 +240,7 @@ pub struct World {
     pub link: Link,
     pub flow: Flow<Bbr>,
     pub other: Option<Flow<Cubic>>,
-    /// When the flow under test changed its state, and to which.
+    /// The changes of state of the flow under test, with their times.
     pub states: Vec<(Instant, State)>,
     rng: StdRng,
     now: Instant,
@@ -281,7 +281,7 @@ impl World {
         self.link.longest_wait = Duration::ZERO;
     }
 
-    /// When the flow entered `state`.
+    /// Returns the times at which the flow entered `state`.
     pub fn entries(&self, state: State) -> Vec<Instant> {
         self.states.iter().filter(|(_, entered)| *entered == state).map(|(at, _)| *at).collect()
     }

@@ -22,7 +22,7 @@ fn clients(change: impl FnOnce(&mut CertificateParams)) -> Clients {
     Clients { ca, holder: Identity::Pem { chain: leaf.pem().into(), key: key.serialize_pem().into() } }
 }
 
-/// What comes of a client with `identity` at a server that asks for certificates of `authorities`.
+/// Returns the outcome for a client with `identity` at a server that asks for certificates of `authorities`.
 fn outcome(identity: Option<&Identity>, authorities: &Clients) -> Result<Vec<Vec<u8>>, Failure> {
     let pki = pki();
     let asking = ServerTls::builder(pki.identity()).alpn(["h3"]).ask_clients(authorities.ca.clone());

@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::Arc;
 
-/// What the child is told: who panics.
+/// The variable that tells the child who panics.
 const WHO: &str = "HVQ_PANICS";
-/// What the child says if a panic came back through BoringSSL.
+/// The child's message if a panic came back through BoringSSL.
 const UNWOUND: &str = "the panic came back";
 
 /// A handshake in which `who` panics.

@@ -7,7 +7,7 @@ fn identity(chain: &str, key: &str) -> Identity {
     Identity::Pem { chain: chain.as_bytes().to_vec(), key: key.as_bytes().to_vec() }
 }
 
-/// What the error says, for a server of this identity.
+/// Returns the error's text, for a server of this identity.
 fn complaint(identity: Identity) -> String {
     ServerTls::builder(identity).alpn(["h3"]).build().unwrap_err().to_string()
 }

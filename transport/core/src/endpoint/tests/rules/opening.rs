@@ -21,7 +21,7 @@ use std::time::Duration;
 
 const TAG: usize = 16;
 
-/// Where a client began: its connection, and the destination and source of its first packet.
+/// Starts a client; returns its connection, and the destination and source of its first packet.
 fn begun(network: &mut Network) -> (ConnectionHandle, ConnectionId, ConnectionId) {
     let sent = network.record(0);
     let tuple = FourTuple { local: network.links[0].client, remote: network.links[0].server };

@@ -1,4 +1,4 @@
-//! How streams come and go.
+//! Tests of the lifetime of streams.
 
 use super::*;
 use crate::wire::frame::{ResetStream, StopSending};

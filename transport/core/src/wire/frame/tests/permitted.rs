@@ -1,4 +1,4 @@
-//! Which packets may carry which frames.
+//! Tests of the packets that may carry each frame.
 
 use super::*;
 

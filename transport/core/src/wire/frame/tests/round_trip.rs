@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! Tests that frames are read as they were written.
 
 use super::*;
 use crate::wire::frame::datagram;
