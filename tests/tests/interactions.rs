@@ -16,14 +16,14 @@ fn number(name: &str) -> Option<u64> {
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")))
 }
 
-/// What is printed on the way.
+/// The output on the way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Report {
     None,
     Progress,
 }
 
-/// What all worlds together came to.
+/// The sums over all worlds.
 #[derive(Debug, Default)]
 struct Sum {
     worlds: u64,
@@ -41,6 +41,7 @@ impl Sum {
         self.rarities.key_updates += played.rarities.key_updates;
         self.rarities.early += played.rarities.early;
         self.rarities.preferred += played.rarities.preferred;
+        self.rarities.isolated += played.rarities.isolated;
         self.rarities.worn_out += played.rarities.worn_out;
     }
 
@@ -52,9 +53,10 @@ impl Sum {
         }
         assert!(self.datagrams > 20 * self.worlds, "{self:?}");
         assert!(self.several_paths > self.worlds / 2, "{self:?}");
-        let Rarities { key_updates, early, preferred, worn_out } = self.rarities;
+        let Rarities { key_updates, early, preferred, isolated, worn_out } = self.rarities;
         assert!(key_updates > self.worlds / 10 && worn_out < self.worlds / 100, "{self:?}");
         assert!(early > self.worlds / 25 && preferred > self.worlds / 50, "{self:?}");
+        assert!(isolated > self.worlds / 10, "{self:?}");
     }
 }
 

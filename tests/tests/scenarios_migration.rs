@@ -8,7 +8,7 @@ use hvq_tests::net::{Fate, Net, Side};
 use hvq_tests::transfer::Transfer;
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{
-    Event, FourTuple, MigrateError, Migration, Moving, Multipath, PathCommandError, PathEvent,
+    Event, FourTuple, MigrateError, Migration, Moving, Multipath, PathCommandError, PathEvent, Rotation,
     TransportConfig,
 };
 use hvq_transport::endpoint::{Endpoint, EndpointConfig};
@@ -36,7 +36,7 @@ fn milliseconds(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// Where a NAT lets a client appear.
+/// Returns the address at which a NAT lets a client appear.
 fn outside(host: u8, port: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, host], port))
 }
@@ -582,6 +582,87 @@ fn a_server_that_lacks_connection_ids_gets_them_with_the_probes_of_the_client() 
     net.wires[0].outside = outside(3, 3_000);
     transfer_while(&mut net, 50_000, |_, _| {});
     assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, outside(3, 3_000));
+}
+
+/// Has a client whose NAT gives it another address say something every 100 ms for `time`, while nothing comes back.
+fn move_into_the_dark(net: &mut Net, new: SocketAddr, time: Duration) {
+    net.wires[0].outside = new;
+    let before = net.wires[0].down.sent;
+    net.tap = Some(Box::new(|_, way, _| if way == Way::Down { Fate::Drop } else { Fate::Pass }));
+    let (end, up) = (net.now + time, net.wires[0].up.sent);
+    while net.now < end {
+        say(net);
+        net.run_for(milliseconds(100));
+        // RFC 9000 §8.1: however often the address is validated.
+        let (sent, received) = (net.wires[0].down.sent - before, net.wires[0].up.sent - up);
+        assert!(sent <= 3 * received, "{sent} of {received}");
+    }
+    net.tap = None;
+}
+
+/// Moves bytes both ways, byte-exact, within `most`.
+fn transfer_within(net: &mut Net, most: Duration) {
+    let began = net.now;
+    transfer_while(net, 50_000, |_, _| {});
+    let took = net.now.since(began);
+    assert!(took <= most, "{took:?}\n{}", net.describe());
+}
+
+#[test]
+fn an_address_whose_validation_failed_is_validated_again_when_it_is_heard() {
+    // RFC 9000 §9.3, §9.5: the client shows another connection ID there, and the server has one or two to answer with. Each
+    // attempt takes three seconds.
+    for seconds in [4, 10, 20] {
+        let mut net = connected(single(), single());
+        let now = net.now;
+        net.client.connection().rotate_connection_id(ZERO, now).expect("the server has issued some");
+        move_into_the_dark(&mut net, outside(7, 7), Duration::from_secs(seconds));
+        transfer_within(&mut net, Duration::from_secs(5));
+        assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, outside(7, 7));
+        net.run_for(milliseconds(7_000));
+        assert_eq!(net.server.connection().pending_validations(), 0);
+    }
+}
+
+#[test]
+fn a_client_that_moves_twice_while_nothing_comes_back_is_answered_where_it_is_last() {
+    // RFC 9000 §5.1.1, §9.5: it shows another connection ID each time, and the server had no more to spare than it must.
+    let mut net = connected(single(), single());
+    let now = net.now;
+    let _as_many_as_there_are =
+        (0..3).map(|_| net.server.connection().rotate_connection_id(ZERO, now)).count();
+    for port in [7, 8] {
+        let now = net.now;
+        net.client.connection().rotate_connection_id(ZERO, now).expect("the server has issued some");
+        move_into_the_dark(&mut net, outside(7, port), Duration::from_secs(4));
+    }
+    transfer_within(&mut net, Duration::from_secs(5));
+    assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, outside(7, 8));
+}
+
+#[test]
+fn a_path_changes_its_connection_id_of_itself_only_while_the_peer_is_heard() {
+    // RFC 9000 §9.5: what it retires is not replaced, and then the peer could not answer from where it is.
+    let rotation = Rotation { packets: Some(5), ..Rotation::default() };
+    let config = TransportConfig { rotation, ..single() };
+    let mut net = connected(config.clone(), config);
+    transfer_while(&mut net, 50_000, |_, _| {});
+    net.run_for(milliseconds(500));
+    let seen = Rc::new(RefCell::new(BTreeSet::new()));
+    let sink = seen.clone();
+    net.tap = Some(Box::new(move |_, way, bytes| {
+        if way == Way::Up {
+            sink.borrow_mut().insert(bytes[1..9].to_vec());
+        }
+        if way == Way::Down { Fate::Drop } else { Fate::Pass }
+    }));
+    for _ in 0..50 {
+        say(&mut net);
+        net.run_for(milliseconds(100));
+    }
+    assert!(seen.borrow().len() <= 2, "{}", seen.borrow().len());
+    net.tap = None;
+    transfer_within(&mut net, Duration::from_secs(5));
 }
 
 #[test]

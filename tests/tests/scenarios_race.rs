@@ -9,7 +9,7 @@ use hvq_channel::Direction as Way;
 use hvq_scheduler::{PathId, Policy};
 use hvq_tests::net::{Application, Fate, Net, Side};
 use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent, Replay, TransportConfig};
-use hvq_transport::endpoint::{CONNECTION_ATTEMPT_DELAY, ConnectionHandle, RaceOptions};
+use hvq_transport::endpoint::{CONNECTION_ATTEMPT_DELAY, ConnectionHandle, RaceOptions, Way as PathWay};
 use hvq_transport::error::ConnectionError;
 use hvq_transport::stream::{Direction, ReadOutcome, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
@@ -36,10 +36,10 @@ fn config() -> TransportConfig {
     }
 }
 
-/// When datagrams do not arrive, by wire and direction.
+/// A time in which datagrams do not arrive, by wire and direction.
 type Outage = (usize, Option<Way>, [Duration; 2]);
 
-/// What entered the wires: when, where, which way.
+/// A log of the datagrams that entered the wires: time, wire, direction.
 type Log = Rc<RefCell<Vec<(usize, Way, Vec<u8>)>>>;
 
 /// Both wires with `outages`, which lose what is sent meanwhile, and a log of everything that was sent.
@@ -73,7 +73,7 @@ struct Exchange {
     asked: Option<StreamId>,
     received: usize,
     answered_at: Option<Instant>,
-    /// What the server has of each request.
+    /// The number of bytes that the server has of each request.
     requests: BTreeMap<ConnectionHandle, usize>,
     connected: usize,
     /// Connections whose 0-RTT the server accepted.
@@ -415,6 +415,86 @@ fn only_the_first_attempt_carries_early_data_and_what_was_written_goes_on_with_t
         let reached = usize::from(way.is_some());
         assert_eq!((application.early, application.requests.len()), (reached, 1 + reached), "{way:?}");
     }
+}
+
+#[test]
+fn after_a_path_that_did_not_answer_connections_begin_on_the_other_for_a_while() {
+    let dark = [Duration::ZERO, Duration::from_secs(11)];
+    let (mut net, tuples, _log) = network(&[(0, None, dark)]);
+    let hints = |tuple: FourTuple| net.client_config.transport.hints_for(tuple.local);
+    let ways = tuples.map(|tuple| PathWay { tuple, hints: hints(tuple) });
+    let first = |net: &Net| net.client.endpoint.first_way(&net.client_config, &ways, net.now);
+    assert_eq!(first(&net), 0);
+    let mut application = Exchange::default();
+    net.race_with(&tuples, accepting());
+    assert!(net.run(&mut application, Net::START + PATIENCE), "{}", net.describe());
+    assert_eq!(first(&net), 1, "the first was not answered");
+    net.run_for(milliseconds(9_000));
+    assert_eq!(first(&net), 1);
+    net.run_for(milliseconds(1_500));
+    assert_eq!(first(&net), 0, "it may be back");
+}
+
+/// A network with a slow path and a fast one, on which an earlier connection left a ticket, and when that was over. The slow
+/// one loses what is sent upwards from `dark_after` later on.
+fn resuming(dark_after: Option<Duration>) -> (Net, [FourTuple; 2], Instant) {
+    let begun = Duration::from_secs(4);
+    let mut net = Net::new(config(), config(), 1);
+    let dark = dark_after.map(|after| (begun + after).as_micros());
+    let dark = dark.map_or(String::new(), |from| format!(",up.blackout={from}us..{}us", EVER.as_micros()));
+    let slow = net.wire(&format!("rtt=3ms,rate=690kbit{dark}"));
+    let fast = net.wire("rtt=23ms,rate=9500kbit");
+    net.resume_sessions();
+    let mut earlier = Exchange::default();
+    net.connect(fast);
+    assert!(net.run(&mut earlier, Net::START + Duration::from_secs(2)), "{}", net.describe());
+    net.run_for(milliseconds(500));
+    let now = net.now;
+    net.client.connection().close(0, b"", now);
+    net.run(&mut hvq_tests::net::Onlooker, Net::START + begun);
+    (net, [slow, fast], Net::START + begun)
+}
+
+/// Asks in 0-RTT packets on a raced connection over `tuples`.
+fn ask_early(net: &mut Net, tuples: [FourTuple; 2]) -> Exchange {
+    let handle = net.race(&tuples);
+    let mut application = Exchange::over(tuples);
+    let connection = net.client.endpoint.connection(handle).expect("it was just begun");
+    assert!(connection.is_early_data(), "there is a ticket");
+    application.ask(connection);
+    application
+}
+
+#[test]
+fn a_server_that_answers_early_data_at_length_is_not_given_up_for_another_attempt() {
+    // Its answer keeps the only path busy for longer than an attempt over the other takes, and HANDSHAKE_DONE is behind it.
+    let (mut net, tuples, _) = resuming(None);
+    let mut application = ask_early(&mut net, tuples);
+    assert!(net.run(&mut application, Net::START + Duration::from_secs(9)), "{}", net.describe());
+    assert_eq!(application.failure, None, "{}", net.describe());
+    assert!(application.answered_at.is_some(), "{}", net.describe());
+    assert!(net.wires[1].up.sent > 2_400, "the other attempt was complete, too: {}", net.describe());
+}
+
+#[test]
+fn early_data_is_answered_or_the_application_learns_soon_whenever_the_first_path_falls_silent() {
+    let mut torn = 0;
+    for after in (20..=100).step_by(2) {
+        let (mut net, tuples, begun) = resuming(Some(milliseconds(after)));
+        let mut application = ask_early(&mut net, tuples);
+        net.run(&mut application, begun + Duration::from_secs(4));
+        let seen = || format!("dark after {after} ms\n{}", net.describe());
+        if application.answered_at.is_some() {
+            continue;
+        }
+        // The last flight of the client did not arrive, and what was read cannot be read from another connection.
+        assert!(application.received > 0, "{}", seen());
+        assert_eq!(application.failure, Some(ConnectionError::HandshakeTimeout), "{}", seen());
+        let time = net.now.since(begun);
+        assert!(time >= Duration::from_secs(1), "a short outage ends no connection: {time:?} {}", seen());
+        torn += 1;
+    }
+    assert!(torn > 0, "some outage tears an answer apart");
 }
 
 #[test]

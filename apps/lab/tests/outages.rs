@@ -12,6 +12,10 @@ const DRAWN: u32 = 80;
 /// The policies that a random cell is run with: cells take turns, so that each policy meets many.
 const TURN: usize = 5;
 
+/// The policies that by definition place data on every path in turn, whatever it takes: what is on a path that goes dark waits
+/// until the path counts as silent, and with flapping again each time.
+const IN_TURN: [&str; 2] = ["round-robin", "weighted"];
+
 /// The outcomes of `cells`, each with the policies that `turn` picks by its index.
 fn outcomes(cells: &[Cell], turn: impl Fn(usize) -> Vec<usize> + Sync) -> Vec<Outcome> {
     let all = policies();
@@ -34,7 +38,7 @@ fn none_of(failed: &[Outcome]) {
     assert!(failed.is_empty(), "{}\n{worst}", report::markdown(failed));
 }
 
-/// Those of `outcomes` whose verdict is one of `verdicts`.
+/// Returns those of `outcomes` whose verdict is one of `verdicts`.
 fn with(verdicts: &[Verdict], outcomes: &[Outcome]) -> Vec<Outcome> {
     outcomes.iter().filter(|outcome| verdicts.contains(&outcome.verdict)).cloned().collect()
 }
@@ -58,13 +62,20 @@ fn with_outages_that_were_found_before_every_policy_ends_what_one_channel_ends()
 }
 
 #[test]
-#[ignore = "two channels still never end what one alone ends in some of these cells"]
+fn with_outages_that_were_found_before_policies_that_choose_a_path_are_no_later_than_one_channel() {
+    let late = with(&[Verdict::Late, Verdict::Never], &before());
+    let chosen: Vec<Outcome> =
+        late.into_iter().filter(|outcome| !IN_TURN.contains(&outcome.policy.as_str())).collect();
+    none_of(&chosen);
+}
+
+#[test]
 fn with_random_outages_every_policy_ends_what_one_channel_ends() {
     none_of(&with(&[Verdict::Never], &random()));
 }
 
 #[test]
-#[ignore = "two channels are still later than one in some of these cells"]
+#[ignore = "two channels are still later than one in some 7 % of these cells"]
 fn with_outages_no_policy_is_later_than_the_better_channel_alone() {
     none_of(&with(&[Verdict::Late, Verdict::Never], &[before(), random()].concat()));
 }

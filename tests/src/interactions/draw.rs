@@ -1,4 +1,4 @@
-//! What is drawn from a seed: the world, the configurations of both ends, and the operations.
+//! Random draws from a seed: the world, the configurations of both ends, and the operations.
 
 use hvq_channel::Direction as Way;
 use hvq_scheduler::Policy;
@@ -62,6 +62,12 @@ pub(super) enum Op {
     Lose { wire: u8, way: Way, count: u8 },
     /// The next datagrams of the client on a wire reach the server from an address that an attacker chose.
     Forge { wire: u8, host: u8, count: u8 },
+    /// Every wire is dark. Wire `first` is back before the others, in one direction if `way` says so.
+    Darken { first: u8, way: Option<Way>, milliseconds: u16, later: u16 },
+    /// Nothing passes one direction of a wire for a while.
+    CutWay { wire: u8, way: Way, milliseconds: u16 },
+    /// A wire comes and goes.
+    Flap { wire: u8, milliseconds: u16, dark: u8 },
     /// Time passes.
     Wait { milliseconds: u16 },
     /// Time passes until the handshake is confirmed.
@@ -70,7 +76,7 @@ pub(super) enum Op {
     Close { side: u8, code: u8 },
 }
 
-/// How the server receives clients.
+/// The server's way of receiving clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Door {
     /// It begins with the handshake.
@@ -81,7 +87,7 @@ pub(super) enum Door {
     Reluctant(u32),
 }
 
-/// Whether the connection resumes an earlier one.
+/// Tells whether the connection resumes an earlier one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Resumption {
     /// There was none.
@@ -105,19 +111,19 @@ pub(super) struct Setting {
     pub algorithms: [Algorithm; 2],
     /// The highest path ID that each permits, if it knows of several paths.
     pub paths: [Option<u32>; 2],
-    /// Whether windows and buffers are small.
+    /// True for each end whose windows and buffers are small.
     pub narrow: [bool; 2],
     /// Packets after which connection IDs change.
     pub rotation: Option<u64>,
-    /// How the server receives clients.
+    /// The server's way of receiving clients.
     pub door: Door,
-    /// Whether the connection resumes an earlier one.
+    /// The resumption of an earlier connection, if any.
     pub resumption: Resumption,
-    /// Whether the server prefers another address to be reached at.
+    /// True if the server has a preferred address.
     pub preferring: bool,
     /// Packets that each end may seal with one key, if not as many as the cipher suite permits.
     pub wear: [Option<u64>; 2],
-    /// Whether each end varies what means nothing.
+    /// The greasing of each end: the variation of values that mean nothing.
     pub greasing: [Greasing; 2],
 }
 
@@ -126,9 +132,12 @@ pub(super) struct Setting {
 pub(super) struct Plan {
     /// The world.
     pub setting: Setting,
-    /// What happens.
+    /// The operations.
     pub ops: Vec<Op>,
 }
+
+/// Added to a seed for the outages, so that the rest of its world is what it is without them.
+const OUTAGES: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The world and the operations of `seed`.
 pub(super) fn plan(seed: u64) -> Plan {
@@ -137,10 +146,50 @@ pub(super) fn plan(seed: u64) -> Plan {
     let mut ops = beginning(&setting, &mut dice);
     let count = dice.random_range(5..=40);
     ops.extend((0..count).map(|_| op(&mut dice)));
+    add_outages(&mut ops, &mut StdRng::seed_from_u64(seed.wrapping_add(OUTAGES)));
     if dice.random_bool(0.1) {
         ops.push(Op::Close { side: dice.random(), code: dice.random() });
     }
     Plan { setting, ops }
+}
+
+/// Puts outages somewhere among `ops` in half of the worlds, each with some time in which the ends find out about it.
+fn add_outages(ops: &mut Vec<Op>, dice: &mut StdRng) {
+    if dice.random() {
+        return;
+    }
+    for _ in 0..dice.random_range(1..=3) {
+        let at = dice.random_range(0..=ops.len());
+        let more = op_on_streams(dice);
+        let wait = Op::Wait { milliseconds: dice.random_range(100..2_500) };
+        let outage = outage(dice);
+        ops.splice(at..at, outage.into_iter().chain([more, wait]));
+    }
+}
+
+/// Paths that fall silent together, in one direction, again and again, or after another got a new address.
+fn outage(dice: &mut StdRng) -> Vec<Op> {
+    let (wire, other) = (dice.random_range(0..8), dice.random_range(0..8));
+    let way = if dice.random() { Way::Up } else { Way::Down };
+    match dice.random_range(0..4) {
+        0 => {
+            let way = [None, Some(way)][dice.random_range(0..2)];
+            let (milliseconds, later) = (dice.random_range(50..5_000), dice.random_range(0..5_000));
+            vec![Op::Darken { first: wire, way, milliseconds, later }]
+        }
+        1 => vec![Op::CutWay { wire, way, milliseconds: dice.random_range(50..10_000) }],
+        2 => {
+            // The logarithm of the period is uniform.
+            let milliseconds = (50.0 * 400_f64.powf(dice.random())) as u16;
+            let flap = |wire| Op::Flap { wire, milliseconds, dark: dice.random_range(20..80) };
+            [wire, other].into_iter().map(flap).collect()
+        }
+        _ => vec![
+            Op::RebindAddress { wire, host: dice.random_range(0..8) },
+            Op::Wait { milliseconds: dice.random_range(0..2_000) },
+            Op::Cut { wire: other, milliseconds: 60_000 },
+        ],
+    }
 }
 
 /// Most worlds have several paths before anything else happens; some begin with what is sent early.

@@ -17,12 +17,14 @@ use std::time::Duration;
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// In a calm network everything is delivered within this time; probe timeouts have backed off before.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Over the one path that works everything is delivered within this time.
+const PATIENCE_WITH_ONE: Duration = Duration::from_secs(20);
 /// A closed connection is forgotten within this time, if need be by the idle timeout and three backed-off probe timeouts.
 const FORGETTING: Duration = Duration::from_secs(600);
 /// A client behind a NAT that moved has to say something before the server can.
 const WARM: Duration = Duration::from_millis(500);
 
-/// What a plan came to.
+/// The outcome of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Played {
     /// Virtual time until it was over.
@@ -33,11 +35,11 @@ pub struct Played {
     pub paths: usize,
     /// Paths that were open when everything had arrived and the connection was about to be closed.
     pub last_paths: usize,
-    /// What was rare and happened.
+    /// The rare events that happened.
     pub rarities: Rarities,
 }
 
-/// What does not happen in every world.
+/// Counts of events that do not happen in every world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rarities {
     /// Key updates.
@@ -46,6 +48,8 @@ pub struct Rarities {
     pub early: u64,
     /// Connections whose path 0 was at the server's preferred address.
     pub preferred: u64,
+    /// Connections that lived on one path while all others were dark.
+    pub isolated: u64,
     /// Connections that ended because keys were worn out before they could be updated.
     pub worn_out: u64,
 }
@@ -66,6 +70,16 @@ struct Stage {
     closing: bool,
     wear: [Option<u64>; 2],
     door: Door,
+    trial: Trial,
+}
+
+/// A hardship before the network is calm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Trial {
+    /// Nothing more.
+    None,
+    /// All wires but one go dark.
+    OnePath,
 }
 
 impl Stage {
@@ -82,6 +96,7 @@ impl Stage {
             closing: false,
             wear: setting.wear,
             door: setting.door,
+            trial: if setting.seed % 4 == 1 { Trial::OnePath } else { Trial::None },
         }
     }
 
@@ -99,6 +114,9 @@ impl Stage {
             }
         }
         self.scene.deliver_forged();
+        if self.trial == Trial::OnePath && !self.is_over() {
+            self.live_on_one_path()?;
+        }
         self.scene.calm();
         if !self.is_over() {
             self.deliver_everything()?;
@@ -118,7 +136,7 @@ impl Stage {
         Ok(self.played)
     }
 
-    /// How far both ends have come.
+    /// Returns the stages of life of both ends.
     fn lifecycles(&mut self) -> [Option<Lifecycle>; 2] {
         Side::BOTH.map(|side| self.scene.connection(side).map(|it| it.lifecycle()))
     }
@@ -168,13 +186,18 @@ impl Stage {
         Ok(())
     }
 
-    /// Everything that was written arrives, once all channels are up.
-    fn deliver_everything(&mut self) -> Result<(), String> {
+    /// The applications read all there is and end their streams.
+    fn end_applications(&mut self) {
         for side in Side::BOTH {
             if let Some(connection) = self.scene.connection(side) {
                 self.player.end(side, connection);
             }
         }
+    }
+
+    /// Everything that was written arrives, once all channels are up.
+    fn deliver_everything(&mut self) -> Result<(), String> {
+        self.end_applications();
         let end = self.scene.net.now + PATIENCE;
         let mut problem = Some(String::from("nothing was checked"));
         while self.scene.net.now < end {
@@ -192,6 +215,28 @@ impl Stage {
             Some(problem) if !self.is_over() => Err(format!("a stall in a calm network: {problem}")),
             _ => Ok(()),
         }
+    }
+
+    /// All but one wire go dark for good, over which both ends have proven a path: everything arrives all the same.
+    fn live_on_one_path(&mut self) -> Result<(), String> {
+        let Some((path, wire)) = self.scene.proven().last().copied().filter(|_| self.is_confirmed()) else {
+            return Ok(());
+        };
+        self.scene.isolate(wire);
+        self.played.rarities.isolated = 1;
+        self.end_applications();
+        let end = self.scene.net.now + PATIENCE_WITH_ONE;
+        let mut problem = Some(String::from("nothing was checked"));
+        while self.scene.net.now < end && problem.is_some() {
+            self.keep_warm();
+            self.step(Duration::from_millis(50))?;
+            // An end may have given it up a moment ago, or moved it.
+            if self.is_over() || !self.scene.proven().contains(&(path, wire)) {
+                return Ok(());
+            }
+            problem = self.player.missing();
+        }
+        problem.map_or(Ok(()), |problem| Err(format!("a stall while path {path} works: {problem}")))
     }
 
     /// Everything is acknowledged, and both ends agree about what was sent.
@@ -233,7 +278,7 @@ impl Stage {
         }
     }
 
-    /// After a close in a calm network the peer knows who closed, and with which code.
+    /// Checks that after a close in a calm network the peer knows who closed, and with which code.
     fn check_clean_end(&mut self) -> Result<(), String> {
         let ends = Side::BOTH.map(|side| self.player.closed(side));
         let (closer, other) = (ends[index(self.closer)], ends[1 - index(self.closer)]);
@@ -248,7 +293,7 @@ impl Stage {
         }
     }
 
-    /// Whoever closed, the two ends tell stories that fit together.
+    /// Checks that the errors of the two ends fit together, whoever closed.
     fn check_ends(&self) -> Result<(), String> {
         let ends = Side::BOTH.map(|side| self.player.closed(side));
         let told = ends.iter().flatten().all(|end| self.is_expected(end));
@@ -259,7 +304,7 @@ impl Stage {
         if told && agree { Ok(()) } else { Err(format!("the connection ended with {ends:?}")) }
     }
 
-    /// Whether the connection ended because keys that wear out early could not be updated in time.
+    /// Returns true if the connection ended because keys that wear out early could not be updated in time.
     fn is_worn_out(&self, end: &ConnectionError) -> bool {
         let (ConnectionError::Transport(error) | ConnectionError::PeerTransport(error)) = end else {
             return false;
@@ -267,7 +312,7 @@ impl Stage {
         error.code == ErrorCode::AEAD_LIMIT_REACHED && self.wear != [None; 2]
     }
 
-    /// Whether the server may end the connection so in this world.
+    /// Returns true if the server may end the connection so in this world.
     fn is_permitted(&self, end: &ConnectionError) -> bool {
         // RFC 9000 §8.1.2: the answer to a Retry came when its token had expired.
         let expired =
@@ -318,7 +363,7 @@ fn is_without_path(end: &ConnectionError) -> bool {
     }
 }
 
-/// Whether the peer of an end that ended like `a` may have ended like `b`.
+/// Returns true if the peer of an end that ended like `a` may have ended like `b`.
 fn fit(a: &ConnectionError, b: &ConnectionError) -> bool {
     use ConnectionError::{LocallyClosed, PeerApplication, PeerTransport, Transport};
     match (a, b) {

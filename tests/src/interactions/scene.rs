@@ -8,7 +8,7 @@ use hvq_lab::world::ledger::Ledger;
 use hvq_lab::world::medium::Medium;
 use hvq_lab::world::wire::Marks;
 use hvq_lab::world::{Fate, Net, Side};
-use hvq_scheduler::PathId;
+use hvq_scheduler::{PathId, Standing};
 use hvq_transport::connection::{
     Connection, FourTuple, Multipath, PreferredAddresses, Rotation, TransportConfig,
 };
@@ -28,19 +28,21 @@ use std::time::Duration;
 
 /// Wires from further addresses of the client to addresses of the server that others lead to as well.
 const FURTHER: usize = 2;
-/// Where a server prefers to be reached, if it prefers anything.
+/// The server's preferred address, if it has one.
 const PREFERRED: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 7, 7), 4_433);
 /// A channel that loses nothing.
 const CALM: &str = "rtt=20ms,rate=20mbit";
+/// A wire that flaps does so for this long.
+const FLAPPING: Duration = Duration::from_secs(60);
 /// Longer than all that can be cut.
 const IDLE: Duration = Duration::from_secs(120);
 
-/// What becomes of the next datagrams.
+/// The fate of the next datagrams.
 #[derive(Debug, Default)]
 struct Meddling {
-    /// So many of a direction of a wire are lost.
+    /// The number of datagrams that are lost, by wire and direction.
     losing: Vec<(usize, Direction, u8)>,
-    /// So many of what the client sends over a wire seem to come from an address.
+    /// The number of the client's datagrams on a wire that seem to come from an address.
     forging: Vec<(usize, SocketAddr, u8)>,
     forged: Vec<(usize, SocketAddr, Vec<u8>)>,
 }
@@ -69,6 +71,8 @@ pub(super) struct Scene {
     /// The network.
     pub net: Net,
     meddling: Rc<RefCell<Meddling>>,
+    /// The channels of the wires in their text form, without outages.
+    channels: Vec<String>,
 }
 
 impl Scene {
@@ -102,7 +106,8 @@ impl Scene {
         let shared = Rc::clone(&meddling);
         net.tap =
             Some(Box::new(move |wire, direction, bytes| shared.borrow_mut().fate(wire, direction, bytes)));
-        let mut scene = Self { net, meddling };
+        let channels = vec![CALM.to_owned(); net.wires.len()];
+        let mut scene = Self { net, meddling, channels };
         for (index, text) in setting.wires.iter().enumerate() {
             scene.replace(index, text);
         }
@@ -123,7 +128,7 @@ impl Scene {
         ids.get(usize::from(number) % ids.len().max(1)).copied().unwrap_or(PathId::ZERO)
     }
 
-    /// Whether the client's path 0 leads to the address that the server prefers.
+    /// Returns true if the client's path 0 leads to the server's preferred address.
     pub(super) fn is_at_preferred_address(&mut self) -> bool {
         let path = self.connection(Side::Client).and_then(|connection| connection.path_stats(PathId::ZERO));
         path.is_some_and(|path| path.tuple.remote == SocketAddr::V4(PREFERRED))
@@ -159,6 +164,65 @@ impl Scene {
         self.net.wires[wire].channel.cut(at, at + time);
     }
 
+    /// Nothing passes one direction of a wire for some time.
+    pub(super) fn cut_way(&mut self, wire: u8, direction: Direction, time: Duration) {
+        let (wire, at) = (self.wire(wire), self.net.elapsed());
+        if let Medium::Plain(channel) = &mut self.net.wires[wire].channel {
+            channel.link_mut(direction).cut(at, at + time);
+        }
+    }
+
+    /// Nothing passes any wire for `time` and for `later` after that, but over `first`, of which `way` or both directions
+    /// work again after `time`.
+    pub(super) fn darken(&mut self, first: u8, way: Option<Direction>, [time, later]: [Duration; 2]) {
+        let (first, at) = (self.wire(first), self.net.elapsed());
+        for (index, wire) in self.net.wires.iter_mut().enumerate() {
+            wire.channel.cut(at, at + time + later);
+            if let Medium::Plain(channel) = &mut wire.channel
+                && index == first
+            {
+                let back = [Direction::Up, Direction::Down]
+                    .into_iter()
+                    .filter(|one| way.is_none_or(|way| way == *one));
+                back.for_each(|way| channel.link_mut(way).cut(at, at + time));
+            }
+        }
+    }
+
+    /// A wire is dark for `dark` of every `period` from here on; what was under way is lost.
+    pub(super) fn flap(&mut self, wire: u8, period: Duration, dark: Duration) {
+        let (wire, at) = (self.wire(wire), self.net.elapsed());
+        let begins = std::iter::successors(Some(at), |begin| Some(*begin + period));
+        let begins = begins.take_while(|begin| *begin < at + FLAPPING);
+        let dark = |from: Duration| format!("{}us..{}us", from.as_micros(), (from + dark).as_micros());
+        let blackouts: Vec<String> = begins.map(dark).collect();
+        let text = format!("{},blackout={}", self.channels[wire].trim_end_matches(','), blackouts.join("+"));
+        self.lay(wire, &text);
+    }
+
+    /// The paths that both ends know and have proven, and the wires that they are over.
+    pub(super) fn proven(&mut self) -> Vec<(PathId, usize)> {
+        let [client, server] = Side::BOTH.map(|side| {
+            let paths = self.connection(side).map(|connection| connection.stats().paths).unwrap_or_default();
+            let proven = paths.into_iter().filter(|path| path.standing != Standing::Unvalidated);
+            proven.map(|path| (path.id, path.tuple)).collect::<Vec<_>>()
+        });
+        let shared = client.into_iter().filter(|(id, _)| server.iter().any(|(other, _)| other == id));
+        let wire = |tuple| self.net.wires.iter().position(|wire| wire.tuple() == tuple);
+        shared.filter_map(|(id, tuple)| Some((id, wire(tuple)?))).collect()
+    }
+
+    /// One wire loses nothing from here on, and nothing passes any other; nobody meddles.
+    pub(super) fn isolate(&mut self, wire: usize) {
+        self.calm();
+        let at = self.net.elapsed();
+        for (index, other) in self.net.wires.iter_mut().enumerate() {
+            if index != wire {
+                other.channel.cut(at, Duration::MAX);
+            }
+        }
+    }
+
     /// A wire becomes another channel.
     pub(super) fn change(&mut self, wire: u8, seed: u8) {
         let text = channel(&mut StdRng::seed_from_u64(u64::from(seed)));
@@ -179,7 +243,7 @@ impl Scene {
         self.meddling.borrow_mut().forging.push((wire, address, count));
     }
 
-    /// What was taken for forging arrives at the server.
+    /// Delivers to the server the datagrams that were taken for forging.
     pub(super) fn deliver_forged(&mut self) {
         let forged = std::mem::take(&mut self.meddling.borrow_mut().forged);
         for (wire, address, bytes) in forged {
@@ -202,6 +266,11 @@ impl Scene {
     }
 
     fn replace(&mut self, wire: usize, text: &str) {
+        text.clone_into(&mut self.channels[wire]);
+        self.lay(wire, text);
+    }
+
+    fn lay(&mut self, wire: usize, text: &str) {
         let spec: ChannelSpec = text.parse().expect("the drawn channel is well formed");
         let channel = Channel::new(&spec, self.net.dice()).expect("it reads no trace files");
         self.net.wires[wire].channel = Medium::Plain(Box::new(channel));

@@ -51,7 +51,7 @@ impl Side {
     pub const BOTH: [Self; 2] = [Self::Client, Self::Server];
 }
 
-/// What a [`Tap`] wants done with a datagram.
+/// The fate that a [`Tap`] chooses for a datagram.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It enters the channel.
@@ -62,7 +62,7 @@ pub enum Fate {
     Become(Vec<u8>),
 }
 
-/// What the channels of the client have in common.
+/// The property that the channels of the client have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Radio {
     /// Nothing.
@@ -75,7 +75,7 @@ pub enum Radio {
 /// Sees every datagram before it enters a wire: the wire's number, the direction and the UDP payload.
 pub type Tap = Box<dyn FnMut(usize, Direction, &[u8]) -> Fate>;
 
-/// What happens at the ends: it is called whenever there is news, and when it asked to be.
+/// The application at the ends: it is called whenever there is news, and when it asked to be.
 pub trait Application {
     /// Reacts to events of `side`'s connection.
     fn on_event(&mut self, side: Side, event: &Event, connection: &mut Connection, now: Instant);
@@ -94,7 +94,12 @@ pub trait Application {
     /// `side`'s connection is over.
     fn on_closed(&mut self, _side: Side, _error: &ConnectionError) {}
 
-    /// When it wants [`Self::on_wake`] to be called.
+    /// As [`Self::on_closed`], for applications with several connections: `handle` says which of `side`'s it was.
+    fn on_connection_closed(&mut self, (side, _handle): (Side, ConnectionHandle), error: &ConnectionError) {
+        self.on_closed(side, error);
+    }
+
+    /// Returns the time at which it wants [`Self::on_wake`] to be called.
     fn wake(&self) -> Option<Instant> {
         None
     }
@@ -102,7 +107,7 @@ pub trait Application {
     /// The time that [`Self::wake`] named has come.
     fn on_wake(&mut self, _net: &mut Net) {}
 
-    /// Whether there is nothing left to do.
+    /// Returns true if there is nothing left to do.
     fn is_done(&self) -> bool {
         false
     }
@@ -123,7 +128,7 @@ pub struct End {
     pub endpoint: Endpoint,
     /// Its latest connection.
     pub handle: Option<ConnectionHandle>,
-    /// What it reported, but for news about streams and datagrams.
+    /// The events that it reported, but for news about streams and datagrams.
     pub events: Vec<(Instant, Event)>,
 }
 
@@ -143,12 +148,12 @@ impl End {
         self.endpoint.get(self.handle.or_else(|| self.endpoint.handles().min())?)
     }
 
-    /// Whether `event` was reported.
+    /// Returns true if `event` was reported.
     pub fn saw(&self, event: &Event) -> bool {
         self.events.iter().any(|(_, seen)| seen == event)
     }
 
-    /// Whether an event was reported that `wanted` holds of.
+    /// Returns true if an event was reported that `wanted` holds of.
     pub fn saw_any(&self, wanted: impl Fn(&Event) -> bool) -> bool {
         self.events.iter().any(|(_, seen)| wanted(seen))
     }
@@ -162,17 +167,18 @@ pub struct Net {
     pub client: End,
     /// The end that accepts.
     pub server: End,
-    /// What joins them.
+    /// The wires that join them.
     pub wires: Vec<Wire>,
-    /// What they have in common.
+    /// The property that the wires have in common.
     pub radio: Radio,
-    /// Who watches and meddles.
+    /// The tap, which watches and meddles.
     pub tap: Option<Tap>,
-    /// Who counts what the server sends to unproven addresses, if anybody does.
+    /// The ledger of bytes that the server sends to unproven addresses, if there is one.
     pub ledger: Option<Ledger>,
-    /// Who holds rewards that policies expect against those that come, if anybody does: of wires 0 and 1.
+    /// The recorder that compares the rewards that policies expect with those that come, if there is one: of wires 0
+    /// and 1.
     pub rewards: Option<Rewards>,
-    /// What connections of the client are made from.
+    /// The configuration of the client's connections.
     pub client_config: ClientConfig,
     server_transport: Arc<TransportConfig>,
     seed: u64,
@@ -180,7 +186,7 @@ pub struct Net {
 }
 
 impl Net {
-    /// When every network starts, so that no component mistakes the first instant for "never".
+    /// The start of every network, not zero, so that no component mistakes the first instant for "never".
     pub const START: Instant = Instant::from_nanos(1_000_000_000);
 
     /// Two endpoints without a wire.
@@ -349,7 +355,7 @@ impl Net {
             while let Some((side, handle, event)) = self.news.pop_front() {
                 let now = self.now;
                 if let Event::Closed(error) = &event {
-                    application.on_closed(side, error);
+                    application.on_connection_closed((side, handle), error);
                 } else if let Some(connection) = self.end(side).endpoint.connection(handle) {
                     application.on_connection_event((side, handle), &event, connection, now);
                 }

@@ -34,6 +34,14 @@ impl Stage {
             Op::RebindAddress { wire, host } => self.scene.rebind_address(wire, host),
             Op::Cut { wire, milliseconds: time } => self.scene.cut(wire, milliseconds(time)),
             Op::Change { wire, seed } => self.scene.change(wire, seed),
+            Op::CutWay { wire, way, milliseconds: time } => self.scene.cut_way(wire, way, milliseconds(time)),
+            Op::Darken { first, way, milliseconds: time, later } => {
+                self.scene.darken(first, way, [time, later].map(milliseconds));
+            }
+            Op::Flap { wire, milliseconds: period, dark } => {
+                let period = milliseconds(period);
+                self.scene.flap(wire, period, period * u32::from(dark) / 100);
+            }
             Op::Lose { wire, way, count } => self.scene.lose(wire, way, count),
             Op::Forge { wire, host, count } => self.scene.forge(wire, host, count),
             Op::Wait { .. } | Op::AwaitHandshake => {}

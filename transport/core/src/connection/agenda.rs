@@ -31,10 +31,11 @@ pub(super) enum Choice {
 impl Connection {
     /// Offers everything that waits, in order of importance, until no path has room.
     pub(super) fn run_agenda(&mut self, pass: &mut Pass) {
+        // A policy that held something back is asked again when there is a path for it.
+        self.seat.wake = None;
         if pass.views.is_empty() {
             return;
         }
-        self.seat.wake = None;
         self.place_acknowledgements(pass);
         self.place_post_handshake(pass);
         self.place_control(pass);
@@ -47,10 +48,11 @@ impl Connection {
     /// Offers what may leave before the handshake is complete: streams, datagrams and what concerns them, and on a server
     /// acknowledgements (RFC 9001 §4.6, RFC 9000 §12.5).
     pub(super) fn run_early_agenda(&mut self, pass: &mut Pass) {
+        // A policy that held something back is asked again when there is a path for it.
+        self.seat.wake = None;
         if pass.views.is_empty() {
             return;
         }
-        self.seat.wake = None;
         if self.keys.is_some() {
             self.place_acknowledgements(pass);
         }
@@ -294,7 +296,8 @@ impl Connection {
         let Some(index) = paths.next() else { return 0 };
         let least = item.bytes.min(most).saturating_add(STREAM_HEADER).min(LEAST_ROOM);
         let room = self.prepare(pass, index, least);
-        let Some(stream) = self.streams.take(id, room, most) else { return 0 };
+        let Some(by) = pass.views.get(index).map(|view| view.id) else { return 0 };
+        let Some(stream) = self.streams.take(id, room, most, by) else { return 0 };
         let receipt = Receipt::from(&stream);
         let written = stream.data.len() + usize::from(stream.fin);
         let frame = Frame::Stream(stream);

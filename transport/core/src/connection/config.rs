@@ -1,4 +1,4 @@
-//! What an application decides about its connections before they start.
+//! The configuration of connections: an application's decisions before they start.
 
 use crate::PathId;
 use crate::congestion::Algorithm;
@@ -31,12 +31,12 @@ use std::time::Duration;
 /// Makes a fresh scheduler for each connection.
 pub type SchedulerFactory = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
 
-/// What is known about the channel behind a local address, so that a server too can tell its channels apart.
+/// Hints about the channel behind a local address, so that a server too can tell its channels apart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelHint {
     /// The local address whose paths the hint describes.
     pub local: SocketAddr,
-    /// What is known.
+    /// The hints.
     pub hints: Hints,
     /// The congestion controller of these paths, if not that of the connection.
     pub congestion: Option<Algorithm>,
@@ -49,7 +49,7 @@ impl ChannelHint {
     }
 }
 
-/// Whether a connection offers the multipath extension (RFC 10069 §2), and how many paths.
+/// The multipath extension that a connection offers (RFC 10069 §2), and the number of paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Multipath {
     /// Plain QUIC v1.
@@ -63,75 +63,85 @@ pub enum Multipath {
 pub struct TransportConfig {
     /// The policy that places frames on paths.
     pub scheduler: SchedulerFactory,
-    /// The congestion controller of each path whose channel names no other (see [`ChannelHint`]).
+    /// The congestion controller of each path whose channel names no other (see [`ChannelHint`]). Default: CUBIC (RFC
+    /// 9438).
     pub congestion: Algorithm,
-    /// The versions of QUIC that are spoken.
+    /// The versions of QUIC that are spoken, the preferred one first. Default: 1 (RFC 9000) and 2 (RFC 9369).
     pub versions: Versions,
-    /// Whether what means nothing varies: reserved versions and transport parameters, and the QUIC bit if the peer agrees
-    /// (RFC 9287).
+    /// Greasing: values that mean nothing vary, such as reserved versions and transport parameters, and the QUIC bit if
+    /// the peer agrees (RFC 9287). Default: on.
     pub greasing: Greasing,
-    /// The multipath extension.
+    /// The multipath extension (RFC 10069). Default: path IDs 0 to 3.
     pub multipath: Multipath,
-    /// Whether a server lets clients move their paths to other addresses.
+    /// Permission for clients to move their paths to other addresses (RFC 9000 §9), at a server. Default: allowed.
     pub migration: Migration,
-    /// Silence after which the connection ends (RFC 9000 §10.1); zero disables the timeout.
+    /// The silence after which the connection ends (RFC 9000 §10.1); zero disables the timeout. The lower value of both
+    /// ends holds. Default: 30 s.
     pub idle_timeout: Duration,
-    /// The longest that a handshake may take.
+    /// The longest time that a handshake may take; then the connection ends. Default: 10 s.
     pub handshake_timeout: Duration,
-    /// A PING after this much silence, if set.
+    /// The silence of the connection after which a PING is sent (RFC 9000 §10.1.2); `None` sends none. Default: `None`.
     pub keep_alive: Option<Duration>,
-    /// A PING on each path after this much silence of the path, if set: a backup path that is kept warm is found out
-    /// when it dies, and its NAT binding lives on. [`Connection::set_path_keep_alive`](crate::connection::Connection::set_path_keep_alive)
-    /// changes it for one path.
+    /// The silence of a path after which a PING is sent on it; `None` sends none. A backup path that is kept warm is
+    /// found out when it dies, and its NAT binding lives on.
+    /// [`Connection::set_path_keep_alive`](crate::connection::Connection::set_path_keep_alive) changes it for one path.
+    /// Default: `None`.
     pub path_keep_alive: Option<Duration>,
-    /// Whether observers of the network may measure round-trip times (RFC 9000 §17.4).
+    /// The spin bit, by which observers of the network may measure round-trip times (RFC 9000 §17.4). Default: it spins
+    /// on all paths but one in sixteen.
     pub spin_bit: SpinBit,
-    /// When paths change the peer's connection ID that they use.
+    /// The limits after which paths change the peer's connection ID that they use (RFC 9000 §5.1.2). Default: none.
     pub rotation: Rotation,
     /// A server's addresses that clients shall move to after the handshake (RFC 9000 §9.6); the endpoint must receive
-    /// there.
+    /// there. Default: none.
     pub preferred_addresses: PreferredAddresses,
-    /// Whether a client moves to the server's preferred address.
+    /// Tells whether a client moves to the server's preferred address. Default: it does.
     pub preference: Preference,
-    /// The Differentiated Services codepoints of paths, by local address; others have 0.
+    /// The Differentiated Services codepoints of paths, by local address; others have 0. Default: none.
     pub codepoints: Vec<(SocketAddr, Dscp)>,
-    /// Limits of streams.
+    /// The limits of streams and their flow control.
     pub streams: StreamLimits,
-    /// Bytes that a connection holds at most for its peer and its application together: stream data that was not sent,
-    /// acknowledged or read, and datagrams. 32 MiB by default. While the endpoint's
-    /// [quota](crate::endpoint::EndpointConfig::memory) is short it holds less. What the peer was granted to send is taken in
-    /// even so.
+    /// The maximum number of bytes that a connection holds for its peer and its application together: stream data that
+    /// was not sent, acknowledged or read, and datagrams. Default: 32 MiB. While the endpoint's
+    /// [quota](crate::endpoint::EndpointConfig::memory) is short it holds less. Data that the peer was granted to send
+    /// is taken in even so.
     pub memory: usize,
-    /// The largest DATAGRAM frame accepted (RFC 9221 §3), in bytes; 0 refuses them.
+    /// The largest DATAGRAM frame accepted (max_datagram_frame_size, RFC 9221 §3), in bytes; 0 refuses them. Default:
+    /// 65,535.
     pub max_datagram_frame: u64,
-    /// Bytes of datagrams that wait for sending, and for the application, at most.
+    /// The maximum number of bytes of datagrams that wait for sending, and as many for the application. Default: 1 MiB.
     pub datagram_queue: usize,
-    /// The size of datagrams sent.
+    /// The size of UDP datagrams sent: a fixed one, or path MTU discovery (RFC 8899). Default: discovery up to 1452
+    /// bytes.
     pub datagram_size: DatagramSizing,
-    /// The largest UDP payload accepted, in bytes.
+    /// The largest UDP payload accepted (max_udp_payload_size, RFC 9000 §18.2), in bytes. Default: 65,527.
     pub max_udp_payload: u64,
-    /// When packets are acknowledged, unless the peer asks for something else.
+    /// The policy by which packets are acknowledged, unless the peer asks for something else. Default: every second
+    /// ack-eliciting packet, after 25 ms at most.
     pub acknowledge: AckPolicy,
-    /// Whether the ends tell each other how often they want acknowledgements.
+    /// The exchange of requests for acknowledgements: tells whether the ends tell each other how often they want them
+    /// (draft-ietf-quic-ack-frequency-14). Default: they do.
     pub ack_requests: AckRequests,
-    /// Whether packets are marked as ECN-capable (RFC 9000 §13.4).
+    /// Explicit congestion notification: tells whether packets are marked as ECN-capable (RFC 9000 §13.4). Default:
+    /// they are, on paths that carry the marks.
     pub ecn: EcnMarking,
-    /// How long a path may be validated before the attempt fails.
+    /// The time for which a path may be validated before the attempt fails (RFC 9000 §8.2.4). Default: 3 s.
     pub validation_timeout: Duration,
-    /// What is known about channels, by local address.
+    /// Hints about channels, by local address. Default: none.
     pub channels: Vec<ChannelHint>,
-    /// Full datagrams that the client sends to open a path, so that the server may answer with more than three
-    /// before the address is validated (RFC 9000 §8.1); none where the hinted rate makes one take more than a millisecond.
+    /// The number of full datagrams that the client sends to open a path, so that the server may answer with more than
+    /// three before the address is validated (RFC 9000 §8.1); none where the hinted rate makes one take more than a
+    /// millisecond. Default: 4.
     pub opening_datagrams: u8,
-    /// Segments of one datagram batch at most (UDP generic segmentation offload).
+    /// The maximum number of segments of one datagram batch (UDP generic segmentation offload). Default: 64.
     pub segments: usize,
-    /// Limits on the use of keys that are lower than those of the cipher suite (RFC 9001 §6.6). Keys are updated when half
-    /// of the packets that one key may seal are sealed.
+    /// The limits on the use of keys, if lower than those of the cipher suite (RFC 9001 §6.6). Keys are updated when
+    /// half of the packets that one key may seal are sealed. Default: `None`, those of the suite.
     pub aead_limits: Option<AeadLimits>,
     /// The packet number at which a connection is over (RFC 9000 §12.3). Tests cannot wait for 2^62 packets.
     #[doc(hidden)]
     pub last_packet_number: u64,
-    /// Who watches each connection from its first moment on, if anybody.
+    /// The factory of tracers, which watch each connection from its first moment on. Default: `None`, nobody watches.
     pub tracer: Option<TracerFactory>,
 }
 
@@ -198,6 +208,7 @@ impl TransportConfig {
     /// Has a new `path` used as configured; what is left to chance comes from `rng`.
     pub(super) fn configure(&self, path: &mut Path, rng: &mut StdRng, now: Instant) {
         path.spin = Spin::draw(self.spin_bit, rng);
+        path.sent.begin_at_random(rng);
         path.keep_alive = self.path_keep_alive;
         path.dscp = self.dscp_for(path.route.tuple.local);
         path.destination.at = now;

@@ -12,6 +12,7 @@ use crate::crypto::one_rtt::OneRttKeys;
 use crate::crypto::protect::{OpenKey, SealKey};
 pub use crate::crypto::session::EarlyDataState;
 use crate::crypto::session::{ClientTls, EarlyData as Choice, Session, SessionStore, SessionTicket};
+use crate::delivery::Receipt;
 use crate::error::{Dropped, ErrorCode, PacketError, TransportError};
 use crate::path::route::FourTuple;
 use crate::recovery::ecn::Ecn;
@@ -35,7 +36,7 @@ pub enum Resumption {
     Withheld,
 }
 
-/// What a connection knows about 0-RTT and resumption.
+/// The state of 0-RTT and resumption of a connection.
 #[derive(Default)]
 pub(super) struct EarlyData {
     state: EarlyDataState,
@@ -47,14 +48,17 @@ pub(super) struct EarlyData {
     remembered: Option<Box<TransportParameters>>,
     /// The application protocol of that connection.
     alpn: Vec<u8>,
-    /// Where a client's tickets go, and for whom.
+    /// The store of a client's tickets, and the name of the server that they are for.
     store: Option<(Arc<dyn SessionStore>, String)>,
     /// The first packet number of path 0 that is not of a 0-RTT packet.
     pub first_one_rtt: u64,
-    /// When a server drops its key (RFC 9001 §4.9.3).
+    /// The time at which a server drops its key (RFC 9001 §4.9.3).
     pub discard_at: Option<Instant>,
     /// Streams of which a part arrived in 0-RTT packets.
     streams: BTreeSet<StreamId>,
+    /// Contents of a client's 0-RTT packets that the server acknowledged: they are kept until it confirms the handshake, for
+    /// they are sent again if another connection takes the place of this one.
+    acknowledged: Vec<Receipt>,
 }
 
 impl fmt::Debug for EarlyData {
@@ -68,6 +72,11 @@ impl EarlyData {
     pub fn keep(tls: &ClientTls, server_name: &str) -> Self {
         let store = tls.sessions().map(|store| (store.clone(), server_name.to_owned()));
         Self { store, ..Self::default() }
+    }
+
+    /// Takes note that the server acknowledged what `receipt` stands for, before it confirmed the handshake.
+    pub fn defer(&mut self, receipt: &Receipt) {
+        self.acknowledged.push(receipt.clone());
     }
 
     /// The application protocol that 0-RTT was sent under, if it was.
@@ -100,24 +109,25 @@ impl EarlyData {
 }
 
 impl Connection {
-    /// Whether data may be sent (a client) or was accepted (a server) before the handshake is complete. What a server
-    /// reads meanwhile may be a copy that an attacker sends (RFC 9001 §9.2, RFC 8470).
+    /// Returns true if data may be sent (a client) or was accepted (a server) before the handshake is complete. What a
+    /// server reads meanwhile may be a copy that an attacker sends (RFC 9001 §9.2, RFC 8470).
     pub fn is_early_data(&self) -> bool {
         self.lifecycle == Lifecycle::Handshaking
             && matches!(self.early_data.state, EarlyDataState::Offered | EarlyDataState::Accepted)
     }
 
-    /// What became of 0-RTT.
+    /// Returns the state of 0-RTT.
     pub fn early_data(&self) -> EarlyDataState {
         self.early_data.state
     }
 
-    /// Whether a part of what was received on a stream came in 0-RTT packets, and may be a copy that an attacker sends.
+    /// Returns true if a part of the data that was received on a stream came in 0-RTT packets, and may be a copy that
+    /// an attacker sends.
     pub fn is_early_stream(&self, id: StreamId) -> bool {
         self.early_data.streams.contains(&id)
     }
 
-    /// Whether the handshake resumed an earlier session, once it is complete.
+    /// Returns true if the handshake resumed an earlier session, once it is complete.
     pub fn is_resumed(&self) -> bool {
         self.lifecycle.is_connected() && self.handshake.session.is_resumed()
     }
@@ -256,6 +266,13 @@ impl Connection {
         Ok(())
     }
 
+    /// The handshake is confirmed, and nothing is sent on another connection any more.
+    pub(super) fn settle_early_data(&mut self) {
+        for receipt in std::mem::take(&mut self.early_data.acknowledged) {
+            self.on_receipt_acknowledged(&receipt);
+        }
+    }
+
     /// A ticket arrived: it goes to the store, with what else 0-RTT relies on.
     pub(super) fn keep_tickets(&mut self) {
         let tickets = self.handshake.session.take_tickets();
@@ -283,8 +300,8 @@ impl Connection {
         }
     }
 
-    /// Whether application data may leave before the handshake is complete: a client's in 0-RTT packets, a server's in
-    /// answer to them in 1-RTT packets.
+    /// Returns true if application data may leave before the handshake is complete: a client's in 0-RTT packets, a
+    /// server's in answer to them in 1-RTT packets.
     fn may_send_early(&self) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
         //# When sending frames in 0-RTT packets, a client MUST only use remembered transport parameters;
@@ -304,7 +321,7 @@ impl Connection {
         self.complete_pass(pass);
     }
 
-    /// What identifies the next 0-RTT packet.
+    /// Returns the number, destination and form of the next 0-RTT packet.
     pub(super) fn next_early_packet(&mut self) -> Option<PacketStart> {
         self.early_data.seal.as_ref()?;
         let version = self.handshake.negotiation.original();

@@ -240,6 +240,7 @@ impl Connection {
         //# An endpoint MUST discard its Handshake keys when the TLS handshake is confirmed (Section 4.1.2).
         self.discard_space(Level::Handshake);
         self.free_handshake_room();
+        self.settle_early_data();
         self.events.push(Event::Confirmed);
     }
 

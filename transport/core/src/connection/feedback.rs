@@ -3,6 +3,7 @@
 use crate::PathId;
 use crate::congestion::coupled::Flow;
 use crate::congestion::{LossSample, LostPacket, MarkSample, Sample, SpuriousSample};
+use crate::connection::lifecycle::Lifecycle;
 use crate::connection::receive::violation;
 use crate::connection::{Connection, Role, establish::HandshakeDone};
 use crate::crypto::keys::Level;
@@ -24,7 +25,7 @@ use hvq_scheduler::{Content, Observation};
 use smallvec::SmallVec;
 use std::time::Duration;
 
-/// Whether a packet got through.
+/// The fate of a packet: acknowledged or lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
     /// The peer has it.
@@ -78,7 +79,7 @@ impl Connection {
         }
         self.paths.refresh_delays();
         if answered {
-            self.on_answering(of);
+            self.on_answering(of, now);
         }
         self.settle_sizes(of, &acknowledged, now);
         for packet in &acknowledged.packets {
@@ -187,13 +188,22 @@ impl Connection {
             };
             self.seat.policy.observe(&observation);
             match fate {
+                Fate::Acknowledged if self.may_be_replaced(receipt) => self.early_data.defer(receipt),
                 Fate::Acknowledged => self.on_receipt_acknowledged(receipt),
                 Fate::Lost => self.on_receipt_lost(receipt, on),
             }
         }
     }
 
-    fn on_receipt_acknowledged(&mut self, receipt: &Receipt) {
+    /// Returns true if another connection may still take the place of this one and send what `receipt` stands for: content of
+    /// 0-RTT packets, for the acknowledgement of another confirms the handshake (RFC 9001 §4.1.2).
+    fn may_be_replaced(&self, receipt: &Receipt) -> bool {
+        let is_unconfirmed = matches!(self.lifecycle, Lifecycle::Handshaking | Lifecycle::Connected);
+        let is_own = matches!(receipt, Receipt::Crypto { .. } | Receipt::Ack { .. });
+        self.role == Role::Client && is_unconfirmed && !is_own
+    }
+
+    pub(super) fn on_receipt_acknowledged(&mut self, receipt: &Receipt) {
         match receipt {
             Receipt::Crypto { level, offset, length } => {
                 if let Some(crypto) = self.handshake.crypto(*level) {
@@ -294,7 +304,7 @@ impl Connection {
     }
 }
 
-/// How it is known that a window was not used up for want of data (RFC 9002 §7.8).
+/// The evidence that a window was not used up for want of data (RFC 9002 §7.8).
 #[derive(Clone, Copy)]
 enum Limited {
     /// Of the packets with 1-RTT keys: none of them was in flight when the window was used.
@@ -363,7 +373,7 @@ fn inform_controller(
     resolved(path, now);
 }
 
-/// What the peer counted of the ECN marks is a signal of congestion, or shows that marks do not work here.
+/// Processes the peer's counts of ECN marks: they signal congestion, or show that marks do not work here.
 fn heed_marks(path: &mut Path, acknowledged: &Acknowledged, now: Instant) {
     if let EcnOutcome::Congestion { marked } = path.route.ecn.on_report(&acknowledged.ecn) {
         path.counters.marked += marked;
@@ -395,7 +405,7 @@ fn lost_event(level: Level, path: PathId, packet: &SentPacket) -> TraceEvent<'st
     TraceEvent::PacketLost { level, path, number: packet.number, bytes: packet.bytes }
 }
 
-/// What was in flight is less now: the believed queue and the pacer follow.
+/// Follows a decrease of the bytes in flight: the estimate of the queue and the pacer are updated.
 fn resolved(path: &mut Path, now: Instant) {
     let rate = path.rate();
     path.route.backlog.on_resolved(now, path.sent.in_flight(), rate);

@@ -13,6 +13,11 @@ use crate::wire::header::{LongHeader, LongKind, ShortHeader, patch_length};
 use crate::wire::overhead::TAG;
 
 impl Connection {
+    /// The largest packet number that arrived on path `id`: an acknowledgement of it alone is genuine.
+    pub(crate) fn largest_received(&self, id: PathId) -> u64 {
+        self.paths.get(id).and_then(|path| path.received.largest()).unwrap_or_default()
+    }
+
     /// Sends a 1-RTT packet with `frames`, whatever they are, on path `id`.
     pub(crate) fn force_on(&mut self, id: PathId, frames: &[Frame], now: Instant) {
         let mut payload = Vec::new();
@@ -89,7 +94,7 @@ impl Connection {
         id
     }
 
-    /// What was asked on path `id` and is not answered: the data of its challenges.
+    /// Returns the data of the challenges on path `id` that are not answered.
     pub(crate) fn challenges(&self, id: PathId) -> Vec<[u8; 8]> {
         self.paths.get(id).map(|path| path.route.validation.unanswered()).unwrap_or_default()
     }
@@ -101,12 +106,12 @@ impl Connection {
         format!("{shared:?} {:?} {:?} {:?}", paths.status, paths.lifecycles, self.path_ids())
     }
 
-    /// How many connection IDs of this endpoint are recognized.
+    /// Returns the number of connection IDs of this endpoint that are recognized.
     pub(crate) fn recognized_ids(&self) -> usize {
         self.paths.local_ids.all().count()
     }
 
-    /// When the connection wants to be polled next.
+    /// Returns the time at which the connection wants to be polled next.
     pub(crate) fn next_deadline(&self, now: Instant) -> Option<Deadline> {
         self.deadline(now)
     }

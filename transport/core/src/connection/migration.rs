@@ -29,7 +29,7 @@ use crate::time::Instant;
 use crate::wire::frame::Frame;
 use std::time::Duration;
 
-/// Whether a server lets clients move their paths (RFC 9000 §9).
+/// Tells whether a server lets clients move their paths (RFC 9000 §9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Migration {
     /// They may.
@@ -40,7 +40,7 @@ pub enum Migration {
     Refused,
 }
 
-/// When a client's path that it moves takes the new addresses into use.
+/// The time at which a client's path that it moves takes the new addresses into use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Moving {
     /// Once the server has answered there (RFC 9000 §9.2); until then the old ones are used.
@@ -49,7 +49,7 @@ pub enum Moving {
     AtOnce,
 }
 
-/// Why a path cannot be moved now.
+/// The reason for which a path cannot be moved now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MigrateError {
     /// Only a client moves paths (RFC 9000 §9).
@@ -136,8 +136,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the server forbids to use `tuple`: another local address towards the address of the handshake (RFC 9000
-    /// §18.2).
+    /// Returns true if the server forbids to use `tuple`: another local address towards the address of the handshake
+    /// (RFC 9000 §18.2).
     pub(super) fn is_bound_to(&self, tuple: FourTuple) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9
         //# If the peer sent the disable_active_migration transport parameter, an endpoint also MUST NOT send
@@ -150,7 +150,7 @@ impl Connection {
             && tuple.local != self.first_tuple.local
     }
 
-    /// How long an address beside the one in use is remembered: longer than its validation takes.
+    /// Returns the time for which an address beside the one in use is remembered: longer than its validation takes.
     fn candidate_lifetime(&self) -> Duration {
         self.config.validation_timeout * 2
     }
@@ -197,8 +197,25 @@ impl Connection {
             path.on_heard(now);
         } else if path.elsewhere.get(origin.tuple).is_some() {
             path.elsewhere.heard(origin.tuple, origin.id_sequence, now + lifetime);
+            self.validate_again(origin, now);
         } else if self.role == Role::Server {
             self.find_candidate(origin, now);
+        }
+    }
+
+    /// A server hears path `origin.path` from an address whose validation has failed: it works now, perhaps. One attempt is
+    /// made at a time, and the limit on what is sent there counts on (RFC 9000 §8.1).
+    fn validate_again(&mut self, origin: &Origin, now: Instant) {
+        // RFC 10069 §7.2: however many paths seem to move at once, few addresses are validated at a time.
+        if self.role != Role::Server || self.paths.pending_candidates() >= VALIDATIONS {
+            return;
+        }
+        self.paths.renew_destination(origin.path, origin.tuple);
+        let Some(path) = self.paths.get_mut(origin.path) else { return };
+        if let Some(failed) = path.elsewhere.failed_mut(origin.tuple) {
+            // RFC 9000 §9.5: the connection ID that it has may be used again, for the address is the same.
+            let patience = self.config.validation_timeout;
+            failed.validation.start_within(now, self.rng.get(), INITIAL_RTT, patience);
         }
     }
 
@@ -213,6 +230,7 @@ impl Connection {
         candidate.heard_with = origin.id_sequence;
         let empty = self.paths.remote_ids.current(origin.path).is_none_or(|id| id.is_empty());
         let known = path.elsewhere.iter().find(|one| one.heard_with == origin.id_sequence);
+        let known = known.filter(|one| self.paths.destination(origin.path, one.tuple).is_some());
         if path.heard_with == origin.id_sequence || empty {
             candidate.destination = None;
         } else if let Some(known) = known {
@@ -304,7 +322,7 @@ impl Connection {
         //# On confirming a peer's ownership of its new address, an endpoint MUST immediately reset the
         //# congestion controller and round-trip time estimator for the new path to initial values
         let fresh = (!returns && !same_network).then(|| self.fresh_measurements(tuple, algorithm, next, now));
-        self.paths.relocate(id, tuple, fresh);
+        self.paths.relocate(id, tuple, fresh, now);
         if returns {
             // What went to the wrong address did not arrive, which says nothing about this one.
             self.take_back(id, |sent| sent.drain(since..next), now);
@@ -415,7 +433,7 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.1
         //# If path validation fails, the client MUST continue sending all future packets to the server's
         //# original IP address.
-        let gone = path.elsewhere.expire(now);
+        let gone = path.elsewhere.expire(&path.liveness, now);
         if gone.iter().any(|candidate| candidate.purpose == Purpose::Intended) {
             self.events.push(Event::Path(PathEvent::MigrationFailed(id)));
         }
@@ -452,7 +470,7 @@ impl Connection {
             path.route.amplification.validate();
             path.opening_datagrams = 0;
             if path.liveness.on_answered(now) {
-                self.on_answering(origin.path);
+                self.on_answering(origin.path, now);
             }
             if self.paths.apply(origin.path, PathLife::Validated, now).opens() {
                 self.events.push(Event::Path(PathEvent::Validated(origin.path)));

@@ -12,15 +12,13 @@ use crate::wire::frame::Frame;
 
 /// Bytes of a packet with a challenge and a response at most: less need not be tried.
 pub(super) const LEAST_PROBE: usize = 64;
-/// Unanswered packets whose control frames a probe repeats, the oldest.
-const REPEATED: usize = 16;
 
-/// What a probe carries beside the frame that asks for an answer.
+/// The content of a probe beside the frame that asks for an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Filling {
     /// Nothing.
     Nothing,
-    /// What the peer may need before it can answer.
+    /// Frames that the peer may need before it can answer.
     Little,
     /// That, and data where there is one path only.
     Whatever,
@@ -161,12 +159,16 @@ impl Connection {
         }
     }
 
-    /// What a path that does not answer carries about paths and connection IDs is sent again with its probe (RFC 9002
-    /// §6.2.4): without it the peer may be unable to answer.
+    /// Repeats, with the probe of a path that does not answer, its frames about paths and connection IDs (RFC 9002
+    /// §6.2.4): without them the peer may be unable to answer.
     fn repeat_control(&mut self, pass: &mut Pass, index: usize) {
         let Some(path) = pass.views.get(index).and_then(|view| self.paths.get(view.id)) else { return };
-        let unanswered = path.sent.unacknowledged_from(0).take(REPEATED);
-        let receipts: Vec<Receipt> = unanswered.flat_map(|packet| packet.receipts.iter().cloned()).collect();
+        // Those of the oldest packets and those of the latest: the peer may lack either.
+        let unanswered = path.sent.unacknowledged().flat_map(|packet| &packet.receipts);
+        let of_data = |receipt: &Receipt| {
+            matches!(receipt, Receipt::Stream { .. } | Receipt::Ack { .. } | Receipt::Datagram(_))
+        };
+        let receipts: Vec<Receipt> = unanswered.filter(|receipt| !of_data(receipt)).cloned().collect();
         for receipt in &receipts {
             self.paths.on_lost(receipt);
         }
@@ -183,9 +185,10 @@ impl Connection {
     }
 
     fn fill_probe(&mut self, pass: &mut Pass, index: usize) {
+        let Some(by) = pass.views.get(index).map(|view| view.id) else { return };
         while let Some(key) = self.streams.next_sendable(None) {
             let room = pass.lanes.get(index).map_or(0, Lane::room);
-            let Some(stream) = self.streams.take(key.id, room, room) else { return };
+            let Some(stream) = self.streams.take(key.id, room, room, by) else { return };
             let receipt = Receipt::from(&stream);
             self.put(pass, index, &Frame::Stream(stream), Some(receipt));
         }

@@ -1,10 +1,11 @@
-//! How open paths are used beside carrying data: kept warm, marked, and seen under changing connection IDs.
+//! The use of open paths beside carrying data: they are kept warm, marked, and seen under changing connection IDs.
 
 use crate::PathId;
 use crate::connection::{Connection, Dscp, PathCommandError, Role};
 use crate::path::rotation::Destination;
 use crate::time::Instant;
 use crate::wire::connection_id::ConnectionId;
+use hvq_scheduler::Standing;
 use std::time::Duration;
 
 impl Connection {
@@ -77,7 +78,11 @@ impl Connection {
         for id in self.paths.ids() {
             let Some(path) = self.paths.get(id) else { continue };
             let next = path.sent.next_unused();
-            if path.destination.is_due(&rotation, next, path.active_at, now) {
+            // Who is not heard may not learn which connection IDs are retired, nor issue others: the last ones are needed
+            // should the peer turn out to be elsewhere (RFC 9000 §9.5).
+            let answers = matches!(path.standing(), Standing::Available | Standing::Backup);
+            let heard = path.liveness.was_heard_since(path.destination.at);
+            if answers && heard && path.destination.is_due(&rotation, next, path.active_at, now) {
                 let _unchanged_without_a_spare = self.rotate(id, next, now);
             }
         }

@@ -7,10 +7,11 @@
 //! [`Liveness`]: crate::path::liveness::Liveness
 
 use crate::PathId;
-use crate::connection::{Connection, Event, PathEvent};
+use crate::connection::{Connection, Event, PathEvent, Role};
 use crate::delivery::{Receipt, Receipts};
 use crate::path::liveness::Company;
 use crate::path::path::Path;
+use crate::space::sent::Sent;
 use crate::time::Instant;
 use std::time::Duration;
 
@@ -29,8 +30,8 @@ impl Connection {
         }
     }
 
-    /// When `path` counts as silent though its probe timeout does not fire; only if another path could take over, for it
-    /// answers or was heard.
+    /// Returns the time at which `path` counts as silent though its probe timeout does not fire; only if another path
+    /// could take over, for it answers or was heard.
     pub(super) fn overdue_at(&self, path: &Path) -> Option<Instant> {
         if !self.may_probe() || path.liveness.is_silent() {
             return None;
@@ -41,7 +42,7 @@ impl Connection {
         path.silent_at(self.peer_max_ack_delay(), beside)
     }
 
-    /// When `path` is to be asked whether it is back, if it is silent.
+    /// Returns the time at which `path` is to be asked whether it is back, if it is silent.
     pub(super) fn ask_at(&self, path: &Path) -> Option<Instant> {
         if !self.may_probe() || !path.liveness.is_silent() {
             return None;
@@ -50,12 +51,13 @@ impl Connection {
         path.ask_at(self.peer_max_ack_delay(), company)
     }
 
-    /// Whether no path answers that is known to reach the peer.
+    /// Returns true if no path answers that is known to reach the peer.
     pub(super) fn is_silent_everywhere(&self) -> bool {
         !self.paths.open().any(is_answering)
     }
 
-    /// Whether anything waits to be sent or to be known to have arrived. Probes alone are no reason for more of them.
+    /// Returns true if anything waits to be sent or to be known to have arrived. Probes alone are no reason for more of
+    /// them.
     pub(super) fn has_to_carry(&self) -> bool {
         self.streams.has_sendable()
             || self.streams.has_control()
@@ -70,6 +72,21 @@ impl Connection {
         let Some(path) = self.paths.get_mut(id) else { return };
         if path.on_probe_timeout(now) {
             self.on_silent(id, now);
+        }
+        self.supply_ids(id);
+    }
+
+    /// Nothing came back since a client shows another connection ID on path `id`: the server may have none left to answer
+    /// with (RFC 9000 §5.1.1, §9.5), and cannot ask for one. It gets new ones with the probes, once until it answers.
+    fn supply_ids(&mut self, id: PathId) {
+        if self.role == Role::Server || !self.is_confirmed() || !self.is_silent_everywhere() {
+            return;
+        }
+        // A move that is not validated yet may be taken back (RFC 9000 §9.3.2).
+        let stays = |path: &&Path| !path.route.validation.is_pending();
+        let Some(path) = self.paths.get(id).filter(stays) else { return };
+        if path.sent.largest_acknowledged().is_none_or(|largest| largest < path.destination.since) {
+            let _without_connection_ids_none_is_needed = self.paths.local_ids.request_retirement(id);
         }
     }
 
@@ -96,7 +113,8 @@ impl Connection {
     }
 
     /// Path `id`, which was silent, answers again: what it holds is offered to no other path any more.
-    pub(super) fn on_answering(&mut self, id: PathId) {
+    pub(super) fn on_answering(&mut self, id: PathId, now: Instant) {
+        self.take_back(id, Sent::drain_probes, now);
         self.streams.on_answer(id);
         self.events.push(Event::Path(PathEvent::Answering(id)));
     }
@@ -117,7 +135,7 @@ impl Connection {
         }
     }
 
-    /// What `receipt` stands for was sent on path `on`, which is silent for `age`.
+    /// Reports to the owner of `receipt` that its frame was sent on path `on`, which is silent for `age`.
     fn on_receipt_late(&mut self, receipt: &Receipt, on: PathId, age: Duration) {
         match receipt {
             Receipt::Stream { .. } => self.streams.on_silent(receipt, on, age),
@@ -148,12 +166,12 @@ impl Connection {
     }
 }
 
-/// Whether `path` is known to reach the peer and answers.
+/// Returns true if `path` is known to reach the peer and answers.
 fn is_answering(path: &Path) -> bool {
     !path.liveness.is_silent() && path.route.validation.is_validated()
 }
 
-/// Whether `path` has frames in flight that must arrive, beside those of streams.
+/// Returns true if `path` has frames in flight that must arrive, beside those of streams.
 fn carries_control(path: &Path) -> bool {
     let is_reliable = |receipt: &Receipt| !matches!(receipt, Receipt::Ack { .. } | Receipt::Datagram(_));
     path.sent.unacknowledged().take(LOOKED_AT).any(|packet| packet.receipts.iter().any(is_reliable))

@@ -44,13 +44,28 @@ impl Connection {
         }
     }
 
+    /// Returns true if nothing of the server authenticated since `since`.
+    pub(crate) fn stands_still_since(&self, since: Instant) -> bool {
+        self.progressed_at() <= since
+    }
+
+    /// The time at which the connection was begun.
+    pub(crate) fn born(&self) -> Instant {
+        self.born
+    }
+
+    /// Returns true if anything that the server sent on streams or in datagrams arrived, which the application may have read.
+    pub(crate) fn has_arrivals(&self) -> bool {
+        self.streams.has_arrivals() || self.datagrams.stats().received > 0
+    }
+
     /// Ends a connection whose handshake the server never completed, without a word.
     pub(crate) fn give_up_handshake(&mut self) {
         self.end_silently(ConnectionError::HandshakeTimeout);
     }
 
-    /// Whether the server is known to have completed the handshake: it said so, or acknowledged a 1-RTT packet (RFC 9001
-    /// §4.1.2), which a path that was validated beside the first shows too.
+    /// Returns true if the server is known to have completed the handshake: it said so, or acknowledged a 1-RTT packet
+    /// (RFC 9001 §4.1.2), which a path that was validated beside the first shows too.
     pub(crate) fn is_completed_by_peer(&self) -> bool {
         let first_one_rtt = self.early_data.first_one_rtt;
         let acknowledged = |number: u64, id: PathId| id != PathId::ZERO || number >= first_one_rtt;
@@ -62,13 +77,12 @@ impl Connection {
                 })
     }
 
-    /// Whether another connection can take the place of this one without the application noticing: nothing that the peer
-    /// sent on streams or in datagrams arrived, and nothing that `replay` forbids to repeat was sent.
+    /// Returns true if another connection can take the place of this one without the application noticing: no data of
+    /// the peer on streams or in datagrams arrived, and none was sent that `replay` forbids to repeat.
     pub(crate) fn is_replaceable(&self, replay: Replay) -> bool {
-        let stats = self.datagrams.stats();
-        let arrived = self.streams.has_arrivals() || stats.received > 0;
-        let left = self.lifecycle.is_connected() && (self.streams.has_departures() || stats.sent > 0);
-        !arrived && (replay == Replay::Accepted || !left)
+        let sent = self.streams.has_departures() || self.datagrams.stats().sent > 0;
+        let left = self.lifecycle.is_connected() && sent;
+        !self.has_arrivals() && (replay == Replay::Accepted || !left)
     }
 
     /// Takes over what the application did on `previous`, which [is replaceable](Self::is_replaceable): all of it is sent

@@ -62,8 +62,8 @@ impl Connection {
         }
     }
 
-    /// Whether the probe timeout of path `id` runs: on the path of the handshake not before that is confirmed, so that
-    /// the backoff is the handshake's (RFC 9002 §6.2.1).
+    /// Returns true if the probe timeout of path `id` runs: on the path of the handshake not before that is confirmed,
+    /// so that the backoff is the handshake's (RFC 9002 §6.2.1).
     pub(super) fn may_probe(&self) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
         //# An endpoint MUST NOT set its PTO timer for the Application Data packet number space until the
@@ -71,8 +71,8 @@ impl Connection {
         self.lifecycle == Lifecycle::Confirmed
     }
 
-    /// When Initial or Handshake packets are probed. A client that may be waiting for a server that is not allowed to
-    /// send probes even with nothing in flight (RFC 9002 §6.2.2.1).
+    /// Returns the time at which Initial or Handshake packets are probed. A client that may be waiting for a server
+    /// that is not allowed to send probes even with nothing in flight (RFC 9002 §6.2.2.1).
     pub(super) fn early_probe_at(&self) -> Option<Instant> {
         let path = self.paths.get(PathId::ZERO)?;
         let mut base = None;
@@ -232,7 +232,7 @@ impl Connection {
             // Before the handshake is complete nothing keeps a path alive, and a timer for it would never be served.
             let warm = path.keep_alive_at().filter(|_| self.lifecycle.is_connected());
             fold(warm, TimerReason::KeepAlive);
-            fold(path.elsewhere.deadline(now), TimerReason::PathValidation);
+            fold(path.elsewhere.deadline(&path.liveness, now), TimerReason::PathValidation);
             if self.may_probe() {
                 fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);
             }

@@ -1,4 +1,4 @@
-//! What an endpoint knows of the channels behind its addresses, from hints and from all of its connections.
+//! The channels behind an endpoint's addresses, as known from hints and from all of its connections.
 
 use crate::connection::{Connection, FourTuple};
 use crate::endpoint::ConnectionHandle;
@@ -13,15 +13,21 @@ use std::time::Duration;
 pub struct Way {
     /// Its addresses.
     pub tuple: FourTuple,
-    /// What is known of its channel.
+    /// Hints about its channel.
     pub hints: Hints,
 }
 
-/// Handshakes that began lately: until when the narrow channels that they are on are busy with them. What they bring back
-/// is in nobody's count of bytes in flight.
+/// The time for which no connection begins on a channel where an attempt was not answered, if there is another.
+const SHUNNED: Duration = Duration::from_secs(10);
+
+/// Knowledge about channels from handshakes that began lately.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
+    /// Times until which narrow channels are busy with handshakes. What those bring back is in nobody's count of bytes in flight.
     busy: KeyedMap<SocketAddr, Instant>,
+    /// Times at which the server had not answered over a channel, though it did over another (RFC 8305 §4: the outcome of
+    /// attempts says where to begin the next).
+    unanswered: KeyedMap<SocketAddr, Instant>,
 }
 
 impl Channels {
@@ -34,7 +40,27 @@ impl Channels {
         *until = (*until).max(now) + took;
     }
 
-    /// For how long the channel of `local` is busy with handshakes.
+    /// The server answered over another channel before it did over that of `local`, where an attempt was begun earlier.
+    pub(super) fn on_unanswered(&mut self, local: SocketAddr, now: Instant) {
+        self.unanswered.retain(|_, at| *at + SHUNNED > now);
+        self.unanswered.insert(local, now);
+    }
+
+    /// Returns true if the channel of `local` did not answer lately, and no path from there did since.
+    pub(super) fn is_shunned(
+        &self,
+        local: SocketAddr,
+        connections: &KeyedMap<ConnectionHandle, Box<Connection>>,
+        now: Instant,
+    ) -> bool {
+        let Some(at) = self.unanswered.get(&local).copied().filter(|at| *at + SHUNNED > now) else {
+            return false;
+        };
+        let mut seen = connections.values().flat_map(|connection| connection.paths_from(local, now));
+        seen.all(|view| view.heard_at <= at)
+    }
+
+    /// Returns the time for which the channel of `local` is busy with handshakes.
     fn busy(&self, local: SocketAddr, now: Instant) -> Duration {
         self.busy.get(&local).map_or(Duration::ZERO, |until| until.since(now))
     }

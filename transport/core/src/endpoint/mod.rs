@@ -71,13 +71,13 @@ impl fmt::Display for ConnectionHandle {
     }
 }
 
-/// Why a connection could not be started.
+/// The reason for which a connection could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The TLS configuration or the server's name is not usable.
     #[error(transparent)]
     Tls(#[from] TlsConfigError),
-    /// Too many connections.
+    /// The endpoint has as many connections as it may.
     #[error("the endpoint has as many connections as it may")]
     TooManyConnections,
     /// No candidate path was given.
@@ -90,7 +90,7 @@ const STRAYS: u32 = 1_000;
 /// Ways that are compared at most: a policy takes no more paths.
 const MOST_WAYS: usize = PathSet::CAPACITY;
 
-/// What an endpoint has to say when it is polled.
+/// The output of an endpoint that is polled.
 #[derive(Debug)]
 pub enum Output {
     /// Send this.
@@ -111,7 +111,7 @@ struct Start<'a> {
     resumption: Resumption,
 }
 
-/// How much is said to strangers.
+/// The budgets of answers to strangers.
 #[derive(Clone, Copy, Debug)]
 struct Budgets {
     resets: Budget,
@@ -142,7 +142,7 @@ pub struct Endpoint {
     turns: Turns,
     /// The last events of connections that gave way.
     last_words: VecDeque<(ConnectionHandle, Event)>,
-    /// Which tickets opened 0-RTT lately, once a server accepts it.
+    /// The register of tickets that opened 0-RTT lately, once a server accepts it.
     replay: Option<Arc<ReplayGuard>>,
     ids: Arc<dyn ConnectionIds>,
     reset_key: ResetKey,
@@ -152,7 +152,7 @@ pub struct Endpoint {
     tokens: ReceivedTokens,
     channels: Channels,
     races: Races,
-    /// What connections queue on channels that they share.
+    /// The bytes that connections queue on channels that they share.
     ledger: Ledger,
     /// The bound of memory that connections hold together.
     memory: Arc<MemoryQuota>,
@@ -266,10 +266,21 @@ impl Endpoint {
         Ok(handle)
     }
 
-    /// Over which of `ways` a connection with `config` had better begin, as an index: the policy's choice from the hints and
-    /// from what all connections of this endpoint saw of these channels. It is the first while nothing tells of the
-    /// delay of some, and where the policy leaves the choice to the application.
+    /// Returns the index of the one of `ways` over which a connection with `config` had better begin: the policy's
+    /// choice from the hints and from the measurements of all connections of this endpoint on these channels. It is the
+    /// first while nothing tells of the delay of some, and where the policy leaves the choice to the application. A channel
+    /// on which an attempt of a race was not answered within the last 10 seconds, nor anything else since, gives way to the
+    /// first that has done better.
     pub fn first_way(&self, config: &ClientConfig, ways: &[Way], now: Instant) -> usize {
+        let chosen = self.preferred_way(config, ways, now);
+        let is_shunned = |way: &Way| self.channels.is_shunned(way.tuple.local, &self.connections, now);
+        if !ways.get(chosen).is_some_and(is_shunned) {
+            return chosen;
+        }
+        ways.iter().position(|way| !is_shunned(way)).unwrap_or(chosen)
+    }
+
+    fn preferred_way(&self, config: &ClientConfig, ways: &[Way], now: Instant) -> usize {
         let known = |way| self.channels.view(way, &self.connections, now);
         let views: Option<Vec<PathView>> = ways.iter().enumerate().take(MOST_WAYS).map(known).collect();
         let Some(views) = views.filter(|views| !views.is_empty()) else { return 0 };
@@ -295,7 +306,7 @@ impl Endpoint {
         self.connections.keys().copied().filter(|handle| self.races.race_of(*handle).is_none())
     }
 
-    /// What was ignored and said to strangers so far.
+    /// Returns the counters of datagrams that were ignored and of answers to strangers so far.
     pub fn stats(&self) -> &EndpointStats {
         &self.stats
     }

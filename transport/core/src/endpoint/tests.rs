@@ -19,6 +19,7 @@ mod hostile_streams;
 mod insiders;
 mod ledger;
 mod levels;
+mod lossy_control;
 mod memory;
 mod network;
 mod openings;

@@ -1,6 +1,7 @@
 //! Addresses of a path beside the ones in use: probed by an endpoint, or left behind by a migration (RFC 9000 §9).
 
 use crate::path::amplification::Amplification;
+use crate::path::liveness::Liveness;
 use crate::path::route::{FourTuple, Route};
 use crate::path::validation::{ChallengeData, Validation};
 use crate::recovery::delay::PathRtts;
@@ -11,7 +12,7 @@ use smallvec::SmallVec;
 /// 4-tuples beside the one in use at most: two that are probed, and the one that was left.
 const MOST: usize = 3;
 
-/// Why a 4-tuple that is not in use is remembered.
+/// The reason for which a 4-tuple that is not in use is remembered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// The peer sent from there: it probes, or its packet was not the newest (RFC 9000 §9.1).
@@ -20,9 +21,12 @@ pub enum Purpose {
     Intended,
     /// It was in use before, and validated: what a migration that turns out to be forged returns to (RFC 9000 §9.3.2).
     Left,
+    /// Its validation failed at this time. It keeps its connection ID, because the peer may have no other to show or to
+    /// take, until the path answers where it is; when it is heard it is validated again.
+    Failed(Instant),
 }
 
-/// What was measured on a route, put aside while the path has another address (RFC 9000 §9.4).
+/// The measurements on a route, put aside while the path has another address (RFC 9000 §9.4).
 #[derive(Debug)]
 pub struct Measurements {
     /// The route. Its addresses mean nothing.
@@ -38,7 +42,7 @@ pub struct Measurements {
 pub struct Candidate {
     /// The addresses.
     pub tuple: FourTuple,
-    /// How much may be sent there (RFC 9000 §8.1).
+    /// The limit on the bytes that may be sent there (RFC 9000 §8.1).
     pub amplification: Amplification,
     /// The proof that the peer receives there.
     pub validation: Validation,
@@ -48,11 +52,11 @@ pub struct Candidate {
     pub destination: Option<u64>,
     /// The sequence number of this endpoint's connection ID that the peer last used from there.
     pub heard_with: u64,
-    /// Why it is remembered.
+    /// The reason for which it is remembered.
     pub purpose: Purpose,
-    /// When it is forgotten.
+    /// The time at which it is forgotten.
     pub until: Instant,
-    /// What was measured there, if the route in use has measurements of its own.
+    /// The measurements there, if the route in use has measurements of its own.
     pub measurements: Option<Box<Measurements>>,
 }
 
@@ -70,6 +74,34 @@ impl Candidate {
             measurements: None,
         }
     }
+
+    /// Nothing came back from there by `now`: it keeps its connection ID and the limit on what is sent there.
+    pub fn fail(&mut self, now: Instant) {
+        self.purpose = Purpose::Failed(now);
+        self.validation = Validation::default();
+        self.measurements = None;
+    }
+
+    /// Returns true if its time is over. One that failed is kept until the path has answered since.
+    fn is_over(&mut self, liveness: &Liveness, now: Instant) -> bool {
+        let failed = self.validation.failed(now);
+        match self.purpose {
+            Purpose::Failed(at) => liveness.acknowledged_at() > at,
+            Purpose::Probed | Purpose::Intended | Purpose::Left => failed || self.until <= now,
+        }
+    }
+
+    /// Returns true if its connection ID may be missed: nothing shows at `now` that the path answers, so that the peer may
+    /// not learn that it is given back and issues no other.
+    fn is_needed(&self, liveness: &Liveness, now: Instant) -> bool {
+        // Without a connection ID of its own an address needs no memory.
+        self.destination.is_some()
+            && match self.purpose {
+                Purpose::Probed => self.until > now || liveness.is_silent(),
+                Purpose::Left => liveness.is_silent(),
+                Purpose::Intended | Purpose::Failed(_) => false,
+            }
+    }
 }
 
 /// The 4-tuples of a path beside the one in use: a few, whatever arrives from wherever.
@@ -79,7 +111,7 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -132,8 +164,8 @@ impl Candidates {
     }
 
     /// Adds one. Returns those that give way: the one with the same addresses, a former [`Purpose::Left`], or the
-    /// oldest that the peer only probes. Those with a connection ID of their own stay if they can: a forger has none to
-    /// show, and the peer's supply is small.
+    /// oldest that the peer only probes, or that failed. Those with a connection ID of their own stay if they can: a forger
+    /// has none to show, and the peer's supply is small.
     pub fn add(&mut self, candidate: Candidate) -> SmallVec<[Candidate; 2]> {
         let mut gone: SmallVec<[Candidate; 2]> = self.take(candidate.tuple).into_iter().collect();
         if candidate.purpose == Purpose::Left
@@ -143,15 +175,16 @@ impl Candidates {
         }
         if self.all.len() >= MOST {
             let probed = || self.all.iter().filter(|known| known.purpose == Purpose::Probed);
-            let oldest = probed().find(|known| known.destination.is_none()).or(probed().next());
-            let oldest = oldest.or(self.all.first()).map(|known| known.tuple);
+            let failed = || self.all.iter().find(|known| matches!(known.purpose, Purpose::Failed(_)));
+            let oldest = probed().find(|known| known.destination.is_none()).or_else(failed);
+            let oldest = oldest.or(probed().next()).or(self.all.first()).map(|known| known.tuple);
             gone.extend(oldest.and_then(|tuple| self.take(tuple)));
         }
         self.all.push(candidate);
         gone
     }
 
-    /// Whether the peer's connection ID with this sequence number goes to one of them.
+    /// Returns true if the peer's connection ID with this sequence number goes to one of them.
     pub fn uses(&self, sequence: u64) -> bool {
         self.all.iter().any(|candidate| candidate.destination == Some(sequence))
     }
@@ -174,36 +207,46 @@ impl Candidates {
             .iter_mut()
             .find_map(|candidate| candidate.validation.on_response(data).then_some(candidate))?;
         answered.amplification.validate();
+        if let Purpose::Failed(_) = answered.purpose {
+            answered.purpose = Purpose::Probed;
+        }
         Some(answered.tuple)
     }
 
-    /// How many are being validated.
+    /// Returns the number that are being validated.
     pub fn pending(&self) -> usize {
         self.all.iter().filter(|candidate| candidate.validation.is_pending()).count()
     }
 
-    /// Removes and returns those whose validation failed or whose time is over.
-    pub fn expire(&mut self, now: Instant) -> SmallVec<[Candidate; 2]> {
+    /// Removes and returns those whose validation failed or whose time is over, on a path of this `liveness`. Those whose
+    /// connection ID could not be replaced stay as [`Purpose::Failed`].
+    pub fn expire(&mut self, liveness: &Liveness, now: Instant) -> SmallVec<[Candidate; 2]> {
         let mut gone = SmallVec::new();
         if self.all.is_empty() {
             return gone;
         }
         for tuple in self.tuples() {
-            let over = self.get_mut(tuple).is_some_and(|one| one.validation.failed(now) || one.until <= now);
-            if over {
-                gone.extend(self.take(tuple));
+            let over = self.get_mut(tuple).is_some_and(|one| one.is_over(liveness, now));
+            match self.get_mut(tuple).filter(|one| over && one.is_needed(liveness, now)) {
+                Some(needed) => needed.fail(now),
+                None if over => gone.extend(self.take(tuple)),
+                None => {}
             }
         }
         gone
     }
 
-    /// When the next of them is due for something.
-    pub fn deadline(&self, now: Instant) -> Option<Instant> {
+    /// Returns the time at which the next of them is due for something, on a path of this `liveness`.
+    pub fn deadline(&self, liveness: &Liveness, now: Instant) -> Option<Instant> {
         let due = |one: &Candidate| {
             let validation = one.validation.deadline(now).map(|deadline| deadline.at);
-            validation.map_or(one.until, |at| at.min(one.until))
+            let over = match one.purpose {
+                Purpose::Failed(at) => (liveness.acknowledged_at() > at).then_some(now),
+                Purpose::Probed | Purpose::Intended | Purpose::Left => Some(one.until),
+            };
+            validation.into_iter().chain(over).min()
         };
-        self.all.iter().map(due).min()
+        self.all.iter().filter_map(due).min()
     }
 
     /// The one at `tuple` was just heard, to the connection ID with sequence number `id_sequence`: it is remembered until
@@ -213,6 +256,12 @@ impl Candidates {
             candidate.heard_with = candidate.heard_with.max(id_sequence);
             candidate.until = until;
         }
+    }
+
+    /// Returns the one at `tuple` if it failed and is not being validated again.
+    pub fn failed_mut(&mut self, tuple: FourTuple) -> Option<&mut Candidate> {
+        let failed = |one: &&mut Candidate| matches!(one.purpose, Purpose::Failed(_));
+        self.get_mut(tuple).filter(failed).filter(|one| !one.validation.is_pending())
     }
 }
 
@@ -251,6 +300,31 @@ mod tests {
         let gone = candidates.add(candidate(2, Purpose::Left));
         assert_eq!(gone.iter().map(|one| one.tuple).collect::<Vec<_>>(), [tuple(1)]);
         assert_eq!(candidates.left().map(|left| left.tuple), Some(tuple(2)));
+    }
+
+    #[test]
+    fn each_purpose_finds_its_own_address() {
+        let mut candidates = Candidates::default();
+        for (port, purpose) in [(1, Purpose::Probed), (2, Purpose::Left), (3, Purpose::Intended)] {
+            candidates.add(candidate(port, purpose));
+        }
+        assert_eq!(candidates.left_mut().map(|left| left.tuple), Some(tuple(2)));
+        assert_eq!(candidates.take_intended().map(|one| one.tuple), Some(tuple(3)));
+        assert_eq!(candidates.take_intended().map(|one| one.tuple), None);
+        assert_eq!(candidates.tuples().as_slice(), [tuple(1), tuple(2)]);
+    }
+
+    #[test]
+    fn an_address_that_is_heard_lives_on_with_the_newest_connection_id_that_it_was_heard_with() {
+        let mut candidates = Candidates::default();
+        candidates.add(candidate(1, Purpose::Probed));
+        candidates.add(candidate(2, Purpose::Probed));
+        for (sequence, until) in [(5, 2_000), (3, 3_000)] {
+            candidates.heard(tuple(1), sequence, Instant::from_nanos(until));
+        }
+        let known = |port| candidates.get(tuple(port)).map(|one| (one.heard_with, one.until));
+        assert_eq!(known(1), Some((5, Instant::from_nanos(3_000))));
+        assert_eq!(known(2), Some((0, Instant::from_nanos(1_000))));
     }
 
     #[test]
@@ -301,6 +375,29 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_failed_keeps_its_connection_id_until_the_path_answers_elsewhere() {
+        let (mut rng, start) = (StdRng::seed_from_u64(1), Instant::from_nanos(1));
+        let (mut candidates, mut liveness) = (Candidates::default(), Liveness::default());
+        let mut own = candidate(1, Purpose::Probed);
+        own.destination = Some(1);
+        own.validation.start(start, &mut rng, Duration::from_nanos(100));
+        candidates.add(own);
+        let failed = start + Duration::from_nanos(300);
+        assert_eq!(candidates.expire(&liveness, failed).len(), 0);
+        assert!(candidates.uses(1) && candidates.pending() == 0);
+        assert_eq!(candidates.deadline(&liveness, failed), None);
+        // However often it fails again.
+        let again = candidates.failed_mut(tuple(1)).unwrap();
+        again.validation.start(failed, &mut rng, Duration::from_nanos(100));
+        assert!(candidates.failed_mut(tuple(1)).is_none(), "one attempt at a time");
+        assert_eq!(candidates.expire(&liveness, Instant::from_nanos(5_000)).len(), 0);
+        liveness.on_acknowledged(Instant::from_nanos(6_000));
+        let later = Instant::from_nanos(7_000);
+        assert_eq!(candidates.deadline(&liveness, later), Some(later));
+        assert_eq!(candidates.expire(&liveness, later).len(), 1);
+    }
+
+    #[test]
     fn an_address_is_forgotten_when_its_validation_fails_or_its_time_is_over() {
         let (mut rng, start) = (StdRng::seed_from_u64(1), Instant::from_nanos(1));
         let mut candidates = Candidates::default();
@@ -308,10 +405,11 @@ mod tests {
         let mut slow = candidate(2, Purpose::Intended);
         slow.validation.start(start, &mut rng, Duration::from_nanos(100));
         candidates.add(slow);
-        assert_eq!(candidates.expire(start).len(), 0);
-        assert_eq!(candidates.expire(start + Duration::from_nanos(300)).len(), 1);
-        assert_eq!(candidates.deadline(start), Some(Instant::from_nanos(1_000)));
-        assert_eq!(candidates.expire(Instant::from_nanos(1_000)).len(), 1);
-        assert_eq!(candidates.deadline(start), None);
+        let liveness = Liveness::default();
+        assert_eq!(candidates.expire(&liveness, start).len(), 0);
+        assert_eq!(candidates.expire(&liveness, start + Duration::from_nanos(300)).len(), 1);
+        assert_eq!(candidates.deadline(&liveness, start), Some(Instant::from_nanos(1_000)));
+        assert_eq!(candidates.expire(&liveness, Instant::from_nanos(1_000)).len(), 1);
+        assert_eq!(candidates.deadline(&liveness, start), None);
     }
 }

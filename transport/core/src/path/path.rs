@@ -53,7 +53,8 @@ const SEVERAL: usize = 4;
 /// Probe timeouts that a path whose round trip is not known is given to answer, as a validation is (RFC 9000 §8.2.4).
 const UNKNOWN: u32 = 3;
 
-/// What this endpoint's connections together queued on the channel of a path, beside the path's own.
+/// The competing backlog: the bytes that this endpoint's connections together queued on the channel of a path, beside
+/// the path's own.
 #[derive(Clone, Copy, Debug, Default)]
 struct Others {
     /// Bytes of the others, and how much of all that was sent there they are; `None` while nobody keeps an account.
@@ -62,12 +63,12 @@ struct Others {
     entered: u64,
 }
 
-/// How much of what is sent over a channel an endpoint's account of it has.
+/// The extent of an endpoint's account of the traffic over a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Account {
     /// All of it: the channel is the endpoint's own.
     Whole,
-    /// What the endpoint itself sends to the peer whose channel it is.
+    /// The bytes that the endpoint itself sends to the peer whose channel it is.
     Part,
 }
 
@@ -76,15 +77,15 @@ pub enum Account {
 pub struct Path {
     /// Its ID, never used again after it (RFC 10069 §2.4: it is part of the nonce).
     pub id: PathId,
-    /// What arrived on it.
+    /// The packets that arrived on it.
     pub received: Received,
-    /// What was sent on it.
+    /// The packets that were sent on it.
     pub sent: Sent,
     /// Round-trip times, one estimate for each path that returned the acknowledgements.
     pub rtts: PathRtts,
     /// The probe timeout.
     pub pto: Pto,
-    /// Whether losses last.
+    /// The detector of persistent congestion.
     pub persistent: PersistentCongestion,
     /// The addresses, and what belongs to them.
     pub route: Route,
@@ -92,27 +93,27 @@ pub struct Path {
     pub elsewhere: Candidates,
     /// The sequence number of this endpoint's connection ID that the peer last used on the route.
     pub heard_with: u64,
-    /// What observers of the network may measure (RFC 9000 §17.4).
+    /// The spin bit, by which observers of the network may measure round-trip times (RFC 9000 §17.4).
     pub spin: Spin,
     /// A PING after this much silence of the path, if set.
     pub keep_alive: Option<Duration>,
-    /// When a packet last arrived on it, or an ack-eliciting one left.
+    /// The time at which a packet last arrived on it, or an ack-eliciting one left.
     pub active_at: Instant,
     /// The connection ID of the peer that it is used with.
     pub destination: Destination,
     /// The Differentiated Services codepoint of its packets.
     pub dscp: Dscp,
-    /// Whether it answers, and when it is asked.
+    /// The liveness: tells whether it answers, and when it is asked.
     pub liveness: Liveness,
-    /// What the application or the modem knows about the channel.
+    /// The hints of the application or the modem about the channel.
     pub hints: Hints,
-    /// What the peer last said about its use (RFC 10069 §3.3).
+    /// The peer's latest advice about its use (RFC 10069 §3.3).
     pub peer_status: Option<Status>,
     /// Padding-only full datagrams to send with the challenge that opens the path, to widen the peer's allowance.
     pub opening_datagrams: u8,
     /// Counters.
     pub counters: PathCounters,
-    /// What other connections of this endpoint have queued on the channel.
+    /// The bytes that other connections of this endpoint have queued on the channel.
     others: Others,
 }
 
@@ -145,8 +146,14 @@ impl Path {
 
     /// Moves the path to the addresses of `to`. With `fresh` nothing that was measured before holds there; without, the
     /// route keeps its measurements, for only a port changed (RFC 9000 §9.4). Where it came from becomes
-    /// [`Purpose::Left`] if it was validated. Returns what is not needed any more.
-    pub fn relocate(&mut self, to: Candidate, fresh: Option<Box<Measurements>>) -> SmallVec<[Candidate; 2]> {
+    /// [`Purpose::Left`] if it was validated, and else [`Purpose::Failed`] if it has a connection ID of its own. Returns what
+    /// is not needed any more.
+    pub fn relocate(
+        &mut self,
+        to: Candidate,
+        fresh: Option<Box<Measurements>>,
+        now: Instant,
+    ) -> SmallVec<[Candidate; 2]> {
         let mut left = Candidate::new(self.route.tuple, Purpose::Left, to.until);
         left.amplification = self.route.amplification;
         left.validation = std::mem::replace(&mut self.route.validation, to.validation);
@@ -175,7 +182,11 @@ impl Path {
                 std::mem::swap(&mut before.destination, &mut left.destination);
             }
         }
-        SmallVec::from_iter([left])
+        if left.destination.is_none() {
+            return SmallVec::from_iter([left]);
+        }
+        left.fail(now);
+        self.elsewhere.add(left)
     }
 
     /// Takes what is known about the channel. A rate that is not shared with others is kept to (see
@@ -191,12 +202,12 @@ impl Path {
         self.route.keep_flight_within(self.rtts.longest_base());
     }
 
-    /// How the scheduler shall see the path.
+    /// Returns the standing of the path for the scheduler.
     pub fn standing(&self) -> Standing {
         if self.liveness.is_silent() { Standing::Silent } else { self.standing_if_heard() }
     }
 
-    /// How the scheduler shall see the path if it does not count as silent.
+    /// Returns the standing of the path for the scheduler if it does not count as silent.
     pub fn standing_if_heard(&self) -> Standing {
         if !self.route.validation.is_validated() {
             Standing::Unvalidated
@@ -284,7 +295,7 @@ impl Path {
         self.route.crowd.on_sample([rtt, base], before.saturating_add(packet.bytes), rate, now);
     }
 
-    /// When packets count as lost (RFC 9002 §6.1), with the patience that the route has taught.
+    /// Returns the thresholds of loss detection (RFC 9002 §6.1), with the patience that the route has taught.
     pub fn thresholds(&self) -> Thresholds {
         self.route.reordering.thresholds(self.rtts.loss_delay())
     }
@@ -294,8 +305,8 @@ impl Path {
         self.rtts.for_timers().probe_timeout(max_ack_delay)
     }
 
-    /// When the path is overdue: its oldest unanswered packet should have been acknowledged by then. `None` if nothing
-    /// waits for an answer, or if nothing is known about how long that takes.
+    /// Returns the time from which on the path is overdue: its oldest unanswered packet should have been acknowledged
+    /// by then. `None` if nothing waits for an answer, or if nothing is known about how long that takes.
     fn overdue_at(&self, max_ack_delay: Duration) -> Option<Instant> {
         let asked = self.asked_at()?;
         let rtt = self.rtts.for_timers();
@@ -306,9 +317,9 @@ impl Path {
         Some(expected.max(self.liveness.acknowledged_at() + margin + threshold))
     }
 
-    /// When the path counts as silent though packets that follow put its probe timeout off: a probe timeout after the
-    /// oldest of several unanswered packets, half of one later if they are few, if no acknowledgement came meanwhile. A queue that grows delays answers, but
-    /// those to earlier packets keep coming.
+    /// Returns the time at which the path counts as silent though packets that follow put its probe timeout off: a
+    /// probe timeout after the oldest of several unanswered packets, half of one later if they are few, if no
+    /// acknowledgement came meanwhile. A queue that grows delays answers, but those to earlier packets keep coming.
     ///
     /// Of a path without samples nobody knows how long that takes. Its channel's hint is believed, else it is expected to
     /// take as long as `beside`, the round trip of another path, and given three probe timeouts.
@@ -328,8 +339,8 @@ impl Path {
         Some(overdue.max(self.asked_at()? + patience).max(self.liveness.acknowledged_at() + quiet))
     }
 
-    /// When the oldest packet left that waits for an answer with no later one answered either. What is older than an
-    /// acknowledged packet is a matter of loss detection.
+    /// Returns the time at which the oldest packet left that waits for an answer with no later one answered either.
+    /// What is older than an acknowledged packet is a matter of loss detection.
     fn asked_at(&self) -> Option<Instant> {
         if !self.rtts.is_sampled() || !self.sent.has_ack_eliciting_in_flight() {
             return None;
@@ -339,8 +350,8 @@ impl Path {
         packets.find(|packet| packet.class.is_ack_eliciting()).map(|packet| packet.sent_at)
     }
 
-    /// When the path has been silent for so long that a PING keeps it warm. While something is in flight the probe
-    /// timeout watches over it.
+    /// Returns the time at which the path has been silent for so long that a PING keeps it warm. While something is in
+    /// flight the probe timeout watches over it.
     pub fn keep_alive_at(&self) -> Option<Instant> {
         let period = self.keep_alive.filter(|_| !self.sent.has_ack_eliciting_in_flight())?;
         Some(self.active_at + period)
@@ -369,13 +380,13 @@ impl Path {
         self.liveness.on_heard(self.rtt().smoothed().max(LEAST_INTERVAL), now);
     }
 
-    /// When a path that is silent in this `company` is to be asked whether it is back.
+    /// Returns the time at which a path that is silent in this `company` is to be asked whether it is back.
     pub fn ask_at(&self, max_ack_delay: Duration, company: Company) -> Option<Instant> {
         let pace = self.liveness.pace(self.probe_period(max_ack_delay), company);
         self.liveness.ask_at(self.sent.last_ack_eliciting_at(), pace)
     }
 
-    /// When the probe timeout fires, if anything ack-eliciting is in flight.
+    /// Returns the time at which the probe timeout fires, if anything ack-eliciting is in flight.
     pub fn probe_at(&self, max_ack_delay: Duration) -> Option<Instant> {
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
         //# The PTO timer MUST NOT be set if a timer is set for time threshold loss detection; see Section 6.1.2

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Where a 1-RTT packet belongs.
+/// The relation of a 1-RTT packet to the paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
     /// To an open path, or one that was abandoned lately, over its addresses.
@@ -50,7 +50,7 @@ pub struct Paths {
     pub status: Statuses,
     /// States of all path IDs.
     pub lifecycles: Lifecycles,
-    /// Whether the router has to be told about remote addresses.
+    /// True if the router has to be told about remote addresses.
     moved: bool,
 }
 
@@ -141,7 +141,7 @@ impl Paths {
         self.delays = one_way(&rtts);
     }
 
-    /// Where a packet that named path `id` and came over `tuple` belongs.
+    /// Returns the relation to the paths of a packet that named path `id` and came over `tuple`.
     pub fn arrival(&self, id: PathId, tuple: FourTuple) -> Arrival {
         match self.any(id) {
             Some(path) if path.route.tuple == tuple => Arrival::Known,
@@ -168,12 +168,13 @@ impl Paths {
         }
     }
 
-    /// Whether what arrives over `tuple` is counted by [`Self::on_datagram`].
+    /// Returns true if datagrams that arrive over `tuple` are counted by [`Self::on_datagram`].
     pub fn counts(&self, tuple: FourTuple) -> bool {
         self.open.iter().any(|path| path.route.tuple == tuple || path.elsewhere.get(tuple).is_some())
     }
 
-    /// Whether some open path has proven that the peer receives at `remote`, seen from the same local address.
+    /// Returns true if some open path has proven that the peer receives at the remote address of `tuple`, seen from the
+    /// same local one.
     pub fn is_validated(&self, tuple: FourTuple) -> bool {
         self.open.iter().any(|path| {
             let elsewhere = path.elsewhere.get(tuple).is_some_and(|one| one.validation.is_validated());
@@ -211,18 +212,33 @@ impl Paths {
         }
     }
 
+    /// Lends another connection ID to `tuple`, an address of path `id` beside the one in use, if the peer had that which it
+    /// has retired (RFC 9000 §5.1.2).
+    pub fn renew_destination(&mut self, id: PathId, tuple: FourTuple) {
+        if self.destination(id, tuple).is_some() {
+            return;
+        }
+        let Some(path) = self.open.iter_mut().find(|path| path.id == id) else { return };
+        if let Some(candidate) = path.elsewhere.get_mut(tuple) {
+            candidate.destination = self.remote_ids.lend(id).or(candidate.destination);
+        }
+    }
+
     /// Moves path `id` to `tuple`, one of its addresses beside the one in use, as [`Path::relocate`] does. The peer's
     /// connection IDs move along: none is ever seen at two addresses by this endpoint's choice (RFC 9000 §9.5).
-    pub fn relocate(&mut self, id: PathId, tuple: FourTuple, fresh: Option<Box<Measurements>>) {
+    pub fn relocate(&mut self, id: PathId, tuple: FourTuple, fresh: Option<Box<Measurements>>, now: Instant) {
         let Some(path) = self.open.iter_mut().find(|path| path.id == id) else { return };
         let Some(mut to) = path.elsewhere.take(tuple) else { return };
         if let Some(taken) = to.destination {
+            // The peer may have had it retired meanwhile (RFC 9000 §5.1.2).
+            let is_known = self.remote_ids.id_of(id, taken).is_some();
+            let taken = if is_known { taken } else { self.remote_ids.lend(id).unwrap_or(taken) };
             to.destination = self.remote_ids.exchange(id, taken);
             if let Some(left) = to.destination {
                 path.elsewhere.on_exchanged(taken, left);
             }
         }
-        let gone = path.relocate(to, fresh);
+        let gone = path.relocate(to, fresh, now);
         self.forget_candidates(id, gone);
         self.moved = true;
         self.refresh_delays();

@@ -1,11 +1,11 @@
-//! What was sent in a packet number space: each packet resolves exactly once, as acknowledged or as lost
-//! (RFC 9002 §6 and §A).
+//! The packets that were sent in a packet number space: each resolves exactly once, as acknowledged or as lost (RFC
+//! 9002 §6 and §A).
 
 use crate::error::{ErrorCode, TransportError};
 use crate::recovery::ecn::{Counted, Ecn, EcnAccount, EcnReport};
 use crate::recovery::reordering::Thresholds;
 use crate::space::lost::{LostPackets, SpuriousLoss};
-use crate::space::packet::SentPacket;
+use crate::space::packet::{PacketClass, SentPacket};
 use crate::time::Instant;
 use crate::wire::frame::Ack;
 use rand::Rng;
@@ -21,7 +21,8 @@ const MOST_SKIPPED: usize = 8;
 /// At least this many packets in the interval from which the next number to skip is drawn.
 const LEAST_SKIP_INTERVAL: u64 = 64;
 
-/// So many packets may wait to be resolved however long it takes, and one more for each [`BYTES_FOR_EACH`] of the window.
+/// The number of packets that may wait to be resolved however long it takes; one more may for each [`BYTES_FOR_EACH`]
+/// of the window.
 const LEAST_ROOM: usize = 2048;
 /// Bytes of the congestion window that hold a packet: few are smaller, unless the window does not limit them.
 const BYTES_FOR_EACH: usize = 128;
@@ -40,13 +41,13 @@ enum Slot {
 pub struct Records(VecDeque<Slot>);
 
 impl Records {
-    /// How many packets it has room for.
+    /// Returns the number of packets that it has room for.
     pub fn capacity(&self) -> usize {
         self.0.capacity()
     }
 }
 
-/// What an acknowledgement settled.
+/// The result of processing an acknowledgement.
 #[derive(Clone, Debug, Default)]
 pub struct Acknowledged {
     /// Newly acknowledged packets, by ascending number.
@@ -58,7 +59,7 @@ pub struct Acknowledged {
     pub ack_delay: u64,
     /// Packets that had been declared lost.
     pub spurious: Vec<SpuriousLoss>,
-    /// What the frame said about ECN.
+    /// The frame's report about ECN.
     pub ecn: EcnReport,
 }
 
@@ -68,7 +69,7 @@ impl Acknowledged {
         self.packets.iter().map(SentPacket::bytes_in_flight).sum()
     }
 
-    /// When the newest of the newly acknowledged packets left.
+    /// Returns the time at which the newest of the newly acknowledged packets left.
     pub fn largest_sent_at(&self) -> Option<Instant> {
         self.packets.last().map(|packet| packet.sent_at)
     }
@@ -89,12 +90,12 @@ impl Lost {
         self.packets.iter().map(SentPacket::bytes_in_flight).sum()
     }
 
-    /// When the newest of the lost packets that were in flight left.
+    /// Returns the time at which the newest of the lost packets that were in flight left.
     pub fn largest_sent_at(&self) -> Option<Instant> {
         self.packets.iter().rev().find(|packet| packet.class.in_flight()).map(|packet| packet.sent_at)
     }
 
-    /// Whether no packet was sent between `earlier` and `later`.
+    /// Returns true if no packet was sent between `earlier` and `later`.
     pub fn follows(&self, earlier: u64, later: u64) -> bool {
         let mut next = earlier.saturating_add(1);
         while self.skipped.contains(&next) {
@@ -104,9 +105,15 @@ impl Lost {
     }
 }
 
-/// What was sent in one packet number space.
+/// The largest first packet number that is drawn. One byte encodes twice as many, so that the first packets of a space
+/// are no longer for it (RFC 9000 §17.1).
+const LARGEST_FIRST: u64 = 63;
+
+/// The sent packets of one packet number space.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
+    /// The first number that may be used.
+    first: u64,
     /// The next number to use.
     next: u64,
     skip_at: Option<u64>,
@@ -125,6 +132,14 @@ pub struct Sent {
 }
 
 impl Sent {
+    /// Has the space begin at a number from 1 to 63 that the peer cannot know, so that an acknowledgement of packets that
+    /// did not arrive yet is found out from the first one on (RFC 9000 §21.4). Nothing was sent yet.
+    pub fn begin_at_random(&mut self, rng: &mut StdRng) {
+        debug_assert!(self.next == 0 && self.slots.is_empty(), "a space begins once");
+        self.first = rng.random_range(1..=LARGEST_FIRST);
+        (self.next, self.base) = (self.first, self.first);
+    }
+
     /// The number of the next packet. Now and then one is skipped: who acknowledges it did not receive what it
     /// acknowledges (RFC 9000 §21.4). The interval grows with what is in flight.
     pub fn next_number(&mut self, rng: &mut StdRng) -> u64 {
@@ -156,7 +171,7 @@ impl Sent {
         self.next
     }
 
-    /// Whether the next packet needs memory.
+    /// Returns true if the next packet needs memory.
     pub fn lacks_memory(&self) -> bool {
         self.slots.capacity() == 0
     }
@@ -214,7 +229,7 @@ impl Sent {
         self.largest_acknowledged
     }
 
-    /// Whether every packet is resolved.
+    /// Returns true if every packet was acknowledged or declared lost.
     pub fn is_empty(&self) -> bool {
         self.unresolved == 0
     }
@@ -248,17 +263,19 @@ impl Sent {
         self.ack_eliciting
     }
 
-    /// Whether a packet awaits an acknowledgement that the peer must send, and is no liveness probe.
+    /// Returns true if a packet awaits an acknowledgement that the peer must send, and is no liveness probe.
     pub fn has_ack_eliciting_in_flight(&self) -> bool {
         self.ack_eliciting > 0
     }
 
-    /// When the last ack-eliciting packet left that was no liveness probe: the start of the probe timeout (RFC 9002 §6.2.1).
+    /// Returns the time at which the last ack-eliciting packet left that was no liveness probe: the start of the probe
+    /// timeout (RFC 9002 §6.2.1).
     pub fn last_ack_eliciting_at(&self) -> Option<Instant> {
         self.last_eliciting_at
     }
 
-    /// When the next packet counts as lost by time, as of the last [`detect_lost`](Self::detect_lost).
+    /// Returns the time at which the next packet counts as lost by time, as of the last
+    /// [`detect_lost`](Self::detect_lost).
     pub fn loss_time(&self) -> Option<Instant> {
         self.loss_time
     }
@@ -363,8 +380,21 @@ impl Sent {
         drained
     }
 
-    /// Whether there are packets that [`Self::shed`] takes, of a path with a congestion window of `window` bytes, which is
-    /// asked for only if it matters.
+    /// Takes the liveness probes that are not resolved, for the path has answered: no timer runs for them, and without
+    /// further packets they would stay in flight for good.
+    pub fn drain_probes(&mut self) -> Vec<SentPacket> {
+        let is_probe =
+            |slot: &Slot| matches!(slot, Slot::Packet(packet) if packet.class == PacketClass::Asking);
+        let probes: Vec<usize> =
+            (0..self.slots.len()).filter(|index| is_probe(&self.slots[*index])).collect();
+        let drained = probes.into_iter().filter_map(|index| self.take(index)).collect();
+        self.trim();
+        self.take_records();
+        drained
+    }
+
+    /// Returns true if there are packets that [`Self::shed`] takes, of a path with a congestion window of `window`
+    /// bytes, which is asked for only if it matters.
     #[inline]
     pub fn is_overgrown(&self, window: impl FnOnce() -> usize, now: Instant) -> bool {
         self.slots.len() > LEAST_ROOM
@@ -429,6 +459,10 @@ impl Sent {
             return Err(
                 ErrorCode::PROTOCOL_VIOLATION.because("acknowledgement of a packet that was not sent")
             );
+        }
+        if ack.ranges.iter().any(|range| *range.start() < self.first) {
+            return Err(ErrorCode::PROTOCOL_VIOLATION
+                .because("acknowledgement of a packet number below the first that was used"));
         }
         let Some(oldest) = self.skipped.first() else { return Ok(()) };
         for range in ack.ranges.iter().take_while(|range| range.end() >= oldest) {

@@ -1,4 +1,4 @@
-//! Which parts of a stream still have to be sent, again or for the first time.
+//! The parts of a stream that still have to be sent, again or for the first time.
 //!
 //! The end of the stream (FIN) counts as one more byte after the last, so that it is sent, lost and acknowledged by
 //! the same rules as data.
@@ -21,11 +21,11 @@ struct Rescue {
 pub struct Outstanding {
     acknowledged_to: u64,
     fresh_from: u64,
-    /// What nearly all streams never need, for they arrive whole and in order.
+    /// The state that nearly all streams never need, for they arrive whole and in order.
     uneven: Option<Box<Uneven>>,
 }
 
-/// What is known of single ranges.
+/// The state of single ranges.
 #[derive(Clone, Debug, Default)]
 struct Uneven {
     /// Acknowledged ranges above all that are.
@@ -60,12 +60,17 @@ impl Outstanding {
         self.fresh_from = self.fresh_from.max(end);
     }
 
-    /// A part of [`Self::again`] was sent.
-    pub fn on_sent_again(&mut self, range: Range<u64>) {
+    /// A part of [`Self::again`] was sent on path `by`. A copy on the path that was silent rescues nothing: it is offered to
+    /// others as the first one was.
+    pub fn on_sent_again(&mut self, range: Range<u64>, by: PathId) {
         let Some(uneven) = &mut self.uneven else { return };
         for (piece, history) in uneven.again.pieces(range.clone()) {
-            if let Some(History::Unacknowledged { on, age }) = history {
-                uneven.rescued.set(piece, Rescue { silent_on: on, age });
+            match history {
+                Some(History::Unacknowledged { on, age }) if on != by => {
+                    uneven.rescued.set(piece, Rescue { silent_on: on, age });
+                }
+                Some(History::Unacknowledged { .. }) => uneven.rescued.clear(piece),
+                _ => {}
             }
         }
         uneven.again.clear(range);
@@ -115,7 +120,7 @@ impl Outstanding {
         }
     }
 
-    /// What of `range` was sent and is not known to have arrived with all before it.
+    /// Returns the part of `range` that was sent and is not known to have arrived with all before it.
     #[inline]
     fn within(&self, range: Range<u64>) -> Range<u64> {
         range.start.max(self.acknowledged_to)..range.end.min(self.fresh_from)
@@ -200,7 +205,7 @@ mod tests {
         it.on_acknowledged(20..30);
         it.on_lost(10..40, A);
         assert_eq!(it.again(), Some((10..20, History::Lost { on: A })));
-        it.on_sent_again(10..20);
+        it.on_sent_again(10..20, B);
         assert_eq!(it.again(), Some((30..40, History::Lost { on: A })));
     }
 
@@ -208,7 +213,7 @@ mod tests {
     fn a_loss_after_the_acknowledgement_of_another_copy_is_ignored() {
         let mut it = sent(100);
         it.on_lost(0..50, A);
-        it.on_sent_again(0..50);
+        it.on_sent_again(0..50, B);
         it.on_acknowledged(0..50);
         it.on_lost(0..50, B);
         assert_eq!(it.again(), None);
@@ -230,7 +235,7 @@ mod tests {
         let mut it = sent(100);
         it.on_silent(0..100, A, AGE);
         assert_eq!(it.again(), Some((0..100, History::Unacknowledged { on: A, age: AGE })));
-        it.on_sent_again(0..60);
+        it.on_sent_again(0..60, B);
         it.on_silent(0..100, A, AGE * 2);
         assert_eq!(it.again(), Some((60..100, History::Unacknowledged { on: A, age: AGE })));
         it.on_lost(0..100, A);
@@ -242,8 +247,8 @@ mod tests {
         let mut it = sent(200);
         it.on_lost(0..50, B);
         it.on_silent(50..200, A, AGE);
-        it.on_sent_again(0..50);
-        it.on_sent_again(50..80);
+        it.on_sent_again(0..50, B);
+        it.on_sent_again(50..80, B);
         it.on_answer(B);
         assert_eq!(it.again(), Some((80..200, History::Unacknowledged { on: A, age: AGE })));
         it.on_answer(A);
@@ -257,13 +262,24 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_on_the_silent_path_itself_is_no_rescue() {
+        let mut it = sent(100);
+        it.on_silent(0..100, A, AGE);
+        it.on_sent_again(0..60, A);
+        it.on_sent_again(60..100, B);
+        assert_eq!(it.again(), None);
+        it.on_silent(0..100, A, AGE * 2);
+        assert_eq!(it.again(), Some((0..60, History::Unacknowledged { on: A, age: AGE * 2 })));
+    }
+
+    #[test]
     fn a_rescue_that_is_lost_too_is_offered_again() {
         let mut it = sent(100);
         it.on_silent(0..100, A, AGE);
-        it.on_sent_again(0..100);
+        it.on_sent_again(0..100, B);
         it.on_lost(0..100, B);
         assert_eq!(it.again(), Some((0..100, History::Unacknowledged { on: A, age: AGE })));
-        it.on_sent_again(0..100);
+        it.on_sent_again(0..100, B);
         it.on_lost(0..100, A);
         assert_eq!(it.again(), None);
         it.on_lost(0..100, B);
@@ -274,7 +290,7 @@ mod tests {
     fn both_copies_of_a_range_are_settled_by_one_acknowledgement() {
         let mut it = sent(10);
         it.on_silent(0..10, A, AGE);
-        it.on_sent_again(0..10);
+        it.on_sent_again(0..10, B);
         it.on_acknowledged(0..10);
         it.on_lost(0..10, A);
         it.on_lost(0..10, B);

@@ -8,13 +8,14 @@ use super::priority::{Listing, Need};
 use super::send_buffer::SendBuffer;
 use super::send_state::{SendEvent, SendState};
 use super::streams::{Interest, WriteError};
+use crate::PathId;
 use crate::time::Instant;
 use crate::wire::varint;
 use bytes::Bytes;
 use hvq_scheduler::{History, Message, Priority};
 use std::ops::Range;
 
-/// Who wanted the stream reset.
+/// The end that wanted the stream reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResetBy {
     /// The application here.
@@ -23,19 +24,19 @@ pub enum ResetBy {
     Peer,
 }
 
-/// What a stream sends next: bytes, and perhaps its end.
+/// The next piece that a stream sends: bytes, and perhaps its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
     /// The bytes; empty if only the end is to be sent.
     pub range: Range<u64>,
-    /// Whether the stream ends behind them.
+    /// True if the stream ends behind them.
     pub fin: bool,
-    /// Whether they were sent before.
+    /// The earlier transmission of the bytes, if there was one.
     pub history: History,
 }
 
 impl Piece {
-    /// The same piece, at most `most` bytes of it.
+    /// Returns the same piece, at most `most` bytes of it.
     fn limited(mut self, most: usize) -> Self {
         let end = self.range.start.saturating_add(most as u64);
         if end < self.range.end {
@@ -58,15 +59,15 @@ pub struct SendHalf {
     final_size: Option<u64>,
     reset: Option<(u64, ResetBy)>,
     blocked_at: Option<u64>,
-    /// What the application knows about room for writing.
+    /// The application's knowledge of room for writing.
     pub interest: Interest,
     /// RFC 9218 urgency and incremental.
     pub priority: Priority,
-    /// When it last had its turn among incremental streams.
+    /// The turn that it last had among incremental streams.
     pub turn: u64,
     /// Its entry in the agenda.
     pub listed: Option<Listing>,
-    /// When all that was sent is expected to have arrived.
+    /// The time at which all that was sent is expected to have arrived.
     pub arrival: Instant,
 }
 
@@ -91,12 +92,12 @@ impl SendHalf {
         }
     }
 
-    /// Where it is in figure 2 of RFC 9000 §3.1.
+    /// Returns the state in figure 2 of RFC 9000 §3.1.
     pub fn state(&self) -> SendState {
         self.state
     }
 
-    /// Whether something that was sent is not known to have arrived, and still matters.
+    /// Returns true if something that was sent is not known to have arrived, and still matters.
     pub fn has_unacknowledged(&self) -> bool {
         let is_over = self.state.is_terminal();
         !is_over
@@ -113,7 +114,7 @@ impl SendHalf {
         self.credit.limit()
     }
 
-    /// How many bytes [`Self::write`] takes, if `capacity` bytes may be buffered.
+    /// Returns the number of bytes that [`Self::write`] takes, if `capacity` bytes may be buffered.
     pub fn writable(&self, capacity: usize) -> Result<usize, WriteError> {
         self.check_open()?;
         let to_largest = usize::try_from(varint::MAX - self.data.end()).unwrap_or(usize::MAX);
@@ -224,7 +225,7 @@ impl SendHalf {
         self.blocked_at = None;
     }
 
-    /// What it needs to send, `None` if it has nothing to send within its own credit.
+    /// Returns the credit that it needs to send, `None` if it has nothing to send within its own.
     #[inline]
     pub fn need(&self) -> Option<Need> {
         if self.reset.is_some() {
@@ -237,7 +238,7 @@ impl SendHalf {
         (fresh < self.data.end() && self.credit.available() > 0).then_some(Need::Credit)
     }
 
-    /// What it would send next, with this much credit of the connection: lost data first.
+    /// Returns the piece that it would send next, with this much credit of the connection: lost data first.
     #[inline]
     pub fn next_piece(&self, connection: u64) -> Option<Piece> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-3.3
@@ -269,7 +270,7 @@ impl SendHalf {
         (start < end || fin).then_some(Piece { range: start..end, fin, history: History::Fresh })
     }
 
-    /// What is left of the message at the start of `piece`.
+    /// Returns the part of the message that is left at the start of `piece`.
     pub fn message(&self, piece: &Piece, now: Instant) -> Option<Message> {
         if piece.range.is_empty() {
             Some(self.messages.at_end(now))
@@ -278,11 +279,11 @@ impl SendHalf {
         }
     }
 
-    /// Takes at most `most` bytes of `piece`, which [`Self::next_piece`] returned just now, to be sent.
+    /// Takes at most `most` bytes of `piece`, which [`Self::next_piece`] returned just now, to be sent on path `by`.
     ///
     /// Returns the data, joined in memory of `blocks` if it has to be, and what was taken; the connection's credit is charged
     /// if that is fresh.
-    pub fn take(&mut self, piece: Piece, most: usize, blocks: &mut Blocks) -> (Bytes, Piece) {
+    pub fn take(&mut self, piece: Piece, most: usize, by: PathId, blocks: &mut Blocks) -> (Bytes, Piece) {
         let piece = piece.limited(most);
         let part = self.data.part(piece.range.clone());
         let piece = piece.limited((part.end - part.start) as usize);
@@ -295,7 +296,7 @@ impl SendHalf {
             self.credit.consume(piece.range.end - piece.range.start);
             self.outstanding.on_sent_fresh(end);
         } else {
-            self.outstanding.on_sent_again(piece.range.start..end);
+            self.outstanding.on_sent_again(piece.range.start..end, by);
         }
         self.advance(if piece.fin { SendEvent::Fin } else { SendEvent::Frame });
         (data, piece)
@@ -315,7 +316,7 @@ impl SendHalf {
         }
     }
 
-    /// What was sent, and is not acknowledged, for the caller to mark as lost or late.
+    /// Returns the data that was sent and is not acknowledged, for the caller to mark as lost or late.
     pub fn outstanding_mut(&mut self) -> Option<&mut Outstanding> {
         (self.reset.is_none() && !self.state.is_terminal()).then_some(&mut self.outstanding)
     }
@@ -346,7 +347,6 @@ impl SendHalf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PathId;
 
     const PATH: PathId = PathId(1);
 
@@ -358,7 +358,7 @@ mod tests {
 
     fn take(half: &mut SendHalf, most: usize) -> (Vec<u8>, bool) {
         let piece = half.next_piece(1000).expect("something to send");
-        let (data, piece) = half.take(piece, most, &mut Blocks::default());
+        let (data, piece) = half.take(piece, most, PathId::ZERO, &mut Blocks::default());
         (data.to_vec(), piece.fin)
     }
 

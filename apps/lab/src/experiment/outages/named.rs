@@ -48,7 +48,7 @@ const fn during(name: &'static str, deployment: Deployment, kind: Kind, dark: &'
 
 use Deployment::{Cold, Gateway};
 
-const CELLS: [Named; 12] = [
+const CELLS: [Named; 13] = [
     at_start("gateway-urllc-3s", Gateway, &[urllc(None, 3_000)]),
     at_start("gateway-urllc-7s", Gateway, &[urllc(None, 7_000)]),
     at_start("cold-urllc-at-100ms", Cold, &[urllc(Some(100), 12_100)]),
@@ -58,6 +58,7 @@ const CELLS: [Named; 12] = [
     during("gateway-both-9s", Gateway, Kind::Both, &[embb(Some(500), 5_500), urllc(Some(500), 9_500)]),
     during("gateway-both-14s", Gateway, Kind::Both, &[embb(Some(500), 5_500), urllc(Some(500), 14_500)]),
     during("gateway-both-25s", Gateway, Kind::Both, &[embb(Some(500), 5_500), urllc(Some(500), 25_500)]),
+    during("gateway-both-9s-urllc", Gateway, Kind::Both, &[embb(Some(500), 9_500), urllc(Some(500), 5_500)]),
     during("cold-embb-14s", Cold, Kind::Middle, &[embb(Some(500), 14_500)]),
     during("gateway-urllc-14s", Gateway, Kind::Middle, &[embb(None, 200_000), urllc(Some(500), 14_500)]),
     during("cold-urllc-14s", Cold, Kind::Middle, &[embb(None, 200_000), urllc(Some(500), 14_500)]),

@@ -9,28 +9,29 @@ use hvq_pages::{Loader, Page};
 use hvq_scheduler::Priority;
 use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent};
 use hvq_transport::endpoint::{ConnectionHandle, Way};
+use hvq_transport::error::ConnectionError;
 use hvq_transport::stream::{ReadOutcome, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// What a connection is for.
+/// The host that a connection leads to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Host {
     /// The gateway, or else the resolver of names: it is there before the load.
     Standing,
     /// The server of one domain.
     Domain(u32),
-    /// That of a background flow.
+    /// The server of a background flow.
     Background(u32),
     /// Any: the connection is there for the session that a later one resumes.
     Earlier(u32),
 }
 
-/// Before the load nothing is begun for so long.
+/// The time before the load in which nothing is begun.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// What has to be done for a host once the network is at hand.
+/// An errand for a host that has to be done once the network is at hand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Errand {
     /// Its connection is to be begun.
@@ -48,12 +49,12 @@ pub(super) struct Browser {
     lines: BTreeMap<Host, Line>,
     /// Domains whose addresses were asked for.
     asked: BTreeSet<u32>,
-    /// What waits for a connection that carries one request at a time.
+    /// The requests that wait for a connection that carries one request at a time.
     sockets: Sockets,
     errands: Vec<Errand>,
     /// Connections that are there before the load, and when they are begun.
     planned: VecDeque<(Instant, Host)>,
-    /// When it was told something last.
+    /// The time of the latest event.
     now: Instant,
 }
 
@@ -110,7 +111,7 @@ impl Browser {
         browser
     }
 
-    /// Where background flow number `flow` goes: through a gateway, two paths are for everything.
+    /// Returns the host of background flow number `flow`: through a gateway, two paths are for everything.
     fn background(&self, flow: u32) -> Host {
         match (self.manner.deployment, self.paths.second) {
             (Deployment::Gateway, Some(_)) => Host::Standing,
@@ -130,7 +131,7 @@ impl Browser {
         self.loader.page_load_time()
     }
 
-    /// When it has something to do that no event announces.
+    /// Returns the time at which it has something to do that no event announces.
     pub(super) fn wake(&self) -> Option<Instant> {
         if !self.errands.is_empty() {
             return Some(self.now);
@@ -232,8 +233,10 @@ impl Browser {
     }
 
     fn ask(&mut self, host: Host, wanted: Wanted) {
-        self.line(host).ask(wanted);
-        self.errands.push(Errand::Pump(host));
+        let line = self.line(host);
+        line.ask(wanted);
+        let errand = if line.take_ended() { Errand::Connect(host) } else { Errand::Pump(host) };
+        self.errands.push(errand);
     }
 
     pub(super) fn on_event(
@@ -269,6 +272,28 @@ impl Browser {
             }
             _ => {}
         }
+    }
+
+    /// The connection `handle` is over. One that never came about is begun again, and one that nobody waits for when it is
+    /// needed.
+    pub(super) fn on_closed(&mut self, handle: ConnectionHandle, error: &ConnectionError) -> Loss {
+        let mut lines = self.lines.iter_mut();
+        let Some((host, line)) = lines.find(|(_, line)| line.handle == Some(handle)) else {
+            return Loss::Nothing;
+        };
+        if line.wants_answers() && *error != ConnectionError::HandshakeTimeout {
+            return Loss::Answers;
+        }
+        // What TCP and TLS take is asked for once.
+        let greets = self.manner.deployment.greets() && matches!(host, Host::Domain(_));
+        line.end();
+        if !greets {
+            line.await_handshake();
+        }
+        if line.wants_answers() && line.take_ended() {
+            self.errands.push(Errand::Connect(*host));
+        }
+        Loss::Nothing
     }
 
     /// Reads what is there of the answer on stream `id`; whether that was all.
@@ -323,7 +348,16 @@ impl Browser {
     }
 }
 
-/// How far an answer is.
+/// The loss with a connection that is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Loss {
+    /// Nothing that anybody waits for.
+    Nothing,
+    /// Answers that were asked for.
+    Answers,
+}
+
+/// The progress of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
     /// More is to come.

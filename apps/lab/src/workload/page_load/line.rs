@@ -10,20 +10,30 @@ use hvq_transport::stream::{Direction, StreamId};
 use hvq_transport::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a request asks for.
+/// The object of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wanted {
     /// An object, by a request of so many bytes.
     Object(ObjectId, u64),
     /// The address of a domain.
     Address(u32),
-    /// What goes before the first request of a connection.
+    /// The exchange that goes before the first request of a connection.
     Greeting(Preliminary),
     /// A part of a background flow, with its priority.
     Background(Preliminary, Priority),
 }
 
-/// How far a connection is.
+/// The life of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Life {
+    /// It was not begun, or goes on.
+    #[default]
+    Usual,
+    /// It is over, and begun again when it is needed.
+    Ended,
+}
+
+/// The stage of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Stage {
     /// It waits for an address, or for its handshake.
@@ -35,7 +45,7 @@ enum Stage {
     Ready,
 }
 
-/// How far the path is on which the connection did not begin.
+/// The state of the path on which the connection did not begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum SecondPath {
     /// It is to be opened.
@@ -50,6 +60,7 @@ enum SecondPath {
 pub(super) struct Line {
     /// The connection, once it was begun.
     pub(super) handle: Option<ConnectionHandle>,
+    life: Life,
     stage: Stage,
     /// Both paths, if there are two.
     paths: Option<[FourTuple; 2]>,
@@ -76,6 +87,30 @@ impl Line {
         self.stage = Stage::Ready;
     }
 
+    /// The connection is over: what was asked for on it is asked for again on the next.
+    pub(super) fn end(&mut self) {
+        self.handle = None;
+        self.life = Life::Ended;
+        for (_, wanted) in std::mem::take(&mut self.asked).into_iter().rev() {
+            self.waiting.push_front(wanted);
+        }
+    }
+
+    /// Nothing can be sent before the next handshake is complete.
+    pub(super) fn await_handshake(&mut self) {
+        self.stage = Stage::Waiting;
+    }
+
+    /// Returns true if the connection is over and has to be begun again; it counts as begun from here on.
+    pub(super) fn take_ended(&mut self) -> bool {
+        std::mem::take(&mut self.life) == Life::Ended
+    }
+
+    /// Returns true if anything was asked for that is not answered, or waits to be asked for.
+    pub(super) fn wants_answers(&self) -> bool {
+        !self.asked.is_empty() || !self.waiting.is_empty()
+    }
+
     /// The address is known: what TCP and TLS take comes first.
     pub(super) fn greet(&mut self) {
         self.stage = Stage::Greeting(TCP);
@@ -92,17 +127,17 @@ impl Line {
         }
     }
 
-    /// Whether requests can be sent.
+    /// Returns true if requests can be sent.
     pub(super) fn is_ready(&self) -> bool {
         self.stage == Stage::Ready
     }
 
-    /// Whether they can and there are none.
+    /// Returns true if they can and there are none.
     pub(super) fn is_idle(&self) -> bool {
         self.is_ready() && self.asked.is_empty() && self.waiting.is_empty()
     }
 
-    /// Whether what comes first may be sent.
+    /// Returns true if `wanted`, which comes first, may be sent.
     fn may_send(&self, wanted: Wanted) -> bool {
         match self.stage {
             Stage::Waiting => false,
@@ -152,7 +187,7 @@ impl Line {
         }
     }
 
-    /// What was asked for on stream `id`.
+    /// Returns the object that was asked for on stream `id`.
     pub(super) fn asked(&self, id: StreamId) -> Option<Wanted> {
         self.asked.get(&id).copied()
     }

@@ -14,7 +14,7 @@ mod sockets;
 use crate::world::rewards::Rewards;
 use crate::world::wire::Wire;
 use crate::world::{Application, Net, Side};
-use browser::Browser;
+use browser::{Browser, Loss};
 use hvq_pages::{Loader, Page};
 use hvq_transport::connection::{Connection, Event, FourTuple};
 use hvq_transport::endpoint::ConnectionHandle;
@@ -27,7 +27,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Where the browser's connections end.
+/// The place where the browser's connections end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Deployment {
     /// At a gateway, by one connection whose paths are open when the load begins: DChannel's own deployment (NSDI 2023,
@@ -51,7 +51,7 @@ impl Deployment {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Gateway, Self::Cold, Self::Resumed, Self::TcpTls, Self::Http1];
 
-    /// Whether connections begin with what TCP and TLS take.
+    /// Returns true if connections begin with the exchanges of TCP and TLS.
     pub const fn greets(self) -> bool {
         matches!(self, Self::TcpTls | Self::Http1)
     }
@@ -101,7 +101,7 @@ impl FromStr for Deployment {
     }
 }
 
-/// What the application tells the transport.
+/// The information that the application gives the transport.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Voice {
     /// Nothing but data and the ends of streams.
@@ -110,12 +110,12 @@ pub enum Voice {
     Priorities,
 }
 
-/// How a page is loaded.
+/// The manner in which a page is loaded.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Manner {
-    /// Where connections end.
+    /// The place where connections end.
     pub deployment: Deployment,
-    /// What the servers tell the transport.
+    /// The information that the servers give the transport.
     pub voice: Voice,
     /// The factor on recorded thinking times of the browser.
     pub think_scale: f64,
@@ -149,12 +149,12 @@ impl Paths {
         }
     }
 
-    /// The same to the server of background flow `index`.
+    /// Returns the paths to the server of background flow `index`.
     pub fn to_background(self, index: u32) -> Self {
         self.to_domain(BACKGROUND.saturating_add(index))
     }
 
-    /// The same to the server of `domain`.
+    /// Returns the paths to the server of `domain`.
     pub fn to_domain(self, domain: u32) -> Self {
         let machine = u16::try_from(domain).unwrap_or(u16::MAX);
         let there = |tuple: FourTuple| FourTuple {
@@ -171,7 +171,7 @@ pub struct PageLoad {
     browser: Browser,
     servers: Servers,
     failure: Option<String>,
-    /// Who listens to connections, if anybody does.
+    /// The recorder of rewards, which listens to connections, if there is one.
     rewards: Option<Rewards>,
 }
 
@@ -190,7 +190,7 @@ impl PageLoad {
         }
     }
 
-    /// The same with `rewards` told what policies expect.
+    /// Sets the recorder of rewards, which is told of the expectations of policies.
     #[must_use]
     pub fn with_rewards(mut self, rewards: Option<Rewards>) -> Self {
         self.rewards = rewards;
@@ -202,7 +202,7 @@ impl PageLoad {
         self.browser.page_load_time()
     }
 
-    /// Why it cannot go on, if it cannot.
+    /// Returns the reason for which it cannot go on, if there is one.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
@@ -227,9 +227,9 @@ impl Application for PageLoad {
         }
     }
 
-    fn on_closed(&mut self, side: Side, error: &ConnectionError) {
+    fn on_connection_closed(&mut self, (side, handle): (Side, ConnectionHandle), error: &ConnectionError) {
         // The server hears of attempts, too, that lost the race for a connection.
-        if side == Side::Client {
+        if side == Side::Client && self.browser.on_closed(handle, error) == Loss::Answers {
             self.failure.get_or_insert_with(|| format!("a connection ended: {error}"));
         }
     }

@@ -9,6 +9,7 @@ use crate::endpoint::{ClientConfig, ConnectError, ConnectionHandle, Endpoint, Ou
 use crate::error::ConnectionError;
 use crate::time::Instant;
 use hvq_scheduler::{Flights, Hints};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 impl Endpoint {
@@ -57,7 +58,7 @@ impl Endpoint {
         Ok(handle)
     }
 
-    /// How long the others wait for the attempt over `candidate`.
+    /// Returns the time that the others wait for the attempt over `candidate`.
     fn delay_of(&self, candidate: &CandidatePath, options: RaceOptions, now: Instant) -> Duration {
         let known = || self.channels.view((0, &candidate.way), &self.connections, now);
         let expected = || {
@@ -93,10 +94,13 @@ impl Endpoint {
         loop {
             let Some(contest) = self.races.get_mut(handle) else { return };
             let (connections, attempts) = (&self.connections, &contest.attempts);
+            let winner = contest.race.winner();
             let progress = |index: usize| {
                 let attempt = attempts.get(index).copied().flatten();
-                let connection = attempt.and_then(|attempt| connections.get(&attempt));
-                connection.map_or(Instant::ZERO, |connection| connection.progressed_at())
+                let connection = attempt.and_then(|attempt| connections.get(&attempt)).map(Box::as_ref);
+                // A server that repeats itself has not got the last flight of the winner. One that sends data works on it.
+                let counts = |connection: &&Connection| winner != Some(index) || connection.has_arrivals();
+                connection.filter(counts).map_or(Instant::ZERO, |connection| connection.progressed_at())
             };
             let Some(action) = contest.race.next(now, progress) else { return };
             let is_complete = contest.race.winner().is_some()
@@ -313,12 +317,11 @@ impl Endpoint {
             return None;
         }
         if !lead.is_replaceable(replay) {
-            lead.give_up_handshake();
-            self.schedule.touch(race);
-            self.end_race(race, now);
+            self.keep_or_give_up(race, handle, now);
             return None;
         }
         let mut previous = self.take_over(race, handle)?;
+        self.note_unanswered(&previous, now);
         let winner = self.connections.get_mut(&race)?;
         winner.succeed(&mut previous, now);
         if was_told {
@@ -335,6 +338,38 @@ impl Endpoint {
         contest.lead = Lead::Alive;
         self.complete_race(race, index, now);
         (!was_told).then_some((race, Event::Connected))
+    }
+
+    /// The attempt `handle` is complete, and nothing can take the place of the lead: what the server
+    /// sent was read, or what it may have read must not be sent again. A lead whose server goes on to speak stays; of one that
+    /// stands still the application learns now rather than after the idle timeout.
+    fn keep_or_give_up(&mut self, race: ConnectionHandle, handle: ConnectionHandle, now: Instant) {
+        let born = self.connections.get(&handle).map_or(now, |attempt| attempt.born());
+        let Some(lead) = self.connections.get_mut(&race) else { return };
+        let patience = STALE.max(lead.handshake_rtt() * 3);
+        let is_over = match lead.has_arrivals() {
+            true => lead.stands_still_since(now - patience),
+            false => lead.stands_still_since(born),
+        };
+        if is_over {
+            lead.give_up_handshake();
+            self.schedule.touch(race);
+            return self.end_race(race, now);
+        }
+        let Some(contest) = self.races.get_mut(race) else { return };
+        if let Some(index) = contest.candidate(handle) {
+            contest.race.on_failed(index, Failure::Passing, now);
+        }
+        let own = contest.attempts.iter_mut().filter(|attempt| **attempt == Some(handle));
+        own.for_each(|attempt| *attempt = None);
+        self.close_attempts(vec![handle], now);
+    }
+
+    /// Takes note of the channel of `previous`, whose place another took, if it was never answered.
+    fn note_unanswered(&mut self, previous: &Connection, now: Instant) {
+        if let Some(local) = first_local(previous).filter(|_| !previous.has_authenticated()) {
+            self.channels.on_unanswered(local, now);
+        }
     }
 
     /// Puts the connection `handle` in the place of the one under `race`, which is taken out.
@@ -360,10 +395,19 @@ impl Endpoint {
 
     /// The handshake of the connection under `race`, over candidate `index`, is complete here.
     fn complete_race(&mut self, race: ConnectionHandle, index: usize, now: Instant) {
-        let rtt = self.connections.get(&race).map(|winner| winner.handshake_rtt());
+        let winner = self.connections.get(&race);
+        let (rtt, born) =
+            (winner.map(|winner| winner.handshake_rtt()), winner.map_or(now, |winner| winner.born()));
         let Some(contest) = self.races.get_mut(race) else { return };
         let others = contest.take_others(race);
         contest.race.on_completed(index, attempt_delay(rtt), now);
+        for handle in &others {
+            let earlier = self.connections.get(handle).filter(|attempt| attempt.born() < born);
+            let unanswered = earlier.filter(|attempt| !attempt.has_authenticated());
+            if let Some(local) = unanswered.and_then(|attempt| first_local(attempt)) {
+                self.channels.on_unanswered(local, now);
+            }
+        }
         self.close_attempts(others, now);
     }
 
@@ -401,12 +445,17 @@ impl Endpoint {
     }
 }
 
+/// The local address of path 0.
+fn first_local(connection: &Connection) -> Option<SocketAddr> {
+    connection.path_stats(PathId::ZERO).map(|path| path.tuple.local)
+}
+
 /// An attempt that the server knew and has not spoken to for so long is begun anew.
 const STALE: Duration = Duration::from_secs(1);
 /// The same for an attempt that was never answered: longer than any round trip that is worth waiting for.
 const UNANSWERED: Duration = Duration::from_secs(3);
 
-/// Whether another attempt over the same path may do where one ended so.
+/// Tells whether another attempt over the same path may succeed where one ended with `error`.
 fn failure(error: &ConnectionError) -> Failure {
     match error {
         ConnectionError::IdleTimeout

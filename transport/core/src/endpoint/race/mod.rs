@@ -57,7 +57,7 @@ pub(super) enum Failure {
     Passing,
 }
 
-/// How far a candidate has come.
+/// The progress of a candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Attempt {
     /// Not begun, or over and to be begun when it is due.
@@ -71,9 +71,9 @@ enum Attempt {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     attempt: Attempt,
-    /// When it is looked at again.
+    /// The time at which it is looked at again.
     check_at: Option<Instant>,
-    /// For how long it may stand still.
+    /// The time for which it may stand still.
     pace: Duration,
 }
 
@@ -101,12 +101,12 @@ impl ConnectionRace {
         self.winner
     }
 
-    /// When everything has to be over.
+    /// Returns the time at which everything has to be over.
     pub(super) fn until(&self) -> Instant {
         self.until
     }
 
-    /// Whether no candidate is left that may still connect.
+    /// Returns true if no candidate is left that may still connect.
     pub(super) fn is_lost(&self) -> bool {
         self.entries.iter().all(|entry| entry.attempt == Attempt::Failed)
     }
@@ -143,13 +143,13 @@ impl ConnectionRace {
         }
     }
 
-    /// When something is due.
+    /// Returns the time at which something is due.
     pub(super) fn deadline(&self) -> Instant {
         self.entries.iter().filter_map(|entry| entry.check_at).fold(self.until, Instant::min)
     }
 
     /// Takes the next thing that is due at `now`. `progress` tells when the attempt over a candidate last heard of the
-    /// server.
+    /// server, so that it got further.
     pub(super) fn next(&mut self, now: Instant, progress: impl Fn(usize) -> Instant) -> Option<Action> {
         if now >= self.until {
             return Some(Action::Stop);
@@ -161,8 +161,7 @@ impl ConnectionRace {
                 entry.check_at = None;
                 return Some(Action::Begin(index));
             }
-            // A server that repeats itself has not got the last flight of the winner.
-            let heard = if self.winner == Some(index) { Instant::ZERO } else { progress(index) };
+            let heard = progress(index);
             if heard + entry.pace > now {
                 entry.check_at = Some(heard + entry.pace);
                 continue;

@@ -164,7 +164,7 @@ fn connections_that_share_a_small_memory_all_get_on_and_leave_nothing() {
     });
     let sent: Vec<usize> = files.left.values().map(|left| FILE - left).collect();
     let (least, best) = (sent.iter().min().copied(), sent.iter().max().copied());
-    assert!(least.unwrap_or_default() > best.unwrap_or_default() / 4, "{least:?} of {best:?}");
+    assert!(least.unwrap_or_default() > best.unwrap_or_default() / 5, "{least:?} of {best:?}");
     assert!(least.unwrap_or_default() > 1 << 20, "{least:?}");
     assert!(most <= limit, "{most} bytes");
     assert!(quota.usage().held_back > 0);

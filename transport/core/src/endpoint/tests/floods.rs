@@ -28,7 +28,7 @@ const MOST: u64 = 4 << 20;
 /// be megabytes.
 const GROWTH: i64 = 256 << 10;
 
-/// What the application does meanwhile.
+/// The application's behaviour meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Application {
     /// It polls, and reads nothing.
@@ -65,9 +65,10 @@ fn new_id(path: Option<PathId>, n: u64, retire_prior_to: u64) -> Frame {
     })
 }
 
-fn ack(path: Option<PathId>) -> Frame {
+/// An acknowledgement of the packet with `number`.
+fn ack(path: Option<PathId>, number: u64) -> Frame {
     let mut ranges = Ranges::default();
-    ranges.insert(0);
+    ranges.insert(number);
     Frame::Ack(Ack::from_ranges(path, &ranges, 0, None, 100).expect("it fits"))
 }
 
@@ -80,8 +81,8 @@ fn status(path: u32, n: u64) -> Frame {
 const FLOODS: &[(&str, Flood)] = &[
     ("PADDING", |_| Frame::Padding(1_000)),
     ("PING", |_| Frame::Ping),
-    ("ACK", |_| ack(None)),
-    ("PATH_ACK", |_| ack(Some(PathId(0)))),
+    ("ACK", |_| ack(None, 0)),
+    ("PATH_ACK", |_| ack(Some(PathId(0)), 0)),
     ("RESET_STREAM", |n| Frame::ResetStream(ResetStream { id: id(n), error: n, final_size: 0 })),
     ("STOP_SENDING", |n| Frame::StopSending(StopSending { id: id(n), error: n })),
     ("CRYPTO with gaps", |n| Frame::Crypto(Crypto { offset: 2 * n + 1, data: bytes(1) })),
@@ -117,6 +118,10 @@ const FLOODS: &[(&str, Flood)] = &[
     ("IMMEDIATE_ACK", |_| Frame::ImmediateAck),
     ("DATAGRAM, empty", |_| Frame::Datagram(bytes(0))),
     ("DATAGRAM, small", |_| Frame::Datagram(bytes(1))),
+    ("DATAGRAM, small in a large packet", |n| match n % 2 {
+        0 => Frame::Datagram(bytes(1)),
+        _ => Frame::Padding(1_170),
+    }),
     ("DATAGRAM, large", |_| Frame::Datagram(bytes(1_100))),
     ("PATH_ABANDON", |n| Frame::PathAbandon { path: PathId((1 + n % 3) as u32), error: n }),
     ("PATH_STATUS, alternating", |n| status(0, n)),
@@ -160,8 +165,12 @@ fn kind(frame: &Frame) -> u32 {
     }
 }
 
-/// The payloads of the next packets of a flood, each as full as it gets.
-fn payloads(flood: Flood, number: &mut u64) -> Vec<Vec<u8>> {
+/// The payloads of the next packets of a flood, each as full as it gets. Acknowledgements are of packet `received`.
+fn payloads(flood: Flood, number: &mut u64, received: u64) -> Vec<Vec<u8>> {
+    let flood = |number| match flood(number) {
+        Frame::Ack(Ack { path, .. }) => ack(path, received),
+        other => other,
+    };
     (0..PACKETS)
         .map(|_| {
             let mut payload = Vec::with_capacity(2 * PACKET);
@@ -228,12 +237,13 @@ fn config() -> TransportConfig {
 fn flooded(name: &str, flood: Flood, application: Application) {
     let mut network = Network::new(transport(), config());
     let tuple = network.link(RTT / 2);
-    network.connect(tuple);
+    let client = network.connect(tuple);
     network.run_for(RTT * 5);
+    let received = network.client(client).largest_received(PathId::ZERO);
     // Nothing of what the server answers arrives.
     network.links[0].drop = Box::new(|_, _| true);
     let mut number = 0;
-    let (first, second) = (payloads(flood, &mut number), payloads(flood, &mut number));
+    let (first, second) = (payloads(flood, &mut number, received), payloads(flood, &mut number, received));
     let (most, left) = half(&mut network, application, &first);
     let (more, grown) = half(&mut network, application, &second);
     let most = most.max(more + u64::try_from(left).unwrap_or_default());

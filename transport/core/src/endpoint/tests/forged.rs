@@ -25,6 +25,8 @@ pub(super) struct Forged {
     pub source: Vec<u8>,
     pub payload: Vec<u8>,
     pub token: Vec<u8>,
+    /// Its packet number.
+    pub number: u32,
     /// Bytes of the packet at least, with PADDING frames.
     pub size: usize,
 }
@@ -36,6 +38,7 @@ pub(super) fn initial(destination: &[u8], payload: &[u8]) -> Forged {
         source: SOURCE.to_vec(),
         payload: payload.to_vec(),
         token: Vec::new(),
+        number: 0,
         size: 1200,
     }
 }
@@ -51,13 +54,13 @@ pub(super) fn sealed(forged: &Forged, change: impl Fn(u8) -> u8) -> Vec<u8> {
         token: &forged.token,
     };
     let mut bytes = Vec::new();
-    let layout = header.put(&mut bytes, 0, 4);
+    let layout = header.put(&mut bytes, forged.number.into(), 4);
     bytes.extend(&forged.payload);
     bytes.resize(bytes.len().max(forged.size.saturating_sub(TAG)), 0);
     patch_length(&mut bytes, &layout, 0, TAG);
     bytes[0] = change(bytes[0]);
     let (seal, _) = initial_keys(Version::V1, &destination, Role::Client);
-    seal.seal(&mut bytes, 0, &layout, PathId::ZERO, 0);
+    seal.seal(&mut bytes, 0, &layout, PathId::ZERO, forged.number.into());
     bytes
 }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 const SEEDS: u64 = 200;
 const STEPS: usize = 40;
 
-/// Who attacks.
+/// The end that attacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Attacker {
     Client,
@@ -111,7 +111,8 @@ impl Play {
         if self.dice.random_bool(0.03) {
             return wild(&mut self.dice);
         }
-        odd(&mut self.dice, self.attacker)
+        let received = self.peer(true).map_or(0, |attacker| attacker.largest_received(PathId::ZERO));
+        odd(&mut self.dice, self.attacker, received)
     }
 
     /// The connections that are still there.
@@ -130,7 +131,7 @@ impl Play {
         left
     }
 
-    /// With what the victim closed, if it did.
+    /// Returns the code with which the victim closed, if it did.
     fn verdict(&self) -> Option<ErrorCode> {
         let events = match self.attacker {
             Attacker::Client => &self.network.server_events,
@@ -182,15 +183,15 @@ fn wild(dice: &mut StdRng) -> Frame {
     }
 }
 
-/// A frame that is no violation, or only if something happened before.
-fn odd(dice: &mut StdRng, from: Attacker) -> Frame {
+/// A frame that is no violation, or only if something happened before. The attacker has `received` this packet on path 0.
+fn odd(dice: &mut StdRng, from: Attacker, received: u64) -> Frame {
     let path = PathId(dice.random_range(0..4));
     let own = StreamId(dice.random_range(0..8) * 4 + u64::from(from == Attacker::Server));
     let (small, other) = (dice.random_range(1..4_u64), dice.random_range(0..200_u64));
     let direction = Direction::ALL[dice.random_range(0..2)];
     match dice.random_range(0..24) {
-        0 => acknowledgement(Some(PathId::ZERO), 0, 1),
-        1 => acknowledgement(None, 0, 0),
+        0 => acknowledgement(Some(PathId::ZERO), received, 0),
+        1 => acknowledgement(None, received, 0),
         2 if other < 50 => Frame::PathAbandon { path, error: small },
         3 | 4 => Frame::PathStatus { path, sequence: other, status: Status::Backup },
         5 => Frame::PathStatus { path, sequence: other, status: Status::Available },

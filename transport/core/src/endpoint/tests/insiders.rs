@@ -69,6 +69,12 @@ fn an_acknowledgement_of_what_was_never_sent_closes_in_every_packet_number_space
 }
 
 #[test]
+fn an_acknowledgement_of_packet_0_that_was_guessed_closes() {
+    // RFC 9000 §21.4: the first number is drawn, so that nobody acknowledges it without having read the packet.
+    assert_eq!(answer_to([ack(0)]), VIOLATION);
+}
+
+#[test]
 fn a_peer_that_never_answers_is_given_up_with_bounded_state() {
     // attacks.md C8: the probe timeout doubles up to the idle timeout, and nothing beyond the window is sent but probes,
     // those of liveness small and at their pace.

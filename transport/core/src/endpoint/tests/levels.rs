@@ -1,4 +1,5 @@
-//! What a peer gets wrong in Handshake and 1-RTT packets, where strangers cannot: attacks.md, sections A to C.
+//! Tests of errors in Handshake and 1-RTT packets, which only a peer can make and strangers cannot: attacks.md,
+//! sections A to C.
 
 use super::network::{Network, transport, verdict};
 use super::strangers::later_frames;
@@ -27,7 +28,7 @@ fn reading(level: Level) -> (Network, ConnectionHandle) {
     (network, client)
 }
 
-/// What a server closes with when a client sends this packet at `level`. The client hears of it.
+/// Returns the code with which a server closes when a client sends this packet at `level`. The client hears of it.
 fn answer(level: Level, payload: &[u8], bits: u8) -> Option<ErrorCode> {
     let (mut network, client) = reading(level);
     if level == Level::OneRtt {
@@ -125,7 +126,8 @@ fn an_acknowledgement_delay_of_centuries_counts_as_the_longest_that_was_agreed_o
     let now = network.now;
     network.server().force_on(PathId::ZERO, &[Frame::Ping], now);
     network.run_for(RTT / 2);
-    let payload = [&[0x02, 0][..], &[0xff; 8], &[0, 0]].concat();
+    let number = u8::try_from(network.client(client).largest_received(PathId::ZERO)).expect("few were sent");
+    let payload = [&[0x02, 0x40, number][..], &[0xff; 8], &[0, 0]].concat();
     network.client(client).force_short(&payload, 0);
     network.run_for(RTT * 2);
     let path = network.server().stats().paths[0].clone();

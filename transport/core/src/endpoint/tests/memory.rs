@@ -1,4 +1,4 @@
-//! What strangers and hostile peers make a server keep, in bytes of heap: the bounds of attacks.md.
+//! Tests of the memory that strangers and hostile peers make a server keep, in bytes of heap: the bounds of attacks.md.
 //!
 //! BoringSSL has memory of its own, which is not counted here.
 
@@ -29,7 +29,7 @@ fn connected(server: TransportConfig) -> (Network, ConnectionHandle) {
     (network, client)
 }
 
-/// What a client says in packets with these payloads, as datagrams.
+/// Returns the packets of a client with these payloads, as datagrams.
 fn said(network: &mut Network, client: ConnectionHandle, payloads: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let caught = network.catch(0);
     for payload in payloads {
@@ -186,7 +186,38 @@ fn one_half_open_connection_keeps_what_comes_early_within_its_bounds_however_lar
         })
         .collect();
     let kept = kept(&mut network, from, &early);
-    assert!(kept < 20 * KIBIBYTE, "{kept} bytes");
+    // Ten of them are kept, and nothing of what came with them.
+    assert!((10 * 1_280..20 * KIBIBYTE).contains(&kept), "{kept} bytes");
+}
+
+#[test]
+fn what_comes_early_keeps_nothing_of_its_datagram_beside_it() {
+    // attacks.md B7, B15: in datagrams of the usual size, packets of 60 bytes that there are no keys for, and single bytes of
+    // CRYPTO behind gaps.
+    let first = |number: u32, payload: &[u8]| {
+        sealed(&Forged { number, source: SOURCE.to_vec(), ..initial(&[1; 8], payload) }, |first| first)
+    };
+    let begin = |offset: u64| {
+        let mut payload = Vec::new();
+        Frame::Crypto(Crypto { offset, data: Bytes::from_static(&[1]) }).put(&mut payload);
+        payload
+    };
+    let handshake = |n: u8| {
+        let packet = [&[0xe0, 0, 0, 0, 1, 8][..], &[1; 8], &[8], &SOURCE, &[60], &[n; 60]].concat();
+        // Behind it a packet to somebody else.
+        let other = [&[0xe0, 0, 0, 0, 1, 8][..], &[9; 8], &[8], &SOURCE, &[0x44, 0xb0], &[n; 1_200]].concat();
+        [packet, other].concat()
+    };
+    let early: Vec<_> = (0..10).map(handshake).collect();
+    let crumbs: Vec<_> = (1..=200).map(|n| first(n, &begin(10 + 2 * u64::from(n)))).collect();
+    for (datagrams, least, most) in [(early, 10 * 80, 12 * KIBIBYTE), (crumbs, 200, 48 * KIBIBYTE)] {
+        let mut network = Network::new(transport(), transport());
+        network.link(RTT / 2);
+        let from = network.links[0].client;
+        kept(&mut network, from, &[first(0, &begin(10))]);
+        let kept = kept(&mut network, from, &datagrams);
+        assert!((least..most).contains(&kept), "{kept} bytes of {} datagrams", datagrams.len());
+    }
 }
 
 fn narrow(window: u64) -> TransportConfig {
@@ -213,7 +244,7 @@ fn pieces_of_streams_behind_gaps_take_twice_the_window_at_most() {
     // attacks.md E6, RUSTSEC-2026-0185: single bytes with gaps on all streams, and pieces in datagrams of 60,000 bytes.
     let window = 2 << 20;
     let crumbs = (0..128).flat_map(|stream| (0..60).map(move |n| piece(4 * stream, 1 + 2 * n, 1)));
-    let in_large = (0..60).map(|n| {
+    let in_large = (0..300).map(|n| {
         let mut payload = piece(0, 1 + 1100 * n, 1099);
         payload.resize(60_000, 0);
         payload
@@ -306,7 +337,10 @@ fn demands(round: u64) -> Vec<Frame> {
         Frame::PathStatus {
             path: PathId((round % 4) as u32),
             sequence: round,
-            status: crate::wire::frame::Status::Backup,
+            status: match round / 4 % 2 {
+                0 => crate::wire::frame::Status::Backup,
+                _ => crate::wire::frame::Status::Available,
+            },
         },
         Frame::ResetStream(crate::wire::frame::ResetStream {
             id: crate::stream::StreamId(4 * (round % 128)),
@@ -346,6 +380,27 @@ fn demands_without_end_whose_answers_are_never_acknowledged_leave_bounded_state(
     let most = said(1000..6000);
     assert!(network.server().lifecycle().is_open());
     assert!(most < 1024 * KIBIBYTE as u64, "{most} bytes for 5,000 packets");
+}
+
+#[test]
+fn an_application_that_does_not_look_is_told_of_a_flood_of_demands_in_a_few_events() {
+    // attacks.md G28, K3: genuine packets, of which none is followed by a look at the events before all have come.
+    let (mut network, client) = connected(transport());
+    let payloads: Vec<Vec<u8>> = (0..2_000)
+        .map(|round| {
+            let mut payload = Vec::new();
+            demands(round).iter().for_each(|frame| frame.put(&mut payload));
+            payload
+        })
+        .collect();
+    let datagrams = said(&mut network, client, &payloads);
+    network.server_events.clear();
+    datagrams.iter().for_each(|bytes| network.forge_over(0, bytes));
+    network.run_for(Duration::from_millis(10));
+    assert!(network.server().lifecycle().is_open());
+    let told = network.server_events.len();
+    // A status for each of four paths, and what is told of streams, of which 128 were opened and reset.
+    assert!((4..=4 + 4 * 128).contains(&told), "{told} events for 2,000 packets");
 }
 
 #[test]

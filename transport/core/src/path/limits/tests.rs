@@ -249,3 +249,36 @@ fn nothing_is_said_about_paths_without_multipath() {
     limits.on_ids_exhausted(PathId::ZERO, 1);
     assert_eq!(frame(&mut limits), None);
 }
+
+#[test]
+fn a_lost_report_of_blocked_paths_is_repeated_while_its_limit_holds() {
+    let mut limits = negotiated(7, 3);
+    assert_eq!(limits.on_paths_exhausted(), BlockedBy::Peer);
+    let (first, receipt) = limits.next_frame().expect("a report");
+    assert_eq!((first, limits.next_frame()), (Frame::PathsBlocked(3), None));
+    limits.on_lost(&receipt);
+    assert_eq!(frame(&mut limits), Some(Frame::PathsBlocked(3)));
+    limits.on_acknowledged(&receipt);
+    limits.on_lost(&receipt);
+    assert_eq!(frame(&mut limits), None, "a copy arrived");
+    assert_eq!(limits.on_max_path_id(5), Ok(Some(PathId(5))));
+    assert_eq!(limits.on_paths_exhausted(), BlockedBy::Peer);
+    assert_eq!(frame(&mut limits), Some(Frame::PathsBlocked(5)));
+    limits.on_lost(&receipt);
+    assert_eq!(frame(&mut limits), None, "nobody needs to know of the former limit");
+}
+
+#[test]
+fn whose_limit_is_in_the_way_is_the_peers_where_both_are_equal() {
+    assert_eq!(negotiated(3, 3).on_paths_exhausted(), BlockedBy::Peer);
+    assert_eq!(negotiated(2, 3).on_paths_exhausted(), BlockedBy::Local);
+}
+
+#[test]
+fn the_highest_path_may_report_that_it_lacks_connection_ids_and_no_higher_one() {
+    let mut limits = negotiated(3, 3);
+    limits.on_ids_exhausted(PathId(4), 1);
+    assert_eq!(frame(&mut limits), None);
+    limits.on_ids_exhausted(PathId(3), 1);
+    assert_eq!(frame(&mut limits), Some(Frame::PathCidsBlocked { path: PathId(3), next_sequence: 1 }));
+}

@@ -1,7 +1,6 @@
 use super::*;
 use crate::error::ErrorCode;
 use crate::ranges::Ranges;
-use crate::space::packet::PacketClass;
 use crate::wire::frame::AckRanges;
 use proptest::prelude::*;
 use rand::SeedableRng;
@@ -86,6 +85,46 @@ fn acknowledging_a_skipped_number_is_a_violation() {
         assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
         assert!(sent.on_ack(&ack(&[number - 1..=number - 1, number + 1..=number + 1]), at(3000)).is_ok());
     }
+}
+
+#[test]
+fn a_space_begins_at_a_number_that_cannot_be_guessed_and_what_is_below_it_cannot_be_acknowledged() {
+    // RFC 9000 §21.4.
+    let mut firsts = std::collections::BTreeSet::new();
+    for seed in 0..1000 {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut sent = Sent::default();
+        sent.begin_at_random(&mut rng);
+        assert!(sent.on_ack(&ack(&[0..=0]), at(0)).is_err(), "nothing was sent");
+        let first = sent.next_number(&mut rng);
+        sent.on_sent(packet(first, 0));
+        assert_eq!(crate::wire::packet_number::length(first, None), 1);
+        for below in [0, first - 1] {
+            for numbers in [below..=below, below..=first] {
+                let error = sent.clone().on_ack(&ack(&[numbers]), at(50)).expect_err("never used");
+                assert_eq!(error.code, ErrorCode::PROTOCOL_VIOLATION);
+            }
+        }
+        let outcome = sent.on_ack(&ack(&[first..=first]), at(50)).expect("valid");
+        assert_eq!(numbers(&outcome.packets), [first]);
+        firsts.insert(first);
+    }
+    assert_eq!(firsts, (1..=LARGEST_FIRST).collect());
+}
+
+#[test]
+fn liveness_probes_can_be_taken_out_of_the_flight_and_leave_what_else_there_is() {
+    let mut sent = Sent::default();
+    for number in 0..6 {
+        let class = if number % 2 == 0 { PacketClass::AckEliciting } else { PacketClass::Asking };
+        sent.on_sent(SentPacket { class, ..packet(number, number) });
+    }
+    assert_eq!(numbers(&sent.drain_probes()), [1, 3, 5]);
+    assert_eq!((sent.in_flight(), sent.unresolved(), sent.audit()), (3000, 3, Ok(())));
+    // A late acknowledgement of them is no violation and no news.
+    let outcome = sent.on_ack(&ack(&[0..=5]), at(50)).expect("valid");
+    assert_eq!(numbers(&outcome.packets), [0, 2, 4]);
+    assert_eq!((sent.in_flight(), sent.drain_probes().len()), (0, 0));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::writers::Held;
 use super::{Interest, Streams};
+use crate::PathId;
 use crate::stream::id::StreamId;
 use crate::stream::priority::AgendaKey;
 use crate::stream::send::{Piece, SendHalf};
@@ -9,7 +10,7 @@ use crate::time::Instant;
 use crate::wire::frame::{self, Frame};
 use hvq_scheduler::{History, Message, Priority};
 
-/// What a stream would send next.
+/// The offer of a stream: the bytes that it would send next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Offer {
     /// The stream.
@@ -19,31 +20,31 @@ pub struct Offer {
     /// Contiguous bytes of one history within flow control, 0 if only the end is to be sent. They may reach beyond the
     /// end of the message.
     pub bytes: usize,
-    /// Whether the stream ends behind them.
+    /// True if the stream ends behind them.
     pub fin: bool,
     /// RFC 9218 urgency and incremental.
     pub priority: Priority,
-    /// What is left from `offset` on of the message that contains it, if its end is known. The end of the stream is the
-    /// end of a message.
+    /// The part that is left from `offset` on of the message that contains it, if its end is known. The end of the
+    /// stream is the end of a message.
     pub message: Option<Message>,
-    /// When all that was sent on the stream is expected to have arrived.
+    /// The time at which all that was sent on the stream is expected to have arrived.
     pub arrival: Instant,
-    /// Whether the bytes were sent before.
+    /// The earlier transmission of the bytes, if there was one.
     pub history: History,
 }
 
 impl Streams {
-    /// Whether any stream has something to send within flow control.
+    /// Returns true if any stream has something to send within flow control.
     pub fn has_sendable(&self) -> bool {
         self.agenda.has_any(self.credit.available())
     }
 
-    /// Whether anything that was sent on a stream is not known to have arrived. Looks at every stream.
+    /// Returns true if anything that was sent on a stream is not known to have arrived. Looks at every stream.
     pub fn has_unacknowledged(&self) -> bool {
         self.map.iter().filter_map(|(_, stream)| stream.send.as_ref()).any(SendHalf::has_unacknowledged)
     }
 
-    /// How many bytes of fresh data the peer's limit for the connection still admits (RFC 9000 §4.1).
+    /// Returns the number of bytes of fresh data that the peer's limit for the connection still admits (RFC 9000 §4.1).
     pub fn credit(&self) -> u64 {
         self.credit.available()
     }
@@ -54,8 +55,8 @@ impl Streams {
         self.agenda.next(after, self.credit.available())
     }
 
-    /// What a stream would send now: what was lost first, then what is late on a silent path, in the order of offsets,
-    /// then what is new. `None` if it has nothing to send within flow control.
+    /// Returns the piece that a stream would send now: lost data first, then data that is late on a silent path, in the
+    /// order of offsets, then new data. `None` if it has nothing to send within flow control.
     #[inline]
     pub fn offer(&self, id: StreamId, now: Instant) -> Option<Offer> {
         let send = self.map.get(id)?.send.as_ref()?;
@@ -73,8 +74,8 @@ impl Streams {
     }
 
     /// A STREAM frame with the start of what [`Self::offer`] returns: at most `most` bytes of data, in a frame of at
-    /// most `room` bytes. `None` if nothing fits.
-    pub fn take(&mut self, id: StreamId, room: usize, most: usize) -> Option<frame::Stream> {
+    /// most `room` bytes, on path `by`. `None` if nothing fits.
+    pub fn take(&mut self, id: StreamId, room: usize, most: usize, by: PathId) -> Option<frame::Stream> {
         let credit = self.credit.available();
         let send = self.map.get_mut(id)?.send.as_mut()?;
         let piece = send.next_piece(credit)?;
@@ -85,7 +86,7 @@ impl Streams {
             return None;
         }
         let before = Held::of(send);
-        let (data, piece) = send.take(piece, most, &mut self.blocks);
+        let (data, piece) = send.take(piece, most, by, &mut self.blocks);
         let (after, waits) = (Held::of(send), send.interest == Interest::Waiting);
         let Piece { range, fin, history } = piece;
         send.turn = self.agenda.next_turn();

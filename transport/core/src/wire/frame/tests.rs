@@ -1,5 +1,6 @@
 //! Frames against the registries, against each other and against garbage.
 
+mod acknowledged;
 mod hostile;
 mod permitted;
 mod round_trip;

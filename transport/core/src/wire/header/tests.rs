@@ -394,3 +394,13 @@ fn packets_without_the_quic_bit_are_taken_where_it_may_vary() {
         assert_eq!(protected(read(QuicBit::Free).unwrap()).bytes, bytes[..]);
     }
 }
+
+#[test]
+fn version_negotiation_looks_like_a_long_header_whatever_bits_are_drawn() {
+    // RFC 9000 §17.2.1, and the bit of RFC 9443 §3 that tells QUIC from other protocols.
+    for random in 0..=0xff {
+        let mut bytes = Vec::new();
+        put_version_negotiation(&mut bytes, &[1; 8], &[2; 8], &[Version::V1], random);
+        assert_eq!(bytes[0], random | 0xc0);
+    }
+}

@@ -448,3 +448,46 @@ fn lower_limits_are_noticed_and_higher_ones_are_none() {
     let lowered = [0, 999, 1000, 1001].map(|size| now(size).lowers(&remembered));
     assert_eq!(lowered, [true, true, false, false]);
 }
+
+#[test]
+fn reserved_parameters_have_every_length_and_numbers_that_mean_nothing() {
+    // RFC 9000 §18.1: of the form 31 * N + 27, from the whole range of integers.
+    let mut rng = StdRng::seed_from_u64(1);
+    let (mut lengths, mut highest) = ([0; 8], 0);
+    for _ in 0..1_000 {
+        let mut buf = Vec::new();
+        put_reserved(&mut buf, &mut rng);
+        let (id, taken) = varint::get(&buf).expect("its number");
+        let (length, more) = varint::get(&buf[taken..]).expect("its length");
+        assert_eq!((id % 31, buf.len()), (27, taken + more + length as usize));
+        lengths[length as usize] += 1;
+        highest = highest.max(id);
+    }
+    assert!(lengths.iter().all(|count| *count > 50), "{lengths:?}");
+    assert!(highest > varint::MAX / 2);
+}
+
+#[test]
+fn an_address_is_missing_only_if_all_of_it_is_zero() {
+    // RFC 9000 §18.2: a server that prefers no address of a family sends zeros for it.
+    for (v4, v6, known) in [
+        ("0.0.0.0:443", "[::]:443", true),
+        ("192.0.2.1:0", "[2001:db8::1]:0", true),
+        ("0.0.0.0:0", "[::]:0", false),
+    ] {
+        let (v4, v6) = (v4.parse().expect("an address"), v6.parse().expect("an address"));
+        let address = PreferredAddress {
+            ipv4: Some(v4),
+            ipv6: Some(v6),
+            connection_id: ConnectionId::new(&[1; 4]).expect("4 bytes"),
+            stateless_reset_token: ResetToken([2; 16]),
+        };
+        let parameters =
+            TransportParameters { preferred_address: Some(Box::new(address)), ..Default::default() };
+        let mut rng = StdRng::seed_from_u64(1);
+        let bytes = parameters.encode(Role::Server, Greasing::On, &mut rng);
+        let read = TransportParameters::decode(Role::Server, &bytes).expect("well-formed").preferred_address;
+        let read = read.expect("it was sent");
+        assert_eq!((read.ipv4, read.ipv6), (known.then_some(v4), known.then_some(v6)));
+    }
+}

@@ -18,9 +18,9 @@ const SLOW: PathId = PathId(1);
 const BIDI: Direction = Direction::Bidirectional;
 const UNI: Direction = Direction::Unidirectional;
 
-/// What [`Streams::take`] gives, as it goes into a packet.
+/// Returns the frame that [`Streams::take`] gives, as it goes into a packet, with its receipt.
 fn taken(streams: &mut Streams, id: StreamId, room: usize, most: usize) -> Option<(Frame, Receipt)> {
-    let stream = streams.take(id, room, most)?;
+    let stream = streams.take(id, room, most, PathId::ZERO)?;
     let receipt = Receipt::from(&stream);
     Some((Frame::Stream(stream), receipt))
 }

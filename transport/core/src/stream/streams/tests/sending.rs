@@ -1,4 +1,4 @@
-//! What is offered, in which order, and what is said about it.
+//! Tests of the offers of streams: their content, their order, and the description of them.
 
 use super::*;
 use crate::memory::Allowance;
@@ -19,7 +19,7 @@ fn roomy() -> StreamLimits {
 }
 
 fn take(streams: &mut Streams, id: StreamId, most: usize) -> (frame::Stream, Receipt) {
-    match streams.take(id, 2000, most) {
+    match streams.take(id, 2000, most, PathId::ZERO) {
         Some(stream) => {
             let receipt = Receipt::from(&stream);
             (stream, receipt)
@@ -123,7 +123,7 @@ fn the_mere_end_of_a_stream_is_an_offer_without_bytes() {
     let offer = client.offer(id, at(0)).expect("the end");
     assert_eq!((offer.offset, offer.bytes, offer.fin), (10, 0, true));
     assert_eq!(offer.message.map(|message| message.remaining), Some(0));
-    assert_eq!(client.take(id, 3, 100), None, "type, id, offset and length need four bytes");
+    assert_eq!(client.take(id, 3, 100, PathId::ZERO), None, "type, id, offset and length need four bytes");
     let (frame, receipt) = taken(&mut client, id, 4, 0).expect("fits");
     assert_eq!(frame.encoded_size(), 4);
     client.on_lost(&receipt, SLOW);

@@ -1,4 +1,4 @@
-//! What a peer must not do (attacks E1 to E14).
+//! Tests of violations by a peer (attacks E1 to E14).
 
 use super::*;
 use crate::error::{ErrorCode, TransportError};
@@ -230,6 +230,30 @@ fn a_peer_that_never_reads_costs_no_more_than_the_send_buffer() {
     while next_frame(&mut client, 1200).is_some() {}
     assert_eq!(client.write_bytes(id, Bytes::from_static(&[1; 10])), Err(WriteError::Blocked));
     assert!(events(&mut client).is_empty());
+}
+
+#[test]
+fn a_peer_that_reads_on_no_stream_costs_little_however_many_it_lets_open() {
+    // Attacks E11: what a thousand streams take beyond what it permits is bounded for all of them together.
+    let (streams, least, together) = (1_000, 1_200, 512 << 10);
+    let limits = StreamLimits {
+        stream_data_bidi_local: 0,
+        stream_data_bidi_remote: 0,
+        max_streams_bidi: streams,
+        send_buffer: 1 << 20,
+        max_data: 1 << 30,
+        ..limits()
+    };
+    let mut client = endpoint(Role::Client, limits);
+    let mut taken = 0;
+    for _ in 0..streams {
+        let id = client.open(BIDI).expect("within the limit");
+        while let Ok(bytes) = client.write(id, &[1; 10_000]) {
+            taken += bytes as u64;
+        }
+    }
+    assert_eq!(client.held() as u64, taken);
+    assert!((together..=together + streams * least).contains(&taken), "{taken} bytes");
 }
 
 #[test]
