@@ -14,16 +14,55 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Datagrams of one request that wait to be taken; more are dropped, as datagrams may be.
 const WAITING: usize = 256;
+/// Bytes of them that the connection's account of memory is told at a time.
+const STEP: usize = 16 << 10;
 /// The largest quarter stream ID (RFC 9297 §2.1).
 const LARGEST: u64 = (1 << 60) - 1;
 
-/// The HTTP datagrams of a connection. [`run`](Datagrams::run) hands them to those who asked for them.
+/// The HTTP datagrams of a connection. [`run`](Datagrams::run) hands them to those who asked for them. Those that wait to be taken
+/// are charged to the connection's account of memory.
 #[derive(Debug)]
 pub struct Datagrams {
     connection: hvq::Connection,
+    queues: Mutex<Queues>,
+    unread: Arc<AtomicU64>,
+}
+
+/// The datagrams that wait to be taken.
+#[derive(Debug, Default)]
+struct Queues {
     /// By quarter stream ID.
-    flows: Mutex<HashMap<u64, Sender<Bytes>>>,
-    unread: AtomicU64,
+    flows: HashMap<u64, Sender<Bytes>>,
+    /// Bytes in all of them.
+    held: usize,
+    /// Bytes of those that were charged.
+    charged: usize,
+}
+
+impl Queues {
+    /// Makes room for `bytes` more; false if there is no memory for them.
+    fn grow(&mut self, bytes: usize, connection: &hvq::Connection) -> bool {
+        let held = self.held + bytes;
+        if held >= self.charged + STEP {
+            let more = held - self.charged;
+            if !connection.charge_memory(more) {
+                return false;
+            }
+            self.charged += more;
+        }
+        self.held = held;
+        true
+    }
+
+    /// There are `bytes` fewer.
+    fn shrink(&mut self, bytes: usize, connection: &hvq::Connection) {
+        self.held -= bytes;
+        let spare = self.charged.saturating_sub(self.held);
+        if spare >= 2 * STEP || self.held == 0 && spare > 0 {
+            connection.discharge_memory(spare);
+            self.charged -= spare;
+        }
+    }
 }
 
 /// The datagrams of one request. Dropping it ends them.
@@ -34,7 +73,7 @@ pub struct Flow {
     receiver: Receiver<Bytes>,
 }
 
-/// What became of a datagram that was to be sent.
+/// The outcome of sending a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// It is on its way, which may lead nowhere.
@@ -44,10 +83,15 @@ pub enum Outcome {
 }
 
 impl Datagrams {
-    /// Those of `connection`. Both ends have to say in their SETTINGS that they take them (RFC 9297 §2.1.1), which is the
-    /// business of the builders of `h3`.
+    /// Makes the datagrams of `connection`. Both ends have to say in their SETTINGS that they take them (RFC 9297
+    /// §2.1.1), which is the business of the builders of `h3`.
     pub fn new(connection: hvq::Connection) -> Arc<Self> {
-        Arc::new(Self { connection, flows: Mutex::default(), unread: AtomicU64::new(0) })
+        Self::counting(connection, Arc::default())
+    }
+
+    /// As [`Datagrams::new`], of connections that count in one place what arrives and is dropped.
+    pub fn counting(connection: hvq::Connection, unread: Arc<AtomicU64>) -> Arc<Self> {
+        Arc::new(Self { connection, queues: Mutex::default(), unread })
     }
 
     /// Hands datagrams to their requests until the connection ends. Those of requests that nobody asked for are dropped; one
@@ -59,16 +103,28 @@ impl Datagrams {
                 self.connection.close(Code::H3_DATAGRAM_ERROR.value(), b"a datagram of no request");
                 return;
             };
-            if let Some(flow) = self.lock().get(&quarter) {
-                // Datagrams may be lost, and are if nobody takes them.
-                if flow.try_send(datagram.slice(length..)).is_err() {
-                    self.unread.fetch_add(1, Ordering::Relaxed);
-                }
-            }
+            self.hand_on(quarter, datagram.slice(length..));
         }
     }
 
-    /// Datagrams that arrived for requests whose queue was full, and were dropped.
+    /// Puts a datagram into the queue of its request, if there is one. Datagrams may be lost, and are if nobody takes them.
+    fn hand_on(&self, quarter: u64, payload: Bytes) {
+        let mut queues = self.lock();
+        let Some(flow) = queues.flows.get(&quarter).cloned() else { return };
+        let bytes = payload.len();
+        let is_queued = flow.try_reserve().is_ok_and(|place| {
+            let fits = queues.grow(bytes, &self.connection);
+            if fits {
+                place.send(payload);
+            }
+            fits
+        });
+        if !is_queued {
+            self.unread.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Datagrams that arrived for requests whose queue was full, or for which there was no memory, and were dropped.
     pub fn unread(&self) -> u64 {
         self.unread.load(Ordering::Relaxed)
     }
@@ -78,7 +134,7 @@ impl Datagrams {
     pub fn flow(self: &Arc<Self>, id: StreamId) -> Option<Flow> {
         self.connection.expect_datagrams(usize::MAX);
         let quarter = id.into_inner() / 4;
-        match self.lock().entry(quarter) {
+        match self.lock().flows.entry(quarter) {
             Entry::Occupied(_) => None,
             Entry::Vacant(vacant) => {
                 let (sender, receiver) = channel(WAITING);
@@ -88,8 +144,8 @@ impl Datagrams {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Sender<Bytes>>> {
-        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -97,7 +153,10 @@ impl Flow {
     /// The next datagram, without the ID. Pending for ever once the connection has ended: the request's stream tells of that.
     pub async fn receive(&mut self) -> Bytes {
         match self.receiver.recv().await {
-            Some(payload) => payload,
+            Some(payload) => {
+                self.datagrams.lock().shrink(payload.len(), &self.datagrams.connection);
+                payload
+            }
             None => std::future::pending().await,
         }
     }
@@ -122,6 +181,13 @@ impl Flow {
 
 impl Drop for Flow {
     fn drop(&mut self) {
-        self.datagrams.lock().remove(&self.quarter);
+        let mut queues = self.datagrams.lock();
+        queues.flows.remove(&self.quarter);
+        self.receiver.close();
+        let mut left = 0;
+        while let Ok(payload) = self.receiver.try_recv() {
+            left += payload.len();
+        }
+        queues.shrink(left, &self.datagrams.connection);
     }
 }

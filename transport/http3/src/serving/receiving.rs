@@ -17,13 +17,13 @@ use std::task::{Context, Poll, ready};
 /// 30 bits.
 const LONGEST_CODE: u64 = 4;
 
-/// Why no more is received.
+/// The reason for which no more is received.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// The client gave up, or the connection ended.
     #[error("the client gave up: {0}")]
     Lost(#[from] ReadError),
-    /// What the client sent is none: the stream is to be reset with this code.
+    /// The request is malformed: the stream is to be reset with this code.
     #[error("{1}")]
     Malformed(Code, &'static str),
     /// The client broke the protocol: the connection was closed with this code.
@@ -40,7 +40,7 @@ impl From<Malformed> for ReceiveError {
     }
 }
 
-/// What comes on the stream of a request.
+/// An event on the stream of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Event {
     /// A field section.
@@ -51,7 +51,7 @@ enum Event {
     End,
 }
 
-/// Where in the message the stream is.
+/// The part of the message at which the stream stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     /// Before the header section.
@@ -80,11 +80,11 @@ enum Inside {
 pub struct Receiving {
     stream: hvq::RecvStream,
     shared: Arc<Shared>,
-    /// What came and was not looked at.
+    /// The bytes that came and were not parsed.
     buffer: Bytes,
     stage: Stage,
     inside: Inside,
-    /// What was looked at and not handed on.
+    /// The event that was parsed and not handed on.
     next: Option<Event>,
     /// Bytes of a field section here that was not read yet.
     unread: u64,
@@ -205,7 +205,7 @@ impl Receiving {
 
     /// Counts `now` bytes of a field section that is here and was not read.
     fn count_unread(&mut self, now: usize) -> Result<(), ReceiveError> {
-        self.shared.unread.change(self.unread, now as u64).map_err(|TooMuch| {
+        self.shared.count_unread(self.unread, now as u64).map_err(|TooMuch| {
             let reason = "more of unread field sections than a connection may have";
             ReceiveError::Malformed(Code::H3_REQUEST_REJECTED, reason)
         })?;
@@ -215,7 +215,7 @@ impl Receiving {
 
     /// There is nothing unread here any more.
     fn give_back(&mut self) {
-        let less = self.shared.unread.change(std::mem::take(&mut self.unread), 0);
+        let less = self.shared.count_unread(std::mem::take(&mut self.unread), 0);
         debug_assert!(less.is_ok(), "to have less is always permitted");
     }
 
@@ -253,7 +253,7 @@ impl Receiving {
         }
     }
 
-    /// What the buffer begins with; `None` if more has to come first.
+    /// Parses the event at the start of the buffer; `None` if more has to come first.
     fn parse(&mut self) -> Result<Option<Event>, ReceiveError> {
         loop {
             match self.inside {
@@ -285,7 +285,7 @@ impl Receiving {
         }
     }
 
-    /// At most `most` bytes of the buffer.
+    /// Takes at most `most` bytes of the buffer.
     fn take(&mut self, most: u64) -> Bytes {
         let length = usize::try_from(most).unwrap_or(usize::MAX).min(self.buffer.len());
         self.buffer.split_to(length)

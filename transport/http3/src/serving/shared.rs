@@ -1,4 +1,4 @@
-//! What all streams of a connection share.
+//! The state that all streams of a connection share.
 
 use super::control::{Kind, Offers};
 use super::control::{Seen, Settings, Uni, Violation};
@@ -48,7 +48,7 @@ pub(super) struct Shared {
     pub(super) unread: Unread,
     /// The largest field section that the peer takes.
     peer_limit: AtomicU64,
-    /// What the peer offers, once its SETTINGS came.
+    /// The peer's extensions, once its SETTINGS came.
     offers: OnceLock<Offers>,
     heard: Notify,
 }
@@ -85,7 +85,26 @@ impl Shared {
         self.peer_limit.load(Ordering::Relaxed)
     }
 
-    /// What the peer offers: waits for its SETTINGS, while somebody [watches](watch).
+    /// Counts `now` bytes of encoded field sections of a stream that had `before`, and has them charged to the connection's account
+    /// of memory; fails, and counts as before, if that is too much.
+    pub(super) fn count_unread(&self, before: u64, now: u64) -> Result<(), TooMuch> {
+        self.unread.change(before, now)?;
+        let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        if now <= before {
+            if now < before {
+                self.connection.discharge_memory(bytes(before - now));
+            }
+            return Ok(());
+        }
+        // A connection that has ended holds nothing, and says so itself.
+        if self.connection.charge_memory(bytes(now - before)) || self.connection.close_reason().is_some() {
+            return Ok(());
+        }
+        self.unread.change(now, before)?;
+        Err(TooMuch)
+    }
+
+    /// Returns the peer's extensions: waits for its SETTINGS, while somebody [watches](watch).
     pub(super) async fn offers(&self) -> Result<Offers, ConnectionError> {
         loop {
             let heard = self.heard.notified();

@@ -2,9 +2,14 @@
 
 use crate::setup::*;
 use h3::error::Code;
+use h3::quic::StreamId;
+use hvq::transport::memory::MemoryQuota;
 use hvq::{ReadError, ReadToEndError};
+use hvq_h3::Datagrams;
 use hvq_h3::serving::{self, Settings};
 use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A HEADERS frame that says that `length` bytes follow, below 2^30, and the first `sent` of them.
@@ -20,7 +25,12 @@ fn get_frame() -> Vec<u8> {
 
 /// The client of a server that gives header sections this much time, and answers requests with nothing.
 async fn served(patience: Duration, settings: Settings) -> Pair {
-    let pair = pair(Duration::from_secs(20)).await;
+    served_within(Arc::default(), patience, settings).await
+}
+
+/// The same of a server that holds what `memory` allows.
+async fn served_within(memory: Arc<MemoryQuota>, patience: Duration, settings: Settings) -> Pair {
+    let pair = pair_within(Duration::from_secs(20), memory).await;
     let server = serving::Server::new(pair.server.clone(), settings).await.unwrap();
     let answer = move |incoming: serving::Incoming| async move {
         let Ok((_, mut sending, _)) = incoming.request(patience).await else { return };
@@ -39,7 +49,7 @@ async fn code(receive: &mut hvq::RecvStream) -> Option<u64> {
     }
 }
 
-/// Whether a whole request is answered.
+/// Returns true if a whole request is answered.
 async fn is_answered(client: &hvq::Connection) -> bool {
     let (mut send, mut receive) = within(client.open_bi()).await.unwrap();
     send.write_all(&get_frame()).await.unwrap();
@@ -101,6 +111,89 @@ async fn header_sections_that_never_end_take_no_more_than_a_connection_may_have(
         assert_eq!(code(&mut receive).await, Some(Code::H3_REQUEST_INCOMPLETE.value()));
     }
     assert!(is_answered(&pair.client).await, "the connection goes on");
+}
+
+/// Waits until `is_so`.
+async fn until(is_so: impl Fn() -> bool) {
+    within(async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn header_sections_under_way_are_charged_to_the_memory_of_all_connections() {
+    const EACH: usize = 20_000;
+    let memory = Arc::new(MemoryQuota::new(64 << 20));
+    let pair = served_within(memory.clone(), Duration::from_secs(1), Settings::default()).await;
+    let mut streams = Vec::new();
+    for _ in 0..20 {
+        let (mut send, receive) = within(pair.client.open_bi()).await.unwrap();
+        within(send.write_all(&unfinished(100_000, EACH))).await.unwrap();
+        streams.push((send, receive));
+    }
+    until(|| memory.usage().used > 19 * EACH).await;
+    for (_, receive) in &mut streams {
+        assert_eq!(code(receive).await, Some(Code::H3_REQUEST_INCOMPLETE.value()));
+    }
+    until(|| memory.usage().used == 0).await;
+}
+
+#[tokio::test]
+async fn header_sections_under_way_have_no_more_room_than_there_is_memory() {
+    // An eighth of what is free, where the connection itself might have 512 KiB.
+    const EACH: usize = 20_000;
+    let memory = Arc::new(MemoryQuota::new(1 << 20));
+    let pair = served_within(memory, Duration::from_secs(2), Settings::default()).await;
+    let mut streams = Vec::new();
+    for _ in 0..20 {
+        let (mut send, receive) = within(pair.client.open_bi()).await.unwrap();
+        let _refused = within(send.write_all(&unfinished(100_000, EACH))).await;
+        streams.push((send, receive));
+    }
+    let mut late = 0;
+    for (_, receive) in &mut streams {
+        late += usize::from(code(receive).await == Some(Code::H3_REQUEST_INCOMPLETE.value()));
+    }
+    assert!((1..=(128 << 10) / EACH).contains(&late), "{late} had room");
+    assert!(is_answered(&pair.client).await, "the connection goes on");
+}
+
+#[tokio::test]
+async fn datagrams_that_nobody_takes_are_charged_and_counted_as_they_come() {
+    let memory = Arc::new(MemoryQuota::new(64 << 20));
+    let pair = pair_within(Duration::from_secs(20), memory.clone()).await;
+    let unread = Arc::new(AtomicU64::new(0));
+    let datagrams = Datagrams::counting(pair.server.clone(), unread.clone());
+    let mut flow = datagrams.flow(StreamId::try_from(0).unwrap()).unwrap();
+    let run = datagrams.clone();
+    tokio::spawn(async move { run.run().await });
+    let send = async |count: usize| {
+        for _ in 0..count {
+            // The first byte is the quarter stream ID.
+            pair.client.send_datagram(vec![0; 1_001].into()).unwrap();
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+    };
+    within(async {
+        while unread.load(Ordering::Relaxed) == 0 {
+            send(50).await;
+        }
+    })
+    .await;
+    // 256 wait, of which all but the last few kilobytes were told.
+    until(|| memory.usage().used > 230_000).await;
+    assert_eq!((datagrams.unread() > 0, pair.server.close_reason()), (true, None));
+    for _ in 0..256 {
+        assert_eq!(within(flow.receive()).await.len(), 1_000);
+    }
+    until(|| memory.usage().used < 40_000).await;
+    send(100).await;
+    until(|| memory.usage().used > 60_000).await;
+    drop(flow);
+    until(|| memory.usage().used == 0).await;
 }
 
 #[tokio::test]

@@ -5,8 +5,10 @@ use h3::error::{ConnectionError, StreamError};
 use h3::quic::RecvStream;
 use h3::{client, server};
 use http::{Request, Response};
+use hvq::transport::memory::MemoryQuota;
 use hvq::{
-    ClientConfig, ClientTls, Endpoint, Identity, Policy, ServerConfig, ServerTls, TransportConfig, Verify,
+    ClientConfig, ClientTls, Endpoint, EndpointConfig, EndpointOptions, Identity, Policy, ServerConfig,
+    ServerTls, TransportConfig, Verify,
 };
 use hvq_h3::serving::{self, ReceiveError, Receiving, Sending, Settings};
 use hvq_h3::{BidiStream, Connection, OpenStreams, Priorities};
@@ -34,6 +36,11 @@ pub struct Pair {
 
 /// A connected pair whose connections end after `idle` without a packet.
 pub async fn pair(idle: Duration) -> Pair {
+    pair_within(idle, Arc::default()).await
+}
+
+/// The same, with a server that holds what `memory` allows.
+pub async fn pair_within(idle: Duration, memory: Arc<MemoryQuota>) -> Pair {
     let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let chain = key.cert.pem().into_bytes();
     let identity = Identity::Pem { chain: chain.clone(), key: key.signing_key.serialize_pem().into_bytes() };
@@ -43,7 +50,12 @@ pub async fn pair(idle: Duration) -> Pair {
 
     let tls = ServerTls::builder(identity).alpn([hvq_h3::ALPN]).build().unwrap();
     let config = ServerConfig::new(tls, transport.clone());
-    let listener = Endpoint::server(config, &[IpAddr::from(Ipv4Addr::LOCALHOST).into()]).unwrap();
+    let options = EndpointOptions {
+        config: EndpointConfig { memory: Some(memory), ..EndpointConfig::default() },
+        server: Some(config),
+        local: vec![IpAddr::from(Ipv4Addr::LOCALHOST).into()],
+    };
+    let listener = Endpoint::new(options).unwrap();
     let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain)).build().unwrap();
     let endpoint = Endpoint::client(&[]).unwrap();
     let remote = listener.local_addr().unwrap();
@@ -103,7 +115,7 @@ pub fn drive(mut driver: Driver) -> JoinHandle<ConnectionError> {
     tokio::spawn(async move { poll_fn(|context| driver.poll_close(context)).await })
 }
 
-/// What `future` gives in time.
+/// Returns the result of `future`; panics if it takes too long.
 pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future).await.expect("the test hangs")
 }
