@@ -26,13 +26,13 @@ use tokio::task::JoinHandle;
 
 /// Connections that are served at a time; others wait.
 const CONNECTIONS: usize = 32;
-/// How long a request may take to come.
+/// The time that a request may take to come.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often an address is tried that somebody else has.
+/// The interval at which an address is tried that somebody else has.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What there is to tell of.
+/// The source of the figures.
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) shared: Arc<Shared>,
@@ -56,13 +56,14 @@ impl Source {
             ("turn", Shortage { refused: 0, displaced: slots.displaced_initials }),
             ("connection", connections),
             ("request", shared.requests.shortage()),
+            ("waiting", shared.waiting.shortage()),
             ("tunnel", shared.tunnelling.shortage()),
         ];
         shared.metrics.text(shared.log.dropped(), &shortages, &shared.memory.usage())
     }
 }
 
-/// Who answers at the admin address, until this is dropped.
+/// The server at the admin address, which answers until this is dropped.
 pub(crate) struct Admin {
     address: SocketAddr,
     accepting: JoinHandle<()>,
@@ -96,7 +97,7 @@ impl Admin {
         Ok(Self { address, accepting })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -170,7 +171,7 @@ fn answer(request: &Request<Incoming>, hosts: &[String], source: &Source) -> Res
     }
 }
 
-/// Whether `host`, as a request has it, is an address, localhost or one of `hosts`.
+/// Returns true if `host`, as a request has it, is an address, localhost or one of `hosts`.
 fn is_ours(host: &str, hosts: &[String]) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
     let name = authority.host();

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 /// Requests at a time that are handed on for a client that does not permit a usual response to be sent: each holds some 64 KiB
 /// between the origin and the client.
 const TURNS: usize = 12;
-/// How long what is known of a client's address counts: a client may move.
+/// The time for which the known address of a client counts: a client may move.
 const FRESH: Duration = Duration::from_millis(100);
 
 /// A client and its connection.
@@ -29,11 +29,11 @@ pub(crate) struct Peer {
     pub(crate) turns: Semaphore,
 }
 
-/// What is known of a client.
+/// The known facts about a client.
 struct Known {
     /// Its address, and since when.
     address: (Instant, IpAddr),
-    /// What origins are told of it, for the host that it asked for last: mostly that of the next request too.
+    /// The description of it for origins, for the host that it asked for last: mostly that of the next request too.
     told: Option<(Authority, Provenance)>,
 }
 
@@ -43,7 +43,7 @@ impl Peer {
         self.known().address.1
     }
 
-    /// What an origin is told of a request for `authority`.
+    /// Returns the description of the client that an origin gets with a request for `authority`.
     pub(crate) fn provenance(&self, authority: &Authority) -> Provenance {
         let mut known = self.known();
         if let Some((_, provenance)) =
@@ -88,11 +88,11 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
         gateway: gateway.clone(),
         connection: connection.clone(),
         priorities: server.priorities(),
-        datagrams: Datagrams::new(connection.clone()),
+        datagrams: Datagrams::counting(connection.clone(), gateway.metrics.unread()),
         known: Mutex::new(Known { address, told: None }),
         turns: Semaphore::new(TURNS),
     });
-    let (datagrams, carried) = (peer.datagrams.clone(), peer.datagrams.clone());
+    let datagrams = peer.datagrams.clone();
     // It ends with the connection, as what serves requests does, which takes longer.
     let carrying = async move {
         if through {
@@ -105,5 +105,4 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
         () = server.run(gateway.stopping(), || gateway.patience(), answer) => {}
         () = carrying => {}
     }
-    gateway.metrics.unread(carried.unread());
 }

@@ -21,12 +21,16 @@ use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// How long the last connections may take to say goodbye.
+/// The time that the last connections may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
-/// How soon new keys are tried again that could not be written.
+/// The time after which new keys are tried again that could not be written.
 const AGAIN: Duration = Duration::from_secs(60);
+/// The share of the memory of connections for which one response may wait between an origin and a client: it holds some 64 KiB there.
+const MEMORY_OF_WAITING: usize = 128 << 10;
+/// The minimum number of responses that may wait.
+const LEAST_WAITING: usize = 64;
 
-/// Why a gateway does not start, or does not take a new configuration.
+/// The reason for which a gateway does not start, or does not take a new configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Nothing can be bound to an address.
@@ -34,7 +38,7 @@ pub enum StartError {
     Listen {
         /// The address, or several.
         address: String,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// Certificate and key do not work.
@@ -45,7 +49,7 @@ pub enum StartError {
     Log {
         /// The file.
         file: String,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The device of tunnels cannot be made.
@@ -53,10 +57,15 @@ pub enum StartError {
     Device {
         /// Its name.
         device: String,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// What is served cannot be.
+    /// Two gateways cannot have the device of tunnels.
+    #[error(
+        "a gateway with [tunnel] takes over from none that runs: device and addresses of tunnels are not handed over; stop the other one first, or take [tunnel] out"
+    )]
+    TunnelTakenOver,
+    /// The content that is to be served cannot be.
     #[error("{0}")]
     Site(String),
     /// The file of keys is no good.
@@ -67,12 +76,12 @@ pub enum StartError {
     KeyLog {
         /// The file.
         file: String,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
 
-/// What all connections of a gateway share.
+/// The state that all connections of a gateway share.
 pub(crate) struct Shared {
     site: RwLock<Arc<Site>>,
     pub(crate) metrics: Arc<Metrics>,
@@ -85,12 +94,14 @@ pub(crate) struct Shared {
     pub(crate) requests: Arc<Quota>,
     /// Tunnels that are open at a time.
     pub(crate) tunnelling: Arc<Quota>,
+    /// Responses of origins that wait for their clients to permit them to be sent.
+    pub(crate) waiting: Arc<Quota>,
     pub(crate) health: Arc<Health>,
     drain: RwLock<Duration>,
 }
 
 impl Shared {
-    /// What is served now.
+    /// Returns the site that is served now.
     pub(crate) fn site(&self) -> Arc<Site> {
         self.site.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -100,12 +111,12 @@ impl Shared {
         self.health.stopping().await;
     }
 
-    /// Whether the gateway is to stop.
+    /// Returns true if the gateway is to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.health.is_stopping()
     }
 
-    /// How long what is under way may take.
+    /// Returns the time that requests under way may take.
     pub(crate) fn patience(&self) -> Duration {
         *self.drain.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,16 +134,16 @@ pub struct Gateway {
     shared: Arc<Shared>,
     accepting: JoinSet<()>,
     admin: Option<Admin>,
-    /// What it was started with.
+    /// The configuration that it was started with.
     config: Config,
-    /// What it serves now, and as whom.
+    /// The configuration that it serves now, and its identity.
     serving: (Config, ServerTls),
     keys: Option<Keys>,
     /// Tasks that wait for the end of drivers.
     watching: JoinSet<()>,
 }
 
-/// Whether a gateway moves, for a watchdog. Clones are of the same gateway.
+/// A pulse for a watchdog, which tells whether a gateway moves. Clones are of the same gateway.
 #[derive(Clone, Debug)]
 pub struct Pulse {
     endpoints: Vec<Endpoint>,
@@ -161,6 +172,9 @@ impl Gateway {
         // Where the kernel steers datagrams, others may take over.
         let place = keys.as_ref().filter(|_| cfg!(target_os = "linux"));
         let succession = place.map(|keys| keys.succession(config.take_over)).transpose()?;
+        if config.tunnel.is_some() && succession.is_some_and(|succession| succession.before > 0) {
+            return Err(StartError::TunnelTakenOver);
+        }
         let memory = Arc::new(MemoryQuota::new(config.limits.memory));
         let endpoints = bind(&config, &tls, keys.as_ref(), succession, &memory)?;
         let health = Arc::new(Health::default());
@@ -179,6 +193,7 @@ impl Gateway {
             tunnels,
             requests: Quota::new(config.limits.requests),
             tunnelling: Quota::new(config.limits.tunnels),
+            waiting: Quota::new((config.limits.memory / MEMORY_OF_WAITING).max(LEAST_WAITING)),
             health,
             drain: RwLock::new(config.drain),
         });
@@ -248,7 +263,7 @@ impl Gateway {
         }
     }
 
-    /// What tells whether it moves.
+    /// Returns the pulse, which tells whether it moves.
     pub fn pulse(&self) -> Pulse {
         Pulse { endpoints: self.endpoints.clone() }
     }

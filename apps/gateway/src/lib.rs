@@ -59,7 +59,7 @@ mod metrics;
 #[cfg_attr(not(target_os = "linux"), path = "mount_elsewhere.rs")]
 mod mount;
 mod origin;
-mod quota;
+pub mod quota;
 pub mod reach;
 mod site;
 mod tokens;

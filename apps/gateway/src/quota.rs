@@ -1,4 +1,4 @@
-//! What clients may have under way at a time, shared out between them: requests, and tunnels.
+//! Quotas of clients, shared out between them: requests under way, and tunnels.
 //!
 //! Anybody may have as many as there are, until others need some: the one that holds the most then gives way.
 
@@ -12,15 +12,15 @@ use tokio::sync::Notify;
 /// The clients that count as one.
 #[derive(Hash)]
 enum Group<'a> {
-    /// Those who showed the token, or hold the certificate, of this name.
+    /// The clients that showed the token, or hold the certificate, of this name.
     Named(&'a str),
-    /// Those of a network.
+    /// The clients of a network.
     Network(Prefix),
 }
 
 /// Tells a request that it gives way to that of another client.
 #[derive(Debug, Default)]
-pub(crate) struct Notice {
+pub struct Notice {
     given: AtomicBool,
     notify: Notify,
 }
@@ -31,13 +31,13 @@ impl Notice {
         self.notify.notify_one();
     }
 
-    /// Whether it was given.
-    pub(crate) fn is_given(&self) -> bool {
+    /// Returns true if it was given.
+    pub fn is_given(&self) -> bool {
         self.given.load(Ordering::Relaxed)
     }
 
     /// Waits until it is given.
-    pub(crate) async fn given(&self) {
+    pub async fn given(&self) {
         while !self.is_given() {
             self.notify.notified().await;
         }
@@ -46,16 +46,16 @@ impl Notice {
 
 /// Clients that found no place, and that lost one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Shortage {
+pub struct Shortage {
     /// All places were taken, and nobody held more than the client.
-    pub(crate) refused: u64,
+    pub refused: u64,
     /// Gave way to others.
-    pub(crate) displaced: u64,
+    pub displaced: u64,
 }
 
 /// A bounded number of places for one kind of work.
 #[derive(Debug)]
-pub(crate) struct Quota {
+pub struct Quota {
     holders: Holders,
     slots: Mutex<Slots<Arc<Notice>>>,
     refused: AtomicU64,
@@ -64,7 +64,7 @@ pub(crate) struct Quota {
 
 impl Quota {
     /// `most` places.
-    pub(crate) fn new(most: usize) -> Arc<Self> {
+    pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             holders: Holders::default(),
             slots: Mutex::new(Slots::new(most, Tenure::Lasting)),
@@ -74,13 +74,13 @@ impl Quota {
     }
 
     /// From now on there are `most` places. Whoever has one keeps it.
-    pub(crate) fn resize(&self, most: usize) {
+    pub fn resize(&self, most: usize) {
         self.slots().set_most(most);
     }
 
     /// A place for the client of this name, or else of the network of `address`, if there is one or another client gives way.
     /// `notice` tells its work when it has to give way itself.
-    pub(crate) fn take(
+    pub fn take(
         self: &Arc<Self>,
         name: Option<&str>,
         address: IpAddr,
@@ -108,7 +108,7 @@ impl Quota {
     }
 
     /// Clients that found no place, and that lost one, so far.
-    pub(crate) fn shortage(&self) -> Shortage {
+    pub fn shortage(&self) -> Shortage {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Shortage { refused: load(&self.refused), displaced: load(&self.displaced) }
     }
@@ -118,7 +118,7 @@ impl Quota {
         self.holders.of(&group, &host(address))
     }
 
-    /// What is behind the lock is whole after every statement.
+    /// Locks the slots, which are whole after every statement.
     fn slots(&self) -> MutexGuard<'_, Slots<Arc<Notice>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,7 +126,7 @@ impl Quota {
 
 /// A place that somebody has, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     quota: Arc<Quota>,
     id: SlotId,
 }

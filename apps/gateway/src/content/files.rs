@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 
 /// A file of no more bytes is read at once.
 const SMALL: u64 = 64 * 1024;
-/// What is sent for a folder.
+/// The file that is sent for a folder.
 const INDEX: &str = "index.html";
 
 /// The one folder with a dot that is there to be asked for (RFC 8615).
 const WELL_KNOWN: &str = ".well-known";
 
-/// Whether files are served whose names, or those of their folders, begin with a dot: `.git`, `.env`, `.htpasswd`.
+/// Tells whether files are served whose names, or those of their folders, begin with a dot: `.git`, `.env`,
+/// `.htpasswd`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DotFiles {
     /// No, except those below `/.well-known` (RFC 8615).
@@ -40,7 +41,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// For how long a small file that was read counts as unchanged, unless something else is said.
+    /// The default of the time for which a small file that was read counts as unchanged.
     pub const FRESH: Duration = Duration::from_secs(1);
 
     /// The files under `root`. A small one that was read is not looked at again for `fresh`; zero looks at it each time.
@@ -55,7 +56,7 @@ impl Files {
         Ok(Self { root, dot_files: DotFiles::Hidden, kept: Kept::new(fresh), memory: Arc::default() })
     }
 
-    /// The same with or without files whose names begin with a dot; without them unless this is called.
+    /// Sets whether files are served whose names begin with a dot; they are not by default.
     pub fn with_dot_files(self, dot_files: DotFiles) -> Self {
         Self { dot_files, ..self }
     }
@@ -86,15 +87,23 @@ impl Files {
             Ok(Found::Folder) => Answer::moved(&format!("{}/", request.uri().path())),
             Err(error) => Answer::error(match error.kind() {
                 io::ErrorKind::PermissionDenied => StatusCode::FORBIDDEN,
-                // A path through a file, a name that is too long: nothing is there either.
-                _ => StatusCode::NOT_FOUND,
+                _ if names_nothing(&error) => StatusCode::NOT_FOUND,
+                // No file can be opened any more, or the disk cannot be read: the file may well be there.
+                _ => StatusCode::SERVICE_UNAVAILABLE,
             }),
         }
     }
 }
 
+/// Returns true if there is nothing where `error` was found: a path through a file, a name that is too long or has a byte that no
+/// name has.
+fn names_nothing(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, InvalidInput, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename | InvalidInput)
+}
+
 impl Files {
-    /// Whether `path` names something that is not to be seen.
+    /// Returns true if `path` names something that is not to be seen.
     fn hides(&self, path: &str) -> bool {
         let is_hidden = |segment: &str| segment.starts_with('.') && segment != ".";
         // Only at the top: what is so called elsewhere is not what RFC 8615 means.
@@ -104,7 +113,7 @@ impl Files {
     }
 }
 
-/// What is at a path.
+/// The entry at a path.
 enum Found {
     /// A file that goes out in one piece.
     Small(Small),
@@ -150,7 +159,7 @@ fn find(root: &Path, path: &str) -> io::Result<Found> {
     Ok(Found::Small(Small { content: content.into(), media_type: media_type(&wanted) }))
 }
 
-/// What `request` gets of a small file.
+/// Answers `request` with its part of a small file.
 fn piece(request: &Request<()>, small: Small) -> Answer {
     let Small { content, media_type } = small;
     let length = content.len() as u64;
@@ -245,6 +254,19 @@ mod tests {
         let files = files.with_dot_files(DotFiles::Served);
         assert_eq!((status(&files, "/.env"), status(&files, "/.git/config")), (200, 200));
         assert_eq!(status(&files, "/../etc"), 404);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_cannot_be_opened_for_want_of_descriptors_is_not_said_to_be_missing() {
+        use rustix::io::Errno;
+        let system = |errno: Errno| io::Error::from_raw_os_error(errno.raw_os_error());
+        for missing in [Errno::NOENT, Errno::NOTDIR, Errno::NAMETOOLONG] {
+            assert!(names_nothing(&system(missing)), "{missing}");
+        }
+        for other in [Errno::MFILE, Errno::NFILE, Errno::IO, Errno::NOMEM] {
+            assert!(!names_nothing(&system(other)), "{other}");
+        }
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use super::{Bounds, Exchange, Progress, Trouble, Upload};
 use crate::configuration::Underscores;
+use crate::connection::Peer;
 use crate::fields::{self, Circumstances, Fault};
 use crate::origin::{Anywhere, Failure, Head, Origin};
+use crate::quota::Place;
 use bytes::Bytes;
 use h3::error::Code;
 use http::{Method, Response, StatusCode};
@@ -16,18 +18,18 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::SemaphorePermit;
 use tokio::time::timeout;
 
 /// Bytes of a usual response.
 const USUAL: usize = 16 << 10;
 
-/// Whom a request goes to.
+/// The upstream that a request goes to.
 #[derive(Clone, Debug)]
 pub(super) enum Towards {
     /// An origin of the configuration.
     Origin(Arc<Origin>),
-    /// Whatever host it names.
+    /// The host that it names, whichever it is.
     Anywhere(Arc<Anywhere>),
 }
 
@@ -47,7 +49,7 @@ impl Towards {
     }
 }
 
-/// Why there is no response to hand on.
+/// The reason for which there is no response to hand on.
 enum NoResponse {
     /// The origin gave none.
     Origin(Failure),
@@ -57,12 +59,27 @@ enum NoResponse {
     Cancelled,
 }
 
+/// A turn of a request whose client does not permit its response to be sent, until this is dropped.
+struct Turn<'a> {
+    _own: SemaphorePermit<'a>,
+    _of_all: Place,
+}
+
+/// The reason for which there is no turn.
+enum NoTurn {
+    /// The client took nothing for too long.
+    Client(SendError),
+    /// Every place is taken, and no client has more of them.
+    Crowded,
+}
+
 /// Hands the request on, and the response back. `early` says that it came before the handshake was complete.
 pub(super) async fn relay(mut exchange: Exchange, towards: Towards, declared: Option<u64>, early: bool) {
     let peer = exchange.peer.clone();
-    let _turn = match turn(&mut exchange, &peer.turns).await {
+    let _turn = match turn(&mut exchange, &peer).await {
         Ok(turn) => turn,
-        Err(unsent) => return exchange.note(Err(unsent)),
+        Err(NoTurn::Client(unsent)) => return exchange.note(Err(unsent)),
+        Err(NoTurn::Crowded) => return exchange.crowded("too many responses wait for their clients").await,
     };
     let head = match head(&exchange, &towards, early) {
         Ok(head) => head,
@@ -87,17 +104,17 @@ pub(super) async fn relay(mut exchange: Exchange, towards: Towards, declared: Op
     }
 }
 
-/// Waits for a turn, if the client does not permit a usual response to be sent: what an origin says on would only wait here.
-async fn turn<'a>(
-    exchange: &mut Exchange,
-    turns: &'a Semaphore,
-) -> Result<Option<SemaphorePermit<'a>>, SendError> {
+/// Waits for a turn among those of the connection of `peer`, and takes a place among those of all, if the client does not permit a usual
+/// response to be sent: what an origin says on would only wait here.
+async fn turn<'a>(exchange: &mut Exchange, peer: &'a Peer) -> Result<Option<Turn<'a>>, NoTurn> {
     if exchange.reply.has_room(USUAL).await {
         return Ok(None);
     }
-    let turn = timeout(exchange.site.timeouts.idle, turns.acquire()).await.map_err(|_| SendError::Stalled)?;
-    // They are never closed.
-    Ok(turn.ok())
+    let own = timeout(exchange.site.timeouts.idle, peer.turns.acquire()).await;
+    let own = own.map_err(|_| NoTurn::Client(SendError::Stalled))?.expect("turns are never closed");
+    let (name, waiting) = (exchange.holder(), &peer.gateway.waiting);
+    let place = waiting.take(name.as_deref(), peer.address(), &exchange.notice).ok_or(NoTurn::Crowded)?;
+    Ok(Some(Turn { _own: own, _of_all: place }))
 }
 
 fn head(exchange: &Exchange, towards: &Towards, early: bool) -> Result<Head, Fault> {
@@ -171,7 +188,7 @@ async fn once(
     })
 }
 
-/// What a client is told whose body cannot go on.
+/// Answers a client whose body cannot go on.
 async fn troubled(exchange: &mut Exchange, trouble: Trouble) {
     match trouble {
         Trouble::Aborted => exchange.reply.abort(Code::H3_REQUEST_CANCELLED),

@@ -1,4 +1,4 @@
-//! What a gateway counts, for Prometheus: over all connections together, so that labels are few (J8).
+//! The metrics of a gateway, for Prometheus: over all connections together, so that labels are few (J8).
 
 mod text;
 mod traffic;
@@ -14,7 +14,7 @@ use traffic::Traffic;
 /// Upper ends of the classes of durations, in seconds.
 const CLASSES: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// What a gateway counts.
+/// The metrics of a gateway.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     connections: AtomicU64,
@@ -26,7 +26,7 @@ pub(crate) struct Metrics {
     sent: AtomicU64,
     received: AtomicU64,
     /// HTTP datagrams that nobody took in time.
-    unread: AtomicU64,
+    unread: Arc<AtomicU64>,
     /// Requests by the first digit of their status; 0 counts those without a response.
     statuses: [AtomicU64; 6],
     total: Histogram,
@@ -122,9 +122,9 @@ impl Metrics {
         }
     }
 
-    /// Requests did not take `count` of their datagrams in time.
-    pub(crate) fn unread(&self, count: u64) {
-        self.unread.fetch_add(count, Ordering::Relaxed);
+    /// The count of datagrams that requests did not take in time.
+    pub(crate) fn unread(&self) -> Arc<AtomicU64> {
+        self.unread.clone()
     }
 
     /// A request was malformed.

@@ -46,11 +46,7 @@ async fn connect(client: &Client, to: &str, token: Option<&str>, protocol: Optio
     if let Some(protocol) = protocol {
         request.extensions_mut().insert(protocol);
     }
-    within(async {
-        let mut stream = client.requests.clone().send_request(request).await.unwrap();
-        stream.recv_response().await.unwrap().status().as_u16()
-    })
-    .await
+    client.open(request).await.0
 }
 
 #[tokio::test]

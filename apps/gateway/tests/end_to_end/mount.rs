@@ -24,12 +24,7 @@ async fn ask(client: &Client, token: Option<(&str, &str)>) -> (u16, Stream) {
     }
     let mut request = request.extension(Protocol::CONNECT_UDP).body(()).unwrap();
     request.headers_mut().insert("capsule-protocol", "?1".parse().unwrap());
-    within(async {
-        let mut stream = client.requests.clone().send_request(request).await.unwrap();
-        let status = stream.recv_response().await.unwrap().status().as_u16();
-        (status, stream)
-    })
-    .await
+    client.open(request).await
 }
 
 /// The sum of RFC 1071.

@@ -24,7 +24,7 @@ pub type Stream = RequestStream<hvq_h3::BidiStream<Bytes>, Bytes>;
 /// No test takes as long as this unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What `future` gives in time.
+/// Returns the result of `future`; panics if it takes too long.
 pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future).await.expect("the test hangs")
 }
@@ -98,7 +98,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// Whom clients of it trust.
+    /// Returns the certificates that its clients trust.
     pub fn trust(&self) -> Trust {
         Trust(self.chain.clone())
     }
@@ -145,6 +145,17 @@ impl Place {
         Client::of(&endpoint, self.gateway.local_addrs()[0], &self.trust()).await.unwrap()
     }
 
+    /// A client that permits nothing to be sent on the streams of its requests.
+    pub async fn client_without_credit(&self) -> Client {
+        let mut transport = transport();
+        transport.streams.stream_data_bidi_local = 0;
+        let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(self.chain.clone()));
+        let config = ClientConfig::new(tls.build().unwrap(), Arc::new(transport));
+        let (endpoint, remote) = (Endpoint::client(&[]).unwrap(), self.gateway.local_addrs()[0]);
+        let connection = within(endpoint.connect(config, remote, "localhost").unwrap()).await.unwrap();
+        Client::over((connection, endpoint)).await
+    }
+
     pub async fn try_client(&self) -> Result<Client, hvq::ConnectionError> {
         Client::connect(self.gateway.local_addrs()[0], self.chain.clone()).await
     }
@@ -177,7 +188,7 @@ pub struct Client {
     _endpoint: Endpoint,
 }
 
-/// Whom clients trust: who shows this chain.
+/// The certificates that clients trust: those under this chain.
 #[derive(Clone)]
 pub struct Trust(Vec<u8>);
 
@@ -209,12 +220,15 @@ async fn connect(
     if let Some(identity) = identity {
         tls = tls.identity(identity);
     }
-    let transport = TransportConfig {
+    let config = ClientConfig::new(tls.build().unwrap(), Arc::new(transport()));
+    within(endpoint.connect(config, remote, "localhost").unwrap()).await
+}
+
+fn transport() -> TransportConfig {
+    TransportConfig {
         handshake_timeout: Duration::from_secs(2),
         ..TransportConfig::new(Arc::new(|| Policy::default().scheduler()))
-    };
-    let config = ClientConfig::new(tls.build().unwrap(), Arc::new(transport));
-    within(endpoint.connect(config, remote, "localhost").unwrap()).await
+    }
 }
 
 impl Drop for Client {
@@ -268,6 +282,21 @@ impl Client {
         .await
     }
 
+    /// Sends the head of a request whose stream stays open, and receives that of the response: its status, and the stream.
+    pub async fn open(&self, request: Request<()>) -> (u16, Stream) {
+        within(async {
+            let mut stream = self.requests.clone().send_request(request).await.unwrap();
+            let status = stream.recv_response().await.unwrap().status().as_u16();
+            (status, stream)
+        })
+        .await
+    }
+
+    /// Asks for a tunnel to `to` with `token`.
+    pub async fn tunnel(&self, to: &str, token: &str) -> (u16, Stream) {
+        self.open(holding(token, Method::CONNECT, to).map(|_| ())).await
+    }
+
     /// The status of the response to a request.
     pub async fn status(&self, request: Request<Bytes>) -> u16 {
         self.ask(request).await.unwrap().0.status().as_u16()
@@ -293,8 +322,13 @@ pub fn post(path: &str, body: impl Into<Bytes>) -> Request<Bytes> {
 
 /// A request for a host and a port, with a token.
 pub fn through(method: Method, uri: &str) -> Request<Bytes> {
+    holding(TOKEN, method, uri)
+}
+
+/// The same with `token`.
+fn holding(token: &str, method: Method, uri: &str) -> Request<Bytes> {
     let request =
-        Request::builder().method(method).uri(uri).header("proxy-authorization", format!("Bearer {TOKEN}"));
+        Request::builder().method(method).uri(uri).header("proxy-authorization", format!("Bearer {token}"));
     request.body(Bytes::new()).unwrap()
 }
 

@@ -1,9 +1,8 @@
 //! One client that takes all there is, and others who want some: attacks.md K4 and K5.
 
 use crate::operation::ask_admin;
-use crate::setup::{Client, Origin, Place, TOKEN, body, code, get, to, within};
+use crate::setup::{Origin, Place, TOKEN, body, code, get, to, within};
 use bytes::Bytes;
-use http::{Method, Request};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -86,18 +85,6 @@ async fn a_client_that_takes_every_request_gives_way_to_others() {
     assert!(told(&metrics, "hvq_gateway_displaced_total{what=\"request\"} 1"), "{metrics}");
 }
 
-/// A tunnel of whoever has `token`, and the status of the answer.
-async fn tunnel(client: &Client, to: &str, token: &str) -> (u16, crate::setup::Stream) {
-    let request = Request::builder().method(Method::CONNECT).uri(to);
-    let request = request.header("proxy-authorization", format!("Bearer {token}")).body(()).unwrap();
-    within(async {
-        let mut stream = client.requests.clone().send_request(request).await.unwrap();
-        let status = stream.recv_response().await.unwrap().status().as_u16();
-        (status, stream)
-    })
-    .await
-}
-
 #[tokio::test]
 async fn a_token_that_takes_every_tunnel_gives_way_to_others_wherever_it_is_shown() {
     // K5.
@@ -118,17 +105,17 @@ async fn a_token_that_takes_every_tunnel_gives_way_to_others_wherever_it_is_show
     let mut held = Vec::new();
     for network in 1..=4 {
         let client = place.client_from([127, 0, network, 1]).await;
-        let (status, stream) = tunnel(&client, &to, TOKEN).await;
+        let (status, stream) = client.tunnel(&to, TOKEN).await;
         assert_eq!(status, 200);
         held.push((client, stream));
     }
     let more = place.client_from([127, 0, 5, 1]).await;
-    assert_eq!(tunnel(&more, &to, TOKEN).await.0, 503);
+    assert_eq!(more.tunnel(&to, TOKEN).await.0, 503);
     // Another's gets its half, though it comes from the address of the first.
     let other = place.client_from([127, 0, 1, 1]).await;
     let mut others = Vec::new();
     for expected in [200, 200, 503] {
-        let (status, mut stream) = tunnel(&other, &to, bob).await;
+        let (status, mut stream) = other.tunnel(&to, bob).await;
         assert_eq!(status, expected);
         if status == 200 {
             within(async {

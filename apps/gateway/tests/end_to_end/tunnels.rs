@@ -1,7 +1,7 @@
 //! Going through the gateway.
 
 use crate::operation::ask_admin;
-use crate::setup::{Client, Origin, Place, Stream, TOKEN, body, bytes, code, through, within};
+use crate::setup::{Client, Origin, Place, Stream, TOKEN, body, bytes, code, get, through, within};
 use bytes::{Buf, Bytes};
 use h3::ext::Protocol;
 use http::{Method, Request};
@@ -10,27 +10,19 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 
-/// A gateway that lets those with a token reach loopback.
-async fn open() -> Place {
-    Place::new("[proxy]\nallow = ['127.0.0.1:*']\ntokens = 'DIR/tokens'\nreach = ['127.0.0.0/8']\n").await
-}
+/// Lets those with a token reach loopback.
+const OPEN: &str = "[proxy]\nallow = ['127.0.0.1:*']\ntokens = 'DIR/tokens'\nreach = ['127.0.0.0/8']\n";
 
-/// A tunnel to `to`.
-async fn connect(client: &Client, to: &str) -> (u16, Stream) {
-    let request = through(Method::CONNECT, to).map(|_| ());
-    within(async {
-        let mut stream = client.requests.clone().send_request(request).await.unwrap();
-        let status = stream.recv_response().await.unwrap().status().as_u16();
-        (status, stream)
-    })
-    .await
+/// A gateway that does so.
+async fn open() -> Place {
+    Place::new(OPEN).await
 }
 
 #[tokio::test]
 async fn nobody_goes_through_a_gateway_that_does_not_say_so() {
     let origin = Origin::plain().await;
     let place = Place::before(origin.address).await;
-    let (status, _) = connect(&place.client().await, &origin.address.to_string()).await;
+    let (status, _) = place.client().await.tunnel(&origin.address.to_string(), TOKEN).await;
     assert_eq!(status, 403);
 }
 
@@ -74,7 +66,7 @@ async fn loopback_and_private_addresses_are_out_of_reach_unless_they_are_named()
         "10.0.0.1",
         "[fe80::1]",
     ] {
-        assert_eq!(connect(&client, &format!("{host}:{port}")).await.0, 403, "{host}");
+        assert_eq!(client.tunnel(&format!("{host}:{port}"), TOKEN).await.0, 403, "{host}");
         let plain = through(Method::GET, &format!("http://{host}:{port}/"));
         assert_eq!(client.status(plain).await, 403, "{host}");
     }
@@ -93,7 +85,7 @@ async fn bytes_go_both_ways_and_each_direction_ends_by_itself() {
     .await;
     let place = open().await;
     let client = place.client_of_two_paths().await;
-    let (status, mut stream) = connect(&client, &origin.address.to_string()).await;
+    let (status, mut stream) = client.tunnel(&origin.address.to_string(), TOKEN).await;
     assert_eq!(status, 200);
     let content = bytes(1_000_000);
     within(async {
@@ -123,7 +115,7 @@ async fn a_host_that_ends_first_can_still_be_written_to() {
     .await;
     let place = open().await;
     let client = place.client().await;
-    let (_, mut stream) = connect(&client, &origin.address.to_string()).await;
+    let (_, mut stream) = client.tunnel(&origin.address.to_string(), TOKEN).await;
     within(async {
         assert_eq!(body(&mut stream).await.unwrap(), b"bye");
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -151,10 +143,10 @@ async fn what_breaks_off_on_one_side_breaks_off_on_the_other() {
     let place = open().await;
     let client = place.client().await;
     within(async {
-        let (_, mut stream) = connect(&client, &origin.address.to_string()).await;
+        let (_, mut stream) = client.tunnel(&origin.address.to_string(), TOKEN).await;
         stream.send_data(Bytes::from_static(b"r")).await.unwrap();
         assert_eq!(code(body(&mut stream).await), 0x10f);
-        let (_, mut stream) = connect(&client, &origin.address.to_string()).await;
+        let (_, mut stream) = client.tunnel(&origin.address.to_string(), TOKEN).await;
         stream.send_data(Bytes::from_static(b"s")).await.unwrap();
         stream.stop_stream(h3::error::Code::H3_REQUEST_CANCELLED);
         let ended = stream.recv_data().await.map(|data| data.map(|data| data.remaining()));
@@ -176,11 +168,11 @@ async fn tunnels_are_counted_and_end_when_nothing_moves() {
     .await;
     let client = place.client().await;
     let to = origin.address.to_string();
-    let (status, mut first) = connect(&client, &to).await;
+    let (status, mut first) = client.tunnel(&to, TOKEN).await;
     assert_eq!(status, 200);
-    assert_eq!(connect(&client, &to).await.0, 503);
+    assert_eq!(client.tunnel(&to, TOKEN).await.0, 503);
     assert_eq!(code(within(body(&mut first)).await), 0x10f);
-    assert_eq!(connect(&client, &to).await.0, 200);
+    assert_eq!(client.tunnel(&to, TOKEN).await.0, 200);
 }
 
 #[tokio::test]
@@ -211,12 +203,7 @@ async fn connect_udp(client: &Client, path: &str) -> (u16, Stream) {
 async fn extended(client: &Client, path: &str, protocol: Protocol) -> (u16, Stream) {
     let mut request = through(Method::CONNECT, &format!("https://localhost{path}")).map(|_| ());
     request.extensions_mut().insert(protocol);
-    within(async {
-        let mut stream = client.requests.clone().send_request(request).await.unwrap();
-        let status = stream.recv_response().await.unwrap().status().as_u16();
-        (status, stream)
-    })
-    .await
+    client.open(request).await
 }
 
 #[tokio::test]
@@ -262,6 +249,47 @@ async fn packets_go_through_in_datagrams_and_in_capsules() {
     assert!(closed.contains("0x33"), "{closed}");
 }
 
+/// The number that the metrics have under this name.
+async fn counted(place: &Place, name: &str) -> u64 {
+    let text = ask_admin(place.gateway.admin_addr().unwrap(), "/metrics", "localhost").await;
+    let value = text.lines().find_map(|line| line.strip_prefix(&format!("hvq_gateway_{name} ")));
+    value.unwrap().parse().unwrap()
+}
+
+/// The number of datagrams that were dropped for this reason.
+async fn dropped(place: &Place, reason: &str) -> u64 {
+    counted(place, &format!("datagrams_dropped_total{{reason=\"{reason}\"}}")).await
+}
+
+#[tokio::test]
+async fn datagrams_that_a_tunnel_does_not_take_are_counted_while_the_connection_lasts() {
+    let text = format!(
+        "admin = '127.0.0.1:0'\n[limits]\nmemory = '1MiB'\n{OPEN}[[host]]\nnames = ['localhost']\nfiles = 'DIR'\n"
+    );
+    let place = Place::with(&text, &[("large", &"x".repeat(1 << 20))]).await;
+    // A tunnel takes nothing before its response has left, for which there is neither credit nor room beside the other.
+    let client = place.client_without_credit().await;
+    let _other = client.send(get("/large")).await.unwrap();
+    while counted(&place, "memory_held_bytes").await == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let path = "https://localhost/.well-known/masque/udp/127.0.0.1/9/";
+    let mut request = through(Method::CONNECT, path).map(|_| ());
+    request.extensions_mut().insert(Protocol::CONNECT_UDP);
+    let _stream = within(client.requests.clone().send_request(request)).await.unwrap();
+    within(async {
+        while dropped(&place, "unread").await == 0 {
+            for _ in 0..20 {
+                // Quarter stream ID 1 and context 0.
+                client.connection.send_datagram([&[1][..], &[0; 1_000]].concat().into()).unwrap();
+                tokio::time::sleep(Duration::from_micros(200)).await;
+            }
+        }
+    })
+    .await;
+    assert_eq!(client.connection.close_reason(), None);
+}
+
 /// The largest UDP payload in a QUIC datagram of 1,452 bytes: without 29 bytes around frames, 3 around the datagram, the quarter
 /// stream ID and the context ID.
 const LARGEST: usize = 1452 - 29 - 3 - 1 - 1;
@@ -300,12 +328,6 @@ async fn udp_of_every_size_goes_through_both_ways_or_is_dropped_and_counted() {
         payload[size - 2..].copy_from_slice(&(answer as u16).to_be_bytes());
         flow.send(&[&[0], &payload], hvq::Priority::DEFAULT).unwrap()
     };
-    let admin = place.gateway.admin_addr().unwrap();
-    let counted = async || {
-        let text = ask_admin(admin, "/metrics", "localhost").await;
-        let line = text.lines().find(|line| line.contains("dropped_total{reason=\"too_large\"}")).unwrap();
-        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
-    };
     within(async {
         // Up: all that fit arrive, and the others are refused here.
         for size in 2..=1500 {
@@ -318,7 +340,7 @@ async fn udp_of_every_size_goes_through_both_ways_or_is_dropped_and_counted() {
         }
         assert_eq!(client.connection.stats().datagrams.too_large, (1500 - LARGEST) as u64);
         // Down: the answer to the one after shows that one did not come.
-        let before = counted().await;
+        let before = dropped(&place, "too_large").await;
         for size in 0..=1500 {
             send(&flow, 2, size);
             if size <= LARGEST {
@@ -327,7 +349,7 @@ async fn udp_of_every_size_goes_through_both_ways_or_is_dropped_and_counted() {
         }
         send(&flow, 2, 7);
         assert_eq!(flow.receive().await.len(), 1 + 7);
-        assert_eq!(counted().await - before, (1500 - LARGEST) as u64);
+        assert_eq!(dropped(&place, "too_large").await - before, (1500 - LARGEST) as u64);
     })
     .await;
 }
