@@ -19,10 +19,12 @@
 
 mod arguments;
 mod commands;
+mod descriptors;
 mod duration;
 mod exposure;
 mod failure;
 mod logging;
+mod memory;
 mod output;
 mod paths;
 mod qlog;
@@ -74,6 +76,7 @@ fn start(arguments: Arguments, voice: Voice) -> Result<ExitCode, Failure> {
 }
 
 fn perform(command: Command, voice: Voice) -> Result<(), Failure> {
+    memory::give_back();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         match command {

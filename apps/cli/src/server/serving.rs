@@ -3,7 +3,11 @@
 use super::{Answer, Body, Site};
 use bytes::Bytes;
 use h3::error::Code;
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, Request, StatusCode};
+use hvq_gateway::quota::{Notice, Quota};
 use hvq_h3::serving::{Incoming, SendError, Sending, Server, Settings};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,8 +16,10 @@ use tokio::task::JoinSet;
 
 /// Bytes of a file that are read at a time.
 const PIECE: usize = 64 << 10;
+/// The maximum number of requests that are served at a time, as of the gateway. One client may have them all until others ask.
+const REQUESTS: usize = 10_000;
 
-/// How long clients of a server may take.
+/// The times that clients of a server may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Patience {
     /// For the header section of a request, from its first byte on.
@@ -32,16 +38,18 @@ impl Default for Patience {
     }
 }
 
-/// What all connections of a server share.
+/// The state that all connections of a server share.
 #[derive(Debug)]
 pub(crate) struct Service {
     site: Site,
     patience: Patience,
-    /// Whether the server is to stop.
+    /// The order to stop.
     stop: watch::Sender<bool>,
+    /// The requests under way, shared out between clients.
+    requests: Arc<Quota>,
     /// Requests that were answered.
     answered: AtomicU64,
-    /// After how many answers the server stops.
+    /// The number of answers after which the server stops.
     limit: Option<u64>,
 }
 
@@ -54,7 +62,7 @@ impl Service {
     /// A server of `site` with so much `patience`, that stops after `limit` answers, if there is a limit.
     pub(crate) fn patient(site: Site, limit: Option<u64>, patience: Patience) -> Arc<Self> {
         let (stop, answered) = (watch::Sender::new(false), AtomicU64::new(0));
-        Arc::new(Self { site, patience, stop, answered, limit })
+        Arc::new(Self { site, patience, stop, requests: Quota::new(REQUESTS), answered, limit })
     }
 
     /// Has the server stop: no new requests; those under way are finished.
@@ -105,18 +113,35 @@ async fn serve(service: Arc<Service>, connection: hvq::Connection) {
         Err(error) => return tracing::debug!(%remote, %error, "no HTTP/3"),
     };
     let each = service.clone();
-    let answer = move |incoming| respond(each.clone(), incoming);
+    let answer = move |incoming| take(each.clone(), remote.ip(), incoming);
     server.run(service.stopped(), || service.patience.end, answer).await;
 }
 
-/// Answers one request. Its body, which no answer depends on, is asked no more for once the answer is sent.
-async fn respond(service: Arc<Service>, incoming: Incoming) {
+/// Takes one request of `client` and answers it, unless others need its place. Its body, which no answer depends on, is asked no more
+/// for once the answer is sent.
+async fn take(service: Arc<Service>, client: IpAddr, incoming: Incoming) {
     let (request, mut sending, _body) = match incoming.request(service.patience.header).await {
         Ok(request) => request,
         Err(error) => return tracing::debug!(%error, "no request"),
     };
     sending.may_pause(service.patience.idle);
-    let answer = service.site.answer(&request);
+    let notice = Arc::new(Notice::default());
+    let place = service.requests.take(None, client, &notice);
+    let answer = match place {
+        Some(_) => service.site.answer(&request),
+        None => {
+            let soon = HeaderValue::from_static("1");
+            Answer::error(StatusCode::SERVICE_UNAVAILABLE).with(RETRY_AFTER, soon)
+        }
+    };
+    tokio::select! {
+        () = respond(&service, &request, answer, sending) => {}
+        () = notice.given() => tracing::debug!("a request gave way to one of another client"),
+    }
+}
+
+/// Sends `answer` to `request`.
+async fn respond(service: &Service, request: &Request<()>, answer: Answer, mut sending: Sending) {
     tracing::info!(method = %request.method(), path = request.uri().path(), status = answer.head.status().as_u16());
     if !answer.wait.is_zero() {
         tokio::time::sleep(answer.wait).await;

@@ -12,6 +12,8 @@ mod hostile_serve;
 mod hostile_video;
 mod lab;
 #[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
 mod mounted;
 #[cfg(target_os = "linux")]
 mod networks;

@@ -76,7 +76,7 @@ async fn ask(config: ClientConfig, remote: SocketAddr) -> (Connection, Duration)
     (connection, start.elapsed())
 }
 
-/// How long after the next packet each of `connections` was known to be gone.
+/// Returns the times after the next packet at which each of `connections` was known to be gone.
 async fn ends(connections: &[Connection]) -> Vec<Duration> {
     let ends = connections.iter().map(|connection| async move {
         let start = Instant::now();
@@ -179,6 +179,23 @@ async fn a_second_gateway_takes_the_port_over_and_the_first_keeps_its_connection
         assert_eq!(again(requests).await, b"new");
     }
     assert_eq!(again(&mut client().await.1).await, b"new");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_gateway_with_tunnels_takes_over_from_none_that_runs_and_says_why() {
+    let place = Place::new();
+    fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
+    let (keys, tokens) = (place.text("keys"), place.text("tokens"));
+    let old = place.gateway("127.0.0.1:0");
+    let more =
+        ["--persistent-keys", &keys, "--take-over", "--tokens", &tokens, "--tunnel-route", "192.0.2.0/24"];
+    let output = run(place.arguments(&old.address(0).to_string(), &more));
+    assert_eq!(code(&output), 2);
+    assert!(said(&output).contains("[tunnel]"), "{}", said(&output));
+    let certificate = place.text("chain.pem");
+    let output = run(["get", "--cacert", &certificate, &old.url("/page")]);
+    assert_eq!(output.stdout, b"hello", "the old one goes on: {}", said(&output));
 }
 
 #[test]

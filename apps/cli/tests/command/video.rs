@@ -10,6 +10,7 @@ use std::io::{BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// A receiver of one video that says where it listens and, at the end, what came of it.
@@ -17,7 +18,7 @@ const RECEIVE: [&str; 4] = ["svc", "receive", "--json", "--once"];
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 const SMALL: [&str; 6] = ["--size", "320x180", "--kbit", "100,400,800", "--duration", "3s"];
 
-/// What a receiver says at its end, which is to be a good one.
+/// Returns the figures that a receiver prints at its end, which is to be a good one.
 fn figures(receiver: Running) -> Value {
     let (exit, rest) = receiver.wait();
     assert_eq!(exit, 0, "{rest}");
@@ -192,13 +193,23 @@ fn ffmpeg(sdp: &Path, video: &Path) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
+/// Returns an even port that is free, with the odd one after it (RFC 3550, §11). It is below those that the system gives to whoever
+/// asks for any, so that no other test gets it meanwhile.
+fn rtp_port() -> u16 {
+    static DRAWN: AtomicU16 = AtomicU16::new(0);
+    let own = (std::process::id() % 5_000) as u16;
+    let ports =
+        std::iter::repeat_with(|| 20_000 + 2 * ((own + DRAWN.fetch_add(1, Ordering::Relaxed)) % 5_000));
+    let is_free =
+        |port: &u16| [*port, port + 1].iter().all(|port| UdpSocket::bind(("127.0.0.1", *port)).is_ok());
+    ports.take(100).find(is_free).expect("a pair of ports is free")
+}
+
 /// Sends a video as RTP over QUIC to a receiver that hands it to FFmpeg, and compares what FFmpeg decodes with the source.
 fn plays_in_ffmpeg(more: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let (sdp, video) = (folder.path().join("video.sdp"), folder.path().join("video.y4m"));
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    // RTP takes an even port, and the odd one after it (RFC 3550, §11).
-    let out = format!("udp:127.0.0.1:{}", port & !1);
+    let out = format!("udp:127.0.0.1:{}", rtp_port());
     let receiver = Running::start(RECEIVE.into_iter().chain(LISTEN).chain([
         "--rtp-out",
         &out,

@@ -5,6 +5,7 @@ mod service;
 mod signals;
 
 use crate::arguments::Format;
+use crate::descriptors;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
 use crate::qlog::Logs;
@@ -27,7 +28,7 @@ use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a gateway that is broken tells of it (`/health`) before it ends.
+/// The time for which a broken gateway tells of it (`/health`) before it ends.
 const NOTICE: Duration = Duration::from_secs(1);
 
 /// Arguments of `hvq gateway`. Flags go before the environment, and both before the file.
@@ -39,16 +40,16 @@ pub(crate) struct GatewayArguments {
     /// Check the configuration, say what is wrong with file, line and field, and end
     #[arg(long)]
     check_config: bool,
-    /// Where to listen; may be repeated (by default [::]:443, or the addresses of the channels)
+    /// The address to listen on; may be repeated (by default [::]:443, or the addresses of the channels)
     #[arg(long, value_name = "ADDRESS:PORT", env = "HVQ_GATEWAY_LISTEN", value_delimiter = ',')]
     listen: Vec<SocketAddr>,
     /// A listening address that belongs to a channel, and what is known of it; may be repeated
     #[arg(long, value_name = "NAME=ADDRESS[:PORT][,rate=…,delay=…,dscp=…]")]
     channel: Vec<ChannelOptions>,
-    /// Where metrics (/metrics) and health (/health) are told, over HTTP/1.1
+    /// The address for metrics (/metrics) and health (/health), over HTTP/1.1
     #[arg(long, value_name = "ADDRESS:PORT", env = "HVQ_GATEWAY_ADMIN")]
     admin: Option<SocketAddr>,
-    /// How long requests under way may take once the gateway is to stop
+    /// The time for requests under way to finish once the gateway is to stop
     #[arg(long, value_name = "TIME", env = "HVQ_GATEWAY_DRAIN", value_parser = crate::duration::parse)]
     drain: Option<Duration>,
     #[command(flatten)]
@@ -63,7 +64,7 @@ pub(crate) struct GatewayArguments {
     limits: LimitArguments,
     #[command(flatten)]
     records: RecordArguments,
-    /// Which path carries each frame
+    /// The policy that chooses the path of each frame
     #[arg(long, value_name = "NAME", env = "HVQ_GATEWAY_SCHEDULER")]
     scheduler: Option<Policy>,
     /// Congestion control of paths that name none
@@ -73,7 +74,7 @@ pub(crate) struct GatewayArguments {
     format: Format,
 }
 
-/// Who the gateway is.
+/// The identity of the gateway.
 #[derive(Debug, Args)]
 struct IdentityArguments {
     /// The certificate chain (PEM)
@@ -93,15 +94,15 @@ struct IdentityArguments {
     #[arg(long, value_name = "FILE", env = "HVQ_GATEWAY_PERSISTENT_KEYS")]
     persistent_keys: Option<PathBuf>,
     /// Take the addresses of a gateway that runs with the same --persistent-keys: it keeps its connections, and is to be told to
-    /// stop (SIGTERM) once this one says that it listens
+    /// stop (SIGTERM) once this one says that it listens. Not with tunnels for IP packets, which cannot be handed over
     #[arg(long)]
     take_over: bool,
 }
 
-/// What is behind the gateway.
+/// The content behind the gateway.
 #[derive(Debug, Args)]
 struct ContentArguments {
-    /// Where requests for hosts go that the file does not name: http://HOST:PORT, h2c://HOST:PORT or https://HOST:PORT
+    /// The origin of the hosts that the file does not name: http://HOST:PORT, h2c://HOST:PORT or https://HOST:PORT
     #[arg(long, value_name = "URL", conflicts_with = "root", env = "HVQ_GATEWAY_ORIGIN")]
     origin: Option<OriginUrl>,
     /// The folder whose files are served for hosts that the file does not name
@@ -109,7 +110,7 @@ struct ContentArguments {
     root: Option<PathBuf>,
 }
 
-/// Who may go through the gateway, and where.
+/// The clients that may go through the gateway, and their destinations.
 #[derive(Debug, Args)]
 struct ThroughArguments {
     /// A host and port that clients with a token may reach through the gateway, such as *:443; may be repeated
@@ -133,7 +134,7 @@ struct ThroughArguments {
     reach: Vec<ipnet::IpNet>,
 }
 
-/// How the gateway is one of many.
+/// The arguments of a gateway that is one of many.
 #[derive(Debug, Args)]
 struct ScaleArguments {
     /// Endpoints that share the addresses, so that several processors serve them: packets are shared out by connection ID
@@ -145,12 +146,13 @@ struct ScaleArguments {
     /// The file with the key that load balancers have too, 32 hexadecimal digits; without one everybody reads the server's ID
     #[arg(long, value_name = "FILE", env = "HVQ_GATEWAY_QUIC_LB_KEY_FILE")]
     quic_lb_key_file: Option<PathBuf>,
-    /// Which of the load balancers' configurations this is, 0 to 6
+    /// The number of this one among the load balancers' configurations, 0 to 6
     #[arg(long, value_name = "NUMBER", env = "HVQ_GATEWAY_QUIC_LB_ROTATION")]
     quic_lb_rotation: Option<u8>,
 }
 
-/// What clients have at a time. One client may have all of it until others need some; the one that has the most then gives way.
+/// The limits on all that clients have at a time. One client may have all of it until others need some; the one that
+/// has the most then gives way.
 #[derive(Debug, Args)]
 struct LimitArguments {
     /// Connections at a time
@@ -178,13 +180,13 @@ impl LimitArguments {
     }
 }
 
-/// What is written down.
+/// The logs that are written.
 #[derive(Debug, Args)]
 struct RecordArguments {
     /// The access log; - is standard output
     #[arg(long, value_name = "FILE", env = "HVQ_GATEWAY_ACCESS_LOG")]
     access_log: Option<PathBuf>,
-    /// How its lines look: common or json
+    /// The format of its lines: common or json
     #[arg(long, value_name = "FORMAT", env = "HVQ_GATEWAY_ACCESS_LOG_FORMAT")]
     access_log_format: Option<LogFormat>,
     /// Write what each connection whose handshake is complete does to a qlog file in this folder (by default what QLOGDIR says)
@@ -262,6 +264,7 @@ pub(crate) async fn run(arguments: Box<GatewayArguments>, voice: Voice) -> Resul
         return Ok(());
     }
     let mut signals = Signals::new().or_fail(Exit::Runtime, || "cannot wait for signals".to_owned())?;
+    descriptors::raise_limit();
     let mut gateway = Gateway::start(config).await.map_err(refused)?;
     publication.publish()?;
     announce(&arguments, &gateway, voice)?;

@@ -3,6 +3,7 @@
 pub(crate) mod listen;
 
 use crate::arguments::Format;
+use crate::descriptors;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Voice};
 use crate::server::serving::Service;
@@ -18,22 +19,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long the last connections may take to say goodbye.
+/// The time that the last connections may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
 
 /// Arguments of `hvq serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Where to listen; may be repeated (by default [::]:4433, or the addresses of the channels)
+    /// The address to listen on; may be repeated (by default [::]:4433, or the addresses of the channels)
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
     /// A listening address that belongs to a channel, and what is known of it; may be repeated
     #[arg(long, value_name = "NAME=ADDRESS[:PORT][,rate=…,delay=…,dscp=…]")]
     channel: Vec<ChannelOptions>,
-    /// Where clients shall move to after the handshake; once for each IP version
+    /// The address to which clients shall move after the handshake; once for each IP version
     #[arg(long, value_name = "ADDRESS:PORT")]
     preferred_address: Vec<SocketAddr>,
-    /// Whether clients may move to other addresses: allow or refuse; another port is always followed
+    /// The permission for clients to move to other addresses: allow or refuse; another port is always followed
     #[arg(long, value_name = "WHETHER", default_value = "allow", value_parser = migration)]
     migration: Migration,
     #[command(flatten)]
@@ -45,7 +46,7 @@ pub(crate) struct ServeArguments {
     /// Answer requests that come before the handshake is complete (0-RTT), once with each ticket
     #[arg(long)]
     early_data: bool,
-    /// When clients have to prove their address first: always, busy or never
+    /// The cases in which clients have to prove their address first: always, busy or never
     #[arg(long, value_name = "WHEN", default_value = "busy", value_parser = retry)]
     retry: RetryPolicy,
     /// Stop after so many requests
@@ -87,7 +88,7 @@ fn factor(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("{text:?} is no factor from 0 to 1000"))
 }
 
-/// Who the server is.
+/// The identity of the server.
 #[derive(Debug, Args)]
 pub(crate) struct IdentityArguments {
     /// The certificate chain (PEM)
@@ -104,7 +105,7 @@ pub(crate) struct IdentityArguments {
     write_cert: Option<PathBuf>,
 }
 
-/// What the server offers.
+/// The content that the server offers.
 #[derive(Debug, Args)]
 struct ContentArguments {
     /// The folder whose files are served (by default the current one)
@@ -128,6 +129,7 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<
     let tls = tls::server(identity, &arguments.transport.secrecy(), arguments.early_data())?;
     let logs = arguments.transport.logs()?;
     let mut signals = Signals::new()?;
+    descriptors::raise_limit();
     let endpoint = listen::bind(&arguments, tls, &logs)?;
     publication.publish()?;
     announce(&arguments, &endpoint, &site, voice)?;
