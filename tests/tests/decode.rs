@@ -1,6 +1,6 @@
 //! A capture of two paths in virtual time, decoded, says what the connections themselves counted.
 
-use hvq_decode::{Decoder, KeyLog, Kind, Packet, Problem, Summary};
+use hvq_decode::{Datagram, Decoder, KeyLog, Kind, Packet, PatientDecoder, Problem, Summary};
 use hvq_scheduler::{PathId, Policy};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::capture::Capture;
@@ -8,6 +8,8 @@ use hvq_tests::net::{Net, Side};
 use hvq_transport::connection::{ConnectionStats, Role, TransportConfig};
 use hvq_transport::crypto::session::{ClientTls, Verify};
 use hvq_transport::wire::frame::Frame;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,7 +21,7 @@ struct Recorded {
     server: ConnectionStats,
 }
 
-/// What a client and a server said to each other over two paths.
+/// Returns a recording of a client and a server that talk over two paths.
 fn recorded() -> Recorded {
     let config = || TransportConfig::new(Arc::new(|| Policy::RoundRobin.scheduler()));
     let mut net = Net::new(config(), config(), 5);
@@ -31,6 +33,8 @@ fn recorded() -> Recorded {
         log.push('\n');
     };
     let tls = ClientTls::builder().alpn(["hvq"]).verify(Verify::Insecure).keylog(Box::new(keylog));
+    // With such a key the ClientHello takes two datagrams.
+    let tls = tls.curves("X25519MLKEM768:X25519");
     net.client_config.tls = tls.build().expect("the configuration is usable");
     let first = net.wire("rtt=10ms,rate=20mbit");
     let second = net.wire("rtt=30ms,rate=20mbit");
@@ -45,13 +49,29 @@ fn recorded() -> Recorded {
     Recorded { pcap: pcap.bytes(), keys, client, server }
 }
 
-fn decode(pcap: &[u8], keys: &str) -> Vec<Packet> {
+fn datagrams(pcap: &[u8]) -> Vec<Datagram> {
     let mut capture = hvq_decode::Capture::open(pcap).expect("the header is right");
+    std::iter::from_fn(|| capture.next_datagram().expect("every record is whole")).collect()
+}
+
+fn decode(pcap: &[u8], keys: &str) -> Vec<Packet> {
     let mut decoder = Decoder::new(KeyLog::read(keys));
-    let mut packets = Vec::new();
-    while let Some(datagram) = capture.next_datagram().expect("every record is whole") {
-        packets.extend(decoder.decode(&datagram));
-    }
+    datagrams(pcap).iter().flat_map(|datagram| decoder.decode(datagram)).collect()
+}
+
+/// The same of a capture whose datagrams come out of order.
+fn decode_patiently(datagrams: Vec<Datagram>, keys: &str) -> Vec<Packet> {
+    let mut decoder = PatientDecoder::new(KeyLog::read(keys));
+    let mut packets: Vec<_> = datagrams.into_iter().flat_map(|datagram| decoder.decode(datagram)).collect();
+    packets.extend(decoder.finish());
+    packets
+}
+
+/// Packets in the order of a capture that is in order: as they were captured, and as they lie in their datagram.
+fn sorted(mut packets: Vec<Packet>) -> Vec<Packet> {
+    packets.sort_by_key(|packet| {
+        (packet.at, packet.sender != Some(Role::Client), packet.path, packet.kind, packet.number)
+    });
     packets
 }
 
@@ -82,6 +102,23 @@ fn a_decoded_capture_holds_every_frame_that_the_connections_counted_on_every_pat
     let on_second = |packet: &&Packet| packet.path == Some(PathId(1)) && packet.sender == Some(Role::Server);
     let streams = packets.iter().filter(on_second).flat_map(|packet| &packet.contents.frames);
     assert!(streams.filter(|frame| matches!(frame, Frame::Stream(_))).count() > 100);
+}
+
+#[test]
+fn a_capture_whose_datagrams_are_shuffled_within_a_window_gives_the_same_packets() {
+    let recorded = recorded();
+    let expected = sorted(decode(&recorded.pcap, &recorded.keys));
+    assert!(expected.iter().all(|packet| packet.contents.problem.is_none()));
+    for (seed, window) in (0..5).flat_map(|seed| [3, 10, 40, 200].map(|window| (seed, window))) {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut shuffled: Vec<_> = datagrams(&recorded.pcap).into_iter().enumerate().collect();
+        shuffled.sort_by_cached_key(|(index, _)| index + random.random_range(0..window));
+        let shuffled = shuffled.into_iter().map(|(_, datagram)| datagram).collect();
+        let packets = sorted(decode_patiently(shuffled, &recorded.keys));
+        let differs = packets.iter().zip(&expected).find(|(one, other)| one != other);
+        assert_eq!(differs, None, "seed {seed}, {window} datagrams");
+        assert_eq!(packets.len(), expected.len(), "seed {seed}, {window} datagrams");
+    }
 }
 
 #[test]

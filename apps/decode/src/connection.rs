@@ -1,4 +1,4 @@
-//! What is known of a connection in the capture: the secrets of both ends, and how far their packet numbers are.
+//! The known state of a connection in the capture: the secrets of both ends, and the largest packet numbers so far.
 
 use crate::keylog::{KeyLog, Label};
 use crate::messages::Messages;
@@ -16,14 +16,19 @@ use std::collections::HashMap;
 /// Bytes of a ClientHello up to the end of its random number (RFC 8446 §4.1.2): type, length, version, random.
 const HELLO: usize = 1 + 3 + 2 + 32;
 
+/// Packet numbers that one byte tells apart.
+const WINDOW: u64 = 256;
+/// The number of times as many that are looked at before the largest one.
+const WINDOWS: u64 = 8;
+
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Tracked {
     version: Version,
-    /// What Initial keys come from (RFC 9001 §5.2).
+    /// The connection ID that Initial keys are derived from (RFC 9001 §5.2).
     initial_destination: ConnectionId,
     hello: Hello,
-    /// What the server says in Handshake packets, until its transport parameters are known.
+    /// The server's messages in Handshake packets, until its transport parameters are known.
     flight: Option<Messages>,
     client: End,
     server: End,
@@ -137,7 +142,8 @@ impl Tracked {
         };
         let space = (space(level), path);
         let largest = end.largest.get(&space).copied();
-        let opened = reader.open(packet, path, largest).map_err(|_| Problem::Undecryptable)?;
+        let opened = nearby(largest).find_map(|largest| reader.open(packet, path, largest).ok());
+        let opened = opened.ok_or(Problem::Undecryptable)?;
         end.largest.insert(space, largest.map_or(opened.number, |largest| largest.max(opened.number)));
         Ok(opened)
     }
@@ -155,6 +161,16 @@ impl Tracked {
         let secret = keys.secret(&random, label).ok_or_else(missing)?;
         PacketReader::with_secret(self.version, secret).ok_or(Problem::NoSecret)
     }
+}
+
+/// The largest packet number, and what it may have been or be where packets come out of order: a truncated number stands for the one
+/// that is closest (RFC 9000 §A.3), and authentication says which guess is right.
+fn nearby(largest: Option<u64>) -> impl Iterator<Item = Option<u64>> {
+    let others = largest.into_iter().flat_map(|largest| {
+        let before = (1..=WINDOWS).map(move |count| largest.saturating_sub(count * WINDOW));
+        before.chain([largest.saturating_add(WINDOW)]).filter(move |other| *other != largest)
+    });
+    std::iter::once(largest).chain(others.map(Some))
 }
 
 fn space(level: Level) -> Space {
