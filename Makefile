@@ -1,12 +1,12 @@
-# The commands of the README. Each prepares what it needs: Debian packages (scripts/deps.sh) and BoringSSL, compiled
+# All commands. Each prepares what it needs: Debian packages (scripts/deps.sh) and BoringSSL, compiled
 # once (scripts/boringssl.sh). ARGS is passed on to what runs, as in `make demo ARGS=--help`.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-NESTED := $(wildcard interop/Cargo.toml bench/Cargo.toml)
+NESTED := $(wildcard interop/Cargo.toml bench/Cargo.toml mutants/Cargo.toml)
 ARGS ?=
-CONTROLLERS := --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-D --write README.md \
+CONTROLLERS := --rtt 50ms,20ms,100ms --loss 0,0.1%,1% --trace MM-S,MM-D,LB-S,LB-D --write docs/results/controllers.md \
 	--figure data/controllers.svg
 
 PREFIX ?= /usr/local
@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 3600
 FUZZ_FIRST ?= 1
 
-.PHONY: help prove admission fresh attacks chaos live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
+.PHONY: help mutants prove memory admission fresh attacks chaos live video header install ffi-test ffi-fuzz ffi-bench demo controllers report test soak lint fmt interop runner aioquic bench rules supply-chain fuzz build clean prepare-%
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -24,7 +24,7 @@ demo: prepare-demo ## load real pages over two emulated channels, compare schedu
 	@cargo build --release -p hvq-cli
 	@"$(TARGET)/release/hvq" demo $(ARGS)
 
-controllers: prepare-base ## compare congestion controllers over two unlike channels in virtual time, put the tables into the README
+controllers: prepare-base ## compare congestion controllers over two unlike channels in virtual time, put the tables into docs/results
 	@echo "controllers: building (a few minutes the first time), then about 15 minutes of processor time"
 	@cargo build --release -p hvq-cli
 	@"$(TARGET)/release/hvq" lab controllers $(or $(ARGS),$(CONTROLLERS))
@@ -43,7 +43,7 @@ video: prepare-video ## send one video over two emulated channels three ways, pu
 live: prepare-live ## load pages with Chromium, load servers with h2load, run curl and iperf3, all over emulated channels in real time
 	@echo "live: building (a few minutes the first time), then about six minutes"
 	@cargo build --release -p hvq-cli
-	@scripts/live.sh "$(TARGET)/release/hvq" $(or $(ARGS),--write README.md)
+	@scripts/live.sh "$(TARGET)/release/hvq" $(or $(ARGS),--write docs/results/live.md)
 
 chaos: prepare-chaos ## take interfaces away under a stream of requests in network namespaces, put the longest gaps into docs/results
 	@echo "chaos: building (a few minutes the first time), then about seven minutes"
@@ -65,6 +65,9 @@ soak: prepare-test ## a million random interactions, or SEEDS of them from FIRST
 
 prove: prepare-base ## try every case of small domains: integers, packet numbers, nonces, sets, reassembly, amplification
 	@cargo test -p hvq-transport --lib proofs -- --include-ignored
+
+mutants: prepare-mutants ## try thousands of small faults, say which no test notices, put the table into docs/results (hours; ARGS="--module wire")
+	@scripts/mutants.sh run $(ARGS); status=$$?; scripts/mutants.sh check && scripts/mutants.sh attacks && scripts/mutants.sh report --write && exit $$status
 
 fuzz: prepare-base ## feed every parser, a server and a connection from libFuzzer: a minute each (FUZZ_EACH), or TARGETS="frames insider"
 	@fuzz/run.sh $(or $(FUZZ_EACH),60) $(TARGETS)
@@ -92,30 +95,33 @@ fmt: ## format the code
 	@cargo fmt --all
 	@for manifest in $(NESTED); do cargo fmt --all --manifest-path $$manifest; done
 
-interop: prepare-interop ## exchange data with other implementations, put the table into the README
-	@scripts/interop.sh $(or $(ARGS),--write README.md)
+interop: prepare-interop ## exchange data with other implementations, put the table into docs/results
+	@scripts/interop.sh $(or $(ARGS),--write docs/results/interop.md)
 
-runner: prepare-runner ## play the cases of the QUIC interop runner over a relay, put the table into the README
-	@scripts/runner.sh $(or $(ARGS),--write README.md)
+runner: prepare-runner ## play the cases of the QUIC interop runner over a relay, put the table into docs/results
+	@scripts/runner.sh $(or $(ARGS),--write docs/results/runner.md)
 
-aioquic: prepare-runner ## make aioquic's 13 interop checks, put the table into the README
-	@scripts/runner.sh --aioquic $(or $(ARGS),--write README.md)
+aioquic: prepare-runner ## make aioquic's 13 interop checks, put the table into docs/results
+	@scripts/runner.sh --aioquic $(or $(ARGS),--write docs/results/aioquic.md)
 
 bench: prepare-bench ## compare throughput and CPU with other implementations over loopback
-	@scripts/bench.sh $(or $(ARGS),--write README.md)
+	@scripts/bench.sh $(or $(ARGS),--write docs/results/bench.md)
 
 admission: prepare-base ## flood a server with handshakes from one address over the sockets of this machine, and time others (two minutes)
-	@HVQ_ADMISSION_TABLE=$(CURDIR)/docs/results/admission.md cargo test --release -p hvq --test admission -- --ignored --nocapture
+	@scripts/figures.sh admission HVQ_ADMISSION_TABLE cargo test --release -p hvq --test admission -- --ignored --nocapture
 
-attacks: prepare-base ## count the attacks that tests try (tests/ATTACKS.md), put the numbers into the README
+memory: prepare-base ## have up to a thousand clients ask for much and permit nothing, weigh the programs, time honest requests (some minutes)
+	@scripts/figures.sh memory HVQ_MEMORY_TABLE cargo test --release -p hvq-cli --test command memory -- --ignored --nocapture
+
+attacks: prepare-base ## count the attacks that tests try (tests/ATTACKS.md), put the numbers into docs/results
 	@HVQ_WRITE_ATTACKS=1 cargo test --quiet -p hvq-tests --test architecture the_readme
 
-fresh: ## run the README's two commands and .ci/run on a minimal Debian made for it (root), or ARGS="'make interop' …" there
+fresh: ## run make demo, make test and .ci/run on a minimal Debian made for it (root), or ARGS="'make interop' …" there
 	@scripts/deps.sh fresh
 	@scripts/fresh.sh $(ARGS)
 
 rules: prepare-rules ## check every quotation of a specification, count the rules that are cited and tested
-	@scripts/rules.sh --write README.md $(ARGS)
+	@scripts/rules.sh --write docs/results/rules.md $(ARGS)
 
 supply-chain: prepare-rules ## check licences, sources, bans and advisories of all dependencies, list them (SBOM)
 	@scripts/supply-chain.sh "$(TARGET)/sbom"

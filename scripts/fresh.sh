@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs commands on a machine that has nothing: scripts/fresh.sh [COMMAND...], by default the README's two and .ci/run.
+# Runs commands on a machine that has nothing: scripts/fresh.sh [COMMAND...], by default make demo, make test and .ci/run.
 #
 # The machine is a minimal Debian in a folder, made for the run and removed after it, with a clone of what is committed here
 # and the Rust toolchain of the caller (read-only; RUSTUP_HOME, CARGO_HOME). Nothing else is there: no package of Debian

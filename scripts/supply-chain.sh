@@ -67,10 +67,10 @@ list() {
 tool cargo-deny "$deny_version"
 tool cargo-cyclonedx "$cyclonedx_version"
 check Cargo.toml bans licenses sources
-for manifest in interop/Cargo.toml bench/Cargo.toml; do
+for manifest in interop/Cargo.toml bench/Cargo.toml mutants/Cargo.toml; do
     check "$manifest" licenses sources
 done
-check_advisories Cargo.toml interop/Cargo.toml bench/Cargo.toml
+check_advisories Cargo.toml interop/Cargo.toml bench/Cargo.toml mutants/Cargo.toml
 mkdir -p "$folder"
 list apps/cli
 list ffi

@@ -56,7 +56,8 @@ def lines_of(table):
         row = table.get(document)
         if row:
             lines.append(f"| {title} | " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
-    return lines
+    totals = [sum(table[document][column] for document in TITLES if document in table) for column in COLUMNS]
+    return [*lines, "| all | " + " | ".join(map(str, totals)) + " |"]
 
 
 def recorded(text):

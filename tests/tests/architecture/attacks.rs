@@ -5,7 +5,7 @@ use super::tree::File;
 
 /// The table.
 const TABLE: &str = "tests/ATTACKS.md";
-/// How many attacks each section has.
+/// The number of attacks of each section.
 const SECTIONS: [(char, usize); 11] = [
     ('A', 20),
     ('B', 21),
@@ -19,7 +19,7 @@ const SECTIONS: [(char, usize); 11] = [
     ('J', 12),
     ('K', 25),
 ];
-/// Where the sources of crates are that tests are named in; other names are of files in `tests/tests`.
+/// The places of the sources of crates that tests are named in; other names are of files in `tests/tests`.
 const CRATES: [(&str, &str); 17] = [
     ("hvq_transport", "transport/core/src/"),
     ("hvq_qlog", "transport/qlog/src/"),
@@ -78,7 +78,7 @@ fn checks(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2).filter(|text| text.contains(".rs#"))
 }
 
-/// Whether `check`, a file from the root of the repository and a function, is a function there that is no test.
+/// Returns true if `check`, a file from the root of the repository and a function, is a function there that is no test.
 fn is_function(check: &str, files: &[File]) -> bool {
     let Some((path, name)) = check.split_once('#') else { return false };
     let Some(file) = files.iter().find(|file| file.path == path) else { return false };
@@ -86,16 +86,17 @@ fn is_function(check: &str, files: &[File]) -> bool {
     (declared('(') || declared('<')) && !has_test(&file.text, name)
 }
 
-/// What the README says of each group of sections.
-const GROUPS: [(&str, &str); 5] = [
+/// The rows of the summary: a name, and the sections that it counts.
+const GROUPS: [(&str, &str); 6] = [
     ("A to G, transport", "ABCDEFG"),
     ("H, HTTP/3", "H"),
     ("I, gateway and proxy", "I"),
     ("J, interfaces, operation", "J"),
     ("K, sums, slots, new machinery", "K"),
+    ("all", "ABCDEFGHIJK"),
 ];
 
-/// How many attacks have tests and how many are left out, as a table for the README.
+/// Returns the numbers of attacks that have tests and that are left out, as a table for the results.
 pub(crate) fn summary(files: &[File]) -> String {
     let table = files.iter().find(|file| file.path == TABLE).map_or("", |file| &file.text);
     let mut text = "| sections | attacks | tried | left out |\n| --- | --- | --- | --- |\n".to_owned();
@@ -109,10 +110,10 @@ pub(crate) fn summary(files: &[File]) -> String {
     text
 }
 
-/// `readme` with `table` between its marks, if they are there.
-pub(crate) fn with_summary(readme: &str, table: &str) -> Option<String> {
+/// `page` with `table` between its marks, if they are there.
+pub(crate) fn with_summary(page: &str, table: &str) -> Option<String> {
     let (begin, end) = ("<!-- attacks: begin -->\n", "<!-- attacks: end -->");
-    let (before, rest) = readme.split_once(begin)?;
+    let (before, rest) = page.split_once(begin)?;
     let (_, after) = rest.split_once(end)?;
     Some(format!("{before}{begin}{table}{end}{after}"))
 }
@@ -123,13 +124,13 @@ fn attack(line: &str) -> Option<&str> {
     id.ends_with(|last: char| last.is_ascii_digit()).then_some(id)
 }
 
-/// Whether `test`, `crate::module::function` or `file::function`, is a test in a file that its path leads to.
+/// Returns true if `test`, `crate::module::function` or `file::function`, is a test in a file that its path leads to.
 fn exists(test: &str, files: &[File]) -> bool {
     let Some((module, name)) = test.rsplit_once("::") else { return false };
     files.iter().any(|file| leads_to(module, &file.path) && has_test(&file.text, name))
 }
 
-/// Whether a function `name` is there with an attribute that makes it a test.
+/// Returns true if a function `name` is there with an attribute that makes it a test.
 fn has_test(text: &str, name: &str) -> bool {
     let Some((before, _)) = text.split_once(&format!("fn {name}(")) else { return false };
     let mut above = before.lines().rev().skip(usize::from(!before.ends_with('\n'))).map(str::trim_start);
@@ -139,7 +140,7 @@ fn has_test(text: &str, name: &str) -> bool {
         .any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
 }
 
-/// Whether the module `module` is in the file at `path`, or inside of a module there.
+/// Returns true if the module `module` is in the file at `path`, or inside of a module there.
 fn leads_to(module: &str, path: &str) -> bool {
     let inside = |root: &str, rest: &str| {
         let Some(file) = path.strip_prefix(root).and_then(|file| file.strip_suffix(".rs")) else {
@@ -162,11 +163,13 @@ fn the_summary_counts_what_is_tried_and_what_is_left_out() {
     let table = "| A1 | one | `x::y` |\n| G40 | two | Left out: so. |\n| J1 | three | `x::y` |\n";
     let text = summary(&[File::sample(TABLE, table)]);
     assert!(
-        text.contains("| A to G, transport | 2 | 1 | 1 |\n") && text.contains("operation | 1 | 1 | 0 |\n")
+        text.contains("| A to G, transport | 2 | 1 | 1 |\n")
+            && text.contains("operation | 1 | 1 | 0 |\n")
+            && text.contains("| all | 3 | 2 | 1 |\n")
     );
-    let readme = "a\n<!-- attacks: begin -->\nold\n<!-- attacks: end -->\nb";
+    let page = "a\n<!-- attacks: begin -->\nold\n<!-- attacks: end -->\nb";
     assert_eq!(
-        with_summary(readme, "new\n").as_deref(),
+        with_summary(page, "new\n").as_deref(),
         Some("a\n<!-- attacks: begin -->\nnew\n<!-- attacks: end -->\nb")
     );
 }

@@ -1,4 +1,4 @@
-//! Which crate may depend on which.
+//! The permitted dependencies between crates.
 
 use crate::Finding;
 use crate::tree::File;
@@ -43,7 +43,7 @@ const EDGES: [(&str, &[&str]); 22] = [
     ("hvq-fuzz", LIBRARIES),
 ];
 
-/// What programs, and the crates of the nested workspaces, may use.
+/// The crates that programs, and the crates of the nested workspaces, may use.
 const LIBRARIES: &[&str] = &[
     "hvq-scheduler",
     "hvq-transport",
@@ -73,7 +73,7 @@ const FOREIGN: [(&str, &[&str]); 1] = [(
 const INDEPENDENT: [&str; 1] = ["hvq-scheduler"];
 
 /// Workspaces of their own: they use the libraries, and list their dependencies themselves.
-const NESTED: [&str; 2] = ["interop/", "bench/"];
+const NESTED: [&str; 3] = ["interop/", "bench/", "mutants/"];
 
 /// The manifest of a crate.
 pub(crate) struct Manifest {
@@ -103,7 +103,7 @@ struct Dependency {
     package: String,
     /// The table that lists it: `dependencies`, `dev-dependencies` or `build-dependencies`.
     section: &'static str,
-    /// How it is described.
+    /// Its description in the manifest.
     value: Value,
 }
 
@@ -136,12 +136,12 @@ impl Manifest {
         self.table["package"].get("name").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Where it is, from the root of the repository.
+    /// Returns its place, from the root of the repository.
     pub(crate) fn path(&self) -> &str {
         &self.file.path
     }
 
-    /// Whether it is of a workspace of its own.
+    /// Returns true if it is of a workspace of its own.
     pub(crate) fn is_nested(&self) -> bool {
         NESTED.iter().any(|folder| self.path().starts_with(folder))
     }

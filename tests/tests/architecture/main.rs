@@ -1,6 +1,8 @@
 //! Architecture tests: the rules of CONTRIBUTING.md that a compiler does not check, each tried on a bad sample first.
 
 mod attacks;
+mod doc_comments;
+mod documents;
 mod edges;
 mod layers;
 mod lexer;
@@ -20,7 +22,7 @@ struct Finding {
     file: String,
     /// The line, counted from 1; 0 stands for the whole file.
     line: usize,
-    /// What is wrong and what to do instead.
+    /// The problem, and the remedy.
     problem: String,
 }
 
@@ -97,6 +99,11 @@ fn the_bytes_around_frames_stand_in_one_place() {
 }
 
 #[test]
+fn doc_comments_begin_with_a_noun_or_a_verb() {
+    enforce(doc_comments::check);
+}
+
+#[test]
 fn modules_of_the_core_use_lower_layers_only() {
     enforce(layers::check);
 }
@@ -121,14 +128,40 @@ fn every_attack_has_a_test_that_exists_or_a_reason() {
     report(attacks::check(&tree::files()));
 }
 
+#[test]
+fn links_of_documents_lead_to_files_and_headings() {
+    report(documents::links(&tree::files()));
+}
+
+#[test]
+fn the_readme_is_a_front_page() {
+    enforce(documents::length);
+}
+
+#[test]
+fn the_readme_has_the_figures_of_the_results() {
+    report(documents::figures(&tree::files()));
+    report(documents::drawn(&tree::files()));
+}
+
+#[test]
+fn guides_name_every_policy_and_every_controller() {
+    let files = tree::files();
+    let algorithms = hvq_transport::congestion::Algorithm::ALL.map(|algorithm| algorithm.name());
+    assert_eq!(documents::unnamed(&files, "docs/congestion.md", &algorithms), [""; 0]);
+    assert_eq!(documents::unnamed(&files, "docs/scheduling.md", &hvq_scheduler::Policy::NAMES), [""; 0]);
+}
+
 /// With HVQ_WRITE_ATTACKS set they are written (`make attacks`).
 #[test]
-fn the_readme_has_a_place_for_the_numbers_of_attacks() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
-    let readme = std::fs::read_to_string(path).expect("there is one");
+fn the_readme_counts_attacks_as_the_results_and_the_table_do() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/results/attacks.md");
+    let results = std::fs::read_to_string(path).expect("there is one");
     let written =
-        attacks::with_summary(&readme, &attacks::summary(&tree::files())).expect("the marks are there");
+        attacks::with_summary(&results, &attacks::summary(&tree::files())).expect("the marks are there");
     if std::env::var_os("HVQ_WRITE_ATTACKS").is_some() {
         std::fs::write(path, written).expect("it can be written");
+        return;
     }
+    assert_eq!(results, written, "`make attacks` writes the numbers");
 }

@@ -39,7 +39,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Finding> {
 
 /// Workspaces of their own, whose tests `make test` does not run.
 fn is_elsewhere(path: &str) -> bool {
-    path.starts_with("interop/") || path.starts_with("bench/")
+    ["interop/", "bench/", "mutants/"].iter().any(|folder| path.starts_with(folder))
 }
 
 /// The programs that `target` and what it includes bring.

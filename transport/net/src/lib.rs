@@ -69,3 +69,8 @@ pub use hvq_transport::{Bandwidth, PathId};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The snippets of the guide, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Guide;

@@ -1,0 +1,23 @@
+//! The examples do what they say: each ends with an error if it did not.
+
+#[path = "../examples/echo.rs"]
+mod echo;
+#[path = "../examples/own_policy.rs"]
+mod own_policy;
+#[path = "../examples/two_paths.rs"]
+mod two_paths;
+
+#[test]
+fn the_echo_comes_back() {
+    echo::main().unwrap();
+}
+
+#[test]
+fn a_download_uses_two_paths() {
+    two_paths::main().unwrap();
+}
+
+#[test]
+fn a_policy_from_outside_keeps_the_contract() {
+    own_policy::main().unwrap();
+}
