@@ -24,13 +24,13 @@ impl Spread {
         Some(Self { median: f64::midpoint(low, high), min, max })
     }
 
-    /// As it is displayed, but without a range if all were the same.
+    /// Returns the text that is displayed, but without a range if all were the same.
     pub fn short(&self, digits: usize) -> String {
         if self.min == self.max { format!("{:.digits$}", self.median) } else { format!("{self:.digits$}") }
     }
 }
 
-/// As `median (min–max)`, with the precision of the format, 2 digits if it has none.
+/// Writes `median (min–max)`, with the precision of the format, 2 digits if it has none.
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(2);

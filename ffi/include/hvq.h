@@ -114,8 +114,8 @@ typedef struct hvq_scheduler hvq_scheduler;
  * Errors
  *
  * Almost every function returns an hvq_result: 0, or a negative number that says why nothing was done. The numbers
- * never change their meaning; new ones are added below the smallest. What a failure has to say beyond its number is kept
- * for each thread until its next call fails.
+ * never change their meaning; new ones are added below the smallest. The text of a failure is kept for each thread
+ * until its next call fails.
  * ------------------------------------------------------------------------ */
 
 /// The outcome of a call: HVQ_OK, or one of the negative HVQ_ERR_ numbers.
@@ -299,8 +299,8 @@ typedef void (*hvq_log_callback)(void *user, uint64_t now, uint32_t level, const
  * Configuration of connections
  *
  * Structs that may grow begin with their size, so that programs and libraries of different versions agree: have them
- * filled by their init function, then change what shall differ. What a configuration points to is copied when it is
- * used, unless it says otherwise.
+ * filled by their init function, then change what shall differ. Data that a configuration points to is copied when it
+ * is used, unless it says otherwise.
  * ------------------------------------------------------------------------ */
 
 /// QUIC version 1 (RFC 9000).
@@ -499,7 +499,7 @@ hvq_result hvq_transport_config_init(hvq_transport_config *config, size_t size);
 
 /// A client's store of tickets, as a table of functions. They are called within calls on endpoints, on their thread,
 /// also of several threads if several endpoints use the table, and must not call the library for the same endpoint.
-/// Tickets are as secret as the sessions are. Whoever keeps tickets bounds how many.
+/// Tickets are as secret as the sessions are. The program has to bound how many it keeps.
 typedef struct hvq_session_store {
     /// The size of this struct, as the caller was compiled: sizeof(hvq_session_store).
     size_t size;
@@ -732,7 +732,7 @@ hvq_result hvq_server_options_init(hvq_server_options *options, size_t size);
 
 /// Makes a server configuration, to be freed with hvq_server_config_free(). Files are read now.
 ///
-/// Errors: as of hvq_client_config_new().
+/// Errors: those of hvq_client_config_new().
 hvq_result hvq_server_config_new(const hvq_server_options *options, hvq_server_config **config);
 
 /// Frees a server configuration, as hvq_client_config_free() does. NULL is ignored.
@@ -783,7 +783,7 @@ void hvq_server_config_free(hvq_server_config *config);
 #define HVQ_EVENT_PATH_MIGRATED 15
 /// `path` could not move, and is where it was.
 #define HVQ_EVENT_PATH_MIGRATION_FAILED 16
-/// `path` does not answer any more. What was in flight goes over others.
+/// `path` does not answer any more. Data in flight on it goes over others.
 #define HVQ_EVENT_PATH_SILENT 17
 /// `path` answers again.
 #define HVQ_EVENT_PATH_ANSWERING 18
@@ -969,8 +969,8 @@ hvq_result hvq_endpoint_free(hvq_endpoint *endpoint);
 /// Errors: HVQ_ERR_NULL, HVQ_ERR_BUSY.
 hvq_result hvq_endpoint_set_server(hvq_endpoint *endpoint, const hvq_server_config *server);
 
-/// Takes in what arrived from the network at time `now`. The bytes are copied. What is not understood is ignored, so that
-/// only mistakes of the caller are errors: HVQ_ERR_NULL, HVQ_ERR_ARGUMENT, HVQ_ERR_BUSY.
+/// Takes in what arrived from the network at time `now`. The bytes are copied. Datagrams that make no sense are
+/// ignored, so that only mistakes of the caller are errors: HVQ_ERR_NULL, HVQ_ERR_ARGUMENT, HVQ_ERR_BUSY.
 hvq_result hvq_endpoint_handle(hvq_endpoint *endpoint,
                                const hvq_incoming *incoming,
                                uint64_t now);
@@ -1007,8 +1007,8 @@ hvq_result hvq_endpoint_first_way(hvq_endpoint *endpoint,
                                   size_t *index);
 
 /// Says what is to be done at time `now`: send a batch, look at an event, or wait. To be called until it says
-/// HVQ_OUTPUT_IDLE, after every other call that changes something. What the output points to is valid until the next poll of
-/// this endpoint, or until it is freed.
+/// HVQ_OUTPUT_IDLE, after every other call that changes something. Bytes that the output points to are valid until the
+/// next poll of this endpoint, or until it is freed.
 ///
 /// Errors: HVQ_ERR_NULL, HVQ_ERR_BUSY.
 hvq_result hvq_endpoint_poll(hvq_endpoint *endpoint,
@@ -1127,8 +1127,8 @@ hvq_result hvq_connection_get_peer(hvq_endpoint *endpoint,
                                    uint64_t connection,
                                    hvq_peer *peer);
 
-/// Closes a connection with a code of the application and a reason for people, which may be NULL. What was
-/// not sent is dropped. HVQ_EVENT_CLOSED follows, and HVQ_EVENT_FORGOTTEN after a while; closing again does nothing.
+/// Closes a connection with a code of the application and a reason for people, which may be NULL. Unsent data is
+/// dropped. HVQ_EVENT_CLOSED follows, and HVQ_EVENT_FORGOTTEN after a while; closing again does nothing.
 ///
 /// Errors: HVQ_ERR_NULL, HVQ_ERR_BUSY, HVQ_ERR_UNKNOWN_CONNECTION.
 hvq_result hvq_connection_close(hvq_endpoint *endpoint,
@@ -1149,9 +1149,9 @@ hvq_result hvq_connection_update_keys(hvq_endpoint *endpoint,
                                       uint64_t connection,
                                       uint64_t now);
 
-/// The application protocol that was agreed on. As hvq_connection_server_name().
+/// The application protocol that was agreed on, in the form of hvq_connection_server_name().
 ///
-/// Errors: as there.
+/// Errors: those of hvq_connection_server_name().
 hvq_result hvq_connection_alpn(hvq_endpoint *endpoint, uint64_t connection, char *buffer, size_t capacity);
 
 /// The name that the client asked for, as text with a zero byte into `buffer`. 256 bytes are always enough.
@@ -1232,11 +1232,11 @@ hvq_result hvq_stream_write(hvq_endpoint *endpoint,
                             size_t length,
                             size_t *written);
 
-/// As hvq_stream_write(), without a copy if the bytes are many: the library keeps them until the peer has them. `release`
-/// is called once in any case, also for a call that fails; what was not taken is to be written again, in a new
-/// hvq_owned.
+/// Writes like hvq_stream_write(), without a copy if the bytes are many: the library keeps them until the peer has
+/// them. `release` is called once in any case, also for a call that fails; what was not taken is to be written again,
+/// in a new hvq_owned.
 ///
-/// Errors: as of hvq_stream_write().
+/// Errors: those of hvq_stream_write().
 hvq_result hvq_stream_write_owned(hvq_endpoint *endpoint,
                                   hvq_stream stream,
                                   const hvq_owned *owned,
@@ -1253,15 +1253,15 @@ hvq_result hvq_stream_end_message(hvq_endpoint *endpoint,
 
 /// Ends the sending direction behind what was written.
 ///
-/// Errors: as of hvq_stream_end_message().
+/// Errors: those of hvq_stream_end_message().
 hvq_result hvq_stream_finish(hvq_endpoint *endpoint, hvq_stream stream);
 
-/// Gives up the sending direction with a code of the application. What was not sent is dropped.
+/// Gives up the sending direction with a code of the application. Unsent data is dropped.
 ///
-/// Errors: as of hvq_stream_end_message(), and HVQ_ERR_ARGUMENT for a code above 2^62 - 1.
+/// Errors: those of hvq_stream_end_message(), and HVQ_ERR_ARGUMENT for a code above 2^62 - 1.
 hvq_result hvq_stream_reset(hvq_endpoint *endpoint, hvq_stream stream, uint64_t code);
 
-/// Asks the peer to send no more, with a code of the application. What has arrived is dropped.
+/// Asks the peer to send no more, with a code of the application. Data that has arrived is dropped.
 ///
 /// Errors: HVQ_ERR_NULL, HVQ_ERR_BUSY, HVQ_ERR_UNKNOWN_CONNECTION, HVQ_ERR_UNKNOWN_STREAM, HVQ_ERR_RESET,
 /// HVQ_ERR_STOPPED if it was stopped before, HVQ_ERR_ARGUMENT for a code above 2^62 - 1.
@@ -1290,10 +1290,10 @@ hvq_result hvq_stream_read(hvq_endpoint *endpoint,
                            size_t capacity,
                            size_t *count);
 
-/// As hvq_stream_read(), without a copy: `chunk` names at most `most` bytes that arrived, which are valid until the next
-/// call of this function for the same endpoint, or until that is freed.
+/// Reads like hvq_stream_read(), without a copy: `chunk` names at most `most` bytes that arrived, which are valid until
+/// the next call of this function for the same endpoint, or until that is freed.
 ///
-/// Errors: as of hvq_stream_read().
+/// Errors: those of hvq_stream_read().
 hvq_result hvq_stream_read_chunk(hvq_endpoint *endpoint,
                                  hvq_stream stream,
                                  size_t most,
@@ -1423,7 +1423,7 @@ hvq_result hvq_path_open(hvq_endpoint *endpoint,
                          uint64_t now,
                          hvq_path *path);
 
-/// Gives up a path with a code (RFC 10069 §4.2) at time `now`. What was in flight on it goes over others.
+/// Gives up a path with a code (RFC 10069 §4.2) at time `now`. Data in flight on it goes over others.
 ///
 /// Errors: HVQ_ERR_NULL, HVQ_ERR_BUSY, HVQ_ERR_UNKNOWN_CONNECTION, HVQ_ERR_UNKNOWN_PATH, HVQ_ERR_NOT_NEGOTIATED,
 /// HVQ_ERR_LAST_PATH, HVQ_ERR_ARGUMENT for a code above 2^62 - 1.
@@ -1511,7 +1511,7 @@ hvq_result hvq_path_get_statistics(hvq_endpoint *endpoint,
 /* ------------------------------------------------------------------------
  * Counters
  *
- * What endpoints and connections count beside what is counted for each path (hvq_path_list).
+ * Endpoints and connections count more than what is counted for each path (hvq_path_list).
  * ------------------------------------------------------------------------ */
 
 /// Counters of an endpoint: datagrams that it ignored, and that it sent without a connection.
@@ -1571,7 +1571,7 @@ hvq_result hvq_endpoint_list_dropped(hvq_endpoint *endpoint,
                                      size_t *count);
 
 /// Writes counters of frames by path and kind, in no order: at most `capacity` of them to `counters`, and how many there are
-/// to `count`. Of closed paths the latest sixteen are included.
+/// to `count`. The latest sixteen closed paths are included.
 ///
 /// Errors: HVQ_ERR_NULL, HVQ_ERR_BUSY, HVQ_ERR_UNKNOWN_CONNECTION, HVQ_ERR_TOO_SMALL if `capacity` is less than `count`.
 hvq_result hvq_connection_list_frames(hvq_endpoint *endpoint,
@@ -1712,7 +1712,7 @@ typedef struct hvq_placement {
     uint32_t kind;
     /// The number of the path, for HVQ_PLACE_ON. A path that is not listed or has no room counts as HVQ_PLACE_WAIT.
     uint32_t path;
-    /// The number of bytes of the item, for HVQ_PLACE_ON: from 1 to its size. What is not stream data always goes
+    /// The number of bytes of the item, for HVQ_PLACE_ON: from 1 to its size. Items other than stream data always go
     /// whole.
     uint64_t bytes;
     /// Nanoseconds, for HVQ_PLACE_WAIT.

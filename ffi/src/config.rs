@@ -1,8 +1,8 @@
 //! Configuration of connections.
 //!
 //! Structs that may grow begin with their size, so that programs and libraries of different versions agree: have them
-//! filled by their init function, then change what shall differ. What a configuration points to is copied when it is
-//! used, unless it says otherwise.
+//! filled by their init function, then change what shall differ. Data that a configuration points to is copied when it
+//! is used, unless it says otherwise.
 
 use crate::address::hvq_address;
 use crate::error::hvq_result;

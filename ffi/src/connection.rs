@@ -180,8 +180,8 @@ pub unsafe extern "C" fn hvq_connection_get_peer(
     })
 }
 
-/// Closes a connection with a code of the application and a reason for people, which may be NULL. What was
-/// not sent is dropped. `HVQ_EVENT_CLOSED` follows, and `HVQ_EVENT_FORGOTTEN` after a while; closing again does nothing.
+/// Closes a connection with a code of the application and a reason for people, which may be NULL. Unsent data is
+/// dropped. `HVQ_EVENT_CLOSED` follows, and `HVQ_EVENT_FORGOTTEN` after a while; closing again does nothing.
 ///
 /// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_UNKNOWN_CONNECTION`.
 #[unsafe(no_mangle)]
@@ -230,9 +230,9 @@ pub unsafe extern "C" fn hvq_connection_update_keys(
     })
 }
 
-/// The application protocol that was agreed on. As hvq_connection_server_name().
+/// The application protocol that was agreed on, in the form of hvq_connection_server_name().
 ///
-/// Errors: as there.
+/// Errors: those of hvq_connection_server_name().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_connection_alpn(
     endpoint: *mut hvq_endpoint,

@@ -1,6 +1,6 @@
 //! Counters.
 //!
-//! What endpoints and connections count beside what is counted for each path (hvq_path_list).
+//! Endpoints and connections count more than what is counted for each path (hvq_path_list).
 
 use crate::error::{HVQ_ERR_TOO_SMALL, hvq_result};
 use crate::guard;
@@ -105,7 +105,7 @@ pub struct hvq_frame_counter {
 }
 
 /// Writes counters of frames by path and kind, in no order: at most `capacity` of them to `counters`, and how many there are
-/// to `count`. Of closed paths the latest sixteen are included.
+/// to `count`. The latest sixteen closed paths are included.
 ///
 /// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_UNKNOWN_CONNECTION`, `HVQ_ERR_TOO_SMALL` if `capacity` is less than `count`.
 #[unsafe(no_mangle)]

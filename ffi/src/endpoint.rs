@@ -212,8 +212,8 @@ pub unsafe extern "C" fn hvq_endpoint_set_server(
     })
 }
 
-/// Takes in what arrived from the network at time `now`. The bytes are copied. What is not understood is ignored, so that
-/// only mistakes of the caller are errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT`, `HVQ_ERR_BUSY`.
+/// Takes in what arrived from the network at time `now`. The bytes are copied. Datagrams that make no sense are
+/// ignored, so that only mistakes of the caller are errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT`, `HVQ_ERR_BUSY`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_endpoint_handle(
     endpoint: *mut hvq_endpoint,
@@ -340,8 +340,8 @@ pub unsafe extern "C" fn hvq_endpoint_first_way(
 }
 
 /// Says what is to be done at time `now`: send a batch, look at an event, or wait. To be called until it says
-/// HVQ_OUTPUT_IDLE, after every other call that changes something. What the output points to is valid until the next poll of
-/// this endpoint, or until it is freed.
+/// HVQ_OUTPUT_IDLE, after every other call that changes something. Bytes that the output points to are valid until the
+/// next poll of this endpoint, or until it is freed.
 ///
 /// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`.
 #[unsafe(no_mangle)]

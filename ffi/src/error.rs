@@ -1,8 +1,8 @@
 //! Errors.
 //!
 //! Almost every function returns an `hvq_result`: 0, or a negative number that says why nothing was done. The numbers
-//! never change their meaning; new ones are added below the smallest. What a failure has to say beyond its number is kept
-//! for each thread until its next call fails.
+//! never change their meaning; new ones are added below the smallest. The text of a failure is kept for each thread
+//! until its next call fails.
 
 use crate::guard;
 use std::cell::RefCell;

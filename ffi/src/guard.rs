@@ -1,7 +1,7 @@
 //! The guard between C and the library: pointers are looked at before they are used, and no panic gets across.
 //!
-//! What cannot be seen from here (a pointer to something else, or to what was freed) is the caller's duty, as the top of
-//! the header says.
+//! The caller answers for what cannot be seen from here (a pointer to something else, or to what was freed), as the top
+//! of the header says.
 
 use crate::error::{Failure, HVQ_ERR_ARGUMENT, HVQ_ERR_NULL, HVQ_ERR_PANIC, HVQ_OK, hvq_result, report};
 use std::ffi::{CStr, c_char};
@@ -108,7 +108,7 @@ pub(crate) unsafe fn optional_text<'a>(pointer: *const c_char) -> Result<Option<
 ///
 /// # Safety
 ///
-/// As of [`optional_text`].
+/// `pointer` is NULL or points to text that ends with a zero byte and is valid for as long as the result is used.
 pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Result<&'a str, Failure> {
     // SAFETY: the caller says so.
     unsafe { optional_text(pointer) }?.ok_or_else(|| HVQ_ERR_NULL.into())
@@ -136,7 +136,7 @@ pub(crate) unsafe fn put_text(text: &str, buffer: *mut c_char, capacity: usize) 
 ///
 /// # Safety
 ///
-/// That is so.
+/// The type is such a struct.
 pub(crate) unsafe trait Versioned: Copy {
     /// The size that the first version of the struct had.
     const FIRST_SIZE: usize;

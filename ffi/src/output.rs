@@ -62,7 +62,7 @@ pub const HVQ_EVENT_PATH_FAILED: u32 = 14;
 pub const HVQ_EVENT_PATH_MIGRATED: u32 = 15;
 /// `path` could not move, and is where it was.
 pub const HVQ_EVENT_PATH_MIGRATION_FAILED: u32 = 16;
-/// `path` does not answer any more. What was in flight goes over others.
+/// `path` does not answer any more. Data in flight on it goes over others.
 pub const HVQ_EVENT_PATH_SILENT: u32 = 17;
 /// `path` answers again.
 pub const HVQ_EVENT_PATH_ANSWERING: u32 = 18;

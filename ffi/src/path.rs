@@ -81,7 +81,7 @@ pub unsafe extern "C" fn hvq_path_open(
     })
 }
 
-/// Gives up a path with a code (RFC 10069 §4.2) at time `now`. What was in flight on it goes over others.
+/// Gives up a path with a code (RFC 10069 §4.2) at time `now`. Data in flight on it goes over others.
 ///
 /// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_UNKNOWN_CONNECTION`, `HVQ_ERR_UNKNOWN_PATH`, `HVQ_ERR_NOT_NEGOTIATED`,
 /// `HVQ_ERR_LAST_PATH`, `HVQ_ERR_ARGUMENT` for a code above 2^62 - 1.

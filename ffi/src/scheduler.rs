@@ -128,7 +128,7 @@ pub struct hvq_placement {
     pub kind: u32,
     /// The number of the path, for HVQ_PLACE_ON. A path that is not listed or has no room counts as HVQ_PLACE_WAIT.
     pub path: u32,
-    /// The number of bytes of the item, for HVQ_PLACE_ON: from 1 to its size. What is not stream data always goes
+    /// The number of bytes of the item, for HVQ_PLACE_ON: from 1 to its size. Items other than stream data always go
     /// whole.
     pub bytes: u64,
     /// Nanoseconds, for HVQ_PLACE_WAIT.

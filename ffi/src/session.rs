@@ -26,7 +26,7 @@ pub const HVQ_EARLY_REJECTED: u32 = 3;
 
 /// A client's store of tickets, as a table of functions. They are called within calls on endpoints, on their thread,
 /// also of several threads if several endpoints use the table, and must not call the library for the same endpoint.
-/// Tickets are as secret as the sessions are. Whoever keeps tickets bounds how many.
+/// Tickets are as secret as the sessions are. The program has to bound how many it keeps.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hvq_session_store {

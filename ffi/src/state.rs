@@ -92,7 +92,7 @@ pub(crate) fn with(
     result
 }
 
-/// As [`with`], for calls on a connection.
+/// Runs the body of a call on a connection of `endpoint`, alone.
 pub(crate) fn with_connection(
     endpoint: Option<&hvq_endpoint>,
     number: u64,
@@ -101,7 +101,7 @@ pub(crate) fn with_connection(
     with(endpoint, |state| body(state.connection(number)?))
 }
 
-/// As [`with`], for calls that only look at a connection: it is not polled for them.
+/// Runs the body of a call that only looks at a connection, alone: it is not polled for that.
 pub(crate) fn look(
     endpoint: Option<&hvq_endpoint>,
     number: u64,
@@ -192,8 +192,8 @@ fn transmit_of(transmit: &Transmit) -> hvq_transmit {
 const BUFFER: usize = 128 << 10;
 const MOST_BUFFERS: usize = 64;
 
-/// Copies of datagrams in memory that is used again, so that there is no allocation for each. What cannot be used again
-/// because something of it is kept for long is bounded; beyond that each copy has memory of its own.
+/// Copies of datagrams in memory that is used again, so that there is no allocation for each. Memory that cannot be
+/// used again because something of it is kept for long is bounded; beyond that each copy has memory of its own.
 #[derive(Default)]
 pub(crate) struct Arena {
     buffers: Vec<BytesMut>,

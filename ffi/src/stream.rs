@@ -152,11 +152,11 @@ pub unsafe extern "C" fn hvq_stream_write(
     })
 }
 
-/// As hvq_stream_write(), without a copy if the bytes are many: the library keeps them until the peer has them. `release`
-/// is called once in any case, also for a call that fails; what was not taken is to be written again, in a new
-/// `hvq_owned`.
+/// Writes like hvq_stream_write(), without a copy if the bytes are many: the library keeps them until the peer has
+/// them. `release` is called once in any case, also for a call that fails; what was not taken is to be written again,
+/// in a new `hvq_owned`.
 ///
-/// Errors: as of hvq_stream_write().
+/// Errors: those of hvq_stream_write().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_stream_write_owned(
     endpoint: *mut hvq_endpoint,
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn hvq_stream_end_message(
 
 /// Ends the sending direction behind what was written.
 ///
-/// Errors: as of hvq_stream_end_message().
+/// Errors: those of hvq_stream_end_message().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_stream_finish(endpoint: *mut hvq_endpoint, stream: hvq_stream) -> hvq_result {
     on_connection!(endpoint, stream.connection, |core| core
@@ -204,9 +204,9 @@ pub unsafe extern "C" fn hvq_stream_finish(endpoint: *mut hvq_endpoint, stream: 
         .map_err(write_failure))
 }
 
-/// Gives up the sending direction with a code of the application. What was not sent is dropped.
+/// Gives up the sending direction with a code of the application. Unsent data is dropped.
 ///
-/// Errors: as of hvq_stream_end_message(), and `HVQ_ERR_ARGUMENT` for a code above 2^62 - 1.
+/// Errors: those of hvq_stream_end_message(), and `HVQ_ERR_ARGUMENT` for a code above 2^62 - 1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_stream_reset(
     endpoint: *mut hvq_endpoint,
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn hvq_stream_reset(
     })
 }
 
-/// Asks the peer to send no more, with a code of the application. What has arrived is dropped.
+/// Asks the peer to send no more, with a code of the application. Data that has arrived is dropped.
 ///
 /// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_UNKNOWN_CONNECTION`, `HVQ_ERR_UNKNOWN_STREAM`, `HVQ_ERR_RESET`,
 /// `HVQ_ERR_STOPPED` if it was stopped before, `HVQ_ERR_ARGUMENT` for a code above 2^62 - 1.
@@ -294,10 +294,10 @@ pub unsafe extern "C" fn hvq_stream_read(
     })
 }
 
-/// As hvq_stream_read(), without a copy: `chunk` names at most `most` bytes that arrived, which are valid until the next
-/// call of this function for the same endpoint, or until that is freed.
+/// Reads like hvq_stream_read(), without a copy: `chunk` names at most `most` bytes that arrived, which are valid until
+/// the next call of this function for the same endpoint, or until that is freed.
 ///
-/// Errors: as of hvq_stream_read().
+/// Errors: those of hvq_stream_read().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_stream_read_chunk(
     endpoint: *mut hvq_endpoint,

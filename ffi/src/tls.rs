@@ -207,7 +207,7 @@ pub unsafe extern "C" fn hvq_server_options_init(
 
 /// Makes a server configuration, to be freed with hvq_server_config_free(). Files are read now.
 ///
-/// Errors: as of hvq_client_config_new().
+/// Errors: those of hvq_client_config_new().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hvq_server_config_new(
     options: *const hvq_server_options,

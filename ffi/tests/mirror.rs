@@ -1,7 +1,7 @@
 //! The C interface has what the Rust core has, name for name: what an application of the core can call, set, read and is
 //! told is listed here with its name in C, or with the reason why C does not need it.
 //!
-//! Whoever adds a public method or a setting to the core adds a row, and with it a decision.
+//! A public method or a setting that is added to the core needs a row, and with it a decision.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -60,7 +60,7 @@ use std::time::Duration;
 /// - `room` is what a path may send now (congestion window and pacer); 0 means none now, and `resumes` says when
 ///   room is expected again. Naming a path without room counts as [`Placement::Wait`], with one exception:
 ///   acknowledgements are not congestion controlled (RFC 9002 §7), so they may be placed on it.
-/// - Where paths are [usable](usable()) the answer names only those.
+/// - If paths are [usable](usable()) the answer names only those.
 /// - While every usable path has room and nothing is queued on any, the answer is not to wait.
 /// - Equal histories give equal answers: a policy draws no random numbers and reads no clock but [`Item::now`].
 pub trait Scheduler: Send + fmt::Debug {
@@ -100,8 +100,8 @@ pub trait Scheduler: Send + fmt::Debug {
 pub enum Placement {
     /// The first `bytes` of the item, at least 1 and at most [`Item::bytes`], go on `path`; the rest is offered again.
     ///
-    /// The transport sends fewer if the path's room or its open packet holds fewer. What cannot be divided
-    /// (everything but stream data) is always placed whole.
+    /// The transport sends fewer if the path's room or its open packet holds fewer. Items that cannot be divided (all
+    /// but stream data) are always placed whole.
     On {
         /// The path.
         path: PathId,
@@ -112,6 +112,6 @@ pub enum Placement {
     OnEach(PathSet),
     /// Nothing until some path changes (an acknowledgement arrives, room appears, a path comes or goes).
     Wait,
-    /// As [`Placement::Wait`], but ask again after this long at the latest.
+    /// The item waits as with [`Placement::Wait`], but is offered again after this long at the latest.
     WaitAtMost(Duration),
 }

@@ -16,9 +16,9 @@ pub(crate) struct Roles {
 impl Roles {
     /// The parts of the paths in `set`; `None` if it is empty.
     ///
-    /// The low-latency channel has the shortest delay; the smaller id breaks ties. Of the others the high-bandwidth
-    /// channel has the greatest rate, and an unknown rate counts as great. Delay comes first because it is known after one
-    /// round trip, while the rate of a path that carried little looks small.
+    /// The low-latency channel has the shortest delay; the smaller id breaks ties. The high-bandwidth channel has the
+    /// greatest rate among the others, and an unknown rate counts as great. Delay comes first because it is known after
+    /// one round trip, while the rate of a path that carried little looks small.
     pub(crate) fn of(paths: &[PathView], set: PathSet) -> Option<Self> {
         let low_latency = set.iter().min_by_key(|&index| (paths[index].delay, paths[index].id))?;
         let others = set.iter().filter(|&index| index != low_latency);

@@ -5,7 +5,7 @@ use crate::{Content, Item, PathSet, PathView, Placement, Standing};
 /// The paths that may carry something now: the available ones, the backups if none is available, and those under
 /// validation; the silent ones only if that leaves nothing.
 ///
-/// When every validated path is a backup the peer has given no guidance, and all of them may be used (RFC 10069
+/// If every validated path is a backup, the peer has given no guidance, and all of them may be used (RFC 10069
 /// §3.3). The result is empty only if `paths` is.
 pub fn usable(paths: &[PathView]) -> PathSet {
     let [mut available, mut backup, mut unvalidated, mut silent] = [PathSet::EMPTY; 4];
@@ -23,9 +23,9 @@ pub fn usable(paths: &[PathView]) -> PathSet {
     if speaking.is_empty() { silent } else { speaking }
 }
 
-/// Of `set`, the paths known to reach the peer; `set` itself if there is none.
+/// Returns the paths of `set` known to reach the peer; `set` itself if there is none.
 ///
-/// What must not be lost to a path that leads nowhere goes here: acknowledgements, control and repeated data.
+/// They carry what must not be lost to a path that leads nowhere: acknowledgements, control and repeated data.
 pub fn proven(paths: &[PathView], set: PathSet) -> PathSet {
     let validated: PathSet =
         set.iter().filter(|&index| paths[index].standing != Standing::Unvalidated).collect();

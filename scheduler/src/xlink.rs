@@ -13,7 +13,7 @@ const AMPLE: Duration = Duration::from_millis(500);
 ///
 /// The deadline of a message stands for the play time that the receiver reports as left. Below 100 ms a copy goes on
 /// every path with room at once, above 500 ms none does, and in between one does if the path could miss the deadline
-/// (its round-trip time and four deviations are longer). What a silent path holds is re-injected by the same rule;
+/// (its round-trip time and four deviations are longer). Data that a silent path holds is re-injected by the same rule;
 /// without a deadline always. The paper re-injects what is unacknowledged when the send queue is empty; here the copy
 /// leaves with the original.
 #[derive(Clone, Copy, Debug, Default)]

@@ -510,7 +510,8 @@ fn a_client_without_spare_connection_ids_does_not_move() {
     assert_eq!(commanded, Err(MigrateError::NotClient));
 }
 
-/// The connection IDs that the server sends to over wire `of` from now on. What it sends over wire `dead` is lost.
+/// The connection IDs that the server sends to over wire `of` from now on. Datagrams that it sends over wire `dead` are
+/// lost.
 fn watch_server(net: &mut Net, of: usize, dead: usize) -> Rc<RefCell<BTreeSet<Vec<u8>>>> {
     let seen = Rc::new(RefCell::new(BTreeSet::new()));
     let sink = seen.clone();

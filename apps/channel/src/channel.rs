@@ -15,7 +15,7 @@ pub enum Direction {
     Down,
 }
 
-/// Two links under one clock. What the device sends keeps its receiver awake (see [`crate::Drx`]).
+/// Two links under one clock. A device that sends keeps its receiver awake (see [`crate::Drx`]).
 #[derive(Debug)]
 pub struct Channel<T> {
     up: Link<T>,

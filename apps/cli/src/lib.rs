@@ -1,6 +1,6 @@
 //! The hvq command: serve, get, gateway, proxy, emulate, run, tunnel, demo, lab, svc, decode.
 //!
-//! What fails is said in one line on standard error, `hvq: …` with its causes, and in the exit code:
+//! A failure is told in one line on standard error, `hvq: …` with its causes, and by the exit code:
 //!
 //! | code | meaning |
 //! |---|---|

@@ -24,7 +24,7 @@ pub(crate) enum Voice {
 }
 
 impl Voice {
-    /// As the arguments ask.
+    /// The verbosity that the arguments ask for.
     pub(crate) fn of(arguments: &Arguments) -> Self {
         match (arguments.quiet, arguments.verbose) {
             (true, _) => Self::Quiet,
@@ -69,8 +69,8 @@ pub(crate) fn check_distinct<T: PartialEq + Display>(flag: &str, values: &[T]) -
     }
 }
 
-/// Fails unless the file at `path` can be written, which is better known before there is something to write. What is there
-/// stays as it is.
+/// Fails unless the file at `path` can be written, which is better known before there is something to write. A file
+/// that exists stays as it is.
 pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
     let there = path.metadata().ok();
     // What reads from a pipe would take this for the end.

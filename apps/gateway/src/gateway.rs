@@ -150,7 +150,7 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Waits until the driver of each worker has gone through its work once. Where one hangs, this waits until it goes on.
+    /// Waits until the driver of each worker has gone through its work once. If one hangs, this waits until it goes on.
     pub async fn beat(&self) {
         for endpoint in &self.endpoints {
             endpoint.beat().await;

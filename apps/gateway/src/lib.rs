@@ -14,8 +14,8 @@
 //! # What an origin is told
 //! - `host`: what the client asked for, or with `host_header = "origin"` the host of the origin's URL.
 //! - `forwarded` (RFC 7239), `x-forwarded-for`, `x-forwarded-host`, `x-forwarded-proto`: the client's address is that of its
-//!   open path of smallest ID. A connection may have several, all proved to be the same client's. What clients send under
-//!   these names is dropped.
+//!   open path of smallest ID. A connection may have several, all proved to be the same client's. Fields of these names
+//!   that clients send are dropped.
 //! - `via` (RFC 9110 §7.6.3), which nginx takes as a reason not to compress unless `gzip_proxied any` is set.
 //! - `priority` (RFC 9218) as the client sent it; a `priority` in the response goes before it.
 //! - `early-data: 1` with requests that came in 0-RTT (RFC 8470); methods that are not safe wait for the handshake.
@@ -32,9 +32,9 @@
 //! Connections, handshakes under way, requests and tunnels are limited over all clients together (`[limits]`). As long as there are
 //! enough, any client has as many as it likes, as those of a company or of a provider behind one address may. Once all are taken, a
 //! newcomer that has less takes one of the network that has the most (a /24 of IPv4, a /56 of IPv6), and there of the address (of IPv6
-//! the /64) that has the most: requests end with H3_EXCESSIVE_LOAD, connections with CONNECTION_REFUSED. What goes through counts to
-//! the token or the certificate in place of the network, wherever it is shown. Whoever has the most itself gets 503, or no answer to
-//! its handshake.
+//! the /64) that has the most: requests end with H3_EXCESSIVE_LOAD, connections with CONNECTION_REFUSED. Requests and
+//! tunnels that go through count to the token or the certificate in place of the network, wherever it is shown. A
+//! newcomer that has the most itself gets 503, or no answer to its handshake.
 //!
 //! # Going through
 //! `CONNECT` (RFC 9114 §4.4), UDP (RFC 9298), and requests for `http` URLs of hosts that are not configured, are for those who show a token

@@ -73,7 +73,7 @@ impl Quota {
         })
     }
 
-    /// From now on there are `most` places. Whoever has one keeps it.
+    /// From now on there are `most` places. A client that has one keeps it.
     pub fn resize(&self, most: usize) {
         self.slots().set_most(most);
     }

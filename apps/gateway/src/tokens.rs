@@ -30,7 +30,7 @@ impl Tokens {
     /// The tokens in `text`, that of such a file.
     ///
     /// # Errors
-    /// As [`Tokens::read`]. Errors name lines, never tokens.
+    /// Returns the errors of [`Tokens::read`] but for those of the file. They name lines, never tokens.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut known = Vec::new();
         for (index, line) in text.lines().enumerate() {

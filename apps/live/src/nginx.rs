@@ -71,7 +71,7 @@ pub fn identity(folder: &Path) -> Result<([PathBuf; 2], String), LiveError> {
 /// Writes a certificate with `name` in it, and its key, as [`identity`] does.
 ///
 /// # Errors
-/// As of [`identity`].
+/// The files cannot be written.
 pub(crate) fn identity_of(name: &str, folder: &Path) -> Result<([PathBuf; 2], String), LiveError> {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]);
     let made = made.map_err(|error| LiveError::Program { program: "rcgen", says: error.to_string() })?;

@@ -115,7 +115,7 @@ impl Shell {
     /// lives as long as the shell is to: the kernel ends the shell with it.
     ///
     /// # Errors
-    /// `hvq` cannot be started. That something in it fails is told when it has ended.
+    /// `hvq` cannot be started. Failures in it are told when it has ended.
     pub fn start(&self, folder: &Path) -> Result<Running, LiveError> {
         let file = |name| File::create(folder.join(name)).map_err(cannot("make a file"));
         let mut command = Command::new(&self.hvq);
@@ -134,7 +134,7 @@ impl Shell {
     /// Runs it to its end, for at most `limit`.
     ///
     /// # Errors
-    /// As [`Running::wait`].
+    /// Returns the errors of [`Self::start`] and of [`Running::wait`].
     pub fn run(&self, folder: &Path, limit: Duration) -> Result<Ended, LiveError> {
         self.start(folder)?.wait(limit)
     }

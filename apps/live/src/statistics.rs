@@ -16,7 +16,8 @@ pub struct Mean {
 }
 
 impl Mean {
-    /// Of `values`, which are independent of each other and, roughly, normally distributed; `None` if there are none.
+    /// The mean of `values`, which are independent of each other and, roughly, normally distributed; `None` if there
+    /// are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let count = values.len() as f64;
         let value = values.iter().sum::<f64>() / count;

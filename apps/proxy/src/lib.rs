@@ -2,7 +2,7 @@
 //! HTTP/2, on one port, and carries it to a gateway over all channels.
 //!
 //! Browsers send the `priority` header (RFC 9218) over HTTP/2 only, so a proxy that is asked over TLS learns how urgent each
-//! request is; the gateway's scheduler heeds it. What goes through a tunnel is encrypted, and its requests are not seen.
+//! request is; the gateway's scheduler heeds it. The content of a tunnel is encrypted, and its requests are not seen.
 
 mod carry;
 mod http;

@@ -32,11 +32,11 @@ static PORT: AtomicU16 = AtomicU16::new(0);
 /// The outcome of a case.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// As it should.
+    /// The case went as it should.
     Passed,
     /// One of the sides does not know the case.
     Unsupported,
-    /// Otherwise.
+    /// The case failed, for this reason.
     Failed(String),
 }
 

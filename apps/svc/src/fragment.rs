@@ -65,7 +65,7 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// Takes a datagram; the layer, if it is complete now. What was there before changes nothing.
+    /// Takes a datagram, and returns the layer if it is complete now. A copy of what was there before changes nothing.
     pub fn push(&mut self, datagram: &[u8]) -> Result<Option<(LayerHeader, Vec<u8>)>, MalformedFragment> {
         let truncated = MalformedFragment::Truncated(datagram.len());
         let (header, rest) = LayerHeader::decode(datagram)?;

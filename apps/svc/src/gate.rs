@@ -1,7 +1,7 @@
 //! The gate between encoder and transport: the best layer waits until the layers below it are not held up by it any
 //! more.
 //!
-//! A channel that got slow has everything in one queue, and what is in it cannot be taken back. So it is the sender who
+//! A channel that got slow has everything in one queue, and what is in it cannot be taken back. The sender therefore
 //! must not fill it: the layers of the frames to come matter more than the best layer of this one.
 
 use crate::layers::LAYERS;
@@ -70,8 +70,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Decides whether `layer` is sent at `now`. Who asks and does not send it says so with [`Self::on_given_up`] in
-    /// the end.
+    /// Decides whether `layer` is sent at `now`. A caller that asks and does not send it says so with
+    /// [`Self::on_given_up`] in the end.
     pub fn admits(&self, layer: &Layer, now: Duration) -> Verdict {
         if layer.layer == 0 {
             return Verdict::Send;
@@ -115,7 +115,7 @@ impl Gate {
         self.delivered = now;
     }
 
-    /// A layer was taken back, or is not sent at all. What refers to it is useless from now on.
+    /// A layer was taken back, or is not sent at all. Layers that refer to it are useless from now on.
     pub fn on_given_up(&mut self, frame: u32, layer: usize) {
         self.under_way.remove(&(frame, layer));
         let mut next = frame;

@@ -45,7 +45,7 @@ impl LayerSet {
 
 /// Pictures of each layer that a decoder still has, the newest included: the eight that VP9 keeps, divided among the layers.
 ///
-/// Picture n of a layer lies in place n modulo this. So a layer that comes late can still be decoded, for frames after it
+/// Picture n of a layer lies in place n modulo this. A layer that comes late can still be decoded, for frames after it
 /// refer to it: the picture of the layer below, of the same frame, is there for as long.
 pub const HELD: [u32; LAYERS] = [4, 3, 1];
 
@@ -53,9 +53,9 @@ pub const HELD: [u32; LAYERS] = [4, 3, 1];
 ///
 /// Layer k of a frame refers to layer k − 1 of the same frame and, unless it begins anew, to layer k of the frame before.
 /// Decoded without either it would show errors, which stay until it begins anew, though the decoder reports none: VP9
-/// with its usual references falls below the base layer's quality when a twentieth of the layers is lost. So a layer is
-/// decoded only after all that it refers to was. One that was late for its own frame is decoded with the next that is
-/// shown, while the pictures that it needs are kept ([`HELD`]).
+/// with its usual references falls below the base layer's quality when a twentieth of the layers is lost. A layer is
+/// therefore decoded only after all that it refers to was. One that was late for its own frame is decoded with the next
+/// that is shown, while the pictures that it needs are kept ([`HELD`]).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Chain {
     /// Layers above the base layer that are there and not decoded, and whether they begin anew.
@@ -67,7 +67,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A layer above the base layer is there. Whether it can still be of use.
+    /// Takes note that a layer above the base layer is there. Returns true if it can still be of use.
     pub fn arrive(&mut self, frame: u32, layer: usize, reference: Reference) -> bool {
         let is_newer = |newest: u32| frame > newest;
         let useful = (1..LAYERS).contains(&layer)

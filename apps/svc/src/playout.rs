@@ -103,8 +103,8 @@ impl Playout {
         }
     }
 
-    /// All of a layer is there at `at`. What comes for frames that were shown is of use as long as others may refer to it,
-    /// and what is too far ahead is dropped; whether it is of use.
+    /// Takes note that all of a layer is there at `at`. Returns true if it is of use: for frames that were shown, as
+    /// long as others may refer to it. A layer that is too far ahead is dropped.
     pub fn on_layer(&mut self, header: &LayerHeader, at: Duration) -> bool {
         if header.frame < self.next {
             if let Wait::Adaptive(adaptive) = &mut self.wait {

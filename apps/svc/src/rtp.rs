@@ -1,7 +1,8 @@
 //! RTP packets of VP9 pictures (RFC 3550, RFC 9628), as players and servers of others read them.
 //!
 //! A picture is one frame here, all its layers in a superframe: players that are in use know nothing of layers in RTP, and
-//! ask for a marker where a frame ends (FFmpeg 5.1). What was left out of a picture is missing from it, not from the stream.
+//! ask for a marker where a frame ends (FFmpeg 5.1). A layer that was left out is missing from its picture, not from
+//! the stream.
 
 use std::time::Duration;
 

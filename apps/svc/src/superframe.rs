@@ -22,7 +22,7 @@ pub enum MalformedSuperframe {
     TooMany(usize),
 }
 
-/// The layers in `superframe`, lowest first. What has no index is one layer.
+/// The layers in `superframe`, lowest first. A superframe without an index is one layer.
 pub fn split(superframe: &[u8]) -> Result<Vec<&[u8]>, MalformedSuperframe> {
     let Some(&marker) = superframe.last() else { return Err(MalformedSuperframe::Empty) };
     if marker & 0xe0 != 0xc0 {

@@ -31,7 +31,7 @@ use crate::signals::Signals;
 pub struct Instructions {
     /// The process that started it.
     pub parent: Identity,
-    /// As whom the command runs; `None` changes nothing.
+    /// The user that the command runs as; `None` changes nothing.
     pub user: Option<User>,
     /// The name servers that programs ask.
     pub resolvers: Vec<IpAddr>,

@@ -8,7 +8,7 @@
 //!
 //! Namespaces have no name: file descriptors of this process and the processes in them hold them, and TUN devices go with
 //! the descriptor that made them. Processes in a namespace are children of an init of their own ([`inside`]), which dies
-//! with this process and takes all of them along. So nothing is left behind, however this process ends.
+//! with this process and takes all of them along. Nothing is left behind, however this process ends.
 //!
 //! It knows no QUIC. Linux only.
 #![cfg(target_os = "linux")]

@@ -212,7 +212,7 @@ impl Flows {
     /// The number of flows that are told apart.
     pub const MOST: u64 = 1 << 14;
 
-    /// The flow of a packet, of either direction on its own. What is no IP packet is a flow.
+    /// The flow of a packet, of either direction on its own. All that is no IP packet is one flow.
     pub fn of(&self, header: Option<&Header>) -> Flow {
         let tuple = header.map(|header| {
             (header.source, header.destination, header.transport.number(), header.transport.ports())

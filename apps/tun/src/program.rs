@@ -58,7 +58,7 @@ impl Program {
     /// Starts `command` in `namespace` behind the first process that `launcher` makes.
     ///
     /// # Errors
-    /// The system does not permit it. That the command does not exist is told by its exit code.
+    /// The system does not permit it. A command that does not exist is told by its exit code.
     pub fn start(
         namespace: &Namespace,
         launcher: &Launcher,
@@ -97,7 +97,8 @@ impl Program {
         Signals::new()?.pass_to(self.process)
     }
 
-    /// Waits for the program to end by itself; returns its exit code. What it left in the background is ended.
+    /// Waits for the program to end by itself; returns its exit code. Processes that it left in the background are
+    /// ended.
     ///
     /// # Errors
     /// The system fails.

@@ -60,7 +60,7 @@ pub struct Plan {
     pub log: Option<PathBuf>,
     /// The name servers of programs; none means the far end.
     pub resolvers: Vec<IpAddr>,
-    /// As whom programs run; `None` is as this process.
+    /// The user that programs run as; `None` is that of this process.
     pub user: Option<User>,
     /// The command that starts their first process.
     pub launcher: Launcher,
@@ -137,7 +137,7 @@ impl Scene {
     /// Starts `command` in the near namespace.
     ///
     /// # Errors
-    /// As [`Program::start`].
+    /// Returns the errors of [`Program::start`].
     pub fn run(&self, command: &[OsString]) -> io::Result<Program> {
         Program::start(&self.near, &self.launcher, &self.instructions, command, Streams::Inherited)
     }
@@ -145,7 +145,7 @@ impl Scene {
     /// Starts `command` in the far namespace, in the background.
     ///
     /// # Errors
-    /// As [`Program::start`].
+    /// Returns the errors of [`Program::start`].
     pub fn serve(&self, command: &[OsString]) -> io::Result<Program> {
         Program::start(&self.far, &self.launcher, &self.instructions, command, Streams::Background)
     }

@@ -106,7 +106,7 @@ fn put_address(value: &mut Vec<u8>, address: IpAddr) {
     }
 }
 
-/// Takes capsules out of a stream that comes in pieces. What it keeps is bounded, whatever lengths say.
+/// Takes capsules out of a stream that comes in pieces. Its memory is bounded, whatever lengths say.
 #[derive(Debug, Default)]
 pub struct Capsules {
     waiting: BytesMut,

@@ -1,8 +1,9 @@
 //! A tunnel for IP packets over all channels of a multipath QUIC connection: CONNECT-IP (RFC 9484) with HTTP datagrams.
 //!
-//! What DChannel does below the transport (NSDI 2023), as a product: programs need not know. Each packet is a datagram, and
-//! the connection's scheduler gives it to a channel; [`importance`] recognises what is small and waited for, SYN, ACK, name
-//! lookups and short exchanges, and makes it urgent; [`order`] numbers packets by flow and puts them in order again.
+//! It does as a product what DChannel does below the transport (NSDI 2023): programs need not know. Each packet is a
+//! datagram, and the connection's scheduler gives it to a channel; [`importance`] recognises what is small and waited
+//! for, SYN, ACK, name lookups and short exchanges, and makes it urgent; [`order`] numbers packets by flow and puts
+//! them in order again.
 //!
 //! Closed by default: a [`server::Server`] has no token and no route unless it is given some.
 //!

@@ -83,8 +83,8 @@ impl Order {
         self.patience = patience;
     }
 
-    /// Takes the payload of a datagram that arrived at `now`; returns the packets that can be handed on. What is in another
-    /// context, or makes no sense, is dropped (RFC 9484 §4.6).
+    /// Takes the payload of a datagram that arrived at `now`; returns the packets that can be handed on. A payload in
+    /// another context, or without sense, is dropped (RFC 9484 §4.6).
     pub fn arrive(&mut self, mut payload: Bytes, now: Duration) -> Vec<Bytes> {
         match take(&mut payload) {
             Some(PLAIN) => vec![payload],

@@ -41,8 +41,8 @@ const HEADERS: Duration = Duration::from_secs(10);
 /// Pieces of a stream that wait.
 const PIECES: usize = 64;
 
-/// Assigns addresses, and carries packets between tunnels and a TUN device. What happens to them beyond the device is the
-/// affair of the system: forwarding, and translation of addresses if need be.
+/// Assigns addresses, and carries packets between tunnels and a TUN device. The system is in charge of them beyond the
+/// device: of forwarding, and of translating addresses if need be.
 #[derive(Debug)]
 pub struct Server {
     options: ServerOptions,
@@ -192,8 +192,8 @@ impl Server {
         }
     }
 
-    /// Takes packets from the device to the tunnels that they are for. Whoever does not call [`Server::run`] has to keep
-    /// this going. Cancel-safe.
+    /// Takes packets from the device to the tunnels that they are for. A program that does not call [`Server::run`] has
+    /// to keep this going. Cancel-safe.
     ///
     /// # Errors
     /// The device failed.

@@ -76,7 +76,7 @@ impl Talk {
         Self::with(|choices| change(&mut choices.transport, &mut choices.client, &mut choices.server))
     }
 
-    /// As [`Self::new`], with transports of their own for both ends.
+    /// A client that is about to connect, like that of [`Self::new`], with transports of their own for both ends.
     pub fn with(change: impl FnOnce(&mut Choices)) -> Self {
         let (chain, key) = identity();
         let protocols: [*const c_char; 1] = [c"test".as_ptr()];

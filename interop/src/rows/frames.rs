@@ -1,8 +1,8 @@
 //! All frames of the multipath extension (RFC 10069 §4) with noq: while content is exchanged, both ends advise how to use
 //! a path, change its connection IDs and run out of them, want more paths than are permitted, and give one up for another.
 //!
-//! The first path is slow and clears ECN marks; the others are neither. What is said about a new path on the first one
-//! arrives after the first packets of the new path, and acknowledgements are needed with ECN counts and without.
+//! The first path is slow and clears ECN marks; the others are neither. Frames about a new path that go over the first
+//! one arrive after the first packets of the new path, and acknowledgements are needed with ECN counts and without.
 
 use super::multipath::{self, ALPN, POLICY, SECOND};
 use crate::identity::Identity;
@@ -162,8 +162,8 @@ impl Ends {
         until(is_told).await.with_context(|| format!("noq was not told with frame {frame_type:#x}"))
     }
 
-    /// That frames of all kinds went both ways, but PATHS_BLOCKED not `from_server`, and that noq counted them too; then
-    /// what there is to say about it.
+    /// Checks that frames of all kinds went both ways, but PATHS_BLOCKED not `from_server`, and that noq counted them
+    /// too; returns what there is to say about it.
     async fn check(&self, from_server: Way) -> Result<String> {
         for way in [Way::Sent, Way::Received] {
             let wanted = |(_, name): &&(u64, &str)| way != from_server || *name != OF_CLIENTS;

@@ -195,7 +195,7 @@ impl Row {
     /// Does it, and fails unless all content arrived as it was sent within `patience`.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The exchange failed, or took too long.
     pub async fn run(self, setup: &Setup, patience: Duration) -> Result<Exchange> {
         let identity = &setup.identity;
         let exchange = async {

@@ -72,7 +72,7 @@ impl Route {
     }
 }
 
-/// That all content was exchanged with noq, and no more.
+/// The report of an exchange with noq: all content, and no more.
 pub(super) fn exchanged() -> Exchange {
     let peer = format!("noq {}", locked_version("noq"));
     Exchange { bytes: 2 * CONTENT as u64, peer, ..Exchange::default() }

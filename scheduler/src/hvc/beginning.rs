@@ -8,8 +8,8 @@ use crate::{Flights, PathSet, PathView};
 /// A path that was not the first carries a server's data only after a further round trip over it (RFC 10069 §3.1): beside a
 /// handshake over the scarce path the bulk path is late by that handshake and one of its own delays. Half of all
 /// connections fetch what the scarce path carries as well, so that the keys have to be there earlier by as much: the
-/// scarce path is taken if the handshake is over there before its first flight would arrive on the bulk path. What
-/// other connections have queued on it is part of that time.
+/// scarce path is taken if the handshake is over there before its first flight would arrive on the bulk path. The queue
+/// of other connections on it is part of that time.
 pub(super) fn first(flights: &Flights, paths: &[PathView]) -> usize {
     let all: PathSet = (0..paths.len()).collect();
     let scarce = cost::scarce(paths, all);

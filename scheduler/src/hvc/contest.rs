@@ -77,8 +77,8 @@ impl Contest<'_> {
 
     /// Compares cost and reward of the scarce path, the reward being an earlier completion.
     ///
-    /// A tie goes to the bulk path, as in DChannel's listing (Algorithm 1: reward > α · cost). Of a whole that the
-    /// bulk path can carry in part only, the tail rides the scarce path if that is the best of the three ways.
+    /// A tie goes to the bulk path, as in DChannel's listing (Algorithm 1: reward > α · cost). If the bulk path can
+    /// carry only a part of a whole, the tail rides the scarce path where that is the best of the three ways.
     pub(super) fn decide(&self, item: &Item, [bulk, leg]: [Leg; 2]) -> Verdict {
         let waits_for = nanos(item.waits_for);
         let bulk = bulk.completion(waits_for);

@@ -310,7 +310,8 @@ impl Hvc {
     }
 
     /// Returns the unit of comparison where somebody has to wait: the message; without one, as much again as the stream
-    /// already placed. What waits for a scarce path holds up all that is behind it, even while the bulk path has room.
+    /// already placed. An item that waits for a scarce path holds up all that is behind it, even while the bulk path
+    /// has room.
     fn extent(&self, item: &Item) -> Extent {
         match (item.message, item.content) {
             (Some(message), _) => Extent::Whole(message.remaining),
@@ -361,7 +362,8 @@ impl Hvc {
     }
 }
 
-/// Of `set`, the paths with room that lose no more than a packet in a hundred beyond the best of them; `set` if none has room.
+/// Returns the paths of `set` with room that lose no more than a packet in a hundred beyond the best of them; `set` if
+/// none has room.
 ///
 /// A control frame is small, and much waits for it: limits, connection IDs, what became of a path.
 fn reliable(paths: &[PathView], set: PathSet) -> PathSet {

@@ -42,7 +42,7 @@ impl Default for Price {
 }
 
 impl fmt::Display for Price {
-    /// As [`FromStr`] reads it.
+    /// Writes the price in the form that [`FromStr`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed { hundredths } => write!(f, "alpha={}", f64::from(*hundredths) / 100.0),
@@ -77,8 +77,9 @@ impl FromStr for Price {
 /// With [`Price::Demand`] it follows a virtual queue: all that would have been worth an empty path at the least price, and went
 /// over the bulk path because of the queue or the price it found, enters it, and it drains as the time passes, as if the path
 /// had carried it. It is the dual of the path's rate: the price rises while more is worth the path than the path carries, and
-/// falls when it carries all. As it is never less than 0.25 nor more than 3, both properties of a fixed price hold: no
-/// item leaves a queue longer than D / 1.25, and what is worth four times its own fare is taken once the queue is gone.
+/// falls when it carries all. The price is never less than 0.25 nor more than 3, so that both properties of a fixed
+/// price hold: no item leaves a queue longer than D / 1.25, and what is worth four times its own fare is taken once the
+/// queue is gone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Toll {
     price: Price,

@@ -23,8 +23,8 @@ pub(super) fn dearness(scarce: &PathView, bulk: &Hints) -> u64 {
     burden(scarce) * price_ratio(scarce.hints.price_per_byte, bulk.price_per_byte)
 }
 
-/// Returns the price multiplier of a path that others share: their queue of late is seen only a round trip later. Where
-/// the endpoint keeps an account of them, it is part of the fare. Where it is the peer's channel, its other connections
+/// Returns the price multiplier of a path that others share: their queue of late is seen only a round trip later. If
+/// the endpoint keeps an account of them, it is part of the fare. If it is the peer's channel, its other connections
 /// end elsewhere, as many as a page has domains, and all begin to send at about the same time.
 const fn burden(path: &PathView) -> u64 {
     match (path.hints.shared, path.others) {
@@ -35,7 +35,7 @@ const fn burden(path: &PathView) -> u64 {
 }
 
 /// Returns the ratio of the hinted prices of a byte on `scarce` and on `bulk`: a path that costs ten times as much has
-/// to be worth ten times its fare. What was not priced costs 1, and what costs nothing too.
+/// to be worth ten times its fare. A path without a price costs 1, and so does one that costs nothing.
 fn price_ratio(scarce: Option<u64>, bulk: Option<u64>) -> u64 {
     // Above it only what is late without the scarce path is worth its price.
     const MOST: u64 = 64;

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// A pause longer than this ends a run.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The number of streams that are remembered. Of streams that share a slot the one that placed last has it: all that
+/// The number of streams that are remembered. A slot that streams share belongs to the one that placed last: all that
 /// the other loses is a guess.
 const SLOTS: usize = 64;
 

@@ -50,7 +50,7 @@ impl Spare {
 
     /// Returns the part of `item`, which the bulk path won, that may go on the `scarce` path all the same.
     ///
-    /// That path's rate is promised to this connection and costs nothing, its queue is empty, and nothing
+    /// The rate of the scarce path is promised to this connection and costs nothing, its queue is empty, and nothing
     /// latency-critical used it of late; the `extent` is more than the bulk path takes at once, so that it ends
     /// earlier by the piece, and the piece is there before that.
     pub(super) fn lend(&mut self, item: &Item, extent: Extent, bulk: &PathView, scarce: &PathView) -> Loan {

@@ -1,6 +1,6 @@
 //! Schemes that map an object as a whole: a stream, or a message of which the transport knows the end.
 //!
-//! What is no stream data is small and belongs to no object; it follows the channel of what it is about:
+//! Items other than stream data are small and belong to no object; they follow the channel of what they are about:
 //! acknowledgements return on the path they acknowledge, the rest takes the high-bandwidth channel, which is the one
 //! that these schemes have open first.
 

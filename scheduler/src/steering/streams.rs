@@ -1,6 +1,6 @@
 //! Decisions about streams: a bounded memory for schemes that map a stream as a whole.
 
-/// The number of streams that are remembered. Of streams that share a slot the later one has it; the other is decided
+/// The number of streams that are remembered. A slot that streams share belongs to the later one; the other is decided
 /// anew.
 const SLOTS: usize = 256;
 

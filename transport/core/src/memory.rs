@@ -161,7 +161,7 @@ impl MemoryAccount {
     }
 
     /// Returns true if nothing is free, and this connection holds more than its share with the `unread` bytes of its
-    /// peer alone. What applications write is held back before.
+    /// peer alone. Writes of applications are held back before.
     pub fn is_overdrawn(&self, unread: usize) -> bool {
         self.quota.free() == 0 && unread > self.quota.fair_share().max(LEAST)
     }

@@ -3,8 +3,8 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// A generator that takes the memory of its seed alone while it is not in use: a tenth. What was drawn cannot be found out
-/// from what is kept.
+/// A generator that takes the memory of its seed alone while it is not in use: a tenth. The memory does not tell what
+/// was drawn before.
 pub struct Seed([u8; 32]);
 
 impl Seed {
@@ -42,7 +42,7 @@ impl Randomness {
         self.awake.get_or_insert_with(|| Box::new(StdRng::from_seed(self.seed)))
     }
 
-    /// Has it rest. What was drawn cannot be found out from what is kept.
+    /// Has it rest. The memory that is kept does not tell what was drawn before.
     pub fn rest(&mut self) {
         if let Some(mut rng) = self.awake.take() {
             self.seed = rng.random();

@@ -89,7 +89,8 @@ impl Datagrams {
         Self::counting(connection, Arc::default())
     }
 
-    /// As [`Datagrams::new`], of connections that count in one place what arrives and is dropped.
+    /// Makes the datagrams of `connection` like [`Datagrams::new`], and counts in `unread`, which connections may
+    /// share, what arrives and is dropped.
     pub fn counting(connection: hvq::Connection, unread: Arc<AtomicU64>) -> Arc<Self> {
         Arc::new(Self { connection, queues: Mutex::default(), unread })
     }
@@ -129,8 +130,8 @@ impl Datagrams {
         self.unread.load(Ordering::Relaxed)
     }
 
-    /// The datagrams of the request on stream `id`; `None` if somebody has them already. Whoever carries packets has use for
-    /// large ones, so that paths are probed for them at once.
+    /// The datagrams of the request on stream `id`; `None` if somebody has them already. Those who carry packets have
+    /// use for large ones, so that paths are probed for them at once.
     pub fn flow(self: &Arc<Self>, id: StreamId) -> Option<Flow> {
         self.connection.expect_datagrams(usize::MAX);
         let quarter = id.into_inner() / 4;

@@ -56,8 +56,8 @@ impl Priorities {
         Ok(priority)
     }
 
-    /// Waits until the peer stops what is sent on stream `id` (RFC 9114 §4.1.1), or the connection ends. Of a stream that was
-    /// sent whole, or that nobody sends on any more, neither is told, and this waits for ever.
+    /// Waits until the peer stops what is sent on stream `id` (RFC 9114 §4.1.1), or the connection ends. Neither is
+    /// told of a stream that was sent whole, or that nobody sends on any more: this waits for ever.
     pub async fn unwanted(&self, id: StreamId) {
         poll_fn(|context| match self.find(id) {
             Ok(stream) => match lock(&stream).poll_stopped(context) {

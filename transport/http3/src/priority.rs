@@ -13,8 +13,9 @@ const LEAST_URGENT: i64 = 7;
 /// The priority that the headers of a request ask for: `u` is the urgency, 0 to 7, and `i` says that the response is
 /// of use in parts (RFC 9218 §4).
 ///
-/// What is missing has its default (3, not incremental), and so has all of a header that is not a structured dictionary
-/// (RFC 9651 §4.2). Parameters that are unknown, out of range or of another type are ignored, as RFC 9218 §4 demands.
+/// A missing parameter has its default (3, not incremental), and so has all of a header that is not a structured
+/// dictionary (RFC 9651 §4.2). Parameters that are unknown, out of range or of another type are ignored, as RFC 9218 §4
+/// demands.
 pub fn parse(request: &HeaderMap) -> Priority {
     Parameters::of(request).or_default(Priority::DEFAULT)
 }

@@ -25,7 +25,7 @@ const WAITING: usize = 8;
 #[error("too many sends were interrupted")]
 pub struct Unsent;
 
-/// The sending half of a stream. What dropping it does is told [here](crate#how-streams-end-when-they-are-dropped).
+/// The sending half of a stream. The effect of dropping it is told [here](crate#how-streams-end-when-they-are-dropped).
 pub struct SendStream<B: Buf> {
     stream: Registered,
     progress: Progress,

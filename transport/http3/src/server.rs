@@ -30,7 +30,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// ```
 ///
 /// # Errors
-/// As [`RequestResolver::resolve_request`].
+/// Returns the errors of [`RequestResolver::resolve_request`].
 pub async fn resolve<B: Buf>(
     resolver: RequestResolver<Connection, B>,
     priorities: &Priorities,

@@ -291,7 +291,7 @@ impl Connection {
         });
     }
 
-    /// Closes the connection with the application's `code` and a reason for people (RFC 9000 §10.2). What was not
+    /// Closes the connection with the application's `code` and a reason for people (RFC 9000 §10.2). Data that was not
     /// acknowledged may be lost. Does nothing if it already ended.
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.reference.command(|access| {
@@ -384,8 +384,8 @@ impl Connection {
         self.reference.handle.0
     }
 
-    /// Returns true if the handshake is not complete and data flows all the same, in 0-RTT packets. What a server reads
-    /// meanwhile may be a copy that an attacker sends (RFC 9001 §9.2, RFC 8470).
+    /// Returns true if the handshake is not complete and data flows all the same, in 0-RTT packets. Data that a server
+    /// reads meanwhile may be a copy that an attacker sends (RFC 9001 §9.2, RFC 8470).
     pub fn is_early_data(&self) -> bool {
         self.reference.look(|core, _| core.is_some_and(Core::is_early_data))
     }

@@ -41,7 +41,7 @@ pub(crate) struct Driver {
     errors: u64,
 }
 
-/// Tells whether sockets had anything: datagrams, or only empty ones or an error. Where one had, the task is woken for
+/// Tells whether sockets had anything: datagrams, or only empty ones or an error. If one had, the task is woken for
 /// what is behind it only once it has asked again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Arrivals {

@@ -36,7 +36,7 @@ pub struct EndpointOptions {
 
 /// A QUIC endpoint on one or several UDP sockets: client, server or both. Clones are handles on the same endpoint.
 ///
-/// When the last handle is dropped, the endpoint accepts no more connections, but those that exist go on; sockets and
+/// Once the last handle is dropped, the endpoint accepts no more connections, but those that exist go on; sockets and
 /// the driver task end with the last of them.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -343,8 +343,8 @@ impl Connecting {
     /// The connection at once, if a ticket lets it send 0-RTT, and a future that tells whether the server accepts it. If it
     /// does not, the streams go on all the same: what was sent is sent again when the handshake is complete.
     ///
-    /// Whoever records 0-RTT packets can have them delivered again, so that only what does no harm when it is done twice
-    /// may be sent so (RFC 9001 §9.2).
+    /// An attacker that records 0-RTT packets can have them delivered again, so that only what does no harm when it is
+    /// done twice may be sent so (RFC 9001 §9.2).
     ///
     /// # Errors
     /// There is no such ticket: the handshake goes on.

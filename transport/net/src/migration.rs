@@ -30,8 +30,8 @@ impl Connection {
     }
 
     /// Moves a path to `local` at once, because its local address is gone: a network that was left, for instance. Waits
-    /// until the server has answered there; if it does not, the path goes back. What [`migrate_path`](Self::migrate_path)
-    /// waits for, this waits for too.
+    /// until the server has answered there; if it does not, the path goes back. Waits for all that
+    /// [`migrate_path`](Self::migrate_path) waits for, too.
     ///
     /// # Errors
     /// See [`MigratePathError`].

@@ -49,7 +49,8 @@ pub struct PathEvents {
 }
 
 impl PathEvents {
-    /// The next event; `None` once the connection ended. Whoever falls behind by more than 64 events misses the oldest.
+    /// The next event; `None` once the connection ended. A receiver that falls behind by more than 64 events misses the
+    /// oldest.
     pub async fn recv(&mut self) -> Option<PathEvent> {
         let receiver = self.receiver.as_mut()?;
         loop {
@@ -223,7 +224,7 @@ impl Connection {
         self.paths().into_iter().find(|path| path.id == id)
     }
 
-    /// Gives up a path with an error code for the peer, 0 for none (RFC 10069 §3.4). What was in flight on it is sent on
+    /// Gives up a path with an error code for the peer, 0 for none (RFC 10069 §3.4). Data in flight on it is sent on
     /// other paths.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ fn write_chunks(core: &mut Core, id: StreamId, chunks: &mut [Bytes]) -> Result<u
 /// The sending half of a stream. Dropping it finishes the stream, unless it was finished or reset before: the peer then
 /// gets everything that was written.
 ///
-/// As [`AsyncWrite`], flushing does nothing (data leaves as soon as it may) and shutting down finishes the stream.
+/// In its [`AsyncWrite`], flushing does nothing (data leaves as soon as it may) and shutting down finishes the stream.
 #[derive(Debug)]
 pub struct SendStream {
     connection: Connection,
@@ -104,7 +104,7 @@ impl SendStream {
 
     /// Returns the number of bytes that a write would take now, at most `wanted`, and never 0 unless that is: within
     /// the send buffer, the peer's flow control limit and a little more, and the free memory. Waits while it is none.
-    /// Whoever has the bytes from a file or another connection reads no more than that.
+    /// An application that has the bytes from a file or another connection reads no more than that.
     ///
     /// # Errors
     /// See [`WriteError`].
@@ -133,8 +133,8 @@ impl SendStream {
     }
 
     /// Writes the first part of `chunks` that fits, one behind the other, takes it off them, and ends the stream behind them if
-    /// all of it fits and `ending` says so. What belongs together leaves together. Ready with the number of bytes, once all of
-    /// it or some of it fits.
+    /// all of it fits and `ending` says so. Bytes that belong together leave together. Ready with the number of bytes,
+    /// once all of it or some of it fits.
     ///
     /// # Errors
     /// See [`WriteError`].

@@ -22,7 +22,7 @@ const LARGEST: usize = 1 << 16;
 /// Batches of at least so many bytes are copied into memory that is used again.
 const POOLED: usize = 1 << 14;
 /// Buffers of [`LARGEST`] bytes that are kept for that: as many batches as one call receives, and as many that are read.
-/// When all are held by somebody, datagrams get memory of their own.
+/// Once all are held by somebody, datagrams get memory of their own.
 const MOST_POOLED: usize = 2 * quinn_udp::BATCH_SIZE;
 
 /// Tells who else may bind to the address of a socket.
@@ -149,8 +149,9 @@ impl Socket {
         self.io.poll_send_ready(context).map(|_error_shows_at_the_next_send| ())
     }
 
-    /// Sends `transmit` from byte `offset` on; returns how far it came if the socket takes no more now. What the system
-    /// refuses otherwise is dropped and counted: to the protocol it is lost by the network, unless it was too large.
+    /// Sends `transmit` from byte `offset` on; returns how far it came if the socket takes no more now. A datagram that
+    /// the system refuses otherwise is dropped and counted: to the protocol it is lost by the network, unless it was
+    /// too large.
     pub(crate) fn send(
         &self,
         transmit: &Transmit,

@@ -29,7 +29,7 @@ pub(crate) fn attach(socket: &impl std::os::fd::AsFd, shares: &Shares) -> io::Re
     linux::attach(socket, &program(shares))
 }
 
-/// As on Linux, which alone has it.
+/// Fails as unsupported: only Linux steers datagrams by their contents.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn attach<S>(_socket: &S, shares: &Shares) -> io::Result<()> {
     let _program = program(shares);
@@ -63,7 +63,7 @@ mod code {
     pub(super) const RETURN_RESULT: u16 = 0x16;
 }
 
-/// The program. What it loads from beyond the end of a datagram ends it with 0.
+/// The program. A load from beyond the end of a datagram ends it with 0.
 fn program(shares: &Shares) -> Vec<Instruction> {
     if shares.before == 0 { alone(&shares.rule) } else { beside(shares) }
 }

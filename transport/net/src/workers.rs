@@ -32,7 +32,8 @@ const SHORTEST_ID: usize = 4;
 /// Tells who brings datagrams to the worker that they are for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum SteeredBy {
-    /// The kernel, with a program of classic BPF that is attached to the sockets (Linux). Where it is refused, the workers.
+    /// The kernel, with a program of classic BPF that is attached to the sockets (Linux). The workers steer if it is
+    /// refused.
     #[default]
     Kernel,
     /// The workers alone, which hand over what is not theirs: the kernel goes by addresses and ports, which change.
@@ -46,7 +47,8 @@ impl Endpoint {
     /// to whichever of them. The bound of memory is shared, too; the other limits of `options` are for each.
     ///
     /// # Errors
-    /// As [`Endpoint::new`]; also if `options` has no address, or connection IDs of less than four bytes.
+    /// Returns the errors of [`Endpoint::new`]; also an error if `options` has no address, or connection IDs of less
+    /// than four bytes.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -58,14 +60,15 @@ impl Endpoint {
         Self::group(options, count, Group { steered_by, succession: None })
     }
 
-    /// As [`Endpoint::workers`], but the addresses may be shared with another process that has the same [`Succession`] but for
-    /// its generation. What begins comes to whoever was there last, and what belongs to a connection goes to the process that
-    /// has it: that may go on with its connections, and end.
+    /// Makes endpoints like [`Endpoint::workers`], but the addresses may be shared with another process that has the
+    /// same [`Succession`] but for its generation. New connections come to the process that was there last, and
+    /// datagrams of a connection go to the process that has it: that may go on with its connections, and end.
     ///
     /// Both need the same keys of stateless resets and of tokens, and run as the same user.
     ///
     /// # Errors
-    /// As [`Endpoint::workers`]; also if there are workers before and the kernel does not steer datagrams, which Linux does.
+    /// Returns the errors of [`Endpoint::workers`]; also an error if there are workers before and the kernel does not
+    /// steer datagrams, which Linux does.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

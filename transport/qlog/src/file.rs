@@ -116,7 +116,7 @@ fn create_new(directory: &Path, subject: &Subject) -> io::Result<File> {
     Err(error)
 }
 
-/// The first record (main schema §5). What viewers look for comes first in its text.
+/// The first record (main schema §5). The members that viewers look for come first in its text.
 fn header(dialect: Dialect, subject: &Subject, wall: SystemTime) -> String {
     let since_epoch = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
     let id = subject.original_destination.to_string();

@@ -105,8 +105,8 @@ impl Record {
     }
 }
 
-/// Copies what one connection does into the queue. Of a server's connection nothing gets there before its handshake is
-/// complete: whoever sends Initial packets makes no files.
+/// Copies what one connection does into the queue. Nothing of a server's connection gets there before its handshake is
+/// complete: those who send Initial packets make no files.
 pub(crate) struct LogTracer {
     stage: Stage,
     sender: Sender<Message>,
@@ -116,7 +116,7 @@ pub(crate) struct LogTracer {
 
 /// The stage of a log: before, with or without its file.
 enum Stage {
-    /// Not yet: its client did not authenticate. What happened waits, and counts against the queue.
+    /// Not yet: its client did not authenticate. The events so far wait, and count against the queue.
     Held(Held),
     /// There is, with this number. The flag is cleared by the writer when it takes no more.
     Open(usize, Arc<AtomicBool>),

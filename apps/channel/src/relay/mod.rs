@@ -191,7 +191,7 @@ impl RelayHandle {
         self.shared.state().channel.restore(self.elapsed());
     }
 
-    /// Stops the relay, closes its sockets, and returns the last counters. What is under way is lost.
+    /// Stops the relay, closes its sockets, and returns the last counters. Datagrams under way are lost.
     pub fn stop(mut self) -> RelayStatistics {
         self.halt();
         self.stats()

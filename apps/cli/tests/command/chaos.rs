@@ -1,6 +1,6 @@
 //! `hvq lab chaos` with few policies and events: real interfaces in namespaces, in real time.
 //!
-//! Where the system does not permit namespaces these tests are skipped, and say so.
+//! These tests are skipped, and say so, if the system does not permit namespaces.
 
 use crate::networks::permitted;
 use crate::support::{code, hvq, run, said};

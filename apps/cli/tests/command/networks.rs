@@ -1,6 +1,6 @@
 //! `hvq run` and `hvq tunnel`, with real programs in real namespaces.
 //!
-//! Where the system does not permit namespaces these tests are skipped, and say so.
+//! These tests are skipped, and say so, if the system does not permit namespaces.
 
 use crate::support::{code, hvq, said};
 use serde_json::Value;

@@ -49,13 +49,13 @@ impl Civil {
     }
 }
 
-/// As in the Common Log Format: `10/Oct/2000:13:55:36 +0000`.
+/// Returns `time` in the Common Log Format: `10/Oct/2000:13:55:36 +0000`.
 pub(super) fn common(time: SystemTime) -> String {
     let Civil { year, month, day, hour, minute, second, .. } = Civil::of(time);
     format!("{day:02}/{}/{year}:{hour:02}:{minute:02}:{second:02} +0000", MONTHS[month - 1])
 }
 
-/// As in RFC 3339: `2000-10-10T13:55:36.123Z`.
+/// Returns `time` in the form of RFC 3339: `2000-10-10T13:55:36.123Z`.
 pub(super) fn rfc3339(time: SystemTime) -> String {
     let Civil { year, month, day, hour, minute, second, millisecond } = Civil::of(time);
     format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")

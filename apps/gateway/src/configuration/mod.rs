@@ -117,7 +117,7 @@ impl FromStr for Format {
     }
 }
 
-/// The limits on all that clients may ask for. Of what is counted over all connections, any client may have all until
+/// The limits on all that clients may ask for. Any client may have all that is counted over all connections until
 /// others need some: the one that holds the most then gives way, by network (a /24 of IPv4, a /56 of IPv6) and address,
 /// or by token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -27,7 +27,7 @@ pub enum DotFiles {
     /// No, except those below `/.well-known` (RFC 8615).
     #[default]
     Hidden,
-    /// As all others.
+    /// Yes, like all others.
     Served,
 }
 
@@ -64,7 +64,8 @@ impl Files {
     /// The answer to a request for `path`, which starts with a slash and is decoded.
     ///
     /// Looking a name up and reading a small file takes some microseconds; waking a thread that may wait for the disk takes
-    /// ten times as long. So this waits itself, as nginx does, and only the chunks of large files are read elsewhere.
+    /// ten times as long. This function therefore waits itself, as nginx does, and only the chunks of large files are
+    /// read elsewhere.
     pub fn answer(&self, path: &str, request: &Request<()>) -> Answer {
         let now = Instant::now();
         if let Some(small) = self.kept.get(path, now) {

@@ -134,7 +134,7 @@ impl Filtered {
     /// The addresses of `host` that may be reached.
     ///
     /// # Errors
-    /// As [`Filtered::connect`].
+    /// Returns the errors of [`Filtered::connect`].
     pub(crate) async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let resolving = timeout(self.patience, self.reach.resolve(host, port));
         resolving.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))

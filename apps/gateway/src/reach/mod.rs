@@ -57,7 +57,7 @@ pub struct NoPort;
 /// stand for the default of the scheme (RFC 3986 §3.2.3).
 ///
 /// # Errors
-/// What follows the colon is no decimal number of 16 bits.
+/// The text behind the colon is no decimal number of 16 bits.
 pub fn port_of(authority: &Authority) -> Result<Option<u16>, NoPort> {
     let behind = authority.as_str().strip_prefix(authority.host()).ok_or(NoPort)?;
     match behind.strip_prefix(':') {

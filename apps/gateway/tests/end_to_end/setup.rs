@@ -45,17 +45,17 @@ impl Place {
         Self::with(text, &[]).await
     }
 
-    /// As [`Place::new`], with further files in the folder, by name.
+    /// Starts a gateway like [`Place::new`], with further files in the folder, by name.
     pub async fn with(text: &str, files: &[(&str, &str)]) -> Self {
         Self::start(text, files).await.unwrap()
     }
 
-    /// As [`Place::new`], or why it does not start.
+    /// Starts a gateway like [`Place::new`], or returns the reason why it does not start.
     pub async fn try_new(text: &str) -> Result<Self, StartError> {
         Self::start(text, &[]).await
     }
 
-    /// As [`Place::new`], with somebody who watches connections.
+    /// Starts a gateway like [`Place::new`], with `tracer` to watch its connections.
     pub async fn traced(text: &str, tracer: Option<TracerFactory>) -> Self {
         Self::start_traced(text, &[], tracer).await.unwrap()
     }

@@ -69,7 +69,7 @@ impl Medium {
     ///
     /// # Panics
     ///
-    /// Of a steered medium, which has two: see [`Steered::statistics`].
+    /// The medium is steered, and has two: see [`Steered::statistics`].
     pub fn link(&self, direction: Direction) -> &Link<Packet> {
         self.plain().expect("a steered medium has two links in each direction").link(direction)
     }

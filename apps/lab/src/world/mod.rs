@@ -80,7 +80,8 @@ pub trait Application {
     /// Reacts to events of `side`'s connection.
     fn on_event(&mut self, side: Side, event: &Event, connection: &mut Connection, now: Instant);
 
-    /// As [`Self::on_event`], for applications with several connections: `handle` says which of `side`'s it is.
+    /// Reacts to events of one of several connections: `handle` says which of `side`'s it is. Calls [`Self::on_event`]
+    /// by default.
     fn on_connection_event(
         &mut self,
         (side, _handle): (Side, ConnectionHandle),
@@ -94,7 +95,8 @@ pub trait Application {
     /// `side`'s connection is over.
     fn on_closed(&mut self, _side: Side, _error: &ConnectionError) {}
 
-    /// As [`Self::on_closed`], for applications with several connections: `handle` says which of `side`'s it was.
+    /// One of several connections is over: `handle` says which of `side`'s it was. Calls [`Self::on_closed`] by
+    /// default.
     fn on_connection_closed(&mut self, (side, _handle): (Side, ConnectionHandle), error: &ConnectionError) {
         self.on_closed(side, error);
     }

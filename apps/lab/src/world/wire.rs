@@ -53,8 +53,8 @@ pub enum Marks {
 pub struct Wire {
     /// The client's address.
     pub client: SocketAddr,
-    /// The client's address as the server sees it: that of a NAT in between, if there is one. What is sent to another
-    /// goes nowhere.
+    /// The client's address as the server sees it: that of a NAT in between, if there is one. Datagrams to another
+    /// address go nowhere.
     pub outside: SocketAddr,
     /// The server's address.
     pub server: SocketAddr,

@@ -1,10 +1,11 @@
 //! A page rebuilt from its description, as HTML that a browser loads: objects of the recorded sizes, asked for in the
 //! recorded order.
 //!
-//! What the document leads to is markup in it, in front of its padding or behind it as the capture says, so that the
-//! browser's own parser, preload scanner and priorities are at work. What other objects lead to, and what comes later than
-//! a browser needs to parse, is asked for by a script when the recorded event has happened and the recorded delay, scaled
-//! as in virtual time, has passed. A frame whose document is left open holds the load event back until all is there.
+//! Objects that the document leads to are markup in it, in front of its padding or behind it as the capture says, so
+//! that the browser's own parser, preload scanner and priorities are at work. Objects that others lead to, or that come
+//! later than a browser needs to parse, are asked for by a script when the recorded event has happened and the recorded
+//! delay, scaled as in virtual time, has passed. A frame whose document is left open holds the load event back until
+//! all is there.
 
 use hvq_pages::{Event, Kind, Object, ObjectId, Page, THINK_SCALE};
 use serde_json::json;
@@ -193,7 +194,8 @@ struct Markup<'a> {
 }
 
 impl Markup<'_> {
-    /// The object that `object` waits for. What a redirect leads to, or what begins with the load, waits for the document.
+    /// The object that `object` waits for. An object that a redirect leads to, or that begins with the load, waits for
+    /// the document.
     fn parent(&self, object: &Object) -> ObjectId {
         let parent = object.after.map_or(self.document.id, |after| after.object);
         let redirect =

@@ -36,7 +36,7 @@ pub(super) fn response(response: Response<()>) -> Response<()> {
     response
 }
 
-/// The status that a program gets. That the gateway wants another token is nothing that the program can do about.
+/// The status that a program gets. A program can do nothing about a gateway that wants another token.
 pub(super) fn status(status: StatusCode) -> StatusCode {
     if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED { StatusCode::BAD_GATEWAY } else { status }
 }

@@ -93,8 +93,9 @@ pub(crate) fn zero_rtt(evidence: &Evidence) -> Result<()> {
     Ok(())
 }
 
-/// The server keeps to three times what the client sent, until the client's Handshake packets come (RFC 9000 §8.1). As the
-/// runner does, this lets pass who takes less than four times: some send the datagram that crosses the line.
+/// The server keeps to three times what the client sent, until the client's Handshake packets come (RFC 9000 §8.1).
+/// Servers that take less than four times pass, as they do with the runner: some send the datagram that crosses the
+/// line.
 pub(crate) fn amplification(evidence: &Evidence) -> Result<()> {
     evidence.is_usual(1)?;
     let handshake = evidence.right.of(Sender::Server, Kind::Handshake);

@@ -36,8 +36,9 @@ struct Span {
 }
 
 /// Waits until all layers are there that came in time of late, but not for longer than [`MOST`](Self::MOST) after a base layer
-/// typically comes: what takes longer is left out, and so the picture is never older than that, and seldom as old. What is
-/// typical is the median of half a minute: the fastest base layers are those of pictures without content, and tell less.
+/// typically comes: what takes longer is left out, and so the picture is never older than that, and seldom as old. The
+/// typical time is the median of half a minute: the fastest base layers are those of pictures without content, and tell
+/// less.
 ///
 /// But for an exception: a frame that has its base layer alone by then, while others above it do come, may wait for 120 ms.
 /// Less than one of twenty may, so the 95th percentile of ages is not touched by it. They are spent where the layers bring

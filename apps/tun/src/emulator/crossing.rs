@@ -106,7 +106,7 @@ impl Crossing {
     /// Devices called `name` in both namespaces with `network` between them.
     ///
     /// # Errors
-    /// As [`TunDevice::new`].
+    /// Returns the errors of [`TunDevice::new`].
     pub fn new(near: &Namespace, far: &Namespace, name: &str, network: Network) -> io::Result<Self> {
         Ok(Self { near: TunDevice::new(near, name)?, far: TunDevice::new(far, name)?, network })
     }

@@ -2,9 +2,9 @@
 //! all.
 //!
 //! It is the model that virtual time runs, so that its errors are those of the clock: a packet enters when it is read, and
-//! leaves when the thread gets to write it. How late that is is recorded for each packet, and every [`Report`] says whether
-//! the run is to be trusted. What the kernel dropped before it could be read is counted too. How long a packet waited to be
-//! read is not known.
+//! leaves when the thread gets to write it. The lateness of each packet is recorded, and every [`Report`] says whether
+//! the run is to be trusted. Packets that the kernel dropped before they could be read are counted too. The time that a
+//! packet waited to be read is not known.
 
 mod crossing;
 mod engine;
@@ -58,7 +58,7 @@ impl Emulator {
         Ok(Self { shared, waker, thread: Some(thread) })
     }
 
-    /// Stops it and returns what it did. What is under way is lost; the devices are gone, and the log is complete.
+    /// Stops it and returns what it did. Packets under way are lost; the devices are gone, and the log is complete.
     ///
     /// # Errors
     /// Its thread panicked.

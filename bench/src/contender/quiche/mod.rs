@@ -1,7 +1,7 @@
 //! quiche in a loop around one socket, on one thread.
 //!
 //! The loop is that of quiche's own programs: read until nothing is left, let the connection work, send until nothing is
-//! left, wait. Where the small examples send each packet alone, this one does as quiche's larger programs do: it fills a
+//! left, wait. The small examples send each packet alone; this one does as quiche's larger programs do: it fills a
 //! buffer with packets of one size, up to the connection's send quantum, and hands them over in one system call with UDP
 //! segmentation offload. It receives with recvmmsg and coalesced datagrams. Both go through quinn-udp, as those of the
 //! other contenders do. Windows are those that quiche's client program sets by default; pacing is off, because quiche

@@ -1,6 +1,6 @@
 //! BBR version 3 (draft-ietf-ccwg-bbr), made aware of return paths.
 //!
-//! The code follows the pseudocode of the draft; each function names what it corresponds to. What differs from it:
+//! The code follows the pseudocode of the draft; each function names what it corresponds to. The differences:
 //!
 //! - the round-trip time of the model is kept per return path (`round_trips`), bounds of the volume in flight move with
 //!   the mix of return paths (`volume`), and the rate sampler takes the difference of return delays out of its samples;

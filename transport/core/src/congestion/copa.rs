@@ -5,10 +5,10 @@
 //! each in the last ten seconds as RTTmin, and without what a radio's delay varies by (see
 //! `variation`). Six more things are added. Congestion marks halve the window once a round trip
 //! (RFC 9002 §7.1), as does a loss in slow start. In the default mode, in which the paper takes no notice of losses, more
-//! than a tenth of the window lost in a round trip halves it too: a queue of less than two datagrams shows no delay. What a
-//! round trip's losses changed is undone if all were spurious. And two are ours: before it is learnt what a radio's delay
-//! varies by, slow start ends only for a delay that HyStart++ would end it for (RFC 9406); and a round trip takes no more
-//! than an eighth of the window away.
+//! than a tenth of the window lost in a round trip halves it too: a queue of less than two datagrams shows no delay.
+//! The effect of a round trip's losses is undone if all were spurious. And two are ours: before it is learnt what a
+//! radio's delay varies by, slow start ends only for a delay that HyStart++ would end it for (RFC 9406); and a round
+//! trip takes no more than an eighth of the window away.
 
 use super::hystart;
 use super::period::Period;

@@ -1,8 +1,8 @@
 //! Coupled controllers: the paths of one connection together take what one flow would (RFC 6356 §2).
 //!
-//! Slow start, recovery and persistent congestion are those of NewReno (RFC 9002 §7) with HyStart++ (RFC 9406). What the
-//! window gains in congestion avoidance, and what a loss leaves of it, is a [`Rule`]: a pure function of what the path
-//! and its siblings show of themselves.
+//! Slow start, recovery and persistent congestion are those of NewReno (RFC 9002 §7) with HyStart++ (RFC 9406). The
+//! gain of the window in congestion avoidance, and the rest that a loss leaves of it, are a [`Rule`]: a pure function
+//! of what the path and its siblings show of themselves.
 
 use super::hystart::{Advice, HyStart};
 use super::period::Period;

@@ -5,8 +5,8 @@ use crate::time::Instant;
 
 /// The latest recovery period, and the state `S` of the controller before it.
 ///
-/// RFC 9002 §7.3.2 leaves open what follows of losses that turn out spurious. As in RFC 9438 §4.9.2, a period is undone once
-/// all its losses were; one in which a packet was marked is not, for that is congestion without a loss.
+/// RFC 9002 §7.3.2 leaves open what follows of losses that turn out spurious. A period is undone once all its losses
+/// were, as in RFC 9438 §4.9.2; one in which a packet was marked is not, for that is congestion without a loss.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Period<S> {
     /// Packets sent up to here belong to it.

@@ -1,6 +1,6 @@
 //! Queueing delays told apart from the delays of return paths.
 //!
-//! A round-trip time is the delay of the data path, its queue and the delay of the return path. What it exceeds the
+//! A round-trip time is the delay of the data path, its queue and the delay of the return path. The excess over the
 //! smallest one over the *same* return path is queueing; of several return paths the one that shows the least is right,
 //! for the queue of the data path is in all of them. Acknowledgements that change their path change neither.
 //!
@@ -61,7 +61,7 @@ pub(super) struct Round {
     pub most: Duration,
     /// The base of the longest return path in use.
     pub base: Duration,
-    /// That base divided by the one of the round before: more than 1 after acknowledgements moved to a longer path. The
+    /// The ratio of `base` to that of the round before: more than 1 after acknowledgements moved to a longer path. The
     /// window has to follow for the rate to stay.
     pub shift: f64,
 }

@@ -1,11 +1,11 @@
 //! Variation of a channel's delay by itself, so that a radio's delays are not taken for a queue.
 //!
 //! The smallest round trip over a radio is that of a lucky moment: over 5G in a moving car half of the round trips take more
-//! than twice as long, with nothing in the queue. What a sender has in the queue changes from one round trip to the next by
-//! as much as its window did, and no more; the rest of the change is the channel's, or that of others. Of such changes a few
-//! times the average is taken for the channel's own delay, as RFC 6298 §2.3 does for timers. Where the delay of the channel
-//! is constant that is nothing, and a queue shows at once. The idea is ours; Proteus (Meng et al., SIGCOMM 2020) learns in a
-//! like manner which slopes of the delay are noise.
+//! than twice as long, with nothing in the queue. The part of a sender in the queue changes from one round trip to the
+//! next by as much as its window did, and no more; the rest of the change is the channel's, or that of others. A few
+//! times the average of such changes is taken for the channel's own delay, as RFC 6298 §2.3 does for timers. If the
+//! delay of the channel is constant that is nothing, and a queue shows at once. The idea is ours; Proteus (Meng et al.,
+//! SIGCOMM 2020) learns in a like manner which slopes of the delay are noise.
 
 use super::queueing::Round;
 use std::time::Duration;
@@ -27,8 +27,8 @@ const DECAY: f64 = 1.0 / 64.0;
 /// The tolerance's limit in multiples of the smallest round trip: however others change the queue, this sender adds no
 /// more than that to it.
 pub(super) const MOST: f64 = 2.0;
-/// That limit for a sender that grows faster and faster as long as a delay is tolerated: its queue becomes as long as
-/// that.
+/// The tolerance's limit for a sender that grows faster and faster as long as a delay is tolerated: its queue becomes
+/// as long as that.
 const MOST_IN_GROWTH: f64 = 1.5;
 /// The part of the round trip up to which a change does not count for such a sender, whose own bursts change the delay
 /// by so much.
@@ -109,7 +109,7 @@ impl Variation {
         delay > self.tolerated.mul_f64(CERTAIN)
     }
 
-    /// The part of `delay`, seen beyond the smallest round trip, that is a queue. Where the delay varies it also drifts, by
+    /// The part of `delay`, seen beyond the smallest round trip, that is a queue. A delay that varies also drifts, by
     /// changes that are each too small to count; that much is no queue, either, for few datagrams take less than it.
     pub(super) fn queueing(&self, delay: Duration) -> Duration {
         delay.saturating_sub(self.tolerated)

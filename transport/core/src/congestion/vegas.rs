@@ -1,14 +1,14 @@
 //! Vegas (Brakmo, O'Malley and Peterson, SIGCOMM 1994; Brakmo and Peterson, IEEE JSAC 13(8), 1995): the window is kept
 //! where two to four datagrams of the flow wait in the queue.
 //!
-//! What the paper calls BaseRTT is the smallest round-trip time over the longest return path in use, and the queue is
+//! The paper's BaseRTT is the smallest round-trip time over the longest return path in use, and the queue is
 //! measured per return path (see `queueing`). The queue of a round trip is the least that it showed, as
-//! in Linux (net/ipv4/tcp_vegas.c), whose thresholds are these, too. Of a loss the authors take back a quarter of the window
-//! where Reno takes half (in their sender as ported to ns-2, tcp-vegas.cc; Linux has Reno's half): a window that is held close
-//! to what the path carries need not make room for a full queue. Four things are ours: what a radio's delay varies by is no
-//! queue (see `variation`); before that is learnt, slow start ends only for a delay that HyStart++ would
-//! end it for (RFC 9406); what it left in the queue is taken back until it is less than that; and growth without a queue becomes faster
-//! (see `Climb`). What Vegas does not define it takes from NewReno (RFC 9002 §7).
+//! in Linux (net/ipv4/tcp_vegas.c), whose thresholds are these, too. The authors take back a quarter of the window for
+//! a loss where Reno takes half (in their sender as ported to ns-2, tcp-vegas.cc; Linux has Reno's half): a window that
+//! is held close to what the path carries need not make room for a full queue. Four things are ours: what a radio's
+//! delay varies by is no queue (see `variation`); before that is learnt, slow start ends only for a delay that
+//! HyStart++ would end it for (RFC 9406); what it left in the queue is taken back until it is less than that; and
+//! growth without a queue becomes faster (see `Climb`). All that Vegas does not define is as in NewReno (RFC 9002 §7).
 
 use super::hystart;
 use super::period::Period;
@@ -34,8 +34,9 @@ const REMAINING: f64 = 0.75;
 /// Round trips of growth before its steps double, and the share of the window (one over this) that none exceeds.
 const STEADY_ROUNDS: u32 = 3;
 const BRISK: f64 = 8.0;
-/// Acknowledgements of up to this share of the window set the pace. Where the sender runs dry between them no queue is seen, and the
-/// window grows until it no longer does; flight beyond the window for their sake would all stand in the queue.
+/// Acknowledgements of up to this share of the window set the pace. If the sender runs dry between them no queue is
+/// seen, and the window grows until it no longer does; flight beyond the window for their sake would all stand in the
+/// queue.
 const LARGE_SHARE: f64 = 1.0 / 4.0;
 /// Windows do not grow beyond this.
 const LARGEST_WINDOW: f64 = (1u64 << 48) as f64;
@@ -73,7 +74,7 @@ impl Climb {
         self.step
     }
 
-    /// There is a queue. What the last step did shows a round trip later: two steps may have gone too far.
+    /// There is a queue. The effect of the last step shows a round trip later: two steps may have gone too far.
     fn turn(&mut self) -> f64 {
         2.0 * std::mem::take(self).step
     }

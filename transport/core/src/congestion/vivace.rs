@@ -7,7 +7,7 @@
 //! what it changed.
 //!
 //! Over a radio, whose delay varies without a queue, three things differ, all ours. While the delay is no more than it varies by
-//! (see `noise`) slopes do not count, and the rate climbs without trials. Where a queue must be there the rate becomes at
+//! (see `noise`) slopes do not count, and the rate climbs without trials. If a queue must be there the rate becomes at
 //! once a little less than what is delivered, and half of that until the queue is gone. And a queue does not count for how much
 //! may be in flight.
 
@@ -93,8 +93,8 @@ impl Vivace {
     }
 
     /// The first rate is an initial window for each round trip: of fewer packets an interval would last for many, and learn
-    /// little. What persistent congestion left of the window grows until then as in slow start (RFC 9002 §7.3.1). The
-    /// latest round trip counts, for the smoothed one may still be that of an outage.
+    /// little. The rest of the window after persistent congestion grows until then as in slow start (RFC 9002 §7.3.1).
+    /// The latest round trip counts, for the smoothed one may still be that of an outage.
     fn find_first_rate(&mut self, rtt: Duration, acknowledged: usize) {
         let initial = initial_window(self.datagram_size);
         if self.window < initial {

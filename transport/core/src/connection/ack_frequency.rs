@@ -31,7 +31,7 @@ pub enum AckRequests {
     /// Requests are obeyed, and made if the peer obeys them.
     #[default]
     Exchanged,
-    /// As RFC 9000 §13.2 has it: every second packet.
+    /// Every second packet is acknowledged, as in RFC 9000 §13.2.
     Off,
 }
 
@@ -139,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// The packet from `origin` asks for an acknowledgement at once (draft §5). However often it says so, it gets one.
+    /// The packet from `origin` asks for an acknowledgement at once (draft §5). It gets one, however often it says so.
     pub(super) fn acknowledge_at_once(&mut self, origin: &Origin, now: Instant) {
         if let Some(path) = self.paths.any_mut(origin.path) {
             path.received.acknowledge_at_once(now);

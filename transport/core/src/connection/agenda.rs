@@ -63,7 +63,7 @@ impl Connection {
     }
 
     /// Asks the policy about `item`, and distrusts the answer: a path without room counts as [`Choice::Wait`], and who names
-    /// no usable path is overruled. So nothing waits for a silent path while another is there, whatever the policy.
+    /// no usable path is overruled. Nothing waits for a silent path while another is there, whatever the policy.
     pub(super) fn ask(&mut self, item: &Item, pass: &Pass) -> Choice {
         let exempt = matches!(item.content, Content::Acknowledgement { .. });
         let wide = pass.wide(item);
@@ -120,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// As [`Self::ask`], for content that is sent once: of several paths the first is taken.
+    /// Asks the policy like [`Self::ask`], for content that is sent once: of several paths the first is taken.
     fn single(&mut self, item: &Item, pass: &Pass) -> Choice {
         match self.ask(item, pass) {
             Choice::OnEach(set) => {

@@ -76,12 +76,12 @@ impl Connection {
     }
 
     /// Returns the number of bytes that a write would take now, at most `wanted`: within the send buffer, the peer's
-    /// flow control limit and a little more, and the free memory. Whoever reads from a file or another connection asks
-    /// first. If it is less than `wanted`, [`Writable`](crate::stream::StreamEvent::Writable) follows when there is
-    /// more.
+    /// flow control limit and a little more, and the free memory. Applications that read from a file or another
+    /// connection ask first. If it is less than `wanted`, [`Writable`](crate::stream::StreamEvent::Writable) follows
+    /// when there is more.
     ///
     /// # Errors
-    /// As [`Self::write`]; [`WriteError::Blocked`] if it is none.
+    /// Returns the errors of [`Self::write`]; [`WriteError::Blocked`] if it is none.
     pub fn writable(&mut self, id: StreamId, wanted: usize) -> Result<usize, WriteError> {
         self.with_memory(|streams| streams.writable(id, wanted))
     }
@@ -159,7 +159,7 @@ impl Connection {
         self.start_path(tuple, now)
     }
 
-    /// Gives up path `id`, telling the peer why (RFC 10069 §3.4). What was in flight on it is sent on others.
+    /// Gives up path `id`, telling the peer why (RFC 10069 §3.4). Data in flight on it is sent on others.
     pub fn abandon_path(&mut self, id: PathId, code: u64, now: Instant) -> Result<(), PathCommandError> {
         self.path_command(id)?;
         if self.paths.open().count() == 1 {

@@ -109,8 +109,8 @@ impl EarlyData {
 }
 
 impl Connection {
-    /// Returns true if data may be sent (a client) or was accepted (a server) before the handshake is complete. What a
-    /// server reads meanwhile may be a copy that an attacker sends (RFC 9001 §9.2, RFC 8470).
+    /// Returns true if data may be sent (a client) or was accepted (a server) before the handshake is complete. Data
+    /// that a server reads meanwhile may be a copy that an attacker sends (RFC 9001 §9.2, RFC 8470).
     pub fn is_early_data(&self) -> bool {
         self.lifecycle == Lifecycle::Handshaking
             && matches!(self.early_data.state, EarlyDataState::Offered | EarlyDataState::Accepted)
@@ -170,7 +170,7 @@ impl Connection {
     }
 
     /// The server rejected 0-RTT: what was sent never happened, and is sent again in 1-RTT packets within the limits that
-    /// the server announces now (RFC 9001 §4.6.2). That says nothing about congestion.
+    /// the server announces now (RFC 9001 §4.6.2). The rejection says nothing about congestion.
     pub(super) fn on_early_data_rejected(&mut self, now: Instant) {
         self.early_data.seal = None;
         self.early_data.state = EarlyDataState::Rejected;

@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 
 /// Events in the order in which they are told.
 ///
-/// Of what changes back and forth only the newest is told, so that their number is bounded by that of the paths however fast
-/// the peer makes things change: a packet can carry hundreds of frames that each change the status of a path.
+/// Only the newest is told of a state that changes back and forth, so that their number is bounded by that of the paths
+/// however fast the peer makes things change: a packet can carry hundreds of frames that each change the status of a
+/// path.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     queue: VecDeque<Event>,

@@ -307,9 +307,9 @@ impl Connection {
 /// The evidence that a window was not used up for want of data (RFC 9002 §7.8).
 #[derive(Clone, Copy)]
 enum Limited {
-    /// Of the packets with 1-RTT keys: none of them was in flight when the window was used.
+    /// No packet of those with 1-RTT keys was in flight when the window was used.
     ByPasses,
-    /// Of the handshake's packets, which have numbers of their own: there was too little to send when they left.
+    /// There was too little to send when the packets of the handshake left, which have numbers of their own.
     BySample,
 }
 

@@ -1,7 +1,7 @@
 //! Paths that move to other addresses: on purpose, by a NAT, or by an attacker's forgery (RFC 9000 §9).
 //!
-//! A path moves, its ID and packet numbers stay (RFC 10069 §5.1). What was measured on the old addresses goes, unless
-//! only a port changed. Where the path was before is kept until the new addresses have proven themselves.
+//! A path moves, its ID and packet numbers stay (RFC 10069 §5.1). Measurements on the old addresses go, unless only a
+//! port changed. The old addresses are kept until the new ones have proven themselves.
 
 use crate::PathId;
 use crate::congestion::Algorithm;

@@ -91,7 +91,7 @@ impl Connection {
         self.tokens.next_frame(self.version(), now)
     }
 
-    /// The server gave a token. Whoever started the connection decides what becomes of it.
+    /// The server gave a token. The one who started the connection decides what becomes of it.
     pub(super) fn on_new_token(&mut self, token: Bytes) -> Result<(), TransportError> {
         if self.role == Role::Server {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7

@@ -20,7 +20,7 @@ enum Filling {
     Nothing,
     /// Frames that the peer may need before it can answer.
     Little,
-    /// That, and data where there is one path only.
+    /// Such frames, and data if there is one path only.
     Whatever,
 }
 

@@ -53,7 +53,7 @@ pub(super) struct Origin {
 }
 
 impl Connection {
-    /// Takes in a datagram at `now`. What cannot be used is ignored; violations close the connection.
+    /// Takes in a datagram at `now`. Packets that cannot be used are ignored; violations close the connection.
     pub fn receive(&mut self, datagram: Datagram, now: Instant) {
         let tuple = FourTuple { local: datagram.local, remote: datagram.remote };
         let ecn = datagram.ecn;

@@ -32,8 +32,8 @@ impl Connection {
         }
     }
 
-    /// The system refuses to send datagrams of `size` bytes over `tuple`: its routes use smaller ones from now on. Whether
-    /// there is one.
+    /// The system refuses to send datagrams of `size` bytes over `tuple`: its routes use smaller ones from now on.
+    /// Returns true if there is such a route.
     pub fn on_refused(&mut self, tuple: FourTuple, size: usize, now: Instant) -> bool {
         let mut concerned = false;
         for id in self.paths.ids() {

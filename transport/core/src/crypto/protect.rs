@@ -120,7 +120,7 @@ impl DormantKey {
         Self { suite, key, iv }
     }
 
-    /// The key. What took time, the derivation, is done already.
+    /// The key. The derivation, which took time, is done already.
     pub(super) fn wake(&self) -> PacketKey {
         let Self { suite, key, iv } = *self;
         let key = PacketKey { dormant: Self { suite, key, iv }, aead: OnceLock::new() };

@@ -17,7 +17,7 @@ const WAYS: usize = 8;
 
 /// Remembers the tickets that opened 0-RTT within the last minutes. Space is fixed, and there are no locks.
 ///
-/// When the places of a ticket are taken by others, 0-RTT is refused with it: the handshake only takes a round trip longer
+/// Once others have taken the places of a ticket, 0-RTT is refused with it: the handshake only takes a round trip longer
 /// (RFC 8446 §8.2). Tickets name the guard under which they were issued, so that several servers with the same keys, or
 /// one that was restarted, do not accept the same data once each.
 pub struct ReplayGuard {

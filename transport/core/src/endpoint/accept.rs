@@ -85,7 +85,7 @@ impl Endpoint {
     }
 
     /// A packet that an endpoint at the same addresses knows no connection for: it ends the connection here that it is the
-    /// stateless reset of (RFC 9000 §10.3.1), and means nothing else. Whether it did.
+    /// stateless reset of (RFC 9000 §10.3.1), and means nothing else. Returns true if it did.
     pub fn on_stray(&mut self, datagram: &Datagram) -> bool {
         self.is_reset(datagram)
     }
@@ -285,7 +285,7 @@ impl Endpoint {
         Dropped::Limit
     }
 
-    /// Begins handshakes that wait for their turn, a few. Whether there were any.
+    /// Begins handshakes that wait for their turn, a few. Returns true if there were any.
     pub(super) fn begin_waiting(&mut self, now: Instant) -> bool {
         let is_awaited = self.turns.begin();
         while let Some(datagram) = self.turns.next(|client| self.clients.load(client)) {

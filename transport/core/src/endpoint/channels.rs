@@ -23,7 +23,8 @@ const SHUNNED: Duration = Duration::from_secs(10);
 /// Knowledge about channels from handshakes that began lately.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
-    /// Times until which narrow channels are busy with handshakes. What those bring back is in nobody's count of bytes in flight.
+    /// Times until which narrow channels are busy with handshakes. The answers to those are in nobody's count of bytes
+    /// in flight.
     busy: KeyedMap<SocketAddr, Instant>,
     /// Times at which the server had not answered over a channel, though it did over another (RFC 8305 §4: the outcome of
     /// attempts says where to begin the next).

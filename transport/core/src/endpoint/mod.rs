@@ -228,7 +228,7 @@ impl Endpoint {
     }
 
     /// The system refuses to send datagrams of `size` bytes over `tuple`, as seen from here, because the interface takes no
-    /// such (EMSGSIZE). What was refused is sent in smaller ones, and is no sign of congestion.
+    /// such (EMSGSIZE). The refused content is sent in smaller ones, and is no sign of congestion.
     pub fn on_refused(&mut self, tuple: FourTuple, size: usize, now: Instant) {
         for (handle, connection) in &mut self.connections {
             if connection.on_refused(tuple, size, now) {

@@ -10,8 +10,7 @@ use std::fmt;
 const CAPACITY: usize = 32_768;
 
 /// A register in which several endpoints with the same key remember together the tokens that were used, so that one
-/// proves an address once to all of them (RFC 9000 §8.1.4). Whoever keeps one sees to it that endpoints of several
-/// threads may use it.
+/// proves an address once to all of them (RFC 9000 §8.1.4). Endpoints of several threads may use one.
 pub trait TokenRegister: fmt::Debug + Send + Sync {
     /// Returns true if the token with this fingerprint, made at `issued`, was not used yet.
     fn is_fresh(&self, token: &Fingerprint, issued: Instant) -> bool;
@@ -22,8 +21,8 @@ pub trait TokenRegister: fmt::Debug + Send + Sync {
 
 /// The used tokens, in bounded memory.
 ///
-/// When there is no more room, the older half is forgotten and no token made before the younger half began is accepted any more:
-/// who has one then is treated like a client without a token.
+/// Once there is no more room, the older half is forgotten and no token made before the younger half began is accepted
+/// any more: a client that has one then is treated like one without a token.
 #[derive(Debug)]
 pub struct ReplayFilter {
     /// The tokens of the current generation.

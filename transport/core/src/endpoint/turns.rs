@@ -75,7 +75,7 @@ impl Turns {
         place
     }
 
-    /// Begins a new round, in which there are turns again. Whether somebody waits for one.
+    /// Begins a new round, in which there are turns again. Returns true if somebody waits for one.
     pub fn begin(&mut self) -> bool {
         self.left = TURNS;
         !self.waiting.is_empty()

@@ -60,7 +60,7 @@ impl Tls {
         self.session().map_or(Ok(()), Session::start)
     }
 
-    /// As [`Session::provide`]. After the end anything is unexpected.
+    /// Takes in bytes of the peer like [`Session::provide`]. After the end anything is unexpected.
     pub fn provide(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
         match self {
             Self::Session(session) => session.provide(level, data),
@@ -86,7 +86,7 @@ impl Tls {
         }
     }
 
-    /// As [`Session::peer_transport_parameters`]; `None` after the end.
+    /// The peer's parameters, from [`Session::peer_transport_parameters`]; `None` after the end.
     pub fn peer_transport_parameters(&self) -> Option<Vec<u8>> {
         match self {
             Self::Session(session) => session.peer_transport_parameters(),

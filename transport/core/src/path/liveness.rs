@@ -152,7 +152,7 @@ impl Liveness {
         self.steered > 0
     }
 
-    /// The liveness probe is due. What arrived before the last one is no evidence any more.
+    /// The liveness probe is due. A packet that arrived before the last one is no evidence any more.
     pub fn on_pace(&mut self, now: Instant) {
         if self.heard_at < self.asked_at {
             self.on_unanswered(now);

@@ -53,7 +53,7 @@ impl From<usize> for DatagramSizing {
 
 impl DatagramSizing {
     /// The largest size of a UDP datagram: a machine's own loopback carries it, and networks with larger frames than
-    /// Ethernet's carry more than the default. What the interface does not take is found without a word on the network,
+    /// Ethernet's carry more than the default. The limit of the interface is found without a word on the network,
     /// and nothing larger than jumbo frames is tried where a round trip takes more than three milliseconds: no such
     /// path carries it, and a probe that is lost would fill the window for long.
     pub const WHATEVER_IS_CARRIED: Self = Self::Discover { most: LARGEST };

@@ -145,9 +145,9 @@ impl Path {
     }
 
     /// Moves the path to the addresses of `to`. With `fresh` nothing that was measured before holds there; without, the
-    /// route keeps its measurements, for only a port changed (RFC 9000 §9.4). Where it came from becomes
-    /// [`Purpose::Left`] if it was validated, and else [`Purpose::Failed`] if it has a connection ID of its own. Returns what
-    /// is not needed any more.
+    /// route keeps its measurements, for only a port changed (RFC 9000 §9.4). The former addresses become
+    /// [`Purpose::Left`] if they were validated, and else [`Purpose::Failed`] if they have a connection ID of their
+    /// own. Returns what is not needed any more.
     pub fn relocate(
         &mut self,
         to: Candidate,
@@ -321,8 +321,8 @@ impl Path {
     /// probe timeout after the oldest of several unanswered packets, half of one later if they are few, if no
     /// acknowledgement came meanwhile. A queue that grows delays answers, but those to earlier packets keep coming.
     ///
-    /// Of a path without samples nobody knows how long that takes. Its channel's hint is believed, else it is expected to
-    /// take as long as `beside`, the round trip of another path, and given three probe timeouts.
+    /// Nobody knows how long that takes on a path without samples. Its channel's hint is believed, else it is expected
+    /// to take as long as `beside`, the round trip of another path, and given three probe timeouts.
     pub fn silent_at(&self, max_ack_delay: Duration, beside: Duration) -> Option<Instant> {
         if !self.rtts.is_sampled() {
             let first = self.sent.unacknowledged().find(|packet| packet.class.is_ack_eliciting())?;
@@ -340,7 +340,7 @@ impl Path {
     }
 
     /// Returns the time at which the oldest packet left that waits for an answer with no later one answered either.
-    /// What is older than an acknowledged packet is a matter of loss detection.
+    /// Packets older than an acknowledged one are a matter of loss detection.
     fn asked_at(&self) -> Option<Instant> {
         if !self.rtts.is_sampled() || !self.sent.has_ack_eliciting_in_flight() {
             return None;

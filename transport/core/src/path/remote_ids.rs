@@ -21,7 +21,7 @@ const MAX_LENGTH: usize = 20;
 
 /// The connection IDs of the peer.
 ///
-/// What is kept is bounded: for each path as many as this endpoint announced to store, for the connection a number of
+/// Their number is bounded: for each path as many as this endpoint announced to store, for the connection a number of
 /// retirements whose frames are not acknowledged. Frames about paths above the limit are not brought here.
 #[derive(Clone, Debug)]
 pub struct RemoteIds {

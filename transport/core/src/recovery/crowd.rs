@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The queue of others, as the latest round trip showed it.
 ///
 /// A round trip on an empty channel takes the path's smallest one and the time in which the channel carries what the
-/// sender itself had in flight. What it took beyond that, the packet waited behind others. All that was in flight counts
+/// sender itself had in flight. The packet spent the time beyond that behind others. All that was in flight counts
 /// as queued, so that a sender never takes its own packets for those of others; some of theirs may be missed for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Crowd {

@@ -67,7 +67,7 @@ impl Chunk {
     }
 }
 
-/// Received data that was not read yet. Of overlapping data the first to arrive wins.
+/// Received data that was not read yet. If data overlaps, the first to arrive wins.
 #[derive(Debug, Default)]
 pub struct Assembler {
     /// Everything below was read.

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 /// Bytes of a block.
 const BLOCK: usize = 64 << 10;
-/// Blocks at most: 2 MiB. What more is in flight gets memory of its own.
+/// Blocks at most: 2 MiB. Data in flight beyond that gets memory of its own.
 const MOST: usize = 32;
 /// Bytes for what is joined, which is only needed until a packet has it.
 const JOINT: usize = 16 << 10;
@@ -56,7 +56,7 @@ impl Blocks {
 
     /// A copy of `piece`, which is small, beside others in memory that is used again when all of them were read.
     ///
-    /// That costs no allocation for each. Who keeps one and lets the others go keeps 8 KiB.
+    /// Such copies need no allocation each. A reader that keeps one and lets the others go keeps 8 KiB.
     pub fn piece(&mut self, piece: &[u8]) -> Bytes {
         let shared = &mut self.0.get_or_insert_default().shared;
         if shared.capacity() - shared.len() < piece.len() && !shared.try_reclaim(SHARED) {

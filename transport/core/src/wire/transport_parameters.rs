@@ -196,7 +196,7 @@ impl TransportParameters {
     }
 
     /// Returns the parameters that a client remembers for 0-RTT on a later connection, the rest being the default (RFC
-    /// 9000 §7.4.1, RFC 9221 §3). What concerns multipath is not remembered (RFC 10069 §2.1).
+    /// 9000 §7.4.1, RFC 9221 §3). The parameters of multipath are not remembered (RFC 10069 §2.1).
     pub fn remembered(&self) -> Self {
         Self {
             max_idle_timeout: self.max_idle_timeout,

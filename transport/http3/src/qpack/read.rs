@@ -20,8 +20,8 @@ pub(crate) struct Field {
     pub(crate) value: Bytes,
 }
 
-/// The lines of the field section `block`, names and values and 32 bytes for each together no more than `limit` bytes. What is
-/// too large is noticed before it is there (attacks.md H7).
+/// The lines of the field section `block`, names and values and 32 bytes for each together no more than `limit` bytes.
+/// A section that is too large is noticed before it is there (attacks.md H7).
 pub(crate) fn read(block: Bytes, limit: u64) -> Result<Vec<Field>, Refused> {
     let mut reader = Reader { block, left: limit };
     // RFC 9204 §4.5.1: no insertion is required, as there are none. The base is of no use then.

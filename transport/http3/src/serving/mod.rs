@@ -1,8 +1,8 @@
 //! HTTP/3 for servers that have much to do: requests and responses without `h3`.
 //!
 //! It does what [`h3::server`] does, in the same order, with fewer steps: a request that came whole is read at once, and a
-//! response that is there goes out whole. There is no dynamic table and no push. What clients ask for with extended CONNECT
-//! may be any protocol (`h3` 0.0.8 knows two).
+//! response that is there goes out whole. There is no dynamic table and no push. Clients may ask for any protocol with
+//! extended CONNECT (`h3` 0.0.8 knows two).
 //!
 //! ```
 //! # async fn serve(connection: hvq::Connection) -> Result<(), Box<dyn std::error::Error>> {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct Protocol(Arc<str>);
 
 impl Protocol {
-    /// As it was said, such as `connect-udp` or `connect-ip`.
+    /// The name that the request says, such as `connect-udp` or `connect-ip`.
     pub fn as_str(&self) -> &str {
         &self.0
     }

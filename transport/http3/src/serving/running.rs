@@ -14,8 +14,8 @@ impl Server {
     /// accepted (GOAWAY, RFC 9114 §5.2), which refuses what comes later, and requests under way may take as long as `patience`
     /// says. Returns when the connection is closed.
     ///
-    /// What `answer` returns is polled once where it is, and becomes a task if it has to wait: a response that is there needs
-    /// none.
+    /// The future that `answer` returns is polled once where it is, and becomes a task if it has to wait: a response
+    /// that is there needs none.
     pub async fn run<A>(
         mut self,
         stop: impl Future<Output = ()>,

@@ -1,5 +1,5 @@
-//! Clients that write bytes of their own to a server: attacks.md, section H. Servers are those of `h3` and of `serving`. What
-//! deviates with `h3` is its doing, and listed, so that a version that does better is noticed.
+//! Clients that write bytes of their own to a server: attacks.md, section H. Servers are those of `h3` and of
+//! `serving`. Deviations of `h3` are its own, and listed, so that a version that does better is noticed.
 
 use crate::setup::*;
 use h3::server;

@@ -25,7 +25,7 @@ pub(super) struct Moment {
     pub(super) offset: Duration,
 }
 
-/// Loads `page` with `scheme`. What fails in the load is part of the result; errors are about what surrounds it.
+/// Loads `page` with `scheme`. Failures in the load are part of the result; errors are about what surrounds it.
 pub(super) async fn load(plan: &Plan, page: &Page, scheme: Scheme, moment: Moment) -> Result<Load, Failure> {
     let mut server = Server::bind(plan, page, scheme)?;
     // The time of the channels starts here, and so does that of the load.

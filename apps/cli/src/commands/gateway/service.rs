@@ -3,8 +3,8 @@
 use hvq_gateway::Pulse;
 use sd_notify::NotifyState;
 
-/// Tells that the gateway is ready and, if a watchdog waits for it (`WatchdogSec=`), from now on that it moves. Where a driver
-/// hangs, nothing more is told.
+/// Tells that the gateway is ready and, if a watchdog waits for it (`WatchdogSec=`), from now on that it moves. Nothing
+/// more is told once a driver hangs.
 pub(super) fn ready(pulse: Pulse) {
     tell(NotifyState::Ready);
     let Some(limit) = sd_notify::watchdog_enabled() else { return };

@@ -82,9 +82,9 @@ pub(crate) struct PagesArguments {
 /// The size of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum PageSizes {
-    /// As captured
+    /// The captured sizes
     Captured,
-    /// As heavy as the corpus of NSDI 2023
+    /// Sizes scaled to the corpus of NSDI 2023
     Paper,
 }
 

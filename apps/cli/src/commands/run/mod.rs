@@ -25,7 +25,7 @@ const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
 /// The MTU of Ethernet, in bytes.
 const MTU: u16 = 1500;
-/// As of tunnels: what fits into a datagram of QUIC over Ethernet, with what is in front of it.
+/// The MTU of tunnels, in bytes: it fits into a datagram of QUIC over Ethernet, with what is in front of it.
 pub(crate) use hvq_tunnel::MTU as TUNNEL_MTU;
 
 /// Arguments of `hvq run`.

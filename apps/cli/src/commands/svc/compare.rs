@@ -59,8 +59,8 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<(), Failure> {
     output::print(&format!("{} pictures, SSIM {mean:.4}, 5 % below {p5:.4}{vmaf}", values.len()))
 }
 
-/// The mean VMAF of a recording by `ffmpeg`, which says it in a line on standard error. Where one of both is longer, its rest
-/// is left out.
+/// The mean VMAF of a recording by `ffmpeg`, which says it in a line on standard error. If one of both is longer, its
+/// rest is left out.
 fn vmaf_of(
     ffmpeg: &Path,
     (recording, source): (&str, &str),

@@ -126,8 +126,8 @@ impl Source {
 
     /// Waits until the next picture is due, and returns it; `None` behind the last one.
     ///
-    /// A file is read as fast as it plays, like a camera. Whoever is too slow for that gets no more than every other picture
-    /// until it is in time again.
+    /// A file is read as fast as it plays, like a camera. A caller that is too slow for that gets no more than every
+    /// other picture until it is in time again.
     pub(super) fn next(&mut self) -> Result<Option<Picture>, Failure> {
         let start = *self.start.get_or_insert_with(Instant::now);
         let mut picture = self.read()?;

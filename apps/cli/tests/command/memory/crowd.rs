@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 pub const FILE: usize = 20 << 20;
 /// Requests of each.
 const REQUESTS: usize = 100;
-/// Of them begin at a time.
+/// Requests of each that begin at a time.
 const AT_A_TIME: usize = 20;
 
 /// Such clients, each from an address of its own.

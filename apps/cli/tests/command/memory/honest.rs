@@ -41,7 +41,7 @@ pub struct Honest {
 }
 
 impl Honest {
-    /// Of `server`, which shows `chain`.
+    /// A client of `server`, which shows `chain`.
     pub async fn new(server: SocketAddr, chain: &[u8]) -> Self {
         let tls = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::CaPem(chain.to_vec()));
         let mut transport = TransportConfig::new(Arc::new(|| Policy::default().scheduler()));

@@ -48,7 +48,7 @@ struct Scales {
 }
 
 impl Scales {
-    /// As it was recorded.
+    /// Factors that leave a page as it was recorded.
     const NONE: Self = Self { think: 1.0, size: 1.0, wait: 1.0 };
 }
 

@@ -123,7 +123,7 @@ pub(super) struct Wires {
     pub(super) second: Option<FourTuple>,
 }
 
-/// Tells `config` what an operator guarantees: rate and delay of URLLC. Of eMBB nobody knows anything in advance.
+/// Tells `config` what an operator guarantees: rate and delay of URLLC. Nobody knows anything of eMBB in advance.
 pub(super) fn tell(config: &mut TransportConfig, arrangement: Arrangement, setting: &Setting) {
     if arrangement != Arrangement::Multipath {
         return;

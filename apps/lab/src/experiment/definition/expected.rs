@@ -25,7 +25,7 @@ pub struct Published {
     /// The measure that they are values of.
     #[serde(default)]
     pub measure: Measure,
-    /// Of these cells.
+    /// The cells that they are values of.
     #[serde(default)]
     pub at: Selection,
     /// The axis along which they are given.
@@ -129,7 +129,7 @@ impl<'de> Visitor<'de> for Either {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Plot {
-    /// As what.
+    /// The kind of drawing.
     pub kind: PlotKind,
     /// The measure upwards.
     pub measure: Measure,

@@ -64,7 +64,7 @@ pub struct Rule {
 }
 
 impl Default for Rule {
-    /// As published: α = 0.75, reordering buffers on both sides, delays measured.
+    /// The published rule: α = 0.75, reordering buffers on both sides, delays measured.
     fn default() -> Self {
         Self {
             alpha: 750,

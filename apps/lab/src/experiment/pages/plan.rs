@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The sizes of the pages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sizes {
-    /// As captured.
+    /// The captured sizes.
     Captured,
     /// Scaled so that the corpus is as heavy as the paper's (NSDI 2023, §5.1): by the factor of each page.
     Paper,

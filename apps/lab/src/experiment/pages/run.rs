@@ -71,7 +71,7 @@ pub enum Notes {
     Rewards,
 }
 
-/// Of two channels, those that connections are opened over.
+/// The channels, of two, that connections are opened over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
@@ -261,8 +261,7 @@ impl Run {
         Channels { embb, ..self.channels.clone() }
     }
 
-    /// Returns the purposes of flows. Where every domain has a server of its own, the first host is the resolver of
-    /// names.
+    /// Returns the purposes of flows. If every domain has a server of its own, the first host is the resolver of names.
     fn flows(&self) -> Flows {
         let paths = Paths { first: Wire::addresses(0), second: None };
         let resolver = match self.manner.deployment {

@@ -15,8 +15,8 @@ const LEAST: Bandwidth = Bandwidth::from_megabits_per_second(1);
 const MOST_TRIES: u32 = 100;
 
 /// `embb` from a random place in a half of its trace on, as NSDI 2023 (§5.2) takes a random sub-sequence for each load: `seed`
-/// decides, and everything that is to be compared takes the same. What must be there before a load, connections to a
-/// gateway say, needs a channel that is not cut then, so places where it is are passed over; the load itself may meet
+/// decides, and everything that is to be compared takes the same. Connections to a gateway, say, must be there before a
+/// load and need a channel that is not cut then, so places where it is are passed over; the load itself may meet
 /// anything. Fails if the trace cannot be read.
 pub fn stretch(embb: &ChannelSpec, seed: u64, half: Half) -> Result<ChannelSpec, TraceError> {
     let mut dice = StdRng::seed_from_u64(seed);

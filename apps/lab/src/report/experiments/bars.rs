@@ -23,8 +23,8 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// From the least to the largest value, and 0, with room for the names of `schemes` at its left. What is far below
-    /// 0 is cut off, so that the rest can be seen.
+    /// From the least to the largest value, and 0, with room for the names of `schemes` at its left. Bars far below 0
+    /// are cut off, so that the rest can be seen.
     pub(super) fn new((low, high): (f64, f64), schemes: &[Scheme]) -> Self {
         let high = if high <= 0.0 && low >= 0.0 { 1.0 } else { high };
         let letters = schemes.iter().map(|scheme| scheme.to_string().len()).max().unwrap_or_default();

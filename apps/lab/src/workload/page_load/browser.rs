@@ -362,6 +362,6 @@ pub(super) enum Loss {
 enum Progress {
     /// More is to come.
     Going,
-    /// That was all.
+    /// Nothing more is to come.
     Ended,
 }

@@ -1,8 +1,8 @@
 //! The uses of apps, as small pages: exchanges with a server of data, and pictures from another.
 //!
-//! NSDI 2023 (§5.2, Fig. 7) names the apps (social, shopping, news) and what was done with them, not their traffic. What
-//! is here is a guess at such apps: answers in JSON that lead to pictures, servers that take time to think, and 20 ms of
-//! each answer for the way behind the emulated channel, which the paper measured to be 12 to 30 ms long.
+//! NSDI 2023 (§5.2, Fig. 7) names the apps (social, shopping, news) and what was done with them, not their traffic.
+//! These pages are a guess at such apps: answers in JSON that lead to pictures, servers that take time to think, and 20
+//! ms of each answer for the way behind the emulated channel, which the paper measured to be 12 to 30 ms long.
 
 use hvq_pages::{Event, Kind, Object, ObjectId, Page, Priority, Recorded, Trigger};
 use std::time::Duration;

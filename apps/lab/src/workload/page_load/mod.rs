@@ -39,11 +39,11 @@ pub enum Deployment {
     /// early data (RFC 9001 §4.6).
     Resumed,
     /// At each domain, by a connection that begins with a name lookup and what TCP and TLS 1.3 take: a round trip of
-    /// small packets, and one that brings the certificates. That is what the papers measured (NSDI 2023, Table 2). The
+    /// small packets, and one that brings the certificates. The papers measured this (NSDI 2023, Table 2). The
     /// transport below is QUIC all the same: its own handshake was before the load.
     TcpTls,
-    /// As [`Self::TcpTls`], with up to six connections to each domain and one request at a time on each: HTTP/1.1, which
-    /// HotMobile 2021 (§4.1) measured with.
+    /// At each domain, by up to six connections that begin like those of [`Self::TcpTls`], with one request at a time
+    /// on each: HTTP/1.1, which HotMobile 2021 (§4.1) measured with.
     Http1,
 }
 
@@ -56,9 +56,9 @@ impl Deployment {
         matches!(self, Self::TcpTls | Self::Http1)
     }
 
-    /// From the start of the world to that of the load: for what is open before it. Where that is a connection to each
-    /// domain, they are begun one after another, so that no handshake meets the queue of others on URLLC and takes it for
-    /// the delay of the channel.
+    /// The time from the start of the world to that of the load, for what is open before it. If that is a connection to
+    /// each domain, they are begun one after another, so that no handshake meets the queue of others on URLLC and takes
+    /// it for the delay of the channel.
     pub const fn lead(self) -> Duration {
         match self {
             Self::Gateway | Self::Cold => LEAD,

@@ -2,9 +2,9 @@
 //!
 //! The draft judges the losses of a round trip. While acknowledgements return over a quicker path a round trip is short and
 //! few packets make it, of which chance loses too many more often: of 145, at a loss rate of 1 %, three or more (over 2 %)
-//! in 18 of 100 round trips, of 268 six or more in 6. Which path returns acknowledgements says nothing about congestion,
-//! so losses are excessive then only if they are so over the longer time, too. Nobody measures it while no acknowledgement
-//! returns that way; the way back is taken to be no longer than what was measured in all.
+//! in 18 of 100 round trips, of 268 six or more in 6. The path that returns acknowledgements says nothing about
+//! congestion, so losses are excessive then only if they are so over the longer time, too. Nobody measures it while no
+//! acknowledgement returns that way; the way back is taken to be no longer than what was measured in all.
 
 use super::Report;
 use crate::time::Instant;

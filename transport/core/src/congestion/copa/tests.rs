@@ -13,7 +13,7 @@ fn steady(datagrams: usize) -> Copa {
     copa
 }
 
-/// As [`run_over`], every other acknowledgement over a return path that is 30 ms shorter.
+/// Acknowledges windows like [`run_over`], with every other acknowledgement over a return path that is 30 ms shorter.
 fn run(copa: &mut Copa, from: u64, length: u64, queue: u64) {
     run_over(copa, from..from + length, queue, [100, 70]);
 }

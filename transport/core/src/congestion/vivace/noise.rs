@@ -1,8 +1,8 @@
 //! The delays of a radio, told from those of a queue that the rate has built.
 //!
-//! Where rate and delay of a channel are constant, the delay grows only while more is sent than is delivered at most, and by the
-//! excess. Over a radio it also grows while less is sent. Of the slope of each interval the part that the rate cannot have caused is
-//! the channel's, and eight times its average is taken for the radio's own delay, as in
+//! If rate and delay of a channel are constant, the delay grows only while more is sent than is delivered at most, and
+//! by the excess. Over a radio it also grows while less is sent. The part of an interval's slope that the rate cannot
+//! have caused is the channel's, and eight times its average is taken for the radio's own delay, as in
 //! [`variation`](crate::congestion::variation), which knows windows and no rates. On a constant channel that is
 //! nothing, however long its queue, and all is as in the paper.
 //!

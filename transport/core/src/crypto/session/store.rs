@@ -7,7 +7,8 @@ use std::fmt;
 /// The form of [`SessionTicket::to_bytes`].
 const FORMAT: u8 = 2;
 
-/// A session ticket with what else 0-RTT relies on (RFC 9000 §7.4.1, RFC 9001 §4.6). As secret as the session was.
+/// A session ticket with what else 0-RTT relies on (RFC 9000 §7.4.1, RFC 9001 §4.6). It is as secret as the session
+/// was.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionTicket {
     /// The ticket of TLS.

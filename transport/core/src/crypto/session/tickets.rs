@@ -16,7 +16,7 @@ const IV: usize = 16;
 /// The keys that tickets are sealed and opened with. A ticket of a key that is not among them costs its client nothing but the
 /// resumption: the handshake takes as many round trips.
 ///
-/// Whoever has a key reads 0-RTT data that was recorded, so that keys are to be replaced regularly: a former one opens the
+/// A key opens 0-RTT data that was recorded, so that keys are to be replaced regularly: a former one opens the
 /// tickets that are still out, for as long as it is named.
 #[derive(Clone)]
 pub struct TicketKeys {

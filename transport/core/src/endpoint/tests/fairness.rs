@@ -12,7 +12,7 @@ use std::time::Duration;
 const RTT: Duration = Duration::from_millis(40);
 /// Connections that ask for little.
 const HEALTHY: usize = 1000;
-/// Of those so many come at a time, so that nobody has to prove an address.
+/// Healthy connections that come at a time, so few that nobody has to prove an address.
 const TOGETHER: usize = 50;
 /// The bytes that the greedy connection gets ready to be sent: far more than a turn.
 const BULK: usize = 8 << 20;
@@ -30,7 +30,7 @@ fn generous() -> TransportConfig {
 }
 
 /// Returns the server's outputs until it has nothing more to say: true and the size for a datagram of the healthy link,
-/// false and the size for one of the other. Whoever is asked something answers.
+/// false and the size for one of the other. The server answers every request.
 fn outputs(network: &mut Network, healthy: SocketAddr) -> Vec<(bool, usize)> {
     let mut outputs = Vec::new();
     loop {

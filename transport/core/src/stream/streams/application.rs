@@ -104,7 +104,7 @@ impl Streams {
         Ok(length)
     }
 
-    /// As [`Self::write`], without copying `data` unless it is small.
+    /// Appends the first part of `data` that fits, like [`Self::write`], without copying it unless it is small.
     pub fn write_bytes(&mut self, id: StreamId, mut data: Bytes) -> Result<usize, WriteError> {
         let length = self.writable(id, data.len())?;
         data.truncate(length);
@@ -125,7 +125,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Abandons the sending half with `code`. What was not sent is dropped, and nothing is repeated. Does nothing if all
+    /// Abandons the sending half with `code`. Unsent data is dropped, and nothing is repeated. Does nothing if all
     /// data has arrived or the stream was reset before.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-11.2

@@ -45,7 +45,7 @@ impl Streams {
     /// Path `on` carries the frame of `receipt` and was silent for `age`: it may be sent on another path too.
     ///
     /// Data is offered with [`History::Unacknowledged`](hvq_scheduler::History::Unacknowledged), once for each path that
-    /// falls silent with it. Whichever copy is acknowledged settles the matter.
+    /// falls silent with it. The first copy to be acknowledged settles the matter.
     pub fn on_silent(&mut self, receipt: &Receipt, on: PathId, age: Duration) {
         match *receipt {
             Receipt::Stream { id, offset, length, fin } => {

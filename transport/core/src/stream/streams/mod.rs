@@ -256,7 +256,7 @@ impl Streams {
         }
     }
 
-    /// As [`Self::relist`], when nothing but what the stream has to send may have changed.
+    /// Calls [`Self::relist`] if need be, after a change of nothing but what the stream has to send.
     #[inline]
     fn relist_if_due(&mut self, id: StreamId) {
         let Some(send) = self.send_half(id) else { return };

@@ -130,7 +130,7 @@ impl Encoded {
 
 impl AckRanges {
     /// The newest of `ranges`, as many as fit in `budget` bytes for Largest Acknowledged, ACK Range Count, First ACK
-    /// Range and ACK Ranges; `None` if not even one fits. What is left out has been reported before, or is too old to
+    /// Range and ACK Ranges; `None` if not even one fits. The others have been reported before, or are too old to
     /// matter (RFC 9000 §13.2.3).
     pub fn from_ranges(ranges: &Ranges, budget: usize) -> Option<Self> {
         let mut descending = ranges.iter().rev();

@@ -89,8 +89,8 @@ fn split_packet(
     }
 }
 
-/// Takes a datagram whose packet has a short header, `None` if the first packet has a long one. As [`next_packet`], but
-/// without the way through everything that a packet could be.
+/// Takes a datagram whose packet has a short header, `None` if the first packet has a long one. Does the same as
+/// [`next_packet`], without the way through everything that a packet could be.
 #[inline]
 pub fn short_packet(
     datagram: &mut BytesMut,

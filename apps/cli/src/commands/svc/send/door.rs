@@ -32,7 +32,7 @@ impl Door {
         Self { gate: Mutex::default(), changed: Notify::new(), begun: Instant::now() }
     }
 
-    /// Sends `parcel` when it may be; whether the receiver has it in time. What is late is taken back.
+    /// Sends `parcel` when it may be. Returns true if the receiver has it in time; a late parcel is taken back.
     pub(super) async fn send(&self, parcel: Parcel, connection: &Connection) -> bool {
         let layer = parcel.layer;
         let is_there = match timeout_at(parcel.until, self.admit(&layer)).await {
