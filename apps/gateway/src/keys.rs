@@ -173,7 +173,9 @@ impl Keys {
     pub(crate) fn succession(&self, take_over: TakeOver) -> Result<Succession, KeysError> {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.content.reset), b"hvq steering");
         let secret = tag.as_ref().first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
-        let alone = Succession { secret, generation: Generation::Even, before: 0 };
+        // Connections of a gateway that crashed are reset by one of its generation alone.
+        let generation = self.content.holder.map_or(Generation::Even, |holder| holder.generation);
+        let alone = Succession { secret, generation, before: 0 };
         let Some(holder) = self.content.holder.filter(|_| take_over == TakeOver::IfThere) else {
             return Ok(alone);
         };
@@ -183,7 +185,7 @@ impl Keys {
         if runs(holder.former) {
             return Err(KeysError::Busy(holder.process, holder.former));
         }
-        Ok(Succession { generation: holder.generation.next(), before: holder.workers, ..alone })
+        Ok(Succession { generation: generation.next(), before: holder.workers, ..alone })
     }
 
     /// Writes down that this process has the addresses now, with so many workers.

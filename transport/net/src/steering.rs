@@ -276,7 +276,12 @@ mod tests {
         };
         let mut rng = StdRng::seed_from_u64(4);
         for worker in [0, 1].repeat(40) {
-            let ids = |steering, worker| SteeredIds { ids: Arc::new(RandomIds(8)), steering, worker };
+            let ids = |steering, worker| SteeredIds {
+                ids: Arc::new(RandomIds(8)),
+                steering,
+                worker,
+                beside: false,
+            };
             let theirs = ids(old.of_generation(first.generation()), worker).generate(&mut rng);
             let ours = ids(second, worker + 1).generate(&mut rng);
             for (id, index) in [(theirs, worker), (ours, 2 + worker + 1)] {

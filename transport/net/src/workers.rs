@@ -64,7 +64,9 @@ impl Endpoint {
     /// same [`Succession`] but for its generation. New connections come to the process that was there last, and
     /// datagrams of a connection go to the process that has it: that may go on with its connections, and end.
     ///
-    /// Both need the same keys of stateless resets and of tokens, and run as the same user.
+    /// Both need the same keys of stateless resets and of tokens, and run as the same user. Packets to connection IDs of the
+    /// other generation are not answered with stateless resets: a process that is started again after a crash resets the
+    /// connections of before if it has the generation of the one that crashed.
     ///
     /// # Errors
     /// Returns the errors of [`Endpoint::workers`]; also an error if there are workers before and the kernel does not
@@ -197,8 +199,10 @@ fn shared(
         strays: Strays::Kept,
         ..config
     };
+    // The kernel brings packets to sockets of the other generation for a moment when one of the group is closed.
+    let beside = succession.is_some();
     let own = |worker| EndpointConfig {
-        ids: Some(Arc::new(SteeredIds { ids: ids.clone(), steering, worker })),
+        ids: Some(Arc::new(SteeredIds { ids: ids.clone(), steering, worker, beside })),
         ..all.clone()
     };
     Ok(((0..usize::from(count.get())).map(own).collect(), steering))

@@ -333,3 +333,32 @@ async fn those_who_take_over_get_what_is_new_and_the_others_keep_what_they_have(
     round_trip(&connect(&client).await, 20_000).await;
     assert_eq!(resets(&new), 0);
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handshakes_under_way_while_others_take_over_are_completed() {
+    let pki = Pki::new();
+    let mut place = Succession { secret: 0x1234_5678, generation: Generation::Even, before: 0 };
+    let old = successor(&pki, "127.0.0.1:0", place).unwrap();
+    let remote = old[0].local_addrs()[0];
+    let client = Endpoint::client(&[]).unwrap();
+    let begin = || {
+        let connecting = client.connect(pki.client(transport()), remote, NAME).unwrap();
+        tokio::spawn(async move { within(connecting).await.unwrap() })
+    };
+    let mut begun = Vec::new();
+    for _ in 0..16 {
+        begun.push(begin());
+        tokio::task::yield_now().await;
+    }
+    place = Succession { generation: place.generation.next(), before: 2, ..place };
+    let new = successor(&pki, &remote.to_string(), place).unwrap();
+    begun.extend((0..16).map(|_| begin()));
+    let mut connections = Vec::new();
+    for connecting in begun {
+        connections.push(connecting.await.unwrap());
+        round_trip(connections.last().unwrap(), 20_000).await;
+    }
+    let open = |workers: &[Endpoint]| workers.iter().map(Endpoint::open_connections).sum::<usize>();
+    assert!(open(&new) >= 16, "what began later is theirs: {} and {}", open(&old), open(&new));
+}

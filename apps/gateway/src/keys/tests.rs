@@ -117,7 +117,9 @@ fn whoever_takes_over_is_told_of_the_one_that_runs_and_of_nobody_else() {
     assert!(matches!(third.succession(TakeOver::IfThere), Err(KeysError::Busy(..))));
     let gone = Holder { former: 0, process: u32::MAX, ..third.content.holder.unwrap() };
     let third = Keys { content: Content { holder: Some(gone), ..third.content.clone() }, ..third };
-    assert_eq!(third.succession(TakeOver::IfThere).unwrap().before, 0, "it has ended");
+    let again = third.succession(TakeOver::IfThere).unwrap();
+    assert_eq!(again.before, 0, "it has ended");
+    assert_eq!(again.generation, Generation::Odd, "whose connections it resets");
     // New keys of tickets by the first do not forget the second.
     assert!(keys.rotate(at(30)).unwrap());
     assert!(folder.open(30).unwrap().content.holder == second.content.holder);

@@ -103,6 +103,12 @@ impl Endpoint {
         let Some(length) = reset_length(datagram.bytes.len()) else { return };
         let destination = destination_of(&datagram.bytes, self.config.id_length);
         let Some(id) = destination.filter(|id| !id.is_empty()) else { return };
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-21.11
+        //# More generally, servers MUST NOT generate a stateless reset if a connection with the corresponding connection
+        //# ID could be active on any endpoint using the same static key.
+        if self.ids.may_be_elsewhere(&id) {
+            return;
+        }
         if !self.budgets.resets.take(now) {
             return;
         }

@@ -17,6 +17,12 @@ pub trait ConnectionIds: Send + Sync + fmt::Debug {
     /// A connection ID that differs from those that it made before, but for chance. Strangers see it: it must not tell
     /// which connection it belongs to (RFC 9000 §5.1).
     fn generate(&self, rng: &mut dyn RngCore) -> ConnectionId;
+
+    /// Returns true if `id` may belong to a connection of an endpoint elsewhere that has the same reset key. Packets to it are
+    /// not answered with a stateless reset (RFC 9000 §21.11). By default none may.
+    fn may_be_elsewhere(&self, _id: &ConnectionId) -> bool {
+        false
+    }
 }
 
 /// Random connection IDs of so many bytes.

@@ -133,6 +133,8 @@ pub struct SteeredIds {
     pub steering: Steering,
     /// The number of the worker whose IDs they are, from 0 on.
     pub worker: usize,
+    /// True if workers of the other generation, with the same reset key, may be there or come.
+    pub beside: bool,
 }
 
 impl ConnectionIds for SteeredIds {
@@ -150,6 +152,11 @@ impl ConnectionIds for SteeredIds {
             id = self.ids.generate(rng);
         }
         id
+    }
+
+    fn may_be_elsewhere(&self, id: &ConnectionId) -> bool {
+        let is_theirs = self.beside && !self.steering.is_of_generation(id);
+        is_theirs || self.ids.may_be_elsewhere(id)
     }
 }
 
@@ -178,7 +185,7 @@ mod tests {
         for workers in [1, 2, 3, 16, 200] {
             let steering = steering(workers);
             for worker in 0..usize::from(workers) {
-                let ids = SteeredIds { ids: Arc::new(RandomIds(8)), steering, worker };
+                let ids = SteeredIds { ids: Arc::new(RandomIds(8)), steering, worker, beside: false };
                 let id = ids.generate(&mut rng);
                 assert_eq!((id.len(), ids.length()), (8, 8));
                 assert_eq!(steering.worker_of(&short(&id)), Some(worker));
@@ -194,7 +201,8 @@ mod tests {
             assert_eq!(generation.next().next(), generation);
             let steering = steering(3).of_generation(generation);
             for worker in [0, 1, 2].repeat(50) {
-                let id = SteeredIds { ids: Arc::new(RandomIds(8)), steering, worker }.generate(&mut rng);
+                let id = SteeredIds { ids: Arc::new(RandomIds(8)), steering, worker, beside: false }
+                    .generate(&mut rng);
                 assert!(steering.is_of_generation(&id));
                 assert!(!steering.of_generation(generation.next()).is_of_generation(&id));
                 assert_eq!(steering.worker_of(&short(&id)), Some(worker));

@@ -4,6 +4,8 @@ use super::diary::{Diary, protected};
 use super::network::{Network, transport};
 use crate::connection::{Datagram, Ecn, Event, Role};
 use crate::crypto::reset::ResetKey;
+use crate::endpoint::ids::{ConnectionIds, RandomIds};
+use crate::endpoint::steering::{Generation, SteeredIds, Steering};
 use crate::endpoint::{ConnectionHandle, Endpoint, EndpointConfig, Strays};
 use crate::error::ConnectionError;
 use crate::stream::Direction;
@@ -13,6 +15,8 @@ use bytes::BytesMut;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use std::collections::BTreeSet;
+use std::num::NonZeroU16;
+use std::sync::Arc;
 use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(40);
@@ -235,4 +239,33 @@ fn of_many_packets_for_nobody_few_are_shown_to_others() {
     network.now += Duration::from_secs(5);
     network.forge(tuple.local, &short_header(&mut rng, 2_000));
     assert!(network.server.take_strays().is_empty(), "no reset is so large");
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9000#section-21.11
+//= type=test
+//# More generally, servers MUST NOT generate a stateless reset if a connection with the corresponding connection
+//# ID could be active on any endpoint using the same static key.
+#[test]
+fn workers_that_take_over_reset_no_connection_of_those_before() {
+    let rule = Steering::new(NonZeroU16::MIN, 8, 0x9e37_79b9);
+    let ids = |generation, beside| {
+        let (ids, steering) = (Arc::new(RandomIds(8)), rule.of_generation(generation));
+        Arc::new(SteeredIds { ids, steering, worker: 0, beside })
+    };
+    let resets = |of, beside| {
+        let mut network = Network::new(transport(), transport());
+        let own = ids(Generation::Odd, beside);
+        network.restart_server(EndpointConfig { ids: Some(own), ..config(1) });
+        let tuple = network.link(RTT / 2);
+        let mut rng = StdRng::seed_from_u64(1);
+        for _ in 0..5 {
+            let mut bytes = short_header(&mut rng, 60);
+            bytes[1..9].copy_from_slice(ids(of, false).generate(&mut rng).as_slice());
+            network.forge(tuple.local, &bytes);
+        }
+        network.server.stats().stateless_resets
+    };
+    assert_eq!(resets(Generation::Even, true), 0, "they may be alive");
+    assert_eq!(resets(Generation::Odd, true), 5, "nobody else has these");
+    assert_eq!(resets(Generation::Even, false), 5, "there is nobody else");
 }
