@@ -89,3 +89,50 @@ impl Channels {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(milliseconds)
+    }
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    #[test]
+    fn handshakes_queue_one_after_another_on_the_channel_that_they_begin_on() {
+        // A handshake's 4250 bytes take 34 ms at 1 Mbit/s.
+        let rate = Some(Bandwidth::from_mbit(1));
+        let mut channels = Channels::default();
+        channels.on_handshake(address(1), rate, at(0));
+        channels.on_handshake(address(1), rate, at(0));
+        channels.on_handshake(address(2), rate, at(17));
+        channels.on_handshake(address(3), None, at(17));
+        let backlog = |port, now| {
+            let hints = Hints { delay: Some(Duration::from_millis(5)), rate, ..Hints::NONE };
+            let way = Way { tuple: FourTuple { local: address(port), remote: address(9) }, hints };
+            channels.view((0, &way), &KeyedMap::default(), now).map(|view| view.backlog)
+        };
+        for (now, expected) in [(17, [6_375, 4_250, 0]), (34, [4_250, 2_125, 0]), (68, [0, 0, 0])] {
+            assert_eq!([1, 2, 3].map(|port| backlog(port, at(now))), expected.map(Some), "{now} ms");
+        }
+    }
+
+    #[test]
+    fn a_channel_that_was_not_answered_is_shunned_for_ten_seconds_beside_others() {
+        let (mut channels, none) = (Channels::default(), KeyedMap::default());
+        channels.on_unanswered(address(1), at(0));
+        channels.on_unanswered(address(2), at(4_000));
+        for (now, expected) in [
+            (4_000, [true, true, false]),
+            (9_999, [true, true, false]),
+            (10_000, [false, true, false]),
+            (14_000, [false, false, false]),
+        ] {
+            assert_eq!([1, 2, 3].map(|port| channels.is_shunned(address(port), &none, at(now))), expected);
+        }
+    }
+}

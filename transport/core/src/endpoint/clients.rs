@@ -153,3 +153,40 @@ impl Clients {
         shrink(&mut self.holdings);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unproven_clients_count_together_and_proven_ones_to_their_networks() {
+        let mut clients = Clients::new(&EndpointConfig::default());
+        let [a, b] = [[10, 0, 0, 1], [10, 9, 9, 9]].map(|ip| SocketAddr::from((ip, 1)));
+        let load = |clients: &Clients, from, address| clients.load(clients.client(from, address)).0;
+        let unproven = clients.client(a, ClientAddress::Unproven);
+        clients.begin(ConnectionHandle(1), unproven, Instant::ZERO);
+        let loads = |clients: &Clients| {
+            [a, b].map(|from| {
+                [ClientAddress::Unproven, ClientAddress::Proven].map(|address| load(clients, from, address))
+            })
+        };
+        assert_eq!(loads(&clients), [[1, 0], [1, 0]], "anybody may have written in the name of a");
+        let proven = clients.client(a, ClientAddress::Proven);
+        clients.begin(ConnectionHandle(2), proven, Instant::ZERO);
+        assert_eq!(loads(&clients), [[1, 1], [1, 0]]);
+    }
+
+    #[test]
+    fn handshakes_and_connections_of_a_client_add_up() {
+        let mut clients = Clients::new(&EndpointConfig::default());
+        let client = clients.client(SocketAddr::from(([10, 0, 0, 1], 1)), ClientAddress::Proven);
+        for n in 0..3 {
+            clients.begin(ConnectionHandle(n), client, Instant::ZERO);
+        }
+        assert_eq!(clients.load(client), (3, 3));
+        assert_eq!(clients.complete(ConnectionHandle(0), Instant::ZERO), None);
+        assert_eq!((clients.load(client), clients.handshaking()), ((3, 3), 2));
+        clients.forget(ConnectionHandle(0));
+        assert_eq!(clients.load(client), (2, 2));
+    }
+}

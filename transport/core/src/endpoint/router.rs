@@ -127,3 +127,70 @@ fn exchange_entries<T>(
         table.insert(other, value);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ConnectionHandle = ConnectionHandle(1);
+    const B: ConnectionHandle = ConnectionHandle(2);
+
+    fn id(n: u8) -> ConnectionId {
+        ConnectionId::new(&[n; 8]).expect("not too long")
+    }
+
+    fn remote(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    /// A answers to 1 and 2 and has a path to port 1; B answers to 3 and has paths to ports 1 and 2.
+    fn router() -> Router {
+        let mut router = Router::default();
+        let changes = |new: &[u8], remotes: &[u16]| IdChanges {
+            new: new.iter().copied().map(id).collect(),
+            gone: Vec::new(),
+            remotes: Some(remotes.iter().copied().map(remote).collect()),
+        };
+        router.synchronise(A, changes(&[1, 2], &[1]));
+        router.synchronise(B, changes(&[3], &[1, 2]));
+        router
+    }
+
+    fn found(router: &mut Router) -> [Option<ConnectionHandle>; 3] {
+        [1, 2, 3].map(|n| router.find(&id(n)))
+    }
+
+    #[test]
+    fn an_id_finds_its_connection_until_it_is_gone() {
+        let mut router = router();
+        assert_eq!(found(&mut router), [Some(A), Some(A), Some(B)]);
+        router.synchronise(A, IdChanges { gone: vec![id(2)], ..IdChanges::default() });
+        assert_eq!(found(&mut router), [Some(A), None, Some(B)]);
+        assert_eq!(router.find(&id(1)), Some(A));
+        router.forget(A);
+        assert_eq!(found(&mut router), [None, None, Some(B)], "no ID outlives its connection");
+    }
+
+    #[test]
+    fn a_remote_address_tells_the_connections_that_have_a_path_there_now() {
+        let mut router = router();
+        assert_eq!((router.at_remote(&remote(1)), router.at_remote(&remote(2))), (vec![A, B], vec![B]));
+        router.synchronise(B, IdChanges { remotes: Some(vec![remote(3)]), ..IdChanges::default() });
+        let at = |router: &Router| [1, 2, 3].map(|port| router.at_remote(&remote(port)));
+        assert_eq!(at(&router), [vec![A], vec![], vec![B]]);
+        router.forget(A);
+        assert_eq!(at(&router), [vec![], vec![], vec![B]]);
+    }
+
+    #[test]
+    fn connections_that_change_places_are_found_at_each_others_handles() {
+        let mut router = router();
+        assert_eq!(router.find(&id(1)), Some(A));
+        router.exchange(A, B);
+        assert_eq!(found(&mut router), [Some(B), Some(B), Some(A)]);
+        assert_eq!((router.at_remote(&remote(1)), router.at_remote(&remote(2))), (vec![A, B], vec![A]));
+        router.forget(B);
+        assert_eq!(found(&mut router), [None, None, Some(A)]);
+        assert_eq!(router.at_remote(&remote(1)), [A]);
+    }
+}

@@ -47,3 +47,22 @@ impl AddAssign for SlotStats {
         self.displaced_initials += other.displaced_initials;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counters_of_two_endpoints_add_up_one_by_one() {
+        let of = |n: u64| SlotStats {
+            refused_handshakes: n,
+            refused_connections: 2 * n,
+            displaced_handshakes: 3 * n,
+            displaced_connections: 4 * n,
+            displaced_initials: 5 * n,
+        };
+        let mut sum = of(10);
+        sum += of(7);
+        assert_eq!(sum, of(17));
+    }
+}

@@ -211,6 +211,24 @@ mod tests {
     }
 
     #[test]
+    fn what_a_rule_tells_of_itself_is_enough_to_compute_the_worker() {
+        let mut rng = StdRng::seed_from_u64(4);
+        for (generation, bit) in [(Generation::Even, 0), (Generation::Odd, 1)] {
+            let rule = Steering::new(NonZeroU16::new(5).expect("not zero"), 9, 0x9e37_79b8);
+            let rule = rule.of_generation(generation);
+            assert_eq!((rule.generation(), rule.workers().get(), rule.id_length()), (generation, 5, 9));
+            assert_eq!(rule.multiplier() % 2, 1, "an odd factor");
+            let ids = SteeredIds { ids: Arc::new(RandomIds(rule.id_length())), steering: rule, worker: 3 };
+            for _ in 0..20 {
+                let id = ids.generate(&mut rng);
+                let tail = u32::from_be_bytes(*id.as_slice().last_chunk().expect("long enough"));
+                let hash = tail.wrapping_mul(rule.multiplier()) >> 16;
+                assert_eq!((hash & 1, (hash / 2) % 5), (bit, 3));
+            }
+        }
+    }
+
+    #[test]
     fn connection_ids_that_clients_choose_fall_to_all_workers_alike() {
         let mut rng = StdRng::seed_from_u64(2);
         let mut counts = [0; 4];

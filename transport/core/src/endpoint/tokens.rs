@@ -129,6 +129,17 @@ mod tests {
     }
 
     #[test]
+    fn a_token_of_512_bytes_is_kept_and_a_longer_one_is_not() {
+        let mut tokens = ReceivedTokens::default();
+        tokens.begin(ConnectionHandle(1), server("a", 443));
+        let [kept, dropped] = [512, 513].map(|length| Bytes::from(vec![7; length]));
+        tokens.put(ConnectionHandle(1), Version::V1, kept.clone());
+        tokens.put(ConnectionHandle(1), Version::V1, dropped);
+        assert_eq!(tokens.take(&server("a", 443), Version::V1), Some(kept));
+        assert_eq!(tokens.take(&server("a", 443), Version::V1), None);
+    }
+
+    #[test]
     fn a_flood_of_tokens_is_bounded() {
         // attacks.md E16.
         let mut tokens = ReceivedTokens::default();

@@ -91,3 +91,23 @@ impl Turns {
         self.waiting.remove(id).map(|waiting| waiting.datagram)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::{ClientAddress, Ecn};
+    use crate::endpoint::EndpointConfig;
+    use crate::endpoint::clients::Clients;
+    use std::net::SocketAddr;
+
+    #[test]
+    fn the_largest_datagram_that_waits_has_four_kibibytes() {
+        let (mut turns, from) = (Turns::default(), SocketAddr::from(([10, 0, 0, 1], 1)));
+        let client = Clients::new(&EndpointConfig::default()).client(from, ClientAddress::Unproven);
+        for (length, place) in [(1_200, Place::Free), (4_096, Place::Free), (4_097, Place::None)] {
+            let bytes = BytesMut::from(&vec![0; length][..]);
+            let datagram = Datagram { local: from, remote: from, ecn: Ecn::NotEct, bytes };
+            assert_eq!(turns.wait(client, &datagram, Instant::ZERO), place, "{length}");
+        }
+    }
+}

@@ -69,6 +69,7 @@ fn connection_ids_of_every_length_come_back_and_none_comes_twice() {
                 }
                 let different: std::collections::BTreeSet<_> = ids.iter().collect();
                 assert_eq!(different.len(), ids.len());
+                assert_eq!(lb.length(), length + 1);
             }
         }
     }
@@ -118,4 +119,17 @@ fn the_rest_of_the_first_octet_is_random_where_it_is_asked_for() {
     let firsts: std::collections::BTreeSet<_> =
         (0..100).map(|_| lb.generate(&mut rng).as_slice()[0]).collect();
     assert!(firsts.len() > 20 && firsts.iter().all(|first| first >> 5 == 5), "{firsts:?}");
+}
+
+#[test]
+fn nonces_begin_with_the_first_and_count_on() {
+    let lb = balanced(config(0, "ed793a", 4, Some(KEY)));
+    let mut rng = StdRng::seed_from_u64(6);
+    for nonce in ["fefefefe", "fefefeff", "fefeff00", "fefeff01"] {
+        let id = lb.generate(&mut rng);
+        assert_eq!(lb.decode(id.as_slice()), Some((hex("ed793a"), hex(nonce))));
+    }
+    lb.nonces.store(0x0102, Ordering::Relaxed);
+    let id = lb.generate(&mut rng);
+    assert_eq!(lb.decode(id.as_slice()), Some((hex("ed793a"), hex("feff0000"))));
 }

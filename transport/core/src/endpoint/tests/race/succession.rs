@@ -1,0 +1,98 @@
+//! Another attempt that takes the place of one whose handshake the server does not confirm.
+
+use super::*;
+use crate::connection::Replay;
+use crate::error::ConnectionError;
+
+/// The instant at which the client has the server's flight over the first link.
+const ANSWERED: Duration = milliseconds(50);
+
+/// A course on whose first link nothing arrives once the handshake is complete at the client.
+fn falls_silent() -> Course {
+    let mut course = Course::new();
+    course.lose(0, |time, _| time >= ANSWERED);
+    course
+}
+
+fn replay(replay: Replay) -> RaceOptions {
+    RaceOptions { delay: None, replay }
+}
+
+/// Writes on a new stream of the connection.
+fn write(course: &mut Course, handle: ConnectionHandle) {
+    let connection = course.network.client(handle);
+    let id = connection.open(Direction::Unidirectional).expect("the server permits a stream");
+    assert_eq!(connection.write(id, b"early"), Ok(5));
+}
+
+#[test]
+fn an_unconfirmed_handshake_is_left_to_the_next_attempt_and_told_as_a_migration() {
+    let mut course = falls_silent();
+    let handle = course.begin(replay(Replay::Refused));
+    course.run_to(ANSWERED);
+    assert_eq!((course.place(handle), course.told(handle, &Event::Connected)), (Some(0), 1));
+    // Three round trips without a word.
+    let begun = ANSWERED + ANSWERED * 3;
+    course.run_to(begun);
+    assert_eq!(course.first(1), Some(begun));
+    course.run_to(begun + DELAYS[1] * 2);
+    assert_eq!(course.place(handle), Some(1));
+    course.run_to(Duration::from_secs(5));
+    assert_eq!((course.told(handle, &Event::Connected), course.told(handle, &Event::Confirmed)), (1, 1));
+    assert_eq!(course.told(handle, &Event::Path(PathEvent::Migrated(PathId::ZERO))), 1);
+    course.assert_settled(handle);
+    course.assert_works(handle);
+    let ways: Vec<Way> = course.candidates.iter().map(|candidate| candidate.way).collect();
+    let Network { client, client_config, now, .. } = &course.network;
+    assert_eq!(client.first_way(client_config, &ways, *now), 0, "that channel did answer");
+}
+
+#[test]
+fn what_was_written_is_sent_again_with_consent_only() {
+    for consent in [Replay::Accepted, Replay::Refused] {
+        let mut course = falls_silent();
+        let handle = course.begin(replay(consent));
+        course.run_to(ANSWERED + milliseconds(10));
+        write(&mut course, handle);
+        course.run_to(Duration::from_secs(5));
+        let closed = Event::Closed(ConnectionError::HandshakeTimeout);
+        if consent == Replay::Refused {
+            assert_eq!(course.told(handle, &closed), 1, "the application learns it soon");
+            assert_eq!(course.network.client.connections.len(), 0);
+            assert!(course.network.client.races.is_empty());
+            continue;
+        }
+        assert_eq!((course.place(handle), course.told(handle, &closed)), (Some(1), 0));
+        let handles: Vec<_> = course.network.server.handles().collect();
+        let heard = handles.into_iter().any(|handle| {
+            let connection = course.network.server.connection(handle).expect("it is known");
+            let id = connection.accept(Direction::Unidirectional);
+            let outcome = id.and_then(|id| connection.read(id, 100).ok());
+            matches!(outcome, Some(ReadOutcome::Data(data)) if data == b"early"[..])
+        });
+        assert!(heard);
+        course.assert_settled(handle);
+    }
+}
+
+#[test]
+fn a_lead_whose_server_still_speaks_stays_though_another_attempt_is_complete() {
+    let mut course = Course::new();
+    // What the client says over the first link is lost for a while: the server repeats itself after a second.
+    let server = course.candidates[0].way.tuple.remote;
+    course.network.links[1].delay = milliseconds(500);
+    let first = FirstAttempt::default();
+    course
+        .lose(0, move |time, bytes| !first.answers(bytes) && (ANSWERED..milliseconds(1_400)).contains(&time));
+    let handle = course.begin(replay(Replay::Refused));
+    course.run_to(ANSWERED + milliseconds(10));
+    write(&mut course, handle);
+    course.run_to(milliseconds(1_199));
+    assert_eq!(course.network.client.connections.len(), 2);
+    course.run_to(Duration::from_secs(20));
+    let path = course.network.client(handle).path_stats(PathId::ZERO).expect("it is open");
+    assert_eq!(path.tuple.remote, server);
+    assert_eq!((course.told(handle, &Event::Connected), course.told(handle, &Event::Confirmed)), (1, 1));
+    course.assert_settled(handle);
+    course.assert_works(handle);
+}
