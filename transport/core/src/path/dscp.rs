@@ -57,6 +57,7 @@ mod tests {
     fn six_bits_are_a_codepoint_and_share_a_byte_with_ecn() {
         assert_eq!(Dscp::new(64), None);
         assert_eq!("46".parse(), Ok(Dscp::EXPEDITED));
+        assert_eq!((Dscp::EXPEDITED.value(), Dscp::new(63).map(Dscp::value)), (46, Some(63)));
         assert_eq!("64".parse::<Dscp>(), Err(DscpError));
         assert_eq!(Dscp::EXPEDITED.traffic_class(0b10), 0b1011_1010);
     }

@@ -302,6 +302,31 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_moved_is_as_if_it_had_answered() {
+        let mut liveness = silent();
+        assert!(!liveness.on_steered(at(110)) && liveness.has_steered());
+        liveness.on_moved(at(120));
+        assert!(!liveness.is_silent() && !liveness.has_steered());
+    }
+
+    #[test]
+    fn only_what_arrived_after_an_instant_was_heard_since() {
+        let mut liveness = Liveness::default();
+        liveness.on_heard(PTO, at(100));
+        let since = [99, 100, 101].map(|millis| liveness.was_heard_since(at(millis)));
+        assert_eq!(since, [true, false, false]);
+    }
+
+    #[test]
+    fn evidence_of_a_second_ago_is_not_stale_yet() {
+        for (millis, is_asked) in [(999, false), (1_000, false), (1_001, true)] {
+            let mut liveness = Liveness::default();
+            liveness.on_acknowledged(at(10));
+            assert_eq!(liveness.on_steered(at(10 + millis)), is_asked, "{millis} ms");
+        }
+    }
+
+    #[test]
     fn packets_are_offered_once_in_each_silence() {
         let mut liveness = silent();
         liveness.on_offered(7);

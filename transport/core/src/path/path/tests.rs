@@ -1,0 +1,176 @@
+use super::*;
+use crate::congestion::Algorithm;
+use crate::path::amplification::Amplification;
+use crate::path::mtu::DatagramSizing;
+use crate::path::route::FourTuple;
+use crate::ranges::Ranges;
+use crate::recovery::rtt::INITIAL_RTT;
+use crate::space::packet::PacketClass;
+use crate::wire::frame::{Ack, AckRanges};
+
+/// A path on a validated route, of which nothing is known.
+fn path() -> Path {
+    let address = ([192, 0, 2, 1], 443).into();
+    let tuple = FourTuple { local: address, remote: address };
+    let sizing = DatagramSizing::default();
+    let controller = Algorithm::NewReno.build(sizing.first());
+    let route = Route::new(tuple, controller, Amplification::Validated, sizing, Instant::ZERO);
+    Path::new(PathId(1), route, AckPolicy::default())
+}
+
+fn milliseconds(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+fn at(count: u64) -> Instant {
+    Instant::ZERO + milliseconds(count)
+}
+
+/// A path whose round trip took 40 ms so many times, so that its variation is known to be small after many.
+fn sampled(times: u64) -> Path {
+    let mut path = path();
+    (0..times).for_each(|n| path.rtts.sample(PathId(1), milliseconds(40), Duration::ZERO, at(n)));
+    path
+}
+
+fn send(path: &mut Path, numbers: std::ops::Range<u64>, class: PacketClass) {
+    // One a millisecond, from 1000 ms on.
+    numbers.for_each(|n| path.sent.on_sent(SentPacket::new(n, at(1_000 + n), 100, class)));
+}
+
+/// A path of 2 Mbit/s with a round trip of 5 ms, and then one of 45 ms with 1000 bytes in flight before.
+fn crowded(shared: Sharing) -> (Path, Instant) {
+    let address = ([192, 0, 2, 1], 443).into();
+    let tuple = FourTuple { local: address, remote: address };
+    let sizing = DatagramSizing::default();
+    let controller = Algorithm::NewReno.build(sizing.first());
+    let mut now = Instant::ZERO + INITIAL_RTT;
+    let route = Route::new(tuple, controller, Amplification::Validated, sizing, now);
+    let mut path = Path::new(PathId(1), route, AckPolicy::default());
+    path.set_hints(Hints { rate: Some(Bandwidth::from_mbit(2)), shared, ..Hints::NONE });
+    for (number, rtt) in [(0, 5), (1, 45)] {
+        now += Duration::from_millis(50);
+        let rtt = Duration::from_millis(rtt);
+        let mut packet = SentPacket::new(number, now, 250, PacketClass::AckEliciting);
+        packet.delivery.in_flight = 1000 * number;
+        path.rtts.sample(PathId(1), rtt, Duration::ZERO, now);
+        path.on_round_trip(&packet, PathId(1), rtt, now);
+    }
+    (path, now)
+}
+
+#[test]
+fn the_queue_of_others_counts_where_the_channel_is_shared_and_drains_with_time() {
+    for shared in [Sharing::Shared, Sharing::Endpoint] {
+        let (path, now) = crowded(shared);
+        // 45 ms are 5 ms, 5 ms for 1250 bytes of its own, and 35 ms at 250 bytes a millisecond.
+        assert_eq!(path.backlog(now), 8750);
+        assert_eq!(path.backlog(now + Duration::from_millis(20)), 3750);
+        assert_eq!(path.backlog(now + Duration::from_millis(35)), 0);
+    }
+}
+
+#[test]
+fn on_a_channel_of_its_own_a_path_counts_what_it_sent() {
+    for shared in [Sharing::Unknown, Sharing::Dedicated] {
+        let (path, now) = crowded(shared);
+        assert_eq!(path.backlog(now), 0);
+    }
+}
+
+#[test]
+fn a_path_of_which_nothing_is_known_has_three_probe_timeouts_to_answer() {
+    // RFC 9002 §6.2.1: the timeout of a round trip that was guessed is three of it, and the delay of acknowledgements.
+    let (ack_delay, beside) = (milliseconds(25), milliseconds(100));
+    let mut path = path();
+    assert_eq!(path.silent_at(ack_delay, beside), None, "nothing was sent");
+    send(&mut path, 0..1, PacketClass::InFlight);
+    assert_eq!(path.silent_at(ack_delay, beside), None, "nothing asks for an answer");
+    send(&mut path, 1..3, PacketClass::AckEliciting);
+    assert_eq!(path.silent_at(ack_delay, beside), Some(at(1_001 + 3 * 325)));
+    path.hints.delay = Some(milliseconds(10));
+    assert_eq!(path.silent_at(ack_delay, beside), Some(at(1_001 + 3 * 85)), "the hint is of one way");
+}
+
+#[test]
+fn several_packets_without_an_answer_make_a_path_silent_after_a_probe_timeout_and_few_half_of_one_later() {
+    // One sample: 40 ms, four times 20 ms of variation, 25 ms of delay.
+    for (sent, silent) in [(1, 145 + 72), (3, 145 + 72), (4, 145), (9, 145)] {
+        let mut path = sampled(1);
+        assert_eq!(path.silent_at(milliseconds(25), Duration::ZERO), None);
+        send(&mut path, 0..sent, PacketClass::AckEliciting);
+        let since = path.silent_at(milliseconds(25), Duration::ZERO).map(|silent| silent.since(at(1_000)));
+        assert_eq!(since.map(|since| since.as_millis()), Some(silent), "{sent} packets");
+    }
+}
+
+#[test]
+fn a_steady_path_is_given_a_quarter_of_its_round_trip_more_than_it_takes() {
+    let mut path = sampled(200);
+    send(&mut path, 0..4, PacketClass::AckEliciting);
+    assert_eq!(path.silent_at(Duration::ZERO, Duration::ZERO), Some(at(1_000 + 40 + 10)));
+    // An answer to what was sent earlier came meanwhile: the queue grows, and the path is alive.
+    path.on_acknowledged(at(1_045));
+    assert_eq!(path.silent_at(Duration::ZERO, Duration::ZERO), Some(at(1_045 + 20)));
+}
+
+#[test]
+fn a_single_packet_may_be_acknowledged_late_on_purpose_and_two_may_not() {
+    // RFC 9000 §13.2.2. What came in between is a matter of loss detection.
+    for (sent, overdue) in [(1, 40 + 10 + 25), (2, 40 + 10)] {
+        let mut path = sampled(200);
+        assert_eq!(path.overdue_at(milliseconds(25)), None);
+        send(&mut path, 0..sent, PacketClass::AckEliciting);
+        assert_eq!(path.overdue_at(milliseconds(25)), Some(at(1_000 + overdue)), "{sent} packets");
+        path.on_acknowledged(at(1_100));
+        assert_eq!(path.overdue_at(milliseconds(25)), Some(at(1_100 + overdue - 40)), "{sent} packets");
+    }
+}
+
+#[test]
+fn packets_older_than_an_acknowledged_one_do_not_ask() {
+    let mut path = sampled(1);
+    send(&mut path, 0..5, PacketClass::AckEliciting);
+    assert_eq!(path.asked_at(), Some(at(1_000)));
+    let mut arrived = Ranges::default();
+    arrived.insert(2);
+    let ranges = AckRanges::from_ranges(&arrived, 100).expect("one packet");
+    let ack = Ack { path: None, largest: 2, delay: 0, ranges, ecn: None };
+    path.sent.on_ack(&ack, at(1_040)).expect("it was sent");
+    assert_eq!(path.asked_at(), Some(at(1_003)));
+}
+
+#[test]
+fn a_path_is_kept_warm_after_its_period_while_nothing_is_in_flight() {
+    let mut path = path();
+    assert_eq!(path.keep_alive_at(), None);
+    path.keep_alive = Some(milliseconds(500));
+    path.on_heard(at(30));
+    assert_eq!(path.keep_alive_at(), Some(at(530)));
+    send(&mut path, 0..1, PacketClass::AckEliciting);
+    assert_eq!(path.keep_alive_at(), None, "the probe timeout watches over it");
+}
+
+#[test]
+fn a_silent_path_is_asked_at_its_pace_and_says_when_it_is_back() {
+    let mut path = sampled(1);
+    assert_eq!(path.ask_at(milliseconds(25), Company::Alone), None);
+    assert!(path.on_probe_timeout(at(2_000)), "it answered before");
+    assert_eq!(path.ask_at(milliseconds(25), Company::Alone), Some(at(2_000 + 145)));
+    assert!(path.on_acknowledged(at(2_100)), "it was silent before");
+    assert!(!path.on_acknowledged(at(2_200)));
+}
+
+#[test]
+fn the_standing_of_a_path_is_what_the_worst_news_of_it_is() {
+    let mut path = path();
+    assert_eq!(path.standing(), Standing::Unvalidated);
+    path.peer_status = Some(Status::Backup);
+    assert_eq!(path.standing(), Standing::Unvalidated);
+    path.route.validation.presume();
+    assert_eq!(path.standing(), Standing::Backup);
+    path.peer_status = Some(Status::Available);
+    assert_eq!(path.standing(), Standing::Available);
+    path.on_probe_timeout(at(1_000));
+    assert_eq!((path.standing(), path.standing_if_heard()), (Standing::Silent, Standing::Available));
+}
