@@ -151,6 +151,14 @@ impl Manifest {
         self.dependencies().into_iter().map(|dependency| dependency.package).collect()
     }
 
+    /// The names of the packages without which others cannot use it: neither those of its tests nor optional ones.
+    pub(crate) fn required(&self) -> Vec<String> {
+        let is_optional = |value: &Value| value.get("optional").and_then(Value::as_bool) == Some(true);
+        let all = self.dependencies().into_iter();
+        let needed = all.filter(|it| it.section != "dev-dependencies" && !is_optional(&it.value));
+        needed.map(|dependency| dependency.package).collect()
+    }
+
     fn finding(&self, problem: String) -> Finding {
         Finding::new(&self.file, 0, problem)
     }

@@ -13,7 +13,8 @@ const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// The policy.
 const POLICY: &str = "deny.toml";
 
-/// Workspaces whose lock file is not there, out of step or names a source that it may not, and crates in the lock of the
+/// Workspaces whose lock file is not there, out of step with their crates or those that they use, or names a source that it
+/// may not, and crates in the lock of the
 /// workspace at the root that the policy bans.
 pub(crate) fn locks(files: &[File], manifests: &[Manifest]) -> Vec<Finding> {
     let roots = files.iter().filter(|file| is_workspace(file));
@@ -42,13 +43,18 @@ fn lock(root: &File, files: &[File], manifests: &[Manifest]) -> Vec<Finding> {
     let packages = packages(&table(Some(lock)));
     let mut problems: Vec<String> =
         packages.iter().filter_map(|package| foreign(package, manifests)).collect();
-    for manifest in manifests.iter().filter(|manifest| is_locked_by(manifest, folder)) {
+    for manifest in manifests {
         let locked = packages.iter().find(|package| text(package, "name") == manifest.name());
+        let own = is_locked_by(manifest, folder);
+        if locked.is_none() && !own {
+            continue;
+        }
         let entries = locked.map(|package| strings(package, &["dependencies"])).unwrap_or_default();
         let names: Vec<&str> = entries.iter().filter_map(|entry| entry.split(' ').next()).collect();
-        let wanted = manifest.packages();
+        // The lock of a nested workspace has no dependencies of the tests of other crates.
+        let wanted = if own { manifest.packages() } else { manifest.required() };
         let missing = wanted.iter().filter(|wanted| !names.contains(&wanted.as_str()));
-        let extra = names.iter().filter(|name| !wanted.iter().any(|wanted| wanted == *name));
+        let extra = names.iter().filter(|name| own && !wanted.iter().any(|wanted| wanted == *name));
         problems.extend(missing.map(|name| format!("{} uses {name}, which is not locked", manifest.name())));
         problems.extend(extra.map(|name| format!("{} does not use {name} any more", manifest.name())));
     }
@@ -225,6 +231,25 @@ mod tests {
         assert_eq!(problems(&in_step, policy), ["b is banned in deny.toml"]);
         let alone = [File::sample("deep/Cargo.toml", MANIFEST)];
         assert_eq!(locks(&alone, &manifests(&alone))[0].problem, "there is no Cargo.lock beside it");
+    }
+
+    #[test]
+    fn a_nested_lock_holds_what_the_crates_of_the_project_use() {
+        let library = "[package]\nname = \"hvq\"\n[dependencies]\nb = \"1\"\nd = { version = \"1\", optional = true }\n\
+                       [dev-dependencies]\nc = \"1\"\n";
+        let nested = "[workspace]\n[package]\nname = \"n\"\n[dependencies]\nhvq = { path = \"..\" }\n";
+        let problems = |dependencies: &str| {
+            let lock = format!(
+                "[[package]]\nname = \"n\"\ndependencies = [\"hvq\"]\n\
+                 [[package]]\nname = \"hvq\"\ndependencies = [{dependencies}]\n"
+            );
+            let samples =
+                [("Cargo.toml", library), ("interop/Cargo.toml", nested), ("interop/Cargo.lock", &lock)];
+            let files = samples.map(|(path, text)| File::sample(path, text));
+            locks(&files, &manifests(&files)).into_iter().map(|finding| finding.problem).collect::<Vec<_>>()
+        };
+        assert_eq!(problems("\"b\""), [""; 0]);
+        assert_eq!(problems(""), ["hvq uses b, which is not locked"]);
     }
 
     #[test]
