@@ -218,7 +218,12 @@ mod tests {
             let rule = rule.of_generation(generation);
             assert_eq!((rule.generation(), rule.workers().get(), rule.id_length()), (generation, 5, 9));
             assert_eq!(rule.multiplier() % 2, 1, "an odd factor");
-            let ids = SteeredIds { ids: Arc::new(RandomIds(rule.id_length())), steering: rule, worker: 3 };
+            let ids = SteeredIds {
+                ids: Arc::new(RandomIds(rule.id_length())),
+                steering: rule,
+                worker: 3,
+                beside: false,
+            };
             for _ in 0..20 {
                 let id = ids.generate(&mut rng);
                 let tail = u32::from_be_bytes(*id.as_slice().last_chunk().expect("long enough"));
