@@ -303,6 +303,23 @@ mod tests {
     }
 
     #[test]
+    fn one_that_failed_is_kept_until_the_path_has_answered_since() {
+        let (failed, before, after) =
+            (Instant::from_nanos(500), Instant::from_nanos(499), Instant::from_nanos(501));
+        for (answered, is_over) in [(before, false), (failed, false), (after, true)] {
+            let mut candidates = Candidates::default();
+            assert!(candidates.is_empty());
+            candidates.add(candidate(1, Purpose::Failed(failed)));
+            assert!(!candidates.is_empty());
+            let mut liveness = Liveness::default();
+            liveness.on_acknowledged(answered);
+            let now = Instant::from_nanos(9_000);
+            assert_eq!(candidates.deadline(&liveness, now), is_over.then_some(now));
+            assert_eq!(candidates.expire(&liveness, now).len(), usize::from(is_over));
+        }
+    }
+
+    #[test]
     fn each_purpose_finds_its_own_address() {
         let mut candidates = Candidates::default();
         for (port, purpose) in [(1, Purpose::Probed), (2, Purpose::Left), (3, Purpose::Intended)] {

@@ -352,3 +352,6 @@ impl Paths {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,6 +68,7 @@ mod tests {
         let idle = Rotation { idle: Some(second), ..Rotation::default() };
         assert!(!due(idle, 11, start + second, start + second));
         assert!(due(idle, 11, start, start + second));
+        assert!([packets, time, idle].iter().all(Rotation::is_set) && !Rotation::default().is_set());
         assert!(!due(Rotation::default(), u64::MAX, start, start + second * 1_000_000));
     }
 }

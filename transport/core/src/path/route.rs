@@ -205,3 +205,6 @@ impl Route {
         self.pacer.set_rate(self.controller.pacing_rate(), window, rtt, now);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -498,3 +498,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn connection_ids_have_one_to_twenty_bytes() {
+    // RFC 9000 §19.15.
+    for (length, is_valid) in [(0, false), (1, true), (19, true), (20, true)] {
+        let mut ids = remote();
+        let id = ConnectionId::new(&[9; 20][..length]).unwrap();
+        let result = ids.on_new(NewConnectionId { id, ..new_id(0, 1, 0) });
+        let expected = if is_valid { None } else { Some(ErrorCode::FRAME_ENCODING_ERROR) };
+        assert_eq!(result.err().map(|error| error.code), expected, "{length} bytes");
+    }
+}

@@ -1,0 +1,180 @@
+use super::*;
+use crate::congestion::Algorithm;
+use crate::path::amplification::Amplification;
+use crate::path::candidates::Purpose;
+use crate::path::lifecycle::AbandonReason;
+use crate::path::mtu::DatagramSizing;
+use crate::path::route::Route;
+use crate::space::received::AckPolicy;
+use crate::wire::connection_id::ResetToken;
+use crate::wire::frame::NewConnectionId;
+
+const ONE: PathId = PathId(1);
+
+fn address(port: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], port))
+}
+
+/// The addresses of a path whose peer is at `port`.
+fn tuple(port: u16) -> FourTuple {
+    FourTuple { local: address(443), remote: address(port) }
+}
+
+fn path(id: PathId, port: u16) -> Path {
+    let sizing = DatagramSizing::default();
+    let controller = Algorithm::NewReno.build(sizing.first());
+    let route = Route::new(tuple(port), controller, Amplification::default(), sizing, Instant::ZERO);
+    Path::new(id, route, AckPolicy::default())
+}
+
+fn connection_id(number: u8) -> ConnectionId {
+    ConnectionId::new(&[number; 8]).expect("not too long")
+}
+
+/// Path 0 to port 1 and path 1 to port 2, none of them validated; the peer issued a spare connection ID for each.
+fn paths() -> Paths {
+    let mut remote_ids = RemoteIds::new(4);
+    remote_ids.set_initial(connection_id(0));
+    remote_ids.set_multipath();
+    for (path, sequence, number) in [(0, 1, 1), (1, 0, 10), (1, 1, 11)] {
+        let (id, token) = (connection_id(number), ResetToken([number; 16]));
+        let path = Some(PathId(path));
+        let frame = NewConnectionId { path, sequence, retire_prior_to: 0, id, token };
+        remote_ids.on_new(frame).expect("within the limits");
+    }
+    let mut paths =
+        Paths::new(path(PathId::ZERO, 1), LocalIds::new(connection_id(99)), remote_ids, Some(PathId(4)));
+    paths.lifecycles.apply(ONE, Event::Opened, Instant::ZERO);
+    paths.insert(path(ONE, 2));
+    paths
+}
+
+#[test]
+fn a_packet_is_told_by_its_path_and_by_where_it_came_from() {
+    let mut paths = paths();
+    for (id, port, arrival) in [
+        (PathId::ZERO, 1, Arrival::Known),
+        (PathId::ZERO, 2, Arrival::OtherAddress),
+        (ONE, 2, Arrival::Known),
+        (ONE, 1, Arrival::OtherAddress),
+        (PathId(2), 1, Arrival::Fresh),
+    ] {
+        assert_eq!(paths.arrival(id, tuple(port)), arrival, "path {id:?} from port {port}");
+    }
+    let keep = Duration::from_secs(1);
+    paths.apply(ONE, Event::PeerAbandon { keep }, Instant::ZERO);
+    assert_eq!(paths.arrival(ONE, tuple(2)), Arrival::Known, "late packets are still acknowledged");
+    assert_eq!((paths.get(ONE).is_none(), paths.any(ONE).is_some()), (true, true));
+    let end = Instant::ZERO + keep;
+    assert_eq!(paths.expire(Instant::ZERO), []);
+    paths.expire(end);
+    assert_eq!((paths.any(ONE).is_some(), paths.any(PathId::ZERO).is_some()), (false, true));
+    assert_eq!(paths.arrival(ONE, tuple(2)), Arrival::Gone);
+}
+
+#[test]
+fn a_datagram_widens_what_may_be_sent_to_where_it_came_from_once() {
+    // RFC 9000 §8.1: three times what came.
+    let mut paths = paths();
+    paths.add_candidate(PathId::ZERO, Candidate::new(tuple(3), Purpose::Probed, Instant::FAR_FUTURE));
+    let allowances = |paths: &Paths| {
+        let of = |id| paths.get(id).map_or(0, |path: &Path| path.route.amplification.allowance());
+        let probed = paths.get(PathId::ZERO).and_then(|path| path.elsewhere.get(tuple(3)));
+        [of(PathId::ZERO), of(ONE), probed.map_or(0, |one| one.amplification.allowance())]
+    };
+    for (port, expected) in [(1, [300, 0, 0]), (2, [300, 300, 0]), (3, [300, 300, 300]), (4, [300, 300, 300])]
+    {
+        paths.on_datagram(tuple(port), 100);
+        assert_eq!(allowances(&paths), expected, "from port {port}");
+        assert_eq!(paths.counts(tuple(port)), port < 4);
+    }
+}
+
+#[test]
+fn an_address_is_validated_wherever_it_belongs_to() {
+    let mut paths = paths();
+    paths.add_candidate(ONE, Candidate::new(tuple(3), Purpose::Probed, Instant::FAR_FUTURE));
+    let validated = |paths: &Paths| [1, 2, 3].map(|port| paths.is_validated(tuple(port)));
+    assert_eq!(validated(&paths), [false; 3]);
+    paths.get_mut(PathId::ZERO).expect("it is open").route.validation.presume();
+    assert_eq!(validated(&paths), [true, false, false]);
+    let path = paths.get_mut(ONE).expect("it is open");
+    path.elsewhere.get_mut(tuple(3)).expect("it was added").validation.presume();
+    assert_eq!(validated(&paths), [true, false, true]);
+}
+
+#[test]
+fn addresses_that_are_being_validated_are_counted_on_all_paths() {
+    let mut paths = paths();
+    let mut rng = <rand::rngs::StdRng as rand::SeedableRng>::seed_from_u64(1);
+    for (id, port) in [(PathId::ZERO, 3), (ONE, 4), (ONE, 5)] {
+        let mut candidate = Candidate::new(tuple(port), Purpose::Probed, Instant::FAR_FUTURE);
+        if port < 5 {
+            candidate.validation.start(Instant::ZERO, &mut rng, Duration::from_secs(1));
+        }
+        paths.add_candidate(id, candidate);
+    }
+    assert_eq!(paths.pending_candidates(), 2);
+}
+
+#[test]
+fn an_address_has_the_connection_id_that_it_was_lent_or_that_of_its_path() {
+    let mut paths = paths();
+    paths.add_candidate(ONE, Candidate::new(tuple(3), Purpose::Probed, Instant::FAR_FUTURE));
+    assert_eq!(paths.destination(ONE, tuple(3)), Some(connection_id(10)));
+    assert_eq!(paths.destination(PathId::ZERO, tuple(3)), None);
+    let lent = paths.remote_ids.lend(ONE);
+    let candidate = paths.get_mut(ONE).and_then(|path| path.elsewhere.get_mut(tuple(3)));
+    candidate.expect("it was added").destination = lent;
+    assert_eq!(paths.destination(ONE, tuple(3)), Some(connection_id(11)));
+    // The peer has that retired, and gives another.
+    let (id, token) = (connection_id(12), ResetToken([12; 16]));
+    let frame = NewConnectionId { path: Some(ONE), sequence: 2, retire_prior_to: 2, id, token };
+    paths.remote_ids.on_new(frame).expect("within the limits");
+    let (id, token) = (connection_id(13), ResetToken([13; 16]));
+    let frame = NewConnectionId { path: Some(ONE), sequence: 3, retire_prior_to: 2, id, token };
+    paths.remote_ids.on_new(frame).expect("within the limits");
+    assert_eq!(paths.destination(ONE, tuple(3)), None);
+    paths.renew_destination(ONE, tuple(3));
+    let renewed = paths.destination(ONE, tuple(3));
+    assert!([connection_id(12), connection_id(13)].map(Some).contains(&renewed), "{renewed:?}");
+}
+
+#[test]
+fn delays_are_half_of_the_round_trip_and_anew_when_that_changes() {
+    let mut paths = paths();
+    let half = paths.get(ONE).map(|path| path.rtt().smoothed() / 2);
+    assert_eq!(Some(paths.delay(ONE)), half, "the initial estimate");
+    assert_eq!(paths.delay(PathId(3)), Duration::ZERO);
+    for (id, rtt) in [(PathId::ZERO, 20), (ONE, 60)] {
+        let path = paths.get_mut(id).expect("it is open");
+        path.rtts.sample(id, Duration::from_millis(rtt), Duration::ZERO, Instant::ZERO);
+    }
+    paths.refresh_delays();
+    let delays = [PathId::ZERO, ONE].map(|id| paths.delay(id));
+    assert_eq!(delays, [10, 30].map(Duration::from_millis));
+}
+
+#[test]
+fn the_remote_addresses_are_told_once_after_each_change() {
+    let mut paths = paths();
+    assert_eq!(paths.take_remotes(), Some(vec![address(1), address(2)]));
+    assert_eq!(paths.take_remotes(), None);
+    let event = Event::Abandon { reason: AbandonReason::Application, keep: Duration::ZERO };
+    paths.apply(ONE, event, Instant::ZERO);
+    assert_eq!(paths.take_remotes(), Some(vec![address(1)]));
+    assert_eq!(paths.take_remotes(), None);
+}
+
+#[test]
+fn a_close_goes_over_the_path_that_answers_soonest_among_the_validated() {
+    let mut paths = paths();
+    for (id, rtt) in [(PathId::ZERO, 60), (ONE, 20)] {
+        let path = paths.get_mut(id).expect("it is open");
+        path.route.validation.presume();
+        path.rtts.sample(id, Duration::from_millis(rtt), Duration::ZERO, Instant::ZERO);
+    }
+    assert_eq!(paths.best_for_close(), Some(ONE));
+    paths.get_mut(ONE).expect("it is open").on_probe_timeout(Instant::ZERO);
+    assert_eq!(paths.best_for_close(), Some(PathId::ZERO));
+}

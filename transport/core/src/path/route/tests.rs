@@ -1,0 +1,98 @@
+use super::*;
+
+fn tuple(local: [u8; 2], remote: [u8; 2]) -> FourTuple {
+    let address = |[host, port]: [u8; 2]| SocketAddr::from(([10, 0, 0, host], u16::from(port)));
+    FourTuple { local: address(local), remote: address(remote) }
+}
+
+/// A route of the default sizing under NewReno, in use since the start.
+fn route() -> Route {
+    let sizing = DatagramSizing::default();
+    let controller = Algorithm::NewReno.build(sizing.first());
+    Route::new(tuple([1, 1], [2, 2]), controller, Amplification::Validated, sizing, Instant::ZERO)
+}
+
+#[test]
+fn ports_do_not_make_other_addresses() {
+    // RFC 9000 §9.4.
+    let known = tuple([1, 1], [2, 2]);
+    for (other, same) in [
+        (known, true),
+        (tuple([1, 9], [2, 8]), true),
+        (tuple([3, 1], [2, 2]), false),
+        (tuple([1, 1], [3, 2]), false),
+        (tuple([3, 1], [3, 2]), false),
+    ] {
+        assert_eq!(known.has_addresses_of(&other), same, "{other:?}");
+    }
+}
+
+#[test]
+fn the_window_was_used_with_packets_before_the_one_for_which_there_was_no_room() {
+    // RFC 9002 §7.8.
+    let mut route = route();
+    route.on_pass(1_200, 7);
+    assert!(!route.was_used_with(6), "a full datagram fits");
+    route.on_pass(1_199, 7);
+    route.on_pass(0, 5);
+    assert_eq!([6, 7].map(|number| route.was_used_with(number)), [true, false]);
+}
+
+#[test]
+fn another_controller_begins_anew() {
+    let mut route = route();
+    route.set_algorithm(Algorithm::Cubic);
+    assert_eq!(route.controller.name(), Algorithm::Cubic.name());
+    assert_eq!(route.window(), Algorithm::Cubic.build(1_200).window());
+}
+
+#[test]
+fn a_route_of_known_rate_carries_its_round_trip_and_a_short_queue() {
+    let mut route = route();
+    let window = route.controller.window();
+    route.keep_flight_within(Some(Duration::from_millis(1)));
+    assert_eq!((route.has_own_rate(), route.window()), (false, window), "nothing is known of its rate");
+    route.guard_rate(Some(Bandwidth::from_mbit(2)));
+    assert!(route.has_own_rate() && !route.is_held_below_window());
+    route.keep_flight_within(None);
+    assert_eq!(route.window(), window, "nothing is known of its round trip");
+    // 6 ms and 4 ms at 250 bytes a millisecond, and two datagrams.
+    route.keep_flight_within(Some(Duration::from_millis(6)));
+    assert_eq!((route.window(), route.is_held_below_window()), (2_500 + 2_400, true));
+    route.keep_flight_within(Some(Duration::from_secs(9)));
+    assert_eq!((route.window(), route.is_held_below_window()), (window, false));
+    route.guard_rate(None);
+    assert!(!route.has_own_rate());
+}
+
+#[test]
+fn a_promised_rate_paces_what_the_controller_would_let_go() {
+    let mut route = route();
+    route.pace(Duration::from_millis(1), Instant::ZERO);
+    route.guard_rate(Some(Bandwidth::from_mbit(2)));
+    let burst = route.pacer.available(Instant::ZERO);
+    route.pacer.on_sent(burst, Instant::ZERO);
+    // A datagram at 250 bytes a millisecond.
+    let ready = route.paced_until(burst, Instant::ZERO).expect("the pacer holds it back");
+    assert!(ready.since(Instant::ZERO) >= Duration::from_micros(4_700), "{ready:?}");
+    assert_eq!(route.paced_until(burst, ready), None);
+    assert_eq!(route.paced_until(route.window(), Instant::ZERO), None, "the window holds it back");
+}
+
+#[test]
+fn datagrams_follow_the_peers_limit_and_what_the_search_finds() {
+    let mut route = route();
+    route.mtu.on_probe_sent(1, 1_400, Instant::ZERO);
+    let packet = crate::space::packet::SentPacket::new(
+        1,
+        Instant::ZERO,
+        1_400,
+        crate::space::packet::PacketClass::InFlight,
+    );
+    assert!(route.mtu.on_acknowledged(&packet));
+    assert_eq!(route.datagram_size, 1_200);
+    route.follow_mtu(Instant::ZERO);
+    assert_eq!(route.datagram_size, 1_400);
+    route.limit_datagram_size(1_300);
+    assert_eq!(route.datagram_size, 1_300);
+}
