@@ -238,6 +238,29 @@ mod tests {
     }
 
     #[test]
+    fn at_most_half_of_the_memory_is_kept_for_holders_that_have_little() {
+        let quota = Arc::new(MemoryQuota::new(256 << 10));
+        let mut all: Vec<_> = (0..64).map(|_| account(&quota)).collect();
+        for one in &mut all {
+            one.note(STEP + 1);
+            one.note(1);
+        }
+        assert_eq!((quota.usage().holders, quota.usage().used), (64, 64));
+        let free = (128 << 10) - 64;
+        assert_eq!(account(&quota).allowance().most, free / SHARE);
+    }
+
+    #[test]
+    fn who_holds_its_share_and_no_more_is_not_overdrawn() {
+        let quota = Arc::new(MemoryQuota::new(1 << 20));
+        let [mut one, mut other] = [account(&quota), account(&quota)];
+        one.note(512 << 10);
+        other.note(512 << 10);
+        let overdrawn = [(512 << 10) - 1, 512 << 10, (512 << 10) + 1].map(|unread| one.is_overdrawn(unread));
+        assert_eq!(overdrawn, [false, false, true]);
+    }
+
+    #[test]
     fn small_changes_are_told_together_and_the_last_byte_at_once() {
         let quota = Arc::new(MemoryQuota::new(1 << 20));
         let mut one = account(&quota);

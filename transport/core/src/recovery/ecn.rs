@@ -375,6 +375,64 @@ mod tests {
         assert!(!ecn.is_capable());
     }
 
+    #[test]
+    fn ten_marked_packets_have_to_be_lost_before_marks_are_given_up() {
+        // RFC 9000 §A.4: what is lost without a mark says nothing about marks.
+        for (lost, ecn, is_capable) in
+            [(9, Ecn::Ect0, true), (10, Ecn::Ect0, false), (100, Ecn::NotEct, true)]
+        {
+            let mut route = Fixture::default();
+            (0..TEST_PACKETS).for_each(|_| route.ecn.on_sent(Ecn::Ect0));
+            (0..lost).for_each(|_| route.ecn.on_lost(ecn));
+            route.report(1, Some((1, 0, 0)));
+            assert_eq!(route.ecn.is_capable(), is_capable, "{lost} of {ecn:?}");
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_without_counts_fails_where_it_is_of_marked_packets() {
+        // RFC 9000 §13.4.2.1.
+        for (newly_ect0, newly_ect1, outcome) in [
+            (0, 0, EcnOutcome::Quiet),
+            (1, 0, EcnOutcome::Failed),
+            (0, 1, EcnOutcome::Failed),
+            (1, 1, EcnOutcome::Failed),
+        ] {
+            let report = EcnReport { counted: Counted::Nothing, newly_ect0, newly_ect1 };
+            assert_eq!(EcnValidation::default().on_report(&report), outcome, "{report:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_packets_may_be_counted_with_the_other_mark_than_were_acknowledged_with_it() {
+        for (grown, newly_ect1, outcome) in
+            [(0, 1, EcnOutcome::Quiet), (1, 1, EcnOutcome::Quiet), (2, 1, EcnOutcome::Failed)]
+        {
+            let counted = Counted::Grown(EcnCounts { ect0: 0, ect1: grown, ce: 0 });
+            let report = EcnReport { counted, newly_ect0: 0, newly_ect1 };
+            assert_eq!(EcnValidation::default().on_report(&report), outcome, "{report:?}");
+        }
+    }
+
+    #[test]
+    fn any_mark_is_reported_beside_whichever_others() {
+        for marks in 1_u64..8 {
+            let mut counter = EcnCounter::default();
+            let counts = [Ecn::Ect0, Ecn::Ect1, Ecn::Ce].map(|ecn| {
+                let bit = match ecn {
+                    Ecn::Ect0 => 1,
+                    Ecn::Ect1 => 2,
+                    _ => 4,
+                };
+                let is_seen = marks & bit != 0;
+                is_seen.then(|| counter.on_packet(ecn));
+                u64::from(is_seen)
+            });
+            let [ect0, ect1, ce] = counts;
+            assert_eq!(counter.report(), Some(EcnCounts { ect0, ect1, ce }));
+        }
+    }
+
     //= https://www.rfc-editor.org/rfc/rfc9000#section-13.4.1
     //= type=test
     //# Even if an endpoint does not set an ECT field in packets it sends, the endpoint MUST provide feedback

@@ -115,6 +115,37 @@ mod tests {
         assert_eq!(window.get(), Some(50));
     }
 
+    #[test]
+    fn a_smaller_value_since_the_largest_takes_its_place_when_that_leaves() {
+        let mut window = WindowedMax::new(10);
+        let offers = [(0, 100), (3, 80), (6, 60), (10, 10), (11, 10), (13, 10), (14, 10), (16, 10), (17, 10)];
+        let largest = offers.map(|(at, value)| {
+            window.offer(at, value);
+            window.get()
+        });
+        assert_eq!(largest, [100, 100, 100, 100, 80, 80, 60, 60, 10].map(Some));
+    }
+
+    #[test]
+    fn where_nothing_was_offered_for_a_window_the_next_value_is_the_largest() {
+        let mut window = WindowedMax::new(10);
+        assert_eq!(window.get(), None);
+        for (at, value) in [(0, 100), (4, 90), (8, 80), (19, 1)] {
+            window.offer(at, value);
+        }
+        assert_eq!(window.get(), Some(1));
+    }
+
+    #[test]
+    fn what_is_best_of_nothing_and_of_two_spans() {
+        let mut recent = Recent::default();
+        assert_eq!(recent.get(u32::min), None);
+        for (at, value) in [(0, 3), (10, 5)] {
+            recent.offer(value, Instant::from_nanos(at * 1_000_000), Duration::from_millis(10), u32::min);
+        }
+        assert_eq!((recent.get(u32::min), recent.get(u32::max)), (Some(3), Some(5)));
+    }
+
     proptest! {
         #[test]
         fn it_never_reports_less_than_the_newest_or_more_than_the_true_maximum(

@@ -173,3 +173,36 @@ fn counts_and_ranks_agree_with_a_count_by_hand_whatever_happens() {
         }
     }
 }
+
+#[test]
+fn another_number_of_slots_holds_for_those_who_come_and_not_for_those_who_hold() {
+    let mut world = World::new(2, Tenure::Lasting);
+    assert_eq!([1, 2].map(|group| world.take((group, 1), at(0))), [Ok(None); 2]);
+    assert_eq!(world.take((3, 1), at(0)), Err(()));
+    world.slots.set_most(3);
+    assert_eq!(world.take((3, 1), at(0)), Ok(None));
+    world.slots.set_most(1);
+    assert_eq!((world.slots.len(), world.slots.is_full()), (3, true));
+    assert_eq!(world.take((4, 1), at(0)), Err(()));
+}
+
+#[test]
+fn a_slot_held_for_long_gives_way_to_those_who_hold_less_and_to_nobody_who_holds_as_much() {
+    // The oldest slot is not of the largest group, whose slots are young.
+    for (own, expected) in [(0, Ok(Some((1, 1)))), (1, Err(())), (2, Err(()))] {
+        let mut world = World::new(4 + own, Tenure::Passing(PATIENCE));
+        assert_eq!(world.take((1, 1), at(0)), Ok(None));
+        for _ in 0..own {
+            assert_eq!(world.take((2, 1), at(900)), Ok(None));
+        }
+        for _ in 0..3 {
+            assert_eq!(world.take((3, 1), at(900)), Ok(None));
+        }
+        let holder = world.holder((2, 1));
+        let gone = match world.slots.first_no_smaller(holder) {
+            Some(id) => Ok(world.slots.remove(id)),
+            None => Err(()),
+        };
+        assert_eq!(gone, expected, "the newcomer's group holds {own}");
+    }
+}

@@ -151,11 +151,6 @@ impl<'a> SliceReader<'a> {
         self.bytes(usize::try_from(length).map_err(|_| Truncated)?)
     }
 
-    /// Everything that is left.
-    pub fn rest(&mut self) -> &'a [u8] {
-        std::mem::take(&mut self.bytes)
-    }
-
     /// The next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let (taken, rest) = self.bytes.split_first_chunk().ok_or(Truncated)?;

@@ -140,3 +140,18 @@ proptest! {
         prop_assert!(first.for_timers().probe_timeout(Duration::MAX) == Duration::MAX);
     }
 }
+
+#[test]
+fn the_longest_base_is_the_largest_of_the_smallest_over_return_paths_in_use() {
+    let mut rtts = PathRtts::default();
+    assert_eq!(rtts.longest_base(), None);
+    let now = Instant::ZERO + Duration::from_secs(100);
+    for (over, rtt) in [(0, 30), (0, 90), (1, 50), (1, 60)] {
+        rtts.sample(PathId(over), Duration::from_millis(rtt), Duration::ZERO, now);
+    }
+    assert_eq!(rtts.longest_base(), Some(Duration::from_millis(50)));
+    // The second is not used any more.
+    let later = now + Duration::from_secs(60);
+    rtts.sample(PathId(0), Duration::from_millis(40), Duration::ZERO, later);
+    assert_eq!(rtts.longest_base(), Some(Duration::from_millis(30)));
+}

@@ -120,6 +120,18 @@ fn every_frame_has_its_registered_type_and_a_name() {
     assert_eq!(types::name(0x21), "unknown");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9000#section-9.1
+//= type=test
+//# PATH_CHALLENGE, PATH_RESPONSE, NEW_CONNECTION_ID, and PADDING frames are "probing frames", and all other
+//# frames are "non-probing frames".
+#[test]
+fn four_types_of_frames_only_probe_an_address() {
+    let of_rfc_9000 = every_frame().into_iter().filter(|(frame_type, _)| *frame_type <= 0x1e);
+    let probing: Vec<u64> =
+        of_rfc_9000.filter(|(_, frame)| frame.is_probing()).map(|(frame_type, _)| frame_type).collect();
+    assert_eq!(probing, [0x00, 0x18, 0x1a, 0x1b]);
+}
+
 #[test]
 fn the_names_are_those_of_all_types() {
     let given: std::collections::BTreeSet<_> =
