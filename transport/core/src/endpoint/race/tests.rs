@@ -110,3 +110,23 @@ fn the_delay_is_three_round_trips_within_the_bounds_of_the_rfc() {
     race.on_begun(0, Duration::ZERO, at(0));
     assert_eq!(race.deadline(), at(10), "an application asks for less");
 }
+
+#[test]
+fn attempts_that_were_under_way_may_begin_again_once_another_is_complete() {
+    let mut race = race(2);
+    race.on_begun(1, CONNECTION_ATTEMPT_DELAY, at(250));
+    race.on_completed(1, milliseconds(150), at(300));
+    assert_eq!(race.deadline(), at(450), "the server has time to confirm it");
+    assert_eq!(race.next(at(450), |_| at(0)), Some(Action::Begin(0)));
+}
+
+#[test]
+fn an_attempt_that_waits_to_begin_again_is_not_begun_before_its_time() {
+    let mut race = race(2);
+    race.on_failed(0, Failure::Passing, at(240));
+    assert_eq!(race.next(at(240), |_| at(0)), Some(Action::Begin(1)));
+    race.on_begun(1, milliseconds(100), at(240));
+    assert_eq!(race.next(at(340), |_| at(240)), Some(Action::Repeat(1)));
+    assert_eq!(race.deadline(), at(490));
+    assert_eq!(race.next(at(490), |_| at(480)), Some(Action::Begin(0)));
+}

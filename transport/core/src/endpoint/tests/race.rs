@@ -182,6 +182,9 @@ fn where_the_first_path_answers_in_time_nothing_is_sent_over_the_other() {
         Some(TimerReason::ConnectionAttempt),
         "the next attempt is the nearest deadline"
     );
+    course.run_to(DELAYS[0] * 4);
+    assert_eq!(course.told(handle, &Event::Confirmed), 1);
+    course.assert_settled(handle);
     course.run_to(Duration::from_secs(2));
     assert_eq!((course.first(0), course.first(1)), (Some(Duration::ZERO), None));
     assert_eq!(course.place(handle), Some(0));
@@ -230,6 +233,19 @@ fn the_others_wait_for_three_of_the_round_trips_that_the_hints_promise() {
         course.run_to(milliseconds(500));
         assert_eq!(course.first(1), Some(milliseconds(delay)));
     }
+}
+
+#[test]
+fn the_others_wait_longer_where_handshakes_queue_on_the_first_path() {
+    // A round trip of 60 ms, and twice 34 ms of a handshake's bytes at 1 Mbit/s.
+    let rate = Some(Bandwidth::from_bits_per_second(1_000_000));
+    let mut course = Course::dark(&[0]);
+    course.candidates[0].way.hints = Hints { delay: Some(milliseconds(30)), rate, ..Hints::NONE };
+    let local = course.candidates[0].way.tuple.local;
+    course.network.client.channels.on_handshake(local, rate, course.start);
+    course.begin(RaceOptions::default());
+    course.run_to(milliseconds(500));
+    assert_eq!(course.first(1), Some(milliseconds(3 * 128)));
 }
 
 #[test]
@@ -296,4 +312,19 @@ fn a_channel_that_was_not_answered_counts_again_once_a_path_from_there_is_heard(
     course.network.client(handle).open_path(ways[0].tuple, now).expect("paths are negotiated");
     course.run_to(Duration::from_secs(3));
     assert_eq!(first(&course), 0);
+}
+
+#[test]
+fn all_channels_that_had_more_time_to_answer_than_the_winners_are_shunned() {
+    let mut course = Course::dark(&[0, 1]);
+    let tuple = course.network.link(DELAYS[1]);
+    course.candidates.push(CandidatePath::new(Way { tuple, hints: Hints::NONE }));
+    let handle = course.begin(RaceOptions::default());
+    course.run_to(Duration::from_secs(1));
+    assert_eq!(course.place(handle), Some(2));
+    let way = |index: usize| course.candidates[index].way;
+    for (ways, first) in [([0, 1, 2], 2), ([1, 2, 0], 1), ([2, 0, 1], 0)] {
+        let Network { client, client_config, now, .. } = &course.network;
+        assert_eq!(client.first_way(client_config, &ways.map(way), *now), first, "{ways:?}");
+    }
 }

@@ -300,6 +300,15 @@ fn a_path_that_lost_its_large_datagrams_is_tried_again_after_ten_minutes() {
 }
 
 #[test]
+fn a_datagram_that_every_path_must_carry_proves_nothing_about_larger_ones() {
+    let mut discovery = busy(DatagramSizing::default());
+    search(&mut discovery, 1_500, NOW);
+    assert!(!discovery.on_lost(&[packet(3_000, 1_452)], NOW));
+    assert!(!discovery.on_acknowledged(&packet(3_001, 1_200)));
+    assert!(discovery.on_lost(&[packet(3_002, 1_452)], NOW), "the second loss in a row");
+}
+
+#[test]
 fn the_search_ends_where_no_more_than_sixteen_bytes_are_left_to_gain() {
     for (smallest, wanted) in [(1_216, None), (1_217, Some(1_208))] {
         let mut discovery = busy(DatagramSizing::default());

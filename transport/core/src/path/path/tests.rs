@@ -129,8 +129,12 @@ fn a_single_packet_may_be_acknowledged_late_on_purpose_and_two_may_not() {
 
 #[test]
 fn packets_older_than_an_acknowledged_one_do_not_ask() {
+    let mut unknown = path();
+    send(&mut unknown, 0..5, PacketClass::AckEliciting);
+    assert_eq!(unknown.asked_at(), None, "nobody knows how long an answer takes");
     let mut path = sampled(1);
     send(&mut path, 0..5, PacketClass::AckEliciting);
+    assert_eq!(path.overdue_at(Duration::ZERO), Some(at(1_000 + 40 + 4 * 20)), "four times the variation");
     assert_eq!(path.asked_at(), Some(at(1_000)));
     let mut arrived = Ranges::default();
     arrived.insert(2);
@@ -173,4 +177,29 @@ fn the_standing_of_a_path_is_what_the_worst_news_of_it_is() {
     assert_eq!(path.standing(), Standing::Available);
     path.on_probe_timeout(at(1_000));
     assert_eq!((path.standing(), path.standing_if_heard()), (Standing::Silent, Standing::Available));
+}
+
+#[test]
+fn a_rate_that_is_not_shared_with_others_is_kept_to() {
+    for (shared, is_own) in [
+        (Sharing::Unknown, true),
+        (Sharing::Dedicated, true),
+        (Sharing::Endpoint, true),
+        (Sharing::Shared, false),
+    ] {
+        let mut path = path();
+        path.set_hints(Hints { rate: Some(Bandwidth::from_mbit(2)), shared, ..Hints::NONE });
+        assert_eq!(path.route.has_own_rate(), is_own, "{shared:?}");
+    }
+}
+
+#[test]
+fn bytes_are_entered_into_the_account_of_the_channel_once() {
+    let mut path = path();
+    path.counters.bytes_sent = 100;
+    assert_eq!(path.take_unentered(), None, "nobody keeps an account");
+    path.learn_queue(500, Account::Whole, at(0));
+    assert_eq!(path.take_unentered(), None, "what was sent before is not queued any more");
+    path.counters.bytes_sent = 150;
+    assert_eq!([path.take_unentered(), path.take_unentered()], [Some(50), None]);
 }

@@ -141,14 +141,19 @@ fn an_address_has_the_connection_id_that_it_was_lent_or_that_of_its_path() {
 }
 
 #[test]
-fn delays_are_half_of_the_round_trip_and_anew_when_that_changes() {
+fn delays_are_half_of_the_fastest_round_trip_and_what_others_take_beyond_it() {
+    let first = path(PathId::ZERO, 1);
+    let half = first.rtt().smoothed() / 2;
+    let alone = Paths::new(first, LocalIds::new(connection_id(99)), RemoteIds::new(4), None);
+    assert_eq!(alone.delay(PathId::ZERO), half, "before anything was measured");
     let mut paths = paths();
     let half = paths.get(ONE).map(|path| path.rtt().smoothed() / 2);
     assert_eq!(Some(paths.delay(ONE)), half, "the initial estimate");
     assert_eq!(paths.delay(PathId(3)), Duration::ZERO);
-    for (id, rtt) in [(PathId::ZERO, 20), (ONE, 60)] {
+    // Both are acknowledged over path 0: path 1 takes 20 ms more there.
+    for (id, rtt) in [(PathId::ZERO, 20), (ONE, 40)] {
         let path = paths.get_mut(id).expect("it is open");
-        path.rtts.sample(id, Duration::from_millis(rtt), Duration::ZERO, Instant::ZERO);
+        path.rtts.sample(PathId::ZERO, Duration::from_millis(rtt), Duration::ZERO, Instant::ZERO);
     }
     paths.refresh_delays();
     let delays = [PathId::ZERO, ONE].map(|id| paths.delay(id));
@@ -177,4 +182,39 @@ fn a_close_goes_over_the_path_that_answers_soonest_among_the_validated() {
     assert_eq!(paths.best_for_close(), Some(ONE));
     paths.get_mut(ONE).expect("it is open").on_probe_timeout(Instant::ZERO);
     assert_eq!(paths.best_for_close(), Some(PathId::ZERO));
+}
+
+#[test]
+fn a_lone_path_and_the_addresses_of_validated_ones_have_limits_of_their_own() {
+    let mut paths = paths();
+    let allowance = |paths: &Paths, port| {
+        let probed = paths.get(PathId::ZERO).and_then(|path| path.elsewhere.get(tuple(port)));
+        probed.map(|one| one.amplification.allowance())
+    };
+    paths.on_datagram(tuple(1), 100);
+    let first = paths.get(PathId::ZERO).map(|path| path.route.amplification.allowance());
+    assert_eq!(first, Some(300));
+    paths.open_mut().for_each(|path| path.route.amplification.validate());
+    paths.add_candidate(PathId::ZERO, Candidate::new(tuple(3), Purpose::Probed, Instant::FAR_FUTURE));
+    paths.on_datagram(tuple(3), 100);
+    assert_eq!(allowance(&paths, 3), Some(300));
+}
+
+#[test]
+fn receipts_of_frames_about_paths_belong_to_the_paths_and_others_do_not() {
+    let path = PathId::ZERO;
+    for (receipt, is_theirs) in [
+        (Receipt::NewConnectionId { path, sequence: 1 }, true),
+        (Receipt::RetireConnectionId { path, sequence: 1 }, true),
+        (Receipt::PathAbandon(ONE), true),
+        (Receipt::PathStatus { path, sequence: 1 }, true),
+        (Receipt::MaxPathId(PathId(4)), true),
+        (Receipt::PathsBlocked(PathId(4)), true),
+        (Receipt::PathCidsBlocked(ONE), true),
+        (Receipt::HandshakeDone, false),
+    ] {
+        let mut paths = paths();
+        let taken = (paths.on_acknowledged(&receipt), paths.on_lost(&receipt));
+        assert_eq!(taken, (is_theirs, is_theirs), "{receipt:?}");
+    }
 }

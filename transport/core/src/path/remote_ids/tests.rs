@@ -510,3 +510,15 @@ fn connection_ids_have_one_to_twenty_bytes() {
         assert_eq!(result.err().map(|error| error.code), expected, "{length} bytes");
     }
 }
+
+#[test]
+fn a_token_of_two_connection_ids_in_use_is_one_all_the_same() {
+    let mut ids = remote();
+    for path in [0, 1] {
+        ids.on_new(NewConnectionId { token: token(7), ..new_id(path, 1, 0) }).unwrap();
+        ids.open_path(PathId(path));
+        assert!(path == 1 || ids.rotate(ZERO, 0).is_some());
+    }
+    assert_eq!((ids.current(ZERO), ids.current(ONE)), (Some(id(1)), Some(id(1 << 32 | 1))));
+    assert!(ids.is_reset_token(&[7; 16]) && !ids.is_reset_token(&[8; 16]));
+}
