@@ -220,4 +220,16 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_burst_shrinks_with_the_datagrams_at_once_and_grows_with_time() {
+        let now = Instant::from_nanos(1_000);
+        let mut pacer = Pacer::new(1_200, now);
+        pacer.set_rate(Some(Bandwidth::from_mbit(1)), 0, Duration::ZERO, now);
+        let burst = pacer.available(now);
+        pacer.set_datagram_size(600, now);
+        assert_eq!(pacer.available(now), burst / 2);
+        pacer.set_datagram_size(1_200, now);
+        assert_eq!(pacer.available(now), burst / 2, "no time has passed");
+    }
 }

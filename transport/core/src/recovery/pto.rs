@@ -60,7 +60,9 @@ mod tests {
         pto.on_timeout();
         pto.on_timeout();
         assert_eq!(pto.deadline(Instant::from_nanos(5), base), Instant::from_nanos(400_000_005));
+        assert_eq!(pto.count(), 2);
         pto.reset();
+        assert_eq!(pto.count(), 0);
         assert_eq!(pto.period(base), base);
     }
 

@@ -131,11 +131,6 @@ impl RateSampler {
         self.app_limited_until = Some(self.delivered.saturating_add(in_flight as u64).max(1));
     }
 
-    /// Returns true if the application has, or had within the last round trip, too little to send.
-    pub fn is_app_limited(&self) -> bool {
-        self.app_limited_until.is_some()
-    }
-
     /// `packets` were acknowledged (draft, "Upon receiving an ACK"); `None` if none of them was in flight.
     pub fn on_acknowledged(&mut self, arrival: Arrival<'_>, packets: &[SentPacket]) -> Option<RateSample> {
         let (mut newest, mut newly): (Option<&SentPacket>, u64) = (None, 0);
@@ -170,11 +165,6 @@ impl RateSampler {
     /// The largest sample of the last ten round trips, not counting those that the application limited.
     pub fn estimate(&self) -> Option<Bandwidth> {
         self.largest.get()
-    }
-
-    /// Round trips counted by delivered data (packet-timed).
-    pub fn round(&self) -> u64 {
-        self.round
     }
 
     /// Bytes delivered so far.
@@ -309,6 +299,31 @@ mod tests {
             acknowledge(&mut sampler, at(1020 + number * 100), &[sent]);
         }
         assert_eq!(sampler.estimate(), fast);
+    }
+
+    #[test]
+    fn a_flow_counts_as_limited_until_more_is_delivered_than_was_in_flight() {
+        let mut sampler = RateSampler::default();
+        let packets: Vec<_> = (0..3).map(|n| packet(&mut sampler, n, at(n), n as usize * 1000)).collect();
+        sampler.on_app_limited(2000);
+        let limited = packets.into_iter().map(|one| {
+            acknowledge(&mut sampler, at(20), &[one]);
+            sampler.on_sent(at(21), 1).app_limited
+        });
+        assert_eq!(limited.collect::<Vec<_>>(), [true, true, false]);
+        assert_eq!(sampler.delivered(), 3000);
+    }
+
+    #[test]
+    fn the_newest_packet_of_an_acknowledgement_makes_the_sample_in_whatever_order() {
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+            let mut sampler = RateSampler::default();
+            let packets: Vec<_> =
+                (0..3).map(|n| packet(&mut sampler, n, at(n * 5), n as usize * 1000)).collect();
+            let packets: Vec<_> = order.iter().map(|n| packets[*n].clone()).collect();
+            let sample = acknowledge(&mut sampler, at(30), &packets).expect("a sample");
+            assert_eq!((sample.tx_in_flight, sample.newly_acknowledged), (3000, 3000), "{order:?}");
+        }
     }
 
     #[test]
