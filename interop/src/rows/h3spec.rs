@@ -23,12 +23,8 @@ pub async fn run(setup: &Setup) -> Result<Exchange> {
     let report = String::from_utf8_lossy(&output.stdout);
     let (transport, http) = cases(&report);
     ensure!(transport.len() >= 30 && http.len() >= 15, "h3spec stopped early: {}", report.trim());
-    let unexpected: Vec<&str> = transport
-        .iter()
-        .chain(&http)
-        .filter(|case| !case.passes)
-        .map(|case| case.name.as_str())
-        .collect();
+    let unexpected: Vec<&str> =
+        transport.iter().chain(&http).filter(|case| !case.passes).map(|case| case.name.as_str()).collect();
     ensure!(unexpected.is_empty(), "cases fail: {}", unexpected.join("; "));
     let count =
         |cases: &[Case]| format!("{}/{}", cases.iter().filter(|case| case.passes).count(), cases.len());

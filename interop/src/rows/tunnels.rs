@@ -183,7 +183,7 @@ pub async fn from_connect_ip_go(setup: &Setup) -> Result<Exchange> {
     ensure!(setup.quic_go.is_file(), "there is no quic-go at {} (--quic-go)", setup.quic_go.display());
     let own = tempfile::tempdir()?;
     let more = format!(
-        "[proxy]\nallow = []\ntokens = '{}'\n[tunnel]\nroutes = ['100.64.219.1/32']\ndevice = 'hvqi{}'\nnetwork = 219\n",
+        "[proxy]\nallow = []\nreach = ['100.64.219.1/32']\ntokens = '{}'\n[tunnel]\nroutes = ['100.64.219.1/32']\ndevice = 'hvqi{}'\nnetwork = 219\n",
         own.path().join("tokens").display(),
         std::process::id() % 100_000
     );
