@@ -195,6 +195,7 @@ fn a_lone_path_and_the_addresses_of_validated_ones_have_limits_of_their_own() {
     let first = paths.get(PathId::ZERO).map(|path| path.route.amplification.allowance());
     assert_eq!(first, Some(300));
     paths.open_mut().for_each(|path| path.route.amplification.validate());
+    paths.add_candidate(ONE, Candidate::new(tuple(4), Purpose::Probed, Instant::FAR_FUTURE));
     paths.add_candidate(PathId::ZERO, Candidate::new(tuple(3), Purpose::Probed, Instant::FAR_FUTURE));
     paths.on_datagram(tuple(3), 100);
     assert_eq!(allowance(&paths, 3), Some(300));
