@@ -239,6 +239,35 @@ mod tests {
         assert_eq!(error.code, ErrorCode::CRYPTO_BUFFER_EXCEEDED);
     }
 
+    #[test]
+    fn pieces_that_wait_are_bounded_in_number_and_in_bytes_overlaps_counted_each() {
+        let mut stream = CryptoStream::new(Level::OneRtt);
+        for n in 0..CHUNK_LIMIT as u64 {
+            assert_eq!(stream.receive(crypto(1 + 2 * n, b"x")), Ok(Novelty::New));
+        }
+        let error = stream.receive(crypto(1 + 2 * CHUNK_LIMIT as u64, b"x")).unwrap_err();
+        assert_eq!(error.code, ErrorCode::CRYPTO_BUFFER_EXCEEDED);
+        static QUARTER: [u8; BUFFER_LIMIT as usize / 4] = [7; BUFFER_LIMIT as usize / 4];
+        let mut stream = CryptoStream::new(Level::OneRtt);
+        for offset in 1..=4 {
+            assert_eq!(stream.receive(crypto(offset, &QUARTER)), Ok(Novelty::New));
+        }
+        let error = stream.receive(crypto(5, b"x")).unwrap_err();
+        assert_eq!(error.code, ErrorCode::CRYPTO_BUFFER_EXCEEDED);
+    }
+
+    #[test]
+    fn a_piece_that_waits_is_known_unless_it_is_longer_than_before() {
+        let mut stream = CryptoStream::new(Level::OneRtt);
+        assert!(!stream.has_incoming());
+        let novelties = [&b"cd"[..], b"cd", b"c", b"cde"].map(|data| stream.receive(crypto(2, data)));
+        assert_eq!(novelties, [Ok(Novelty::New), Ok(Novelty::Known), Ok(Novelty::Known), Ok(Novelty::New)]);
+        assert_eq!((stream.read(), stream.has_incoming()), (None, true));
+        stream.receive(crypto(0, b"ab")).expect("within the limits");
+        let read: Vec<u8> = std::iter::from_fn(|| stream.read()).flatten().collect();
+        assert_eq!((read.as_slice(), stream.has_incoming()), (&b"abcde"[..], false));
+    }
+
     //= https://www.rfc-editor.org/rfc/rfc9001#section-4
     //= type=test
     //# If QUIC needs to retransmit that data, it MUST use the same keys even if TLS has already updated to

@@ -146,3 +146,25 @@ fn a_size_that_the_system_refuses_is_not_used_again_by_any_connection_over_that_
     assert!(after[0] < 1_300 && after[1] < 1_300, "{after:?}");
     assert_eq!(after[2], before[2]);
 }
+
+#[test]
+fn a_name_that_no_host_can_have_is_refused_and_leaves_no_connection() {
+    let mut network = Network::new(transport(), transport());
+    let tuple = network.link(RTT / 2);
+    let [longest, longer] = [253, 254].map(|length| "a".repeat(length));
+    for (name, is_valid) in [
+        (longest.as_str(), true),
+        ("server.test.", true),
+        ("[::1]", true),
+        (longer.as_str(), false),
+        ("", false),
+        (".", false),
+        ("two words", false),
+        ("ö.test", false),
+    ] {
+        let before = network.client.handles().count();
+        let begun = network.client.connect(&network.client_config, tuple, name, network.now);
+        assert_eq!(begun.is_ok(), is_valid, "{name}");
+        assert_eq!(network.client.handles().count() - before, usize::from(is_valid));
+    }
+}
