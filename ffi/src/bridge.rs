@@ -5,8 +5,8 @@ use crate::error::{Failure, HVQ_ERR_ARGUMENT, HVQ_ERR_NULL};
 use crate::guard::Versioned;
 use crate::scheduler::*;
 use ::hvq_scheduler::{
-    Bandwidth, Content, Flights, Hints, History, Item, Observation, PathId, PathSet, PathView, PerMille,
-    Placement, Role, Scheduler, Sharing, Standing,
+    Bandwidth, Content, Flights, Hints, History, Item, Observation, PathId, PathSet, PathState, PathView,
+    PerMille, Placement, Role, Scheduler, Sharing,
 };
 use std::ffi::c_void;
 use std::time::Duration;
@@ -152,7 +152,7 @@ fn item_of(item: &Item) -> hvq_item {
         message_deadline: item.message.and_then(|message| message.deadline).map_or(u64::MAX, nanos),
         pending: item.pending as u64,
         credit: item.credit,
-        waits_for: nanos(item.waits_for),
+        waits_for: nanos(item.head_of_line_delay),
         age,
         now: nanos(item.now),
         earlier_path,
@@ -160,22 +160,22 @@ fn item_of(item: &Item) -> hvq_item {
     }
 }
 
-/// The number of a standing.
-pub(crate) fn standing_of(standing: Standing) -> u32 {
-    match standing {
-        Standing::Available => HVQ_STANDING_AVAILABLE,
-        Standing::Backup => HVQ_STANDING_BACKUP,
-        Standing::Unvalidated => HVQ_STANDING_UNVALIDATED,
-        Standing::Silent => HVQ_STANDING_SILENT,
+/// The number of a state.
+pub(crate) fn standing_of(state: PathState) -> u32 {
+    match state {
+        PathState::Available => HVQ_STANDING_AVAILABLE,
+        PathState::Backup => HVQ_STANDING_BACKUP,
+        PathState::Unvalidated => HVQ_STANDING_UNVALIDATED,
+        PathState::Silent => HVQ_STANDING_SILENT,
     }
 }
 
 fn view_of(path: &PathView) -> hvq_path_view {
     hvq_path_view {
         id: path.id.0,
-        standing: standing_of(path.standing),
-        room: path.room as u64,
-        resumes: nanos(path.resumes),
+        standing: standing_of(path.state),
+        room: path.send_allowance as u64,
+        resumes: nanos(path.next_send),
         window: path.window as u64,
         in_flight: path.in_flight as u64,
         delay: nanos(path.delay),

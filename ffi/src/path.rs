@@ -297,7 +297,7 @@ impl From<PathStats> for hvq_path_statistics {
         let counters = path.counters;
         Self {
             id: path.id.0,
-            standing: standing_of(path.standing),
+            standing: standing_of(path.state),
             route: path.tuple.into(),
             rtt: nanos(path.rtt),
             min_rtt: nanos(path.min_rtt),

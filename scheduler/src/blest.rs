@@ -92,9 +92,9 @@ mod tests {
     use super::*;
     use crate::{Content, PathId, Rtt};
 
-    fn path(id: u32, rtt: u64, room: usize) -> PathView {
+    fn path(id: u32, rtt: u64, send_allowance: usize) -> PathView {
         let rtt = Rtt { smoothed: Duration::from_millis(rtt), ..Rtt::ZERO };
-        PathView { room, rtt, window: 12_000, ..PathView::new(PathId(id)) }
+        PathView { send_allowance, rtt, window: 12_000, ..PathView::new(PathId(id)) }
     }
 
     fn item(credit: u64, now: u64) -> Item {

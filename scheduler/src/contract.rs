@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use crate::{
-    Bandwidth, Content, Hints, History, Item, Message, Observation, PathId, PathSet, PathView, PerMille,
-    Placement, Priority, Role, Rtt, Scheduler, Sharing, Standing, usable,
+    Bandwidth, Content, Hints, History, Item, Message, Observation, PathId, PathSet, PathState, PathView,
+    PerMille, Placement, Priority, Role, Rtt, Scheduler, Sharing, usable,
 };
 
 /// Frames that one call of [`check`] offers.
@@ -64,11 +64,11 @@ pub fn check_answer(placement: Placement, item: &Item, paths: &[PathView]) {
 
 /// Panics if `policy` waits although every path is idle and has room.
 fn check_progress(policy: &mut dyn Scheduler, item: &Item, paths: &[PathView]) {
-    let room = item.bytes.max(1 << 20);
+    let send_allowance = item.bytes.max(1 << 20);
     let idle = |path: &PathView| PathView {
-        room,
-        resumes: Duration::ZERO,
-        window: room,
+        send_allowance,
+        next_send: Duration::ZERO,
+        window: send_allowance,
         in_flight: 0,
         backlog: 0,
         others: path.others.map(|_| 0),
@@ -130,8 +130,8 @@ impl Draw {
     }
 
     fn path(&mut self, id: u32) -> PathView {
-        use Standing::{Available, Backup, Silent, Unvalidated};
-        let standing = [Available, Available, Backup, Unvalidated, Silent][self.below(5) as usize];
+        use PathState::{Available, Backup, Silent, Unvalidated};
+        let state = [Available, Available, Backup, Unvalidated, Silent][self.below(5) as usize];
         let rtt = Rtt {
             latest: self.duration(),
             smoothed: self.duration(),
@@ -148,9 +148,9 @@ impl Draw {
         };
         PathView {
             id: PathId(id),
-            standing,
-            room: self.bytes(),
-            resumes: self.duration(),
+            state,
+            send_allowance: self.bytes(),
+            next_send: self.duration(),
             window: self.bytes(),
             in_flight: self.bytes(),
             delay: self.duration(),
@@ -196,11 +196,11 @@ impl Draw {
             .one_in(2)
             .then(|| Message { remaining: self.bytes(), deadline: self.one_in(2).then(|| self.duration()) });
         let priority = Priority { urgency: self.below(10) as u8, incremental: self.one_in(2) };
-        let waits_for = self.duration();
+        let head_of_line_delay = self.duration();
         let role = if self.one_in(2) { Role::Client } else { Role::Server };
         let (pending, credit) = (self.bytes(), self.bytes() as u64);
         let item = Item::new(content, self.bytes().max(1));
-        Item { priority, message, pending, credit, role, waits_for, history, now, ..item }
+        Item { priority, message, pending, credit, role, head_of_line_delay, history, now, ..item }
     }
 
     fn observations(&mut self, item: &Item, paths: &[PathView]) -> Vec<Observation> {

@@ -12,7 +12,7 @@ use crate::PathId;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expectation {
     /// From the choice until all is there that the receiver must have first: C(n−1) of Algorithm 1.
-    pub waits_for: Duration,
+    pub head_of_line_delay: Duration,
     /// The path of high bandwidth.
     pub bulk: Arrival,
     /// The path on which a byte has a price.
@@ -34,7 +34,7 @@ impl Expectation {
     /// awaited on either path.
     pub fn reward(&self) -> i64 {
         let completion = |arrival: Arrival| {
-            i64::try_from(arrival.after.max(self.waits_for).as_nanos()).unwrap_or(i64::MAX)
+            i64::try_from(arrival.after.max(self.head_of_line_delay).as_nanos()).unwrap_or(i64::MAX)
         };
         completion(self.bulk).saturating_sub(completion(self.scarce))
     }
@@ -46,7 +46,7 @@ mod tests {
 
     fn expectation(bulk: Duration, scarce: Duration) -> Expectation {
         let arrival = |path, after| Arrival { path: PathId(path), after };
-        Expectation { waits_for: Duration::ZERO, bulk: arrival(0, bulk), scarce: arrival(1, scarce) }
+        Expectation { head_of_line_delay: Duration::ZERO, bulk: arrival(0, bulk), scarce: arrival(1, scarce) }
     }
 
     #[test]
@@ -55,7 +55,8 @@ mod tests {
         assert_eq!(expectation(millis(20), millis(8)).reward(), 12_000_000);
         assert_eq!(expectation(millis(8), millis(20)).reward(), -12_000_000);
         assert_eq!(expectation(Duration::MAX, Duration::ZERO).reward(), i64::MAX);
-        let behind = |waits_for| Expectation { waits_for, ..expectation(millis(20), millis(8)) };
+        let behind =
+            |head_of_line_delay| Expectation { head_of_line_delay, ..expectation(millis(20), millis(8)) };
         assert_eq!(behind(millis(15)).reward(), 5_000_000);
         assert_eq!(behind(millis(30)).reward(), 0);
     }

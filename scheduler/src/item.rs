@@ -26,7 +26,7 @@ pub struct Item {
     /// The end of the connection that asks.
     pub role: Role,
     /// From now until all that the receiver must have first is expected to be there (C(n−1) − now).
-    pub waits_for: Duration,
+    pub head_of_line_delay: Duration,
     /// The earlier transmissions of the data, if any.
     pub history: History,
     /// Now, since the connection began: the only clock a policy has. It never runs backwards.
@@ -46,7 +46,7 @@ impl Item {
             pending: bytes,
             credit: u64::MAX,
             role: Role::Client,
-            waits_for: Duration::ZERO,
+            head_of_line_delay: Duration::ZERO,
             history: History::Fresh,
             now: Duration::ZERO,
         }

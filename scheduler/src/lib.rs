@@ -13,6 +13,7 @@ mod hvc;
 mod item;
 mod min_rtt;
 mod observation;
+pub mod paper;
 mod path;
 mod policy;
 mod redundant;
@@ -21,7 +22,6 @@ mod roles;
 mod round_robin;
 mod set;
 mod single;
-pub mod steering;
 mod sttf;
 mod units;
 mod usable;
@@ -36,7 +36,7 @@ pub use hvc::{Duplicating, Hvc, NoPrice, Price};
 pub use item::{Content, History, Item, Message, Priority};
 pub use min_rtt::MinRtt;
 pub use observation::Observation;
-pub use path::{Hints, PathView, Rtt, Sharing, Standing};
+pub use path::{Hints, PathState, PathView, Rtt, Sharing};
 pub use policy::{Policy, UnknownPolicy};
 pub use redundant::Redundant;
 pub use role::Role;
@@ -57,7 +57,7 @@ use std::time::Duration;
 /// The contract, which [`contract::check`] tests on every policy:
 ///
 /// - `paths` is never empty and holds at most [`PathSet::CAPACITY`] paths, each id once.
-/// - `room` is what a path may send now (congestion window and pacer); 0 means none now, and `resumes` says when
+/// - `send_allowance` is what a path may send now (congestion window and pacer); 0 means none now, and `next_send` says when
 ///   room is expected again. Naming a path without room counts as [`Placement::Wait`], with one exception:
 ///   acknowledgements are not congestion controlled (RFC 9002 §7), so they may be placed on it.
 /// - If paths are [usable](usable()) the answer names only those.
@@ -77,10 +77,10 @@ pub trait Scheduler: Send + fmt::Debug {
         0
     }
 
-    /// Returns the number of further pieces of the stream, each of the size of `item`, which was just placed whole on
-    /// `path`, that may follow it there without a question for each. The transport keeps to the path's room, to the end
-    /// of the message and to the order of streams all the same. Bulk data has its answer less often so; a policy that
-    /// weighs every frame says 0.
+    /// Returns the number of further pieces of the stream, each of the size of `item`, which was just placed whole on `path`,
+    /// that may follow it there without a question for each. The transport keeps to the path's send allowance, to the end of
+    /// the message and to the order of streams all the same. Bulk data has its answer less often so; a policy that weighs
+    /// every frame says 0.
     fn repeats(&mut self, _item: &Item, _path: &PathView) -> usize {
         0
     }
@@ -100,7 +100,7 @@ pub trait Scheduler: Send + fmt::Debug {
 pub enum Placement {
     /// The first `bytes` of the item, at least 1 and at most [`Item::bytes`], go on `path`; the rest is offered again.
     ///
-    /// The transport sends fewer if the path's room or its open packet holds fewer. Items that cannot be divided (all
+    /// The transport sends fewer if the path's send allowance or its open packet holds fewer. Items that cannot be divided (all
     /// but stream data) are always placed whole.
     On {
         /// The path.

@@ -19,7 +19,7 @@ impl Scheduler for MinRtt {
         if let Content::Acknowledgement { of } = item.content {
             return acknowledge_on_its_own(item, of, paths, usable);
         }
-        match fastest(paths, usable.iter().filter(|&index| paths[index].has_room())) {
+        match fastest(paths, usable.iter().filter(|&index| paths[index].can_send())) {
             Some(path) => Placement::On { path: path.id, bytes: item.bytes },
             None => Placement::Wait,
         }
@@ -54,10 +54,10 @@ pub(crate) fn fastest_unless(
     let by_rtt = |path: &&PathView| (path.rtt.smoothed, path.id);
     let all = || usable.iter().map(|index| &paths[index]);
     let Some(fast) = all().min_by_key(by_rtt) else { return Placement::Wait };
-    if fast.has_room() {
+    if fast.can_send() {
         return whole_on(fast, item);
     }
-    match all().filter(|path| path.has_room()).min_by_key(by_rtt) {
+    match all().filter(|path| path.can_send()).min_by_key(by_rtt) {
         Some(slow) if !spares(fast, slow, usable) => whole_on(slow, item),
         _ => Placement::Wait,
     }
@@ -75,9 +75,9 @@ mod tests {
     use super::*;
     use crate::{PathId, Rtt};
 
-    fn path(id: u32, rtt: u64, room: usize) -> PathView {
+    fn path(id: u32, rtt: u64, send_allowance: usize) -> PathView {
         let rtt = Rtt { smoothed: Duration::from_millis(rtt), ..Rtt::ZERO };
-        PathView { room, rtt, ..PathView::new(PathId(id)) }
+        PathView { send_allowance, rtt, ..PathView::new(PathId(id)) }
     }
 
     #[test]

@@ -9,12 +9,12 @@ use crate::{Bandwidth, PathId, PerMille};
 pub struct PathView {
     /// The identifier of the path.
     pub id: PathId,
-    /// The standing of the path: it may and should be used, or not.
-    pub standing: Standing,
+    /// The state of the path: it may and should be used, or not.
+    pub state: PathState,
     /// Bytes that it may send now (congestion window, pacer, amplification limit); 0 means none now.
-    pub room: usize,
+    pub send_allowance: usize,
     /// From now until room is expected again; zero if there is room.
-    pub resumes: Duration,
+    pub next_send: Duration,
     /// The congestion window in bytes.
     pub window: usize,
     /// Bytes in flight (RFC 9002 §2).
@@ -50,9 +50,9 @@ impl PathView {
     pub const fn new(id: PathId) -> Self {
         Self {
             id,
-            standing: Standing::Available,
-            room: 0,
-            resumes: Duration::ZERO,
+            state: PathState::Available,
+            send_allowance: 0,
+            next_send: Duration::ZERO,
             window: 0,
             in_flight: 0,
             delay: Duration::ZERO,
@@ -69,20 +69,20 @@ impl PathView {
     }
 
     /// Returns true if the path may send now.
-    pub const fn has_room(&self) -> bool {
-        self.room > 0
+    pub const fn can_send(&self) -> bool {
+        self.send_allowance > 0
     }
 }
 
-/// The standing of a path: tells whether it may and should be used.
+/// The state of a path: tells whether it may and should be used.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Standing {
+pub enum PathState {
     /// Validated, and the peer has not asked to spare it (PATH_STATUS_AVAILABLE, RFC 10069 §3.3).
     #[default]
     Available,
     /// Validated, and the peer asked to use it only when no available path is left (PATH_STATUS_BACKUP).
     Backup,
-    /// Its validation is under way; what it may send (RFC 9000 §8.1) is already in its `room`.
+    /// Its validation is under way; what it may send (RFC 9000 §8.1) is already in its `send_allowance`.
     Unvalidated,
     /// It has not answered for a probe timeout.
     Silent,
@@ -140,8 +140,8 @@ pub enum Sharing {
     Unknown,
     /// The rate is shared with other traffic.
     Shared,
-    /// The rate is reserved for one endpoint, the client, and its connections share it: what a browser with a connection to each
-    /// domain has of URLLC. The endpoint keeps an account of what they queue there, which each of them sees
+    /// The rate is reserved for one endpoint, the client, and its connections share it: what a browser with a connection to
+    /// each domain has of URLLC. The endpoint keeps an account of what they queue there, which each of them sees
     /// ([`PathView::others`]).
     Endpoint,
     /// The rate is reserved for this connection.

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::steering::{
+use crate::paper::{
     Asap, Channel, CostReward, EarlyArrival, Fixed, Flows, ObjectPriority, ObjectSize, ObjectSteering,
-    PacketControl, PacketSize, PacketState, PacketUplink, PrioritySvc, Rule, Steering,
+    PacketControl, PacketSize, PacketState, PacketUplink, PaperScheme, PrioritySvc, Rule,
 };
 use crate::{
     Blest, Duplicating, Ecf, Hvc, MinRtt, PathId, Price, Redundant, RoundRobin, Scheduler, Single, Sttf,
@@ -131,20 +131,20 @@ impl Policy {
             Self::Blest => Box::new(Blest::default()),
             Self::Sttf => Box::new(Sttf),
             Self::Xlink => Box::new(Xlink),
-            Self::AllEmbb => steering(Fixed(Channel::HighBandwidth)),
-            Self::AllUrllc => steering(Fixed(Channel::LowLatency)),
-            Self::PktUplink => steering(PacketUplink),
-            Self::PktControl => steering(PacketControl),
-            Self::PktState => steering(PacketState::default()),
-            Self::BestPktSize(below) => steering(PacketSize::new(below)),
-            Self::ObjSize(below) => steering(ObjectSize::new(below)),
-            Self::ObjPriority => steering(ObjectPriority),
-            Self::ObjSteering => steering(ObjectSteering::default()),
-            Self::Asap => steering(Asap),
-            Self::Ians => steering(EarlyArrival::default()),
-            Self::DChannel => steering(CostReward::new(Flows::All)),
-            Self::DChannelPriority => steering(CostReward::new(Flows::Foreground)),
-            Self::PrioritySvc => steering(PrioritySvc),
+            Self::AllEmbb => paper(Fixed(Channel::HighBandwidth)),
+            Self::AllUrllc => paper(Fixed(Channel::LowLatency)),
+            Self::PktUplink => paper(PacketUplink),
+            Self::PktControl => paper(PacketControl),
+            Self::PktState => paper(PacketState::default()),
+            Self::BestPktSize(below) => paper(PacketSize::new(below)),
+            Self::ObjSize(below) => paper(ObjectSize::new(below)),
+            Self::ObjPriority => paper(ObjectPriority),
+            Self::ObjSteering => paper(ObjectSteering::default()),
+            Self::Asap => paper(Asap),
+            Self::Ians => paper(EarlyArrival::default()),
+            Self::DChannel => paper(CostReward::new(Flows::All)),
+            Self::DChannelPriority => paper(CostReward::new(Flows::Foreground)),
+            Self::PrioritySvc => paper(PrioritySvc),
         }
     }
 
@@ -160,8 +160,8 @@ impl Policy {
     }
 }
 
-fn steering<R: Rule + 'static>(rule: R) -> Box<dyn Scheduler> {
-    Box::new(Steering::new(rule))
+fn paper<R: Rule + 'static>(rule: R) -> Box<dyn Scheduler> {
+    Box::new(PaperScheme::new(rule))
 }
 
 impl FromStr for Policy {

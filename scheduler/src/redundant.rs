@@ -19,7 +19,7 @@ impl Scheduler for Redundant {
         if let Content::Acknowledgement { of } = item.content {
             return acknowledge_on_its_own(item, of, paths, usable);
         }
-        let ready: PathSet = usable.iter().filter(|&index| paths[index].has_room()).collect();
+        let ready: PathSet = usable.iter().filter(|&index| paths[index].can_send()).collect();
         if ready.is_empty() { Placement::Wait } else { Placement::OnEach(ready) }
     }
 }
@@ -27,12 +27,12 @@ impl Scheduler for Redundant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PathId, Standing};
+    use crate::{PathId, PathState};
 
     #[test]
     fn a_copy_goes_on_every_usable_path_that_has_room() {
-        let path = |id, room| PathView { room, ..PathView::new(PathId(id)) };
-        let backup = PathView { standing: Standing::Backup, ..path(3, 9000) };
+        let path = |id, send_allowance| PathView { send_allowance, ..PathView::new(PathId(id)) };
+        let backup = PathView { state: PathState::Backup, ..path(3, 9000) };
         let item = Item::new(Content::Datagram, 100);
         let placement = Redundant.place(&item, &[path(0, 9000), path(1, 0), path(2, 1), backup]);
         assert_eq!(placement, Placement::OnEach([0, 2].into_iter().collect()));

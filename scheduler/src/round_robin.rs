@@ -22,7 +22,7 @@ impl Scheduler for RoundRobin {
             return acknowledge_on_its_own(item, of, paths, usable);
         }
         let ready =
-            usable.iter().map(|index| &paths[index]).filter(|path| path.has_room()).map(|path| path.id);
+            usable.iter().map(|index| &paths[index]).filter(|path| path.can_send()).map(|path| path.id);
         // Ids after the previous one come first, then the list starts over.
         let next = ready.min_by_key(|&id| (Some(id) <= self.previous, id));
         match next {
@@ -41,11 +41,11 @@ mod tests {
 
     #[test]
     fn paths_take_turns_and_one_without_room_is_passed_over() {
-        let path = |id, room| PathView { room, ..PathView::new(PathId(id)) };
+        let path = |id, send_allowance| PathView { send_allowance, ..PathView::new(PathId(id)) };
         let item = Item::new(Content::Datagram, 100);
         let mut policy = RoundRobin::default();
-        let mut turn = |rooms: [usize; 3]| match policy
-            .place(&item, &[path(4, rooms[0]), path(0, rooms[1]), path(2, rooms[2])])
+        let mut turn = |allowances: [usize; 3]| match policy
+            .place(&item, &[path(4, allowances[0]), path(0, allowances[1]), path(2, allowances[2])])
         {
             Placement::On { path, .. } => Some(path.0),
             _ => None,

@@ -41,17 +41,17 @@ impl Scheduler for Single {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Content, Standing};
+    use crate::{Content, PathState};
 
     #[test]
     fn everything_stays_on_the_named_path_until_it_falls_silent() {
-        let path = |id, room| PathView { room, ..PathView::new(PathId(id)) };
+        let path = |id, send_allowance| PathView { send_allowance, ..PathView::new(PathId(id)) };
         let item = Item::new(Content::Datagram, 100);
         let on = |id| Placement::On { path: PathId(id), bytes: 100 };
         let mut policy = Single::on(PathId(1));
         assert_eq!(policy.place(&item, &[path(0, 9000), path(1, 9000)]), on(1));
         assert_eq!(policy.place(&item, &[path(0, 9000), path(1, 0)]), Placement::Wait);
-        let silent = PathView { standing: Standing::Silent, ..path(1, 9000) };
+        let silent = PathView { state: PathState::Silent, ..path(1, 9000) };
         assert_eq!(policy.place(&item, &[path(0, 9000), silent]), on(0));
         assert_eq!(Single::default().place(&item, &[path(2, 9000), path(0, 9000)]), on(0));
     }

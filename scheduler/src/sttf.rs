@@ -26,14 +26,14 @@ impl Scheduler for Sttf {
             return acknowledge_on_its_own(item, of, paths, usable);
         }
         let all = usable.iter().map(|index| &paths[index]);
-        let first = all.min_by_key(|path| (transfer_time(path), !path.has_room(), path.id));
+        let first = all.min_by_key(|path| (transfer_time(path), !path.can_send(), path.id));
         first.map_or(Placement::Wait, |path| whole_on(path, item))
     }
 }
 
 /// From now until a packet arrives that leaves as soon as `path` has room.
 fn transfer_time(path: &PathView) -> Duration {
-    let wait = match (path.has_room(), path.resumes) {
+    let wait = match (path.can_send(), path.next_send) {
         (true, _) => Duration::ZERO,
         // Nobody knows when: an acknowledgement is a round trip away at most.
         (false, Duration::ZERO) => path.rtt.smoothed,
@@ -49,9 +49,14 @@ mod tests {
 
     #[test]
     fn the_wait_for_a_fast_path_is_weighed_against_a_slow_one() {
-        let path = |id, rtt, room, resumes| {
+        let path = |id, rtt, send_allowance, next_send| {
             let rtt = Rtt { smoothed: Duration::from_millis(rtt), ..Rtt::ZERO };
-            PathView { room, rtt, resumes: Duration::from_millis(resumes), ..PathView::new(PathId(id)) }
+            PathView {
+                send_allowance,
+                rtt,
+                next_send: Duration::from_millis(next_send),
+                ..PathView::new(PathId(id))
+            }
         };
         let item = Item::new(Content::Stream { id: 0 }, 1000);
         let slow = path(0, 40, 9000, 0);

@@ -1,6 +1,6 @@
-//! The paths that a policy may name: the one reading of [`Standing`] that all policies share.
+//! The paths that a policy may name: the one reading of [`PathState`] that all policies share.
 
-use crate::{Content, Item, PathSet, PathView, Placement, Standing};
+use crate::{Content, Item, PathSet, PathState, PathView, Placement};
 
 /// The paths that may carry something now: the available ones, the backups if none is available, and those under
 /// validation; the silent ones only if that leaves nothing.
@@ -10,11 +10,11 @@ use crate::{Content, Item, PathSet, PathView, Placement, Standing};
 pub fn usable(paths: &[PathView]) -> PathSet {
     let [mut available, mut backup, mut unvalidated, mut silent] = [PathSet::EMPTY; 4];
     for (index, path) in paths.iter().enumerate() {
-        let set = match path.standing {
-            Standing::Available => &mut available,
-            Standing::Backup => &mut backup,
-            Standing::Unvalidated => &mut unvalidated,
-            Standing::Silent => &mut silent,
+        let set = match path.state {
+            PathState::Available => &mut available,
+            PathState::Backup => &mut backup,
+            PathState::Unvalidated => &mut unvalidated,
+            PathState::Silent => &mut silent,
         };
         set.insert(index);
     }
@@ -28,13 +28,13 @@ pub fn usable(paths: &[PathView]) -> PathSet {
 /// They carry what must not be lost to a path that leads nowhere: acknowledgements, control and repeated data.
 pub fn proven(paths: &[PathView], set: PathSet) -> PathSet {
     let validated: PathSet =
-        set.iter().filter(|&index| paths[index].standing != Standing::Unvalidated).collect();
+        set.iter().filter(|&index| paths[index].state != PathState::Unvalidated).collect();
     if validated.is_empty() { set } else { validated }
 }
 
 /// The whole item on `path`, or the wait for it: acknowledgements are not congestion controlled (RFC 9002 §7).
 pub(crate) fn whole_on(path: &PathView, item: &Item) -> Placement {
-    if path.has_room() || matches!(item.content, Content::Acknowledgement { .. }) {
+    if path.can_send() || matches!(item.content, Content::Acknowledgement { .. }) {
         Placement::On { path: path.id, bytes: item.bytes }
     } else {
         Placement::Wait
@@ -51,16 +51,16 @@ mod tests {
     use super::*;
     use crate::PathId;
 
-    fn paths(standings: &[Standing]) -> Vec<PathView> {
-        let numbered = standings.iter().zip(0..);
-        numbered.map(|(&standing, id)| PathView { standing, ..PathView::new(PathId(id)) }).collect()
+    fn paths(states: &[PathState]) -> Vec<PathView> {
+        let numbered = states.iter().zip(0..);
+        numbered.map(|(&state, id)| PathView { state, ..PathView::new(PathId(id)) }).collect()
     }
 
-    fn usable_among(standings: &[Standing]) -> Vec<usize> {
-        usable(&paths(standings)).iter().collect()
+    fn usable_among(states: &[PathState]) -> Vec<usize> {
+        usable(&paths(states)).iter().collect()
     }
 
-    use Standing::{Available, Backup, Silent, Unvalidated};
+    use PathState::{Available, Backup, Silent, Unvalidated};
 
     #[test]
     fn a_backup_serves_only_when_no_path_is_available() {

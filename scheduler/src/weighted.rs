@@ -61,7 +61,7 @@ impl Scheduler for Weighted {
         if let Content::Acknowledgement { of } = item.content {
             return acknowledge_on_its_own(item, of, paths, usable);
         }
-        let ready = usable.iter().map(|index| &paths[index]).filter(|path| path.has_room());
+        let ready = usable.iter().map(|index| &paths[index]).filter(|path| path.can_send());
         match ready.min_by_key(|path| (*self.carried(path.id), path.id)) {
             Some(path) => {
                 self.add(path, item.bytes);
@@ -85,14 +85,14 @@ mod tests {
 
     #[test]
     fn paths_carry_in_proportion_to_their_rates() {
-        let path = |id, mbit, room| {
+        let path = |id, mbit, send_allowance| {
             let rate = Some(Bandwidth::from_mbit(mbit));
-            PathView { room, rate, ..PathView::new(PathId(id)) }
+            PathView { send_allowance, rate, ..PathView::new(PathId(id)) }
         };
         let mut policy = Weighted::default();
         let mut counts = [0_u32; 2];
-        let mut place = |rooms: [usize; 2], counts: &mut [u32; 2]| {
-            let paths = [path(0, 30, rooms[0]), path(1, 10, rooms[1])];
+        let mut place = |allowances: [usize; 2], counts: &mut [u32; 2]| {
+            let paths = [path(0, 30, allowances[0]), path(1, 10, allowances[1])];
             let item = Item::new(Content::Stream { id: 0 }, 1200);
             let Placement::On { path, .. } = policy.place(&item, &paths) else { return };
             counts[path.0 as usize] += 1;

@@ -38,7 +38,7 @@ impl Scheduler for Xlink {
         if !chosen.is_some_and(|chosen| runs_short(item, chosen)) {
             return placement;
         }
-        Placement::OnEach(usable.iter().filter(|&index| paths[index].has_room()).collect())
+        Placement::OnEach(usable.iter().filter(|&index| paths[index].can_send()).collect())
     }
 }
 
@@ -46,7 +46,7 @@ impl Scheduler for Xlink {
 fn copy(item: &Item, paths: &[PathView], set: PathSet, on: crate::PathId) -> Placement {
     let others: PathSet = set.iter().filter(|&index| paths[index].id != on).collect();
     let set = if others.is_empty() { set } else { others };
-    let ready = set.iter().map(|index| &paths[index]).filter(|path| path.has_room());
+    let ready = set.iter().map(|index| &paths[index]).filter(|path| path.can_send());
     match ready.min_by_key(|path| (path.rtt.smoothed, path.id)) {
         Some(path) => Placement::On { path: path.id, bytes: item.bytes },
         None => Placement::Wait,
@@ -65,9 +65,9 @@ mod tests {
     use super::*;
     use crate::{Message, PathId, Rtt};
 
-    fn path(id: u32, rtt: u64, room: usize) -> PathView {
+    fn path(id: u32, rtt: u64, send_allowance: usize) -> PathView {
         let rtt = Rtt { smoothed: Duration::from_millis(rtt), ..Rtt::ZERO };
-        PathView { room, rtt, ..PathView::new(PathId(id)) }
+        PathView { send_allowance, rtt, ..PathView::new(PathId(id)) }
     }
 
     fn due_in(milliseconds: u64) -> Item {

@@ -121,7 +121,7 @@ impl Scheduler for FirstWithRoom {
     }
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
-        let path = paths.iter().find(|path| path.has_room());
+        let path = paths.iter().find(|path| path.can_send());
         path.map_or(Placement::Wait, |path| Placement::On { path: path.id, bytes: item.bytes })
     }
 }

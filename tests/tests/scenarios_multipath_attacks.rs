@@ -2,7 +2,7 @@
 //! whole shows it.
 
 use hvq_channel::Direction as Way;
-use hvq_scheduler::{Content, Hints, Item, PathId, PathView, Placement, Policy, Scheduler, Standing};
+use hvq_scheduler::{Content, Hints, Item, PathId, PathState, PathView, Placement, Policy, Scheduler};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::{Fate, Net, Side};
 use hvq_tests::transfer::Transfer;
@@ -182,7 +182,7 @@ fn paths_that_are_all_backups_carry_data() {
     net.run_for(milliseconds(200));
     for side in Side::BOTH {
         let paths = net.end(side).connection().stats().paths;
-        assert!(paths.iter().all(|path| path.standing == Standing::Backup), "{paths:?}");
+        assert!(paths.iter().all(|path| path.state == PathState::Backup), "{paths:?}");
     }
     transfer_while(&mut net, 1_000_000, |_| {});
 }

@@ -1,7 +1,7 @@
 //! The life of paths and connections: opening, validating, abandoning, limits, timeouts and the end.
 
 use hvq_channel::Direction as Way;
-use hvq_scheduler::{Bandwidth, Hints, Item, PathId, PathView, Placement, Policy, Scheduler, Standing};
+use hvq_scheduler::{Bandwidth, Hints, Item, PathId, PathState, PathView, Placement, Policy, Scheduler};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::{Fate, Net, Side};
 use hvq_tests::transfer::Transfer;
@@ -33,7 +33,7 @@ impl Scheduler for LastWithRoom {
     }
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
-        let chosen = paths.iter().rev().find(|path| path.room >= path.datagram_size);
+        let chosen = paths.iter().rev().find(|path| path.send_allowance >= path.datagram_size);
         chosen.map_or(Placement::Wait, |path| Placement::On { path: path.id, bytes: item.bytes })
     }
 }
@@ -143,7 +143,7 @@ fn a_path_that_the_peer_calls_backup_carries_no_data_while_another_is_available(
     net.client.connection().set_path_status(PathId(0), Status::Backup).unwrap();
     net.run_for(Duration::from_millis(200));
     assert!(net.server.saw(&Event::Path(PathEvent::PeerStatus(PathId(0), Status::Backup))));
-    assert_eq!(net.server.connection().path_stats(PathId(0)).unwrap().standing, Standing::Backup);
+    assert_eq!(net.server.connection().path_stats(PathId(0)).unwrap().state, PathState::Backup);
     let before = net.wires[0].down.sent;
     transfer(&mut net);
     let spent = net.wires[0].down.sent - before;

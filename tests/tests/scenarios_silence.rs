@@ -6,7 +6,7 @@
 //! ```
 
 use hvq_channel::Direction as Way;
-use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Standing};
+use hvq_scheduler::{Bandwidth, Hints, PathId, PathState, Policy};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::{Application, Fate, Net, Side};
 use hvq_transport::connection::{ChannelHint, Connection, Event, FourTuple, PathEvent, TransportConfig};
@@ -183,10 +183,7 @@ fn a_dark_path_is_probed_twice_per_timeout_and_serves_again_when_it_answers() {
         if wire == 1 { Fate::Drop } else { Fate::Pass }
     }));
     net.run(&mut messages, Net::START + milliseconds(2_500));
-    assert_eq!(
-        net.server.connection().path_stats(PathId(1)).map(|path| path.standing),
-        Some(Standing::Silent)
-    );
+    assert_eq!(net.server.connection().path_stats(PathId(1)).map(|path| path.state), Some(PathState::Silent));
     sent.set(0);
     let counters =
         |net: &mut Net| net.server.connection().path_stats(PathId(1)).expect("it is open").counters;
@@ -201,8 +198,8 @@ fn a_dark_path_is_probed_twice_per_timeout_and_serves_again_when_it_answers() {
     net.tap = None;
     net.run(&mut messages, Net::START + milliseconds(16_000));
     assert_eq!(
-        net.server.connection().path_stats(PathId(1)).map(|path| path.standing),
-        Some(Standing::Available)
+        net.server.connection().path_stats(PathId(1)).map(|path| path.state),
+        Some(PathState::Available)
     );
     assert!(net.server.saw(&Event::Path(PathEvent::Answering(PathId(1)))));
 }

@@ -1,7 +1,7 @@
 //! Situations as a policy meets them: items in the proportions of a page load, on paths in all states.
 
 use hvq_scheduler::{
-    Bandwidth, Content, Hints, History, Item, Message, PathId, PathView, PerMille, Priority, Rtt, Standing,
+    Bandwidth, Content, Hints, History, Item, Message, PathId, PathView, PerMille, Priority, Rtt, PathState,
 };
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ fn item(numbers: &mut Numbers) -> Item {
             item.message = Some(Message { remaining: FRAME + numbers.below(200_000) as usize, deadline });
         }
         if numbers.is_one_in(2) {
-            item.waits_for = numbers.micros(40_000);
+            item.head_of_line_delay = numbers.micros(40_000);
         }
     }
     item
@@ -95,19 +95,19 @@ fn path(index: usize, numbers: &mut Numbers) -> PathView {
     let delay = Duration::from_micros(delay) + numbers.micros(delay / 5);
     let in_flight = if numbers.is_one_in(4) { window } else { numbers.below(window) };
     let room = window.saturating_sub(in_flight) as usize;
-    let standing = match numbers.below(40) {
-        0 => Standing::Silent,
-        1 => Standing::Backup,
-        _ => Standing::Available,
+    let state = match numbers.below(40) {
+        0 => PathState::Silent,
+        1 => PathState::Backup,
+        _ => PathState::Available,
     };
     let hints = match numbers.is_one_in(2) {
         true => Hints { rate: Some(rate), delay: Some(delay), ..Hints::NONE },
         false => Hints::NONE,
     };
     PathView {
-        standing,
-        room,
-        resumes: if room == 0 { numbers.micros(5_000) } else { Duration::ZERO },
+        state,
+        send_allowance: room,
+        next_send: if room == 0 { numbers.micros(5_000) } else { Duration::ZERO },
         window: window as usize,
         in_flight: in_flight as usize,
         delay,
@@ -134,7 +134,7 @@ mod tests {
         assert!(has(|item| matches!(item.history, History::Lost { .. })));
         assert!(has(|item| item.message.is_some_and(|message| message.deadline.is_some())));
         assert!(mix.situations.iter().all(|(_, paths)| paths.len() == 8));
-        assert!(mix.situations.iter().any(|(_, paths)| paths.iter().all(PathView::has_room)));
-        assert!(mix.situations.iter().any(|(_, paths)| paths.iter().any(|path| !path.has_room())));
+        assert!(mix.situations.iter().any(|(_, paths)| paths.iter().all(PathView::can_send)));
+        assert!(mix.situations.iter().any(|(_, paths)| paths.iter().any(|path| !path.can_send())));
     }
 }

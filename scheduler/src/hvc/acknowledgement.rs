@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::cost::{Leg, WEIGHT_UNIT, nanos, transmission};
+use super::cost::{PathEstimate, WEIGHT_UNIT, nanos, transmission};
 use super::reward::ALPHA;
 use crate::usable::named;
 use crate::{Bandwidth, Item, PathId, PathSet, PathView, proven};
@@ -58,8 +58,8 @@ impl Budget {
 
     /// The path for an acknowledgement of path `of`; `None` only if `usable` is empty.
     ///
-    /// Its own path, unless another has room, arrives earlier by more than α times its fare (so it is neither slower
-    /// nor queueing), is proven, and has budget left. If its own path is not usable: the earliest.
+    /// Its own path, unless another has room, arrives earlier by more than α times its transmission cost (so it is neither
+    /// slower nor queueing), is proven, and has budget left. If its own path is not usable: the earliest.
     pub(super) fn path<'a>(
         &mut self,
         item: &Item,
@@ -69,23 +69,23 @@ impl Budget {
     ) -> Option<&'a PathView> {
         let proven = proven(paths, usable);
         let Some(own) = named(paths, usable, of) else {
-            return earliest(item, paths, proven.iter()).map(|leg| &paths[leg.index]);
+            return earliest(item, paths, proven.iter()).map(|estimate| &paths[estimate.index]);
         };
-        let others = proven.iter().filter(|&index| paths[index].id != of && paths[index].has_room());
+        let others = proven.iter().filter(|&index| paths[index].id != of && paths[index].can_send());
         let Some(low) = earliest(item, paths, others) else { return Some(own) };
         let other = &paths[low.index];
-        let gains = low.arrival + low.fare * ALPHA / WEIGHT_UNIT < at_once(0, own, item.bytes).arrival;
+        let gains = low.arrival + low.cost * ALPHA / WEIGHT_UNIT < at_once(0, own, item.bytes).arrival;
         if gains && self.take(other, item.bytes, item.now) { Some(other) } else { Some(own) }
     }
 }
 
-/// The leg that arrives first; the first of equals.
-fn earliest(item: &Item, paths: &[PathView], indices: impl Iterator<Item = usize>) -> Option<Leg> {
-    indices.map(|index| at_once(index, &paths[index], item.bytes)).min_by_key(|leg| leg.arrival)
+/// The estimate that arrives first; the first of equals.
+fn earliest(item: &Item, paths: &[PathView], indices: impl Iterator<Item = usize>) -> Option<PathEstimate> {
+    indices.map(|index| at_once(index, &paths[index], item.bytes)).min_by_key(|estimate| estimate.arrival)
 }
 
-/// The leg of an acknowledgement, which does not wait for the congestion window (RFC 9002 §7).
-fn at_once(index: usize, path: &PathView, bytes: usize) -> Leg {
-    let fare = transmission(path.backlog.saturating_add(bytes), path.rate);
-    Leg { index, arrival: nanos(path.delay) + fare, fare }
+/// The estimate of an acknowledgement, which does not wait for the congestion window (RFC 9002 §7).
+fn at_once(index: usize, path: &PathView, bytes: usize) -> PathEstimate {
+    let cost = transmission(path.backlog.saturating_add(bytes), path.rate);
+    PathEstimate { index, arrival: nanos(path.delay) + cost, cost }
 }

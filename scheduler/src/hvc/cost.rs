@@ -7,7 +7,7 @@ use crate::{Bandwidth, PathSet, PathView};
 /// The time that stands for never: 13 days, small enough that sums and weighted prices stay within 64 bits.
 pub(super) const NEVER: u64 = 1 << 50;
 
-/// A fare is weighted in units of this share of it.
+/// A transmission cost is weighted in units of this share of it.
 pub(super) const WEIGHT_UNIT: u64 = 64;
 
 /// `time` in nanoseconds, at most [`NEVER`].
@@ -27,58 +27,58 @@ pub(super) fn transmission(bytes: usize, rate: Option<Bandwidth>) -> u64 {
 
 /// One path, and what it would mean to send on it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Leg {
+pub(super) struct PathEstimate {
     /// The path's index.
     pub(super) index: usize,
     /// From now until the last byte arrives.
     pub(super) arrival: u64,
-    /// DChannel's fare: how long the bottleneck is busy with these bytes and those before them (equation 3).
-    pub(super) fare: u64,
+    /// DChannel's transmission cost: how long the bottleneck is busy with these bytes and those before them (equation 3).
+    pub(super) cost: u64,
 }
 
-impl Leg {
-    /// The leg of `bytes` that are sent in one go as soon as `path`, at `index`, has room (equation 1).
+impl PathEstimate {
+    /// The estimate of `bytes` that are sent in one go as soon as `path`, at `index`, has room (equation 1).
     pub(super) fn of(index: usize, path: &PathView, bytes: usize) -> Self {
-        let fare = transmission(path.backlog.saturating_add(bytes), path.rate);
+        let cost = transmission(path.backlog.saturating_add(bytes), path.rate);
         // While the sender waits for room the queue drains, so the two waits overlap.
-        let sent = match resumes(path) {
-            0 => fare,
-            wait => fare.max(wait + transmission(bytes, path.rate)),
+        let sent = match next_send(path) {
+            0 => cost,
+            wait => cost.max(wait + transmission(bytes, path.rate)),
         };
         let arrival = nanos(path.delay) + sent + repair(path);
-        Self { index, arrival: arrival.min(NEVER), fare }
+        Self { index, arrival: arrival.min(NEVER), cost }
     }
 
-    /// The leg of `bytes` that may exceed the congestion window: each window more than fits now takes a round trip.
+    /// The estimate of `bytes` that may exceed the congestion window: each window more than fits now takes a round trip.
     pub(super) fn of_whole(index: usize, path: &PathView, bytes: usize) -> Self {
-        let leg = Self::of(index, path, bytes);
+        let estimate = Self::of(index, path, bytes);
         let excess = bytes.saturating_sub(available(path));
         if excess == 0 {
-            return leg;
+            return estimate;
         }
         let window = path.window.max(path.datagram_size).max(1);
         // Without room the first of these rounds is the wait that `of` has counted.
-        let rounds = (excess - 1) / window + usize::from(path.has_room());
+        let rounds = (excess - 1) / window + usize::from(path.can_send());
         let rounds_take = nanos(path.rtt.smoothed).saturating_mul(rounds as u64).min(NEVER);
         // Either the window or the bottleneck limits the message, not both in turn.
-        let windowed = rounds_take + resumes(path) + nanos(path.delay);
-        Self { arrival: leg.arrival.max(windowed).min(NEVER), ..leg }
+        let windowed = rounds_take + next_send(path) + nanos(path.delay);
+        Self { arrival: estimate.arrival.max(windowed).min(NEVER), ..estimate }
     }
 
-    /// Returns the time at which the receiver can use the leg's bytes: not before `waits_for`, the arrival of the data
-    /// that it must have first (equation 2).
-    pub(super) fn completion(self, waits_for: u64) -> u64 {
-        self.arrival.max(waits_for)
+    /// Returns the time at which the receiver can use the estimate's bytes: not before `head_of_line_delay`, the arrival of
+    /// the data that it must have first (equation 2).
+    pub(super) fn completion(self, head_of_line_delay: u64) -> u64 {
+        self.arrival.max(head_of_line_delay)
     }
 
-    /// The fare at this weight.
+    /// The transmission cost at this weight.
     pub(super) fn price(self, weight: u64) -> u64 {
-        self.fare.saturating_mul(weight) / WEIGHT_UNIT
+        self.cost.saturating_mul(weight) / WEIGHT_UNIT
     }
 
-    /// Completion and weighted fare: the smallest wins.
-    pub(super) fn sum(self, waits_for: u64, weight: u64) -> u64 {
-        self.completion(waits_for) + self.price(weight)
+    /// Completion and weighted transmission cost: the smallest wins.
+    pub(super) fn sum(self, head_of_line_delay: u64, weight: u64) -> u64 {
+        self.completion(head_of_line_delay) + self.price(weight)
     }
 }
 
@@ -90,11 +90,11 @@ fn repair(path: &PathView) -> u64 {
 }
 
 /// From now until the path has room, zero if it has; a round trip where the transport could not say.
-pub(super) fn resumes(path: &PathView) -> u64 {
-    if path.has_room() {
+pub(super) fn next_send(path: &PathView) -> u64 {
+    if path.can_send() {
         return 0;
     }
-    match nanos(path.resumes) {
+    match nanos(path.next_send) {
         0 => nanos(path.rtt.smoothed).max(1_000_000),
         wait => wait,
     }
@@ -102,7 +102,7 @@ pub(super) fn resumes(path: &PathView) -> u64 {
 
 /// Returns the bytes that the path can take before an acknowledgement must return: the pacer's share may be less.
 pub(super) fn available(path: &PathView) -> usize {
-    if path.has_room() { path.room.max(path.window.saturating_sub(path.in_flight)) } else { 0 }
+    if path.can_send() { path.send_allowance.max(path.window.saturating_sub(path.in_flight)) } else { 0 }
 }
 
 /// The scarce channels among `set`: those on which a byte has a price.
@@ -137,7 +137,7 @@ mod tests {
         PathView {
             rate: mbit.map(Bandwidth::from_mbit),
             delay: Duration::from_millis(delay),
-            room: 12_000,
+            send_allowance: 12_000,
             window: 12_000,
             rtt: Rtt { smoothed: Duration::from_millis(2 * delay), ..Rtt::ZERO },
             ..PathView::new(PathId(0))
@@ -169,21 +169,23 @@ mod tests {
     #[test]
     fn arrival_is_delay_and_the_time_at_the_bottleneck() {
         let urllc = PathView { backlog: 1000, ..path(Some(2), 2) };
-        let leg = Leg::of(0, &urllc, 1000);
-        assert_eq!((leg.arrival, leg.fare), (10_000_000, 8_000_000));
+        let estimate = PathEstimate::of(0, &urllc, 1000);
+        assert_eq!((estimate.arrival, estimate.cost), (10_000_000, 8_000_000));
         // 6 ms until there is room: of the queue's 4 ms nothing is left by then.
-        let full = PathView { room: 0, resumes: Duration::from_millis(6), ..urllc };
-        assert_eq!(Leg::of(0, &full, 1000).arrival, 12_000_000);
+        let full = PathView { send_allowance: 0, next_send: Duration::from_millis(6), ..urllc };
+        assert_eq!(PathEstimate::of(0, &full, 1000).arrival, 12_000_000);
     }
 
     #[test]
     fn a_message_beyond_the_window_takes_round_trips() {
         let embb = path(None, 20);
-        let milliseconds = |path: &PathView, bytes| Leg::of_whole(0, path, bytes).arrival / 1_000_000;
+        let milliseconds =
+            |path: &PathView, bytes| PathEstimate::of_whole(0, path, bytes).arrival / 1_000_000;
         assert_eq!(milliseconds(&embb, 12_000), 20);
         assert_eq!(milliseconds(&embb, 12_001), 60);
         assert_eq!(milliseconds(&embb, 36_001), 140);
-        let full = PathView { room: 0, in_flight: 12_000, resumes: Duration::from_millis(30), ..embb };
+        let full =
+            PathView { send_allowance: 0, in_flight: 12_000, next_send: Duration::from_millis(30), ..embb };
         assert_eq!(milliseconds(&full, 12_000), 50);
         assert_eq!(milliseconds(&full, 12_001), 90);
     }
@@ -197,13 +199,13 @@ mod tests {
         assert_eq!(transmission(usize::MAX, Some(Bandwidth::from_bits_per_second(u64::MAX))), 0);
         let worst = PathView {
             delay: Duration::MAX,
-            resumes: Duration::MAX,
+            next_send: Duration::MAX,
             backlog: usize::MAX,
             rate: Some(Bandwidth::default()),
             ..PathView::new(PathId(0))
         };
-        let leg = Leg::of_whole(0, &worst, usize::MAX);
-        assert_eq!((leg.arrival, leg.fare), (NEVER, NEVER));
-        assert!(leg.sum(NEVER, 1 << 10) > NEVER);
+        let estimate = PathEstimate::of_whole(0, &worst, usize::MAX);
+        assert_eq!((estimate.arrival, estimate.cost), (NEVER, NEVER));
+        assert!(estimate.sum(NEVER, 1 << 10) > NEVER);
     }
 }

@@ -31,7 +31,7 @@ impl Scheduler for Duplicating {
             return placement;
         }
         let others = proven(paths, usable(paths)).iter().filter(|&index| paths[index].id != path);
-        let open = others.filter(|&index| paths[index].room >= item.bytes);
+        let open = others.filter(|&index| paths[index].send_allowance >= item.bytes);
         let Some(copy) = open.min_by_key(|&index| paths[index].delay) else { return placement };
         let own = (0..paths.len()).filter(|&index| paths[index].id == path);
         Placement::OnEach(own.chain([copy]).collect::<PathSet>())

@@ -1,34 +1,34 @@
 //! The cost-reward rule for heterogeneous virtual channels, with what a transport knows and a packet steerer does not.
 
 mod acknowledgement;
-mod attention;
-mod beginning;
-mod contest;
+mod comparison;
 mod cost;
+mod deadline_pacing;
 mod duplicating;
+mod first_path;
+mod foreground_detector;
 mod price;
-mod promises;
+mod reservations;
 mod reward;
-mod runs;
-mod spare;
+mod spare_capacity;
+mod stream_bursts;
 #[cfg(test)]
 mod tests;
-mod yielding;
 
 use std::time::Duration;
 
 use acknowledgement::Budget;
-use attention::{Attention, closed, is_background};
-use contest::{Contest, Extent, Verdict};
-use cost::{NEVER, nanos, resumes, transmission};
+use comparison::{Comparison, ComparisonUnit, Decision};
+use cost::{NEVER, nanos, next_send, transmission};
+use deadline_pacing::{DeadlinePacer, Share};
 pub use duplicating::Duplicating;
-use price::Toll;
+use foreground_detector::{ForegroundDetector, closed, is_background};
+use price::CurrentPrice;
 pub use price::{NoPrice, Price};
-use promises::Promises;
-use reward::{dearness, weight};
-use runs::Runs;
-use spare::{Loan, Spare};
-use yielding::{Share, Urgent};
+use reservations::Reservations;
+use reward::{price_multiplier, weight};
+use spare_capacity::{LentQuota, SpareCapacity};
+use stream_bursts::StreamBursts;
 
 use crate::usable::named;
 use crate::{
@@ -47,9 +47,9 @@ const NEGLIGIBLE: Duration = Duration::from_millis(1);
 const INSTANT: Duration = Duration::from_micros(125);
 /// The maximum number of repeats of one placement: the other paths are to have their turn in each pass.
 const MOST_REPEATS: usize = 15;
-/// The factor by which a path's room must exceed the item for repeats where the path's rate is not known.
+/// The factor by which a path's send allowance must exceed the item for repeats where the path's rate is not known.
 const WIDE: usize = 8;
-/// The factor by which a path's room must exceed the item for the most repeats where the path's rate is not known.
+/// The factor by which a path's send allowance must exceed the item for the most repeats where the path's rate is not known.
 const OPEN: usize = 4 * WIDE;
 /// Nearer to its end than this, in bytes, each piece of a message has a question of its own.
 const BULK: usize = 64 << 10;
@@ -59,7 +59,7 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 
 /// The HVC rule: each frame goes where the earlier completion is worth its price.
 ///
-/// On path p an item completes at C = max(`waits_for`, delay + (bytes + backlog) / rate), and costs α = 0.75 times
+/// On path p an item completes at C = max(`head_of_line_delay`, delay + (bytes + backlog) / rate), and costs α = 0.75 times
 /// F = (bytes + backlog) / rate if p is scarce (a rate of less than a quarter of the greatest, or a hinted price); the
 /// smallest C + αF wins, a path that is not scarce in a tie. On two paths, with one flow, room on both and no
 /// input from the application, that is DChannel's Algorithm 1 (NSDI 2023, §3.4 and A.1). Beyond it:
@@ -72,40 +72,40 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 ///   connections where they are shared;
 /// - a path on which packets are lost counts with what it takes to repeat them; control frames and the handshake keep to the
 ///   paths of little loss;
-/// - a path that costs n times as much has to be worth n times its fare;
-/// - where others share a scarce path a byte costs twice its fare, thrice on one of the peer's, unless the endpoint keeps an
-///   account of what they queued, which is part of the fare then; bulk borrows nothing there;
+/// - a path that costs n times as much has to be worth n times its transmission cost;
+/// - where others share a scarce path a byte costs twice its transmission cost, thrice on one of the peer's, unless the
+///   endpoint keeps an account of what they queued, which is part of the transmission cost then; bulk borrows nothing there;
 /// - what was told to wait for a path stands in its queue for what is asked about later;
 /// - a connection begins where its keys and its data are soonest there;
 /// - acknowledgements use the low-latency path within a budget;
 /// - of a scarce path's promised rate bulk is lent what nothing latency-critical wants, in small pieces;
 /// - lost and late data goes where it arrives first, whatever that costs.
 ///
-/// The price adapts to demand through the fare, which is the queue that an item finds and adds to: what was sent, what others
-/// have queued where the channel is shared, and what waits for room. Two things follow for fresh data, and are tested as
-/// properties (`tests/price.rs`). The queue is bounded: an item is taken only while (1 + α) of its fare is less than D, what
-/// the scarce path saves it, so no item leaves a queue longer than D / (1 + α). And nobody starves: the queue drains
-/// whatever is asked, so after D / (1 + α) at the latest the path takes whatever alone is worth it. α itself is fixed, or follows
-/// demand where that was asked for ([`Price`]).
+/// The price adapts to demand through the transmission cost, which is the queue that an item finds and adds to: what was
+/// sent, what others have queued where the channel is shared, and what waits for room. Two things follow for fresh data, and
+/// are tested as properties (`tests/price.rs`). The queue is bounded: an item is taken only while (1 + α) of its transmission
+/// cost is less than D, what the scarce path saves it, so no item leaves a queue longer than D / (1 + α). And nobody starves:
+/// the queue drains whatever is asked, so after D / (1 + α) at the latest the path takes whatever alone is worth it. α itself
+/// is fixed, or follows demand where that was asked for ([`Price`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hvc {
     acknowledgements: Budget,
-    runs: Runs,
-    spare: Spare,
+    stream_bursts: StreamBursts,
+    spare: SpareCapacity,
     /// The time at which foreground data last went on a scarce path.
     foreground: Option<Duration>,
     /// The arrivals that the latest choice between two paths that could send expected of them.
     expected: Option<Expectation>,
-    promises: Promises,
-    toll: Toll,
-    attention: Attention,
-    urgent: Urgent,
+    reservations: Reservations,
+    price: CurrentPrice,
+    foreground_detector: ForegroundDetector,
+    deadline_pacer: DeadlinePacer,
 }
 
 impl Hvc {
     /// The rule with another price of scarce paths.
     pub fn at(price: Price) -> Self {
-        Self { toll: Toll::of(price), ..Self::default() }
+        Self { price: CurrentPrice::of(price), ..Self::default() }
     }
 }
 
@@ -117,7 +117,7 @@ impl Scheduler for Hvc {
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
         let usable = usable(paths);
         self.expected = None;
-        self.attention.note(item);
+        self.foreground_detector.note(item);
         match (item.content, item.history) {
             (Content::Acknowledgement { of }, _) => self.acknowledge(item, of, paths, usable),
             (Content::Stream { .. } | Content::Datagram, History::Fresh) => self.fresh(item, paths, usable),
@@ -127,7 +127,7 @@ impl Scheduler for Hvc {
     }
 
     fn first(&mut self, flights: &Flights, paths: &[PathView]) -> usize {
-        beginning::first(flights, paths)
+        first_path::first(flights, paths)
     }
 
     fn repeats(&mut self, item: &Item, path: &PathView) -> usize {
@@ -136,18 +136,18 @@ impl Scheduler for Hvc {
         let is_bulk = item.message.is_none_or(|message| message.remaining > BULK);
         let instantly = match path.rate {
             Some(rate) => usize::try_from(rate.bytes_in(INSTANT)).unwrap_or(usize::MAX),
-            None => path.room / OPEN,
+            None => path.send_allowance / OPEN,
         };
         let repeats = (instantly / item.bytes.max(1)).clamp(REPEATS, MOST_REPEATS);
         let bytes = repeats * item.bytes;
         let is_soon = match path.rate {
             Some(rate) => rate.transmission_time(bytes) <= NEGLIGIBLE,
-            None => path.room >= WIDE * bytes,
+            None => path.send_allowance >= WIDE * bytes,
         };
         if !is_bulk || !is_soon || item.history != History::Fresh {
             return 0;
         }
-        self.runs.add(id, bytes, item.now);
+        self.stream_bursts.add(id, bytes, item.now);
         repeats
     }
 
@@ -166,7 +166,7 @@ impl Scheduler for Hvc {
 impl Hvc {
     /// Places an acknowledgement of path `of` where the budget allows; an acknowledgement of background data has none.
     fn acknowledge(&mut self, item: &Item, of: PathId, paths: &[PathView], usable: PathSet) -> Placement {
-        let own = named(paths, usable, of).filter(|_| self.attention.is_on_background(item.now));
+        let own = named(paths, usable, of).filter(|_| self.foreground_detector.is_on_background(item.now));
         match own.or_else(|| self.acknowledgements.path(item, of, paths, usable)) {
             Some(path) => Placement::On { path: path.id, bytes: item.bytes },
             None => Placement::Wait,
@@ -179,42 +179,42 @@ impl Hvc {
         let wide = candidates.without(scarce);
         let scarce = if wide.is_empty() { scarce } else { scarce.without(closed(item, paths, scarce)) };
         let Some(bulk) = self.soonest_that_moves(item, paths, wide) else {
-            return match self.cheapest(item, paths, scarce, Extent::Item) {
+            return match self.cheapest(item, paths, scarce, ComparisonUnit::Item) {
                 Some(index) => self.send_scarce(item, &paths[index]),
                 None => Placement::Wait,
             };
         };
-        let open = paths[bulk].has_room() && scarce.iter().any(|index| paths[index].has_room());
-        let whole = self.extent(item);
-        let extent = if open && item.message.is_none() { Extent::Item } else { whole };
+        let open = paths[bulk].can_send() && scarce.iter().any(|index| paths[index].can_send());
+        let whole = self.comparison_unit(item);
+        let unit = if open && item.message.is_none() { ComparisonUnit::Item } else { whole };
         let rival = match self.yields_to_foreground(item) {
             true => None,
-            false => self.cheapest(item, paths, scarce, extent),
+            false => self.cheapest(item, paths, scarce, unit),
         };
-        let verdict = rival.map(|rival| (rival, self.compare(item, paths, (bulk, rival), extent)));
-        let bytes = match verdict {
+        let decision = rival.map(|rival| (rival, self.compare(item, paths, (bulk, rival), unit)));
+        let bytes = match decision {
             // A bulk path that looks slow, after an outage for instance, shows what it carries only if it is used.
-            Some((rival, Verdict::Scarce))
-                if !paths[rival].has_room()
-                    && paths[bulk].has_room()
-                    && spare::is_long(item, whole, &paths[bulk]) =>
+            Some((rival, Decision::Scarce))
+                if !paths[rival].can_send()
+                    && paths[bulk].can_send()
+                    && spare_capacity::is_long(item, whole, &paths[bulk]) =>
             {
                 item.bytes
             }
-            Some((rival, Verdict::Scarce)) => {
+            Some((rival, Decision::Scarce)) => {
                 let placement = self.send_scarce(item, &paths[rival]);
                 self.note_foreground(item, &paths[bulk], placement);
                 return placement;
             }
-            Some((_, Verdict::Bulk { bytes })) => bytes,
+            Some((_, Decision::Bulk { bytes })) => bytes,
             None => item.bytes,
         };
         let mut again = None;
         for index in scarce.iter() {
             match self.spare.lend(item, whole, &paths[bulk], &paths[index]) {
-                Loan::Now(bytes) => return self.send(item, &paths[index], bytes),
-                Loan::In(time) => again = Some(again.map_or(time, |sooner: Duration| sooner.min(time))),
-                Loan::None => {}
+                LentQuota::Now(bytes) => return self.send(item, &paths[index], bytes),
+                LentQuota::In(time) => again = Some(again.map_or(time, |sooner: Duration| sooner.min(time))),
+                LentQuota::None => {}
             }
         }
         match (self.send(item, &paths[bulk], bytes), again) {
@@ -229,35 +229,38 @@ impl Hvc {
         item: &Item,
         paths: &[PathView],
         (bulk, rival): (usize, usize),
-        extent: Extent,
-    ) -> Verdict {
-        let behind = |index: usize| self.promises.behind(&paths[index], item.now);
+        unit: ComparisonUnit,
+    ) -> Decision {
+        let behind = |index: usize| self.reservations.behind(&paths[index], item.now);
         let (bulk_behind, rival_behind) = (behind(bulk), behind(rival));
         let bulk_view = bulk_behind.as_ref().unwrap_or(&paths[bulk]);
         let rival_view = rival_behind.as_ref().unwrap_or(&paths[rival]);
-        let alpha = self.toll.alpha(item.now);
-        let contest = Contest { bulk: (bulk, bulk_view), scarce: (rival, rival_view), extent, alpha };
-        let legs = contest.legs(item);
-        self.expected = contest.expected(item, legs);
-        let verdict = contest.decide(item, legs);
-        if verdict != Verdict::Scarce && bulk_view.has_room() {
-            self.note_forgone(item, &contest);
+        let alpha = self.price.alpha(item.now);
+        let comparison = Comparison { bulk: (bulk, bulk_view), scarce: (rival, rival_view), unit, alpha };
+        let estimates = comparison.estimates(item);
+        self.expected = comparison.expected(item, estimates);
+        let decision = comparison.decide(item, estimates);
+        if decision != Decision::Scarce && bulk_view.can_send() {
+            self.note_forgone(item, &comparison);
         }
-        verdict
+        decision
     }
 
     /// The path of `set` on which the item completes first. It is not waited for while another has room, unless all that
     /// stands or falls with the item would cross it before the item is there on the other.
     fn soonest_that_moves(&self, item: &Item, paths: &[PathView], set: PathSet) -> Option<usize> {
         let first = soonest(item, paths, set)?;
-        if set.len() == 1 || paths[first].has_room() {
+        if set.len() == 1 || paths[first].can_send() {
             return Some(first);
         }
-        let with_room: PathSet = set.iter().filter(|&index| paths[index].has_room()).collect();
-        let (Extent::Whole(whole), Some(open)) = (self.extent(item), soonest(item, paths, with_room)) else {
+        let with_room: PathSet = set.iter().filter(|&index| paths[index].can_send()).collect();
+        let (ComparisonUnit::Whole(whole), Some(open)) =
+            (self.comparison_unit(item), soonest(item, paths, with_room))
+        else {
             return Some(first);
         };
-        let arrival = |index: usize, bytes| Extent::Item.leg(index, &paths[index], bytes).arrival;
+        let arrival =
+            |index: usize, bytes| ComparisonUnit::Item.estimate(index, &paths[index], bytes).arrival;
         let crosses = arrival(first, whole.max(item.bytes)) <= arrival(open, item.bytes);
         Some(if crosses { first } else { open })
     }
@@ -273,7 +276,7 @@ impl Hvc {
             (false, true) => bulk,
             (false, false) => candidates.without(closed(item, paths, scarce)),
         };
-        let first = Item { waits_for: Duration::ZERO, ..*item };
+        let first = Item { head_of_line_delay: Duration::ZERO, ..*item };
         match self.soonest_that_moves(&first, paths, usable) {
             Some(index) if scarce.contains(index) && !bulk.is_empty() => {
                 self.send_scarce(item, &paths[index])
@@ -285,10 +288,10 @@ impl Hvc {
 
     /// The item, or a piece of it, on a scarce path.
     fn send_scarce(&mut self, item: &Item, path: &PathView) -> Placement {
-        match self.urgent.share(item, path) {
-            Share::In(time) if path.has_room() => Placement::WaitAtMost(time),
-            Share::Now(bytes) if path.has_room() => {
-                self.urgent.note(item);
+        match self.deadline_pacer.share(item, path) {
+            Share::In(time) if path.can_send() => Placement::WaitAtMost(time),
+            Share::Now(bytes) if path.can_send() => {
+                self.deadline_pacer.note(item);
                 self.send(item, path, bytes)
             }
             _ => self.send(item, path, item.bytes),
@@ -297,14 +300,14 @@ impl Hvc {
 
     /// The first `bytes` on `path`, or the wait for it.
     fn send(&mut self, item: &Item, path: &PathView, bytes: usize) -> Placement {
-        if !path.has_room() {
-            self.promises.add(path.id, bytes, item.now);
-            return Placement::WaitAtMost(Duration::from_nanos(resumes(path).min(LONGEST_WAIT)));
+        if !path.can_send() {
+            self.reservations.add(path.id, bytes, item.now);
+            return Placement::WaitAtMost(Duration::from_nanos(next_send(path).min(LONGEST_WAIT)));
         }
         // What is repeated tells of a long stream, too: else all that an outage lost would go over the scarce path.
         if let (Content::Stream { id }, History::Fresh | History::Lost { .. }) = (item.content, item.history)
         {
-            self.runs.add(id, bytes, item.now);
+            self.stream_bursts.add(id, bytes, item.now);
         }
         Placement::On { path: path.id, bytes }
     }
@@ -312,11 +315,11 @@ impl Hvc {
     /// Returns the unit of comparison where somebody has to wait: the message; without one, as much again as the stream
     /// already placed. An item that waits for a scarce path holds up all that is behind it, even while the bulk path
     /// has room.
-    fn extent(&self, item: &Item) -> Extent {
+    fn comparison_unit(&self, item: &Item) -> ComparisonUnit {
         match (item.message, item.content) {
-            (Some(message), _) => Extent::Whole(message.remaining),
-            (None, Content::Stream { id }) => Extent::Whole(self.runs.bytes(id, item.now)),
-            _ => Extent::Item,
+            (Some(message), _) => ComparisonUnit::Whole(message.remaining),
+            (None, Content::Stream { id }) => ComparisonUnit::Whole(self.stream_bursts.bytes(id, item.now)),
+            _ => ComparisonUnit::Item,
         }
     }
 
@@ -327,27 +330,27 @@ impl Hvc {
     }
 
     /// The path of `set` with the least completion and price; of equals one with room.
-    fn cheapest(&self, item: &Item, paths: &[PathView], set: PathSet, extent: Extent) -> Option<usize> {
+    fn cheapest(&self, item: &Item, paths: &[PathView], set: PathSet, unit: ComparisonUnit) -> Option<usize> {
         if set.len() <= 1 {
             return set.iter().next();
         }
-        let waits_for = nanos(item.waits_for);
-        let weight = weight(item.priority.urgency, self.toll.alpha(item.now));
+        let head_of_line_delay = nanos(item.head_of_line_delay);
+        let weight = weight(item.priority.urgency, self.price.alpha(item.now));
         set.iter().min_by_key(|&index| {
             let path = &paths[index];
-            let weight = weight * dearness(path, &Hints::NONE);
-            (extent.leg(index, path, item.bytes).sum(waits_for, weight), !path.has_room())
+            let weight = weight * price_multiplier(path, &Hints::NONE);
+            (unit.estimate(index, path, item.bytes).sum(head_of_line_delay, weight), !path.can_send())
         })
     }
 
     /// Takes note of an item that goes over the bulk path, if the scarce one were worth it at its least price and empty.
-    fn note_forgone(&mut self, item: &Item, contest: &Contest<'_>) {
-        let Some(alpha) = self.toll.least() else { return };
-        let (index, scarce) = contest.scarce;
-        let empty = PathView { backlog: 0, room: scarce.room.max(item.bytes), ..*scarce };
-        let contest = Contest { scarce: (index, &empty), alpha, ..*contest };
-        if contest.decide(item, contest.legs(item)) == Verdict::Scarce {
-            self.toll.note_forgone(transmission(item.bytes, scarce.rate), item.now);
+    fn note_forgone(&mut self, item: &Item, comparison: &Comparison<'_>) {
+        let Some(alpha) = self.price.least() else { return };
+        let (index, scarce) = comparison.scarce;
+        let empty = PathView { backlog: 0, send_allowance: scarce.send_allowance.max(item.bytes), ..*scarce };
+        let comparison = Comparison { scarce: (index, &empty), alpha, ..*comparison };
+        if comparison.decide(item, comparison.estimates(item)) == Decision::Scarce {
+            self.price.note_forgone(transmission(item.bytes, scarce.rate), item.now);
         }
     }
 
@@ -355,7 +358,7 @@ impl Hvc {
     fn note_foreground(&mut self, item: &Item, bulk: &PathView, placement: Placement) {
         if is_data(item) && !is_background(item) && matches!(placement, Placement::On { .. }) {
             self.foreground = Some(item.now);
-            if !spare::is_long(item, self.extent(item), bulk) {
+            if !spare_capacity::is_long(item, self.comparison_unit(item), bulk) {
                 self.spare.on_wanted(item.now);
             }
         }
@@ -368,7 +371,7 @@ impl Hvc {
 /// A control frame is small, and much waits for it: limits, connection IDs, what became of a path.
 fn reliable(paths: &[PathView], set: PathSet) -> PathSet {
     const SLACK: u16 = 10;
-    let open = || set.iter().filter(|&index| paths[index].has_room());
+    let open = || set.iter().filter(|&index| paths[index].can_send());
     let Some(least) = open().map(|index| paths[index].loss.get()).min() else { return set };
     open().filter(|&index| paths[index].loss.get() <= least.saturating_add(SLACK)).collect()
 }
@@ -382,13 +385,13 @@ fn soonest(item: &Item, paths: &[PathView], set: PathSet) -> Option<usize> {
     if set.len() <= 1 {
         return set.iter().next();
     }
-    let waits_for = nanos(item.waits_for);
+    let head_of_line_delay = nanos(item.head_of_line_delay);
     set.iter().min_by_key(|&index| {
         let path = &paths[index];
-        let leg = Extent::Item.leg(index, path, item.bytes);
-        let completion = leg.completion(waits_for);
+        let estimate = ComparisonUnit::Item.estimate(index, path, item.bytes);
+        let completion = estimate.completion(head_of_line_delay);
         // Where nothing would ever complete, a path with room at least does not block.
-        (completion, !path.has_room(), leg.arrival.min(NEVER), path.loss)
+        (completion, !path.can_send(), estimate.arrival.min(NEVER), path.loss)
     })
 }
 

@@ -74,21 +74,21 @@ impl FromStr for Price {
 
 /// The price of a connection's scarce paths as it stands.
 ///
-/// With [`Price::Demand`] it follows a virtual queue: all that would have been worth an empty path at the least price, and went
-/// over the bulk path because of the queue or the price it found, enters it, and it drains as the time passes, as if the path
-/// had carried it. It is the dual of the path's rate: the price rises while more is worth the path than the path carries, and
-/// falls when it carries all. The price is never less than 0.25 nor more than 3, so that both properties of a fixed
-/// price hold: no item leaves a queue longer than D / 1.25, and what is worth four times its own fare is taken once the
-/// queue is gone.
+/// With [`Price::Demand`] it follows a virtual queue: all that would have been worth an empty path at the least price, and
+/// went over the bulk path because of the queue or the price it found, enters it, and it drains as the time passes, as if the
+/// path had carried it. It is the dual of the path's rate: the price rises while more is worth the path than the path
+/// carries, and falls when it carries all. The price is never less than 0.25 nor more than 3, so that both properties of a
+/// fixed price hold: no item leaves a queue longer than D / 1.25, and what is worth four times its own transmission cost is
+/// taken once the queue is gone.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Toll {
+pub(super) struct CurrentPrice {
     price: Price,
     /// The time until which the path would be busy with the items that went without, in nanoseconds.
     forgone_until: u64,
 }
 
-impl Toll {
-    /// Makes a toll at this price.
+impl CurrentPrice {
+    /// Makes a price at this price.
     pub(super) const fn of(price: Price) -> Self {
         Self { price, forgone_until: 0 }
     }
@@ -148,21 +148,21 @@ mod tests {
 
     #[test]
     fn the_default_is_dchannels_alpha() {
-        assert_eq!(Toll::default().alpha(Duration::MAX), WEIGHT_UNIT * 3 / 4);
-        assert_eq!(Toll::default().least(), None);
+        assert_eq!(CurrentPrice::default().alpha(Duration::MAX), WEIGHT_UNIT * 3 / 4);
+        assert_eq!(CurrentPrice::default().least(), None);
     }
 
     #[test]
     fn the_price_of_demand_rises_with_what_goes_without_and_falls_as_the_path_would_have_carried_it() {
         let at = Duration::from_millis;
-        let mut toll = Toll::of(Price::Demand);
-        assert_eq!(toll.alpha(at(0)), LEAST);
-        toll.note_forgone(HALFWAY, at(100));
-        assert_eq!(toll.alpha(at(100)), LEAST + (MOST - LEAST) / 2);
-        assert!((LEAST + 1..LEAST + (MOST - LEAST) / 2).contains(&toll.alpha(at(110))));
-        assert_eq!(toll.alpha(at(120)), LEAST);
-        (0..1000).for_each(|_| toll.note_forgone(u64::MAX, at(200)));
-        assert!((MOST - 4..MOST).contains(&toll.alpha(at(200))));
-        assert_eq!(toll.alpha(at(1200)), LEAST);
+        let mut price = CurrentPrice::of(Price::Demand);
+        assert_eq!(price.alpha(at(0)), LEAST);
+        price.note_forgone(HALFWAY, at(100));
+        assert_eq!(price.alpha(at(100)), LEAST + (MOST - LEAST) / 2);
+        assert!((LEAST + 1..LEAST + (MOST - LEAST) / 2).contains(&price.alpha(at(110))));
+        assert_eq!(price.alpha(at(120)), LEAST);
+        (0..1000).for_each(|_| price.note_forgone(u64::MAX, at(200)));
+        assert!((MOST - 4..MOST).contains(&price.alpha(at(200))));
+        assert_eq!(price.alpha(at(1200)), LEAST);
     }
 }

@@ -9,9 +9,9 @@ pub(super) const ALPHA: u64 = WEIGHT_UNIT * 3 / 4;
 /// From this urgency on data is background (RFC 9218 §4.1 names 7 so; 6 is what is left to grade it).
 pub(super) const BACKGROUND: u8 = 6;
 
-/// The weight of the fare for data of this urgency, where it is `alpha` for the default.
+/// The weight of the transmission cost for data of this urgency, where it is `alpha` for the default.
 ///
-/// Multiplying the reward by s is dividing the fare by s: s is 2 at urgency 0, 1 at the default 3, 1/8 at 7.
+/// Multiplying the reward by s is dividing the transmission cost by s: s is 2 at urgency 0, 1 at the default 3, 1/8 at 7.
 pub(super) const fn weight(urgency: u8, alpha: u64) -> u64 {
     // The reward's scale in sixteenths, by urgency.
     const SCALE: [u64; 8] = [32, 24, 20, 16, 12, 8, 4, 2];
@@ -19,14 +19,14 @@ pub(super) const fn weight(urgency: u8, alpha: u64) -> u64 {
 }
 
 /// Returns the price multiplier of a byte on `scarce`, to which a path with the hints `bulk` is the alternative.
-pub(super) fn dearness(scarce: &PathView, bulk: &Hints) -> u64 {
-    burden(scarce) * price_ratio(scarce.hints.price_per_byte, bulk.price_per_byte)
+pub(super) fn price_multiplier(scarce: &PathView, bulk: &Hints) -> u64 {
+    sharing_multiplier(scarce) * price_ratio(scarce.hints.price_per_byte, bulk.price_per_byte)
 }
 
-/// Returns the price multiplier of a path that others share: their queue of late is seen only a round trip later. If
-/// the endpoint keeps an account of them, it is part of the fare. If it is the peer's channel, its other connections
+/// Returns the price multiplier of a path that others share: their queue of late is seen only a round trip later. If the
+/// endpoint keeps an account of them, it is part of the transmission cost. If it is the peer's channel, its other connections
 /// end elsewhere, as many as a page has domains, and all begin to send at about the same time.
-const fn burden(path: &PathView) -> u64 {
+const fn sharing_multiplier(path: &PathView) -> u64 {
     match (path.hints.shared, path.others) {
         (Sharing::Endpoint, None) => 3,
         (Sharing::Shared, _) => 2,
@@ -35,7 +35,7 @@ const fn burden(path: &PathView) -> u64 {
 }
 
 /// Returns the ratio of the hinted prices of a byte on `scarce` and on `bulk`: a path that costs ten times as much has
-/// to be worth ten times its fare. A path without a price costs 1, and so does one that costs nothing.
+/// to be worth ten times its transmission cost. A path without a price costs 1, and so does one that costs nothing.
 fn price_ratio(scarce: Option<u64>, bulk: Option<u64>) -> u64 {
     // Above it only what is late without the scarce path is worth its price.
     const MOST: u64 = 64;

@@ -8,7 +8,7 @@ use hvq_lab::world::ledger::Ledger;
 use hvq_lab::world::medium::Medium;
 use hvq_lab::world::wire::Marks;
 use hvq_lab::world::{Fate, Net, Side};
-use hvq_scheduler::{PathId, Standing};
+use hvq_scheduler::{PathId, PathState};
 use hvq_transport::connection::{
     Connection, FourTuple, Multipath, PreferredAddresses, Rotation, TransportConfig,
 };
@@ -204,7 +204,7 @@ impl Scene {
     pub(super) fn proven(&mut self) -> Vec<(PathId, usize)> {
         let [client, server] = Side::BOTH.map(|side| {
             let paths = self.connection(side).map(|connection| connection.stats().paths).unwrap_or_default();
-            let proven = paths.into_iter().filter(|path| path.standing != Standing::Unvalidated);
+            let proven = paths.into_iter().filter(|path| path.state != PathState::Unvalidated);
             proven.map(|path| (path.id, path.tuple)).collect::<Vec<_>>()
         });
         let shared = client.into_iter().filter(|(id, _)| server.iter().any(|(other, _)| other == id));

@@ -21,7 +21,7 @@ impl Scheduler for Quickest {
         let usable = usable(paths);
         // Acknowledgements are not congestion controlled (RFC 9002 §7).
         let exempt = matches!(item.content, Content::Acknowledgement { .. });
-        let free = usable.iter().map(|index| &paths[index]).filter(|path| exempt || path.has_room());
+        let free = usable.iter().map(|index| &paths[index]).filter(|path| exempt || path.can_send());
         match free.min_by_key(|path| path.delay) {
             Some(path) => Placement::On { path: path.id, bytes: item.bytes },
             None => Placement::Wait,
@@ -36,7 +36,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let path = |id, delay| PathView {
-        room: 10_000,
+        send_allowance: 10_000,
         delay: Duration::from_millis(delay),
         ..PathView::new(PathId(id))
     };

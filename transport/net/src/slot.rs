@@ -10,7 +10,7 @@ use hvq_transport::connection::Event;
 use hvq_transport::connection::{Connection as Core, FourTuple, Role};
 use hvq_transport::datagram::DatagramStats;
 use hvq_transport::flat_map::FlatMap;
-use hvq_transport::scheduler::Standing;
+use hvq_transport::scheduler;
 use hvq_transport::stream::{StreamEvent, WriteError as Refusal};
 use std::net::SocketAddr;
 use std::task::Waker;
@@ -261,10 +261,10 @@ impl Slot {
 
     /// Returns the application's view of an open path.
     pub(crate) fn path_info(&self, stats: PathStats) -> PathInfo {
-        let state = match stats.standing {
-            Standing::Unvalidated => PathState::Validating,
-            Standing::Silent => PathState::Silent,
-            Standing::Available | Standing::Backup => PathState::Validated,
+        let state = match stats.state {
+            scheduler::PathState::Unvalidated => PathState::Validating,
+            scheduler::PathState::Silent => PathState::Silent,
+            scheduler::PathState::Available | scheduler::PathState::Backup => PathState::Validated,
         };
         PathInfo { id: stats.id, name: self.names.get(&stats.id).cloned(), state, stats }
     }

@@ -145,8 +145,11 @@ mod tests {
 
     fn placed(stream: u64, path: u32, bytes: usize, (bulk, scarce): (u64, u64)) -> TraceEvent<'static> {
         let arrival = |path, micros| Arrival { path: PathId(path), after: Duration::from_micros(micros) };
-        let expectation =
-            Expectation { waits_for: Duration::ZERO, bulk: arrival(1, bulk), scarce: arrival(0, scarce) };
+        let expectation = Expectation {
+            head_of_line_delay: Duration::ZERO,
+            bulk: arrival(1, bulk),
+            scarce: arrival(0, scarce),
+        };
         TraceEvent::StreamPlaced { path: PathId(path), stream, bytes, expectation: Some(expectation) }
     }
 

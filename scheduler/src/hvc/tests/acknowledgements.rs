@@ -1,7 +1,7 @@
 //! Acknowledgements on the low-latency path, as long as they do not fill it.
 
 use super::*;
-use crate::Standing;
+use crate::PathState;
 
 fn acknowledgement(of: PathId, now: Duration) -> Item {
     Item { now, ..Item::new(Content::Acknowledgement { of }, 25) }
@@ -44,9 +44,9 @@ fn a_burst_of_acknowledgements_builds_no_queue() {
 
 #[test]
 fn acknowledgements_fall_back_to_their_own_path() {
-    let silent = PathView { standing: Standing::Silent, ..urllc() };
+    let silent = PathView { state: PathState::Silent, ..urllc() };
     let slow = PathView { delay: milliseconds(30), ..urllc() };
-    let unproven = PathView { standing: Standing::Unvalidated, ..urllc() };
+    let unproven = PathView { state: PathState::Unvalidated, ..urllc() };
     for other in [silent, slow, unproven, queued(urllc(), 3000), full(urllc(), 3)] {
         assert_eq!(first(&[embb(), other]), on(EMBB, 25), "{other:?}");
     }
@@ -61,7 +61,7 @@ fn acknowledgements_do_not_wait_for_the_congestion_window() {
 
 #[test]
 fn acknowledgements_of_a_silent_path_take_another() {
-    let silent = PathView { standing: Standing::Silent, ..embb() };
+    let silent = PathView { state: PathState::Silent, ..embb() };
     assert_eq!(first(&[silent, queued(urllc(), 9000)]), on(URLLC, 25));
 }
 

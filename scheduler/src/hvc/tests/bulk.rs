@@ -7,20 +7,21 @@ fn transfer(window: usize) -> [usize; 2] {
     let mut policy = Hvc::default();
     let (mut sent, mut backlog) = ([0; 2], 0_usize);
     for round in 0..25 {
-        let mut room = window;
+        let mut send_allowance = window;
         for step in 0..40 {
             let now = milliseconds(40 * round + step);
-            let resumes = milliseconds(40 - step);
+            let next_send = milliseconds(40 - step);
             // URLLC drains 2 Mbit/s.
             backlog = backlog.saturating_sub(250);
             loop {
-                let path = PathView { room, window, in_flight: window - room, ..embb() };
-                let path = if room == 0 { PathView { resumes, ..path } } else { path };
+                let path = PathView { send_allowance, window, in_flight: window - send_allowance, ..embb() };
+                let path = if send_allowance == 0 { PathView { next_send, ..path } } else { path };
                 let paths = [path, queued(urllc(), backlog)];
-                match policy.place(&Item { now, waits_for: milliseconds(20), ..data(1200) }, &paths) {
+                match policy.place(&Item { now, head_of_line_delay: milliseconds(20), ..data(1200) }, &paths)
+                {
                     Placement::On { path: EMBB, bytes } => {
-                        sent[0] += bytes.min(room);
-                        room -= bytes.min(room);
+                        sent[0] += bytes.min(send_allowance);
+                        send_allowance -= bytes.min(send_allowance);
                     }
                     Placement::On { bytes, .. } => {
                         sent[1] += bytes;
@@ -64,7 +65,7 @@ fn bulk_does_not_wait_packet_by_packet_for_a_scarce_path_that_is_paced() {
 
 #[test]
 fn bulk_waits_a_moment_for_the_bulk_path_rather_than_pay() {
-    let item = Item { waits_for: milliseconds(20), ..data(1200) };
+    let item = Item { head_of_line_delay: milliseconds(20), ..data(1200) };
     let placement = place(&item, &[full(embb(), 2), urllc()]);
     assert_eq!(placement, Placement::WaitAtMost(milliseconds(2)));
 }
@@ -85,7 +86,7 @@ fn bulk_paths_of_similar_rate_share_by_completion() {
 
 #[test]
 fn a_stream_does_not_wait_for_what_another_stream_waits_for() {
-    let behind = Item { waits_for: milliseconds(20), ..data(400) };
+    let behind = Item { head_of_line_delay: milliseconds(20), ..data(400) };
     let paths = [embb(), urllc()];
     assert_eq!(place(&behind, &paths), on(EMBB, 400));
     assert_eq!(place(&Item { content: Content::Stream { id: 4 }, ..data(400) }, &paths), on(URLLC, 400));
@@ -104,7 +105,7 @@ fn a_long_stream_uses_both_of_two_slow_paths_and_a_short_one_waits_for_the_bette
 fn a_bulk_path_that_looks_slow_is_used_while_the_scarce_one_has_no_room() {
     // After an outage: two datagrams each two seconds, as far as is known.
     let rtt = Rtt { smoothed: milliseconds(2000), ..Rtt::ZERO };
-    let slow = PathView { room: 2400, window: 2400, rate: None, rtt, ..embb() };
+    let slow = PathView { send_allowance: 2400, window: 2400, rate: None, rtt, ..embb() };
     assert_eq!(place(&part_of(1_000_000), &[slow, full(urllc(), 4)]), on(EMBB, 1200));
     assert_eq!(place(&part_of(1000), &[slow, full(urllc(), 4)]), Placement::WaitAtMost(milliseconds(4)));
 }
@@ -118,6 +119,8 @@ fn the_faster_a_path_the_more_of_bulk_follows_unasked() {
     };
     assert_eq!([20, 30, 200, 1000, 100_000].map(|rate| follow(rate, None)), [0, 3, 3, 13, 15]);
     assert_eq!((follow(1000, Some(BULK)), follow(1000, Some(BULK + 1))), (0, 13));
-    let unknown = |room| Hvc::default().repeats(&data(1200), &PathView { room, rate: None, ..embb() });
+    let unknown = |send_allowance| {
+        Hvc::default().repeats(&data(1200), &PathView { send_allowance, rate: None, ..embb() })
+    };
     assert_eq!([28_000, 29_000, 160_000, 384_000, ROOM].map(unknown), [0, 3, 4, 10, 15]);
 }

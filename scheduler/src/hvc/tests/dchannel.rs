@@ -58,7 +58,7 @@ fn compare(channels: Channels, packets: &[Packet], swapped: bool) -> [usize; 2] 
             paths.reverse();
         }
         let item = Item {
-            waits_for: Duration::from_nanos((previous - now as f64).max(0.0) as u64),
+            head_of_line_delay: Duration::from_nanos((previous - now as f64).max(0.0) as u64),
             now: Duration::from_nanos(now),
             ..data(packet.bytes)
         };

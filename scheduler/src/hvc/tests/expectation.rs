@@ -14,7 +14,8 @@ fn it_expects_the_arrival_over_either_path_whichever_it_takes() {
     // 20 ms and 1000 bytes at 100 Mbit/s; 2.5 ms and 1000 bytes at 2 Mbit/s.
     let of = |path, micros| Arrival { path, after: Duration::from_micros(micros) };
     let told = expected(&data(1000), &[embb(), urllc()]);
-    let wanted = Expectation { waits_for: Duration::ZERO, bulk: of(EMBB, 20_080), scarce: of(URLLC, 6_500) };
+    let wanted =
+        Expectation { head_of_line_delay: Duration::ZERO, bulk: of(EMBB, 20_080), scarce: of(URLLC, 6_500) };
     assert_eq!(told, Some(wanted));
     assert_eq!(told.map(|told| told.reward()), Some(13_580_000));
     // 4 ms of queue before it: URLLC does not win any more, and is expected to be earlier all the same.

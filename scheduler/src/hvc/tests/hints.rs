@@ -24,7 +24,7 @@ fn largest(second: PathView) -> usize {
 
 #[test]
 fn a_path_has_to_be_worth_its_price() {
-    // 13 ms are worth the fare at 0.75 times the ratio of prices: of 100 Mbit/s it takes 1/12500 ms a byte.
+    // 13 ms are worth the transmission cost at 0.75 times the ratio of prices: of 100 Mbit/s it takes 1/12500 ms a byte.
     assert_eq!(place(&data(100_000), &[priced(1, embb()), priced(1, near(embb()))]), on(URLLC, 100_000));
     let sizes = [2, 10, 40].map(|price| largest(priced(price, near(embb()))));
     for (size, expected) in sizes.into_iter().zip([108_000, 21_700, 5_400]) {
@@ -55,7 +55,7 @@ fn control_frames_keep_to_paths_of_little_loss() {
     assert_eq!(
         place(&control, &[full(embb(), 9), lossy(50, urllc())]),
         on(URLLC, 20),
-        "nothing else has room"
+        "nothing else has a send allowance"
     );
 }
 
@@ -67,7 +67,11 @@ fn what_is_critical_is_copied_if_that_is_asked_for() {
     let urgent = Item { priority: Priority { urgency: 0, incremental: false }, ..part_of(300) };
     for item in [Item::new(Content::Control, 20), urgent] {
         assert_eq!(copied(&item, &paths), both);
-        assert_eq!(copied(&item, &[full(embb(), 9), urllc()]), on(URLLC, item.bytes), "one has room");
+        assert_eq!(
+            copied(&item, &[full(embb(), 9), urllc()]),
+            on(URLLC, item.bytes),
+            "one has a send allowance"
+        );
         assert_eq!(place(&item, &paths), on(URLLC, item.bytes), "without being asked");
     }
     for item in [part_of(300), Item { priority: urgent.priority, ..part_of(300_000) }] {

@@ -20,19 +20,19 @@ fn a_message_whose_end_cannot_be_accelerated_gets_nothing_of_the_scarce_path() {
 #[test]
 fn the_tail_beyond_the_window_rides_the_scarce_path() {
     // The bulk path takes 2400 bytes now, the rest a round trip later, at 60 ms.
-    let narrow = PathView { room: 2400, window: 2400, ..embb() };
+    let narrow = PathView { send_allowance: 2400, window: 2400, ..embb() };
     assert_eq!(place(&part_of(3600), &[narrow, urllc()]), on(EMBB, 1200));
-    let rest = PathView { room: 1200, window: 2400, in_flight: 1200, ..embb() };
-    let second = Item { waits_for: milliseconds(20), ..part_of(2400) };
+    let rest = PathView { send_allowance: 1200, window: 2400, in_flight: 1200, ..embb() };
+    let second = Item { head_of_line_delay: milliseconds(20), ..part_of(2400) };
     assert_eq!(place(&second, &[rest, urllc()]), on(EMBB, 1200));
-    let tail = Item { waits_for: milliseconds(20), ..part_of(1200) };
+    let tail = Item { head_of_line_delay: milliseconds(20), ..part_of(1200) };
     assert_eq!(place(&tail, &[full(narrow, 40), urllc()]), on(URLLC, 1200));
 }
 
 #[test]
 fn an_item_is_cut_where_its_tail_begins() {
-    let narrow = PathView { room: 700, window: 2400, in_flight: 1700, ..embb() };
-    let last = Item { waits_for: milliseconds(20), ..part_of(1200) };
+    let narrow = PathView { send_allowance: 700, window: 2400, in_flight: 1700, ..embb() };
+    let last = Item { head_of_line_delay: milliseconds(20), ..part_of(1200) };
     let paths = [narrow, queued(urllc(), 1200)];
     assert_eq!(place(&last, &paths), on(EMBB, 700));
     assert_eq!(place(&Item { content: Content::Datagram, ..last }, &paths), on(EMBB, 1200));
@@ -40,21 +40,21 @@ fn an_item_is_cut_where_its_tail_begins() {
 
 #[test]
 fn a_tail_too_long_for_the_scarce_path_waits_for_the_bulk_path() {
-    let tail = Item { waits_for: milliseconds(20), ..part_of(100_000) };
+    let tail = Item { head_of_line_delay: milliseconds(20), ..part_of(100_000) };
     assert_eq!(place(&tail, &[full(embb(), 40), urllc()]), Placement::WaitAtMost(milliseconds(40)));
 }
 
 #[test]
 fn a_whole_message_stays_together_as_it_is_sent() {
     let mut policy = Hvc::default();
-    let (mut left, mut backlog, mut waits_for) = (1600, 0, Duration::ZERO);
+    let (mut left, mut backlog, mut head_of_line_delay) = (1600, 0, Duration::ZERO);
     while left > 0 {
-        let item = Item { waits_for, ..part_of(left) };
+        let item = Item { head_of_line_delay, ..part_of(left) };
         let Placement::On { path, bytes } = policy.place(&item, &[embb(), queued(urllc(), backlog)]) else {
-            panic!("both paths have room");
+            panic!("both paths may send");
         };
         assert_eq!(path, URLLC);
         (left, backlog) = (left - bytes, backlog + bytes);
-        waits_for = milliseconds(2) + Bandwidth::from_mbit(2).transmission_time(backlog);
+        head_of_line_delay = milliseconds(2) + Bandwidth::from_mbit(2).transmission_time(backlog);
     }
 }

@@ -1,18 +1,18 @@
 //! The HVC rule on drawn channels: eMBB (100 Mbit/s, 20 ms one way) is path 0, URLLC (2 Mbit/s, 2.5 ms) is path 1.
 
 mod acknowledgements;
-mod beginning;
 mod bulk;
 mod dchannel;
+mod deadline_pacing;
 mod expectation;
+mod first_path;
 mod hints;
 mod messages;
+mod path_states;
 mod price;
 mod priorities;
 mod sharing;
-mod spare;
-mod standings;
-mod yielding;
+mod spare_capacity;
 
 use super::*;
 use crate::{Bandwidth, Message, PathId, Priority, Rtt};
@@ -30,7 +30,7 @@ const FRAME: usize = 7;
 
 fn embb() -> PathView {
     PathView {
-        room: ROOM,
+        send_allowance: ROOM,
         window: ROOM,
         delay: Duration::from_millis(20),
         rate: Some(Bandwidth::from_mbit(100)),
@@ -43,7 +43,7 @@ fn embb() -> PathView {
 
 fn urllc() -> PathView {
     PathView {
-        room: ROOM,
+        send_allowance: ROOM,
         window: ROOM,
         delay: Duration::from_micros(2500),
         rate: Some(Bandwidth::from_mbit(2)),
@@ -54,8 +54,8 @@ fn urllc() -> PathView {
     }
 }
 
-fn full(path: PathView, resumes: u64) -> PathView {
-    PathView { room: 0, in_flight: path.window, resumes: milliseconds(resumes), ..path }
+fn full(path: PathView, next_send: u64) -> PathView {
+    PathView { send_allowance: 0, in_flight: path.window, next_send: milliseconds(next_send), ..path }
 }
 
 fn queued(path: PathView, backlog: usize) -> PathView {

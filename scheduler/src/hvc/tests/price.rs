@@ -1,10 +1,10 @@
 //! Tests of the bounds that the price of a scarce path sets: on its queue, and on the time for which anybody is kept
 //! off.
 //!
-//! The price is α times the fare, and the fare is the queue that an item finds and adds to. An item is therefore taken
-//! only while (1 + α) times that queue is less than what the path saves, D: the queue is never longer than D / (1 + α).
-//! And as it drains whatever is asked, after that time the path takes whatever alone is worth it. A price that follows
-//! demand has its least α in the one and its greatest in the other.
+//! The price is α times the transmission cost, and the transmission cost is the queue that an item finds and adds to. An item
+//! is therefore taken only while (1 + α) times that queue is less than what the path saves, D: the queue is never longer than
+//! D / (1 + α). And as it drains whatever is asked, after that time the path takes whatever alone is worth it. A price that
+//! follows demand has its least α in the one and its greatest in the other.
 
 use proptest::prelude::*;
 
@@ -79,7 +79,7 @@ proptest! {
         let most = carried((SAVED + 112_000) * 1000 / 1125) + 2;
         let queue = longest_queue_with(&mut policy, &items);
         prop_assert!(queue <= most, "{queue} of {most} bytes");
-        // Four fares of it are less than what it saves.
+        // Four transmission costs of it are less than what it saves.
         let item = Item { now: milliseconds(1700), ..data(bytes) };
         prop_assert_eq!(policy.place(&item, &[embb(), urllc()]), on(URLLC, bytes));
     }

@@ -15,8 +15,8 @@ fn largest(scarce: PathView) -> usize {
 
 #[test]
 fn a_byte_costs_more_than_its_fare_where_others_wait_behind_it_unseen() {
-    // It arrives after 2.5 ms and its fare, 20 ms over eMBB: 17.5 ms are worth 1 + 0.75 fares of 10 ms, 1 + 1.5 of 7 ms, or
-    // 1 + 2.25 of 5.4 ms.
+    // It arrives after 2.5 ms and its transmission cost, 20 ms over eMBB: 17.5 ms are worth 1 + 0.75 transmission costs of 10
+    // ms, 1 + 1.5 of 7 ms, or 1 + 2.25 of 5.4 ms.
     for own in [Sharing::Unknown, Sharing::Dedicated] {
         assert!((2480..=2560).contains(&largest(shared(own))), "{}", largest(shared(own)));
     }

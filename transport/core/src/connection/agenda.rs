@@ -6,7 +6,7 @@ use crate::connection::pass::{LEAST_ROOM, Pass};
 use crate::delivery::Receipt;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
-use hvq_scheduler::{Content, History, Item, PathSet, PathView, Placement, Standing};
+use hvq_scheduler::{Content, History, Item, PathSet, PathState, PathView, Placement};
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -231,7 +231,7 @@ impl Connection {
             priority: offer.priority,
             message: offer.message,
             pending: offer.bytes.max(1),
-            waits_for: offer.arrival.since(pass.now),
+            head_of_line_delay: offer.arrival.since(pass.now),
             history: offer.history,
             ..self.item(Content::Stream { id: id.0 }, 1, pass.now)
         };
@@ -344,7 +344,7 @@ fn overrule(item: &Item, able: PathSet, pass: &Pass) -> Choice {
     if let Content::Acknowledgement { of } = item.content {
         return pass.way_back(of).map_or(Choice::Wait, |index| Choice::On(index, item.bytes));
     }
-    let room = |index: &usize| pass.views.get(*index).map_or(0, |view| view.room);
+    let room = |index: &usize| pass.views.get(*index).map_or(0, |view| view.send_allowance);
     able.intersection(pass.usable)
         .iter()
         .max_by_key(room)
@@ -355,15 +355,15 @@ fn overrule(item: &Item, able: PathSet, pass: &Pass) -> Choice {
 /// those that are not `wide` enough for it as silent; `None` if there are none. A policy that sent it there would wait without
 /// knowing, for room or for ever, while another path may have some.
 fn fitting(able: PathSet, wide: PathSet, pass: &Pass) -> Option<SmallVec<[PathView; 4]>> {
-    let is_short = |index: usize, view: &PathView| view.has_room() && !able.contains(index);
+    let is_short = |index: usize, view: &PathView| view.can_send() && !able.contains(index);
     if wide.len() == pass.views.len()
         && !pass.views.iter().enumerate().any(|(index, view)| is_short(index, view))
     {
         return None;
     }
     let shown = |(index, view): (usize, &PathView)| PathView {
-        room: if is_short(index, view) { 0 } else { view.room },
-        standing: if wide.contains(index) { view.standing } else { Standing::Silent },
+        send_allowance: if is_short(index, view) { 0 } else { view.send_allowance },
+        state: if wide.contains(index) { view.state } else { PathState::Silent },
         ..*view
     };
     Some(pass.views.iter().enumerate().map(shown).collect())

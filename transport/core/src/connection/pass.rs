@@ -3,7 +3,7 @@
 use crate::PathId;
 use crate::connection::lane::Lane;
 use crate::time::Instant;
-use hvq_scheduler::{Content, Item, PathSet, PathView, Standing, proven, usable};
+use hvq_scheduler::{Content, Item, PathSet, PathState, PathView, proven, usable};
 use smallvec::SmallVec;
 
 /// Packets that one pass seals at most, so that input is read between passes.
@@ -50,7 +50,7 @@ impl Pass {
     pub fn may_name(&self, index: usize, content: Content) -> bool {
         let Some(view) = self.views.get(index).filter(|_| self.usable.contains(index)) else { return false };
         match content {
-            Content::Acknowledgement { of } => of == view.id || view.standing != Standing::Unvalidated,
+            Content::Acknowledgement { of } => of == view.id || view.state != PathState::Unvalidated,
             _ => true,
         }
     }
@@ -98,9 +98,9 @@ impl Pass {
     /// Returns true if one of the paths that are to be used holds all of `item` in a packet. A path that is not must
     /// not carry it, only because it is wider: a backup, say, beside an available one (RFC 10069 §3.3).
     pub fn carries(&self, item: &Item) -> bool {
-        let Some(foremost) = foremost(self.views.iter().map(|view| view.standing)) else { return false };
+        let Some(foremost) = foremost(self.views.iter().map(|view| view.state)) else { return false };
         let wide = self.wide(item);
-        wide.iter().any(|index| self.views.get(index).is_some_and(|view| view.standing == foremost))
+        wide.iter().any(|index| self.views.get(index).is_some_and(|view| view.state == foremost))
     }
 
     /// Returns true if path `index` can take `bytes` of congestion-controlled content, in its open packet or a new one.
@@ -111,20 +111,20 @@ impl Pass {
         let (Some(view), Some(lane)) = (self.views.get(index), self.lanes.get(index)) else { return false };
         let used = lane.used();
         if used > 0 && lane.room() >= bytes.min(LEAST_ROOM) {
-            return used + bytes.min(lane.room()) <= view.room;
+            return used + bytes.min(lane.room()) <= view.send_allowance;
         }
         // Full datagrams while others are in flight; a smaller one only if the item needs no more.
         let need = (bytes + view.overhead).min(view.datagram_size);
-        view.room >= used + need
+        view.send_allowance >= used + need
     }
 }
 
-/// Returns the standing of the paths that are to be used first, of `standings`.
-pub fn foremost(standings: impl Iterator<Item = Standing>) -> Option<Standing> {
-    standings.min_by_key(|standing| match standing {
-        Standing::Available => 0,
-        Standing::Backup => 1,
-        Standing::Unvalidated => 2,
-        Standing::Silent => 3,
+/// Returns the state of the paths that are to be used first, of `states`.
+pub fn foremost(states: impl Iterator<Item = PathState>) -> Option<PathState> {
+    states.min_by_key(|state| match state {
+        PathState::Available => 0,
+        PathState::Backup => 1,
+        PathState::Unvalidated => 2,
+        PathState::Silent => 3,
     })
 }

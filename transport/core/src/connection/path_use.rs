@@ -5,7 +5,7 @@ use crate::connection::{Connection, Dscp, PathCommandError, Role};
 use crate::path::rotation::Destination;
 use crate::time::Instant;
 use crate::wire::connection_id::ConnectionId;
-use hvq_scheduler::Standing;
+use hvq_scheduler::PathState;
 use std::time::Duration;
 
 impl Connection {
@@ -80,7 +80,7 @@ impl Connection {
             let next = path.sent.next_unused();
             // Who is not heard may not learn which connection IDs are retired, nor issue others: the last ones are needed
             // should the peer turn out to be elsewhere (RFC 9000 §9.5).
-            let answers = matches!(path.standing(), Standing::Available | Standing::Backup);
+            let answers = matches!(path.scheduling_state(), PathState::Available | PathState::Backup);
             let heard = path.liveness.was_heard_since(path.destination.at);
             if answers && heard && path.destination.is_due(&rotation, next, path.active_at, now) {
                 let _unchanged_without_a_spare = self.rotate(id, next, now);

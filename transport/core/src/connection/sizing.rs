@@ -77,8 +77,8 @@ impl Connection {
 
     /// Returns the bytes of the largest datagram that can be sent if packets have the `size` of their path.
     fn largest_datagram(&self, size: impl Fn(&Path) -> usize) -> Option<usize> {
-        let foremost = foremost(self.paths.open().map(Path::standing))?;
-        let used = self.paths.open().filter(|path| path.standing() == foremost);
+        let foremost = foremost(self.paths.open().map(Path::scheduling_state))?;
+        let used = self.paths.open().filter(|path| path.scheduling_state() == foremost);
         let room = used.map(|path| size(path).saturating_sub(self.overhead(path.id))).max()?;
         self.datagrams.max_size(room)
     }

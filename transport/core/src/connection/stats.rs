@@ -6,7 +6,7 @@ use crate::datagram::DatagramStats;
 use crate::path::path::PathCounters;
 use crate::path::route::FourTuple;
 use crate::time::Instant;
-use hvq_scheduler::{Bandwidth, Standing};
+use hvq_scheduler::{Bandwidth, PathState};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -36,8 +36,8 @@ pub struct PathStats {
     pub id: PathId,
     /// Its addresses.
     pub tuple: FourTuple,
-    /// The standing of the path, as the scheduler sees it.
-    pub standing: Standing,
+    /// The state of the path, as the scheduler sees it.
+    pub state: PathState,
     /// The smoothed round-trip time.
     pub rtt: Duration,
     /// The smallest round-trip time of the return path in use.
@@ -177,7 +177,7 @@ impl Connection {
         PathStats {
             id: path.id,
             tuple: path.route.tuple,
-            standing: path.standing(),
+            state: path.scheduling_state(),
             rtt: rtt.smoothed(),
             min_rtt: rtt.min().unwrap_or_default(),
             delay: path.hints.delay.unwrap_or_else(|| self.paths.delay(path.id)),

@@ -159,7 +159,8 @@ impl Connection {
             && let Some(path) = self.paths.get_mut(view.id)
         {
             // Window, pacer and anti-amplification limit all paid for what went into flight. A packet that did not is small.
-            view.room = view.room.saturating_sub(path.sent.in_flight().saturating_sub(view.in_flight));
+            view.send_allowance =
+                view.send_allowance.saturating_sub(path.sent.in_flight().saturating_sub(view.in_flight));
             view.in_flight = path.sent.in_flight();
             view.backlog = path.backlog(now);
         }
@@ -293,8 +294,8 @@ impl Connection {
         let exhausted = !self.streams.has_sendable() && self.control.is_empty();
         for view in &pass.views {
             let Some(path) = self.paths.get_mut(view.id) else { continue };
-            path.route.on_pass(view.room, path.sent.next_unused());
-            if exhausted && view.room >= view.datagram_size {
+            path.route.on_pass(view.send_allowance, path.sent.next_unused());
+            if exhausted && view.send_allowance >= view.datagram_size {
                 path.route.rate.on_app_limited(path.sent.in_flight());
             }
         }

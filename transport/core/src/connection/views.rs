@@ -5,7 +5,7 @@ use crate::path::lifecycle::State;
 use crate::path::path::Path;
 use crate::time::Instant;
 use crate::wire::overhead::lower_headers;
-use hvq_scheduler::{PathId, PathView, PerMille, Rtt, Standing};
+use hvq_scheduler::{PathId, PathState, PathView, PerMille, Rtt};
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl Connection {
             let view = self.view(path, now);
             match self.proof(path) {
                 Proof::Needless => views.push(view),
-                Proof::Awaited => views.push(PathView { room: 0, ..view }),
+                Proof::Awaited => views.push(PathView { send_allowance: 0, ..view }),
                 Proof::AwaitedBeside => {}
             }
         }
@@ -33,12 +33,12 @@ impl Connection {
     /// Shows the paths that were heard as if they answered while no path does: at least the peer's direction works
     /// there.
     fn prefer_heard(&self, views: &mut [PathView]) {
-        if views.iter().any(|view| view.standing != Standing::Silent) {
+        if views.iter().any(|view| view.state != PathState::Silent) {
             return;
         }
         for view in views {
             if let Some(path) = self.paths.get(view.id).filter(|path| path.liveness.is_heard()) {
-                view.standing = path.standing_if_heard();
+                view.state = path.scheduling_state_if_heard();
             }
         }
     }
@@ -70,9 +70,9 @@ impl Connection {
         let beside = if path.id == PathId::ZERO { self.handshake.in_flight() } else { 0 };
         let room = path.route.room(in_flight + beside, now);
         PathView {
-            standing: path.standing(),
-            room,
-            resumes: resumes(path, room, now),
+            state: path.scheduling_state(),
+            send_allowance: room,
+            next_send: next_send(path, room, now),
             window: path.route.window(),
             in_flight,
             delay: path.hints.delay.unwrap_or_else(|| self.paths.delay(path.id)),
@@ -114,7 +114,7 @@ enum Proof {
 
 /// Returns the time until a full datagram may go: by the pacer, or when the oldest packet in flight should be
 /// acknowledged.
-fn resumes(path: &Path, room: usize, now: Instant) -> Duration {
+fn next_send(path: &Path, room: usize, now: Instant) -> Duration {
     if room >= path.route.datagram_size {
         return Duration::ZERO;
     }

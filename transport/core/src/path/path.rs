@@ -17,7 +17,7 @@ use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
 use crate::wire::frame::Status;
-use hvq_scheduler::{Bandwidth, Hints, Sharing, Standing};
+use hvq_scheduler::{Bandwidth, Hints, PathState, Sharing};
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -202,19 +202,19 @@ impl Path {
         self.route.keep_flight_within(self.rtts.longest_base());
     }
 
-    /// Returns the standing of the path for the scheduler.
-    pub fn standing(&self) -> Standing {
-        if self.liveness.is_silent() { Standing::Silent } else { self.standing_if_heard() }
+    /// Returns the state of the path for the scheduler.
+    pub fn scheduling_state(&self) -> PathState {
+        if self.liveness.is_silent() { PathState::Silent } else { self.scheduling_state_if_heard() }
     }
 
-    /// Returns the standing of the path for the scheduler if it does not count as silent.
-    pub fn standing_if_heard(&self) -> Standing {
+    /// Returns the state of the path for the scheduler if it does not count as silent.
+    pub fn scheduling_state_if_heard(&self) -> PathState {
         if !self.route.validation.is_validated() {
-            Standing::Unvalidated
+            PathState::Unvalidated
         } else if self.peer_status == Some(Status::Backup) {
-            Standing::Backup
+            PathState::Backup
         } else {
-            Standing::Available
+            PathState::Available
         }
     }
 

@@ -305,7 +305,7 @@ impl Paths {
     /// The path that most likely delivers a CONNECTION_CLOSE: a validated one that answers, the fastest of them.
     pub fn best_for_close(&self) -> Option<PathId> {
         let usable = |path: &&Path| self.remote_ids.current(path.id).is_some();
-        let rank = |path: &&Path| (path.standing() as u8, path.rtt().smoothed());
+        let rank = |path: &&Path| (path.scheduling_state() as u8, path.rtt().smoothed());
         self.open.iter().filter(usable).min_by_key(rank).map(|path| path.id)
     }
 

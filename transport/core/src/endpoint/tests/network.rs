@@ -26,8 +26,8 @@ impl Scheduler for FirstWithRoom {
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
         let exempt = matches!(item.content, hvq_scheduler::Content::Acknowledgement { .. });
-        let able = |path: &&PathView| exempt || path.room >= path.datagram_size;
-        let answers = |path: &&PathView| path.standing != hvq_scheduler::Standing::Silent;
+        let able = |path: &&PathView| exempt || path.send_allowance >= path.datagram_size;
+        let answers = |path: &&PathView| path.state != hvq_scheduler::PathState::Silent;
         let chosen = paths.iter().filter(answers).find(able).or_else(|| paths.iter().find(able));
         chosen.map_or(Placement::Wait, |path| Placement::On { path: path.id, bytes: item.bytes })
     }
@@ -43,7 +43,7 @@ impl Scheduler for LastWithRoom {
     }
 
     fn place(&mut self, item: &Item, paths: &[PathView]) -> Placement {
-        let able = |path: &&PathView| path.room >= path.datagram_size;
+        let able = |path: &&PathView| path.send_allowance >= path.datagram_size;
         let chosen = paths.iter().rev().find(able);
         chosen.map_or(Placement::Wait, |path| Placement::On { path: path.id, bytes: item.bytes })
     }

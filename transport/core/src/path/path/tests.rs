@@ -166,17 +166,20 @@ fn a_silent_path_is_asked_at_its_pace_and_says_when_it_is_back() {
 }
 
 #[test]
-fn the_standing_of_a_path_is_what_the_worst_news_of_it_is() {
+fn the_scheduling_state_of_a_path_is_what_the_worst_news_of_it_is() {
     let mut path = path();
-    assert_eq!(path.standing(), Standing::Unvalidated);
+    assert_eq!(path.scheduling_state(), PathState::Unvalidated);
     path.peer_status = Some(Status::Backup);
-    assert_eq!(path.standing(), Standing::Unvalidated);
+    assert_eq!(path.scheduling_state(), PathState::Unvalidated);
     path.route.validation.presume();
-    assert_eq!(path.standing(), Standing::Backup);
+    assert_eq!(path.scheduling_state(), PathState::Backup);
     path.peer_status = Some(Status::Available);
-    assert_eq!(path.standing(), Standing::Available);
+    assert_eq!(path.scheduling_state(), PathState::Available);
     path.on_probe_timeout(at(1_000));
-    assert_eq!((path.standing(), path.standing_if_heard()), (Standing::Silent, Standing::Available));
+    assert_eq!(
+        (path.scheduling_state(), path.scheduling_state_if_heard()),
+        (PathState::Silent, PathState::Available)
+    );
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl CostReward {
         let queue = low_latency.backlog.saturating_add(packet(item, low_latency));
         // Equation 3. A steerer sees its queue grow with each packet that it adds; the transport holds a packet back
         // instead of queueing it, and asks about the same one again: that costs for ever.
-        let cost = match (low_latency.has_room(), low_latency.rate) {
+        let cost = match (low_latency.can_send(), low_latency.rate) {
             (false, _) => Duration::MAX,
             (true, rate) => rate.map_or(Duration::ZERO, |rate| rate.transmission_time(queue)),
         };

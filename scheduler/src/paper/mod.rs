@@ -56,18 +56,18 @@ pub trait Rule: fmt::Debug + Send {
 /// More than two paths are no part of these schemes: the others stay idle. A copy of what a silent path may have lost
 /// takes the other channel.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Steering<R> {
+pub struct PaperScheme<R> {
     rule: R,
 }
 
-impl<R: Rule> Steering<R> {
+impl<R: Rule> PaperScheme<R> {
     /// Steering by `rule`.
     pub const fn new(rule: R) -> Self {
         Self { rule }
     }
 }
 
-impl<R: Rule> Scheduler for Steering<R> {
+impl<R: Rule> Scheduler for PaperScheme<R> {
     fn name(&self) -> &'static str {
         self.rule.name()
     }

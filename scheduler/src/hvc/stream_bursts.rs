@@ -12,18 +12,18 @@ const SLOTS: usize = 64;
 
 /// Bytes that streams placed without a pause.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Runs {
-    slots: [Run; SLOTS],
+pub(super) struct StreamBursts {
+    slots: [Burst; SLOTS],
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct Burst {
     stream: u64,
     bytes: usize,
     last: Duration,
 }
 
-impl Run {
+impl Burst {
     const NONE: Self = Self { stream: 0, bytes: 0, last: Duration::ZERO };
 
     fn continues(&self, stream: u64, now: Duration) -> bool {
@@ -31,24 +31,24 @@ impl Run {
     }
 }
 
-impl Default for Runs {
+impl Default for StreamBursts {
     fn default() -> Self {
-        Self { slots: [Run::NONE; SLOTS] }
+        Self { slots: [Burst::NONE; SLOTS] }
     }
 }
 
-impl Runs {
+impl StreamBursts {
     /// Adds `bytes` of `stream`, in place of the stream that had its slot.
     pub(super) fn add(&mut self, stream: u64, bytes: usize, now: Duration) {
-        let run = &mut self.slots[slot(stream)];
-        let before = if run.continues(stream, now) { run.bytes } else { 0 };
-        *run = Run { stream, bytes: before.saturating_add(bytes), last: now };
+        let burst = &mut self.slots[slot(stream)];
+        let before = if burst.continues(stream, now) { burst.bytes } else { 0 };
+        *burst = Burst { stream, bytes: before.saturating_add(bytes), last: now };
     }
 
     /// Returns the bytes that `stream` has placed in its present run.
     pub(super) fn bytes(&self, stream: u64, now: Duration) -> usize {
-        let run = &self.slots[slot(stream)];
-        if run.continues(stream, now) { run.bytes } else { 0 }
+        let burst = &self.slots[slot(stream)];
+        if burst.continues(stream, now) { burst.bytes } else { 0 }
     }
 }
 
@@ -68,23 +68,23 @@ mod tests {
 
     #[test]
     fn a_run_ends_with_a_pause() {
-        let mut runs = Runs::default();
-        runs.add(4, 1000, at(0));
-        runs.add(4, 1000, at(90));
-        assert_eq!((runs.bytes(4, at(100)), runs.bytes(0, at(100))), (2000, 0));
-        assert_eq!(runs.bytes(4, at(191)), 0);
-        runs.add(4, 500, at(300));
-        assert_eq!(runs.bytes(4, at(300)), 500);
+        let mut stream_bursts = StreamBursts::default();
+        stream_bursts.add(4, 1000, at(0));
+        stream_bursts.add(4, 1000, at(90));
+        assert_eq!((stream_bursts.bytes(4, at(100)), stream_bursts.bytes(0, at(100))), (2000, 0));
+        assert_eq!(stream_bursts.bytes(4, at(191)), 0);
+        stream_bursts.add(4, 500, at(300));
+        assert_eq!(stream_bursts.bytes(4, at(300)), 500);
     }
 
     #[test]
     fn streams_opened_together_are_all_remembered_and_later_ones_make_them_forgotten() {
-        let mut runs = Runs::default();
+        let mut stream_bursts = StreamBursts::default();
         let opened = |number| 4 * number;
         for number in 0..65 {
-            runs.add(opened(number), 100, at(number));
+            stream_bursts.add(opened(number), 100, at(number));
         }
-        assert_eq!(runs.bytes(opened(0), at(70)), 0);
-        assert!((1..65).all(|number| runs.bytes(opened(number), at(70)) == 100));
+        assert_eq!(stream_bursts.bytes(opened(0), at(70)), 0);
+        assert!((1..65).all(|number| stream_bursts.bytes(opened(number), at(70)) == 100));
     }
 }

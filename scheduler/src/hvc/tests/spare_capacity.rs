@@ -15,7 +15,7 @@ fn busy() -> PathView {
 }
 
 fn bulk_at(now: u64) -> Item {
-    Item { waits_for: milliseconds(60), now: milliseconds(now), ..part_of(4_000_000) }
+    Item { head_of_line_delay: milliseconds(60), now: milliseconds(now), ..part_of(4_000_000) }
 }
 
 fn message_at(now: u64) -> Item {
@@ -100,7 +100,7 @@ fn what_fits_the_bulk_path_at_once_borrows_nothing() {
     let paths = [embb(), promised()];
     assert_eq!(Hvc::default().place(&bulk_at(0), &paths), on(URLLC, 464));
     assert_eq!(
-        Hvc::default().place(&Item { waits_for: milliseconds(60), ..part_of(100_000) }, &paths),
+        Hvc::default().place(&Item { head_of_line_delay: milliseconds(60), ..part_of(100_000) }, &paths),
         on(EMBB, 1200)
     );
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::cost::{NEVER, nanos, transmission};
 use crate::{PathId, PathView};
 
-/// Paths that are remembered: of more the promises are forgotten, which is what no policy but this knows anyway.
+/// Paths that are remembered: of more the reservations are forgotten, which is what no policy but this knows anyway.
 const SLOTS: usize = 4;
 
 /// Bytes that wait for each path, as the answers of one moment have it.
@@ -14,13 +14,13 @@ const SLOTS: usize = 4;
 /// for a path takes the place there that the next one would count on: were that not so, all of them would wait for one
 /// place, and all but one again for the next, for longer than another path would have taken.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Promises {
+pub(super) struct Reservations {
     at: Duration,
     bytes: [(PathId, usize); SLOTS],
     used: usize,
 }
 
-impl Promises {
+impl Reservations {
     /// `bytes` wait for `path` from `now` on.
     pub(super) fn add(&mut self, path: PathId, bytes: usize, now: Duration) {
         if self.at != now {
@@ -60,7 +60,7 @@ impl Promises {
         let sent = Duration::from_nanos(sent.min(NEVER));
         Some(PathView {
             backlog: path.backlog.saturating_add(bytes),
-            resumes: path.resumes.saturating_add(sent),
+            next_send: path.next_send.saturating_add(sent),
             ..*path
         })
     }

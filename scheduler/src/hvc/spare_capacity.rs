@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::contest::Extent;
-use super::cost::{Leg, available, nanos, transmission};
+use super::comparison::ComparisonUnit;
+use super::cost::{PathEstimate, available, nanos, transmission};
 use crate::{Bandwidth, Content, Item, PathId, PathView, Sharing};
 
 /// The time for which bulk stays off a scarce channel after a latency-critical frame used it: its sender may send
@@ -26,7 +26,7 @@ const LEAST: usize = 200;
 
 /// The quota that was lent, and the time at which a latency-critical frame last wanted the path.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spare {
+pub(super) struct SpareCapacity {
     /// The scarce path.
     path: Option<PathId>,
     /// The time until which the lent quota is paid out at its share of the rate, in nanoseconds.
@@ -35,7 +35,7 @@ pub(super) struct Spare {
     wanted: Option<Duration>,
 }
 
-impl Spare {
+impl SpareCapacity {
     /// Something latency-critical goes on a scarce path at `now`.
     pub(super) fn on_wanted(&mut self, now: Duration) {
         self.wanted = Some(now);
@@ -51,42 +51,51 @@ impl Spare {
     /// Returns the part of `item`, which the bulk path won, that may go on the `scarce` path all the same.
     ///
     /// The rate of the scarce path is promised to this connection and costs nothing, its queue is empty, and nothing
-    /// latency-critical used it of late; the `extent` is more than the bulk path takes at once, so that it ends
+    /// latency-critical used it of late; the `unit` is more than the bulk path takes at once, so that it ends
     /// earlier by the piece, and the piece is there before that.
-    pub(super) fn lend(&mut self, item: &Item, extent: Extent, bulk: &PathView, scarce: &PathView) -> Loan {
-        let (Some(rate), Extent::Whole(whole)) = (promised(scarce, bulk), extent) else { return Loan::None };
+    pub(super) fn lend(
+        &mut self,
+        item: &Item,
+        unit: ComparisonUnit,
+        bulk: &PathView,
+        scarce: &PathView,
+    ) -> LentQuota {
+        let (Some(rate), ComparisonUnit::Whole(whole)) = (promised(scarce, bulk), unit) else {
+            return LentQuota::None;
+        };
         let since = self.wanted.map_or(Duration::MAX, |last| item.now.saturating_sub(last));
         let quiet = since > HOLD;
-        if !quiet || !is_long(item, extent, bulk) {
-            return Loan::None;
+        if !quiet || !is_long(item, unit, bulk) {
+            return LentQuota::None;
         }
         let around = scarce.overhead + item.header;
         let burst = usize::try_from(rate.bytes_in(BURST)).unwrap_or(usize::MAX);
         let most = burst.min(scarce.datagram_size).saturating_sub(around).min(item.bytes);
-        let in_time = || Leg::of(0, scarce, most).arrival <= Leg::of_whole(0, bulk, whole).arrival;
+        let in_time =
+            || PathEstimate::of(0, scarce, most).arrival <= PathEstimate::of_whole(0, bulk, whole).arrival;
         if most < LEAST || !in_time() {
-            return Loan::None;
+            return LentQuota::None;
         }
-        let bytes = scarce.room.saturating_sub(around).min(most);
+        let bytes = scarce.send_allowance.saturating_sub(around).min(most);
         let now = nanos(item.now);
         let paid = if self.path == Some(scarce.id) { self.lent_until.saturating_sub(now) } else { 0 };
         let wait = paid.max(transmission(scarce.backlog, Some(rate)));
         if wait > 0 || bytes < LEAST {
             // Without room the window waits for acknowledgements, or the pacer is ahead of the empty queue: not for long.
-            return Loan::In(Duration::from_nanos(wait).max(BURST / 4));
+            return LentQuota::In(Duration::from_nanos(wait).max(BURST / 4));
         }
         self.path = Some(scarce.id);
         let share = if since > CALM { 1 } else { SHARE };
         // What is lent of a whole rate has to leave room for all headers, or a queue would grow.
         let whole = bytes + around + scarce.lower_headers;
         self.lent_until = now + nanos(rate.transmission_time(whole)) * share;
-        Loan::Now(bytes)
+        LentQuota::Now(bytes)
     }
 }
 
 /// The share of a scarce path that bulk may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Loan {
+pub(super) enum LentQuota {
     /// Nothing.
     None,
     /// Nothing yet: it may ask again after this time.
@@ -104,7 +113,7 @@ fn promised(scarce: &PathView, bulk: &PathView) -> Option<Bandwidth> {
 }
 
 /// Returns true if `item` belongs to more than the bulk path takes at once.
-pub(super) fn is_long(item: &Item, extent: Extent, bulk: &PathView) -> bool {
-    let Extent::Whole(whole) = extent else { return false };
+pub(super) fn is_long(item: &Item, unit: ComparisonUnit, bulk: &PathView) -> bool {
+    let ComparisonUnit::Whole(whole) = unit else { return false };
     matches!(item.content, Content::Stream { .. }) && whole > available(bulk)
 }

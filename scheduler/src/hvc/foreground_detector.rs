@@ -10,12 +10,12 @@ const PRESENT: Duration = Duration::from_secs(1);
 
 /// The times at which data of either kind was last asked about.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Attention {
+pub(super) struct ForegroundDetector {
     foreground: Option<Duration>,
     background: Option<Duration>,
 }
 
-impl Attention {
+impl ForegroundDetector {
     /// Takes note of `item`, if it is data.
     pub(super) fn note(&mut self, item: &Item) {
         if is_background(item) {

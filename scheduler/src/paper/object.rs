@@ -33,7 +33,7 @@ fn arrival(path: &PathView, bytes: usize) -> Duration {
     // After n round trips 1 + 2 + … + 2^n windows have left.
     let rounds = bytes.div_ceil(window).max(1).ilog2();
     let windowed = path.rtt.smoothed.saturating_mul(rounds);
-    path.delay.saturating_add(path.resumes).saturating_add(sending.max(windowed))
+    path.delay.saturating_add(path.next_send).saturating_add(sending.max(windowed))
 }
 
 /// The channel on which `bytes` arrive first, the high-bandwidth one in a tie.

@@ -9,7 +9,7 @@ const URLLC: PathId = PathId(1);
 /// eMBB of 60 Mbit/s and 50 ms, URLLC of 2 Mbit/s and 5 ms (HotNets 2023 §3.1).
 fn channels() -> [PathView; 2] {
     let path = |id, mbit, rtt| PathView {
-        room: 1 << 20,
+        send_allowance: 1 << 20,
         window: 1 << 20,
         delay: Duration::from_millis(rtt) / 2,
         rate: Some(Bandwidth::from_mbit(mbit)),
@@ -157,7 +157,7 @@ fn dchannel_compares_reward_and_cost() {
 #[test]
 fn dchannel_does_not_wait_for_the_low_latency_channel() {
     let mut full = channels();
-    full[1].room = 0;
+    full[1].send_allowance = 0;
     let placement = Policy::DChannel.scheduler().place(&stream(0, FULL), &full);
     assert_eq!(placement, Placement::On { path: EMBB, bytes: FULL });
 }
@@ -192,7 +192,7 @@ fn a_copy_of_what_a_silent_path_holds_takes_the_other_channel() {
 #[test]
 fn a_steered_item_waits_for_its_channel() {
     let mut paths = channels();
-    paths[0].room = 0;
+    paths[0].send_allowance = 0;
     assert_eq!(Policy::AllEmbb.scheduler().place(&stream(0, FULL), &paths), Placement::Wait);
     let placement = Policy::AllEmbb.scheduler().place(&acknowledgement(EMBB), &paths);
     assert_eq!(placement, Placement::On { path: EMBB, bytes: 20 });

@@ -19,7 +19,7 @@ const LEAST: usize = 200;
 
 /// The most urgent data that used a scarce path of late.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Urgent {
+pub(super) struct DeadlinePacer {
     urgency: u8,
     last: Option<Duration>,
 }
@@ -33,7 +33,7 @@ pub(super) enum Share {
     In(Duration),
 }
 
-impl Urgent {
+impl DeadlinePacer {
     /// The item goes on a scarce path.
     pub(super) fn note(&mut self, item: &Item) {
         if is_data(item) && (self.is_over(item.now) || item.priority.urgency <= self.urgency) {

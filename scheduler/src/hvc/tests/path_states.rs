@@ -1,15 +1,15 @@
 //! Paths that are silent, spare or unproven, and data that is sent again.
 
 use super::*;
-use crate::{PerMille, Standing};
+use crate::{PathState, PerMille};
 
-fn as_(standing: Standing, path: PathView) -> PathView {
-    PathView { standing, ..path }
+fn as_(state: PathState, path: PathView) -> PathView {
+    PathView { state, ..path }
 }
 
 #[test]
 fn fresh_data_may_use_a_path_under_validation_but_control_may_not() {
-    let paths = [as_(Standing::Unvalidated, embb()), urllc()];
+    let paths = [as_(PathState::Unvalidated, embb()), urllc()];
     assert_eq!(place(&part_of(100_000), &paths), on(EMBB, 1200));
     assert_eq!(
         place(&Item::new(Content::Control, 1200), &[paths[0], queued(urllc(), 5000)]),
@@ -21,13 +21,13 @@ fn fresh_data_may_use_a_path_under_validation_but_control_may_not() {
 
 #[test]
 fn a_silent_bulk_path_leaves_everything_to_the_scarce_one() {
-    let paths = [as_(Standing::Silent, embb()), urllc()];
+    let paths = [as_(PathState::Silent, embb()), urllc()];
     assert_eq!(place(&part_of(100_000), &paths), on(URLLC, 1200));
 }
 
 #[test]
 fn paths_that_are_all_backups_are_used_as_if_none_was() {
-    let paths = [as_(Standing::Backup, embb()), as_(Standing::Backup, urllc())];
+    let paths = [as_(PathState::Backup, embb()), as_(PathState::Backup, urllc())];
     assert_eq!(place(&data(100), &paths), on(URLLC, 100));
     assert_eq!(place(&part_of(100_000), &paths), on(EMBB, 1200));
 }
@@ -41,7 +41,8 @@ fn control_and_handshake_weigh_cost_and_reward_too() {
 
 #[test]
 fn lost_data_goes_where_it_arrives_first_at_any_price() {
-    let lost = Item { history: History::Lost { on: EMBB }, waits_for: milliseconds(50), ..data(1200) };
+    let lost =
+        Item { history: History::Lost { on: EMBB }, head_of_line_delay: milliseconds(50), ..data(1200) };
     assert_eq!(place(&lost, &[embb(), queued(urllc(), 2400)]), on(URLLC, 1200));
     assert_eq!(place(&lost, &[embb(), queued(urllc(), 4800)]), on(EMBB, 1200));
     // Even if that takes a moment: the rest of the stream waits for it.
@@ -58,7 +59,7 @@ fn lost_data_of_a_long_stream_does_not_hold_everything_up() {
 
 #[test]
 fn what_a_full_queue_lost_does_not_all_wait_for_the_scarce_path_while_a_wide_window_is_open() {
-    let wide = PathView { room: 2_000_000, window: 2_700_000, ..embb() };
+    let wide = PathView { send_allowance: 2_000_000, window: 2_700_000, ..embb() };
     let lost = |bytes| Item { history: History::Lost { on: EMBB }, ..part_of(bytes) };
     assert_eq!(place(&lost(280_000), &[wide, full(urllc(), 3)]), on(EMBB, 1200));
     // Its last piece may: 3 + 4.8 + 2.5 ms are less than 20.
@@ -73,7 +74,7 @@ fn what_an_outage_lost_does_not_all_wait_for_the_scarce_path() {
     for now in 0..600 {
         let lost = Item { history: History::Lost { on: EMBB }, now: milliseconds(now), ..data(1200) };
         let scarce = if now % 6 == 0 { urllc() } else { full(urllc(), 6 - now % 6) };
-        let bulk = PathView { room: 2400, window: 2400, ..embb() };
+        let bulk = PathView { send_allowance: 2400, window: 2400, ..embb() };
         if let Placement::On { path, bytes } = policy.place(&lost, &[bulk, scarce]) {
             sent[path.0 as usize] += bytes;
         }
@@ -99,13 +100,13 @@ fn of_equal_paths_the_one_that_loses_less_is_chosen() {
 #[test]
 fn a_bulk_path_that_never_resumes_does_not_block() {
     let dead = PathView { rate: Some(Bandwidth::default()), ..urllc() };
-    let stalled = PathView { resumes: Duration::MAX, rate: None, ..full(embb(), 0) };
+    let stalled = PathView { next_send: Duration::MAX, rate: None, ..full(embb(), 0) };
     assert_eq!(place(&data(1200), &[stalled, dead]), on(URLLC, 1200));
 }
 
 #[test]
 fn where_room_returns_is_unknown_the_wait_is_a_round_trip() {
     assert_eq!(place(&data(1200), &[full(embb(), 0)]), Placement::WaitAtMost(milliseconds(40)));
-    let never = PathView { resumes: Duration::MAX, ..full(embb(), 0) };
+    let never = PathView { next_send: Duration::MAX, ..full(embb(), 0) };
     assert_eq!(place(&data(1200), &[never]), Placement::WaitAtMost(Duration::from_secs(1)));
 }
