@@ -69,7 +69,7 @@ prove: prepare-base ## try every case of small domains: integers, packet numbers
 mutants: prepare-mutants ## try thousands of small faults, say which no test notices, put the table into docs/results (hours; ARGS="--module wire")
 	@scripts/mutants.sh run $(ARGS); status=$$?; scripts/mutants.sh check && scripts/mutants.sh attacks && scripts/mutants.sh report --write && exit $$status
 
-fuzz: prepare-base ## feed every parser, a server and a connection from libFuzzer: a minute each (FUZZ_EACH), or TARGETS="frames insider"
+fuzz: prepare-base ## feed every parser, a server and a connection from libFuzzer: a minute each (FUZZ_EACH), or TARGETS="frames authenticated_peer"
 	@fuzz/run.sh $(or $(FUZZ_EACH),60) $(TARGETS)
 
 lint: prepare-test ## format check and lints only

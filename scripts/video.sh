@@ -57,7 +57,7 @@ play() {
     local name=$1 scheduler=$2 tell=$3 pids=()
     shift 3
     say "$name"
-    "$hvq" -q svc receive --json --once --scheduler "$scheduler" --record "$folder/$name.y4m" --strip "$name" \
+    "$hvq" -q video receive --json --once --scheduler "$scheduler" --record "$folder/$name.y4m" --strip "$name" \
         --channel "urllc=127.0.0.1:0,rate=2mbit,delay=2.5ms" --channel "embb=127.0.0.2:0" > "$folder/$name.receive" &
     pids+=($!)
     running+=($!)
@@ -69,7 +69,7 @@ play() {
     local paths=()
     [[ $* == *urllc* ]] && paths+=(--path "urllc=127.0.0.1:0>${relays[0]},rate=2mbit,delay=2.5ms")
     [[ $* == *embb* ]] && paths+=(--path "embb=127.0.0.1:0>${relays[1]}")
-    "$hvq" -q svc send "$source" --json --scheduler "$scheduler" --tell "$tell" --kbit 300,1500,3000 \
+    "$hvq" -q video send "$source" --json --scheduler "$scheduler" --tell "$tell" --kbit 300,1500,3000 \
         --duration "${seconds}s" "${paths[@]}" > "$folder/$name.send" || say "$name: the sender failed"
     wait "${pids[0]}" || say "$name: the receiver failed"
     python3 -c 'import json, sys
@@ -88,7 +88,7 @@ play hvq hvc deadlines urllc embb
 # vmaf NAME: how like the source the pictures are that were on the screen, late ones and frozen ones included.
 vmaf() {
     ffmpeg -v error -y -i "$folder/$1.y4m" -vf crop=640:360:0:0 -pix_fmt yuv420p "$folder/$1.seen.y4m"
-    "$hvq" svc compare "$folder/$1.seen.y4m" "$source" --json --vmaf --ffmpeg "$tool" > "$folder/$1.compare"
+    "$hvq" video compare "$folder/$1.seen.y4m" "$source" --json --vmaf --ffmpeg "$tool" > "$folder/$1.compare"
     rm "$folder/$1.seen.y4m"
     python3 -c 'import json, sys
 figures = json.loads(open(sys.argv[1]).read().splitlines()[-1])

@@ -1,14 +1,14 @@
 //! The cost of one answer of a scheduling policy.
 
-mod mix;
+mod workload;
 
 use crate::spread::Spread;
 use anyhow::{Context, Result};
 use hvq_scheduler::{Policy, Scheduler};
-use mix::Mix;
 use serde::Serialize;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+use workload::Workload;
 
 /// Numbers of paths that are measured.
 const PATHS: [usize; 2] = [2, 8];
@@ -39,12 +39,12 @@ pub struct Effort {
 
 /// Measures every policy.
 pub fn measure(effort: Effort) -> Result<Vec<Decision>> {
-    let mixes = PATHS.map(Mix::new);
+    let workloads = PATHS.map(Workload::new);
     let mut rows = Vec::new();
     for name in Policy::NAMES {
-        for mix in &mixes {
+        for workload in &workloads {
             let policy: Policy = name.parse().context("a listed name is known")?;
-            rows.push(Row::new(name, mix, policy.scheduler(), effort.batch));
+            rows.push(Row::new(name, workload, policy.scheduler(), effort.batch));
         }
     }
     for _ in 0..effort.batches {
@@ -55,14 +55,14 @@ pub fn measure(effort: Effort) -> Result<Vec<Decision>> {
     }
     let decision = |row: Row<'_>| {
         let nanoseconds = Spread::of(row.results).context("there is at least one batch")?;
-        Ok(Decision { policy: row.name, paths: row.mix.paths, nanoseconds })
+        Ok(Decision { policy: row.name, paths: row.workload.paths, nanoseconds })
     };
     rows.into_iter().map(decision).collect()
 }
 
 struct Row<'a> {
     name: &'static str,
-    mix: &'a Mix,
+    workload: &'a Workload,
     scheduler: Box<dyn Scheduler>,
     now: Duration,
     decisions: u32,
@@ -71,9 +71,14 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// A row whose batches take about as long as `batch`.
-    fn new(name: &'static str, mix: &'a Mix, scheduler: Box<dyn Scheduler>, batch: Duration) -> Self {
+    fn new(
+        name: &'static str,
+        workload: &'a Workload,
+        scheduler: Box<dyn Scheduler>,
+        batch: Duration,
+    ) -> Self {
         let mut row =
-            Self { name, mix, scheduler, now: Duration::ZERO, decisions: 10_000, results: Vec::new() };
+            Self { name, workload, scheduler, now: Duration::ZERO, decisions: 10_000, results: Vec::new() };
         let nanoseconds = row.batch().max(0.1);
         row.decisions = (batch.as_nanos() as f64 / nanoseconds).max(1_000.0) as u32;
         row
@@ -82,7 +87,7 @@ impl<'a> Row<'a> {
     /// Nanoseconds per decision.
     fn batch(&mut self) -> f64 {
         let started = Instant::now();
-        let mut situations = self.mix.situations.iter().cycle();
+        let mut situations = self.workload.situations.iter().cycle();
         for _ in 0..self.decisions {
             let Some((item, paths)) = situations.next() else { break };
             let mut item = *item;

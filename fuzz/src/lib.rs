@@ -2,10 +2,10 @@
 //!
 //! `make fuzz` drives them with libFuzzer; `cargo test` replays the corpus and variations of it.
 
+mod authenticated_peer;
 mod capture;
-mod insider;
+mod off_path_attacker;
 mod requests;
-mod stranger;
 mod text;
 mod wire;
 
@@ -38,14 +38,14 @@ pub const TARGETS: [Target; 8] = [
         run: wire::parameters,
     },
     Target {
-        name: "stranger",
+        name: "off_path_attacker",
         what: "datagrams and Initial packets of somebody unknown, at a server: it answers with three times as much at most",
-        run: stranger::run,
+        run: off_path_attacker::run,
     },
     Target {
-        name: "insider",
+        name: "authenticated_peer",
         what: "1-RTT packets of an authenticated peer, at either end: it goes on, or it closes and is gone",
-        run: insider::run,
+        run: authenticated_peer::run,
     },
     Target {
         name: "text",

@@ -41,7 +41,11 @@ fn varied(bytes: &[u8], rng: &mut StdRng) -> Vec<u8> {
 
 fn examine(name: &str) {
     let target = hvq_fuzz::target(name).expect("there is such a target");
-    let count = if matches!(name, "stranger" | "insider") { COSTLY_VARIATIONS } else { VARIATIONS };
+    let count = if matches!(name, "off_path_attacker" | "authenticated_peer") {
+        COSTLY_VARIATIONS
+    } else {
+        VARIATIONS
+    };
     let mut rng = StdRng::seed_from_u64(1);
     let corpus = corpus(&target);
     assert!(!corpus.is_empty(), "{name} has no corpus");
@@ -56,7 +60,16 @@ fn examine(name: &str) {
 
 #[test]
 fn every_target_has_a_test() {
-    let tested = ["packets", "frames", "parameters", "stranger", "insider", "text", "requests", "capture"];
+    let tested = [
+        "packets",
+        "frames",
+        "parameters",
+        "off_path_attacker",
+        "authenticated_peer",
+        "text",
+        "requests",
+        "capture",
+    ];
     assert_eq!(TARGETS.map(|target| target.name), tested);
 }
 
@@ -76,13 +89,13 @@ fn parameters_of_the_corpus_are_read() {
 }
 
 #[test]
-fn strangers_of_the_corpus_get_three_times_what_they_sent_at_most() {
-    examine("stranger");
+fn off_path_attackers_of_the_corpus_get_three_times_what_they_sent_at_most() {
+    examine("off_path_attacker");
 }
 
 #[test]
-fn insiders_of_the_corpus_leave_no_connection_behind() {
-    examine("insider");
+fn authenticated_peers_of_the_corpus_leave_no_connection_behind() {
+    examine("authenticated_peer");
 }
 
 #[test]

@@ -12,9 +12,9 @@ use crate::commands::proxy::ProxyArguments;
 #[cfg(target_os = "linux")]
 use crate::commands::run::RunArguments;
 use crate::commands::serve::ServeArguments;
-use crate::commands::svc::SvcArguments;
 #[cfg(target_os = "linux")]
 use crate::commands::tunnel::TunnelArguments;
+use crate::commands::video::VideoArguments;
 use crate::failure::{Exit, Failure};
 use crate::output::unwritten;
 use clap::error::ErrorKind;
@@ -71,7 +71,8 @@ pub(crate) enum Command {
     /// Run experiments in virtual time
     Lab(Box<LabArguments>),
     /// Send and receive real-time video in layers, over one or several paths
-    Svc(Box<SvcArguments>),
+    #[command(alias = "svc")]
+    Video(Box<VideoArguments>),
     /// Show the frames of a capture, by path
     Decode(Box<DecodeArguments>),
 }
@@ -204,10 +205,10 @@ mod tests {
             ("hvq lab live moon", "moon"),
             ("hvq lab live web --arms warp", "warp"),
             ("hvq lab live web --repetitions 0", "--repetitions"),
-            ("hvq svc send", "FILE"),
-            ("hvq svc send test --size 1x1", "640x360"),
-            ("hvq svc send test --kbit 1,2", "--kbit"),
-            ("hvq svc receive --wait soon", "adaptive"),
+            ("hvq video send", "FILE"),
+            ("hvq video send test --size 1x1", "640x360"),
+            ("hvq video send test --kbit 1,2", "--kbit"),
+            ("hvq video receive --wait soon", "adaptive"),
         ] {
             let said = wrong(line);
             assert!(said.contains(part) && !said.contains('\n'), "{line}: {said}");
@@ -227,7 +228,7 @@ mod tests {
             ("hvq serve --self-signed a --max-requests 0", "0"),
             ("hvq decode a --frames streams", "stream_data_blocked"),
             ("hvq run --outside=0 -- true", "1..=65535"),
-            ("hvq svc receive --rtp-out udp:127.0.0.1:0", "5004"),
+            ("hvq video receive --rtp-out udp:127.0.0.1:0", "5004"),
             ("hvq tunnel connect https://a --device a/b", "letters"),
             ("hvq tunnel serve --device averyveryverylongname --self-signed a", "1 to 15"),
         ] {

@@ -1,4 +1,4 @@
-//! The hvq command: serve, get, gateway, proxy, emulate, run, tunnel, demo, lab, svc, decode.
+//! The hvq command: serve, get, gateway, proxy, emulate, run, tunnel, demo, lab, video, decode.
 //!
 //! A failure is told in one line on standard error, `hvq: …` with its causes, and by the exit code:
 //!
@@ -21,12 +21,12 @@ mod arguments;
 mod commands;
 mod descriptors;
 mod duration;
-mod exposure;
 mod failure;
 mod logging;
 mod memory;
 mod output;
 mod paths;
+mod privacy;
 mod qlog;
 mod server;
 mod sessions;
@@ -36,7 +36,7 @@ mod transport;
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
-use crate::output::Voice;
+use crate::output::Console;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -46,8 +46,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => arguments,
         Err(refusal) => return refusal.report(),
     };
-    let voice = Voice::of(&arguments);
-    match start(arguments, voice) {
+    let console = Console::of(&arguments);
+    match start(arguments, console) {
         Ok(exit) => exit,
         Err(failure) => {
             failure.report();
@@ -56,39 +56,39 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn start(arguments: Arguments, voice: Voice) -> Result<ExitCode, Failure> {
-    output::start_log(arguments.log.as_deref(), voice)?;
+fn start(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
+    output::start_log(arguments.log.as_deref(), console)?;
     match arguments.command {
         // Namespaces are made before there are threads.
         #[cfg(target_os = "linux")]
-        Command::Run(run) => commands::run::run(&run, voice),
+        Command::Run(run) => commands::run::run(&run, console),
         #[cfg(target_os = "linux")]
         Command::Inside(inside) => commands::inside::run(&inside),
         #[cfg(target_os = "linux")]
-        Command::Tunnel(tunnel) => commands::tunnel::run(&tunnel, voice),
+        Command::Tunnel(tunnel) => commands::tunnel::run(&tunnel, console),
         #[cfg(target_os = "linux")]
         Command::Lab(lab) => {
             commands::lab::prepare(&lab)?;
-            perform(Command::Lab(lab), voice).map(|()| ExitCode::SUCCESS)
+            perform(Command::Lab(lab), console).map(|()| ExitCode::SUCCESS)
         }
-        command => perform(command, voice).map(|()| ExitCode::SUCCESS),
+        command => perform(command, console).map(|()| ExitCode::SUCCESS),
     }
 }
 
-fn perform(command: Command, voice: Voice) -> Result<(), Failure> {
+fn perform(command: Command, console: Console) -> Result<(), Failure> {
     memory::give_back();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         match command {
-            Command::Serve(serve) => commands::serve::run(serve, voice).await,
-            Command::Get(get) => commands::get::run(get, voice).await,
-            Command::Gateway(gateway) => commands::gateway::run(gateway, voice).await,
-            Command::Proxy(proxy) => commands::proxy::run(proxy, voice).await,
-            Command::Emulate(emulate) => commands::emulate::run(emulate, voice).await,
-            Command::Demo(demo) => commands::demo::run(demo, voice).await,
-            Command::Lab(lab) => tokio::task::block_in_place(|| commands::lab::run(&lab, voice)),
-            Command::Svc(svc) => commands::svc::run(svc, voice).await,
-            Command::Decode(decode) => commands::decode::run(&decode, voice),
+            Command::Serve(serve) => commands::serve::run(serve, console).await,
+            Command::Get(get) => commands::get::run(get, console).await,
+            Command::Gateway(gateway) => commands::gateway::run(gateway, console).await,
+            Command::Proxy(proxy) => commands::proxy::run(proxy, console).await,
+            Command::Emulate(emulate) => commands::emulate::run(emulate, console).await,
+            Command::Demo(demo) => commands::demo::run(demo, console).await,
+            Command::Lab(lab) => tokio::task::block_in_place(|| commands::lab::run(&lab, console)),
+            Command::Video(video) => commands::video::run(video, console).await,
+            Command::Decode(decode) => commands::decode::run(&decode, console),
             #[cfg(target_os = "linux")]
             Command::Run(_) | Command::Inside(_) | Command::Tunnel(_) => {
                 unreachable!("these have no runtime")

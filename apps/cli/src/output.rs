@@ -14,7 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The verbosity on standard error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Voice {
+pub(crate) enum Console {
     /// Errors only.
     Quiet,
     /// Messages that a person wants to know.
@@ -23,7 +23,7 @@ pub(crate) enum Voice {
     Verbose,
 }
 
-impl Voice {
+impl Console {
     /// The verbosity that the arguments ask for.
     pub(crate) fn of(arguments: &Arguments) -> Self {
         match (arguments.quiet, arguments.verbose) {
@@ -88,8 +88,8 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
 
 /// Starts the log on standard error, with what `filter` says, or else the environment variable RUST_LOG, or else what is lost:
 /// lines of logs, key logs and sessions that cannot be written.
-pub(crate) fn start_log(filter: Option<&str>, voice: Voice) -> Result<(), Failure> {
-    let unasked = if voice == Voice::Quiet { "hvq=error" } else { "hvq=warn" };
+pub(crate) fn start_log(filter: Option<&str>, console: Console) -> Result<(), Failure> {
+    let unasked = if console == Console::Quiet { "hvq=error" } else { "hvq=warn" };
     let text = match filter {
         Some(filter) => filter.to_owned(),
         None => std::env::var("RUST_LOG").unwrap_or_else(|_| unasked.to_owned()),

@@ -1,7 +1,7 @@
 //! Logs of connections in the qlog format.
 
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::Voice;
+use crate::output::Console;
 use hvq::TransportConfig;
 use hvq::qlog::{Qlog, QlogOptions};
 use hvq::transport::trace::TracerFactory;
@@ -35,15 +35,15 @@ impl Logs {
     }
 
     /// Waits for the last events, and says what is missing.
-    pub(crate) fn finish(&self, voice: Voice) {
+    pub(crate) fn finish(&self, console: Console) {
         let Some(log) = &self.0 else { return };
         let written = log.flush(PATIENCE);
         match (written, log.dropped()) {
             (true, 0) => {}
             (true, dropped) => {
-                voice.say(format!("hvq: warning: {dropped} events are missing in the logs (--qlog)"));
+                console.say(format!("hvq: warning: {dropped} events are missing in the logs (--qlog)"));
             }
-            (false, _) => voice.say("hvq: warning: the disk did not take all events of the logs (--qlog)"),
+            (false, _) => console.say("hvq: warning: the disk did not take all events of the logs (--qlog)"),
         }
     }
 }

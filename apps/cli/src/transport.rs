@@ -1,8 +1,8 @@
 //! Arguments about the transport that several commands share.
 
-use crate::exposure::{ExposureArguments, Switch};
 use crate::failure::Failure;
 use crate::output;
+use crate::privacy::{PrivacyArguments, Switch};
 use crate::qlog::Logs;
 use crate::tls::Secrecy;
 use clap::Args;
@@ -39,7 +39,7 @@ pub(crate) struct TransportArguments {
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = Switch::parse, hide_default_value = true)]
     ack_frequency: Switch,
     #[command(flatten)]
-    exposure: ExposureArguments,
+    privacy: PrivacyArguments,
     /// Versions of QUIC, the preferred one first: v1, v2
     #[arg(long, value_name = "VERSION,…", value_delimiter = ',', value_parser = version)]
     versions: Vec<Version>,
@@ -57,7 +57,7 @@ pub(crate) struct TransportArguments {
 impl TransportArguments {
     /// The transport configuration that they ask for.
     pub(crate) fn config(&self) -> TransportConfig {
-        let mut config = self.exposure.apply(config(self.scheduler, self.congestion));
+        let mut config = self.privacy.apply(config(self.scheduler, self.congestion));
         if let Some(size) = self.datagram_size {
             config.datagram_size = DatagramSizing::Fixed(size.into());
         }

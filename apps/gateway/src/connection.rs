@@ -1,8 +1,8 @@
 //! One client's connection: its requests in, and an orderly end.
 
-use crate::exchange;
 use crate::fields::Provenance;
 use crate::gateway::Shared;
+use crate::request;
 use http::uri::Authority;
 use hvq_h3::serving::{Server, Settings, Tunnels};
 use hvq_h3::{Datagrams, Priorities};
@@ -73,9 +73,9 @@ impl Peer {
 pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
     let _counted = gateway.metrics.connection(&connection);
     // UDP is carried for those who may go through (RFC 9298 §3).
-    let through = gateway.site().proxy.is_some();
+    let through = gateway.virtual_hosts().proxy.is_some();
     let settings = Settings {
-        max_field_section_size: gateway.site().limits.header,
+        max_field_section_size: gateway.virtual_hosts().limits.header,
         tunnels: if through { Tunnels::Taken } else { Tunnels::None },
         ..Settings::default()
     };
@@ -100,7 +100,7 @@ pub(crate) async fn serve(gateway: Arc<Shared>, connection: hvq::Connection) {
         }
         pending::<()>().await;
     };
-    let answer = move |incoming| exchange::serve(peer.clone(), incoming);
+    let answer = move |incoming| request::serve(peer.clone(), incoming);
     tokio::select! {
         () = server.run(gateway.stopping(), || gateway.patience(), answer) => {}
         () = carrying => {}

@@ -2,13 +2,13 @@
 //! and what the gateway says itself.
 
 use crate::configuration::Underscores;
-use crate::reach::port_of;
+use crate::destination_policy::port_of;
 use http::header::{
     CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, VIA,
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, response};
-use hvq_h3::hop::{self, CONNECTION_SPECIFIC};
+use hvq_h3::hop_by_hop::{self, CONNECTION_SPECIFIC};
 use std::net::IpAddr;
 
 /// Fields that say where a request came from, which the gateway says itself: what a client says there is not believed.
@@ -193,7 +193,7 @@ pub(crate) fn outbound(parts: response::Parts) -> Result<Response<()>, Fault> {
         return Err(Fault::Refused(StatusCode::BAD_GATEWAY, "the origin switched protocols, unasked"));
     }
     let mut fields = parts.headers;
-    hop::strip(&mut fields);
+    hop_by_hop::strip(&mut fields);
     fields.remove(PROXY_AUTHENTICATE);
     let mut response = Response::new(());
     *response.status_mut() = parts.status;

@@ -3,14 +3,14 @@
 use crate::access::{AccessLog, Entry};
 use crate::admin::{Admin, Source};
 use crate::configuration::Config;
+use crate::connect_ip::Tunnels;
 use crate::connection::Peer;
 use crate::health::{Broken, Health};
 use crate::keys::{Keys, KeysError};
 use crate::listening::{accept, bind, refusing, server, tls};
 use crate::metrics::Metrics;
-use crate::mount::Tunnels;
 use crate::quota::Quota;
-use crate::site::Site;
+use crate::virtual_host::VirtualHosts;
 use http::Request;
 use hvq::transport::memory::MemoryQuota;
 use hvq::{Endpoint, ServerTls};
@@ -67,7 +67,7 @@ pub enum StartError {
     TunnelTakenOver,
     /// The content that is to be served cannot be.
     #[error("{0}")]
-    Site(String),
+    Content(String),
     /// The file of keys is no good.
     #[error("the keys: {0}")]
     Keys(#[from] KeysError),
@@ -83,7 +83,7 @@ pub enum StartError {
 
 /// The state that all connections of a gateway share.
 pub(crate) struct Shared {
-    site: RwLock<Arc<Site>>,
+    virtual_hosts: RwLock<Arc<VirtualHosts>>,
     pub(crate) metrics: Arc<Metrics>,
     /// The bound of memory that connections hold together.
     pub(crate) memory: Arc<MemoryQuota>,
@@ -101,9 +101,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Returns the site that is served now.
-    pub(crate) fn site(&self) -> Arc<Site> {
-        self.site.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns the virtual hosts that are served now.
+    pub(crate) fn virtual_hosts(&self) -> Arc<VirtualHosts> {
+        self.virtual_hosts.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits until the gateway is to stop.
@@ -167,7 +167,7 @@ impl Gateway {
         let keys = config.persistent_keys.as_deref().map(|path| Keys::open(path, SystemTime::now()));
         let mut keys = keys.transpose()?;
         let tls = tls(&config, keys.as_ref())?;
-        let site = Arc::new(Site::new(&config).map_err(StartError::Site)?);
+        let virtual_hosts = Arc::new(VirtualHosts::new(&config).map_err(StartError::Content)?);
         let log = AccessLog::open(&config.log).map_err(|source| no_log(&config, source))?;
         // Where the kernel steers datagrams, others may take over.
         let place = keys.as_ref().filter(|_| cfg!(target_os = "linux"));
@@ -186,7 +186,7 @@ impl Gateway {
         let metrics = Arc::new(Metrics::default());
         metrics.channels(&config.channels);
         let shared = Arc::new(Shared {
-            site: RwLock::new(site),
+            virtual_hosts: RwLock::new(virtual_hosts),
             metrics,
             memory,
             log,
@@ -285,11 +285,11 @@ impl Gateway {
     /// See [`StartError`]; everything stays as it was then.
     pub fn reload(&mut self, config: Config) -> Result<Vec<&'static str>, StartError> {
         let tls = tls(&config, self.keys.as_ref())?;
-        let site = Arc::new(Site::new(&config).map_err(StartError::Site)?);
+        let virtual_hosts = Arc::new(VirtualHosts::new(&config).map_err(StartError::Content)?);
         self.shared.log.reopen();
         self.serving = (config.clone(), tls);
         self.serve();
-        *self.shared.site.write().unwrap_or_else(PoisonError::into_inner) = site;
+        *self.shared.virtual_hosts.write().unwrap_or_else(PoisonError::into_inner) = virtual_hosts;
         *self.shared.drain.write().unwrap_or_else(PoisonError::into_inner) = config.drain;
         self.shared.metrics.channels(&config.channels);
         self.shared.requests.resize(config.limits.requests);
@@ -357,7 +357,7 @@ pub fn check(config: &Config) -> Result<(), StartError> {
         Keys::check(path)?;
     }
     AccessLog::check(&config.log).map_err(|source| no_log(config, source))?;
-    Site::new(config).map(|_| ()).map_err(StartError::Site)
+    VirtualHosts::new(config).map(|_| ()).map_err(StartError::Content)
 }
 
 fn no_log(config: &Config, source: std::io::Error) -> StartError {

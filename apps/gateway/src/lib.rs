@@ -47,24 +47,24 @@ mod access;
 mod admin;
 mod clients;
 pub mod configuration;
+#[cfg_attr(not(target_os = "linux"), path = "connect_ip_elsewhere.rs")]
+mod connect_ip;
 mod connection;
 pub mod content;
-mod exchange;
+pub mod destination_policy;
 mod fields;
 mod gateway;
 mod health;
 pub mod keys;
 mod listening;
 mod metrics;
-#[cfg_attr(not(target_os = "linux"), path = "mount_elsewhere.rs")]
-mod mount;
 mod origin;
 pub mod quota;
-pub mod reach;
-mod site;
+mod request;
 mod tokens;
 mod tunnel;
 mod udp;
+mod virtual_host;
 
 pub use clients::Clients;
 pub use configuration::{Config, ConfigError, Overrides};

@@ -1,10 +1,10 @@
 //! Going through the gateway: who may, where to, and the tunnels of CONNECT (RFC 9114 §4.4).
 
 use crate::connection::Peer;
-use crate::exchange::{Exchange, Receive, Reply};
+use crate::destination_policy::host_and_port;
 use crate::quota::Place;
-use crate::reach::host_and_port;
-use crate::site::{Proxy, Site};
+use crate::request::{ActiveRequest, Receive, Reply};
+use crate::virtual_host::{Proxy, VirtualHosts};
 use bytes::{Bytes, BytesMut};
 use h3::error::Code;
 use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
@@ -59,13 +59,13 @@ pub(crate) fn name_of(proxy: &Proxy, peer: &Peer, fields: &HeaderMap) -> Option<
 
 /// Checks that `peer`, which sent `fields`, may go to `authority`; returns its name, and the host and port if so.
 pub(crate) fn permit(
-    site: &Site,
+    virtual_hosts: &VirtualHosts,
     peer: &Peer,
     authority: Option<&Authority>,
     port: Option<u16>,
     fields: &HeaderMap,
 ) -> (Option<String>, Result<(String, u16), Denied>) {
-    let Some(proxy) = &site.proxy else { return (None, Err(Denied::Closed)) };
+    let Some(proxy) = &virtual_hosts.proxy else { return (None, Err(Denied::Closed)) };
     let token = fields.get(PROXY_AUTHORIZATION);
     let Some(name) = proxy.clients.name(token, || peer.connection.peer_certificates()) else {
         return (None, Err(Denied::Unknown));
@@ -92,43 +92,44 @@ pub(crate) struct Admitted<'a> {
 
 /// Lets a tunnel to `authority` begin, or tells the client why it may not.
 pub(crate) async fn admit<'a>(
-    exchange: &mut Exchange,
-    site: &'a Site,
+    active: &mut ActiveRequest,
+    virtual_hosts: &'a VirtualHosts,
     authority: Option<&Authority>,
 ) -> Option<Admitted<'a>> {
     // RFC 9110 §9.3.6: there is no default port.
-    let (name, permitted) = permit(site, &exchange.peer, authority, None, exchange.request.headers());
-    exchange.entry.user(name.clone());
+    let (name, permitted) = permit(virtual_hosts, &active.peer, authority, None, active.request.headers());
+    active.entry.user(name.clone());
     let (host, port) = match permitted {
         Ok(target) => target,
         Err(denied) => {
-            exchange.deny(denied).await;
+            active.deny(denied).await;
             return None;
         }
     };
-    let proxy = site.proxy.as_ref()?;
-    let place = place(exchange, name.as_deref()).await?;
+    let proxy = virtual_hosts.proxy.as_ref()?;
+    let place = place(active, name.as_deref()).await?;
     Some(Admitted { proxy, host, port, _place: place })
 }
 
 /// A place for a tunnel of the client that is called `name`, or tells it that there is none.
-pub(crate) async fn place(exchange: &mut Exchange, name: Option<&str>) -> Option<Place> {
-    let quota = exchange.peer.gateway.tunnelling.clone();
-    let place = quota.take(name, exchange.peer.address(), &exchange.notice);
+pub(crate) async fn place(active: &mut ActiveRequest, name: Option<&str>) -> Option<Place> {
+    let quota = active.peer.gateway.tunnelling.clone();
+    let place = quota.take(name, active.peer.address(), &active.notice);
     if place.is_none() {
-        exchange.crowded("too many tunnels at a time").await;
+        active.crowded("too many tunnels at a time").await;
     }
     place
 }
 
 /// Serves a CONNECT request.
-pub(crate) async fn serve(mut exchange: Exchange) {
-    let (site, authority) = (exchange.site.clone(), exchange.request.uri().authority().cloned());
-    let Some(admitted) = admit(&mut exchange, &site, authority.as_ref()).await else { return };
+pub(crate) async fn serve(mut active: ActiveRequest) {
+    let (virtual_hosts, authority) =
+        (active.virtual_hosts.clone(), active.request.uri().authority().cloned());
+    let Some(admitted) = admit(&mut active, &virtual_hosts, authority.as_ref()).await else { return };
     let connected = tokio::select! {
         connected = admitted.proxy.connector.connect(&admitted.host, admitted.port) => connected,
-        () = exchange.peer.priorities.unwanted(exchange.id) => {
-            return exchange.reply.abort(Code::H3_REQUEST_CANCELLED);
+        () = active.peer.priorities.unwanted(active.id) => {
+            return active.reply.abort(Code::H3_REQUEST_CANCELLED);
         }
     };
     let stream = match connected {
@@ -141,16 +142,16 @@ pub(crate) async fn serve(mut exchange: Exchange) {
                 }
                 _ => (StatusCode::BAD_GATEWAY, "the host cannot be reached"),
             };
-            return exchange.refuse(status, text, None).await;
+            return active.refuse(status, text, None).await;
         }
     };
-    let Some(receive) = exchange.receive.take() else { return };
-    if let Err(error) = exchange.reply.head(Response::new(())).await {
-        return exchange.note(Err(error));
+    let Some(receive) = active.receive.take() else { return };
+    if let Err(error) = active.reply.head(Response::new(())).await {
+        return active.note(Err(error));
     }
-    let gateway = exchange.peer.gateway.clone();
+    let gateway = active.peer.gateway.clone();
     let _open = gateway.metrics.tunnel();
-    carry(&mut exchange, receive, stream).await;
+    carry(&mut active, receive, stream).await;
 }
 
 /// The time of the latest activity in either direction of a tunnel.
@@ -189,18 +190,18 @@ enum Broken {
 }
 
 /// Carries bytes both ways until both ends are done, one breaks off, or nothing moves for too long.
-async fn carry(exchange: &mut Exchange, mut receive: Receive, stream: TcpStream) {
+async fn carry(active: &mut ActiveRequest, mut receive: Receive, stream: TcpStream) {
     // A connection that is given up is reset, which only dropping it without a goodbye does (RFC 9114 §4.4).
     let abrupt = |stream: &TcpStream| drop(stream.set_zero_linger());
     let (mut read, mut write) = stream.into_split();
     let activity = Activity::new();
-    let (patience, id) = (exchange.site.timeouts.tunnel, exchange.id);
+    let (patience, id) = (active.virtual_hosts.timeouts.tunnel, active.id);
     let mut uploaded = 0;
     let ended = {
         let up = upwards(&mut receive, &mut write, &activity, &mut uploaded);
-        let down = downwards(&mut read, &mut exchange.reply, &activity);
+        let down = downwards(&mut read, &mut active.reply, &activity);
         let gone = async {
-            exchange.peer.priorities.unwanted(id).await;
+            active.peer.priorities.unwanted(id).await;
             Err::<(), _>(Broken::Client)
         };
         let both = async { tokio::try_join!(up, down).map(|_| ()) };
@@ -210,7 +211,7 @@ async fn carry(exchange: &mut Exchange, mut receive: Receive, stream: TcpStream)
             () = activity.still(patience) => Err(Broken::Host),
         }
     };
-    exchange.entry.uploaded(uploaded);
+    active.entry.uploaded(uploaded);
     if let Err(broken) = ended {
         // RFC 9114 §4.4: an error of the TCP connection is H3_CONNECT_ERROR on the stream, and the other way round a reset.
         let code = match broken {
@@ -218,7 +219,7 @@ async fn carry(exchange: &mut Exchange, mut receive: Receive, stream: TcpStream)
             Broken::Host => Code::H3_CONNECT_ERROR,
         };
         receive.stop(code);
-        exchange.reply.abort(code);
+        active.reply.abort(code);
         if let Ok(stream) = read.reunite(write) {
             abrupt(&stream);
         }

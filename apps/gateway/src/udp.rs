@@ -1,6 +1,6 @@
 //! UDP through the gateway (RFC 9298): packets in HTTP datagrams, or in capsules where none are carried.
 
-use crate::exchange::Exchange;
+use crate::request::ActiveRequest;
 use crate::tunnel::{self, Activity};
 use h3::error::Code;
 use http::uri::Authority;
@@ -28,26 +28,26 @@ fn target(path: &str) -> Option<Authority> {
 }
 
 /// Serves an extended CONNECT request for UDP.
-pub(crate) async fn serve(mut exchange: Exchange) {
-    let (site, authority) = (exchange.site.clone(), target(exchange.request.uri().path()));
-    let Some(admitted) = tunnel::admit(&mut exchange, &site, authority.as_ref()).await else { return };
+pub(crate) async fn serve(mut active: ActiveRequest) {
+    let (virtual_hosts, authority) = (active.virtual_hosts.clone(), target(active.request.uri().path()));
+    let Some(admitted) = tunnel::admit(&mut active, &virtual_hosts, authority.as_ref()).await else { return };
     let addresses = admitted.proxy.connector.resolve(&admitted.host, admitted.port).await;
     let socket = match open(addresses).await {
         Ok(socket) => socket,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            return exchange.refuse(StatusCode::FORBIDDEN, "this address may not be reached", None).await;
+            return active.refuse(StatusCode::FORBIDDEN, "this address may not be reached", None).await;
         }
-        Err(_) => return exchange.refuse(StatusCode::BAD_GATEWAY, "the host cannot be reached", None).await,
+        Err(_) => return active.refuse(StatusCode::BAD_GATEWAY, "the host cannot be reached", None).await,
     };
-    let Some(flow) = exchange.peer.datagrams.flow(exchange.id) else { return };
+    let Some(flow) = active.peer.datagrams.flow(active.id) else { return };
     let mut head = Response::new(());
     head.headers_mut().insert("capsule-protocol", HeaderValue::from_static("?1"));
-    if let Err(error) = exchange.reply.head(head).await {
-        return exchange.note(Err(error));
+    if let Err(error) = active.reply.head(head).await {
+        return active.note(Err(error));
     }
-    let gateway = exchange.peer.gateway.clone();
+    let gateway = active.peer.gateway.clone();
     let _open = gateway.metrics.tunnel();
-    carry(&mut exchange, &socket, flow).await;
+    carry(&mut active, &socket, flow).await;
 }
 
 /// A socket that sends to and receives from one of the addresses only.
@@ -62,10 +62,10 @@ async fn open(addresses: io::Result<Vec<SocketAddr>>) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-async fn carry(exchange: &mut Exchange, socket: &UdpSocket, mut flow: Flow) {
-    let Some(mut receive) = exchange.receive.take() else { return };
-    let (activity, patience) = (Activity::new(), exchange.site.timeouts.tunnel);
-    let priority = hvq_h3::priority::parse(exchange.request.headers());
+async fn carry(active: &mut ActiveRequest, socket: &UdpSocket, mut flow: Flow) {
+    let Some(mut receive) = active.receive.take() else { return };
+    let (activity, patience) = (Activity::new(), active.virtual_hosts.timeouts.tunnel);
+    let priority = hvq_h3::priority::parse(active.request.headers());
     let (mut capsules, mut buffer) = (Capsules::default(), vec![0; LARGEST + 1]);
     let ended = loop {
         tokio::select! {
@@ -88,19 +88,19 @@ async fn carry(exchange: &mut Exchange, socket: &UdpSocket, mut flow: Flow) {
                 Ok(None) => break Some(Code::H3_MESSAGE_ERROR),
                 Err(_) => break Some(Code::H3_REQUEST_CANCELLED),
             },
-            () = exchange.peer.priorities.unwanted(exchange.id) => break Some(Code::H3_REQUEST_CANCELLED),
+            () = active.peer.priorities.unwanted(active.id) => break Some(Code::H3_REQUEST_CANCELLED),
             () = activity.still(patience) => break Some(Code::H3_CONNECT_ERROR),
         }
         activity.moved();
     };
     match ended {
         None => {
-            let sent = exchange.reply.finish().await;
-            exchange.note(sent);
+            let sent = active.reply.finish().await;
+            active.note(sent);
         }
         Some(code) => {
             receive.stop(code);
-            exchange.reply.abort(code);
+            active.reply.abort(code);
         }
     }
 }

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use h3::error::Code;
 use http::{HeaderValue, Request, StatusCode};
 use hvq_h3::Datagrams;
-use hvq_h3::serving::{AskError, Asker, Receiving, Sending};
+use hvq_h3::client::{ExtendedConnect, ExtendedConnectError};
+use hvq_h3::serving::{Receiving, Sending};
 use hvq_tun::packet::Header;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ const PIECES: usize = 64;
 pub enum ClientError {
     /// The request failed.
     #[error("the request for a tunnel failed: {0}")]
-    Asking(AskError),
+    Asking(ExtendedConnectError),
     /// The server knows tunnels for UDP at most: it refuses the name `connect-ip`.
     #[error(
         "the server knows no connect-ip (RFC 9484): it carries no IP packets, or is an hvq that is older than this one, \
@@ -55,11 +56,11 @@ pub enum ClientError {
     Device(#[from] std::io::Error),
 }
 
-impl From<AskError> for ClientError {
-    fn from(error: AskError) -> Self {
+impl From<ExtendedConnectError> for ClientError {
+    fn from(error: ExtendedConnectError) -> Self {
         match error {
             // What knows no such protocol takes the request for malformed (RFC 9114 §4.3), as `h3` 0.0.8 does.
-            AskError::Reset(code) if code == Code::H3_MESSAGE_ERROR.value() => Self::NoConnectIp,
+            ExtendedConnectError::Reset(code) if code == Code::H3_MESSAGE_ERROR.value() => Self::NoConnectIp,
             other => Self::Asking(other),
         }
     }
@@ -89,10 +90,10 @@ impl Client {
         // Packets come once there are addresses: the time until then is enough to try what the paths carry.
         connection.expect_datagrams(usize::MAX);
         let datagrams = Datagrams::new(connection.clone());
-        let asker = Asker::new(connection.clone()).await.map_err(AskError::from)?;
+        let requester = ExtendedConnect::new(connection.clone()).await.map_err(ExtendedConnectError::from)?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(asker.watch());
-        let (response, send, receive) = asker.ask(&request(authority, token)?, PROTOCOL).await?;
+        tasks.spawn(requester.watch());
+        let (response, send, receive) = requester.ask(&request(authority, token)?, PROTOCOL).await?;
         match response.status() {
             status if status.is_success() => {}
             // RFC 9220 §3: a protocol that is not known.
@@ -108,7 +109,7 @@ impl Client {
         };
         let (piece, pieces) = mpsc::channel(PIECES);
         let (capsule, capsules) = mpsc::channel(PIECES);
-        tasks.spawn(read(receive, piece, asker));
+        tasks.spawn(read(receive, piece, requester));
         tasks.spawn(write(send, capsules));
         let outbound = Arc::new(Outbound::new(connection.clone(), id, capsule, ordering));
         let inbound = Inbound::new(connection, own, pieces);
@@ -182,8 +183,8 @@ fn request(authority: &str, token: Option<&str>) -> Result<Request<()>, http::Er
     request.body(())
 }
 
-/// Reads pieces from the stream of a tunnel, to its end. HTTP/3 goes on for as long as `_asker` is there.
-async fn read(mut stream: Receiving, pieces: mpsc::Sender<Bytes>, _asker: Asker) {
+/// Reads pieces from the stream of a tunnel, to its end. HTTP/3 goes on for as long as `_requester` is there.
+async fn read(mut stream: Receiving, pieces: mpsc::Sender<Bytes>, _requester: ExtendedConnect) {
     while let Ok(Some(data)) = poll_fn(|context| stream.poll_data(context)).await {
         if pieces.send(data).await.is_err() {
             break;
@@ -229,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_too_old_is_told_apart_from_one_that_refuses() {
-        let of = |code: Code| ClientError::from(AskError::Reset(code.value())).to_string();
+        let of = |code: Code| ClientError::from(ExtendedConnectError::Reset(code.value())).to_string();
         assert!(of(Code::H3_MESSAGE_ERROR).contains("older than this one"));
         assert!(!of(Code::H3_INTERNAL_ERROR).contains("older"));
         assert!(ClientError::Refused(StatusCode::UNAUTHORIZED).to_string().contains("401"));

@@ -2,13 +2,13 @@
 
 pub mod hvq;
 mod material;
+mod peer_pair;
 pub mod quiche;
 mod s2n_quic;
 pub mod stack;
-mod twins;
 
 pub use material::Material;
-pub use twins::{noq, quinn};
+pub use peer_pair::{noq, quinn};
 
 use crate::meter::Usage;
 use anyhow::Result;
@@ -166,8 +166,8 @@ pub enum Line {
 pub fn work(task: &Task) -> Result<()> {
     let account = match task.contender {
         Contender::Hvq | Contender::HvqTwoPaths => on_tokio::<hvq::Hvq>(task),
-        Contender::Quinn => on_tokio::<quinn::Twin>(task),
-        Contender::Noq => on_tokio::<noq::Twin>(task),
+        Contender::Quinn => on_tokio::<quinn::PeerPair>(task),
+        Contender::Noq => on_tokio::<noq::PeerPair>(task),
         Contender::S2nQuic => on_tokio::<s2n_quic::S2nQuic>(task),
         Contender::Quiche => quiche::work(task),
     }?;

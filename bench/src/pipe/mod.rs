@@ -1,8 +1,8 @@
 //! Both ends in one thread with nothing between them: what the protocol itself costs, without sockets and the kernel.
 
 mod hvq;
+mod peer_pair;
 mod quiche;
-mod twins;
 
 use crate::contender::hvq::KeyExchange;
 use crate::contender::{Contender, Material};
@@ -56,8 +56,8 @@ pub fn pair(contender: Contender, material: &Material, datagram: u16) -> Result<
     Ok(Some(match contender {
         Contender::Hvq => Box::new(hvq(hvq::Paths::One)?),
         Contender::HvqTwoPaths => Box::new(hvq(hvq::Paths::Two)?),
-        Contender::Quinn => Box::new(twins::quinn::Pair::new(material, datagram)?),
-        Contender::Noq => Box::new(twins::noq::Pair::new(material, datagram)?),
+        Contender::Quinn => Box::new(peer_pair::quinn::Pair::new(material, datagram)?),
+        Contender::Noq => Box::new(peer_pair::noq::Pair::new(material, datagram)?),
         Contender::Quiche => Box::new(quiche::Pair::new(material, datagram)?),
         Contender::S2nQuic => return Ok(None),
     }))

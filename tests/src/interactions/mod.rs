@@ -6,10 +6,10 @@
 
 mod draw;
 mod earlier;
-mod oracle;
+mod fixture;
+mod model;
 mod play;
 mod player;
-mod scene;
 mod shrink;
 
 pub use play::{Played, Rarities};

@@ -3,9 +3,9 @@
 mod apply;
 
 use super::draw::{Door, Op, Plan};
-use super::oracle::{Oracle, unsettled};
+use super::fixture::Fixture;
+use super::model::{Model, unsettled};
 use super::player::{Player, Reading, index};
-use super::scene::Scene;
 use hvq_lab::world::Side;
 use hvq_scheduler::Policy;
 use hvq_transport::connection::EarlyDataState;
@@ -58,13 +58,13 @@ pub struct Rarities {
 pub(super) fn run(plan: &Plan) -> Result<Played, String> {
     let mut stage = Stage::new(plan);
     let result = stage.play(&plan.ops);
-    result.map_err(|problem| format!("{problem}\n{}", stage.scene.net.describe()))
+    result.map_err(|problem| format!("{problem}\n{}", stage.fixture.net.describe()))
 }
 
 struct Stage {
-    scene: Scene,
+    fixture: Fixture,
     player: Player,
-    oracle: Oracle,
+    model: Model,
     played: Played,
     closer: Side,
     closing: bool,
@@ -88,9 +88,9 @@ impl Stage {
         let reading = if setting.seed.is_multiple_of(3) { Reading::WhenTold } else { Reading::AtOnce };
         let copies = setting.policies.map(|policy| policy == Policy::Redundant);
         Self {
-            scene: Scene::new(setting),
+            fixture: Fixture::new(setting),
             player: Player::new(reading, copies),
-            oracle: Oracle::default(),
+            model: Model::default(),
             played: Played::default(),
             closer: Side::BOTH[(setting.seed % 2) as usize],
             closing: false,
@@ -102,7 +102,7 @@ impl Stage {
 
     fn play(&mut self, ops: &[Op]) -> Result<Played, String> {
         for (number, op) in ops.iter().enumerate() {
-            self.scene.deliver_forged();
+            self.fixture.deliver_forged();
             self.apply(op);
             match op {
                 Op::Wait { milliseconds } => self.step(Duration::from_millis(u64::from(*milliseconds)))?,
@@ -113,11 +113,11 @@ impl Stage {
                 break;
             }
         }
-        self.scene.deliver_forged();
+        self.fixture.deliver_forged();
         if self.trial == Trial::OnePath && !self.is_over() {
             self.live_on_one_path()?;
         }
-        self.scene.calm();
+        self.fixture.calm();
         if !self.is_over() {
             self.deliver_everything()?;
             self.settle()?;
@@ -132,13 +132,13 @@ impl Stage {
         let ends = Side::BOTH.map(|side| self.player.closed(side));
         let worn_out = ends.iter().flatten().any(|end| self.is_worn_out(end));
         self.played.rarities.worn_out = u64::from(worn_out);
-        self.played.time = self.scene.net.elapsed();
+        self.played.time = self.fixture.net.elapsed();
         Ok(self.played)
     }
 
     /// Returns the stages of life of both ends.
     fn lifecycles(&mut self) -> [Option<Lifecycle>; 2] {
-        Side::BOTH.map(|side| self.scene.connection(side).map(|it| it.lifecycle()))
+        Side::BOTH.map(|side| self.fixture.connection(side).map(|it| it.lifecycle()))
     }
 
     fn is_confirmed(&mut self) -> bool {
@@ -150,8 +150,8 @@ impl Stage {
     }
 
     fn await_handshake(&mut self) -> Result<(), String> {
-        let end = self.scene.net.now + HANDSHAKE;
-        while self.scene.net.now < end && !self.is_confirmed() && !self.is_over() {
+        let end = self.fixture.net.now + HANDSHAKE;
+        while self.fixture.net.now < end && !self.is_confirmed() && !self.is_over() {
             self.step(Duration::from_millis(10))?;
         }
         Ok(())
@@ -159,12 +159,12 @@ impl Stage {
 
     /// Takes note of what there is at the end.
     fn look_around(&mut self) {
-        let ids = Side::BOTH.map(|side| self.scene.connection(side).map_or(0, |it| it.path_ids().len()));
+        let ids = Side::BOTH.map(|side| self.fixture.connection(side).map_or(0, |it| it.path_ids().len()));
         self.played.last_paths = ids[0].min(ids[1]);
-        let is_preferred = self.scene.is_at_preferred_address();
+        let is_preferred = self.fixture.is_at_preferred_address();
         let rarities = &mut self.played.rarities;
         rarities.preferred = u64::from(is_preferred);
-        if let Some(server) = self.scene.connection(Side::Server) {
+        if let Some(server) = self.fixture.connection(Side::Server) {
             rarities.key_updates = server.key_updates();
             rarities.early = u64::from(server.early_data() == EarlyDataState::Accepted);
         }
@@ -172,13 +172,13 @@ impl Stage {
 
     /// Lets `time` pass, and checks everything after it.
     fn step(&mut self, time: Duration) -> Result<(), String> {
-        let until = self.scene.net.now + time;
-        self.scene.net.run(&mut self.player, until);
-        self.oracle.check(&mut self.scene, &self.player)?;
+        let until = self.fixture.net.now + time;
+        self.fixture.net.run(&mut self.player, until);
+        self.model.check(&mut self.fixture, &self.player)?;
         self.check_ends()?;
         let mut datagrams = 0;
         for side in Side::BOTH {
-            let paths = self.scene.connection(side).map(|it| it.stats().paths).unwrap_or_default();
+            let paths = self.fixture.connection(side).map(|it| it.stats().paths).unwrap_or_default();
             datagrams += paths.iter().map(|path| path.counters.datagrams_sent).sum::<u64>();
             self.played.paths = self.played.paths.max(paths.len());
         }
@@ -189,7 +189,7 @@ impl Stage {
     /// The applications read all there is and end their streams.
     fn end_applications(&mut self) {
         for side in Side::BOTH {
-            if let Some(connection) = self.scene.connection(side) {
+            if let Some(connection) = self.fixture.connection(side) {
                 self.player.end(side, connection);
             }
         }
@@ -198,9 +198,9 @@ impl Stage {
     /// Everything that was written arrives, once all channels are up.
     fn deliver_everything(&mut self) -> Result<(), String> {
         self.end_applications();
-        let end = self.scene.net.now + PATIENCE;
+        let end = self.fixture.net.now + PATIENCE;
         let mut problem = Some(String::from("nothing was checked"));
-        while self.scene.net.now < end {
+        while self.fixture.net.now < end {
             self.keep_warm();
             self.step(Duration::from_millis(50))?;
             problem = match self.is_confirmed() {
@@ -219,19 +219,19 @@ impl Stage {
 
     /// All but one wire go dark for good, over which both ends have proven a path: everything arrives all the same.
     fn live_on_one_path(&mut self) -> Result<(), String> {
-        let Some((path, wire)) = self.scene.proven().last().copied().filter(|_| self.is_confirmed()) else {
+        let Some((path, wire)) = self.fixture.proven().last().copied().filter(|_| self.is_confirmed()) else {
             return Ok(());
         };
-        self.scene.isolate(wire);
+        self.fixture.isolate(wire);
         self.played.rarities.isolated = 1;
         self.end_applications();
-        let end = self.scene.net.now + PATIENCE_WITH_ONE;
+        let end = self.fixture.net.now + PATIENCE_WITH_ONE;
         let mut problem = Some(String::from("nothing was checked"));
-        while self.scene.net.now < end && problem.is_some() {
+        while self.fixture.net.now < end && problem.is_some() {
             self.keep_warm();
             self.step(Duration::from_millis(50))?;
             // An end may have given it up a moment ago, or moved it.
-            if self.is_over() || !self.scene.proven().contains(&(path, wire)) {
+            if self.is_over() || !self.fixture.proven().contains(&(path, wire)) {
                 return Ok(());
             }
             problem = self.player.missing();
@@ -241,11 +241,11 @@ impl Stage {
 
     /// Everything is acknowledged, and both ends agree about what was sent.
     fn settle(&mut self) -> Result<(), String> {
-        let end = self.scene.net.now + PATIENCE;
+        let end = self.fixture.net.now + PATIENCE;
         let mut problem = None;
-        while self.scene.net.now < end && !self.is_over() {
+        while self.fixture.net.now < end && !self.is_over() {
             self.keep_warm();
-            problem = unsettled(&mut self.scene)?;
+            problem = unsettled(&mut self.fixture)?;
             if problem.is_none() {
                 return Ok(());
             }
@@ -260,7 +260,7 @@ impl Stage {
     /// The client keeps its paths warm, the server leaves that to it.
     fn keep_warm(&mut self) {
         for (side, period) in [(Side::Client, Some(WARM)), (Side::Server, None)] {
-            let Some(connection) = self.scene.connection(side) else { continue };
+            let Some(connection) = self.fixture.connection(side) else { continue };
             for path in connection.path_ids() {
                 let _closed_meanwhile = connection.set_path_keep_alive(path, period);
             }
@@ -268,8 +268,8 @@ impl Stage {
     }
 
     fn close(&mut self) {
-        let (closer, now) = (self.closer, self.scene.net.now);
-        if let Some(connection) = self.scene.connection(closer) {
+        let (closer, now) = (self.closer, self.fixture.net.now);
+        if let Some(connection) = self.fixture.connection(closer) {
             if connection.path_ids().is_empty() {
                 // All were abandoned a moment ago: nothing can be said any more.
                 self.closing = true;
@@ -340,13 +340,13 @@ impl Stage {
 
     /// Both ends free all that they held.
     fn forget(&mut self) -> Result<(), String> {
-        let end = self.scene.net.now + FORGETTING;
+        let end = self.fixture.net.now + FORGETTING;
         loop {
-            let left = Side::BOTH.map(|side| self.scene.net.end(side).endpoint.handles().count());
+            let left = Side::BOTH.map(|side| self.fixture.net.end(side).endpoint.handles().count());
             if left == [0, 0] {
                 return Ok(());
             }
-            if self.scene.net.now >= end {
+            if self.fixture.net.now >= end {
                 return Err(format!("connections {left:?} were never forgotten"));
             }
             self.step(Duration::from_secs(5))?;

@@ -46,10 +46,11 @@
 
 mod bidi_stream;
 mod capsules;
+pub mod client;
 mod connection;
 mod datagrams;
 mod error;
-pub mod hop;
+pub mod hop_by_hop;
 mod priorities;
 pub mod priority;
 mod qpack;

@@ -1,9 +1,9 @@
 //! A connection as the application sees it.
 
+use crate::handle_state::{HandleState, Phase, SendEnd};
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
 use crate::shared::Shared;
-use crate::slot::{Phase, SendEnd, Slot};
 use crate::{ConnectionError, ConnectionStats, Direction, Priority, SendDatagramError, StreamId};
 use bytes::Bytes;
 use hvq_transport::connection::{Connection as Core, EarlyDataState, Role};
@@ -37,7 +37,7 @@ pub(crate) struct Access<'a> {
     /// The protocol's connection, unless it ended and was forgotten.
     pub(crate) core: Option<&'a mut Core>,
     /// This crate's state of the connection.
-    pub(crate) slot: &'a mut Slot,
+    pub(crate) slot: &'a mut HandleState,
     shared: &'a Shared,
 }
 
@@ -74,7 +74,7 @@ impl Reference {
     }
 
     /// Looks at the state without changing the protocol's.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(Option<&Core>, &mut Slot) -> T) -> T {
+    pub(crate) fn look<T>(&self, look: impl FnOnce(Option<&Core>, &mut HandleState) -> T) -> T {
         let mut state = self.shared.lock();
         let state = &mut *state;
         let slot = state.slots.get_mut(&self.handle).expect("a slot lives as long as its reference");

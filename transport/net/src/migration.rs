@@ -1,7 +1,7 @@
 //! Paths that move to other local addresses (RFC 9000 §9).
 
 use crate::connection::Connection;
-use crate::slot::Move;
+use crate::handle_state::Move;
 use crate::{Endpoint, LocalAddress, MigratePathError, PathId};
 use hvq_transport::connection::{FourTuple, MigrateError, Moving};
 use std::future::poll_fn;

@@ -1,7 +1,7 @@
 //! Paths of a connection: opening them, watching them, and saying what is known about them.
 
 use crate::connection::Connection;
-use crate::slot::PathFate;
+use crate::handle_state::PathFate;
 use crate::{
     Dscp, Hints, OpenPathError, PathCommandError, PathEvent, PathId, PathOptions, PathStats, Status,
 };

@@ -1,8 +1,8 @@
 //! A connection that begins on whichever of several paths answers first (RFC 8305).
 
 use crate::connection::Connection;
+use crate::handle_state::HandleState;
 use crate::shared::State;
-use crate::slot::Slot;
 use crate::socket::Socket;
 use crate::{ClientConfig, ConnectError, ConnectOptions, LocalAddress, PathId, PathOptions};
 use hvq_transport::connection::{Connection as Core, FourTuple, Role};
@@ -77,7 +77,7 @@ pub(crate) fn start(
     };
     found.sockets.iter().for_each(|socket| state.sockets.hold(socket, handle));
     let begun = found.candidates.first().map(|candidate| candidate.way.tuple);
-    let mut slot = Slot::new(Role::Client, begun.expect("an attempt began over the first candidate"));
+    let mut slot = HandleState::new(Role::Client, begun.expect("an attempt began over the first candidate"));
     slot.candidates = found.known;
     if let Some((_, path)) = state.core.get(handle).and_then(|core| slot.candidates.follow(core)) {
         slot.names.insert(PathId::ZERO, path.name.clone());

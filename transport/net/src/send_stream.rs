@@ -1,7 +1,7 @@
 //! The sending half of a stream.
 
 use crate::connection::Connection;
-use crate::slot::SendEnd;
+use crate::handle_state::SendEnd;
 use crate::{Priority, StreamId, WriteError};
 use bytes::Bytes;
 use hvq_transport::connection::Connection as Core;

@@ -1,6 +1,6 @@
 //! The state that handles and the driver share, behind one lock.
 
-use crate::slot::{Phase, Slot, Usage, Wakers};
+use crate::handle_state::{HandleState, Phase, Usage, Wakers};
 use crate::sockets::Sockets;
 use crate::{ConnectOptions, ConnectionError, Hints, PathId};
 use ahash::AHashMap;
@@ -107,7 +107,7 @@ impl Shared {
 pub(crate) struct State {
     pub(crate) core: Core,
     pub(crate) sockets: Sockets,
-    pub(crate) slots: AHashMap<ConnectionHandle, Box<Slot>>,
+    pub(crate) slots: AHashMap<ConnectionHandle, Box<HandleState>>,
     pub(crate) accept_wakers: Wakers,
     pub(crate) idle_wakers: Wakers,
     /// Rounds of the driver so far, and who waits for the next.
@@ -161,7 +161,7 @@ impl State {
 
     /// A connection that this endpoint started over `tuple`.
     pub(crate) fn adopt(&mut self, handle: ConnectionHandle, tuple: FourTuple, options: &ConnectOptions) {
-        let mut slot = Slot::new(Role::Client, tuple);
+        let mut slot = HandleState::new(Role::Client, tuple);
         if let Some(name) = &options.name {
             slot.names.insert(PathId::ZERO, name.clone());
         }
@@ -304,7 +304,7 @@ impl State {
     fn on_incoming(&mut self, handle: ConnectionHandle, now: Instant) {
         let Some(connection) = self.core.connection(handle) else { return };
         let Some(first) = connection.path_stats(PathId::ZERO) else { return };
-        let mut slot = Slot::new(Role::Server, first.tuple);
+        let mut slot = HandleState::new(Role::Server, first.tuple);
         if self.standing == Standing::Open {
             self.accepted.push_back(handle);
             self.accept_wakers.wake();

@@ -12,6 +12,6 @@ pub(crate) mod proxy;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
 pub(crate) mod serve;
-pub(crate) mod svc;
 #[cfg(target_os = "linux")]
 pub(crate) mod tunnel;
+pub(crate) mod video;

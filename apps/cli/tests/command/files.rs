@@ -32,7 +32,7 @@ fn the_certificate_of_a_server_that_runs_is_not_that_of_one_that_does_not_start(
         [&["serve", "--listen", &address][..], &made].concat(),
         [&["gateway", "--root", &root, "--listen", &address], &made[..]].concat(),
         [&["gateway", "--root", &root, "--check-config"], &made[..]].concat(),
-        vec!["svc", "receive", "--listen", &address, "--write-cert", &certificate],
+        vec!["video", "receive", "--listen", &address, "--write-cert", &certificate],
     ] {
         let output = run(&arguments);
         let expected = if arguments.contains(&"--check-config") { 0 } else { 2 };
@@ -127,7 +127,7 @@ fn services_end_in_order_when_they_are_told_to() {
         rest
     };
     terminated(&[&["serve", "--json", "--listen", "127.0.0.1:0", "--root", &root][..], &own].concat());
-    terminated(&["svc", "receive", "--json", "--listen", "127.0.0.1:0"]);
+    terminated(&["video", "receive", "--json", "--listen", "127.0.0.1:0"]);
     let figures = terminated(&["emulate", "--json", "--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:9"]);
     assert!(figures.contains("\"channels\""), "{figures}");
 }

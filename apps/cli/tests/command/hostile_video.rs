@@ -13,7 +13,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const RECEIVE: [&str; 6] = ["svc", "receive", "--json", "--once", "--listen", "127.0.0.1:0"];
+const RECEIVE: [&str; 6] = ["video", "receive", "--json", "--once", "--listen", "127.0.0.1:0"];
 
 async fn connect(to: SocketAddr) -> (Endpoint, Connection) {
     let tls = ClientTls::builder().alpn([b"hvq-svc/1"]).verify(Verify::Insecure).build().unwrap();
@@ -77,7 +77,7 @@ async fn damaged_layers_and_layers_in_the_wrong_order_are_survived_and_counted()
 fn a_sender_that_vanishes_ends_the_video_with_what_was_seen() {
     let receiver = Running::start(RECEIVE);
     let to = receiver.address(0).to_string();
-    let arguments = ["svc", "send", "test", "--json", "--size", "64x48", "--duration", "60s", "--to", &to];
+    let arguments = ["video", "send", "test", "--json", "--size", "64x48", "--duration", "60s", "--to", &to];
     let mut sender = hvq().args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(2));
     sender.kill().unwrap();

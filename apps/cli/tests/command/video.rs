@@ -1,4 +1,4 @@
-//! `hvq svc send` and `hvq svc receive`, alone and with `hvq emulate` between them.
+//! `hvq video send` and `hvq video receive`, alone and with `hvq emulate` between them.
 
 use crate::support::{Running, code, json, run, said};
 use hvq_svc::picture::test_picture;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// A receiver of one video that says where it listens and, at the end, what came of it.
-const RECEIVE: [&str; 4] = ["svc", "receive", "--json", "--once"];
+const RECEIVE: [&str; 4] = ["video", "receive", "--json", "--once"];
 const LISTEN: [&str; 2] = ["--listen", "127.0.0.1:0"];
 const SMALL: [&str; 6] = ["--size", "320x180", "--kbit", "100,400,800", "--duration", "3s"];
 
@@ -32,7 +32,7 @@ fn a_video_arrives_with_all_layers_and_is_recorded() {
     let receiver =
         Running::start(RECEIVE.into_iter().chain(LISTEN).chain(["--record", record.to_str().unwrap()]));
     let to = receiver.address(0).to_string();
-    let output = run(["svc", "send", "test", "--json", "--to", &to].into_iter().chain(SMALL));
+    let output = run(["video", "send", "test", "--json", "--to", &to].into_iter().chain(SMALL));
     assert_eq!(code(&output), 0, "{}", said(&output));
     let sent = json(&output);
     let count = |figures: &Value, name: &str| figures[name].as_u64().unwrap();
@@ -82,7 +82,7 @@ fn over_two_emulated_channels_base_layers_take_the_quick_one() {
     };
     let (quick, wide) = (path(0, ",rate=2mbit,delay=2.5ms"), path(1, ""));
     let output =
-        run(["svc", "send", "test", "--json", "--path", &quick, "--path", &wide].into_iter().chain(SMALL));
+        run(["video", "send", "test", "--json", "--path", &quick, "--path", &wide].into_iter().chain(SMALL));
     assert_eq!(code(&output), 0, "{}", said(&output));
     let figures = figures(receiver);
     let flight = |layer: usize| figures["layers"][layer]["p50_ms"].as_f64().unwrap();
@@ -99,24 +99,24 @@ fn what_is_wrong_is_said_in_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("text.mp4");
     fs::write(&text, "no video").unwrap();
-    let output = run(["svc", "send", "/nonexistent.mp4", "--to", "127.0.0.1:9"]);
+    let output = run(["video", "send", "/nonexistent.mp4", "--to", "127.0.0.1:9"]);
     assert!(code(&output) == 2 && said(&output).contains("/nonexistent.mp4"), "{}", said(&output));
-    let output = run(["svc", "send", text.to_str().unwrap(), "--to", "127.0.0.1:9"]);
+    let output = run(["video", "send", text.to_str().unwrap(), "--to", "127.0.0.1:9"]);
     assert!(code(&output) == 2 && said(&output).contains("ffmpeg"), "{}", said(&output));
-    let output = run(["svc", "send", "test"]);
+    let output = run(["video", "send", "test"]);
     assert!(code(&output) == 2 && said(&output).contains("--to"), "{}", said(&output));
 }
 
 #[test]
 fn a_recording_that_cannot_be_made_ends_the_video() {
     for name in ["/nonexistent/video.y4m", "/nonexistent/video.mp4", "/"] {
-        let output = run(["svc", "receive", "--listen", "127.0.0.1:0", "--record", name]);
+        let output = run(["video", "receive", "--listen", "127.0.0.1:0", "--record", name]);
         assert!(code(&output) == 2 && said(&output).contains(name), "{}", said(&output));
     }
     // FFmpeg alone knows formats, and is asked before a video comes.
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("video.unknown");
-    let output = run(["svc", "receive", "--listen", "127.0.0.1:0", "--record", record.to_str().unwrap()]);
+    let output = run(["video", "receive", "--listen", "127.0.0.1:0", "--record", record.to_str().unwrap()]);
     assert!(code(&output) == 2 && said(&output).contains("cannot record to"), "{}", said(&output));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{}", said(&output));
 }
@@ -126,11 +126,14 @@ fn each_video_has_a_recording_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("video.y4m");
     let receiver = Running::start(
-        ["svc", "receive", "--json"].into_iter().chain(LISTEN).chain(["--record", record.to_str().unwrap()]),
+        ["video", "receive", "--json"]
+            .into_iter()
+            .chain(LISTEN)
+            .chain(["--record", record.to_str().unwrap()]),
     );
     let to = receiver.address(0).to_string();
     for (size, header) in [("64x48", &b"YUV4MPEG2 W64 H48 "[..]), ("96x64", b"YUV4MPEG2 W96 H64 ")] {
-        let output = run(["svc", "send", "test", "--to", &to, "--size", size, "--duration", "500ms"]);
+        let output = run(["video", "send", "test", "--to", &to, "--size", size, "--duration", "500ms"]);
         assert_eq!(code(&output), 0, "{}", said(&output));
         let name = if size == "64x48" { "video.y4m" } else { "video-2.y4m" };
         let start = std::time::Instant::now();
@@ -152,7 +155,7 @@ fn a_disk_that_is_full_ends_the_video() {
         Running::start(RECEIVE.into_iter().chain(LISTEN).chain(["--record", record.to_str().unwrap()]));
     let to = receiver.address(0).to_string();
     let output =
-        run(["svc", "send", "test", "--json", "--to", &to, "--size", "320x180", "--duration", "30s"]);
+        run(["video", "send", "test", "--json", "--to", &to, "--size", "320x180", "--duration", "30s"]);
     assert!(code(&output) == 3 && said(&output).contains("the receiver failed"), "{}", said(&output));
     assert!(json(&output)["frames"].as_u64().unwrap() < 600, "{}", said(&output));
     assert_eq!(receiver.wait().0, 1);
@@ -163,7 +166,7 @@ fn a_sender_or_receiver_that_vanishes_is_noticed() {
     let receiver = Running::start(RECEIVE.into_iter().chain(LISTEN));
     let to = receiver.address(0).to_string();
     let sender = std::thread::spawn(move || {
-        run(["svc", "send", "test", "--json", "--to", &to, "--size", "64x48", "--duration", "20s"])
+        run(["video", "send", "test", "--json", "--to", &to, "--size", "64x48", "--duration", "20s"])
     });
     std::thread::sleep(std::time::Duration::from_secs(2));
     drop(receiver);
@@ -176,7 +179,8 @@ fn a_sender_or_receiver_that_vanishes_is_noticed() {
 fn layers_in_datagrams_make_the_same_video() {
     let receiver = Running::start(RECEIVE.into_iter().chain(LISTEN));
     let to = receiver.address(0).to_string();
-    let output = run(["svc", "send", "test", "--json", "--datagrams", "--to", &to].into_iter().chain(SMALL));
+    let output =
+        run(["video", "send", "test", "--json", "--datagrams", "--to", &to].into_iter().chain(SMALL));
     assert_eq!(code(&output), 0, "{}", said(&output));
     let sent = json(&output)["frames"].as_u64().unwrap();
     let figures = figures(receiver);
@@ -220,7 +224,7 @@ fn plays_in_ffmpeg(more: &[&str]) {
     // It has to listen before the first picture comes, the only one that refers to no other.
     std::thread::sleep(Duration::from_secs(2));
     let to = receiver.address(0).to_string();
-    let sender = ["svc", "send", "test", "--json", "--rtp", "--fixed", "--to", &to, "--size", "320x180"];
+    let sender = ["video", "send", "test", "--json", "--rtp", "--fixed", "--to", &to, "--size", "320x180"];
     let rest = ["--kbit", "100,400,800", "--duration", "8s"];
     let output = run(sender.into_iter().chain(rest).chain(more.iter().copied()));
     assert_eq!(code(&output), 0, "{}", said(&output));
@@ -264,7 +268,7 @@ fn a_page_shows_the_picture_and_its_figures() {
     let page = receiver.ready["page"].as_str().unwrap().to_owned();
     let to = receiver.address(0).to_string();
     let sender = std::thread::spawn(move || {
-        run(["svc", "send", "test", "--json", "--to", &to].into_iter().chain(SMALL))
+        run(["video", "send", "test", "--json", "--to", &to].into_iter().chain(SMALL))
     });
     let get = |path: &str, wanted: &[u8]| {
         let mut stream = TcpStream::connect(&page).unwrap();
@@ -291,7 +295,7 @@ fn a_page_shows_the_picture_and_its_figures() {
 #[test]
 fn a_receiver_of_rtp_and_a_sender_of_layers_do_not_connect() {
     let receiver = Running::start([
-        "svc",
+        "video",
         "receive",
         "--json",
         "--listen",
@@ -300,14 +304,14 @@ fn a_receiver_of_rtp_and_a_sender_of_layers_do_not_connect() {
         "udp:127.0.0.1:9",
     ]);
     let to = receiver.address(0).to_string();
-    let output = run(["svc", "send", "test", "--json", "--to", &to].into_iter().chain(SMALL));
+    let output = run(["video", "send", "test", "--json", "--to", &to].into_iter().chain(SMALL));
     // RFC 9001, §8.1: no_application_protocol.
     assert!(
         code(&output) != 0 && said(&output).contains("cannot connect to the receiver"),
         "{}",
         said(&output)
     );
-    let output = run(["svc", "receive", "--rtp-out", "tcp:1"]);
+    let output = run(["video", "receive", "--rtp-out", "tcp:1"]);
     assert!(code(&output) == 2 && said(&output).contains("udp:127.0.0.1:5004"), "{}", said(&output));
 }
 
@@ -319,10 +323,10 @@ fn a_recording_is_compared_with_its_source() {
     (0..3).for_each(|_| file.extend([&b"FRAME\n"[..], &[128; 64 * 48 * 3 / 2]].concat()));
     fs::write(&video, file).unwrap();
     let video = video.to_str().unwrap();
-    let of = |source: &str| json(&run(["svc", "compare", video, source, "--json"]));
+    let of = |source: &str| json(&run(["video", "compare", video, source, "--json"]));
     assert_eq!((of(video)["pictures"].as_u64(), of(video)["ssim"].as_f64()), (Some(3), Some(1.0)));
     assert!(of("test")["ssim"].as_f64().unwrap() < 0.5);
-    let output = run(["svc", "compare", "/nonexistent.y4m", "test"]);
+    let output = run(["video", "compare", "/nonexistent.y4m", "test"]);
     assert!(code(&output) == 2 && said(&output).contains("/nonexistent.y4m"), "{}", said(&output));
 }
 
@@ -347,7 +351,7 @@ fn vmaf_is_what_the_named_ffmpeg_says_and_one_without_it_is_named() {
         "echo \"$@\" | grep -q 'libvmaf=shortest=1' && echo '[libvmaf @ 0x1] VMAF score: 87.25' >&2\n";
     program(&with, &format!("#!/bin/sh\n{score}"));
     let compare = |source: &str, ffmpeg: &Path| {
-        run(["svc", "compare", video, source, "--json", "--vmaf", "--ffmpeg", ffmpeg.to_str().unwrap()])
+        run(["video", "compare", video, source, "--json", "--vmaf", "--ffmpeg", ffmpeg.to_str().unwrap()])
     };
     assert_eq!(json(&compare(video, &with))["vmaf"].as_f64(), Some(87.25));
     let without = folder.path().join("without");

@@ -3,7 +3,7 @@
 use super::quic_lb::{First, Hex, Key};
 use super::values::{Positive, Size, Text, Time};
 use super::{ConfigError, Format, OriginUrl, Pattern};
-use crate::reach::Destination;
+use crate::destination_policy::Destination;
 use hvq::ChannelOptions;
 use hvq::transport::congestion::Algorithm;
 use hvq_scheduler::Policy;

@@ -19,8 +19,8 @@ pub use values::{Size, Time};
 
 use crate::clients::Clients;
 use crate::content::{DotFiles, Files};
+use crate::destination_policy::{Destination, DestinationPolicy};
 use crate::keys::TakeOver;
-use crate::reach::{Destination, Reach};
 use hvq::transport::congestion::Algorithm;
 use hvq::transport::memory::MemoryQuota;
 use hvq::transport::trace::TracerFactory;
@@ -239,7 +239,7 @@ pub struct ProxyConfig {
     /// The clients that may go through.
     pub clients: Clients,
     /// Addresses that may be reached.
-    pub reach: Reach,
+    pub reach: DestinationPolicy,
     /// Tells whether hosts that clients name by `http` URLs get fields whose names have underscores.
     pub underscores: Underscores,
 }

@@ -5,7 +5,7 @@ use super::file::{Proxy, Source, Tunnel};
 use super::resolve::instead;
 use super::{ConfigError, Overrides, ProxyConfig, TunnelConfig};
 use crate::clients::Clients;
-use crate::reach::Reach;
+use crate::destination_policy::DestinationPolicy;
 use crate::tokens::Tokens;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(super) fn proxy(
     Ok(Some(ProxyConfig {
         allow: instead(&overrides.allow, allow),
         clients,
-        reach: Reach::new(instead(&overrides.reach, reach)),
+        reach: DestinationPolicy::new(instead(&overrides.reach, reach)),
         underscores,
     }))
 }

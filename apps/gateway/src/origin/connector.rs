@@ -2,7 +2,7 @@
 
 use super::wire::{Attentive, Wire};
 use crate::configuration::{OriginUrl, Protocol};
-use crate::reach::{Reach, host_and_port};
+use crate::destination_policy::{DestinationPolicy, host_and_port};
 use boring::ssl::{SslConnector, SslMethod, SslVerifyMode};
 use boring::x509::X509;
 use boring::x509::store::X509StoreBuilder;
@@ -121,13 +121,13 @@ impl Service<Uri> for Direct {
 /// Connects to the host that a request names, if that may be reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Filtered {
-    reach: Arc<Reach>,
+    reach: Arc<DestinationPolicy>,
     patience: Duration,
 }
 
 impl Filtered {
     /// To addresses that `reach` allows, in `patience`.
-    pub(crate) fn new(reach: Reach, patience: Duration) -> Self {
+    pub(crate) fn new(reach: DestinationPolicy, patience: Duration) -> Self {
         Self { reach: Arc::new(reach), patience }
     }
 

@@ -9,7 +9,7 @@ pub(crate) use connector::{Direct, Filtered};
 pub(crate) use failure::Failure;
 
 use crate::configuration::{HostHeader, OriginUrl, Protocol, Underscores};
-use crate::exchange::Upload;
+use crate::request::Upload;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};

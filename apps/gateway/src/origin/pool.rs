@@ -3,7 +3,7 @@
 use super::connector::Direct;
 use super::failure::Failure;
 use super::{BUFFER, KEPT, SPARE};
-use crate::exchange::Upload;
+use crate::request::Upload;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};

@@ -2,14 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails in a test fails the test")]
 
 mod certificates;
+#[cfg(target_os = "linux")]
+mod connect_ip;
 mod early;
 mod failing;
 mod hostile;
 mod idle;
 mod many;
 mod misers;
-#[cfg(target_os = "linux")]
-mod mount;
 mod nginx;
 mod operation;
 mod origins;

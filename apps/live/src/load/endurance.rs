@@ -30,7 +30,7 @@ pub struct Turn {
 ///
 /// # Errors
 /// h2load or Nginx is not there, or the gateway does not start or does not last.
-pub fn endure(tools: &Tools, requests: u64, observer: Observer<'_>) -> Result<Vec<Turn>, LiveError> {
+pub fn run(tools: &Tools, requests: u64, observer: Observer<'_>) -> Result<Vec<Turn>, LiveError> {
     let files = folder()?;
     let setup = prepare(tools, files.path())?;
     let generator = Generator { h2load: tools.h2load()?, folder: files.path().to_owned() };

@@ -2,11 +2,11 @@
 
 use http::header::{HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE};
 use http::{HeaderMap, Request, Response, StatusCode, request};
-use hvq_h3::hop;
+use hvq_h3::hop_by_hop;
 
 /// Takes out what concerns one hop only.
 fn strip(fields: &mut HeaderMap) {
-    hop::strip(fields);
+    hop_by_hop::strip(fields);
     for name in [TE, PROXY_AUTHORIZATION] {
         fields.remove(name);
     }

@@ -30,20 +30,22 @@ impl Stage {
             | Op::Datagram { .. } => self.apply_to_streams(op),
             // RFC 9000 §9: nothing holds a handshake together if its address changes.
             Op::RebindPort { .. } | Op::RebindAddress { .. } | Op::Forge { .. } if !self.is_confirmed() => {}
-            Op::RebindPort { wire, port } => self.scene.rebind_port(wire, port),
-            Op::RebindAddress { wire, host } => self.scene.rebind_address(wire, host),
-            Op::Cut { wire, milliseconds: time } => self.scene.cut(wire, milliseconds(time)),
-            Op::Change { wire, seed } => self.scene.change(wire, seed),
-            Op::CutWay { wire, way, milliseconds: time } => self.scene.cut_way(wire, way, milliseconds(time)),
+            Op::RebindPort { wire, port } => self.fixture.rebind_port(wire, port),
+            Op::RebindAddress { wire, host } => self.fixture.rebind_address(wire, host),
+            Op::Cut { wire, milliseconds: time } => self.fixture.cut(wire, milliseconds(time)),
+            Op::Change { wire, seed } => self.fixture.change(wire, seed),
+            Op::CutWay { wire, way, milliseconds: time } => {
+                self.fixture.cut_way(wire, way, milliseconds(time))
+            }
             Op::Darken { first, way, milliseconds: time, later } => {
-                self.scene.darken(first, way, [time, later].map(milliseconds));
+                self.fixture.darken(first, way, [time, later].map(milliseconds));
             }
             Op::Flap { wire, milliseconds: period, dark } => {
                 let period = milliseconds(period);
-                self.scene.flap(wire, period, period * u32::from(dark) / 100);
+                self.fixture.flap(wire, period, period * u32::from(dark) / 100);
             }
-            Op::Lose { wire, way, count } => self.scene.lose(wire, way, count),
-            Op::Forge { wire, host, count } => self.scene.forge(wire, host, count),
+            Op::Lose { wire, way, count } => self.fixture.lose(wire, way, count),
+            Op::Forge { wire, host, count } => self.fixture.forge(wire, host, count),
             Op::Wait { .. } | Op::AwaitHandshake => {}
             Op::Close { side: by, code } => self.apply_close(side(by), code),
             _ => self.apply_to_paths(op),
@@ -51,8 +53,8 @@ impl Stage {
     }
 
     fn apply_close(&mut self, by: Side, code: u8) {
-        let now = self.scene.net.now;
-        if let Some(connection) = self.scene.connection(by) {
+        let now = self.fixture.net.now;
+        if let Some(connection) = self.fixture.connection(by) {
             connection.close(u64::from(code), b"enough", now);
             self.closing = true;
         }
@@ -71,8 +73,8 @@ impl Stage {
         else {
             return;
         };
-        let (by, now, player) = (side(by), self.scene.net.now, &mut self.player);
-        let Some(connection) = self.scene.connection(by) else { return };
+        let (by, now, player) = (side(by), self.fixture.net.now, &mut self.player);
+        let Some(connection) = self.fixture.connection(by) else { return };
         match *op {
             Op::Open { direction, bytes, .. } => player.open(by, direction, u64::from(bytes), connection),
             Op::Datagram { bytes, milliseconds, .. } => {
@@ -109,14 +111,14 @@ impl Stage {
     }
 
     fn apply_to_paths(&mut self, op: &Op) {
-        let now = self.scene.net.now;
+        let now = self.fixture.net.now;
         match *op {
             Op::OpenPath { wire } => {
-                let tuple = self.scene.tuple(wire);
+                let tuple = self.fixture.tuple(wire);
                 self.on(Side::Client, 0, |it, _| it.open_path(tuple, now));
             }
             Op::Migrate { path, wire, moving } => {
-                let tuple = self.scene.tuple(wire);
+                let tuple = self.fixture.tuple(wire);
                 self.on(Side::Client, path, |it, path| it.migrate(path, tuple, moving, now));
             }
             Op::Abandon { side: by, path } => {
@@ -146,8 +148,8 @@ impl Stage {
 
     /// Does something to a path of `side`.
     fn on<R>(&mut self, side: Side, path: u8, act: impl FnOnce(&mut Connection, PathId) -> R) {
-        let path = self.scene.path(side, path);
-        if let Some(connection) = self.scene.connection(side) {
+        let path = self.fixture.path(side, path);
+        if let Some(connection) = self.fixture.connection(side) {
             let _what_is_refused_is_refused = act(connection, path);
         }
     }

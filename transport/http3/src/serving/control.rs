@@ -11,7 +11,7 @@ const LARGEST_INSTRUCTION: usize = 10;
 
 /// A violation of the protocol that ends the connection: its code and reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Violation(pub(super) Code, pub(super) &'static str);
+pub(crate) struct Violation(pub(super) Code, pub(super) &'static str);
 
 /// The role of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -23,16 +23,16 @@ pub(super) enum Peer {
 
 /// The extensions that a peer's SETTINGS say it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Offers {
+pub(crate) struct Offers {
     /// Extended CONNECT (RFC 9220 §3).
-    pub(super) extended_connect: Offered,
+    pub(crate) extended_connect: Offered,
     /// HTTP datagrams (RFC 9297 §2.1.1).
-    pub(super) datagrams: Offered,
+    pub(crate) datagrams: Offered,
 }
 
 /// Tells whether an extension is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Offered {
+pub(crate) enum Offered {
     #[default]
     No,
     Yes,

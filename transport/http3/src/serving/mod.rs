@@ -21,18 +21,16 @@
 //! # }
 //! ```
 //!
-//! [`Asker`] is the other end of such a tunnel: one extended CONNECT for a protocol of any name.
+//! [`ExtendedConnect`](crate::client::ExtendedConnect) is the other end of such a tunnel: one extended CONNECT for a protocol of any name.
 
-mod asking;
-mod control;
-mod receiving;
+pub(crate) mod control;
+pub(crate) mod receiving;
 mod request;
-mod response;
+pub(crate) mod response;
 mod running;
-mod sending;
-mod shared;
+pub(crate) mod sending;
+pub(crate) mod shared;
 
-pub use asking::{AskError, Asker};
 pub use receiving::{ReceiveError, Receiving};
 pub use request::Protocol;
 pub use sending::{SendError, Sending};

@@ -100,7 +100,7 @@ impl Drop for Receiving {
 }
 
 impl Receiving {
-    pub(super) fn new(stream: hvq::RecvStream, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(stream: hvq::RecvStream, shared: Arc<Shared>) -> Self {
         let (buffer, stage, inside) = (Bytes::new(), Stage::Head, Inside::None);
         Self { stream, shared, buffer, stage, inside, next: None, unread: 0 }
     }
@@ -122,12 +122,12 @@ impl Receiving {
     }
 
     /// Another header section follows: what came was an interim response (RFC 9114 §4.1).
-    pub(super) fn expect_head(&mut self) {
+    pub(crate) fn expect_head(&mut self) {
         self.stage = Stage::Head;
     }
 
     /// A header section.
-    pub(super) fn poll_section(
+    pub(crate) fn poll_section(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<Vec<Field>, ReceiveError>> {

@@ -20,7 +20,7 @@ impl Protocol {
 
 /// A message is malformed: H3_MESSAGE_ERROR (RFC 9114 §4.1.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Malformed(pub(super) &'static str);
+pub(crate) struct Malformed(pub(super) &'static str);
 
 /// Pseudo-header fields of requests.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use crate::qpack::Field;
 use http::{Response, StatusCode, Version};
 
 /// The response that `section` is of, final or interim.
-pub(super) fn response(section: Vec<Field>) -> Result<Response<()>, Malformed> {
+pub(crate) fn response(section: Vec<Field>) -> Result<Response<()>, Malformed> {
     let mut status = None;
     let fields = split(section, |Field { name, value }| {
         let code = StatusCode::from_bytes(&value).map_err(|_| Malformed("a status that is none"));

@@ -94,7 +94,7 @@ impl Drop for Sending {
 }
 
 impl Sending {
-    pub(super) fn new(stream: hvq::SendStream, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(stream: hvq::SendStream, shared: Arc<Shared>) -> Self {
         let stream = shared.priorities.register(stream);
         let (progress, staged) = (Progress::Untouched, Default::default());
         Self { stream, shared, progress, staged, owed: 0, patience: None }
@@ -126,7 +126,7 @@ impl Sending {
     }
 
     /// Sends a request with these pseudo-header fields and `fields`.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &mut self,
         pseudo: &[(&str, &[u8])],
         fields: &HeaderMap,

@@ -16,14 +16,14 @@ use tokio::sync::Notify;
 
 /// Bytes of encoded field sections that came and were not read yet, of all streams of a connection together.
 #[derive(Debug)]
-pub(super) struct Unread {
+pub(crate) struct Unread {
     most: u64,
     held: AtomicU64,
 }
 
 impl Unread {
     /// Counts `now` bytes of a stream that had `before`; fails, and counts as before, if that is too much.
-    pub(super) fn change(&self, before: u64, now: u64) -> Result<(), TooMuch> {
+    pub(crate) fn change(&self, before: u64, now: u64) -> Result<(), TooMuch> {
         let changed = |held: u64| {
             let held = held.saturating_sub(before).saturating_add(now);
             (now <= before || held <= self.most).then_some(held)
@@ -35,17 +35,17 @@ impl Unread {
 
 /// There would be more than a connection may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct TooMuch;
+pub(crate) struct TooMuch;
 
 /// A connection, as its streams know it.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) connection: hvq::Connection,
-    pub(super) priorities: Priorities,
+pub(crate) struct Shared {
+    pub(crate) connection: hvq::Connection,
+    pub(crate) priorities: Priorities,
     /// The largest field section that is taken.
-    pub(super) limit: u64,
+    pub(crate) limit: u64,
     /// The encoded field sections that came and were not read yet, of all streams together.
-    pub(super) unread: Unread,
+    pub(crate) unread: Unread,
     /// The largest field section that the peer takes.
     peer_limit: AtomicU64,
     /// The peer's extensions, once its SETTINGS came.
@@ -55,7 +55,7 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Begins HTTP/3 on `connection`: its control stream, on which SETTINGS were said, goes with it.
-    pub(super) async fn begin(
+    pub(crate) async fn begin(
         connection: hvq::Connection,
         settings: Own,
     ) -> Result<(Arc<Self>, SendStream), ConnectionError> {
@@ -81,13 +81,13 @@ impl Shared {
     }
 
     /// The largest field section that the peer takes, as far as is known.
-    pub(super) fn peer_limit(&self) -> u64 {
+    pub(crate) fn peer_limit(&self) -> u64 {
         self.peer_limit.load(Ordering::Relaxed)
     }
 
     /// Counts `now` bytes of encoded field sections of a stream that had `before`, and has them charged to the connection's account
     /// of memory; fails, and counts as before, if that is too much.
-    pub(super) fn count_unread(&self, before: u64, now: u64) -> Result<(), TooMuch> {
+    pub(crate) fn count_unread(&self, before: u64, now: u64) -> Result<(), TooMuch> {
         self.unread.change(before, now)?;
         let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         if now <= before {
@@ -105,7 +105,7 @@ impl Shared {
     }
 
     /// Returns the peer's extensions: waits for its SETTINGS, while somebody [watches](watch).
-    pub(super) async fn offers(&self) -> Result<Offers, ConnectionError> {
+    pub(crate) async fn offers(&self) -> Result<Offers, ConnectionError> {
         loop {
             let heard = self.heard.notified();
             if let Some(offers) = self.offers.get() {
@@ -130,13 +130,13 @@ impl Shared {
     }
 
     /// Ends the connection.
-    pub(super) fn close(&self, Violation(code, reason): Violation) {
+    pub(crate) fn close(&self, Violation(code, reason): Violation) {
         self.connection.close(code.value(), reason.as_bytes());
     }
 }
 
 /// Reads what the peer sends on its unidirectional streams until the connection ends, and ends it if it has to.
-pub(super) async fn watch(shared: Arc<Shared>) {
+pub(crate) async fn watch(shared: Arc<Shared>) {
     let peer = match shared.connection.role() {
         Role::Server => control::Peer::Client,
         Role::Client => control::Peer::Server,

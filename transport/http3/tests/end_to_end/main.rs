@@ -1,11 +1,11 @@
 //! `h3` clients and servers over hvq, on loopback sockets.
 
 #[cfg(test)]
-mod asking;
-#[cfg(test)]
 mod bodies;
 #[cfg(test)]
 mod connections;
+#[cfg(test)]
+mod extended_connect;
 #[cfg(test)]
 mod hostile;
 mod priorities;

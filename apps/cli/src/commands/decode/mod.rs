@@ -4,7 +4,7 @@ mod choice;
 
 use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{Voice, unwritten};
+use crate::output::{Console, unwritten};
 use choice::ChoiceArguments;
 use clap::Args;
 use hvq_decode::{Capture, CaptureError, KeyLog, Packet, PatientDecoder, Summary};
@@ -35,8 +35,8 @@ pub(crate) struct DecodeArguments {
 type Output = BufWriter<io::StdoutLock<'static>>;
 
 /// Decodes the whole capture.
-pub(crate) fn run(arguments: &DecodeArguments, voice: Voice) -> Result<(), Failure> {
-    let keys = keys(arguments, voice)?;
+pub(crate) fn run(arguments: &DecodeArguments, console: Console) -> Result<(), Failure> {
+    let keys = keys(arguments, console)?;
     let name = arguments.capture.display();
     let damaged = |error: CaptureError| {
         let failed: Result<(), _> = Err(error);
@@ -64,26 +64,26 @@ pub(crate) fn run(arguments: &DecodeArguments, voice: Voice) -> Result<(), Failu
     let end = end.unwrap_or(Ok(()));
     report.finish()?;
     if report.shown == 0 && end.is_ok() {
-        voice.say(match report.start {
+        console.say(match report.start {
             Some(_) => "hvq: no packet is what was asked for (--path, --frames, --connection)",
             None => "hvq: there is no packet of QUIC in the capture",
         });
     }
-    remarks(&report.summary, &capture, voice);
+    remarks(&report.summary, &capture, console);
     end
 }
 
-fn keys(arguments: &DecodeArguments, voice: Voice) -> Result<KeyLog, Failure> {
+fn keys(arguments: &DecodeArguments, console: Console) -> Result<KeyLog, Failure> {
     let from_environment = || std::env::var_os("SSLKEYLOGFILE").filter(|value| !value.is_empty());
     let Some(path) = arguments.keys.clone().or_else(|| from_environment().map(PathBuf::from)) else {
-        voice.say("hvq: warning: without --keys only Initial packets can be opened");
+        console.say("hvq: warning: without --keys only Initial packets can be opened");
         return Ok(KeyLog::default());
     };
     let read = std::fs::read(&path);
     let text = read.or_fail(Exit::Usage, || format!("cannot read the key log {}", path.display()))?;
     let keys = KeyLog::read(&String::from_utf8_lossy(&text));
     if keys.is_empty() {
-        voice.say(format!("hvq: warning: {} holds no secrets of TLS 1.3", path.display()));
+        console.say(format!("hvq: warning: {} holds no secrets of TLS 1.3", path.display()));
     }
     Ok(keys)
 }
@@ -161,10 +161,10 @@ impl<'a> Report<'a> {
 }
 
 /// Says on standard error what is missing, and why.
-fn remarks<R: Read>(summary: &Summary, capture: &Capture<R>, voice: Voice) {
+fn remarks<R: Read>(summary: &Summary, capture: &Capture<R>, console: Console) {
     let say = |count: u64, what: &str| {
         if count > 0 {
-            voice.say(format!("hvq: {count} {what}"));
+            console.say(format!("hvq: {count} {what}"));
         }
     };
     for (problem, count) in summary.problems() {

@@ -11,7 +11,7 @@ mod stage;
 mod summary;
 
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice, check_distinct, check_writable};
+use crate::output::{self, Console, check_distinct, check_writable};
 use crate::server::chosen;
 use crate::tls::SelfSigned;
 use channels::Channels;
@@ -69,7 +69,7 @@ struct Plan {
 }
 
 /// Loads all pages with all schemes, prints the table and writes the report.
-pub(crate) async fn run(arguments: Box<DemoArguments>, voice: Voice) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: Box<DemoArguments>, console: Console) -> Result<(), Failure> {
     let pages = chosen(&arguments.pages)?;
     let schemes: Vec<String> = arguments.schemes.iter().map(|scheme| scheme.label()).collect();
     check_distinct("--schemes", &schemes)?;
@@ -78,7 +78,7 @@ pub(crate) async fn run(arguments: Box<DemoArguments>, voice: Voice) -> Result<(
     let channels = Channels::new(arguments.embb);
     let certificate = SelfSigned::new(&[stage::HOST.to_owned()])?;
     let plan = Plan { channels, certificate, congestion: arguments.congestion, seed: arguments.seed };
-    voice.say(format!(
+    console.say(format!(
         "{} pages, {} schemes, {} repetitions; eMBB {}, URLLC {}",
         pages.len(),
         arguments.schemes.len(),
@@ -86,14 +86,14 @@ pub(crate) async fn run(arguments: Box<DemoArguments>, voice: Voice) -> Result<(
         plan.channels.embb,
         plan.channels.urllc
     ));
-    let loads = load_all(&plan, &pages, &arguments, voice).await?;
+    let loads = load_all(&plan, &pages, &arguments, console).await?;
     let results = results(&plan, &pages, &arguments, loads);
     write(&arguments.out, &report::html(&results))?;
     if let Some(path) = &arguments.json {
         write(path, &serde_json::to_string(&results)?)?;
     }
     output::print(&summary::text(&results))?;
-    voice.say(format!("report: {}", arguments.out.display()));
+    console.say(format!("report: {}", arguments.out.display()));
     let failed = results.loads.iter().filter(|load| load.load_time().is_none()).count();
     match failed {
         0 => Ok(()),
@@ -107,17 +107,17 @@ async fn load_all(
     plan: &Plan,
     pages: &[Page],
     arguments: &DemoArguments,
-    voice: Voice,
+    console: Console,
 ) -> Result<Vec<Load>, Failure> {
     let (schemes, repeat) = (&arguments.schemes, usize::from(arguments.repeat));
-    let bar = bar(pages.len() * schemes.len() * repeat, voice);
+    let bar = bar(pages.len() * schemes.len() * repeat, console);
     let mut dice = StdRng::seed_from_u64(arguments.seed);
     let mut loads = Vec::new();
     let start = Instant::now();
     for repetition in 1..=repeat {
         let expected = start.elapsed() * repetition as u32 / (repetition as u32 - 1).max(1);
         if repetition > 1 && expected > BUDGET {
-            voice.say(format!("stopping after {} repetitions: more would take too long", repetition - 1));
+            console.say(format!("stopping after {} repetitions: more would take too long", repetition - 1));
             break;
         }
         for page in pages {
@@ -135,15 +135,15 @@ async fn load_all(
                 loads.push(load);
                 bar.inc(1);
             }
-            if bar.is_hidden() { voice.say(said) } else { bar.println(said) }
+            if bar.is_hidden() { console.say(said) } else { bar.println(said) }
         }
     }
     bar.finish_and_clear();
     Ok(loads)
 }
 
-fn bar(loads: usize, voice: Voice) -> ProgressBar {
-    if voice == Voice::Quiet {
+fn bar(loads: usize, console: Console) -> ProgressBar {
+    if console == Console::Quiet {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {elapsed} {msg}");

@@ -6,7 +6,7 @@ pub(crate) mod statistics;
 use crate::arguments::Format;
 use crate::duration;
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice};
+use crate::output::{self, Console};
 use crate::signals::Signals;
 use channel::EmulatedChannel;
 use clap::Args;
@@ -45,10 +45,10 @@ pub(crate) struct EmulateArguments {
 }
 
 /// Runs the channels until it is told to stop, and prints what they did.
-pub(crate) async fn run(arguments: Box<EmulateArguments>, voice: Voice) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: Box<EmulateArguments>, console: Console) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let relays = start(&arguments)?;
-    announce(&relays, arguments.format, voice)?;
+    announce(&relays, arguments.format, console)?;
     let limit = arguments.duration.unwrap_or(Duration::MAX);
     // Whichever comes first, the channels end.
     let _over = tokio::time::timeout(limit, signals.next()).await;
@@ -85,7 +85,11 @@ fn start(arguments: &EmulateArguments) -> Result<Vec<(EmulatedChannel, RelayHand
     Ok(relays)
 }
 
-fn announce(relays: &[(EmulatedChannel, RelayHandle)], format: Format, voice: Voice) -> Result<(), Failure> {
+fn announce(
+    relays: &[(EmulatedChannel, RelayHandle)],
+    format: Format,
+    console: Console,
+) -> Result<(), Failure> {
     if format.json {
         let listening = relays.iter().map(|(channel, relay)| {
             json!({ "name": channel.name, "listen": relay.local_addr(), "upstream": channel.upstream })
@@ -93,7 +97,7 @@ fn announce(relays: &[(EmulatedChannel, RelayHandle)], format: Format, voice: Vo
         return output::print(&json!({ "listening": listening.collect::<Vec<_>>() }).to_string());
     }
     for (channel, relay) in relays {
-        voice.say(format!(
+        console.say(format!(
             "{}: {} to {}: {}",
             channel.name,
             relay.local_addr(),

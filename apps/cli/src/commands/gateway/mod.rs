@@ -7,7 +7,7 @@ mod signals;
 use crate::arguments::Format;
 use crate::descriptors;
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice};
+use crate::output::{self, Console};
 use crate::qlog::Logs;
 use crate::tls::{Publication, SelfSigned};
 use crate::transport::from_environment;
@@ -17,8 +17,8 @@ use hvq::{ChannelOptions, Identity};
 use hvq_gateway::configuration::{
     Format as LogFormat, Hex, HostHeader, LimitOverrides, OriginUrl, QuicLbOverrides, Serves, Underscores,
 };
+use hvq_gateway::destination_policy::Destination;
 use hvq_gateway::keys::TakeOver;
-use hvq_gateway::reach::Destination;
 use hvq_gateway::{Config, ConfigError, Gateway, Overrides, StartError};
 use hvq_scheduler::Policy;
 use serde_json::json;
@@ -251,7 +251,7 @@ impl GatewayArguments {
 }
 
 /// Runs the gateway until it is told to stop.
-pub(crate) async fn run(arguments: Box<GatewayArguments>, voice: Voice) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: Box<GatewayArguments>, console: Console) -> Result<(), Failure> {
     let logs = Logs::open(arguments.records.qlog.as_deref())?;
     let (identity, publication) = arguments.identity()?;
     let overrides = arguments.overrides(identity, &logs);
@@ -260,25 +260,25 @@ pub(crate) async fn run(arguments: Box<GatewayArguments>, voice: Voice) -> Resul
     if arguments.check_config {
         // A certificate that does not fit its key, or an origin's that is none, is found by trying.
         hvq_gateway::check(&config).map_err(refused)?;
-        voice.say("the configuration is sound");
+        console.say("the configuration is sound");
         return Ok(());
     }
     let mut signals = Signals::new().or_fail(Exit::Runtime, || "cannot wait for signals".to_owned())?;
     descriptors::raise_limit();
     let mut gateway = Gateway::start(config).await.map_err(refused)?;
     publication.publish()?;
-    announce(&arguments, &gateway, voice)?;
+    announce(&arguments, &gateway, console)?;
     service::ready(gateway.pulse());
-    let ended = attend(&mut gateway, &mut signals, load, voice).await;
+    let ended = attend(&mut gateway, &mut signals, load, console).await;
     if ended.is_ok() {
-        voice.say("stopping: requests under way are finished (a second signal stops at once)");
+        console.say("stopping: requests under way are finished (a second signal stops at once)");
     }
     service::stopping();
     tokio::select! {
         () = gateway.stop() => {}
-        () = signals.second() => voice.say("stopped at once"),
+        () = signals.second() => console.say("stopped at once"),
     }
-    logs.finish(voice);
+    logs.finish(console);
     ended
 }
 
@@ -290,12 +290,12 @@ async fn attend(
     gateway: &mut Gateway,
     signals: &mut Signals,
     load: impl Fn() -> Result<Config, ConfigError>,
-    voice: Voice,
+    console: Console,
 ) -> Result<(), Failure> {
     loop {
         tokio::select! {
             signal = signals.next() => match signal {
-                Signal::Reload => reload(gateway, load(), voice),
+                Signal::Reload => reload(gateway, load(), console),
                 Signal::Stop => return Ok(()),
             },
             broken = gateway.attend() => {
@@ -311,14 +311,14 @@ async fn attend(
 }
 
 /// A configuration that is wrong changes nothing.
-fn reload(gateway: &mut Gateway, config: Result<Config, ConfigError>, voice: Voice) {
+fn reload(gateway: &mut Gateway, config: Result<Config, ConfigError>, console: Console) {
     let reloaded = match config {
         Ok(config) => gateway.reload(config).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
     match reloaded {
-        Ok(kept) if kept.is_empty() => voice.say("the configuration was read again"),
-        Ok(kept) => voice.say(format!(
+        Ok(kept) if kept.is_empty() => console.say("the configuration was read again"),
+        Ok(kept) => console.say(format!(
             "the configuration was read again; these stay as they are until a restart: {}",
             kept.join(", ")
         )),
@@ -335,15 +335,15 @@ fn refused(error: StartError) -> Failure {
 }
 
 /// Says where the gateway listens.
-fn announce(arguments: &GatewayArguments, gateway: &Gateway, voice: Voice) -> Result<(), Failure> {
+fn announce(arguments: &GatewayArguments, gateway: &Gateway, console: Console) -> Result<(), Failure> {
     let (addresses, admin) = (gateway.local_addrs(), gateway.admin_addr());
     if arguments.format.json {
         return output::print(&json!({ "listening": addresses, "admin": admin }).to_string());
     }
     let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    voice.say(format!("listening on {addresses} (UDP)"));
+    console.say(format!("listening on {addresses} (UDP)"));
     if let Some(admin) = admin {
-        voice.say(format!("metrics at http://{admin}/metrics"));
+        console.say(format!("metrics at http://{admin}/metrics"));
     }
     Ok(())
 }

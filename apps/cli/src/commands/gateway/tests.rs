@@ -44,7 +44,8 @@ async fn the_program_ends_with_an_error_when_a_driver_dies_and_says_so_before() 
         let _never = timeout(Duration::from_millis(300), connecting).await;
         health(admin).await
     };
-    let attending = timeout(Duration::from_secs(30), attend(&mut gateway, &mut signals, load, Voice::Quiet));
+    let attending =
+        timeout(Duration::from_secs(30), attend(&mut gateway, &mut signals, load, Console::Quiet));
     let (ended, before) = tokio::join!(attending, client);
     assert!(before.starts_with("HTTP/1.1 503"), "{before}");
     let failure = ended.expect("the program goes on without a driver").unwrap_err();

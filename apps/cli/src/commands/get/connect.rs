@@ -4,7 +4,7 @@ use super::GetArguments;
 use super::others::Others;
 use super::target::Target;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
-use crate::output::Voice;
+use crate::output::Console;
 use crate::paths::destination;
 use crate::qlog::Logs;
 use crate::tls::{self, Resumption};
@@ -46,7 +46,7 @@ impl Session {
         target: &Target,
         arguments: &GetArguments,
         logs: &Logs,
-        voice: Voice,
+        console: Console,
     ) -> Result<Self, Failure> {
         let start = Instant::now();
         let config = client_config(arguments, logs)?;
@@ -56,18 +56,18 @@ impl Session {
         for Destination { address, paths } in destinations {
             let first = endpoint.first_path(&config, address, &paths);
             let address = paths.get(first).and_then(|path| path.remote).unwrap_or(address);
-            voice.detail(|| format!("* connecting to {address} as {}", target.host));
-            paths.iter().for_each(|path| voice.detail(|| format!("* {}", destination(path))));
+            console.detail(|| format!("* connecting to {address} as {}", target.host));
+            paths.iter().for_each(|path| console.detail(|| format!("* {}", destination(path))));
             let options = ConnectOptions::new(address, target.host.clone())
                 .racing(first, &paths)
                 .with_replay(replay(arguments));
             match connect(&endpoint, &config, options).await {
                 Ok(connection) => {
                     let connect_time = start.elapsed();
-                    voice.detail(|| describe(&connection, connect_time));
-                    let others = Others::open(&connection, connection.remaining_paths().into_iter(), voice);
+                    console.detail(|| describe(&connection, connect_time));
+                    let others = Others::open(&connection, connection.remaining_paths().into_iter(), console);
                     if let Some(time) = arguments.network.migrate_after {
-                        migrate(&connection, time, voice);
+                        migrate(&connection, time, console);
                     }
                     return Self::start(target, endpoint, connection, others, connect_time).await;
                 }
@@ -102,8 +102,8 @@ impl Session {
     }
 
     /// Ends the connection and tells the server.
-    pub(super) async fn close(self, voice: Voice) {
-        self.others.warn(voice);
+    pub(super) async fn close(self, console: Console) {
+        self.others.warn(console);
         self.connection.close(h3::error::Code::H3_NO_ERROR.value(), b"");
         self.driver.abort();
         drop((self.requests, self.connection));
@@ -169,7 +169,7 @@ fn describe(connection: &Connection, connect_time: Duration) -> String {
 }
 
 /// Moves the first path to another port after `time`, if the connection lasts so long.
-fn migrate(connection: &Connection, time: Duration, voice: Voice) {
+fn migrate(connection: &Connection, time: Duration, console: Console) {
     let connection = connection.clone();
     tokio::spawn(async move {
         tokio::time::sleep(time).await;
@@ -178,10 +178,10 @@ fn migrate(connection: &Connection, time: Duration, voice: Voice) {
         let local = SocketAddr::new(first.stats.tuple.local.ip(), 0);
         match connection.migrate_path(PathId::ZERO, local).await {
             Ok(()) => {
-                voice.detail(|| format!("* path {} has moved from {}", first.id, first.stats.tuple.local))
+                console.detail(|| format!("* path {} has moved from {}", first.id, first.stats.tuple.local))
             }
             Err(_) if connection.close_reason().is_some() => {}
-            Err(error) => voice.say(format!("hvq: warning: path {} stays where it is: {error}", first.id)),
+            Err(error) => console.say(format!("hvq: warning: path {} stays where it is: {error}", first.id)),
         }
     });
 }

@@ -5,7 +5,7 @@ use super::connect::Session;
 use super::sink::Sink;
 use super::target::Target;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
-use crate::output::Voice;
+use crate::output::Console;
 use bytes::{Buf, Bytes};
 use h3::client::RequestStream;
 use h3::error::{Code, StreamError};
@@ -82,10 +82,10 @@ pub(super) async fn fetch(
     (target, body): (&Target, Option<Bytes>),
     arguments: &GetArguments,
     mut sink: Sink,
-    voice: Voice,
+    console: Console,
 ) -> Result<Fetched, Failure> {
     let request = request(target, arguments, body.as_ref())?;
-    say_request(&request, voice);
+    say_request(&request, console);
     let bodiless = request.method() == Method::HEAD;
     let start = Instant::now();
     let explain = |error| explain(session, target, error);
@@ -97,9 +97,9 @@ pub(super) async fn fetch(
     }
     let response = stream.recv_response().await.map_err(explain)?;
     let first_byte = start.elapsed();
-    say_response(&response, voice);
+    say_response(&response, console);
     let wanted = !(arguments.request.fail && response.status().as_u16() >= 400);
-    let bar = bar(response.headers(), &sink, voice);
+    let bar = bar(response.headers(), &sink, console);
     let mut bytes = 0;
     while let Some(mut part) = stream.recv_data().await.map_err(explain)? {
         let part = part.copy_to_bytes(part.remaining());
@@ -204,8 +204,8 @@ fn explain(session: &Session, target: &Target, error: h3::error::StreamError) ->
     }
 }
 
-fn bar(headers: &HeaderMap, sink: &Sink, voice: Voice) -> ProgressBar {
-    let shown = voice == Voice::Normal && !sink.is_output() && std::io::stderr().is_terminal();
+fn bar(headers: &HeaderMap, sink: &Sink, console: Console) -> ProgressBar {
+    let shown = console == Console::Normal && !sink.is_output() && std::io::stderr().is_terminal();
     let bar = match (shown, length_of(headers)) {
         (false, _) => return ProgressBar::hidden(),
         (true, Some(length)) => ProgressBar::new(length),
@@ -215,14 +215,14 @@ fn bar(headers: &HeaderMap, sink: &Sink, voice: Voice) -> ProgressBar {
     bar.with_style(ProgressStyle::with_template(style).expect("the template is constant and valid"))
 }
 
-fn say_request(request: &Request<()>, voice: Voice) {
-    voice.detail(|| {
+fn say_request(request: &Request<()>, console: Console) {
+    console.detail(|| {
         format!("> {} {} HTTP/3{}", request.method(), request.uri(), lines('>', request.headers()))
     });
 }
 
-fn say_response(response: &http::Response<()>, voice: Voice) {
-    voice.detail(|| format!("< HTTP/3 {}{}", response.status(), lines('<', response.headers())));
+fn say_response(response: &http::Response<()>, console: Console) {
+    console.detail(|| format!("< HTTP/3 {}{}", response.status(), lines('<', response.headers())));
 }
 
 fn lines(mark: char, headers: &HeaderMap) -> String {

@@ -12,7 +12,7 @@ mod tests;
 use crate::arguments::Format;
 use crate::duration;
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Voice};
+use crate::output::{self, Console};
 use crate::qlog::Logs;
 use crate::tls::{ClientIdentityArguments, Trust};
 use crate::transport::{TransportArguments, check_names};
@@ -143,21 +143,21 @@ struct NetworkArguments {
 }
 
 /// Fetches all URLs, one after the other.
-pub(crate) async fn run(arguments: Box<GetArguments>, voice: Voice) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: Box<GetArguments>, console: Console) -> Result<(), Failure> {
     check_names(&arguments.network.paths)?;
     let logs = arguments.network.transport.logs()?;
-    let all = fetch_all(&arguments, &logs, voice);
+    let all = fetch_all(&arguments, &logs, console);
     let result = match arguments.network.max_time {
         None => all.await,
         Some(limit) => tokio::time::timeout(limit, all).await.unwrap_or_else(|_| {
             Err(Failure::new(Exit::Timeout, format!("not done after {limit:?} (--max-time)")))
         }),
     };
-    logs.finish(voice);
+    logs.finish(console);
     result
 }
 
-async fn fetch_all(arguments: &GetArguments, logs: &Logs, voice: Voice) -> Result<(), Failure> {
+async fn fetch_all(arguments: &GetArguments, logs: &Logs, console: Console) -> Result<(), Failure> {
     let targets = arguments.urls.iter().map(|url| Target::parse(url)).collect::<Result<Vec<_>, _>>()?;
     if arguments.sink.output.len() > targets.len() {
         return Err(Failure::new(Exit::Usage, "there are more --output than URLs"));
@@ -167,7 +167,7 @@ async fn fetch_all(arguments: &GetArguments, logs: &Logs, voice: Voice) -> Resul
     let mut result = Ok(());
     for (index, target) in targets.iter().enumerate() {
         let next = (index, target, body.clone());
-        if let Err(failure) = fetch_next(next, &mut session, arguments, (logs, voice)).await {
+        if let Err(failure) = fetch_next(next, &mut session, arguments, (logs, console)).await {
             // One URL that fails does not keep the next from being fetched.
             result = Err(if index + 1 == targets.len() {
                 failure
@@ -178,7 +178,7 @@ async fn fetch_all(arguments: &GetArguments, logs: &Logs, voice: Voice) -> Resul
         }
     }
     if let Some(session) = session {
-        session.close(voice).await;
+        session.close(console).await;
     }
     result
 }
@@ -188,22 +188,22 @@ async fn fetch_next(
     (index, target, body): (usize, &Target, Option<Bytes>),
     session: &mut Option<Session>,
     arguments: &GetArguments,
-    (logs, voice): (&Logs, Voice),
+    (logs, console): (&Logs, Console),
 ) -> Result<(), Failure> {
     let is_of_use = |open: &Session| open.serves(target) && open.connection.close_reason().is_none();
     let open = match session.take() {
         Some(open) if is_of_use(&open) => open,
         other => {
             if let Some(other) = other {
-                other.close(voice).await;
+                other.close(console).await;
             }
-            Session::open(target, arguments, logs, voice).await?
+            Session::open(target, arguments, logs, console).await?
         }
     };
     let open = session.insert(open);
     let sink = sink::open(arguments, target, index)?;
-    let fetched = fetch::fetch(open, (target, body), arguments, sink, voice).await?;
-    report(open, target, &fetched, arguments, voice)?;
+    let fetched = fetch::fetch(open, (target, body), arguments, sink, console).await?;
+    report(open, target, &fetched, arguments, console)?;
     fetched.judge(arguments.request.fail, &target.url)
 }
 
@@ -212,12 +212,12 @@ fn report(
     target: &Target,
     fetched: &fetch::Fetched,
     arguments: &GetArguments,
-    voice: Voice,
+    console: Console,
 ) -> Result<(), Failure> {
     let statistics = Statistics::new(session, target, fetched, arguments.network.transport.scheduler);
-    voice.detail(|| statistics.text());
+    console.detail(|| statistics.text());
     if session.connection.is_resumed() {
-        voice.detail(|| {
+        console.detail(|| {
             let accepted = session.connection.early_data_accepted() == Some(true);
             format!("* the session was resumed, 0-RTT {}", if accepted { "accepted" } else { "not used" })
         });

@@ -1,7 +1,7 @@
 //! The paths beside the first: opened while requests are under way, and what became of each.
 
 use crate::failure::Failure;
-use crate::output::Voice;
+use crate::output::Console;
 use hvq::{Connection, PathOptions};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,28 +46,28 @@ impl Others {
     pub(super) fn open(
         connection: &Connection,
         paths: impl Iterator<Item = PathOptions>,
-        voice: Voice,
+        console: Console,
     ) -> Self {
         let paths: Vec<_> = paths.collect();
         let named = paths.iter().map(|path| (path.name.clone(), Progress::Opening)).collect();
         let others = Self { paths: Arc::new(Mutex::new(named)), since: Instant::now() };
         for (index, path) in paths.into_iter().enumerate() {
-            tokio::spawn(others.clone().follow(connection.clone(), index, path, voice));
+            tokio::spawn(others.clone().follow(connection.clone(), index, path, console));
         }
         others
     }
 
-    async fn follow(self, connection: Connection, index: usize, path: PathOptions, voice: Voice) {
+    async fn follow(self, connection: Connection, index: usize, path: PathOptions, console: Console) {
         let name = path.name.clone();
         let progress = match connection.open_path(path).await {
             Ok(id) => {
-                voice.detail(|| format!("* path {id} ({name}) is validated"));
+                console.detail(|| format!("* path {id} ({name}) is validated"));
                 Progress::Validated
             }
             Err(_) if connection.close_reason().is_some() => return,
             Err(error) => {
                 let reason = Failure::from(error).line();
-                voice.say(format!("hvq: warning: {}", Unused { name, reason: reason.clone() }.line()));
+                console.say(format!("hvq: warning: {}", Unused { name, reason: reason.clone() }.line()));
                 Progress::Failed(reason)
             }
         };
@@ -96,13 +96,13 @@ impl Others {
     }
 
     /// Warns of the paths that had time enough and are still being opened; those that failed were told of.
-    pub(super) fn warn(&self, voice: Voice) {
+    pub(super) fn warn(&self, console: Console) {
         if self.since.elapsed() < NOTABLE {
             return;
         }
         let opening = |progress: &Progress| *progress == Progress::Opening;
         for unused in self.those(opening) {
-            voice.say(format!("hvq: warning: {}", unused.line()));
+            console.say(format!("hvq: warning: {}", unused.line()));
         }
     }
 

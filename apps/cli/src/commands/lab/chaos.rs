@@ -3,7 +3,7 @@
 use super::interruption::Interruption;
 use super::{check_outputs, write_between_marks, write_lines};
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice, check_distinct};
+use crate::output::{self, Console, check_distinct};
 use clap::Args;
 use hvq_lab::experiment::outages::policies;
 use hvq_live::chaos::{self, Event, Examples, Plan};
@@ -72,14 +72,14 @@ impl ChaosArguments {
 }
 
 /// Makes every try and prints the tables; fails if one could not be made, or a gap was longer than is to pass.
-pub(super) fn run(arguments: &ChaosArguments, voice: Voice) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ChaosArguments, console: Console) -> Result<(), Failure> {
     check_distinct("--policies", &arguments.policies)?;
     check_distinct("--events", &arguments.events)?;
     let plan = arguments.plan()?;
     check_outputs(&[&arguments.json], (&arguments.write, MARKS))?;
     let start = Instant::now();
-    let interruption = Interruption::watch(voice)?;
-    let say = |line: &str| voice.say(format!("chaos: {line}"));
+    let interruption = Interruption::watch(console)?;
+    let say = |line: &str| console.say(format!("chaos: {line}"));
     let outcomes = chaos::run(&plan, Observer { say: &say, stop: interruption.stop() });
     let tables = report::chaos(&outcomes);
     if let Some(path) = &arguments.json {
@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &ChaosArguments, voice: Voice) -> Result<(), Failur
     if let Some(path) = &arguments.write {
         write_between_marks(path, MARKS, &tables)?;
     }
-    voice.say(format!("chaos: {} tries in {:.0} s", outcomes.len(), start.elapsed().as_secs_f64()));
+    console.say(format!("chaos: {} tries in {:.0} s", outcomes.len(), start.elapsed().as_secs_f64()));
     let unmade = outcomes.iter().filter(|outcome| outcome.problem.is_some()).count();
     let long =
         outcomes.iter().filter(|outcome| arguments.most.is_some_and(|most| outcome.is_longer_than(most)));

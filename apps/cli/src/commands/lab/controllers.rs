@@ -3,7 +3,7 @@
 use super::{check_outputs, jobs, report_in, run_all, write, write_between_marks, write_lines};
 use crate::duration;
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Voice, check_distinct};
+use crate::output::{self, Console, check_distinct};
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
 use hvq_channel::{Probability, TraceName};
@@ -74,7 +74,7 @@ impl ControllersArguments {
 }
 
 /// Runs everything, prints the tables and writes the report.
-pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ControllersArguments, console: Console) -> Result<(), Failure> {
     check_distinct("--controllers", &arguments.controllers)?;
     check_distinct("--trace", &arguments.trace)?;
     let runs = arguments.plan().runs();
@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), 
     let page = report_in(&arguments.out, REPORT)?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
-    let outcomes = run_all((&runs, jobs), voice, Run::outcome, |outcome| {
+    let outcomes = run_all((&runs, jobs), console, Run::outcome, |outcome| {
         let Outcome { setting, controller, arrangement, goodput, .. } = outcome;
         format!("{setting}, {controller}, {}: {goodput:.1} Mbit/s", arrangement.label())
     })?;
@@ -99,12 +99,12 @@ pub(super) fn run(arguments: &ControllersArguments, voice: Voice) -> Result<(), 
         write_between_marks(path, MARKS, &report::documentation(&outcomes))?;
     }
     output::print(report::markdown(&outcomes).trim_end())?;
-    voice.say(format!(
+    console.say(format!(
         "{} runs, {simulated:.0} s of virtual time in {took:.0} s ({:.0} × on {jobs} threads)",
         runs.len(),
         simulated / took
     ));
-    voice.say(format!("report: {}", page.display()));
+    console.say(format!("report: {}", page.display()));
     match outcomes.iter().find_map(|outcome| outcome.failure.as_ref().map(|reason| (outcome, reason))) {
         None => Ok(()),
         Some((outcome, reason)) => {

@@ -3,7 +3,7 @@
 use super::interruption::Interruption;
 use super::{jobs, progress};
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice, check_distinct};
+use crate::output::{self, Console, check_distinct};
 use clap::{Args, ValueEnum};
 use hvq_lab::experiment::campaign::{Record, Scope, Session, Store, Tally, tasks};
 use hvq_lab::experiment::definition::{Definition, builtin, names};
@@ -49,16 +49,16 @@ enum Existing {
 }
 
 /// Runs what is missing.
-pub(super) fn run(arguments: &RunArguments, voice: Voice) -> Result<(), Failure> {
+pub(super) fn run(arguments: &RunArguments, console: Console) -> Result<(), Failure> {
     let scope = match arguments.quick {
         true => Scope::QUICK,
         false => Scope { stretches: arguments.seeds, subjects: None },
     };
     // Errors in any of them come before hours of work on others.
     let definitions = chosen(&arguments.experiments)?;
-    let interruption = Interruption::watch(voice)?;
+    let interruption = Interruption::watch(console)?;
     for definition in &definitions {
-        run_one(definition, scope, arguments, (voice, &interruption))?;
+        run_one(definition, scope, arguments, (console, &interruption))?;
         interruption.check(&arguments.out)?;
     }
     Ok(())
@@ -68,7 +68,7 @@ fn run_one(
     definition: &Definition,
     scope: Scope,
     arguments: &RunArguments,
-    (voice, interruption): (Voice, &Interruption),
+    (console, interruption): (Console, &Interruption),
 ) -> Result<(), Failure> {
     let open = match arguments.existing {
         Existing::Keep => Store::open,
@@ -77,7 +77,7 @@ fn run_one(
     let store = open(definition, &arguments.out).or_fail(Exit::Runtime, || "results".to_owned())?;
     let session = Session::new(definition, scope, store);
     let Tally { runs, kept } = session.tally;
-    let bar = progress(runs, voice);
+    let bar = progress(runs, console);
     bar.inc(kept as u64);
     bar.reset_eta();
     bar.set_prefix(definition.name.clone());
@@ -90,7 +90,7 @@ fn run_one(
     let records = session.run(jobs, interruption.stop(), done).or_fail(Exit::Runtime, String::new)?;
     bar.finish_and_clear();
     let failed = records.iter().filter(|record| record.failure.is_some()).count();
-    voice.say(format!(
+    console.say(format!(
         "{}: {} runs in {:.0} s on {jobs} threads, {kept} were there, {failed} failed",
         definition.name,
         ran.into_inner(),

@@ -1,7 +1,7 @@
 //! SIGINT and SIGTERM while experiments run: what is going on comes to its end, no more is begun.
 
 use crate::failure::{Exit, Failure};
-use crate::output::Voice;
+use crate::output::Console;
 use crate::signals::Signals;
 use hvq_lab::experiment::campaign::Stop;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) struct Interruption {
 impl Interruption {
     /// Handles signals from now on, for as long as the program runs. A second one ends it at once: what is on disk is
     /// whole by then.
-    pub(super) fn watch(voice: Voice) -> Result<Self, Failure> {
+    pub(super) fn watch(console: Console) -> Result<Self, Failure> {
         let watched = Self::default();
         let mut signals = Signals::new()?;
         let told = watched.clone();
@@ -26,7 +26,7 @@ impl Interruption {
             // It is set here only, and once.
             let _set = told.came.set(exit);
             told.stop.order();
-            voice.say("ending: runs that are going on are finished and kept; a second signal ends at once");
+            console.say("ending: runs that are going on are finished and kept; a second signal ends at once");
             let exit = signals.next().await;
             std::process::exit(exit as i32);
         });

@@ -3,7 +3,7 @@
 use super::interruption::Interruption;
 use super::{check_outputs, report_in, write, write_between_marks, write_lines};
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice};
+use crate::output::{self, Console};
 use crate::server::chosen;
 use clap::{Args, ValueEnum};
 use hvq_channel::ChannelSpec;
@@ -117,7 +117,7 @@ enum Which {
 }
 
 /// Runs what is asked for, prints the tables and writes the report.
-pub(super) fn run(arguments: &LiveArguments, voice: Voice) -> Result<(), Failure> {
+pub(super) fn run(arguments: &LiveArguments, console: Console) -> Result<(), Failure> {
     let tools = Tools {
         hvq: std::env::current_exe()?,
         nginx: arguments.tools.nginx.clone(),
@@ -128,8 +128,8 @@ pub(super) fn run(arguments: &LiveArguments, voice: Voice) -> Result<(), Failure
     check_outputs(&[&arguments.json], (&arguments.write, MARKS))?;
     let page = report_in(&arguments.out, REPORT)?;
     let start = Instant::now();
-    let interruption = Interruption::watch(voice)?;
-    let say = |line: &str| voice.say(format!("live: {line}"));
+    let interruption = Interruption::watch(console)?;
+    let say = |line: &str| console.say(format!("live: {line}"));
     let observer = Observer { say: &say, stop: interruption.stop() };
     let wanted = |which| arguments.experiments.iter().any(|asked| [which, Which::All].contains(asked));
     let mut results = Results::default();
@@ -144,7 +144,7 @@ pub(super) fn run(arguments: &LiveArguments, voice: Voice) -> Result<(), Failure
         results.load = or_skipped("load", load::run(&tools, &plan, observer), &mut results.skipped);
     }
     if arguments.experiments.contains(&Which::Endurance) {
-        let turns = load::endurance::endure(&tools, arguments.other.total, observer);
+        let turns = load::endurance::run(&tools, arguments.other.total, observer);
         results.endurance = or_skipped("endurance", turns, &mut results.skipped);
     }
     if wanted(Which::Web) {
@@ -155,7 +155,7 @@ pub(super) fn run(arguments: &LiveArguments, voice: Voice) -> Result<(), Failure
         }
     }
     keep(arguments, &page, &results)?;
-    voice.say(format!("live: {:.0} s", start.elapsed().as_secs_f64()));
+    console.say(format!("live: {:.0} s", start.elapsed().as_secs_f64()));
     match interruption.exit() {
         None => Ok(()),
         Some(exit) => Err(Failure::new(exit, "ended by a signal: what was measured by then is above")),

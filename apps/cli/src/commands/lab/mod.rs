@@ -13,7 +13,7 @@ mod report;
 mod video;
 
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{Voice, check_writable};
+use crate::output::{Console, check_writable};
 use clap::{Args, Subcommand};
 use controllers::ControllersArguments;
 use experiments::RunArguments;
@@ -25,7 +25,7 @@ use pages::PagesArguments;
 use report::ReportArguments;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use video::VideoArguments;
+use video::VideoExperimentArguments;
 
 /// Arguments of `hvq lab`.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ enum Experiment {
     /// Random pairs of channels that go dark: two channels held against the better one alone, with every policy
     Outages(OutagesArguments),
     /// Real-time video in layers over eMBB and URLLC with every scheme: latency and quality of frames, freezes
-    Video(VideoArguments),
+    Video(VideoExperimentArguments),
     /// Real programs in real time behind emulated channels: browsers, Nginx, h2load, curl, iperf3
     #[cfg(target_os = "linux")]
     Live(live::LiveArguments),
@@ -69,18 +69,18 @@ pub(crate) fn prepare(arguments: &LabArguments) -> Result<(), Failure> {
 }
 
 /// Runs the experiment.
-pub(crate) fn run(arguments: &LabArguments, voice: Voice) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &LabArguments, console: Console) -> Result<(), Failure> {
     match &arguments.experiment {
-        Experiment::Controllers(arguments) => controllers::run(arguments, voice),
-        Experiment::Pages(arguments) => pages::run(arguments, voice),
-        Experiment::Outages(arguments) => outages::run(arguments, voice),
-        Experiment::Video(arguments) => video::run(arguments, voice),
+        Experiment::Controllers(arguments) => controllers::run(arguments, console),
+        Experiment::Pages(arguments) => pages::run(arguments, console),
+        Experiment::Outages(arguments) => outages::run(arguments, console),
+        Experiment::Video(arguments) => video::run(arguments, console),
         #[cfg(target_os = "linux")]
-        Experiment::Live(arguments) => live::run(arguments, voice),
+        Experiment::Live(arguments) => live::run(arguments, console),
         #[cfg(target_os = "linux")]
-        Experiment::Chaos(arguments) => chaos::run(arguments, voice),
-        Experiment::Run(arguments) => experiments::run(arguments, voice),
-        Experiment::Report(arguments) => report::run(arguments, voice),
+        Experiment::Chaos(arguments) => chaos::run(arguments, console),
+        Experiment::Run(arguments) => experiments::run(arguments, console),
+        Experiment::Report(arguments) => report::run(arguments, console),
         Experiment::List => experiments::list(),
     }
 }
@@ -92,9 +92,9 @@ fn jobs(asked: Option<u16>) -> usize {
 }
 
 /// A bar for so many runs.
-fn progress(runs: usize, voice: Voice) -> ProgressBar {
-    let bar = match voice {
-        Voice::Quiet => ProgressBar::hidden(),
+fn progress(runs: usize, console: Console) -> ProgressBar {
+    let bar = match console {
+        Console::Quiet => ProgressBar::hidden(),
         _ => ProgressBar::new(runs as u64),
     };
     let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} {eta} {msg}");
@@ -105,11 +105,11 @@ fn progress(runs: usize, voice: Voice) -> ProgressBar {
 /// Runs everything, `jobs` at a time, while a bar says with `describe` what was done last.
 fn run_all<R: Sync, O: Send>(
     (runs, jobs): (&[R], usize),
-    voice: Voice,
+    console: Console,
     run: impl Fn(&R) -> Result<O, TraceError> + Sync,
     describe: impl Fn(&O) -> String + Sync,
 ) -> Result<Vec<O>, Failure> {
-    let bar = progress(runs.len(), voice);
+    let bar = progress(runs.len(), console);
     let outcomes = pool::run(runs, jobs, run, |outcome| {
         if let Ok(outcome) = outcome {
             bar.set_message(describe(outcome));

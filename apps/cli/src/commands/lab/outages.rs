@@ -2,7 +2,7 @@
 
 use super::{check_outputs, jobs, run_all, write_between_marks, write_lines};
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Voice, check_distinct};
+use crate::output::{self, Console, check_distinct};
 use clap::Args;
 
 use hvq_lab::experiment::outages::{Cell, Outcome, drawn, named, names, policies};
@@ -76,7 +76,7 @@ impl OutagesArguments {
 }
 
 /// Runs the cells and prints the tables; fails if a cell did.
-pub(super) fn run(arguments: &OutagesArguments, voice: Voice) -> Result<(), Failure> {
+pub(super) fn run(arguments: &OutagesArguments, console: Console) -> Result<(), Failure> {
     check_distinct("--cell", &arguments.cell)?;
     check_distinct("--policies", &arguments.policies)?;
     let (cells, policies) = (arguments.cells()?, arguments.policies());
@@ -86,7 +86,7 @@ pub(super) fn run(arguments: &OutagesArguments, voice: Voice) -> Result<(), Fail
     let run = |cell: &Cell| cell.outcomes(&policies);
     let done =
         |outcomes: &Vec<Outcome>| outcomes.first().map_or_else(String::new, |outcome| outcome.cell.clone());
-    let outcomes = run_all((&cells, jobs), voice, run, done)?.concat();
+    let outcomes = run_all((&cells, jobs), console, run, done)?.concat();
     if let Some(path) = &arguments.json {
         write_lines(path, &outcomes)?;
     }
@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &OutagesArguments, voice: Voice) -> Result<(), Fail
         write_between_marks(path, MARKS, &report::markdown(&outcomes))?;
     }
     for outcome in &outcomes {
-        voice.detail(|| {
+        console.detail(|| {
             format!("{}\n{}", report::line(outcome), outcome.scene.as_deref().unwrap_or_default())
         });
     }
@@ -104,7 +104,7 @@ pub(super) fn run(arguments: &OutagesArguments, voice: Voice) -> Result<(), Fail
         output::print(&format!("\n{}", worst.trim_end()))?;
     }
     let failed = outcomes.iter().filter(|outcome| outcome.verdict.is_failure()).count();
-    voice.say(format!(
+    console.say(format!(
         "{} cells in {:.0} s on {jobs} threads",
         outcomes.len(),
         start.elapsed().as_secs_f64()

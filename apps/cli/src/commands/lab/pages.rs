@@ -2,7 +2,7 @@
 
 use super::{check_outputs, jobs, run_all, write_between_marks, write_lines};
 use crate::failure::Failure;
-use crate::output::{self, Voice, check_distinct};
+use crate::output::{self, Console, check_distinct};
 use crate::server::chosen;
 use clap::{Args, ValueEnum};
 use hvq::transport::congestion::Algorithm;
@@ -130,7 +130,7 @@ impl PagesArguments {
 }
 
 /// Runs everything and prints the tables.
-pub(super) fn run(arguments: &PagesArguments, voice: Voice) -> Result<(), Failure> {
+pub(super) fn run(arguments: &PagesArguments, console: Console) -> Result<(), Failure> {
     check_distinct("--schemes", &arguments.schemes)?;
     check_distinct("--trace", &arguments.trace)?;
     let runs = arguments.plan()?.runs();
@@ -138,7 +138,7 @@ pub(super) fn run(arguments: &PagesArguments, voice: Voice) -> Result<(), Failur
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
     let outcomes =
-        run_all((&runs, jobs), voice, Run::outcome, |Outcome { page, channels, scheme, .. }| {
+        run_all((&runs, jobs), console, Run::outcome, |Outcome { page, channels, scheme, .. }| {
             format!("{page}, {channels}, {scheme}")
         })?;
     if let Some(path) = &arguments.json {
@@ -150,7 +150,7 @@ pub(super) fn run(arguments: &PagesArguments, voice: Voice) -> Result<(), Failur
     output::print(report::markdown(&outcomes).trim_end())?;
     let simulated: f64 = outcomes.iter().filter_map(|outcome| outcome.plt_ms).sum::<f64>() / 1e3;
     let took = start.elapsed().as_secs_f64();
-    voice.say(format!(
+    console.say(format!(
         "{} loads, {simulated:.0} s of virtual time in {took:.0} s ({:.0} × on {jobs} threads)",
         outcomes.len(),
         simulated / took

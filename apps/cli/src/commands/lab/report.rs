@@ -2,7 +2,7 @@
 
 use super::experiments::{RESULTS, chosen};
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{Voice, check_writable};
+use crate::output::{Console, check_writable};
 use clap::Args;
 use hvq_lab::experiment::campaign::{Found, Record, read};
 use hvq_lab::experiment::definition::Definition;
@@ -25,7 +25,7 @@ pub(crate) struct ReportArguments {
 }
 
 /// Writes the report.
-pub(super) fn run(arguments: &ReportArguments, voice: Voice) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ReportArguments, console: Console) -> Result<(), Failure> {
     check_writable(&arguments.out)?;
     let mut found: Vec<(Definition, Vec<Record>)> = Vec::new();
     let (mut missing, mut left_out) = (Vec::new(), 0);
@@ -50,13 +50,13 @@ pub(super) fn run(arguments: &ReportArguments, voice: Voice) -> Result<(), Failu
     let experiments: Vec<Results<'_>> =
         found.iter().map(|(definition, records)| Results::new(definition, records)).collect();
     super::write(&arguments.out, &html(&experiments, &missing))?;
-    voice.say(format!("report: {}", arguments.out.display()));
+    console.say(format!("report: {}", arguments.out.display()));
     if left_out > 0 {
         let why = "of another build of the program or another form of an experiment";
-        voice.say(format!("left out: {left_out} results {why}"));
+        console.say(format!("left out: {left_out} results {why}"));
     }
     if !missing.is_empty() {
-        voice.say(format!("not run: {}", missing.join(", ")));
+        console.say(format!("not run: {}", missing.join(", ")));
     }
     Ok(())
 }

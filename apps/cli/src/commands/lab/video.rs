@@ -3,7 +3,7 @@
 use super::{check_outputs, jobs, run_all, write, write_between_marks, write_lines};
 use crate::duration;
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice, check_distinct};
+use crate::output::{self, Console, check_distinct};
 use clap::Args;
 use hvq_channel::TraceName;
 use hvq_lab::experiment::definition::Half;
@@ -19,7 +19,7 @@ const MARKS: [&str; 2] = ["<!-- video: begin -->\n", "<!-- video: end -->"];
 
 /// Arguments of `hvq lab video`.
 #[derive(Debug, Args)]
-pub(crate) struct VideoArguments {
+pub(crate) struct VideoExperimentArguments {
     /// The clip: bunny, or a file that the example `clip` of hvq-vpx wrote
     #[arg(long, value_name = "NAME|FILE", default_value = "bunny")]
     clip: String,
@@ -66,7 +66,7 @@ pub(crate) struct VideoArguments {
     write: Option<PathBuf>,
 }
 
-impl VideoArguments {
+impl VideoExperimentArguments {
     fn plan(&self) -> Result<Plan, Failure> {
         let from = Duration::from_secs(10);
         Ok(Plan {
@@ -92,14 +92,14 @@ fn clip(name: &str) -> Result<Clip, Failure> {
 }
 
 /// Runs everything and prints the tables.
-pub(super) fn run(arguments: &VideoArguments, voice: Voice) -> Result<(), Failure> {
+pub(super) fn run(arguments: &VideoExperimentArguments, console: Console) -> Result<(), Failure> {
     check_distinct("--schemes", &arguments.schemes)?;
     check_distinct("--trace", &arguments.trace)?;
     let runs = arguments.plan()?.runs();
     check_outputs(&[&arguments.json, &arguments.figure], (&arguments.write, MARKS))?;
     let jobs = jobs(arguments.jobs);
     let start = Instant::now();
-    let outcomes = run_all((&runs, jobs), voice, Run::outcome, |outcome| {
+    let outcomes = run_all((&runs, jobs), console, Run::outcome, |outcome| {
         format!("{}, {}", outcome.channels, outcome.scheme)
     })?;
     if let Some(path) = &arguments.json {
@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &VideoArguments, voice: Voice) -> Result<(), Failur
     output::print(tables.trim_end())?;
     let simulated = f64::from(arguments.seconds) * runs.len() as f64;
     let took = start.elapsed().as_secs_f64();
-    voice.say(format!(
+    console.say(format!(
         "{} videos, {simulated:.0} s of virtual time in {took:.0} s ({:.0} × on {jobs} threads)",
         runs.len(),
         simulated / took

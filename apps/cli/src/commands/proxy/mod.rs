@@ -2,7 +2,7 @@
 
 use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
-use crate::output::{self, Voice};
+use crate::output::{self, Console};
 use crate::paths;
 use crate::qlog::Logs;
 use crate::signals::Signals;
@@ -164,7 +164,7 @@ impl ProxyArguments {
 }
 
 /// Runs the proxy until it is told to stop.
-pub(crate) async fn run(arguments: Box<ProxyArguments>, voice: Voice) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: Box<ProxyArguments>, console: Console) -> Result<(), Failure> {
     if !arguments.listen.ip().is_loopback() && !arguments.allow_remote {
         let text =
             format!("--listen {}: other machines get there; --allow-remote permits it", arguments.listen);
@@ -177,7 +177,7 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, voice: Voice) -> Result<
         config: arguments.client(&logs)?,
         paths: arguments.paths.clone(),
         token: arguments.token()?,
-        destined: if voice >= Voice::Verbose {
+        destined: if console >= Console::Verbose {
             |path| eprintln!("* {}", paths::destination(path))
         } else {
             |_| {}
@@ -203,7 +203,7 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, voice: Voice) -> Result<
         if failure.exit() == Exit::Tls {
             return Err(failure);
         }
-        voice.say(format!("hvq: warning: {} (it is tried again with each request)", failure.line()));
+        console.say(format!("hvq: warning: {} (it is tried again with each request)", failure.line()));
     }
     publication.publish()?;
     let address = proxy.local_addr();
@@ -215,11 +215,11 @@ pub(crate) async fn run(arguments: Box<ProxyArguments>, voice: Voice) -> Result<
         let paths: Vec<_> = link.paths().into_iter().map(way).collect();
         output::print(&json!({ "listening": address, "paths": paths }).to_string())?;
     } else {
-        voice.say(format!("listening on {address} (HTTP, SOCKS5); browsers: http://{address}/proxy.pac"));
+        console.say(format!("listening on {address} (HTTP, SOCKS5); browsers: http://{address}/proxy.pac"));
     }
     signals.next().await;
     proxy.stop().await;
-    logs.finish(voice);
+    logs.finish(console);
     Ok(())
 }
 

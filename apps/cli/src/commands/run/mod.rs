@@ -4,7 +4,7 @@ mod figures;
 mod tunnelled;
 
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{Voice, check_writable};
+use crate::output::{Console, check_writable};
 use clap::Args;
 use hvq_channel::ChannelSpec;
 use hvq_channel::steer::{Pair, Reordering};
@@ -146,7 +146,7 @@ fn controller(text: &str) -> Result<String, String> {
 }
 
 /// Runs the command, and returns its exit code. There must be no other thread yet.
-pub(crate) fn run(arguments: &RunArguments, voice: Voice) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &RunArguments, console: Console) -> Result<ExitCode, Failure> {
     let privilege = privilege::acquire()?;
     // After the change of user that this may be.
     if let Some(parent) = arguments.parent {
@@ -156,14 +156,14 @@ pub(crate) fn run(arguments: &RunArguments, voice: Voice) -> Result<ExitCode, Fa
     [packets, report].into_iter().flatten().try_for_each(|file| check_writable(file))?;
     let plan = plan(arguments, privilege)?;
     let (report, code) = match arguments.other.scheduler {
-        Some(policy) => tunnelled::run(arguments, &plan, policy, voice)?,
+        Some(policy) => tunnelled::run(arguments, &plan, policy, console)?,
         None => {
             let shell = Shell::open(&plan).map_err(|error| refused(&error))?;
-            let code = perform(arguments, shell.scene(), voice)?;
+            let code = perform(arguments, shell.scene(), console)?;
             (shell.close()?, code)
         }
     };
-    if voice >= Voice::Normal {
+    if console >= Console::Normal {
         eprintln!("{}", figures::table(&report));
     }
     if let Some(path) = &arguments.record.report {
@@ -183,10 +183,11 @@ fn refused(error: &ShellError) -> Failure {
 }
 
 /// Runs the server, if there is one, and the command, and returns its exit code.
-fn perform(arguments: &RunArguments, scene: &Scene, voice: Voice) -> Result<u8, Failure> {
-    let command = wrapped(&arguments.command, arguments.other.mptcp, voice);
+fn perform(arguments: &RunArguments, scene: &Scene, console: Console) -> Result<u8, Failure> {
+    let command = wrapped(&arguments.command, arguments.other.mptcp, console);
     // First, because the doors listen as well.
-    let server = arguments.server.as_ref().map(|line| serve(scene, line, (arguments, voice))).transpose()?;
+    let server =
+        arguments.server.as_ref().map(|line| serve(scene, line, (arguments, console))).transpose()?;
     if let Some(ports) = &arguments.outside {
         let doors = Doors::open(scene.far(), ports).or_fail(Exit::Runtime, || "--outside".to_owned())?;
         let resolver = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
@@ -232,16 +233,16 @@ fn open_doors(doors: Doors, resolver: Option<SocketAddr>) {
 fn serve(
     scene: &Scene,
     line: &OsStr,
-    (arguments, voice): (&RunArguments, Voice),
+    (arguments, console): (&RunArguments, Console),
 ) -> Result<Program, Failure> {
     let command = [OsString::from("sh"), OsString::from("-c"), line.to_owned()];
-    let command = wrapped(&command, arguments.other.mptcp, Voice::Quiet);
+    let command = wrapped(&command, arguments.other.mptcp, Console::Quiet);
     let server = scene.serve(&command).or_fail(Exit::Runtime, || "cannot start the server".to_owned())?;
     let listens = program::wait_for_listener(scene.far(), &server, SERVER_LIMIT)?;
     match (listens, server.is_running()) {
         (true, _) => {}
         (false, true) => {
-            voice.say(format!(
+            console.say(format!(
                 "hvq: warning: the server listens for no TCP connection after {SERVER_LIMIT:?}"
             ));
         }
@@ -254,7 +255,7 @@ fn serve(
 }
 
 /// The command, with what makes its TCP connections MPTCP connections if they are to be.
-fn wrapped(command: &[OsString], mptcp: bool, voice: Voice) -> Vec<OsString> {
+fn wrapped(command: &[OsString], mptcp: bool, console: Console) -> Vec<OsString> {
     if !mptcp {
         return command.to_vec();
     }
@@ -263,7 +264,7 @@ fn wrapped(command: &[OsString], mptcp: bool, voice: Voice) -> Vec<OsString> {
         let prefix = ["mptcpize", "run"].map(OsString::from);
         return prefix.into_iter().chain(command.iter().cloned()).collect();
     }
-    voice.say(
+    console.say(
         "without mptcpize only programs that ask for MPTCP themselves use both channels (package mptcpize)",
     );
     command.to_vec()

@@ -2,7 +2,7 @@
 
 use super::{RunArguments, perform, refused};
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::Voice;
+use crate::output::Console;
 use crate::tls::{self, Resumption, Secrecy, SelfSigned};
 use crate::transport;
 use hvq::transport::congestion::Algorithm;
@@ -46,7 +46,7 @@ pub(super) fn run(
     arguments: &RunArguments,
     plan: &Plan,
     policy: Policy,
-    voice: Voice,
+    console: Console,
 ) -> Result<(Report, u8), Failure> {
     for spec in [&arguments.route.embb, &arguments.route.urllc] {
         for direction in [Direction::Up, Direction::Down] {
@@ -57,7 +57,7 @@ pub(super) fn run(
     let channels = Channels([("urllc", &arguments.route.urllc), ("embb", &arguments.route.embb)]);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let relays = runtime.block_on(connect(&channels, plan, policy, devices))?;
-    let code = perform(arguments, &scene, voice)?;
+    let code = perform(arguments, &scene, console)?;
     let unread = scene.unread(&["tun0"]).ok();
     let report = relays.finish(unread);
     end(runtime);

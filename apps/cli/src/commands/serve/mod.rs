@@ -5,7 +5,7 @@ pub(crate) mod listen;
 use crate::arguments::Format;
 use crate::descriptors;
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Voice};
+use crate::output::{self, Console};
 use crate::server::serving::Service;
 use crate::server::{Files, Pages, Site};
 use crate::signals::Signals;
@@ -123,7 +123,7 @@ struct ContentArguments {
 }
 
 /// Serves until it is told to stop.
-pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: Box<ServeArguments>, console: Console) -> Result<(), Failure> {
     let site = site(&arguments.content)?;
     let (identity, publication) = identity(&arguments.identity)?;
     let tls = tls::server(identity, &arguments.transport.secrecy(), arguments.early_data())?;
@@ -132,7 +132,7 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<
     descriptors::raise_limit();
     let endpoint = listen::bind(&arguments, tls, &logs)?;
     publication.publish()?;
-    announce(&arguments, &endpoint, &site, voice)?;
+    announce(&arguments, &endpoint, &site, console)?;
     let service = Service::new(site, arguments.max_requests);
     let running = service.clone();
     let accepting = endpoint.clone();
@@ -140,7 +140,7 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<
     tokio::select! {
         result = &mut server => result?,
         _ = signals.next() => {
-            voice.say("stopping: requests under way are finished (a second signal stops at once)");
+            console.say("stopping: requests under way are finished (a second signal stops at once)");
             service.stop();
             tokio::select! {
                 result = &mut server => result?,
@@ -151,7 +151,7 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, voice: Voice) -> Result<
     endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
     // Clients that do not answer keep nobody waiting.
     let _late = timeout(GOODBYE, endpoint.wait_idle()).await;
-    logs.finish(voice);
+    logs.finish(console);
     Ok(())
 }
 
@@ -182,16 +182,16 @@ fn announce(
     arguments: &ServeArguments,
     endpoint: &hvq::Endpoint,
     site: &Site,
-    voice: Voice,
+    console: Console,
 ) -> Result<(), Failure> {
     let addresses = endpoint.local_addrs();
     if arguments.format.json {
         return output::print(&json!({ "listening": addresses }).to_string());
     }
     let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    voice.say(format!("listening on {addresses} (UDP), scheduler {}", arguments.transport.scheduler));
+    console.say(format!("listening on {addresses} (UDP), scheduler {}", arguments.transport.scheduler));
     if let Site::Pages(pages) = site {
-        voice.say(format!("pages: {}", pages.names().collect::<Vec<_>>().join(", ")));
+        console.say(format!("pages: {}", pages.names().collect::<Vec<_>>().join(", ")));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::commands::get::TrustArguments;
 use crate::commands::get::target::Target;
 use crate::commands::run::TUNNEL_MTU;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
-use crate::output::Voice;
+use crate::output::Console;
 use crate::signals::Signals;
 use crate::tls::{self, Resumption};
 use crate::transport::{TransportArguments, check_names};
@@ -72,7 +72,7 @@ impl Source {
 }
 
 /// Opens the tunnel and sends packets through it, until the command ends, or until it is told to stop.
-pub(super) fn run(arguments: &ConnectArguments, voice: Voice) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ConnectArguments, console: Console) -> Result<ExitCode, Failure> {
     let tokens = arguments.tokens.read()?;
     let token = tokens.first().map(String::as_str);
     if token.is_none() && !arguments.trust.has_identity() {
@@ -88,12 +88,12 @@ pub(super) fn run(arguments: &ConnectArguments, voice: Voice) -> Result<ExitCode
         )
     })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let (endpoint, client) = runtime.block_on(open(arguments, &target, token, voice))?;
+    let (endpoint, client) = runtime.block_on(open(arguments, &target, token, console))?;
     let lines = lines(name, &client, arguments);
     wiring::apply(source.namespace(), &lines)
         .or_fail(Exit::Runtime, || "cannot set up the device".to_owned())?;
     let addresses = client.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    voice.detail(|| format!("* the tunnel is {name} with {addresses}"));
+    console.detail(|| format!("* the tunnel is {name} with {addresses}"));
     let code = match source {
         Source::Command(scene) => accompany(&runtime, &scene, client, device, &arguments.command)?,
         Source::Machine(_) => {
@@ -157,7 +157,7 @@ async fn open(
     arguments: &ConnectArguments,
     target: &Target,
     token: Option<&str>,
-    voice: Voice,
+    console: Console,
 ) -> Result<(Endpoint, Client), Failure> {
     let secrecy = arguments.transport.secrecy();
     let tls = tls::client(arguments.trust.trust(), &secrecy, &Resumption::default())?;
@@ -167,7 +167,7 @@ async fn open(
     let destinations = target.destinations(&arguments.paths).await?;
     let found = destinations.first().expect("a name resolves to something or fails");
     let (remote, paths) = (found.address, &found.paths);
-    paths.iter().for_each(|path| voice.detail(|| format!("* {}", crate::paths::destination(path))));
+    paths.iter().for_each(|path| console.detail(|| format!("* {}", crate::paths::destination(path))));
     let first = endpoint.first_path(&config, remote, paths);
     // A request for a tunnel does no harm twice: what the first obtained ends with its connection.
     let options =

@@ -4,7 +4,7 @@ mod connect;
 mod serve;
 
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::Voice;
+use crate::output::Console;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,9 +59,9 @@ impl TokenArguments {
 }
 
 /// Runs one end, and returns its exit code, or that of its command. There must be no other thread yet.
-pub(crate) fn run(arguments: &TunnelArguments, voice: Voice) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &TunnelArguments, console: Console) -> Result<ExitCode, Failure> {
     match &arguments.end {
-        End::Connect(connect) => connect::run(connect, voice),
-        End::Serve(serve) => serve::run(serve, voice).map(|()| ExitCode::SUCCESS),
+        End::Connect(connect) => connect::run(connect, console),
+        End::Serve(serve) => serve::run(serve, console).map(|()| ExitCode::SUCCESS),
     }
 }

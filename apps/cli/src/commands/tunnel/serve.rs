@@ -5,7 +5,7 @@ use crate::commands::run::TUNNEL_MTU;
 use crate::commands::serve::listen::{addresses, hints};
 use crate::commands::serve::{IdentityArguments, identity};
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::Voice;
+use crate::output::Console;
 use crate::signals::Signals;
 use crate::tls;
 use crate::transport::TransportArguments;
@@ -45,7 +45,7 @@ pub(super) struct TunnelServeArguments {
 }
 
 /// Serves tunnels until it is told to stop.
-pub(super) fn run(arguments: &TunnelServeArguments, voice: Voice) -> Result<(), Failure> {
+pub(super) fn run(arguments: &TunnelServeArguments, console: Console) -> Result<(), Failure> {
     let network = End::far(NETWORK);
     let options =
         ServerOptions::new(arguments.tokens.read()?, arguments.route.clone(), (network.v4, network.v6))
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &TunnelServeArguments, voice: Voice) -> Result<(), 
     let lines = wiring::addresses(&arguments.device, network, TUNNEL_MTU);
     wiring::apply(&here, &lines).or_fail(Exit::Runtime, || "cannot set up the device".to_owned())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(serve(arguments, options, device, voice));
+    let result = runtime.block_on(serve(arguments, options, device, console));
     runtime.shutdown_background();
     result
 }
@@ -66,7 +66,7 @@ async fn serve(
     arguments: &TunnelServeArguments,
     options: ServerOptions,
     device: TunDevice,
-    voice: Voice,
+    console: Console,
 ) -> Result<(), Failure> {
     let logs = arguments.transport.logs()?;
     let mut signals = Signals::new()?;
@@ -83,13 +83,13 @@ async fn serve(
     endpoint.set_server(Some(config(hints(&arguments.channel, &bound))));
     let bound = bound.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     publication.publish()?;
-    voice.say(format!("tunnels on {bound} (UDP) come out of {}", arguments.device));
+    console.say(format!("tunnels on {bound} (UDP) come out of {}", arguments.device));
     let server = Server::new(options, AsyncDevice::new(device)?);
     tokio::select! {
         result = server.run(&endpoint) => result?,
         _ = signals.next() => {}
     }
     endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
-    logs.finish(voice);
+    logs.finish(console);
     Ok(())
 }

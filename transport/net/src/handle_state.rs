@@ -146,7 +146,7 @@ pub(crate) enum Move {
 
 /// One connection of an endpoint.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct HandleState {
     pub(crate) role: Role,
     pub(crate) phase: Phase,
     pub(crate) usage: Usage,
@@ -178,7 +178,7 @@ struct Last {
     stats: ConnectionStats,
 }
 
-impl Slot {
+impl HandleState {
     /// A connection over `tuple` whose handshake is under way.
     pub(crate) fn new(role: Role, tuple: FourTuple) -> Self {
         Self {
@@ -431,7 +431,7 @@ mod tests {
     fn of_paths_that_come_and_go_without_end_the_latest_are_remembered() {
         // attacks.md G14.
         let address = SocketAddr::from(([127, 0, 0, 1], 443));
-        let mut slot = Slot::new(Role::Server, FourTuple { local: address, remote: address });
+        let mut slot = HandleState::new(Role::Server, FourTuple { local: address, remote: address });
         slot.on_path(PathEvent::Validated(PathId::ZERO));
         for id in (1..1000).map(PathId) {
             slot.on_path(PathEvent::Opened(id));

@@ -1,6 +1,6 @@
 //! A request to an origin, and its response back.
 
-use super::{Bounds, Exchange, Progress, Trouble, Upload};
+use super::{ActiveRequest, Bounds, Progress, Trouble, Upload};
 use crate::configuration::Underscores;
 use crate::connection::Peer;
 use crate::fields::{self, Circumstances, Fault};
@@ -26,14 +26,14 @@ const USUAL: usize = 16 << 10;
 
 /// The upstream that a request goes to.
 #[derive(Clone, Debug)]
-pub(super) enum Towards {
+pub(super) enum Upstream {
     /// An origin of the configuration.
     Origin(Arc<Origin>),
     /// The host that it names, whichever it is.
     Anywhere(Arc<Anywhere>),
 }
 
-impl Towards {
+impl Upstream {
     fn underscores(&self) -> Underscores {
         match self {
             Self::Origin(origin) => origin.underscores(),
@@ -74,113 +74,117 @@ enum NoTurn {
 }
 
 /// Hands the request on, and the response back. `early` says that it came before the handshake was complete.
-pub(super) async fn relay(mut exchange: Exchange, towards: Towards, declared: Option<u64>, early: bool) {
-    let peer = exchange.peer.clone();
-    let _turn = match turn(&mut exchange, &peer).await {
+pub(super) async fn relay(mut active: ActiveRequest, upstream: Upstream, declared: Option<u64>, early: bool) {
+    let peer = active.peer.clone();
+    let _turn = match turn(&mut active, &peer).await {
         Ok(turn) => turn,
-        Err(NoTurn::Client(unsent)) => return exchange.note(Err(unsent)),
-        Err(NoTurn::Crowded) => return exchange.crowded("too many responses wait for their clients").await,
+        Err(NoTurn::Client(unsent)) => return active.note(Err(unsent)),
+        Err(NoTurn::Crowded) => return active.crowded("too many responses wait for their clients").await,
     };
-    let head = match head(&exchange, &towards, early) {
+    let head = match head(&active, &upstream, early) {
         Ok(head) => head,
-        Err(fault) => return exchange.fail(fault).await,
+        Err(fault) => return active.fail(fault).await,
     };
     let progress = Arc::new(Progress::default());
-    let answered = ask(&mut exchange, towards, (head, early), (declared, progress.clone())).await;
-    exchange.entry.uploaded(progress.bytes());
+    let answered = ask(&mut active, upstream, (head, early), (declared, progress.clone())).await;
+    active.entry.uploaded(progress.bytes());
     match answered {
         Ok(response) => {
-            exchange.entry.answered();
-            back(&mut exchange, response).await;
+            active.entry.answered();
+            back(&mut active, response).await;
         }
         Err(NoResponse::Origin(failure)) => {
             tracing::info!(%failure, "no answer from the origin");
-            exchange.peer.gateway.metrics.origin_failed(failure.kind());
+            active.peer.gateway.metrics.origin_failed(failure.kind());
             let (status, text) = failure.answer();
-            exchange.refuse(status, text, None).await;
+            active.refuse(status, text, None).await;
         }
-        Err(NoResponse::Client(trouble)) => troubled(&mut exchange, trouble).await,
-        Err(NoResponse::Cancelled) => exchange.reply.abort(Code::H3_REQUEST_CANCELLED),
+        Err(NoResponse::Client(trouble)) => troubled(&mut active, trouble).await,
+        Err(NoResponse::Cancelled) => active.reply.abort(Code::H3_REQUEST_CANCELLED),
     }
 }
 
 /// Waits for a turn among those of the connection of `peer`, and takes a place among those of all, if the client does not permit a usual
 /// response to be sent: what an origin says on would only wait here.
-async fn turn<'a>(exchange: &mut Exchange, peer: &'a Peer) -> Result<Option<Turn<'a>>, NoTurn> {
-    if exchange.reply.has_room(USUAL).await {
+async fn turn<'a>(active: &mut ActiveRequest, peer: &'a Peer) -> Result<Option<Turn<'a>>, NoTurn> {
+    if active.reply.has_room(USUAL).await {
         return Ok(None);
     }
-    let own = timeout(exchange.site.timeouts.idle, peer.turns.acquire()).await;
+    let own = timeout(active.virtual_hosts.timeouts.idle, peer.turns.acquire()).await;
     let own = own.map_err(|_| NoTurn::Client(SendError::Stalled))?.expect("turns are never closed");
-    let (name, waiting) = (exchange.holder(), &peer.gateway.waiting);
-    let place = waiting.take(name.as_deref(), peer.address(), &exchange.notice).ok_or(NoTurn::Crowded)?;
+    let (name, waiting) = (active.holder(), &peer.gateway.waiting);
+    let place = waiting.take(name.as_deref(), peer.address(), &active.notice).ok_or(NoTurn::Crowded)?;
     Ok(Some(Turn { _own: own, _of_all: place }))
 }
 
-fn head(exchange: &Exchange, towards: &Towards, early: bool) -> Result<Head, Fault> {
-    let uri = exchange.request.uri();
+fn head(active: &ActiveRequest, upstream: &Upstream, early: bool) -> Result<Head, Fault> {
+    let uri = active.request.uri();
     let malformed = Fault::Malformed("no authority or path");
     let authority = uri.authority().ok_or(malformed)?.clone();
-    let provenance = exchange.peer.provenance(&authority);
-    let circumstances = Circumstances { provenance, underscores: towards.underscores(), early };
-    let fields = fields::inbound(exchange.request.headers(), circumstances)?;
+    let provenance = active.peer.provenance(&authority);
+    let circumstances = Circumstances { provenance, underscores: upstream.underscores(), early };
+    let fields = fields::inbound(active.request.headers(), circumstances)?;
     let path = uri.path_and_query().ok_or(malformed)?.clone();
-    Ok(Head { method: exchange.request.method().clone(), path, fields, authority })
+    Ok(Head { method: active.request.method().clone(), path, fields, authority })
 }
 
 /// Asks the origin, a second time if that is safe and the connection was closed before it answered: it is seldom the
 /// request that was wrong then, but a connection that the origin had just given up.
 async fn ask(
-    exchange: &mut Exchange,
-    towards: Towards,
+    active: &mut ActiveRequest,
+    upstream: Upstream,
     (mut head, early): (Head, bool),
     (declared, progress): (Option<u64>, Arc<Progress>),
 ) -> Result<Response<Incoming>, NoResponse> {
-    if exchange.expects() {
+    if active.expects() {
         let mut go_on = Response::new(());
         *go_on.status_mut() = StatusCode::CONTINUE;
-        exchange.reply.head(go_on).await.map_err(|_| NoResponse::Cancelled)?;
+        active.reply.head(go_on).await.map_err(|_| NoResponse::Cancelled)?;
     }
     let bounds = Bounds {
         declared,
-        limit: exchange.site.limits.body,
-        idle: exchange.site.timeouts.idle,
-        underscores: towards.underscores(),
+        limit: active.virtual_hosts.limits.body,
+        idle: active.virtual_hosts.timeouts.idle,
+        underscores: upstream.underscores(),
     };
-    let body = body(exchange, bounds, progress.clone()).await.map_err(NoResponse::Client)?;
+    let body = body(active, bounds, progress.clone()).await.map_err(NoResponse::Client)?;
     let is_empty = body.is_empty();
     if is_empty {
         head.say_that_nothing_follows();
     }
     let again = is_empty && head.method.is_idempotent();
-    match once(exchange, &towards, (head, body), &progress).await {
+    match once(active, &upstream, (head, body), &progress).await {
         Err(NoResponse::Origin(Failure::Closed)) if again => {
-            let Ok(mut head) = self::head(exchange, &towards, early) else {
+            let Ok(mut head) = self::head(active, &upstream, early) else {
                 return Err(NoResponse::Origin(Failure::Closed));
             };
             head.say_that_nothing_follows();
-            once(exchange, &towards, (head, Upload::empty()), &progress).await
+            once(active, &upstream, (head, Upload::empty()), &progress).await
         }
         answered => answered,
     }
 }
 
-async fn body(exchange: &mut Exchange, bounds: Bounds, progress: Arc<Progress>) -> Result<Upload, Trouble> {
-    let Some(receive) = exchange.receive.take() else { return Ok(Upload::empty()) };
+async fn body(
+    active: &mut ActiveRequest,
+    bounds: Bounds,
+    progress: Arc<Progress>,
+) -> Result<Upload, Trouble> {
+    let Some(receive) = active.receive.take() else { return Ok(Upload::empty()) };
     Upload::begin(receive, bounds, progress).await
 }
 
 async fn once(
-    exchange: &Exchange,
-    towards: &Towards,
+    active: &ActiveRequest,
+    upstream: &Upstream,
     (head, body): (Head, Upload),
     progress: &Progress,
 ) -> Result<Response<Incoming>, NoResponse> {
-    let patience = exchange.site.timeouts.first_byte;
+    let patience = active.virtual_hosts.timeouts.first_byte;
     let result = tokio::select! {
-        result = towards.send(head, body) => result,
+        result = upstream.send(head, body) => result,
         () = progress.still(patience) => Err(Failure::Late),
-        () = exchange.peer.priorities.unwanted(exchange.id) => return Err(NoResponse::Cancelled),
+        () = active.peer.priorities.unwanted(active.id) => return Err(NoResponse::Cancelled),
     };
     result.map_err(|failure| match progress.trouble() {
         Some(trouble) => NoResponse::Client(trouble),
@@ -189,55 +193,53 @@ async fn once(
 }
 
 /// Answers a client whose body cannot go on.
-async fn troubled(exchange: &mut Exchange, trouble: Trouble) {
+async fn troubled(active: &mut ActiveRequest, trouble: Trouble) {
     match trouble {
-        Trouble::Aborted => exchange.reply.abort(Code::H3_REQUEST_CANCELLED),
-        Trouble::Mismatch => {
-            exchange.fail(Fault::Malformed("the body has another length than it said")).await
-        }
+        Trouble::Aborted => active.reply.abort(Code::H3_REQUEST_CANCELLED),
+        Trouble::Mismatch => active.fail(Fault::Malformed("the body has another length than it said")).await,
         Trouble::TooLarge => {
-            exchange.refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than the limit", None).await;
+            active.refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than the limit", None).await;
         }
         Trouble::TimedOut => {
-            exchange.refuse(StatusCode::REQUEST_TIMEOUT, "the body paused for too long", None).await;
+            active.refuse(StatusCode::REQUEST_TIMEOUT, "the body paused for too long", None).await;
         }
     }
 }
 
 /// Hands the response on as the origin sends it and the client takes it.
-async fn back(exchange: &mut Exchange, response: Response<Incoming>) {
+async fn back(active: &mut ActiveRequest, response: Response<Incoming>) {
     let (parts, mut body) = response.into_parts();
     let head = match fields::outbound(parts) {
         Ok(head) => head,
-        Err(fault) => return exchange.fail(fault).await,
+        Err(fault) => return active.fail(fault).await,
     };
     // RFC 9218 §8: the origin may know better than the client how urgent its response is.
     if head.headers().contains_key(PRIORITY) {
-        let priority = hvq_h3::priority::merge(exchange.request.headers(), head.headers());
-        let _advice = exchange.peer.priorities.set(exchange.id, priority);
+        let priority = hvq_h3::priority::merge(active.request.headers(), head.headers());
+        let _advice = active.peer.priorities.set(active.id, priority);
     }
-    let is_head = exchange.request.method() == Method::HEAD;
+    let is_head = active.request.method() == Method::HEAD;
     let mut first = if is_head { None } else { at_hand(&mut body).await };
     // A body of a few kilobytes mostly came with its head: they leave together then.
     let whole =
         first.take_if(|first| body.is_end_stream() && matches!(first, Some(Ok(frame)) if frame.is_data()));
     let is_whole = whole.is_some();
     let sent = match whole {
-        Some(Some(Ok(frame))) => exchange.reply.whole(head, frame.into_data().unwrap_or_default()).await,
-        _ => exchange.reply.head(head).await,
+        Some(Some(Ok(frame))) => active.reply.whole(head, frame.into_data().unwrap_or_default()).await,
+        _ => active.reply.head(head).await,
     };
     if let Err(SendError::HeaderTooLarge) = sent {
         let text = "the origin's header section is larger than the client takes";
-        return exchange.refuse(StatusCode::BAD_GATEWAY, text, None).await;
+        return active.refuse(StatusCode::BAD_GATEWAY, text, None).await;
     }
     if sent.is_err() || is_whole {
-        return exchange.note(sent);
+        return active.note(sent);
     }
     if is_head {
-        let sent = exchange.reply.finish().await;
-        return exchange.note(sent);
+        let sent = active.reply.finish().await;
+        return active.note(sent);
     }
-    rest(exchange, body, first).await;
+    rest(active, body, first).await;
 }
 
 /// A frame of a body, or its end.
@@ -253,52 +255,52 @@ async fn at_hand(body: &mut Incoming) -> Option<Next> {
 }
 
 /// Hands `body` on behind its head, of which `first` came already.
-async fn rest(exchange: &mut Exchange, mut body: Incoming, mut first: Option<Next>) {
+async fn rest(active: &mut ActiveRequest, mut body: Incoming, mut first: Option<Next>) {
     loop {
         // What the client does not take stays with the origin; the mere end needs no room.
         if first.is_none()
             && !body.is_end_stream()
-            && let Err(unsent) = exchange.reply.room().await
+            && let Err(unsent) = active.reply.room().await
         {
-            return exchange.note(Err(unsent));
+            return active.note(Err(unsent));
         }
         let frame = match first.take() {
             Some(first) => Ok(first),
             None => tokio::select! {
-                frame = timeout(exchange.site.timeouts.idle, body.frame()) => frame,
-                () = exchange.peer.priorities.unwanted(exchange.id) => {
-                    return exchange.reply.abort(Code::H3_REQUEST_CANCELLED);
+                frame = timeout(active.virtual_hosts.timeouts.idle, body.frame()) => frame,
+                () = active.peer.priorities.unwanted(active.id) => {
+                    return active.reply.abort(Code::H3_REQUEST_CANCELLED);
                 }
             },
         };
         let sent = match frame {
-            Ok(Some(Ok(frame))) => hand_on(exchange, frame).await,
+            Ok(Some(Ok(frame))) => hand_on(active, frame).await,
             Ok(None) => {
-                let sent = exchange.reply.finish().await;
-                return exchange.note(sent);
+                let sent = active.reply.finish().await;
+                return active.note(sent);
             }
             // The response is cut short, and must look so (RFC 9114 §4.1).
             Ok(Some(Err(error))) => {
                 tracing::info!(%error, "the origin's response broke off");
-                exchange.peer.gateway.metrics.origin_failed("broke_off");
-                return exchange.reply.abort(Code::H3_INTERNAL_ERROR);
+                active.peer.gateway.metrics.origin_failed("broke_off");
+                return active.reply.abort(Code::H3_INTERNAL_ERROR);
             }
             Err(_) => {
-                exchange.peer.gateway.metrics.origin_failed("paused");
-                return exchange.reply.abort(Code::H3_INTERNAL_ERROR);
+                active.peer.gateway.metrics.origin_failed("paused");
+                return active.reply.abort(Code::H3_INTERNAL_ERROR);
             }
         };
         if sent.is_err() {
-            return exchange.note(sent);
+            return active.note(sent);
         }
     }
 }
 
-async fn hand_on(exchange: &mut Exchange, frame: http_body::Frame<Bytes>) -> Result<(), SendError> {
+async fn hand_on(active: &mut ActiveRequest, frame: http_body::Frame<Bytes>) -> Result<(), SendError> {
     match frame.into_data() {
-        Ok(data) => exchange.reply.data(data).await,
+        Ok(data) => active.reply.data(data).await,
         Err(frame) => match frame.into_trailers() {
-            Ok(trailers) => exchange.reply.trailers(trailers).await,
+            Ok(trailers) => active.reply.trailers(trailers).await,
             Err(_) => Ok(()),
         },
     }

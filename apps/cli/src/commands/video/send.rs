@@ -1,13 +1,13 @@
-//! `hvq svc send`.
+//! `hvq video send`.
 
+mod admission_queue;
 mod carriage;
-mod door;
 
 use super::pictures::{Source, TEST};
 use super::{ALPN, SILENCE, time_of_day};
 use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
-use crate::output::{self, Voice};
+use crate::output::{self, Console};
 use crate::paths;
 use crate::qlog::Logs;
 use crate::signals::Signals;
@@ -36,7 +36,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// The interval at which rates are adapted.
 const STEP: Duration = Duration::from_secs(1);
 
-/// Arguments of `hvq svc send`.
+/// Arguments of `hvq video send`.
 #[derive(Debug, Args)]
 pub(crate) struct SendArguments {
     /// A video file or anything else that ffmpeg reads, camera (or camera:DEVICE) for Video4Linux, test for a test picture
@@ -149,7 +149,7 @@ impl Progress {
 }
 
 /// Sends until the video ends or the receiver leaves.
-pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: Box<SendArguments>, console: Console) -> Result<(), Failure> {
     check_names(&arguments.paths)?;
     let logs = arguments.transport.logs()?;
     let kilobits = arguments.kbit;
@@ -165,7 +165,7 @@ pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(
         ..Settings::new(source.width, source.height)
     };
     let encoder = Encoder::new(settings).or_fail(Exit::Usage, || "cannot encode".to_owned())?;
-    let (endpoint, connection) = connect(&arguments, &logs, voice).await?;
+    let (endpoint, connection) = connect(&arguments, &logs, console).await?;
     let progress = Arc::new(Progress {
         sent: AtomicU32::new(0),
         late: AtomicU32::new(0),
@@ -175,12 +175,12 @@ pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(
         rates: Mutex::new(kilobits),
     });
     let what = if arguments.source == TEST { "a test picture" } else { &arguments.source };
-    voice.say(format!("sending {what}, {}x{}, {kilobits:?} kbit/s", source.width, source.height));
+    console.say(format!("sending {what}, {}x{}, {kilobits:?} kbit/s", source.width, source.height));
     let result = stream(&arguments, &connection, (source, encoder), &progress).await;
     let figures = paths::figures(&connection);
     connection.close(0, b"the video is over");
     let _late = timeout(Duration::from_millis(500), endpoint.wait_idle()).await;
-    logs.finish(voice);
+    logs.finish(console);
     let of = |counter: &AtomicU32| counter.load(Ordering::Relaxed);
     if arguments.format.json {
         output::print(
@@ -191,16 +191,16 @@ pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(
             .to_string(),
         )?;
     } else {
-        voice.say(format!(
+        console.say(format!(
             "{} frames sent; of {} layers {} were taken back because they were late",
             of(&progress.frames),
             of(&progress.sent),
             of(&progress.late)
         ));
-        figures.iter().for_each(|path| voice.say(paths::line(path)));
+        figures.iter().for_each(|path| console.say(paths::line(path)));
     }
     if of(&progress.left_out) > 0 {
-        voice.say(format!(
+        console.say(format!(
             "{} pictures were left out: the encoder is too slow for them here (--size makes them smaller, --base rated takes less)",
             of(&progress.left_out)
         ));
@@ -211,7 +211,7 @@ pub(crate) async fn run(arguments: Box<SendArguments>, voice: Voice) -> Result<(
 async fn connect(
     arguments: &SendArguments,
     logs: &Logs,
-    voice: Voice,
+    console: Console,
 ) -> Result<(Endpoint, Connection), Failure> {
     let verify = arguments.cacert.clone().map_or(Verify::Insecure, Verify::CaFile);
     let tls = tls::client_of(
@@ -248,7 +248,7 @@ async fn connect(
         path.remote = path.remote.or(arguments.to);
         let name = path.name.clone();
         if let Err(error) = connection.open_path(path).await {
-            voice.say(format!("hvq: warning: path {name} cannot be used: {}", Failure::from(error).line()));
+            console.say(format!("hvq: warning: path {name} cannot be used: {}", Failure::from(error).line()));
         }
     }
     Ok((endpoint, connection))

@@ -82,11 +82,11 @@ pub fn host_and_port(authority: &Authority, default: Option<u16>) -> Option<(Str
 
 /// The addresses that may be reached: public ones, and those of networks that were named.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Reach {
+pub struct DestinationPolicy {
     networks: Vec<IpNet>,
 }
 
-impl Reach {
+impl DestinationPolicy {
     /// Public addresses, and those in `networks`.
     pub fn new(networks: Vec<IpNet>) -> Self {
         Self { networks }
@@ -180,7 +180,7 @@ mod tests {
         let allows = |reach: &[&str], routes: &[&str], address: &str| {
             let nets =
                 |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<IpNet>>();
-            Reach::new(nets(reach)).allows_by(address.parse().unwrap(), &nets(routes))
+            DestinationPolicy::new(nets(reach)).allows_by(address.parse().unwrap(), &nets(routes))
         };
         // A route names a private network; one to everywhere names none.
         assert!(allows(&[], &["10.0.0.0/8"], "10.1.2.3") && allows(&[], &["fd00::/8"], "fd00::5"));
@@ -219,15 +219,15 @@ mod tests {
                 continue;
             }
             let around = IpNet::new(own, if own.is_ipv4() { 8 } else { 16 }).unwrap().trunc();
-            assert!(!Reach::new(vec![around]).allows_by(own, &[around]), "{own}");
-            assert!(Reach::new(vec![IpNet::from(own)]).allows(own), "{own}");
+            assert!(!DestinationPolicy::new(vec![around]).allows_by(own, &[around]), "{own}");
+            assert!(DestinationPolicy::new(vec![IpNet::from(own)]).allows(own), "{own}");
         }
     }
 
     #[tokio::test]
     async fn loopback_and_metadata_addresses_are_refused_until_a_network_is_named() {
         // I11: the gateway is asked for itself, its neighbours and the metadata service of a cloud.
-        let closed = Reach::default();
+        let closed = DestinationPolicy::default();
         for host in [
             "127.0.0.1",
             "localhost",
@@ -240,7 +240,7 @@ mod tests {
             let refused = closed.resolve(host, 80).await.unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{host}");
         }
-        let open = Reach::new(vec!["127.0.0.0/8".parse().unwrap()]);
+        let open = DestinationPolicy::new(vec!["127.0.0.0/8".parse().unwrap()]);
         assert_eq!(open.resolve("127.0.0.1", 80).await.unwrap(), [SocketAddr::from(([127, 0, 0, 1], 80))]);
         assert!(
             open.allows("::ffff:127.0.0.1".parse().unwrap()) && !open.allows("10.1.2.3".parse().unwrap())

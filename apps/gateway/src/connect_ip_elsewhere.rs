@@ -1,8 +1,8 @@
 //! Tunnels for IP packets, which only Linux has.
 
 use crate::configuration::TunnelConfig;
-use crate::exchange::Exchange;
 use crate::health::Alarm;
+use crate::request::ActiveRequest;
 use crate::tunnel::Denied;
 use std::io;
 
@@ -25,6 +25,6 @@ pub(crate) const fn is_asked(_protocol: &str, _path: &str) -> bool {
 }
 
 /// Refuses.
-pub(crate) async fn serve(mut exchange: Exchange) {
-    exchange.deny(Denied::Closed).await;
+pub(crate) async fn serve(mut active: ActiveRequest) {
+    active.deny(Denied::Closed).await;
 }

@@ -1,11 +1,11 @@
 //! A client that asks for a tunnel: extended CONNECT (RFC 9220) for a protocol of any name.
 
-use super::control::Offered;
-use super::receiving::{ReceiveError, Receiving};
-use super::response::response;
-use super::sending::{SendError, Sending};
-use super::shared::{self, Shared};
-use super::{Settings, Tunnels};
+use crate::serving::control::Offered;
+use crate::serving::receiving::{ReceiveError, Receiving};
+use crate::serving::response::response;
+use crate::serving::sending::{SendError, Sending};
+use crate::serving::shared::{self, Shared};
+use crate::serving::{Settings, Tunnels};
 use h3::error::Code;
 use http::{Method, Request, Response};
 use hvq::ConnectionError;
@@ -17,7 +17,7 @@ const MOST_INTERIM: usize = 16;
 
 /// The reason for which there is no answer to a request for a tunnel.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum AskError {
+pub enum ExtendedConnectError {
     /// The connection ended.
     #[error("the connection ended: {0}")]
     Connection(#[from] ConnectionError),
@@ -38,7 +38,7 @@ pub enum AskError {
     Receive(ReceiveError),
 }
 
-impl From<SendError> for AskError {
+impl From<SendError> for ExtendedConnectError {
     fn from(error: SendError) -> Self {
         match error {
             SendError::Lost(hvq::WriteError::ConnectionLost(lost)) => Self::Connection(lost),
@@ -48,7 +48,7 @@ impl From<SendError> for AskError {
     }
 }
 
-impl From<ReceiveError> for AskError {
+impl From<ReceiveError> for ExtendedConnectError {
     fn from(error: ReceiveError) -> Self {
         match error {
             ReceiveError::Lost(hvq::ReadError::ConnectionLost(lost)) => Self::Connection(lost),
@@ -61,19 +61,19 @@ impl From<ReceiveError> for AskError {
 /// A client's connection to a server that takes tunnels. Dropping it closes the connection with H3_NO_ERROR. For ordinary
 /// requests there is `h3`.
 #[derive(Debug)]
-pub struct Asker {
+pub struct ExtendedConnect {
     shared: Arc<Shared>,
     /// It must not end before the connection does (RFC 9114 §6.2.1).
     _control: hvq::SendStream,
 }
 
-impl Drop for Asker {
+impl Drop for ExtendedConnect {
     fn drop(&mut self) {
         self.shared.connection.close(Code::H3_NO_ERROR.value(), b"");
     }
 }
 
-impl Asker {
+impl ExtendedConnect {
     /// HTTP/3 on `connection`, whose handshake agreed on the application protocol [`ALPN`](crate::ALPN).
     ///
     /// # Errors
@@ -94,22 +94,22 @@ impl Asker {
     /// a refusal.
     ///
     /// # Errors
-    /// See [`AskError`].
+    /// See [`ExtendedConnectError`].
     pub async fn ask(
         &self,
         request: &Request<()>,
         protocol: &str,
-    ) -> Result<(Response<()>, Sending, Receiving), AskError> {
+    ) -> Result<(Response<()>, Sending, Receiving), ExtendedConnectError> {
         let offers = self.shared.offers().await?;
         // RFC 9220 §3: not before the setting was received, and not without it.
         if (offers.extended_connect, offers.datagrams) != (Offered::Yes, Offered::Yes) {
-            return Err(AskError::NotOffered);
+            return Err(ExtendedConnectError::NotOffered);
         }
         let uri = request.uri();
         let (Some(scheme), Some(authority), Some(path)) =
             (uri.scheme(), uri.authority(), uri.path_and_query())
         else {
-            return Err(AskError::NoUri);
+            return Err(ExtendedConnectError::NoUri);
         };
         let pseudo = [
             (":method", Method::CONNECT.as_str()),
@@ -134,7 +134,7 @@ impl Asker {
 }
 
 /// The final response.
-async fn answer(receiving: &mut Receiving) -> Result<Response<()>, AskError> {
+async fn answer(receiving: &mut Receiving) -> Result<Response<()>, ExtendedConnectError> {
     for _ in 0..MOST_INTERIM {
         let section = poll_fn(|context| receiving.poll_section(context)).await;
         let head = section.and_then(|section| Ok(response(section)?));
@@ -150,5 +150,8 @@ async fn answer(receiving: &mut Receiving) -> Result<Response<()>, AskError> {
         }
     }
     receiving.stop(Code::H3_EXCESSIVE_LOAD);
-    Err(AskError::Receive(ReceiveError::Malformed(Code::H3_EXCESSIVE_LOAD, "interim responses without end")))
+    Err(ExtendedConnectError::Receive(ReceiveError::Malformed(
+        Code::H3_EXCESSIVE_LOAD,
+        "interim responses without end",
+    )))
 }

@@ -26,7 +26,7 @@ impl Switch {
 
 /// The privacy of connections: the traits that observers of the network see.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct ExposureArguments {
+pub(crate) struct PrivacyArguments {
     /// Let observers measure round-trip times, on all paths but one in sixteen: on or off
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = Switch::parse, hide_default_value = true)]
     spin_bit: Switch,
@@ -44,7 +44,7 @@ pub(crate) struct ExposureArguments {
     rotate_idle: Option<Duration>,
 }
 
-impl ExposureArguments {
+impl PrivacyArguments {
     /// `config`, with what these arguments ask for.
     pub(crate) fn apply(&self, config: TransportConfig) -> TransportConfig {
         TransportConfig {

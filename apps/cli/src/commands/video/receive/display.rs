@@ -2,7 +2,7 @@
 
 use super::super::screen::{self, Screen};
 use super::overlay;
-use super::page::Gallery;
+use super::page_server::PageServer;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::check_writable;
 use clap::Args;
@@ -75,7 +75,7 @@ impl Display {
     pub(super) fn show(
         &self,
         mut frames: mpsc::Receiver<Pending>,
-        gallery: Option<&Gallery>,
+        server: Option<&PageServer>,
         learnt: &mpsc::UnboundedSender<f64>,
     ) -> Result<u32, Failure> {
         let mut decoder = Decoder::new().or_fail(Exit::Runtime, || "cannot decode".to_owned())?;
@@ -90,9 +90,9 @@ impl Display {
             if let Some(title) = &self.strip {
                 picture = overlay::with_strip(&picture, title, decoded.latency(), decoded.depth);
             }
-            if let Some(gallery) = gallery {
+            if let Some(server) = server {
                 if page.is_none() {
-                    page = Some(gallery.screen(format_of(&picture))?);
+                    page = Some(server.screen(format_of(&picture))?);
                 }
                 page.as_mut().map_or(Ok(()), |page| page.show_now(&picture))?;
             }

@@ -1,25 +1,25 @@
 //! Situations as a policy meets them: items in the proportions of a page load, on paths in all states.
 
 use hvq_scheduler::{
-    Bandwidth, Content, Hints, History, Item, Message, PathId, PathView, PerMille, Priority, Rtt, PathState,
+    Bandwidth, Content, Hints, History, Item, Message, PathId, PathState, PathView, PerMille, Priority, Rtt,
 };
 use std::time::Duration;
 
-/// Different situations of a mix; a power of two.
+/// Different situations of a workload; a power of two.
 const SITUATIONS: usize = 1 << 10;
 /// Bytes of a full frame.
 const FRAME: usize = 1160;
 
 /// Situations with one number of paths, always the same ones.
-pub struct Mix {
+pub struct Workload {
     /// Paths in each situation.
     pub paths: usize,
     /// The items that are to be placed, each with its paths.
     pub situations: Vec<(Item, Vec<PathView>)>,
 }
 
-impl Mix {
-    /// The mix for this number of paths.
+impl Workload {
+    /// The workload for this number of paths.
     pub fn new(paths: usize) -> Self {
         let mut numbers = Numbers(0x6876_7100 + paths as u64);
         let situations = (0..SITUATIONS)
@@ -126,15 +126,15 @@ mod tests {
 
     #[test]
     fn a_mix_has_every_kind_of_item_and_is_the_same_every_time() {
-        let (mix, again) = (Mix::new(8), Mix::new(8));
-        assert!(mix.situations == again.situations);
-        let has = |test: fn(&Item) -> bool| mix.situations.iter().any(|(item, _)| test(item));
+        let (workload, again) = (Workload::new(8), Workload::new(8));
+        assert!(workload.situations == again.situations);
+        let has = |test: fn(&Item) -> bool| workload.situations.iter().any(|(item, _)| test(item));
         assert!(has(|item| matches!(item.content, Content::Acknowledgement { .. })));
         assert!(has(|item| matches!(item.content, Content::Datagram)));
         assert!(has(|item| matches!(item.history, History::Lost { .. })));
         assert!(has(|item| item.message.is_some_and(|message| message.deadline.is_some())));
-        assert!(mix.situations.iter().all(|(_, paths)| paths.len() == 8));
-        assert!(mix.situations.iter().any(|(_, paths)| paths.iter().all(PathView::can_send)));
-        assert!(mix.situations.iter().any(|(_, paths)| paths.iter().any(|path| !path.can_send())));
+        assert!(workload.situations.iter().all(|(_, paths)| paths.len() == 8));
+        assert!(workload.situations.iter().any(|(_, paths)| paths.iter().all(PathView::can_send)));
+        assert!(workload.situations.iter().any(|(_, paths)| paths.iter().any(|path| !path.can_send())));
     }
 }

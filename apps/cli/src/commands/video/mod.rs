@@ -1,4 +1,4 @@
-//! `hvq svc`: real-time video in layers over several channels, from a file, a camera or a test picture to a file, a
+//! `hvq video`: real-time video in layers over several channels, from a file, a camera or a test picture to a file, a
 //! window, a page, or as RTP to a player of others.
 
 mod compare;
@@ -8,7 +8,7 @@ mod screen;
 mod send;
 
 use crate::failure::Failure;
-use crate::output::Voice;
+use crate::output::Console;
 use clap::{Args, Subcommand};
 use compare::CompareArguments;
 use receive::ReceiveArguments;
@@ -24,15 +24,15 @@ pub(super) const LATE: u64 = 1;
 /// A peer of which nothing is heard for so long has vanished.
 pub(super) const SILENCE: Duration = Duration::from_secs(5);
 
-/// Arguments of `hvq svc`.
+/// Arguments of `hvq video`.
 #[derive(Debug, Args)]
-pub(crate) struct SvcArguments {
+pub(crate) struct VideoArguments {
     #[command(subcommand)]
-    command: SvcCommand,
+    command: VideoCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum SvcCommand {
+enum VideoCommand {
     /// Encode a file, a camera's or a test picture in layers and send it as it plays
     Send(Box<SendArguments>),
     /// Receive a video, record or show it, and say how good it was
@@ -42,11 +42,11 @@ enum SvcCommand {
 }
 
 /// Sends or receives.
-pub(crate) async fn run(arguments: Box<SvcArguments>, voice: Voice) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: Box<VideoArguments>, console: Console) -> Result<(), Failure> {
     match arguments.command {
-        SvcCommand::Send(arguments) => send::run(arguments, voice).await,
-        SvcCommand::Receive(arguments) => receive::run(arguments, voice).await,
-        SvcCommand::Compare(arguments) => {
+        VideoCommand::Send(arguments) => send::run(arguments, console).await,
+        VideoCommand::Receive(arguments) => receive::run(arguments, console).await,
+        VideoCommand::Compare(arguments) => {
             tokio::task::spawn_blocking(move || compare::run(&arguments)).await?
         }
     }

@@ -1,4 +1,4 @@
-//! `hvq svc compare`: how like its source a recording is, picture by picture.
+//! `hvq video compare`: how like its source a recording is, picture by picture.
 
 use super::pictures::{Source, TEST};
 use super::send::size;
@@ -11,7 +11,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Arguments of `hvq svc compare`.
+/// Arguments of `hvq video compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
     /// The recording

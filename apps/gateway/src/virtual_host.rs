@@ -1,25 +1,25 @@
-//! The site of a gateway: everything that a new configuration replaces while it runs.
+//! The virtual hosts of a gateway, and everything else that a new configuration replaces while it runs.
 
 use crate::clients::Clients;
 use crate::configuration::{Config, HostConfig, Limits, Pattern, Serves, Timeouts};
 use crate::content::Files;
+use crate::destination_policy::{Destination, DestinationPolicy};
 use crate::origin::{Anywhere, Filtered, Habits, Origin};
-use crate::reach::{Destination, Reach};
 use std::sync::Arc;
 
-/// The site that a gateway serves.
+/// The virtual hosts that a gateway serves, with the limits and times that go for all of them.
 #[derive(Debug)]
-pub(crate) struct Site {
-    hosts: Vec<Host>,
+pub(crate) struct VirtualHosts {
+    hosts: Vec<VirtualHost>,
     pub(crate) proxy: Option<Proxy>,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
 }
 
 #[derive(Debug)]
-struct Host {
+struct VirtualHost {
     names: Vec<Pattern>,
-    place: Place,
+    route: Route,
 }
 
 /// The clients that may go through the gateway, and the connector that they use.
@@ -29,13 +29,13 @@ pub(crate) struct Proxy {
     pub(crate) clients: Clients,
     pub(crate) connector: Filtered,
     /// Addresses that may be reached.
-    pub(crate) reach: Reach,
+    pub(crate) reach: DestinationPolicy,
     anywhere: Arc<Anywhere>,
 }
 
 /// The source of an answer.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Route {
     /// A folder.
     Files(Arc<Files>),
     /// An origin of the configuration.
@@ -46,8 +46,8 @@ pub(crate) enum Place {
     Nowhere,
 }
 
-impl Site {
-    /// Makes the site that `config` describes.
+impl VirtualHosts {
+    /// Makes the virtual hosts that `config` describes.
     pub(crate) fn new(config: &Config) -> Result<Self, String> {
         let (limits, timeouts) = (config.limits, config.timeouts);
         let hosts = config.hosts.iter().map(|host| self::host(host, timeouts)).collect::<Result<_, _>>()?;
@@ -66,34 +66,34 @@ impl Site {
 
     /// Returns the source of the answers to requests for `host` by `scheme`. Hosts that are named go first, then what
     /// clients may go on to (plain HTTP only: for `https` they open a tunnel), then the hosts of all names.
-    pub(crate) fn place(&self, host: &str, scheme: Option<&str>) -> Place {
+    pub(crate) fn route(&self, host: &str, scheme: Option<&str>) -> Route {
         let host = host.to_ascii_lowercase();
         let of = |any: bool| {
             let matches = |name: &&Pattern| (**name == Pattern::Any) == any && name.matches(&host);
             self.hosts.iter().find(|host| host.names.iter().any(|name| matches(&name)))
         };
         if let Some(named) = of(false) {
-            return named.place.clone();
+            return named.route.clone();
         }
         match (&self.proxy, scheme) {
-            (Some(proxy), Some("http")) => Place::Elsewhere(proxy.anywhere.clone()),
-            _ => of(true).map_or(Place::Nowhere, |host| host.place.clone()),
+            (Some(proxy), Some("http")) => Route::Elsewhere(proxy.anywhere.clone()),
+            _ => of(true).map_or(Route::Nowhere, |host| host.route.clone()),
         }
     }
 }
 
-fn host(config: &HostConfig, timeouts: Timeouts) -> Result<Host, String> {
-    let place = match &config.serves {
+fn host(config: &HostConfig, timeouts: Timeouts) -> Result<VirtualHost, String> {
+    let route = match &config.serves {
         Serves::Files { folder, dot_files } => {
             let files = Files::new(folder, timeouts.files)
                 .map_err(|error| format!("{}: {error}", folder.display()))?;
-            Place::Files(Arc::new(files.with_dot_files(*dot_files)))
+            Route::Files(Arc::new(files.with_dot_files(*dot_files)))
         }
         Serves::Origin { url, ca, host_header, underscores } => {
             let habits = Habits { host_header: *host_header, underscores: *underscores };
             let origin = Origin::new(url.clone(), ca.as_deref(), habits, timeouts.connect)?;
-            Place::Origin(Arc::new(origin))
+            Route::Origin(Arc::new(origin))
         }
     };
-    Ok(Host { names: config.names.clone(), place })
+    Ok(VirtualHost { names: config.names.clone(), route })
 }

@@ -1,6 +1,6 @@
 //! The admission queue of layers: they wait until those below them are not held up by them.
 
-use crate::commands::svc::LATE;
+use crate::commands::video::LATE;
 use hvq::{Connection, Priority, WriteError};
 use hvq_svc::gate::{Gate, Layer, Verdict};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 /// The gate that all layers of a video pass, and those who wait before it.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct AdmissionQueue {
     gate: Mutex<Gate>,
     changed: Notify,
     begun: Instant,
@@ -18,7 +18,7 @@ pub(super) struct Door {
 
 /// A layer above the base layer, as it travels.
 #[derive(Debug)]
-pub(super) struct Parcel {
+pub(super) struct EncodedLayer {
     pub(super) layer: Layer,
     pub(super) message: Vec<u8>,
     pub(super) priority: Priority,
@@ -26,17 +26,17 @@ pub(super) struct Parcel {
     pub(super) until: Instant,
 }
 
-impl Door {
+impl AdmissionQueue {
     /// An open one, at the start of a video.
     pub(super) fn new() -> Self {
         Self { gate: Mutex::default(), changed: Notify::new(), begun: Instant::now() }
     }
 
-    /// Sends `parcel` when it may be. Returns true if the receiver has it in time; a late parcel is taken back.
-    pub(super) async fn send(&self, parcel: Parcel, connection: &Connection) -> bool {
-        let layer = parcel.layer;
-        let is_there = match timeout_at(parcel.until, self.admit(&layer)).await {
-            Ok(true) => carry(parcel, connection).await,
+    /// Sends `encoded` when it may be. Returns true if the receiver has it in time; a late encoded is taken back.
+    pub(super) async fn send(&self, encoded: EncodedLayer, connection: &Connection) -> bool {
+        let layer = encoded.layer;
+        let is_there = match timeout_at(encoded.until, self.admit(&layer)).await {
+            Ok(true) => carry(encoded, connection).await,
             _ => false,
         };
         self.change(|gate, now| match is_there {
@@ -74,8 +74,8 @@ impl Door {
 }
 
 /// Sends a layer on a stream of its own; whether all of it is there in time.
-async fn carry(parcel: Parcel, connection: &Connection) -> bool {
-    let Parcel { message, priority, until, .. } = parcel;
+async fn carry(encoded: EncodedLayer, connection: &Connection) -> bool {
+    let EncodedLayer { message, priority, until, .. } = encoded;
     let Ok(Ok(mut stream)) = timeout_at(until, connection.open_uni()).await else { return false };
     stream.set_priority(priority);
     let sent = async {

@@ -25,22 +25,22 @@ const PAGE: &str = include_str!("page.html");
 
 /// The contents of a viewer's page: the latest picture as a JPEG file, and the latest figures as JSON.
 #[derive(Clone, Debug)]
-pub(super) struct Gallery {
+pub(super) struct PageServer {
     picture: Arc<watch::Sender<Bytes>>,
     figures: Arc<watch::Sender<String>>,
 }
 
-impl Gallery {
+impl PageServer {
     /// Serves viewers at `address` from now on; the address that it really is.
     pub(super) async fn open(address: SocketAddr) -> Result<(Self, SocketAddr), Failure> {
         let listener = TcpListener::bind(address).await;
         let said = || format!("cannot show a page at {address}");
         let listener = listener.or_fail(Exit::Usage, said)?;
         let local = listener.local_addr().or_fail(Exit::Usage, said)?;
-        let gallery =
+        let server =
             Self { picture: Arc::new(watch::Sender::default()), figures: Arc::new(watch::Sender::default()) };
-        tokio::spawn(gallery.clone().serve(listener));
-        Ok((gallery, local))
+        tokio::spawn(server.clone().serve(listener));
+        Ok((server, local))
     }
 
     /// The figures of now.
@@ -58,10 +58,10 @@ impl Gallery {
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         while let Ok(place) = places.clone().acquire_owned().await {
             let Ok((stream, _)) = listener.accept().await else { continue };
-            let gallery = self.clone();
+            let server = self.clone();
             tokio::spawn(async move {
                 // Whoever leaves is gone, and nobody else is concerned.
-                let _left = gallery.answer(stream).await;
+                let _left = server.answer(stream).await;
                 drop(place);
             });
         }
@@ -171,22 +171,22 @@ mod tests {
 
     #[tokio::test]
     async fn viewers_get_the_page_the_figures_and_every_picture() {
-        let (gallery, address) = Gallery::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let (server, address) = PageServer::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let mut page = ask(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert!(until(&mut page, "</html>").await.starts_with("HTTP/1.1 200 OK\r\n"));
         let mut events = ask(address, "GET /figures HTTP/1.1\r\n\r\n").await;
-        gallery.tell("{\"frames\":1}".into());
+        server.tell("{\"frames\":1}".into());
         assert!(until(&mut events, "data: {\"frames\":1}\n\n").await.contains("text/event-stream"));
         let mut pictures = ask(address, "GET /picture HTTP/1.1\r\n\r\n").await;
-        gallery.picture.send_replace(Bytes::from_static(b"first"));
+        server.picture.send_replace(Bytes::from_static(b"first"));
         until(&mut pictures, "Content-Length: 5\r\n\r\nfirst").await;
-        gallery.picture.send_replace(Bytes::from_static(b"second"));
+        server.picture.send_replace(Bytes::from_static(b"second"));
         until(&mut pictures, "Content-Length: 6\r\n\r\nsecond").await;
     }
 
     #[tokio::test]
     async fn other_requests_are_refused() {
-        let (_gallery, address) = Gallery::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let (_gallery, address) = PageServer::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let mut missing = ask(address, "GET /etc/passwd HTTP/1.1\r\n\r\n").await;
         until(&mut missing, "404 Not Found").await;
         let mut post = ask(address, "POST / HTTP/1.1\r\n\r\n").await;

@@ -1,8 +1,8 @@
 //! IP packets through the gateway (RFC 9484): the tunnel's server, for those who may go through.
 
 use crate::configuration::TunnelConfig;
-use crate::exchange::{Exchange, Receive};
 use crate::health::Alarm;
+use crate::request::{ActiveRequest, Receive};
 use crate::tunnel::{Denied, name_of, place};
 use h3::error::Code;
 use hvq_tun::device::TunDevice;
@@ -68,23 +68,23 @@ pub(crate) fn is_asked(protocol: &str, path: &str) -> bool {
 }
 
 /// Serves a request for a tunnel.
-pub(crate) async fn serve(mut exchange: Exchange) {
-    let (site, gateway) = (exchange.site.clone(), exchange.peer.gateway.clone());
-    let (Some(proxy), Some(tunnels)) = (&site.proxy, &gateway.tunnels) else {
-        return exchange.deny(Denied::Closed).await;
+pub(crate) async fn serve(mut active: ActiveRequest) {
+    let (virtual_hosts, gateway) = (active.virtual_hosts.clone(), active.peer.gateway.clone());
+    let (Some(proxy), Some(tunnels)) = (&virtual_hosts.proxy, &gateway.tunnels) else {
+        return active.deny(Denied::Closed).await;
     };
-    let Some(name) = name_of(proxy, &exchange.peer, exchange.request.headers()) else {
-        return exchange.deny(Denied::Unknown).await;
+    let Some(name) = name_of(proxy, &active.peer, active.request.headers()) else {
+        return active.deny(Denied::Unknown).await;
     };
-    exchange.entry.user(Some(name.clone()));
-    let Some(_place) = place(&mut exchange, Some(&name)).await else { return };
-    let Some(receive) = exchange.receive.take() else { return };
-    let peer = exchange.peer.clone();
+    active.entry.user(Some(name.clone()));
+    let Some(_place) = place(&mut active, Some(&name)).await else { return };
+    let Some(receive) = active.receive.take() else { return };
+    let peer = active.peer.clone();
     // What a new configuration says counts for new tunnels.
     let (reach, routes) = (proxy.reach.clone(), tunnels.routes.clone());
     let asked = Asked {
-        fields: exchange.request.headers(),
-        id: exchange.id,
+        fields: active.request.headers(),
+        id: active.id,
         client: &name,
         destinations: Destinations::new(move |address| reach.allows_by(address, &routes)),
     };
@@ -96,21 +96,21 @@ pub(crate) async fn serve(mut exchange: Exchange) {
                 Refusal::Full => "no address is free",
                 Refusal::Enough => "you have as many tunnels as you may",
             };
-            return exchange.refuse(refusal.status(), text, None).await;
+            return active.refuse(refusal.status(), text, None).await;
         }
     };
-    if let Err(error) = exchange.reply.head(granted.head()).await {
-        return exchange.note(Err(error));
+    if let Err(error) = active.reply.head(granted.head()).await {
+        return active.note(Err(error));
     }
     let _open = gateway.metrics.tunnel();
-    carry(&mut exchange, receive, granted).await;
+    carry(&mut active, receive, granted).await;
 }
 
 /// Carries capsules both ways beside the tunnel, until either ends.
-async fn carry(exchange: &mut Exchange, mut receive: Receive, mut granted: Granted<'_>) {
+async fn carry(active: &mut ActiveRequest, mut receive: Receive, mut granted: Granted<'_>) {
     let (piece, pieces) = mpsc::channel(PIECES);
     let mut capsules = granted.capsules();
-    let (peer, id) = (exchange.peer.clone(), exchange.id);
+    let (peer, id) = (active.peer.clone(), active.id);
     let tunnel = granted.run(pieces);
     let read = async {
         while let Ok(Some(data)) = poll_fn(|context| receive.poll_data(context)).await {
@@ -121,7 +121,7 @@ async fn carry(exchange: &mut Exchange, mut receive: Receive, mut granted: Grant
     };
     let write = async {
         while let Some(capsule) = capsules.recv().await {
-            if exchange.reply.data(capsule).await.is_err() {
+            if active.reply.data(capsule).await.is_err() {
                 return;
             }
         }
@@ -133,6 +133,6 @@ async fn carry(exchange: &mut Exchange, mut receive: Receive, mut granted: Grant
         () = peer.priorities.unwanted(id) => {}
     }
     receive.stop(Code::H3_NO_ERROR);
-    let finished = exchange.reply.finish().await;
-    exchange.note(finished);
+    let finished = active.reply.finish().await;
+    active.note(finished);
 }

@@ -1,18 +1,18 @@
-//! `hvq svc receive`.
+//! `hvq video receive`.
 
 mod arrivals;
 mod display;
 mod figures;
 mod forward;
 mod overlay;
-mod page;
+mod page_server;
 mod player;
 
 use super::{ALPN, SILENCE, screen};
 use crate::arguments::Format;
 use crate::commands::serve::listen;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
-use crate::output::{self, Voice};
+use crate::output::{self, Console};
 use crate::paths;
 use crate::signals::Signals;
 use crate::tls::{self, SelfSigned};
@@ -28,7 +28,7 @@ use hvq::{
 };
 use hvq_svc::playout::{Adaptive, Gaps, Playout, Wait};
 use hvq_svc::roq;
-use page::Gallery;
+use page_server::PageServer;
 use player::Player;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -47,7 +47,7 @@ const BACKLOG: usize = 30;
 const REFRESH: Duration = Duration::from_millis(250);
 const RECENT: usize = 300;
 
-/// Arguments of `hvq svc receive`.
+/// Arguments of `hvq video receive`.
 #[derive(Debug, Args)]
 pub(crate) struct ReceiveArguments {
     /// The address to listen on; may be repeated (by default [::]:4433, or the addresses of the channels)
@@ -105,22 +105,22 @@ impl Waiting {
 }
 
 /// Receives videos, one after another.
-pub(crate) async fn run(arguments: Box<ReceiveArguments>, voice: Voice) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: Box<ReceiveArguments>, console: Console) -> Result<(), Failure> {
     arguments.display.check()?;
     let forwarder = arguments.outlet.forwarder().await?.map(Arc::new);
     let mut signals = Signals::new()?;
     let endpoint = bind(&arguments, if forwarder.is_some() { roq::ALPN } else { ALPN })?;
-    let gallery = match arguments.page {
+    let server = match arguments.page {
         Some(address) => {
             screen::check_program("ffmpeg")?;
-            Some(Gallery::open(address).await?)
+            Some(PageServer::open(address).await?)
         }
         None => None,
     };
     arguments.outlet.describe()?;
-    let page = gallery.as_ref().map(|(_, address)| *address);
-    announce((&arguments, &endpoint), page, voice)?;
-    let gallery = gallery.map(|(gallery, _)| gallery);
+    let page = server.as_ref().map(|(_, address)| *address);
+    announce((&arguments, &endpoint), page, console)?;
+    let server = server.map(|(server, _)| server);
     let mut videos = 0;
     loop {
         let connection = tokio::select! {
@@ -130,12 +130,12 @@ pub(crate) async fn run(arguments: Box<ReceiveArguments>, voice: Voice) -> Resul
         let Some(connection) = connection else { return Ok(()) };
         let result = match &forwarder {
             Some(forwarder) => {
-                forward(forwarder, &connection, &mut signals, (arguments.format.json, voice)).await
+                forward(forwarder, &connection, &mut signals, (arguments.format.json, console)).await
             }
             None => {
                 let display = arguments.display.of_video(videos);
                 videos = videos.saturating_add(1);
-                watch((&arguments, display), &connection, &mut signals, (gallery.as_ref(), voice)).await
+                watch((&arguments, display), &connection, &mut signals, (server.as_ref(), console)).await
             }
         };
         match &result {
@@ -186,16 +186,16 @@ fn bind(arguments: &ReceiveArguments, alpn: &[u8]) -> Result<Endpoint, Failure> 
 fn announce(
     (arguments, endpoint): (&ReceiveArguments, &Endpoint),
     page: Option<SocketAddr>,
-    voice: Voice,
+    console: Console,
 ) -> Result<(), Failure> {
     let addresses = endpoint.local_addrs();
     if arguments.format.json {
         return output::print(&json!({ "listening": addresses, "page": page }).to_string());
     }
     let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    voice.say(format!("waiting for a video on {addresses} (UDP)"));
+    console.say(format!("waiting for a video on {addresses} (UDP)"));
     if let Some(page) = page {
-        voice.say(format!("watch it at http://{page}/"));
+        console.say(format!("watch it at http://{page}/"));
     }
     Ok(())
 }
@@ -212,11 +212,11 @@ async fn forward(
     forwarder: &Arc<Forwarder>,
     connection: &Connection,
     signals: &mut Signals,
-    (json, voice): (bool, Voice),
+    (json, console): (bool, Console),
 ) -> Result<Ended, Failure> {
-    voice.say(format!("RTP from {}", connection.remote_address()));
+    console.say(format!("RTP from {}", connection.remote_address()));
     tokio::select! {
-        result = forwarder.run(connection, json, voice) => result.map(|()| Ended::Complete),
+        result = forwarder.run(connection, json, console) => result.map(|()| Ended::Complete),
         _ = signals.next() => Ok(Ended::Interrupted),
     }
 }
@@ -226,15 +226,15 @@ async fn watch(
     (arguments, display): (&ReceiveArguments, Display),
     connection: &Connection,
     signals: &mut Signals,
-    (gallery, voice): (Option<&Gallery>, Voice),
+    (server, console): (Option<&PageServer>, Console),
 ) -> Result<Ended, Failure> {
-    voice.say(format!("a video from {}", connection.remote_address()));
+    console.say(format!("a video from {}", connection.remote_address()));
     let (layers, mut arrived) = mpsc::channel(QUEUE);
     let arrivals = Arrivals { layers, malformed: Arc::default() };
     let malformed = arrivals.malformed.clone();
     let accepting = tokio::spawn(arrivals::take(connection.clone(), arrivals));
     let (pending, frames) = mpsc::channel(BACKLOG);
-    let pictures = gallery.cloned();
+    let pictures = server.cloned();
     let (learnt, learning) = mpsc::unbounded_channel();
     let showing = std::thread::spawn(move || display.show(frames, pictures.as_ref(), &learnt));
     let mut player = Player::new(arguments.wait.playout(), learning);
@@ -249,7 +249,7 @@ async fn watch(
             // Pictures cannot be shown; why is known below.
             () = pending.closed() => break Ended::Complete,
             () = tokio::time::sleep(until.unwrap_or(Duration::MAX)), if until.is_some() => {}
-            _ = refresh.tick(), if gallery.is_some() => tell(gallery, &player.figures, connection),
+            _ = refresh.tick(), if server.is_some() => tell(server, &player.figures, connection),
             _ = signals.next() => break Ended::Interrupted,
         }
         player.play_due(&pending);
@@ -265,8 +265,8 @@ async fn watch(
     let figures = &mut player.figures;
     figures.damaged = shown?;
     figures.malformed = malformed.load(Ordering::Relaxed);
-    tell(gallery, figures, connection);
-    report(arguments, connection, figures, voice)?;
+    tell(server, figures, connection);
+    report(arguments, connection, figures, console)?;
     if ended == Ended::Interrupted {
         accepting.abort();
         return Ok(ended);
@@ -278,9 +278,9 @@ async fn watch(
 }
 
 /// Gives a page new figures.
-fn tell(gallery: Option<&Gallery>, figures: &Figures, connection: &Connection) {
-    if let Some(gallery) = gallery {
-        gallery.tell(figures.latest(RECENT, &paths::figures(connection)).to_string());
+fn tell(server: Option<&PageServer>, figures: &Figures, connection: &Connection) {
+    if let Some(server) = server {
+        server.tell(figures.latest(RECENT, &paths::figures(connection)).to_string());
     }
 }
 
@@ -288,13 +288,13 @@ fn report(
     arguments: &ReceiveArguments,
     connection: &Connection,
     figures: &Figures,
-    voice: Voice,
+    console: Console,
 ) -> Result<(), Failure> {
     let paths = paths::figures(connection);
     if arguments.format.json {
         return output::print(&figures.json(&paths).to_string());
     }
-    figures.lines().iter().for_each(|line| voice.say(line));
-    paths.iter().for_each(|path| voice.say(paths::line(path)));
+    figures.lines().iter().for_each(|line| console.say(line));
+    paths.iter().for_each(|path| console.say(paths::line(path)));
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Carriage of the layers of a picture: on streams of their own, in datagrams, or as RTP over QUIC.
 
-use super::door::{Door, Parcel};
+use super::admission_queue::{AdmissionQueue, EncodedLayer};
 use super::{FLIGHT, Progress, Tell};
-use crate::commands::svc::time_of_day;
+use crate::commands::video::time_of_day;
 use crate::failure::{Exit, Failure, exit_of};
 use clap::Args;
 use hvq::{Connection, ConnectionError, Priority, SendDatagramError};
@@ -34,7 +34,7 @@ pub(super) struct Carriage {
     #[arg(long)]
     datagrams: bool,
     /// Send RTP over QUIC (draft-ietf-avtcore-rtp-over-quic) with this flow identifier (0 if none is given), each picture
-    /// in a stream, or its packets in datagrams: for receivers that are not hvq, and `hvq svc receive --rtp-out`
+    /// in a stream, or its packets in datagrams: for receivers that are not hvq, and `hvq video receive --rtp-out`
     #[arg(long, value_name = "FLOW", num_args = 0..=1, require_equals = true, default_missing_value = "0",
         value_parser = clap::value_parser!(u64).range(..1 << 62))]
     rtp: Option<u64>,
@@ -59,7 +59,7 @@ pub(super) struct Carrier {
     rtp: Packetizer,
     /// The time at which the first picture was taken.
     start: Option<Duration>,
-    door: Arc<Door>,
+    queue: Arc<AdmissionQueue>,
     sending: JoinSet<()>,
 }
 
@@ -79,7 +79,7 @@ impl Carrier {
             progress: progress.clone(),
             rtp: Packetizer::new(random() as u32, (random() as u16, random() as u32), most),
             start: None,
-            door: Arc::new(Door::new()),
+            queue: Arc::new(AdmissionQueue::new()),
             sending: JoinSet::new(),
         }
     }
@@ -127,16 +127,16 @@ impl Carrier {
     /// is over.
     fn send_in_time(&mut self, header: &LayerHeader, data: &[u8], left: Duration) {
         let LayerHeader { frame, layer, reference, .. } = *header;
-        let parcel = Parcel {
+        let encoded = EncodedLayer {
             layer: Layer { frame, layer, reference, bytes: data.len() },
             message: [&header.encode()[..], data].concat(),
             priority: self.priority(layer),
             until: Instant::now() + left,
         };
-        let (door, connection, progress) =
-            (self.door.clone(), self.connection.clone(), self.progress.clone());
+        let (queue, connection, progress) =
+            (self.queue.clone(), self.connection.clone(), self.progress.clone());
         self.sending.spawn(async move {
-            if !door.send(parcel, &connection).await {
+            if !queue.send(encoded, &connection).await {
                 progress.late.fetch_add(1, Ordering::Relaxed);
             }
         });

@@ -1,7 +1,7 @@
 //! The properties that must hold after every step.
 
+use super::fixture::Fixture;
 use super::player::{Player, index};
-use super::scene::Scene;
 use hvq_lab::world::Side;
 use hvq_scheduler::PathId;
 use hvq_transport::crypto::keys::Level;
@@ -47,18 +47,18 @@ impl Tracer for Watch {
     }
 }
 
-/// The oracles of one world.
+/// The models of one world.
 #[derive(Debug, Default)]
-pub(super) struct Oracle {
+pub(super) struct Model {
     watches: [Watch; 2],
     watching: [bool; 2],
 }
 
-impl Oracle {
+impl Model {
     /// Checks all properties; returns the first violation.
-    pub(super) fn check(&mut self, scene: &mut Scene, player: &Player) -> Result<(), String> {
+    pub(super) fn check(&mut self, fixture: &mut Fixture, player: &Player) -> Result<(), String> {
         for side in Side::BOTH {
-            self.watch(scene, side);
+            self.watch(fixture, side);
             if let Some((path, number)) = self.watches[index(side)].repeated() {
                 return Err(format!("{side:?}: packet number {number} of path {path} was used again"));
             }
@@ -66,10 +66,10 @@ impl Oracle {
         if let Some(problem) = player.failure() {
             return Err(problem.to_owned());
         }
-        if let Some(breach) = scene.net.ledger.as_ref().and_then(|ledger| ledger.breach()) {
+        if let Some(breach) = fixture.net.ledger.as_ref().and_then(|ledger| ledger.breach()) {
             return Err(format!("the server sent too much to an unproven address: {breach}"));
         }
-        let [client, server] = accounts(scene)?;
+        let [client, server] = accounts(fixture)?;
         // What one end knows of the other's account is never ahead of it (RFC 9000 §4.1).
         for (sender, receiver) in [(client, server), (server, client)] {
             let (Some(sender), Some(receiver)) = (sender, receiver) else { continue };
@@ -80,9 +80,9 @@ impl Oracle {
         Ok(())
     }
 
-    fn watch(&mut self, scene: &mut Scene, side: Side) {
+    fn watch(&mut self, fixture: &mut Fixture, side: Side) {
         if !self.watching[index(side)]
-            && let Some(connection) = scene.connection(side)
+            && let Some(connection) = fixture.connection(side)
         {
             connection.set_tracer(Box::new(self.watches[index(side)].clone()));
             self.watching[index(side)] = true;
@@ -91,10 +91,10 @@ impl Oracle {
 }
 
 /// The accounts of both ends, as far as they exist, or what is wrong with one.
-pub(super) fn accounts(scene: &Scene) -> Result<[Option<Accounts>; 2], String> {
-    let now = scene.net.now;
+pub(super) fn accounts(fixture: &Fixture) -> Result<[Option<Accounts>; 2], String> {
+    let now = fixture.net.now;
     let audit = |side: Side| {
-        let end = if side == Side::Client { &scene.net.client } else { &scene.net.server };
+        let end = if side == Side::Client { &fixture.net.client } else { &fixture.net.server };
         let accounts = end.get().map(|connection| connection.audit(now)).transpose();
         accounts.map_err(|problem| format!("{side:?}: {problem}"))
     };
@@ -102,8 +102,8 @@ pub(super) fn accounts(scene: &Scene) -> Result<[Option<Accounts>; 2], String> {
 }
 
 /// Returns a value that is not settled although everything was delivered, acknowledged and read, if there is one.
-pub(super) fn unsettled(scene: &mut Scene) -> Result<Option<String>, String> {
-    let [Some(client), Some(server)] = accounts(scene)? else {
+pub(super) fn unsettled(fixture: &mut Fixture) -> Result<Option<String>, String> {
+    let [Some(client), Some(server)] = accounts(fixture)? else {
         return Err("a connection is gone".to_owned());
     };
     for (sender, receiver) in [(client, server), (server, client)] {
@@ -112,7 +112,7 @@ pub(super) fn unsettled(scene: &mut Scene) -> Result<Option<String>, String> {
         }
     }
     for side in Side::BOTH {
-        let paths = scene.connection(side).map(|connection| connection.stats().paths).unwrap_or_default();
+        let paths = fixture.connection(side).map(|connection| connection.stats().paths).unwrap_or_default();
         if let Some(path) = paths.iter().find(|path| path.in_flight > 0) {
             return Ok(Some(format!("{side:?}: {} bytes in flight on path {}", path.in_flight, path.id)));
         }

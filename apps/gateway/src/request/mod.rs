@@ -14,8 +14,8 @@ use crate::connection::Peer;
 use crate::content::{self, Body};
 use crate::fields::{self, Fault};
 use crate::quota::Notice;
-use crate::site::{Place, Site};
-use crate::{mount, tunnel, udp};
+use crate::virtual_host::{Route, VirtualHosts};
+use crate::{connect_ip, tunnel, udp};
 use bytes::Bytes;
 use h3::error::Code;
 use h3::quic::StreamId;
@@ -25,9 +25,9 @@ use hvq_h3::serving::{Incoming, Protocol, SendError};
 use std::sync::Arc;
 
 /// A request that was taken, and all that is needed to answer it.
-pub(crate) struct Exchange {
+pub(crate) struct ActiveRequest {
     pub(crate) peer: Arc<Peer>,
-    pub(crate) site: Arc<Site>,
+    pub(crate) virtual_hosts: Arc<VirtualHosts>,
     pub(crate) request: Request<()>,
     pub(crate) id: StreamId,
     /// The receiving half, until somebody reads the body.
@@ -40,10 +40,10 @@ pub(crate) struct Exchange {
 
 /// Serves a request of `peer`.
 pub(crate) async fn serve(peer: Arc<Peer>, incoming: Incoming) {
-    let site = peer.gateway.site();
+    let virtual_hosts = peer.gateway.virtual_hosts();
     let early = peer.connection.is_early_data();
     // H19: headers that come byte by byte.
-    let (request, send, receive) = match incoming.request(site.timeouts.header).await {
+    let (request, send, receive) = match incoming.request(virtual_hosts.timeouts.header).await {
         Ok(resolved) => resolved,
         Err(error) => {
             peer.gateway.metrics.malformed();
@@ -52,27 +52,27 @@ pub(crate) async fn serve(peer: Arc<Peer>, incoming: Incoming) {
     };
     let entry = peer.gateway.enter(&peer, &request);
     let id = send.id();
-    let reply = Reply::new(send, request.method(), site.timeouts.idle);
+    let reply = Reply::new(send, request.method(), virtual_hosts.timeouts.idle);
     let notice = Arc::new(Notice::default());
     let receive = Some(receive);
-    let mut exchange = Exchange { peer, site, request, id, receive, reply, entry, notice };
+    let mut active = ActiveRequest { peer, virtual_hosts, request, id, receive, reply, entry, notice };
     // RFC 8470 §5.1: what may do harm when it is done twice waits until it cannot be a copy.
-    let harmless = exchange.request.method().is_safe();
-    if early && !harmless && exchange.peer.connection.handshake_complete().await.is_err() {
-        return exchange.reply.abort(Code::H3_REQUEST_CANCELLED);
+    let harmless = active.request.method().is_safe();
+    if early && !harmless && active.peer.connection.handshake_complete().await.is_err() {
+        return active.reply.abort(Code::H3_REQUEST_CANCELLED);
     }
-    let (name, notice) = (exchange.holder(), exchange.notice.clone());
-    let quota = exchange.peer.gateway.requests.clone();
-    let Some(_place) = quota.take(name.as_deref(), exchange.peer.address(), &notice) else {
-        return exchange.crowded("too many requests at a time").await;
+    let (name, notice) = (active.holder(), active.notice.clone());
+    let quota = active.peer.gateway.requests.clone();
+    let Some(_place) = quota.take(name.as_deref(), active.peer.address(), &notice) else {
+        return active.crowded("too many requests at a time").await;
     };
     tokio::select! {
-        () = exchange.answer(early && harmless) => {}
+        () = active.answer(early && harmless) => {}
         () = notice.given() => tracing::debug!("a request gave way to one of another client"),
     }
 }
 
-impl Exchange {
+impl ActiveRequest {
     /// Answers the request. Long or rare branches are boxed: a task is as large as the largest of them, and is copied
     /// when it starts.
     async fn answer(mut self, early: bool) {
@@ -83,8 +83,8 @@ impl Exchange {
         if self.request.method() == Method::CONNECT {
             return match self.request.extensions().get::<Protocol>().map(Protocol::as_str) {
                 None => Box::pin(tunnel::serve(self)).await,
-                Some(protocol) if mount::is_asked(protocol, self.request.uri().path()) => {
-                    Box::pin(mount::serve(self)).await;
+                Some(protocol) if connect_ip::is_asked(protocol, self.request.uri().path()) => {
+                    Box::pin(connect_ip::serve(self)).await;
                 }
                 Some("connect-udp") => Box::pin(udp::serve(self)).await,
                 // RFC 9220 §3.
@@ -95,24 +95,25 @@ impl Exchange {
             };
         }
         let uri = self.request.uri().clone();
-        let place = uri.authority().map(|authority| self.site.place(authority.host(), uri.scheme_str()));
-        match place.unwrap_or(Place::Nowhere) {
-            Place::Files(files) => {
+        let route =
+            uri.authority().map(|authority| self.virtual_hosts.route(authority.host(), uri.scheme_str()));
+        match route.unwrap_or(Route::Nowhere) {
+            Route::Files(files) => {
                 let answer = content::answer(&self.request, |path| files.answer(path, &self.request));
                 self.own(answer).await;
             }
-            Place::Origin(origin) => {
+            Route::Origin(origin) => {
                 self.entry.origin();
-                Box::pin(relay::relay(self, relay::Towards::Origin(origin), declared, early)).await;
+                Box::pin(relay::relay(self, relay::Upstream::Origin(origin), declared, early)).await;
             }
-            Place::Elsewhere(anywhere) => match self.permit(uri.authority(), 80) {
+            Route::Elsewhere(anywhere) => match self.permit(uri.authority(), 80) {
                 Ok(()) => {
                     self.entry.origin();
-                    Box::pin(relay::relay(self, relay::Towards::Anywhere(anywhere), declared, early)).await;
+                    Box::pin(relay::relay(self, relay::Upstream::Anywhere(anywhere), declared, early)).await;
                 }
                 Err(denied) => self.deny(denied).await,
             },
-            Place::Nowhere => {
+            Route::Nowhere => {
                 // RFC 9110 §15.5.20.
                 let text = "this host is not served here";
                 self.refuse(StatusCode::MISDIRECTED_REQUEST, text, None).await;
@@ -126,9 +127,9 @@ impl Exchange {
         authority: Option<&http::uri::Authority>,
         port: u16,
     ) -> Result<(), tunnel::Denied> {
-        let site = self.site.clone();
+        let virtual_hosts = self.virtual_hosts.clone();
         let (name, permitted) =
-            tunnel::permit(&site, &self.peer, authority, Some(port), self.request.headers());
+            tunnel::permit(&virtual_hosts, &self.peer, authority, Some(port), self.request.headers());
         self.entry.user(name);
         permitted.map(|_| ())
     }
@@ -145,7 +146,7 @@ impl Exchange {
     /// The name of the token or the certificate that a request to go through counts to, `None` for what counts to the network of
     /// its client.
     fn holder(&self) -> Option<String> {
-        let proxy = self.site.proxy.as_ref()?;
+        let proxy = self.virtual_hosts.proxy.as_ref()?;
         let fields = self.request.headers();
         let through = self.request.method() == Method::CONNECT || fields.contains_key(PROXY_AUTHORIZATION);
         if through { tunnel::name_of(proxy, &self.peer, fields) } else { None }
@@ -205,7 +206,7 @@ impl Exchange {
     }
 }
 
-impl Drop for Exchange {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         if self.notice.is_given() {
             self.reply.cut(Code::H3_EXCESSIVE_LOAD);

@@ -1,7 +1,7 @@
 //! RTP that came over QUIC goes on over UDP, to a player or a server that is not ours (`--rtp-out`).
 
 use crate::failure::{Exit, Failure, OrFail, exit_of};
-use crate::output::{self, Voice};
+use crate::output::{self, Console};
 use clap::Args;
 use hvq::{Connection, ConnectionError, RecvStream};
 use hvq_svc::{roq, rtp};
@@ -15,7 +15,7 @@ use tokio::net::UdpSocket;
 /// The destination of RTP packets.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Outlet {
-    /// Take RTP over QUIC (draft-ietf-avtcore-rtp-over-quic, `hvq svc send --rtp`) and send it on to a player
+    /// Take RTP over QUIC (draft-ietf-avtcore-rtp-over-quic, `hvq video send --rtp`) and send it on to a player
     #[arg(
         long,
         value_name = "udp:HOST:PORT",
@@ -78,7 +78,7 @@ impl Forwarder {
         self: &Arc<Self>,
         connection: &Connection,
         json: bool,
-        voice: Voice,
+        console: Console,
     ) -> Result<(), Failure> {
         let counters = Arc::new(Counters::default());
         let datagrams = tokio::spawn(self.clone().datagrams(connection.clone(), counters.clone()));
@@ -97,7 +97,7 @@ impl Forwarder {
             true => output::print(
                 &json!({ "rtp": { "packets": packets, "bytes": bytes, "refused": refused } }).to_string(),
             )?,
-            false => voice.say(format!(
+            false => console.say(format!(
                 "{packets} RTP packets ({bytes} bytes) went on to {}, {refused} were refused",
                 self.to
             )),

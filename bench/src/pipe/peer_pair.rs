@@ -2,7 +2,7 @@
 
 /// A module with the [`Pair`](super::Pair) of one of them: the module's name, which is that of its
 /// [contender](crate::contender) too, the crate, and the four calls that differ.
-macro_rules! twin {
+macro_rules! peer_pair {
     ($module:ident, $library:ident, $($differences:item)*) => {
         pub mod $module {
             use crate::contender::{Material, SMALL, $module as contender};
@@ -243,7 +243,7 @@ macro_rules! twin {
 /// Datagrams of a batch: what segmentation offload would take.
 const BATCH: usize = 10;
 
-twin! {
+peer_pair! {
     quinn,
     quinn_proto,
     fn new_endpoint(server: Option<Arc<ServerConfig>>) -> Endpoint {
@@ -269,7 +269,7 @@ twin! {
     }
 }
 
-twin! {
+peer_pair! {
     noq,
     noq_proto,
     fn new_endpoint(server: Option<Arc<ServerConfig>>) -> Endpoint {

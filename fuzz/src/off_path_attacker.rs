@@ -20,7 +20,7 @@ const ROUNDS: usize = 10_000;
 
 /// An Initial packet of a client with `payload`, which is padded.
 fn initial(number: u64, payload: &[u8]) -> Vec<u8> {
-    let destination = ConnectionId::new(b"stranger").expect("eight bytes are an ID");
+    let destination = ConnectionId::new(b"off_path_attacker").expect("eight bytes are an ID");
     let source = ConnectionId::new(b"somebody").expect("eight bytes are an ID");
     let (key, _) = initial_keys(Version::V1, &destination, Role::Client);
     let header =

@@ -2,7 +2,7 @@
 
 /// A module with the [`Stack`](super::stack::Stack) of one of them: the module's name, the crate, and how it tells the bytes
 /// of a chunk and what was sent.
-macro_rules! twin {
+macro_rules! peer_pair {
     ($module:ident, $library:ident, chunk: $chunk:expr, counters: $counters:expr) => {
         #[doc = concat!(
             stringify!($library),
@@ -23,9 +23,9 @@ macro_rules! twin {
             };
 
             /// The library.
-            pub struct Twin;
+            pub struct PeerPair;
 
-            impl Stack for Twin {
+            impl Stack for PeerPair {
                 type Endpoint = Endpoint;
                 type Connection = Connection;
                 type Send = SendStream;
@@ -129,7 +129,7 @@ macro_rules! twin {
     };
 }
 
-twin!(
+peer_pair!(
     quinn,
     quinn,
     chunk: async |stream: &mut RecvStream| {
@@ -143,7 +143,7 @@ twin!(
     }
 );
 
-twin!(
+peer_pair!(
     noq,
     noq,
     chunk: async |stream: &mut RecvStream| anyhow::Ok(stream.read_chunk(crate::contender::BLOCK).await?),

@@ -67,7 +67,7 @@ impl Meddling {
 }
 
 /// A network with everything that may be done to it.
-pub(super) struct Scene {
+pub(super) struct Fixture {
     /// The network.
     pub net: Net,
     meddling: Rc<RefCell<Meddling>>,
@@ -75,7 +75,7 @@ pub(super) struct Scene {
     channels: Vec<String>,
 }
 
-impl Scene {
+impl Fixture {
     /// The world of `setting`, with a connection that is about to start over its first wire.
     pub(super) fn new(setting: &Setting) -> Self {
         let client = config(setting, 0);
@@ -107,13 +107,13 @@ impl Scene {
         net.tap =
             Some(Box::new(move |wire, direction, bytes| shared.borrow_mut().fate(wire, direction, bytes)));
         let channels = vec![CALM.to_owned(); net.wires.len()];
-        let mut scene = Self { net, meddling, channels };
+        let mut fixture = Self { net, meddling, channels };
         for (index, text) in setting.wires.iter().enumerate() {
-            scene.replace(index, text);
+            fixture.replace(index, text);
         }
-        let first = scene.net.wires[0].tuple();
-        scene.net.connect(first);
-        scene
+        let first = fixture.net.wires[0].tuple();
+        fixture.net.connect(first);
+        fixture
     }
 
     /// The connection of `side`, if there is one.
