@@ -16,7 +16,7 @@ say() { echo "runner: $*" >&2; }
 cd "$repository"
 environment=$(scripts/python-peers.sh)
 say "building hvq"
-cargo build --quiet --release --locked -p hvq-cli -p hvq-endpoint -p hvq-runner
+cargo build --quiet --release --locked -p hvq-cli -p hvq-runner
 programs=(--program "hvq=$target/release/hvq-endpoint")
 if [[ ${1:-} == --aioquic ]]; then
     shift

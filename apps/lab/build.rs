@@ -8,14 +8,14 @@ const PARTS: [&str; 12] = [
     "Cargo.lock",
     "scheduler/src",
     "transport/core/src",
-    "apps/channel/src",
-    "apps/pages/src",
+    "apps/emulation/src",
+    "apps/lab/src/pages",
     "apps/lab/src/experiment",
     "apps/lab/src/workload",
     "apps/lab/src/world",
     "data/traces/synth",
     "data/traces/bw",
-    "apps/svc/src",
+    "apps/video/src",
     "data/video",
 ];
 

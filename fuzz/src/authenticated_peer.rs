@@ -1,6 +1,6 @@
 //! A peer that has the keys, and sends what it likes in 1-RTT packets.
 
-use hvq_channel::Direction;
+use hvq_emulation::Direction;
 use hvq_lab::world::{Fate, Net, Side, identity};
 use hvq_scheduler::{PathId, Policy};
 use hvq_transport::connection::TransportConfig;

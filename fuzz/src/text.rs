@@ -2,10 +2,10 @@
 
 use http::{HeaderMap, HeaderValue};
 use hvq::{ChannelOptions, LocalAddress, PathOptions};
-use hvq_channel::{Bandwidth, ChannelSpec, DelayTrace, Probability, RateTrace};
+use hvq_emulation::{Bandwidth, ChannelSpec, DelayTrace, Probability, RateTrace};
 use hvq_h3::priority;
 use hvq_lab::experiment::definition::Definition;
-use hvq_pages::Page;
+use hvq_lab::pages::Page;
 use hvq_scheduler::Policy;
 
 /// A function that reads a text and returns true if it understood it.

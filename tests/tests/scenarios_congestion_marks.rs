@@ -1,6 +1,6 @@
 //! Explicit congestion notification over queues that mark (RFC 9000 §13.4, RFC 9002 §7.1).
 
-use hvq_channel::{Direction as Way, DropReason};
+use hvq_emulation::{Direction as Way, DropReason};
 use hvq_scheduler::{Hints, PathId, Policy};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;

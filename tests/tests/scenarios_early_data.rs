@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use bytes::BytesMut;
-use hvq_channel::Direction;
+use hvq_emulation::Direction;
 use hvq_scheduler::Policy;
 use hvq_tests::net::{Application, Fate, Net, Side, identity};
 use hvq_transport::PathId;

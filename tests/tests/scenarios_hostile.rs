@@ -1,6 +1,6 @@
 //! Input that nobody sane sends: nothing panics, what is bad is ignored or closes the connection with the right code.
 
-use hvq_channel::Direction;
+use hvq_emulation::Direction;
 use hvq_scheduler::Policy;
 use hvq_tests::net::{Fate, Net, Side};
 use hvq_tests::transfer::Transfer;

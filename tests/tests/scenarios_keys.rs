@@ -1,6 +1,6 @@
 //! Keys wear out and are renewed while data flows on paths of very different delays (RFC 9001 §6, RFC 10069 §2.4, §2.5).
 
-use hvq_channel::Direction;
+use hvq_emulation::Direction;
 use hvq_scheduler::Policy;
 use hvq_tests::net::{Fate, Net, Side};
 use hvq_tests::transfer::Transfer;

@@ -1,7 +1,7 @@
 //! Paths that move: NATs that rebind, clients that migrate, and attackers that forge either (RFC 9000 §9, attacks D8, D9,
 //! D10, D12, G20, G23).
 
-use hvq_channel::Direction as Way;
+use hvq_emulation::Direction as Way;
 use hvq_scheduler::{PathId, Policy};
 use hvq_tests::net::wire::Wire;
 use hvq_tests::net::{Fate, Net, Side};

@@ -1,7 +1,7 @@
 //! Several paths under attack, or with frames in an order that nobody planned: attacks.md, section G, where only the
 //! whole shows it.
 
-use hvq_channel::Direction as Way;
+use hvq_emulation::Direction as Way;
 use hvq_scheduler::{Content, Hints, Item, PathId, PathState, PathView, Placement, Policy, Scheduler};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::{Fate, Net, Side};

@@ -1,7 +1,7 @@
 //! Tests of the uses of paths beside carrying data: they are kept warm, marked, spun, seen under changing connection
 //! IDs, and led to the server's preferred address.
 
-use hvq_channel::Direction as Way;
+use hvq_emulation::Direction as Way;
 use hvq_scheduler::{PathId, Policy};
 use hvq_tests::net::{Fate, Net, Side};
 use hvq_tests::transfer::Transfer;

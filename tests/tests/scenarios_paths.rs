@@ -1,6 +1,6 @@
 //! The life of paths and connections: opening, validating, abandoning, limits, timeouts and the end.
 
-use hvq_channel::Direction as Way;
+use hvq_emulation::Direction as Way;
 use hvq_scheduler::{Bandwidth, Hints, Item, PathId, PathState, PathView, Placement, Policy, Scheduler};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::{Fate, Net, Side};

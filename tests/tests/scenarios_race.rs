@@ -5,7 +5,7 @@
 //!         ══ wire 1: 10 Mbit/s, 20 ms ══             the other candidate
 //! ```
 
-use hvq_channel::Direction as Way;
+use hvq_emulation::Direction as Way;
 use hvq_scheduler::{PathId, Policy};
 use hvq_tests::net::{Application, Fate, Net, Side};
 use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent, Replay, TransportConfig};

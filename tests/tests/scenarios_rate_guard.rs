@@ -1,6 +1,6 @@
 //! A path whose rate is known is paced to it and builds no queue, whatever its controller believes.
 
-use hvq_channel::Direction;
+use hvq_emulation::Direction;
 use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::Net;

@@ -1,6 +1,6 @@
 //! A narrow channel that many connections share.
 
-use hvq_channel::Direction;
+use hvq_emulation::Direction;
 use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
 use hvq_tests::net::Net;
 use hvq_tests::net::wire::Wire;

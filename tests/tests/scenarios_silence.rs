@@ -5,7 +5,7 @@
 //!         ══ wire 1: eMBB, 60 Mbit/s, 50 ms ═             the bulk, and what goes dark
 //! ```
 
-use hvq_channel::Direction as Way;
+use hvq_emulation::Direction as Way;
 use hvq_scheduler::{Bandwidth, Hints, PathId, PathState, Policy};
 use hvq_tests::bulk::Download;
 use hvq_tests::net::{Application, Fate, Net, Side};

@@ -3,9 +3,11 @@
 //! - [`world`]: a client and a server endpoint and the channels between them. Everything follows from a seed.
 //! - [`workload`]: applications for both ends.
 //! - [`experiment`]: what is varied, run and measured.
+//! - [`pages`]: what pages consist of, and a loader that walks through one.
 //! - [`report`]: tables and drawings of it.
 
 pub mod experiment;
+pub mod pages;
 pub mod report;
 pub mod workload;
 pub mod world;

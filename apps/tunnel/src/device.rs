@@ -1,6 +1,6 @@
 //! A TUN device in an async program.
 
-use hvq_tun::device::TunDevice;
+use hvq_emulation::tun::device::TunDevice;
 use std::io;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;

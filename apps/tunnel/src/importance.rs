@@ -1,8 +1,8 @@
 //! The urgency of an IP packet, by its headers and flow: nobody has to mark anything.
 
 use hvq::Priority;
-use hvq_channel::steer::Flow;
-use hvq_tun::packet::{Header, Transport};
+use hvq_emulation::steer::Flow;
+use hvq_emulation::tun::packet::{Header, Transport};
 use std::collections::HashMap;
 use std::time::Duration;
 

@@ -6,8 +6,8 @@
 
 use bytes::{Buf, Bytes};
 use hvq::transport::wire::varint;
-use hvq_channel::steer::{Branch, Flow, ReorderingBuffer};
-use hvq_tun::packet::Flows;
+use hvq_emulation::steer::{Branch, Flow, ReorderingBuffer};
+use hvq_emulation::tun::packet::Flows;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 

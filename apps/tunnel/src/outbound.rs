@@ -9,7 +9,7 @@ use h3::quic::StreamId;
 use hvq::transport::datagram::DatagramError;
 use hvq::transport::wire::varint;
 use hvq::{Priority, SendDatagramError};
-use hvq_tun::packet::{Flows, Header};
+use hvq_emulation::tun::packet::{Flows, Header};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::mpsc;

@@ -1,6 +1,6 @@
 //! Packets that fit in no datagram: fragments of them, or the answer that a router gives (RFC 1191, RFC 8201).
 
-use hvq_tun::packet::{Header, Transport};
+use hvq_emulation::tun::packet::{Header, Transport};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 

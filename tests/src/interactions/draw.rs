@@ -1,6 +1,6 @@
 //! Random draws from a seed: the world, the configurations of both ends, and the operations.
 
-use hvq_channel::Direction as Way;
+use hvq_emulation::Direction as Way;
 use hvq_scheduler::Policy;
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{Greasing, Moving};

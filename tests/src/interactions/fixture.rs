@@ -2,7 +2,7 @@
 
 use super::draw::{Door, Resumption, Setting, channel};
 use super::earlier;
-use hvq_channel::{Channel, ChannelSpec, Direction};
+use hvq_emulation::{Channel, ChannelSpec, Direction};
 use hvq_lab::world::identity;
 use hvq_lab::world::ledger::Ledger;
 use hvq_lab::world::medium::Medium;

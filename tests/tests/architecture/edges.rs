@@ -5,27 +5,23 @@ use crate::tree::File;
 use toml::{Table, Value};
 
 /// The crates of the project and the crates of the project that they may use.
-const EDGES: [(&str, &[&str]); 22] = [
+const EDGES: [(&str, &[&str]); 18] = [
     ("hvq-scheduler", &[]),
     ("hvq-transport", &["hvq-scheduler"]),
     ("hvq-qlog", &["hvq-scheduler", "hvq-transport"]),
     ("hvq", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
     ("hvq-h3", &["hvq-scheduler", "hvq-transport", "hvq"]),
     ("hvq-ffi", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
-    ("hvq-channel", &[]),
-    ("hvq-pages", &[]),
-    ("hvq-tun", &["hvq-channel"]),
+    ("hvq-emulation", &[]),
     ("hvq-tunnel", LIBRARIES),
     ("hvq-decode", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
     ("hvq-cli", LIBRARIES),
     ("hvq-gateway", LIBRARIES),
     ("hvq-proxy", LIBRARIES),
-    ("hvq-endpoint", LIBRARIES),
     ("hvq-runner", LIBRARIES),
     ("hvq-lab", LIBRARIES),
-    ("hvq-live", &["hvq-channel", "hvq-pages", "hvq-lab", "hvq-scheduler", "hvq-tun"]),
-    ("hvq-svc", &[]),
-    ("hvq-vpx", &["hvq-svc"]),
+    ("hvq-live", &["hvq-emulation", "hvq-lab", "hvq-scheduler"]),
+    ("hvq-video", &[]),
     (
         "hvq-tests",
         &[
@@ -33,8 +29,7 @@ const EDGES: [(&str, &[&str]); 22] = [
             "hvq-transport",
             "hvq",
             "hvq-h3",
-            "hvq-channel",
-            "hvq-pages",
+            "hvq-emulation",
             "hvq-cli",
             "hvq-lab",
             "hvq-decode",
@@ -50,16 +45,13 @@ const LIBRARIES: &[&str] = &[
     "hvq-qlog",
     "hvq",
     "hvq-h3",
-    "hvq-channel",
-    "hvq-pages",
+    "hvq-emulation",
     "hvq-lab",
     "hvq-live",
     "hvq-decode",
     "hvq-gateway",
     "hvq-proxy",
-    "hvq-svc",
-    "hvq-vpx",
-    "hvq-tun",
+    "hvq-video",
     "hvq-tunnel",
 ];
 
@@ -217,10 +209,10 @@ fn a_dependency_on_a_crate_above_is_found() {
     let text = sample("hvq-transport", "[dev-dependencies]\nhvq = { workspace = true }");
     assert_eq!(problems("transport/core/Cargo.toml", &text), ["hvq-transport may not depend on hvq"]);
     let text = sample(
-        "hvq-channel",
+        "hvq-emulation",
         "[target.'cfg(unix)'.dependencies]\nq = { package = \"hvq\", workspace = true }",
     );
-    assert_eq!(problems("apps/channel/Cargo.toml", &text), ["hvq-channel may not depend on hvq"]);
+    assert_eq!(problems("apps/emulation/Cargo.toml", &text), ["hvq-emulation may not depend on hvq"]);
 }
 
 #[test]
@@ -261,9 +253,9 @@ fn a_crate_that_nobody_placed_is_found() {
 
 #[test]
 fn a_version_beside_the_workspace_list_and_missing_lints_are_found() {
-    let text = "[package]\nname = \"hvq-pages\"\n[dependencies]\nserde = \"1\"";
+    let text = "[package]\nname = \"hvq-decode\"\n[dependencies]\nserde = \"1\"";
     assert_eq!(
-        problems("apps/pages/Cargo.toml", text),
+        problems("apps/decode/Cargo.toml", text),
         [
             "serde: list it in [workspace.dependencies] and inherit it",
             "the lints of the workspace do not apply: [lints] workspace = true"

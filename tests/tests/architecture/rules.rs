@@ -13,7 +13,7 @@ const UNSAFE_PLACES: [&str; 4] = [
     "transport/core/src/crypto/session",
     "transport/core/src/crypto/aead/boringssl",
     "ffi/",
-    "apps/svc/vpx/",
+    "apps/video/src/vpx/",
 ];
 
 /// Names that `hvq_scheduler` exports and only a program that chooses a policy may use.

@@ -2,7 +2,7 @@
 
 use crate::failure::{Exit, Failure, OrFail};
 use clap::Args;
-use hvq_tun::inside::{self, Instructions};
+use hvq_emulation::tun::inside::{self, Instructions};
 use std::ffi::OsString;
 use std::process::ExitCode;
 

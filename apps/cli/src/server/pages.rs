@@ -4,7 +4,7 @@ use super::{Answer, Body};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::check_distinct;
 use http::{HeaderValue, Request, StatusCode};
-use hvq_pages::{Object, Page, builtin};
+use hvq_lab::pages::{Object, Page, builtin};
 use std::path::Path;
 
 /// Pages whose objects are offered as `/PAGE/OBJECT`.
@@ -18,7 +18,7 @@ pub(crate) struct Pages {
 }
 
 /// The path of object `object` of `page`.
-pub(crate) fn object_path(page: &str, object: hvq_pages::ObjectId) -> String {
+pub(crate) fn object_path(page: &str, object: hvq_lab::pages::ObjectId) -> String {
     format!("/{page}/{object}")
 }
 
@@ -63,7 +63,7 @@ impl Pages {
     fn object(&self, path: &str) -> Option<(&Page, &Object)> {
         let (page, object) = path.strip_prefix('/')?.split_once('/')?;
         let page = self.pages.iter().find(|known| known.id == page)?;
-        let object = page.object(hvq_pages::ObjectId(object.parse().ok()?))?;
+        let object = page.object(hvq_lab::pages::ObjectId(object.parse().ok()?))?;
         Some((page, object))
     }
 }

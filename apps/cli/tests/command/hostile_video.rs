@@ -3,10 +3,10 @@
 use crate::support::{Running, hvq};
 use ::hvq::{ClientConfig, ClientTls, ConnectOptions, Connection, Endpoint, TransportConfig, Verify};
 use hvq_scheduler::Policy;
-use hvq_svc::layers::LAYERS;
-use hvq_svc::message::{LayerHeader, Reference};
-use hvq_svc::picture::test_picture;
-use hvq_vpx::{Encoded, Encoder, Settings};
+use hvq_video::layers::LAYERS;
+use hvq_video::message::{LayerHeader, Reference};
+use hvq_video::picture::test_picture;
+use hvq_video::vpx::{Encoded, Encoder, Settings};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::process::Stdio;

@@ -1,9 +1,9 @@
 //! `hvq video send` and `hvq video receive`, alone and with `hvq emulate` between them.
 
 use crate::support::{Running, code, json, run, said};
-use hvq_svc::picture::test_picture;
-use hvq_svc::ssim::ssim;
-use hvq_svc::y4m::Reader;
+use hvq_video::picture::test_picture;
+use hvq_video::ssim::ssim;
+use hvq_video::y4m::Reader;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufReader, Read, Write};

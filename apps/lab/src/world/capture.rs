@@ -2,7 +2,7 @@
 //! (draft-ietf-opsawg-pcap; RFC 791, RFC 768), without checksums.
 
 use crate::world::{Fate, Net};
-use hvq_channel::Direction;
+use hvq_emulation::Direction;
 use hvq_transport::connection::FourTuple;
 use hvq_transport::wire::overhead::lower_headers;
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
 //! The medium of a wire: one channel, or two that a steerer below the transport makes look like one.
 
 use crate::world::wire::Packet;
-use hvq_channel::steer::{Flow, Sent, Steered};
-use hvq_channel::{Channel, Departure, Direction, Link};
+use hvq_emulation::steer::{Flow, Sent, Steered};
+use hvq_emulation::{Channel, Departure, Direction, Link};
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ pub mod medium;
 pub mod rewards;
 pub mod wire;
 
-use hvq_channel::{Channel, ChannelSpec, Direction};
+use hvq_emulation::{Channel, ChannelSpec, Direction};
 use hvq_transport::connection::{
     Connection, Datagram, Dscp, Ecn, Event, FourTuple, Replay, Transmit, TransportConfig,
 };

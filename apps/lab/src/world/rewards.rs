@@ -6,7 +6,7 @@
 //! what goes before on the same stream is awaited over either.
 
 use crate::world::{Net, Side};
-use hvq_channel::Direction;
+use hvq_emulation::Direction;
 use hvq_scheduler::PathId;
 use hvq_transport::time::Instant;
 use hvq_transport::trace::{TraceEvent, Tracer};

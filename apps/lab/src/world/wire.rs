@@ -2,7 +2,7 @@
 
 use crate::world::medium::Medium;
 use bytes::{Bytes, BytesMut};
-use hvq_channel::Direction;
+use hvq_emulation::Direction;
 use hvq_transport::connection::{Datagram, Dscp, Ecn, FourTuple};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

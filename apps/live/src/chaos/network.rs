@@ -2,10 +2,10 @@
 
 use super::event::{Change, Line, Step};
 use crate::error::{LiveError, cannot};
-use hvq_tun::namespace::Namespace;
-use hvq_tun::program::Launcher;
-use hvq_tun::shell::{Plan, Route, Scene};
-use hvq_tun::wiring;
+use hvq_emulation::tun::namespace::Namespace;
+use hvq_emulation::tun::program::Launcher;
+use hvq_emulation::tun::shell::{Plan, Route, Scene};
+use hvq_emulation::tun::wiring;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -7,7 +7,7 @@
 //! delay, scaled as in virtual time, has passed. A frame whose document is left open holds the load event back until
 //! all is there.
 
-use hvq_pages::{Event, Kind, Object, ObjectId, Page, THINK_SCALE};
+use hvq_lab::pages::{Event, Kind, Object, ObjectId, Page, THINK_SCALE};
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
@@ -277,7 +277,7 @@ impl Markup<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hvq_pages::builtin;
+    use hvq_lab::pages::builtin;
 
     #[test]
     fn every_object_before_the_load_event_is_there_with_its_size() {

@@ -11,7 +11,7 @@ use crate::nginx::{self, Site};
 use crate::observer::Observer;
 use crate::tools::{Tools, folder, found};
 use arm::Arm;
-use hvq_pages::Page;
+use hvq_lab::pages::Page;
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ pub fn possible(wanted: &[Arm]) -> (Vec<Arm>, Vec<String>) {
 
 /// eMBB of repetition `repetition`: traces begin two minutes later with each.
 pub fn stretch(channel: &str, repetition: u32) -> String {
-    match channel.parse::<hvq_channel::TraceName>() {
+    match channel.parse::<hvq_emulation::TraceName>() {
         Ok(_) => format!("{channel},offset={}s", 60 + 120 * repetition % 480),
         Err(_) => channel.to_owned(),
     }
@@ -184,7 +184,7 @@ fn served(sites: &[markup::Site]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hvq_pages::builtin;
+    use hvq_lab::pages::builtin;
 
     #[test]
     fn traces_begin_elsewhere_each_time_and_fixed_channels_are_the_same() {

@@ -3,10 +3,10 @@
 use super::arm::{Arm, Model};
 use super::{Plan, stretch};
 use crate::error::LiveError;
-use hvq_channel::ChannelSpec;
+use hvq_emulation::ChannelSpec;
 use hvq_lab::experiment::pages::{Belief, Channels, Notes, Run};
+use hvq_lab::pages::{Page, THINK_SCALE};
 use hvq_lab::workload::page_load::{Manner, Voice};
-use hvq_pages::{Page, THINK_SCALE};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ fn run(page: &Arc<Page>, (channel, repetition): (&str, u32), model: Model) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hvq_pages::builtin;
+    use hvq_lab::pages::builtin;
 
     #[test]
     fn every_arm_but_mptcp_has_its_figure_and_both_channels_help() {

@@ -6,7 +6,7 @@ pub(crate) mod record;
 mod wire;
 
 use condition::{Change, Condition, Trouble};
-use hvq_channel::relay::{Buffers, Datagram, EcnCodepoint, RelaySocket};
+use hvq_emulation::relay::{Buffers, Datagram, EcnCodepoint, RelaySocket};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use record::{Mark, Record, Recording, Sender};

@@ -1,7 +1,7 @@
 //! The two channels of the demo, and what their ends are told of them.
 
 use hvq::{Bandwidth, Hints, Sharing};
-use hvq_channel::{ChannelSpec, Direction, TraceName};
+use hvq_emulation::{ChannelSpec, Direction, TraceName};
 use std::time::Duration;
 
 /// eMBB by a trace, and URLLC.

@@ -8,7 +8,7 @@ use super::scheme::{ChannelName, Scheme};
 use super::stage::{Client, Relays, Server};
 use crate::failure::Failure;
 use hvq::{Connection, PathId};
-use hvq_pages::{Loader, Page, THINK_SCALE};
+use hvq_lab::pages::{Loader, Page, THINK_SCALE};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -62,7 +62,7 @@ fn milliseconds(duration: Duration) -> f64 {
 }
 
 fn timings(page: &Page, loader: &Loader) -> Vec<ObjectTiming> {
-    let timing = |(object, timing): (&hvq_pages::Object, &hvq_pages::Timing)| ObjectTiming {
+    let timing = |(object, timing): (&hvq_lab::pages::Object, &hvq_lab::pages::Timing)| ObjectTiming {
         id: object.id.0,
         kind: format!("{:?}", object.kind).to_lowercase(),
         bytes: object.size,
@@ -76,7 +76,7 @@ fn timings(page: &Page, loader: &Loader) -> Vec<ObjectTiming> {
 /// Returns the traffic of each channel until now.
 fn usage(relays: &Relays, client: &Client, server: &Server) -> Vec<ChannelUse> {
     let (up, down) = (client.connection(), server.connection());
-    let of = |(index, (channel, relay)): (usize, &(ChannelName, hvq_channel::relay::RelayHandle))| {
+    let of = |(index, (channel, relay)): (usize, &(ChannelName, hvq_emulation::relay::RelayHandle))| {
         // Paths are numbered in the order in which they are opened, which is that of the relays.
         let path = PathId(index as u32);
         let statistics = relay.stats();

@@ -17,8 +17,8 @@ use crate::tls::SelfSigned;
 use channels::Channels;
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
-use hvq_channel::TraceName;
-use hvq_pages::{Page, THINK_SCALE};
+use hvq_emulation::TraceName;
+use hvq_lab::pages::{Page, THINK_SCALE};
 use indicatif::{ProgressBar, ProgressStyle};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -168,7 +168,7 @@ fn results(plan: &Plan, pages: &[Page], arguments: &DemoArguments, loads: Vec<Lo
             trace: plan.channels.trace.to_string(),
             embb: plan.channels.embb.to_string(),
             urllc: plan.channels.urllc.to_string(),
-            embb_hints: channels::describe(plan.channels.embb_hints(hvq_channel::Direction::Down)),
+            embb_hints: channels::describe(plan.channels.embb_hints(hvq_emulation::Direction::Down)),
             urllc_hints: channels::describe(plan.channels.urllc_hints()),
             congestion: plan.congestion.to_string(),
             think_scale: THINK_SCALE,

@@ -9,7 +9,7 @@ use h3::client::SendRequest;
 use http::header::COOKIE;
 use http::{HeaderValue, Request};
 use hvq::Priority;
-use hvq_pages::{Loader, ObjectId, Page, Request as PageRequest};
+use hvq_lab::pages::{Loader, ObjectId, Page, Request as PageRequest};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 

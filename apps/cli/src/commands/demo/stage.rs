@@ -14,9 +14,9 @@ use hvq::{
     ClientConfig, ConnectOptions, Connection, EarlyData, Endpoint, Hints, LocalAddress, PathOptions,
     ServerConfig, TransportConfig, Verify,
 };
-use hvq_channel::Direction;
-use hvq_channel::relay::{Relay, RelayHandle};
-use hvq_pages::{Page, THINK_SCALE};
+use hvq_emulation::Direction;
+use hvq_emulation::relay::{Relay, RelayHandle};
+use hvq_lab::pages::{Page, THINK_SCALE};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! An emulated channel as people write it.
 
-use hvq_channel::ChannelSpec;
+use hvq_emulation::ChannelSpec;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
@@ -33,7 +33,7 @@ impl FromStr for EmulatedChannel {
         if name.is_empty() {
             return Err(shape());
         }
-        let spec = spec.parse().map_err(|error: hvq_channel::SpecError| error.to_string())?;
+        let spec = spec.parse().map_err(|error: hvq_emulation::SpecError| error.to_string())?;
         Ok(Self { name: name.to_owned(), listen: address(listen)?, upstream: address(upstream)?, spec })
     }
 }

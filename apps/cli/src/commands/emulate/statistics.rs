@@ -2,8 +2,8 @@
 
 use crate::duration::milliseconds;
 use crate::output::bytes;
-use hvq_channel::relay::RelayStatistics;
-use hvq_channel::{DropReason, LinkStatistics, Summary};
+use hvq_emulation::relay::RelayStatistics;
+use hvq_emulation::{DropReason, LinkStatistics, Summary};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 

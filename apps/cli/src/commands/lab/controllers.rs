@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{self, Console, check_distinct};
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
-use hvq_channel::{Probability, TraceName};
+use hvq_emulation::{Probability, TraceName};
 use hvq_lab::experiment::controllers::{Outcome, Plan, Run};
 use hvq_lab::report::controllers as report;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Console};
 use crate::server::chosen;
 use clap::{Args, ValueEnum};
-use hvq_channel::ChannelSpec;
+use hvq_emulation::ChannelSpec;
 use hvq_live::error::LiveError;
 use hvq_live::observer::Observer;
 use hvq_live::report::Results;

@@ -17,7 +17,7 @@ use crate::output::{Console, check_writable};
 use clap::{Args, Subcommand};
 use controllers::ControllersArguments;
 use experiments::RunArguments;
-use hvq_channel::TraceError;
+use hvq_emulation::TraceError;
 use hvq_lab::experiment::pool;
 use indicatif::{ProgressBar, ProgressStyle};
 use outages::OutagesArguments;

@@ -5,11 +5,11 @@ use crate::duration;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Console, check_distinct};
 use clap::Args;
-use hvq_channel::TraceName;
+use hvq_emulation::TraceName;
 use hvq_lab::experiment::definition::Half;
 use hvq_lab::experiment::video::{Dark, Plan, Run, Scheme};
 use hvq_lab::report::video as report;
-use hvq_svc::clip::Clip;
+use hvq_video::clip::Clip;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const MARKS: [&str; 2] = ["<!-- video: begin -->\n", "<!-- video: end -->"];
 /// Arguments of `hvq lab video`.
 #[derive(Debug, Args)]
 pub(crate) struct VideoExperimentArguments {
-    /// The clip: bunny, or a file that the example `clip` of hvq-vpx wrote
+    /// The clip: bunny, or a file that the example `clip` of hvq-video wrote
     #[arg(long, value_name = "NAME|FILE", default_value = "bunny")]
     clip: String,
     /// Ways of using the channels: udp:embb, udp:dchannel or udp:priority for packets without a transport, embb,

@@ -2,7 +2,7 @@
 
 use crate::commands::emulate::statistics::{heading, link, row, summary};
 use crate::duration::milliseconds;
-use hvq_tun::emulator::{Report, Verdict};
+use hvq_emulation::tun::emulator::{Report, Verdict};
 use serde_json::json;
 
 /// A table for people, and whether to believe it.

@@ -11,14 +11,14 @@ use hvq::{
     Bandwidth, ClientConfig, ConnectOptions, EarlyData, Endpoint, Hints, LocalAddress, PathOptions,
     ServerConfig, TransportConfig, Verify,
 };
-use hvq_channel::relay::{Relay, RelayHandle, RelayOptions, RelayStatistics, TapEvent, TapMoment};
-use hvq_channel::{ChannelSpec, Count, Direction, Summary, TraceError};
+use hvq_emulation::relay::{Relay, RelayHandle, RelayOptions, RelayStatistics, TapEvent, TapMoment};
+use hvq_emulation::tun::device::TunDevice;
+use hvq_emulation::tun::emulator::log::{Fate, PacketLog, Record};
+use hvq_emulation::tun::emulator::{ChannelReport, Report};
+use hvq_emulation::tun::shell::{Plan, Scene};
+use hvq_emulation::tun::wiring::End;
+use hvq_emulation::{ChannelSpec, Count, Direction, Summary, TraceError};
 use hvq_scheduler::Policy;
-use hvq_tun::device::TunDevice;
-use hvq_tun::emulator::log::{Fate, PacketLog, Record};
-use hvq_tun::emulator::{ChannelReport, Report};
-use hvq_tun::shell::{Plan, Scene};
-use hvq_tun::wiring::End;
 use hvq_tunnel::{AsyncDevice, Client, Server, ServerOptions};
 use std::fs::File;
 use std::io::Read;
@@ -196,8 +196,8 @@ fn note(log: &Mutex<PacketLog>, channel: &str, event: TapEvent) {
         TapMoment::Left { delay, lateness } => {
             Fate::Left { delay, held: std::time::Duration::ZERO, lateness }
         }
-        TapMoment::Entered(hvq_channel::Verdict::Dropped(reason)) => Fate::Dropped(reason),
-        TapMoment::Entered(hvq_channel::Verdict::Accepted) => return,
+        TapMoment::Entered(hvq_emulation::Verdict::Dropped(reason)) => Fate::Dropped(reason),
+        TapMoment::Entered(hvq_emulation::Verdict::Accepted) => return,
     };
     let TapEvent { at, direction, size, .. } = event;
     lock(log).record(Record { at, direction, channel, size, header: None, fate });

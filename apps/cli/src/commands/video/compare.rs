@@ -6,7 +6,7 @@ use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output;
 use clap::Args;
-use hvq_svc::ssim::ssim;
+use hvq_video::ssim::ssim;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -15,7 +15,7 @@ use receive::ReceiveArguments;
 use send::SendArguments;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The application protocol: one unidirectional stream for each layer, as `hvq_svc::message` says.
+/// The application protocol: one unidirectional stream for each layer, as `hvq_video::message` says.
 pub(super) const ALPN: &[u8] = b"hvq-svc/1";
 
 /// The code with which a sender takes back a layer that is late.

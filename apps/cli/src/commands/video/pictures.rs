@@ -1,8 +1,8 @@
 //! Sources of pictures: a file, through `ffmpeg` unless it is YUV4MPEG2, a camera, or a test picture; each at its time.
 
 use crate::failure::{Exit, Failure, OrFail};
-use hvq_svc::picture::{Picture, test_picture};
-use hvq_svc::y4m::{Format, Reader};
+use hvq_video::picture::{Picture, test_picture};
+use hvq_video::y4m::{Format, Reader};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};

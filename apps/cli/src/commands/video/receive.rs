@@ -26,8 +26,8 @@ use hvq::{
     ChannelOptions, Connection, ConnectionError, EarlyData, Endpoint, EndpointOptions, ServerConfig,
     TransportConfig,
 };
-use hvq_svc::playout::{Adaptive, Gaps, Playout, Wait};
-use hvq_svc::roq;
+use hvq_video::playout::{Adaptive, Gaps, Playout, Wait};
+use hvq_video::roq;
 use page_server::PageServer;
 use player::Player;
 use serde_json::json;

@@ -2,8 +2,8 @@
 //! `ffmpeg`.
 
 use crate::failure::{Exit, Failure, OrFail};
-use hvq_svc::picture::Picture;
-use hvq_svc::y4m::{Format, write_header, write_picture};
+use hvq_video::picture::Picture;
+use hvq_video::y4m::{Format, write_header, write_picture};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;

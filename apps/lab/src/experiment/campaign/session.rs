@@ -5,7 +5,7 @@ use super::store::{Store, StoreError};
 use super::task::{Scope, Task, tasks};
 use crate::experiment::definition::Definition;
 use crate::experiment::pool;
-use hvq_channel::TraceError;
+use hvq_emulation::TraceError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 

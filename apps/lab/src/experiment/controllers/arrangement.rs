@@ -4,8 +4,8 @@ use crate::experiment::pages::{Below, Rule, Scheme};
 use crate::world::Net;
 use crate::world::medium::Medium;
 use crate::world::wire::Wire;
-use hvq_channel::steer::{CostReward, Knowledge, Pair, Steered, SteeringPolicy};
-use hvq_channel::{Channel, ChannelSpec, Direction, Probability, Rate, TraceError};
+use hvq_emulation::steer::{CostReward, Knowledge, Pair, Steered, SteeringPolicy};
+use hvq_emulation::{Channel, ChannelSpec, Direction, Probability, Rate, TraceError};
 use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
 use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ impl Setting {
     pub const RTT: Duration = Duration::from_millis(50);
 
     /// The rate of eMBB there.
-    const RATE: hvq_channel::Bandwidth = hvq_channel::Bandwidth::from_megabits_per_second(60);
+    const RATE: hvq_emulation::Bandwidth = hvq_emulation::Bandwidth::from_megabits_per_second(60);
 
     /// `embb` and URLLC, both with random `loss` each way (NSDI 2023, Table 4).
     pub fn new(name: &str, embb: ChannelSpec, loss: Probability) -> Self {
@@ -170,7 +170,7 @@ pub(super) fn connect(
 /// DChannel's steerer in `direction`, which knows what is typical of both channels.
 fn steerer(setting: &Setting, direction: Direction) -> Result<Box<dyn SteeringPolicy>, TraceError> {
     let (embb, urllc) = (setting.embb.typical(direction)?, setting.urllc.typical(direction)?);
-    let unlimited = hvq_channel::Bandwidth::from_bits_per_second(u64::MAX);
+    let unlimited = hvq_emulation::Bandwidth::from_bits_per_second(u64::MAX);
     Ok(Box::new(CostReward::new(Knowledge {
         high_bandwidth_delay: embb.delay,
         low_latency_delay: urllc.delay,
@@ -178,6 +178,6 @@ fn steerer(setting: &Setting, direction: Direction) -> Result<Box<dyn SteeringPo
     })))
 }
 
-fn to_scheduler(rate: hvq_channel::Bandwidth) -> Bandwidth {
+fn to_scheduler(rate: hvq_emulation::Bandwidth) -> Bandwidth {
     Bandwidth::from_bits_per_second(rate.bits_per_second())
 }

@@ -12,7 +12,7 @@ pub use arrangement::{Arrangement, Setting};
 pub use outcome::{Milliseconds, Outcome, Queue, Series};
 pub use run::{Run, STEP};
 
-use hvq_channel::{ChannelSpec, Probability, TraceName};
+use hvq_emulation::{ChannelSpec, Probability, TraceName};
 use hvq_transport::congestion::Algorithm;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The measurements of a run. All of it follows from the run's seed.
 
 use super::arrangement::Arrangement;
-use hvq_channel::Summary;
+use hvq_emulation::Summary;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

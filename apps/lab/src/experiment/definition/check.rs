@@ -6,7 +6,7 @@ use super::matrix::Matrix;
 use super::measure::Measure;
 use super::workload::Workload;
 use crate::experiment::pages::Scheme;
-use hvq_channel::{ChannelSpec, Delay, Rate, TraceSource};
+use hvq_emulation::{ChannelSpec, Delay, Rate, TraceSource};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Two halves of pages, stretches and seeds: parameters are chosen on one and reported on the other.
 
-use hvq_pages::{Page, builtin};
+use crate::pages::{Page, builtin};
 use serde::Deserialize;
 use std::fmt;
 use std::ops::Range;

@@ -2,7 +2,7 @@
 
 use crate::experiment::pages::Belief;
 use crate::workload::page_load::{Deployment, Interaction, Voice};
-use hvq_channel::{ChannelSpec, Probability};
+use hvq_emulation::{ChannelSpec, Probability};
 use hvq_transport::congestion::Algorithm;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use std::fmt;
@@ -16,13 +16,13 @@ pub trait Setting: Clone {
 
 impl Setting for ChannelSpec {
     fn read(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: hvq_channel::SpecError| error.to_string())
+        text.parse().map_err(|error: hvq_emulation::SpecError| error.to_string())
     }
 }
 
 impl Setting for Probability {
     fn read(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: hvq_channel::QuantityError| error.to_string())
+        text.parse().map_err(|error: hvq_emulation::QuantityError| error.to_string())
     }
 }
 

@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::labelled::{Bytes, Flows, Labelled, Setting};
 use crate::experiment::pages::Belief;
 use crate::workload::page_load::{Deployment, Interaction, Voice};
-use hvq_channel::{ChannelSpec, Probability};
+use hvq_emulation::{ChannelSpec, Probability};
 use hvq_transport::congestion::Algorithm;
 use serde::Deserialize;
 

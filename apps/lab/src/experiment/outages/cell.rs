@@ -3,9 +3,9 @@
 use super::outage::{Kind, Outage};
 use super::outcome::{Outcome, Times, Verdict};
 use crate::experiment::pages::{Belief, Channels, Ending, Notes, Reach, Run, Scheme, is_told};
+use crate::pages::{Page, THINK_SCALE};
 use crate::workload::page_load::{Deployment, Manner, Voice};
-use hvq_channel::{ChannelSpec, TraceError};
-use hvq_pages::{Page, THINK_SCALE};
+use hvq_emulation::{ChannelSpec, TraceError};
 use hvq_scheduler::Policy;
 use hvq_transport::congestion::Algorithm;
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 use super::cell::Cell;
 use super::outage::{Kind, Outage, Pattern};
 use crate::experiment::pages::Reach;
+use crate::pages::{Page, builtin};
 use crate::workload::page_load::{Deployment, Interaction, single};
-use hvq_channel::{Bandwidth, ChannelSpec, Direction, Interval, Probability, QueueLimit};
-use hvq_pages::{Page, builtin};
+use hvq_emulation::{Bandwidth, ChannelSpec, Direction, Interval, Probability, QueueLimit};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;

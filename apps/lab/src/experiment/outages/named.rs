@@ -3,9 +3,9 @@
 use super::cell::Cell;
 use super::outage::{Kind, Outage};
 use crate::experiment::pages::Reach;
+use crate::pages::builtin;
 use crate::workload::page_load::Deployment;
-use hvq_channel::{Bandwidth, ChannelSpec};
-use hvq_pages::builtin;
+use hvq_emulation::{Bandwidth, ChannelSpec};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Outages of a channel: when it is dark, and which way.
 
 use crate::experiment::pages::Reach;
-use hvq_channel::{ChannelSpec, Direction, Interval};
+use hvq_emulation::{ChannelSpec, Direction, Interval};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::experiment::pages::Reach;
-use hvq_channel::{Channel, ChannelSpec, Direction, Interval};
+use hvq_emulation::{Channel, ChannelSpec, Direction, Interval};
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Knowledge of the channels, which may be wrong (NSDI 2023, §A.3.4).
 
-use hvq_channel::Typical;
+use hvq_emulation::Typical;
 use hvq_scheduler::{Bandwidth, Hints};
 use std::str::FromStr;
 
@@ -22,9 +22,9 @@ impl Default for Belief {
 
 impl Belief {
     /// The rate of URLLC as it is believed, `rate` being the true one.
-    pub(super) fn rate(self, rate: hvq_channel::Bandwidth) -> hvq_channel::Bandwidth {
+    pub(super) fn rate(self, rate: hvq_emulation::Bandwidth) -> hvq_emulation::Bandwidth {
         let bits = rate.bits_per_second() as f64 * self.urllc_rate;
-        hvq_channel::Bandwidth::from_bits_per_second(bits as u64)
+        hvq_emulation::Bandwidth::from_bits_per_second(bits as u64)
     }
 
     /// `hints` about URLLC as they are believed.

@@ -1,7 +1,7 @@
 //! Steerers of sealed packets by name.
 
-use hvq_channel::Direction;
-use hvq_channel::steer::{
+use hvq_emulation::Direction;
+use hvq_emulation::steer::{
     Always, Asap, Branch, CostReward, DelaySource, Flow, Knowledge, PacketSize, PacketState, Reordering,
     SteeringPolicy,
 };

@@ -5,9 +5,9 @@ use super::run::{Channels, Notes, Run};
 use super::scheme::Scheme;
 use super::stretch::{seed_of, stretch};
 use crate::experiment::definition::Half;
+use crate::pages::Page;
 use crate::workload::page_load::Manner;
-use hvq_channel::{ChannelSpec, TraceName};
-use hvq_pages::Page;
+use hvq_emulation::{ChannelSpec, TraceName};
 use hvq_transport::congestion::Algorithm;
 use std::sync::Arc;
 

@@ -5,14 +5,14 @@ use super::below::{Below, Flows};
 use super::outcome::{ChannelUse, Outcome};
 use super::scheme::Scheme;
 use super::stretch::led;
+use crate::pages::Page;
 use crate::workload::page_load::{Deployment, Manner, PageLoad, Paths};
 use crate::world::medium::{self, Medium};
 use crate::world::rewards::Rewards;
 use crate::world::wire::Wire;
 use crate::world::{Net, Radio};
-use hvq_channel::steer::{Branch, Knowledge, Pair, Steered};
-use hvq_channel::{Channel, ChannelSpec, Collapse, Direction, Probability, TraceError};
-use hvq_pages::Page;
+use hvq_emulation::steer::{Branch, Knowledge, Pair, Steered};
+use hvq_emulation::{Channel, ChannelSpec, Collapse, Direction, Probability, TraceError};
 use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
@@ -278,7 +278,7 @@ impl Run {
         let Channels { embb, urllc, .. } = &self.led();
         let known = |direction| -> Result<Knowledge, TraceError> {
             let (embb, urllc) = (embb.typical(direction)?, urllc.typical(direction)?);
-            let unlimited = hvq_channel::Bandwidth::from_bits_per_second(u64::MAX);
+            let unlimited = hvq_emulation::Bandwidth::from_bits_per_second(u64::MAX);
             Ok(Knowledge {
                 high_bandwidth_delay: embb.delay,
                 low_latency_delay: urllc.delay,

@@ -2,7 +2,7 @@
 
 use crate::experiment::definition::Half;
 use crate::workload::page_load::LEAD;
-use hvq_channel::{Bandwidth, ChannelSpec, Direction, Rate, TraceEnd, TraceError};
+use hvq_emulation::{Bandwidth, ChannelSpec, Direction, Rate, TraceEnd, TraceError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::time::Duration;
@@ -82,7 +82,7 @@ pub fn seed_of(seed: u64, page: &str, repetition: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hvq_channel::TraceName;
+    use hvq_emulation::TraceName;
     use std::collections::BTreeSet;
 
     #[test]

@@ -1,8 +1,8 @@
 use super::*;
 use crate::experiment::definition::Half;
+use crate::pages::builtin;
 use crate::workload::page_load::{Deployment, Manner, Voice, single};
-use hvq_channel::{ChannelSpec, TraceName};
-use hvq_pages::builtin;
+use hvq_emulation::{ChannelSpec, TraceName};
 use hvq_transport::congestion::Algorithm;
 use std::sync::Arc;
 

@@ -3,11 +3,11 @@
 use super::scheme::Steering;
 use crate::experiment::pages::{ChannelUse, Channels};
 use crate::workload::video::{Arrival, Program};
-use hvq_channel::steer::{
+use hvq_emulation::steer::{
     Branch, CostReward, DelaySource, Flow, Knowledge, Pair, Sent, Steered, SteeringPolicy,
 };
-use hvq_channel::{Channel, Departure, Direction, TraceError};
-use hvq_svc::layers::LAYERS;
+use hvq_emulation::{Channel, Departure, Direction, TraceError};
+use hvq_video::layers::LAYERS;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl Entry {
             Steering::DChannel => {
                 let policy = |direction| -> Result<Box<dyn SteeringPolicy>, TraceError> {
                     let (wide, quick) = (embb.typical(direction)?, urllc.typical(direction)?);
-                    let unlimited = hvq_channel::Bandwidth::from_bits_per_second(u64::MAX);
+                    let unlimited = hvq_emulation::Bandwidth::from_bits_per_second(u64::MAX);
                     let known = Knowledge {
                         high_bandwidth_delay: wide.delay,
                         low_latency_delay: quick.delay,

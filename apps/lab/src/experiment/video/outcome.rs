@@ -4,10 +4,10 @@ use super::scheme::Scheme;
 use crate::experiment::pages::ChannelUse;
 use crate::experiment::statistics::quantile;
 use crate::workload::video::Arrival;
-use hvq_svc::clip::Clip;
-use hvq_svc::freeze::Freezes;
-use hvq_svc::layers::LAYERS;
-use hvq_svc::playout::{Adaptive, Gaps, Playout, Wait};
+use hvq_video::clip::Clip;
+use hvq_video::freeze::Freezes;
+use hvq_video::layers::LAYERS;
+use hvq_video::playout::{Adaptive, Gaps, Playout, Wait};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

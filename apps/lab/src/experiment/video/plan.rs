@@ -5,8 +5,8 @@ use super::scheme::Scheme;
 use crate::experiment::definition::Half;
 use crate::experiment::pages::{Channels, part};
 use crate::workload::page_load::LEAD;
-use hvq_channel::{ChannelSpec, Interval, TraceName};
-use hvq_svc::clip::Clip;
+use hvq_emulation::{ChannelSpec, Interval, TraceName};
+use hvq_video::clip::Clip;
 use std::sync::Arc;
 use std::time::Duration;
 

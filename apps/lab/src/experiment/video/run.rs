@@ -9,15 +9,15 @@ use crate::workload::video::{Arrival, Program, Video, Voice};
 use crate::world::medium::Medium;
 use crate::world::wire::Wire;
 use crate::world::{Net, Radio};
-use hvq_channel::steer::{Branch, Knowledge, Pair, Steered};
-use hvq_channel::{Channel, ChannelSpec, Direction, TraceError};
+use hvq_emulation::steer::{Branch, Knowledge, Pair, Steered};
+use hvq_emulation::{Channel, ChannelSpec, Direction, TraceError};
 use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
-use hvq_svc::clip::Clip;
-use hvq_svc::message::Deadlines;
-use hvq_svc::playout::{Gaps, Wait};
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
 use hvq_transport::stream::StreamLimits;
+use hvq_video::clip::Clip;
+use hvq_video::message::Deadlines;
+use hvq_video::playout::{Gaps, Wait};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -171,7 +171,7 @@ impl Run {
             pages::Scheme::Below(below) => {
                 let steerer = |direction| -> Result<_, TraceError> {
                     let (embb, urllc) = (embb.typical(direction)?, urllc.typical(direction)?);
-                    let unlimited = hvq_channel::Bandwidth::from_bits_per_second(u64::MAX);
+                    let unlimited = hvq_emulation::Bandwidth::from_bits_per_second(u64::MAX);
                     let known = Knowledge {
                         high_bandwidth_delay: embb.delay,
                         low_latency_delay: urllc.delay,

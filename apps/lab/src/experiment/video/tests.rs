@@ -1,9 +1,9 @@
 use super::*;
 use crate::experiment::definition::Half;
 use crate::experiment::pages::Channels;
-use hvq_channel::ChannelSpec;
-use hvq_svc::clip::{Clip, Frame};
-use hvq_svc::layers::LayerSet;
+use hvq_emulation::ChannelSpec;
+use hvq_video::clip::{Clip, Frame};
+use hvq_video::layers::LayerSet;
 use std::sync::Arc;
 
 /// A clip of 1.6, 16 and 30 KB a frame, whose upper layers begin anew every eighth frame.

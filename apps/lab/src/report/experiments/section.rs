@@ -7,7 +7,7 @@ use crate::experiment::pages::Scheme;
 use crate::experiment::statistics::Results;
 use crate::report::page::{self, note};
 use crate::report::svg::escape;
-use hvq_channel::ChannelSpec;
+use hvq_emulation::ChannelSpec;
 
 /// The section of `results`.
 pub(super) fn section(results: &Results<'_>) -> String {

@@ -1,7 +1,7 @@
 //! Videos with one scheme over one pair of channels, taken together.
 
 use crate::experiment::video::{Outcome, Scheme, Viewing};
-use hvq_svc::layers::LAYERS;
+use hvq_video::layers::LAYERS;
 
 /// The receiver whose view it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

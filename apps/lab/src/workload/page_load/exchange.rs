@@ -1,8 +1,8 @@
 //! The form of a request and a response on a stream.
 
+use crate::pages::ObjectId;
 use crate::workload::pattern;
 use bytes::Bytes;
-use hvq_pages::ObjectId;
 use hvq_scheduler::Priority;
 use std::time::Duration;
 

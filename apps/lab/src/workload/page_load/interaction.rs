@@ -4,7 +4,7 @@
 //! These pages are a guess at such apps: answers in JSON that lead to pictures, servers that take time to think, and 20
 //! ms of each answer for the way behind the emulated channel, which the paper measured to be 12 to 30 ms long.
 
-use hvq_pages::{Event, Kind, Object, ObjectId, Page, Priority, Recorded, Trigger};
+use crate::pages::{Event, Kind, Object, ObjectId, Page, Priority, Recorded, Trigger};
 use std::time::Duration;
 
 /// The use of an app by a person.

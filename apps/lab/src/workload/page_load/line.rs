@@ -2,7 +2,7 @@
 
 use super::Paths;
 use super::exchange::{self, LOOKUP, Preliminary, TCP, TLS};
-use hvq_pages::ObjectId;
+use crate::pages::ObjectId;
 use hvq_scheduler::{PathId, Priority};
 use hvq_transport::connection::{Connection, FourTuple};
 use hvq_transport::endpoint::ConnectionHandle;

@@ -11,11 +11,11 @@ mod servers;
 mod single;
 mod sockets;
 
+use crate::pages::{Loader, Page};
 use crate::world::rewards::Rewards;
 use crate::world::wire::Wire;
 use crate::world::{Application, Net, Side};
 use browser::{Browser, Loss};
-use hvq_pages::{Loader, Page};
 use hvq_transport::connection::{Connection, Event, FourTuple};
 use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::error::ConnectionError;

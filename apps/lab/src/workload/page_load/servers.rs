@@ -2,8 +2,8 @@
 
 use super::exchange::{self, PRELIMINARIES};
 use super::{Manner, Voice};
+use crate::pages::{ObjectId, Page};
 use crate::world::Net;
-use hvq_pages::{ObjectId, Page};
 use hvq_scheduler::Priority;
 use hvq_transport::connection::{Connection, Event};
 use hvq_transport::endpoint::ConnectionHandle;
@@ -46,7 +46,7 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn new(page: &Page, manner: Manner) -> Self {
-        let answer = |object: &hvq_pages::Object| Answer {
+        let answer = |object: &crate::pages::Object| Answer {
             size: object.scaled_size(manner.size_scale).max(1),
             wait: object.server_wait(manner.wait_scale),
             priority: match manner.voice {

@@ -1,6 +1,6 @@
 //! A page of one object: what a command line fetches.
 
-use hvq_pages::{Kind, Object, ObjectId, Page, Priority, Recorded};
+use crate::pages::{Kind, Object, ObjectId, Page, Priority, Recorded};
 use std::time::Duration;
 
 /// Bytes of a request without cookies, about.

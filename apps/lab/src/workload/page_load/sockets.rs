@@ -75,7 +75,7 @@ impl Sockets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hvq_pages::ObjectId;
+    use crate::pages::ObjectId;
 
     #[test]
     fn a_domain_gets_a_connection_for_each_request_that_waits_up_to_six() {

@@ -6,11 +6,11 @@ mod sender;
 
 use crate::workload::page_load::{LEAD, Paths};
 use crate::world::{Application, Net, Side};
-use hvq_svc::clip::Clip;
-use hvq_svc::message::{Deadlines, LayerHeader};
 use hvq_transport::connection::{Connection, Event};
 use hvq_transport::error::ConnectionError;
 use hvq_transport::time::Instant;
+use hvq_video::clip::Clip;
+use hvq_video::message::{Deadlines, LayerHeader};
 use receiver::Receiver;
 use sender::Sender;
 use std::sync::Arc;
@@ -51,8 +51,8 @@ impl Program {
     /// Returns the header before the bytes of a layer.
     pub fn header(&self, number: u32, layer: usize) -> LayerHeader {
         let reference = match self.clip.frame(number).fresh.contains(layer) {
-            true => hvq_svc::message::Reference::Fresh,
-            false => hvq_svc::message::Reference::Earlier,
+            true => hvq_video::message::Reference::Fresh,
+            false => hvq_video::message::Reference::Earlier,
         };
         LayerHeader { frame: number, layer, captured: Self::captured(number), reference }
     }

@@ -4,10 +4,10 @@ use super::Arrival;
 use crate::workload::page_load::Paths;
 use crate::world::Net;
 use hvq_scheduler::PathId;
-use hvq_svc::message::LayerHeader;
 use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent};
 use hvq_transport::stream::{ReadOutcome, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
+use hvq_video::message::LayerHeader;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

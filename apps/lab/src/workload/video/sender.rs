@@ -6,12 +6,12 @@ use crate::workload::pattern;
 use crate::world::Net;
 use bytes::Bytes;
 use hvq_scheduler::Priority;
-use hvq_svc::gate::{Gate, Layer, Verdict};
-use hvq_svc::layers::LAYERS;
-use hvq_svc::message;
 use hvq_transport::connection::{Connection, Event};
 use hvq_transport::stream::{Direction, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
+use hvq_video::gate::{Gate, Layer, Verdict};
+use hvq_video::layers::LAYERS;
+use hvq_video::message;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The code with which a late layer is taken back.

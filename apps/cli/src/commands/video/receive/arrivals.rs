@@ -2,8 +2,8 @@
 
 use super::super::time_of_day;
 use hvq::{Connection, ConnectionError, RecvStream};
-use hvq_svc::fragment::Reassembly;
-use hvq_svc::message::{LARGEST, LayerHeader};
+use hvq_video::fragment::Reassembly;
+use hvq_video::message::{LARGEST, LayerHeader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -6,12 +6,12 @@ use super::page_server::PageServer;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::check_writable;
 use clap::Args;
-use hvq_svc::clip::Clip;
-use hvq_svc::picture::Picture;
-use hvq_svc::playout::Decoded;
-use hvq_svc::ssim::ssim;
-use hvq_svc::y4m;
-use hvq_vpx::{DecodeError, Decoder};
+use hvq_video::clip::Clip;
+use hvq_video::picture::Picture;
+use hvq_video::playout::Decoded;
+use hvq_video::ssim::ssim;
+use hvq_video::vpx::{DecodeError, Decoder};
+use hvq_video::y4m;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -154,9 +154,9 @@ fn format_of(picture: &Picture) -> y4m::Format {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hvq_svc::layers::{LAYERS, LayerSet};
-    use hvq_svc::picture::test_picture;
-    use hvq_vpx::{Encoder, Settings};
+    use hvq_video::layers::{LAYERS, LayerSet};
+    use hvq_video::picture::test_picture;
+    use hvq_video::vpx::{Encoder, Settings};
 
     #[test]
     fn a_second_video_leaves_the_recording_of_the_first() {

@@ -1,10 +1,10 @@
 //! The figures of a viewer.
 
 use crate::paths::PathFigures;
-use hvq_svc::freeze::Freezes;
-use hvq_svc::layers::LAYERS;
-use hvq_svc::message::LayerHeader;
-use hvq_svc::playout::Decoded;
+use hvq_video::freeze::Freezes;
+use hvq_video::layers::LAYERS;
+use hvq_video::message::LayerHeader;
+use hvq_video::playout::Decoded;
 use serde_json::{Value, json};
 use std::time::Duration;
 

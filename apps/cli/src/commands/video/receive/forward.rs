@@ -4,7 +4,7 @@ use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::{self, Console};
 use clap::Args;
 use hvq::{Connection, ConnectionError, RecvStream};
-use hvq_svc::{roq, rtp};
+use hvq_video::{roq, rtp};
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;

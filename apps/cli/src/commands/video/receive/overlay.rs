@@ -1,7 +1,7 @@
 //! A strip below the picture that says how old it is and how many layers it has, for recordings.
 
-use hvq_svc::layers::LAYERS;
-use hvq_svc::picture::{Picture, Plane};
+use hvq_video::layers::LAYERS;
+use hvq_video::picture::{Picture, Plane};
 use std::time::Duration;
 
 /// Rows of the strip, an even number.

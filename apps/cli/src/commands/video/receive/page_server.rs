@@ -3,7 +3,7 @@
 use super::super::screen::Screen;
 use crate::failure::{Exit, Failure, OrFail};
 use bytes::Bytes;
-use hvq_svc::y4m::Format;
+use hvq_video::y4m::Format;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::commands::video::LATE;
 use hvq::{Connection, Priority, WriteError};
-use hvq_svc::gate::{Gate, Layer, Verdict};
+use hvq_video::gate::{Gate, Layer, Verdict};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
