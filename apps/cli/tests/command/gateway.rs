@@ -214,6 +214,30 @@ fn a_configuration_is_checked_without_starting_anything() {
 }
 
 #[test]
+fn routes_of_tunnels_beyond_reach_are_refused_or_warned_of() {
+    let place = Place::new();
+    fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
+    let tokens = place.text("tokens");
+    let gateway = |more: &[&str]| {
+        let common = ["gateway", "--self-signed", "localhost", "--tokens", &tokens, "--tunnel-route"];
+        run([&common[..], more].concat())
+    };
+    // With and without the check: nothing starts.
+    for more in [&["169.254.7.0/24"][..], &["169.254.7.0/24", "--check-config"]] {
+        let output = gateway(more);
+        assert_eq!(code(&output), 2, "{}", said(&output));
+        assert!(
+            said(&output).contains("169.254.7.0/24 would be dropped") && said(&output).contains("--reach")
+        );
+    }
+    let output = gateway(&["169.254.7.0/24", "--check-config", "--reach", "169.254.7.0/24"]);
+    assert!(code(&output) == 0 && !said(&output).contains("warning"), "{}", said(&output));
+    let output = gateway(&["0.0.0.0/0", "--check-config"]);
+    assert_eq!(code(&output), 0, "{}", said(&output));
+    assert!(said(&output).contains("warning: ") && said(&output).contains("10.0.0.0/8"), "{}", said(&output));
+}
+
+#[test]
 fn the_example_of_a_configuration_is_sound_but_for_its_certificate() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/examples/gateway.toml");
     let output = run(["gateway", "--check-config", "--config", example, "--self-signed", "localhost"]);

@@ -337,4 +337,10 @@ impl Config {
         };
         resolve::resolve(&source, file, overrides)
     }
+
+    /// Returns a sentence about each setting that takes effect in part only: routes of tunnels to addresses that may not be reached.
+    pub fn warnings(&self) -> Vec<String> {
+        let both = self.tunnel.as_ref().zip(self.proxy.as_ref());
+        both.map(|(tunnel, proxy)| proxy::warnings(tunnel, &proxy.reach)).unwrap_or_default()
+    }
 }

@@ -5,8 +5,10 @@ use super::file::{Proxy, Source, Tunnel};
 use super::resolve::instead;
 use super::{ConfigError, Overrides, ProxyConfig, TunnelConfig};
 use crate::clients::Clients;
-use crate::destination_policy::DestinationPolicy;
+use crate::destination_policy::{Coverage, DestinationPolicy};
 use crate::tokens::Tokens;
+use ipnet::IpNet;
+use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 use toml::Spanned;
@@ -19,6 +21,10 @@ const ADDRESSES: usize = 16;
 const REST: Duration = Duration::from_secs(60);
 /// The longest name of a device.
 const LONGEST_DEVICE: usize = 15;
+/// The beginning of what is said about routes.
+const ROUTES: &str = "[tunnel] routes (--tunnel-route): ";
+/// Networks that a warning names.
+const NAMED: usize = 4;
 /// The network of tunnels that nobody asked for another of: not one of those of `hvq run`.
 const NETWORK: u8 = 200;
 
@@ -99,11 +105,11 @@ pub(super) fn tunnel(
     }
     let wrong = |problem: &str| match &file {
         Some(tunnel) => source.wrong(tunnel, problem),
-        None => ConfigError::Missing(format!("--tunnel-route: {problem}")),
+        None => ConfigError::Missing(format!("--tunnel-route: {}", problem.trim_start_matches(ROUTES))),
     };
-    if proxy.is_none() {
+    let Some(proxy) = proxy else {
         return Err(wrong("[proxy] says who may have a tunnel: name tokens or client_ca there"));
-    }
+    };
     if !cfg!(target_os = "linux") {
         return Err(wrong("only Linux has the devices that tunnels need"));
     }
@@ -111,6 +117,12 @@ pub(super) fn tunnel(
     let routes = instead(&overrides.routes, written.map(|tunnel| tunnel.routes.clone()).unwrap_or_default());
     if routes.is_empty() {
         return Err(wrong("a tunnel leads nowhere without routes, such as \"10.0.0.0/8\""));
+    }
+    let network = written.and_then(|tunnel| tunnel.network).unwrap_or(NETWORK);
+    if let Some(problem) =
+        routes.iter().find_map(|route| leads_nowhere(route, &routes, &proxy.reach, network))
+    {
+        return Err(wrong(&problem));
     }
     let device = written.and_then(|tunnel| tunnel.device.as_ref());
     if let Some(device) = device {
@@ -124,8 +136,41 @@ pub(super) fn tunnel(
     Ok(Some(TunnelConfig {
         device: device.map_or(DEVICE, |device| device.get_ref()).to_owned(),
         routes,
-        network: written.and_then(|tunnel| tunnel.network).unwrap_or(NETWORK),
+        network,
         addresses_per_client: per_client.map_or(ADDRESSES, NonZeroUsize::get),
         rest: written.and_then(|tunnel| tunnel.rest.as_ref()).map_or(REST, |rest| rest.0.0),
     }))
+}
+
+/// Returns the reason why every packet to `route` would be dropped, if it would.
+fn leads_nowhere(route: &IpNet, routes: &[IpNet], reach: &DestinationPolicy, network: u8) -> Option<String> {
+    let of_tunnels = |host| IpAddr::V4(Ipv4Addr::new(100, 64, network, host));
+    let (tunnels, gateway) = (IpNet::new(of_tunnels(0), 24).expect("24 bits are a prefix"), of_tunnels(1));
+    let problem = if tunnels.contains(route) && !route.contains(&gateway) {
+        format!("{tunnels} is the network of the tunnels themselves, and none leads to another")
+    } else if reach.coverage(route, routes) == Coverage::Nothing
+        || *route == IpNet::from(gateway) && !reach.names(gateway)
+    {
+        "it is neither public nor a private network, or of this machine, and has to stand in [proxy] reach (--reach), too"
+            .to_owned()
+    } else {
+        return None;
+    };
+    Some(format!("{ROUTES}every packet to {route} would be dropped: {problem}"))
+}
+
+/// Returns what an operator is told about each route that leads in part to addresses which may not be reached.
+pub(super) fn warnings(tunnel: &TunnelConfig, reach: &DestinationPolicy) -> Vec<String> {
+    let warning = |route: &IpNet| match reach.coverage(route, &tunnel.routes) {
+        Coverage::Without(networks) => {
+            let named = networks.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let more = if networks.len() > NAMED { ", …" } else { "" };
+            Some(format!(
+                "{ROUTES}packets to {named}{more} are dropped, though {route} leads there: networks \
+                 that are not public have to stand in [proxy] reach (--reach), or be routes of their own"
+            ))
+        }
+        Coverage::Whole | Coverage::Nothing => None,
+    };
+    tunnel.routes.iter().filter_map(warning).collect()
 }

@@ -193,6 +193,71 @@ fn mistakes_about_clients_tunnels_workers_and_balancers_are_said_with_line_and_f
 }
 
 #[test]
+fn routes_of_tunnels_on_which_every_packet_would_be_dropped_are_refused() {
+    let place = Place::new();
+    let file = |reach: &str, routes: &str| {
+        format!(
+            "[proxy]\nallow = []\ntokens = 'DIR/tokens'\nreach = [{reach}]\n[tunnel]\nroutes = [{routes}]\n"
+        )
+    };
+    for (reach, routes, named) in [
+        ("", "'10.0.0.0/8', '169.254.7.0/24'", "169.254.7.0/24"),
+        ("'10.0.0.0/8'", "'127.0.0.0/8'", "127.0.0.0/8"),
+        ("'169.254.0.0/16'", "'169.254.169.254/32'", "169.254.169.254/32"),
+        ("", "'fe80::/64'", "fe80::/64"),
+        // The gateway's own end of the tunnels, and what is behind other tunnels.
+        ("'100.64.0.0/10'", "'100.64.200.1/32'", "100.64.200.1/32"),
+        ("'100.64.200.8/29'", "'100.64.200.8/29'", "100.64.200.8/29"),
+    ] {
+        let (line, field, problem) = place.wrong(&file(reach, routes));
+        assert_eq!((line, field.as_str()), (7, "tunnel"), "{problem}");
+        let parts = ["[tunnel] routes", &format!("to {named} would be dropped")];
+        assert!(parts.iter().all(|part| problem.contains(part)), "{problem}");
+        assert!(problem.contains("[proxy] reach") || problem.contains("network of the tunnels"), "{problem}");
+    }
+    // Without a file, by the flag.
+    let overrides = Overrides {
+        tokens: Some(place.file("tokens")),
+        routes: vec!["169.254.7.0/24".parse().unwrap()],
+        identity: Some(Identity::Files { chain: place.file("chain.pem"), key: place.file("key.pem") }),
+        ..Overrides::default()
+    };
+    let said = Config::load(None, &overrides).map(|_| ()).unwrap_err().to_string();
+    assert!(
+        said.starts_with("--tunnel-route: every packet to 169.254.7.0/24") && said.contains("--reach"),
+        "{said}"
+    );
+    for (reach, routes) in [
+        ("'169.254.7.0/24'", "'169.254.7.0/24'"),
+        ("'100.64.200.1/32'", "'100.64.200.1/32'"),
+        ("", "'10.0.0.0/8', '1.1.1.0/24', 'fd00::/8'"),
+    ] {
+        assert_eq!(place.load(&file(reach, routes)).unwrap().warnings(), [""; 0], "{reach} {routes}");
+    }
+}
+
+#[test]
+fn routes_that_lead_in_part_to_what_may_not_be_reached_are_warned_of() {
+    let place = Place::new();
+    let file = |reach: &str, routes: &str| {
+        format!(
+            "[proxy]\nallow = []\ntokens = 'DIR/tokens'\nreach = [{reach}]\n[tunnel]\nroutes = [{routes}]\n"
+        )
+    };
+    let warnings = place.load(&file("", "'10.0.0.0/7', '10.9.0.0/16'")).unwrap().warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    for part in [
+        "[tunnel] routes",
+        "[proxy] reach",
+        "10.0.0.0/7 leads",
+        "10.0.0.0/13, 10.8.0.0/16, 10.10.0.0/15, 10.12.0.0/14, …",
+    ] {
+        assert!(warnings[0].contains(part), "{part}: {warnings:?}");
+    }
+    assert_eq!(place.load(&file("'10.0.0.0/8'", "'10.0.0.0/7'")).unwrap().warnings(), [""; 0]);
+}
+
+#[test]
 fn certificates_and_keys_that_do_not_work_are_named() {
     let place = Place::new();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

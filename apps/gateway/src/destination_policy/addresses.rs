@@ -27,6 +27,39 @@ const PRIVATE: [(IpAddr, u8); 10] = [
     (IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0)), 32),
 ];
 
+/// Networks that are not of the public internet: address and bits. Those of IPv4, in whatever way they are written, and the
+/// rest of [`BORDERS_V6`] are where [`is_public`] changes its answer.
+const BORDERS_V4: [(Ipv4Addr, u8); 13] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    (Ipv4Addr::new(224, 0, 0, 0), 3),
+];
+
+/// Networks of IPv6 inside which other addresses are public than around them.
+const BORDERS_V6: [(Ipv6Addr, u8); 4] = [
+    (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3),
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 16),
+];
+
+/// Networks of IPv6 whose next bits are an address of IPv4: mapped, translated, 6to4.
+const EMBEDDING: [(Ipv6Addr, u8); 3] = [
+    (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96),
+    (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
+];
+
 /// Returns true if clouds tell their machines secrets at `address`.
 pub(super) fn is_of_a_cloud(address: IpAddr) -> bool {
     CLOUDS.contains(&address)
@@ -36,6 +69,23 @@ pub(super) fn is_of_a_cloud(address: IpAddr) -> bool {
 pub(super) fn is_private(network: &IpNet) -> bool {
     let private = PRIVATE.iter().filter_map(|(address, bits)| IpNet::new(*address, *bits).ok());
     private.into_iter().any(|private| private.contains(network))
+}
+
+/// Returns the networks at whose borders [`is_public`] and membership of a private network change: all addresses of a network
+/// that holds none of them are alike.
+pub(super) fn borders() -> Vec<IpNet> {
+    let embedded = EMBEDDING.iter().flat_map(|(prefix, bits)| {
+        let all = std::iter::once((*prefix, *bits));
+        all.chain(BORDERS_V4.iter().map(move |(address, more)| {
+            let inner = u128::from(u32::from(*address)) << (96 - bits);
+            (Ipv6Addr::from(u128::from(*prefix) | inner), bits + more)
+        }))
+    });
+    let v4 = BORDERS_V4.iter().map(|(address, bits)| (IpAddr::V4(*address), *bits));
+    let v6 = BORDERS_V6.iter().copied().chain(embedded).map(|(address, bits)| (IpAddr::V6(address), bits));
+    let all = v4.chain(v6).chain(PRIVATE);
+    all.map(|(address, bits)| IpNet::new(address, bits).expect("no prefix is longer than its address"))
+        .collect()
 }
 
 /// Returns true if `address` is one of the public internet: not of this host, of a private, shared or local network,

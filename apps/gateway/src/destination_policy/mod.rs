@@ -1,10 +1,12 @@
 //! The destinations that clients may reach through the gateway: hosts and ports, and the addresses behind their names.
 
 mod addresses;
+mod coverage;
 mod own;
 
 use addresses::is_of_a_cloud;
 pub use addresses::is_public;
+pub(crate) use coverage::Coverage;
 
 use crate::configuration::Pattern;
 use http::uri::Authority;
@@ -101,16 +103,27 @@ impl DestinationPolicy {
     /// one. Addresses of this machine and of what clouds tell their machines have to be named one by one.
     pub fn allows_by(&self, address: IpAddr, routes: &[IpNet]) -> bool {
         let address = address.to_canonical();
-        let is_exact = |network: &&IpNet| network.prefix_len() == network.max_prefix_len();
-        let named = || self.networks.iter().filter(move |network| network.contains(&address));
-        if named().any(|network| is_exact(&network)) {
+        if self.names(address) {
             return true;
         }
         if is_of_a_cloud(address) || own::is_own(address) && !address.is_loopback() {
             return false;
         }
+        self.leads_to(address, routes)
+    }
+
+    /// Returns true if `address` alone was named, and not only a network around it.
+    pub(crate) fn names(&self, address: IpAddr) -> bool {
+        self.networks.contains(&IpNet::from(address))
+    }
+
+    /// Returns true if `address`, which is neither one of this machine nor of what clouds tell theirs, may be reached over
+    /// `routes`.
+    fn leads_to(&self, address: IpAddr, routes: &[IpNet]) -> bool {
         let routed = |route: &IpNet| route.contains(&address) && addresses::is_private(route);
-        is_public(address) || named().next().is_some() || routes.iter().any(routed)
+        is_public(address)
+            || self.networks.iter().any(|network| network.contains(&address))
+            || routes.iter().any(routed)
     }
 
     /// The addresses of `host` that may be reached, a few at most. They are to be connected to without another look at the

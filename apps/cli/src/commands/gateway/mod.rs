@@ -255,7 +255,12 @@ pub(crate) async fn run(arguments: Box<GatewayArguments>, console: Console) -> R
     let logs = Logs::open(arguments.records.qlog.as_deref())?;
     let (identity, publication) = arguments.identity()?;
     let overrides = arguments.overrides(identity, &logs);
-    let load = || Config::load(arguments.config.as_deref(), &overrides);
+    let load = || {
+        let loaded = Config::load(arguments.config.as_deref(), &overrides);
+        let warnings = loaded.iter().flat_map(Config::warnings);
+        warnings.for_each(|warning| eprintln!("hvq: warning: {warning}"));
+        loaded
+    };
     let config = load().map_err(wrong)?;
     if arguments.check_config {
         // A certificate that does not fit its key, or an origin's that is none, is found by trying.
