@@ -7,12 +7,43 @@ use http::{Method, Request};
 use hvq_gateway::{Gateway, StartError};
 use hvq_h3::Datagrams;
 use std::net::Ipv4Addr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::Duration;
 
-/// A network that nothing else here uses.
-const NETWORK: u8 = 213;
-const GATEWAY: Ipv4Addr = Ipv4Addr::new(100, 64, NETWORK, 1);
-const CLIENT: Ipv4Addr = Ipv4Addr::new(100, 64, NETWORK, 2);
+/// A network for tunnels that no other test uses, of this process or of another, for as long as this lives. A second device
+/// with the same addresses would get the packets of the first.
+struct Network {
+    number: u8,
+    _claim: UnixListener,
+}
+
+impl Network {
+    /// Claims one of those that `hvq run` and gateways without a number use none of.
+    fn claim() -> Self {
+        // Names of this kind are of one network namespace, as devices are, and go with the process.
+        let claim = |number: u8| {
+            let name = SocketAddr::from_abstract_name(format!("hvq-test-tunnels-{number}")).unwrap();
+            Some(Self { number, _claim: UnixListener::bind_addr(&name).ok()? })
+        };
+        (201..=250).find_map(claim).expect("all networks are taken")
+    }
+
+    /// The gateway's address.
+    fn gateway(&self) -> Ipv4Addr {
+        Ipv4Addr::new(100, 64, self.number, 1)
+    }
+
+    /// The address of the first client.
+    fn client(&self) -> Ipv4Addr {
+        Ipv4Addr::new(100, 64, self.number, 2)
+    }
+
+    /// The name of a device for it.
+    fn device(&self) -> String {
+        format!("hvqtest{}", self.number)
+    }
+}
 
 type Stream = crate::setup::Stream;
 
@@ -72,17 +103,12 @@ fn packet((from, to): (Ipv4Addr, Ipv4Addr), protocol: u8, message: &[u8]) -> Vec
     [&header, message].concat()
 }
 
-/// A gateway with tunnels, where the system permits the device.
-async fn open(device: &str) -> Option<Place> {
-    open_with(device, NETWORK, "").await
-}
-
-/// One on network `network`, with `more` in front of its file.
-async fn open_with(device: &str, network: u8, more: &str) -> Option<Place> {
+/// A gateway with tunnels on `network`, where the system permits the device, with `more` in front of its file.
+async fn open(network: &Network, more: &str) -> Option<Place> {
+    let (Network { number, .. }, gateway, device) = (network, network.gateway(), network.device());
     let text = format!(
-        "{more}[proxy]\nallow = []\ntokens = 'DIR/tokens'\nreach = ['100.64.{network}.1/32']\n\
-         [tunnel]\nroutes = ['100.64.{network}.1/32']\ndevice = '{device}'\nnetwork = {network}\n\
-         addresses_per_client = 2\n"
+        "{more}[proxy]\nallow = []\ntokens = 'DIR/tokens'\nreach = ['{gateway}/32']\n\
+         [tunnel]\nroutes = ['{gateway}/32']\ndevice = '{device}'\nnetwork = {number}\naddresses_per_client = 2\n"
     );
     match Place::try_new(&text).await {
         Ok(place) => Some(place),
@@ -96,8 +122,9 @@ async fn open_with(device: &str, network: u8, more: &str) -> Option<Place> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn packets_of_those_who_may_come_out_of_the_device_and_their_answers_come_back() {
-    let device = format!("hvq{}", std::process::id());
-    let Some(place) = open(&device).await else { return };
+    let network = Network::claim();
+    let Some(place) = open(&network, "").await else { return };
+    let (from, to) = (network.client(), network.gateway());
     let client = place.client().await;
     assert_eq!(ask(&client, None).await.0, 407);
     assert_eq!(ask(&client, Some(("authorization", "0000000000000000"))).await.0, 407);
@@ -105,16 +132,15 @@ async fn packets_of_those_who_may_come_out_of_the_device_and_their_answers_come_
     assert_eq!(status, 200);
     // ADDRESS_ASSIGN (RFC 9484 §4.7.1) is the first: type 1, its length, then no request, version 4 and the address.
     let first = within(stream.recv_data()).await.unwrap().unwrap().copy_to_bytes(8);
-    assert_eq!((first[0], &first[2..8]), (1, &[0, 4, 100, 64, NETWORK, 2][..]));
+    assert_eq!((first[0], &first[2..8]), (1, &[0, 4, 100, 64, network.number, 2][..]));
     let datagrams = Datagrams::new(client.connection.clone());
     let mut flow = datagrams.flow(stream.id()).unwrap();
     tokio::spawn(async move { datagrams.run().await });
     // Packets with other sources or towards what is no route are dropped (RFC 9484 §11).
-    for lost in [echo(Ipv4Addr::new(10, 9, 8, 7), GATEWAY), echo(CLIENT, Ipv4Addr::LOCALHOST), vec![0x45; 7]]
-    {
+    for lost in [echo(Ipv4Addr::new(10, 9, 8, 7), to), echo(from, Ipv4Addr::LOCALHOST), vec![0x45; 7]] {
         flow.send(&[&[0], &lost], hvq::Priority::DEFAULT).unwrap();
     }
-    let ours = echo(CLIENT, GATEWAY);
+    let ours = echo(from, to);
     flow.send(&[&[0], &ours], hvq::Priority::DEFAULT).unwrap();
     let answer = within(async {
         loop {
@@ -126,7 +152,7 @@ async fn packets_of_those_who_may_come_out_of_the_device_and_their_answers_come_
         }
     })
     .await;
-    assert_eq!((&answer[13..17], &answer[17..21]), (&GATEWAY.octets()[..], &CLIENT.octets()[..]));
+    assert_eq!((&answer[13..17], &answer[17..21]), (&to.octets()[..], &from.octets()[..]));
     assert_eq!((answer[21], &answer[29..]), (0, &b"hello, far side!"[..]), "an echo reply");
     // A second tunnel has another address, and the end of the first frees its own.
     let (_, mut second) = ask(&client, Some(("proxy-authorization", TOKEN))).await;
@@ -140,7 +166,7 @@ async fn packets_of_those_who_may_come_out_of_the_device_and_their_answers_come_
     drop((client, folder));
     within(async {
         // Nothing is left behind.
-        while std::path::Path::new("/sys/class/net").join(&device).exists() {
+        while std::path::Path::new("/sys/class/net").join(network.device()).exists() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     })
@@ -179,11 +205,11 @@ async fn next(flow: &mut hvq_h3::Flow, protocol: u8) -> bytes::Bytes {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn packets_of_every_size_go_both_ways_in_datagrams() {
     // attacks.md K13.
-    let device = format!("hvqs{}", std::process::id());
-    let Some(place) = open_with(&device, 214, "").await else { return };
+    let network = Network::claim();
+    let Some(place) = open(&network, "").await else { return };
     let client = place.client().await;
     let (mut flow, _stream) = tunnel(&client, 1418).await;
-    let (from, to) = (Ipv4Addr::new(100, 64, 214, 2), Ipv4Addr::new(100, 64, 214, 1));
+    let (from, to) = (network.client(), network.gateway());
     for size in 28..=1500 {
         let ours = echo_of(from, to, size);
         let outcome = flow.send(&[&[0], &ours], hvq::Priority::DEFAULT).unwrap();
@@ -199,13 +225,11 @@ async fn packets_of_every_size_go_both_ways_in_datagrams() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_sends_packets_that_fit_in_no_datagram_is_told_the_size_that_does() {
     // RFC 1191: the system of the gateway, which sends through the device, believes the tunnel and divides from then on.
-    let device = format!("hvqn{}", std::process::id());
-    let Some(place) = open_with(&device, 215, "[transport]\nlargest_datagram = '1252B'\n").await else {
-        return;
-    };
+    let network = Network::claim();
+    let Some(place) = open(&network, "[transport]\nlargest_datagram = '1252B'\n").await else { return };
     let client = place.client().await;
     let (mut flow, _stream) = tunnel(&client, 1418).await;
-    let (from, to) = (Ipv4Addr::new(100, 64, 215, 2), Ipv4Addr::new(100, 64, 215, 1));
+    let (from, to) = (network.client(), network.gateway());
     let host = tokio::net::UdpSocket::bind((to, 0)).await.unwrap();
     let port = host.local_addr().unwrap().port();
     // Something comes through first, so that the gateway's end knows the size.
