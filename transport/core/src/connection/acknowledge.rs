@@ -5,6 +5,7 @@ use crate::connection::Connection;
 use crate::connection::agenda::Choice;
 use crate::connection::pass::Pass;
 use crate::delivery::Receipt;
+use crate::path::path::Path;
 use crate::wire::frame::Frame;
 use hvq_scheduler::Content;
 use smallvec::SmallVec;
@@ -25,8 +26,13 @@ impl Connection {
                 continue;
             }
             let item = self.item(Content::Acknowledgement { of }, TYPICAL, now);
+            let asked = self.paths.get(of).is_some_and(|path| path.received.is_asked());
             match self.ask(&item, pass) {
-                Choice::On(index, _) => self.write_acknowledgement(pass, index, of),
+                Choice::On(index, _) => {
+                    self.write_acknowledgement(pass, index, of);
+                    let own = pass.index(of).filter(|own| *own != index && asked);
+                    own.into_iter().for_each(|own| self.answer(pass, own, of));
+                }
                 Choice::OnEach(set) => {
                     for index in set.iter() {
                         self.write_acknowledgement(pass, index, of);
@@ -60,6 +66,20 @@ impl Connection {
         wanted: impl Fn(&crate::space::received::Received) -> bool,
     ) -> SmallVec<[PathId; 4]> {
         self.paths.all().filter(|path| wanted(&path.received)).map(|path| path.id).collect()
+    }
+
+    /// Answers on path `own`, on which the peer asked whether it is there, beside the acknowledgement that another path takes:
+    /// that one may be dark as well, which nobody knows until it has not answered for a probe timeout.
+    ///
+    /// The answer has a PING, for one packet is followed by one bare acknowledgement at most (RFC 9000 §13.2.1). It asks for
+    /// nothing at once, so that two endpoints do not go on asking each other.
+    fn answer(&mut self, pass: &mut Pass, own: usize, of: PathId) {
+        let room = self.prepare(pass, own, TYPICAL).min(LARGEST);
+        let form = self.is_multipath().then_some(of);
+        let report = |path: &Path| path.received.report(pass.now, ACK_DELAY_EXPONENT, room, form);
+        let Some(frame) = self.paths.get(of).filter(|_| room >= TYPICAL).and_then(report) else { return };
+        self.put(pass, own, &frame, None);
+        self.put(pass, own, &Frame::Ping, None);
     }
 
     fn write_acknowledgement(&mut self, pass: &mut Pass, index: usize, of: PathId) {

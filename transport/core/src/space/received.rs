@@ -77,6 +77,8 @@ pub struct Received {
     /// The largest number that an acknowledgement reported.
     largest_reported: Option<u64>,
     owed: Owed,
+    /// The peer asked for the acknowledgement that is owed.
+    asked: bool,
     unreported: u64,
     ecn: EcnCounter,
 }
@@ -162,6 +164,11 @@ impl Received {
         self.owed != Owed::Nothing
     }
 
+    /// Returns true if the peer asked for the acknowledgement that is owed.
+    pub fn is_asked(&self) -> bool {
+        self.asked
+    }
+
     /// Packets that arrived since the last acknowledgement was built, ack-eliciting or not.
     pub fn unreported(&self) -> u64 {
         self.unreported
@@ -171,6 +178,7 @@ impl Received {
     pub fn acknowledge_at_once(&mut self, now: Instant) {
         if let Owed::Packets { at, .. } = &mut self.owed {
             *at = (*at).min(now);
+            self.asked = true;
         }
     }
 
@@ -194,6 +202,7 @@ impl Received {
         //# Since packets containing only ACK frames are not congestion controlled, an endpoint MUST NOT send
         //# more than one such packet in response to receiving an ack-eliciting packet.
         self.owed = Owed::Nothing;
+        self.asked = false;
         self.unreported = 0;
         self.largest_reported = self.largest_reported.max(self.report.largest());
         Some(frame)

@@ -2,12 +2,14 @@
 //! before others may be sent.
 
 use super::diary::{Diary, Packet};
-use super::network::{Network, transport};
-use crate::connection::{Event, Role};
+use super::network::{LastWithRoom, Network, transport};
+use crate::PathId;
+use crate::connection::{Event, Role, TransportConfig};
 use crate::crypto::keys::Level;
 use crate::endpoint::ConnectionHandle;
 use crate::stream::Direction;
 use crate::wire::frame::Frame;
+use std::sync::Arc;
 use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(40);
@@ -66,6 +68,38 @@ fn every_probe_timeout_sends_probes_past_a_full_window_and_nothing_counts_as_los
     assert!(probes.iter().all(|probe| probe.level == Level::OneRtt && probe.is_ack_eliciting()));
     assert_eq!((path.counters.packets_lost, diary.lost(Role::Client, Level::OneRtt)), (0, 0));
     assert!(path.in_flight > full.in_flight && path.window == full.window, "{path:?}");
+}
+
+/// Returns the paths on which a server with two, whose policy acknowledges on the second, reports that `frame` arrived on the
+/// first, and whether the packets that do elicit an acknowledgement.
+fn reports(frame: &Frame) -> Vec<(PathId, bool)> {
+    let diary = Diary::new();
+    let config = diary.keep(TransportConfig::new(Arc::new(|| Box::new(LastWithRoom))));
+    let mut network = Network::new(transport(), config);
+    let (first, second) = (network.link(RTT / 2), network.link(RTT / 2));
+    let client = network.connect(first);
+    network.run_for(RTT * 3);
+    let now = network.now;
+    network.client(client).open_path(second, now).unwrap();
+    network.run_for(Duration::from_secs(2));
+
+    let (now, before) = (network.now, diary.sent(Role::Server).len());
+    let mut payload = Vec::new();
+    frame.put(&mut payload);
+    assert!(network.server().inject(Level::OneRtt, &payload, now));
+    // Nothing of what leaves has been answered by then.
+    network.run_for(RTT - MILLISECOND);
+    let of_first = |frame: &Frame| matches!(frame, Frame::Ack(ack) if ack.path == Some(PathId(0)));
+    let reports = diary.sent(Role::Server).split_off(before).into_iter().filter(|sent| sent.has(of_first));
+    reports.map(|sent| (sent.path, sent.is_ack_eliciting())).collect()
+}
+
+#[test]
+fn a_path_that_is_asked_answers_itself_and_not_only_where_the_policy_acknowledges() {
+    // The path of the policy carried nothing for long: a PING goes with its acknowledgement.
+    assert_eq!(reports(&Frame::Ping), [(PathId(1), true)]);
+    // RFC 9000 §13.2.1: a second acknowledgement of one packet must elicit one itself.
+    assert_eq!(reports(&Frame::ImmediateAck), [(PathId(0), true), (PathId(1), true)]);
 }
 
 //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
