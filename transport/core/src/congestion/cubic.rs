@@ -8,6 +8,7 @@ use super::{
     slow_start_rate,
 };
 use crate::Bandwidth;
+use crate::recovery::interruption::Cause;
 use crate::recovery::persistent::Persistence;
 use crate::time::Instant;
 use std::time::Duration;
@@ -160,6 +161,17 @@ impl Cubic {
         self.limited_since = None;
     }
 
+    /// Slow start leads back to the window of `before` an interruption, which was not too large, and beyond it if it had not
+    /// ended yet. The window itself is reduced as for any loss.
+    ///
+    /// RFC 9438 §4.6 reduces the threshold, too: it knows no losses but those of congestion. RFC 4015 and RFC 5682 keep it
+    /// likewise where a timeout turns out to be none of congestion.
+    fn keep_threshold(&mut self, before: &Before) {
+        self.slow_start_threshold = before.slow_start_threshold.max(before.window);
+        self.plateau = before.plateau.max(before.window);
+        self.hystart = before.hystart;
+    }
+
     fn remember(&self, at: Instant) -> Before {
         Before {
             at,
@@ -197,8 +209,12 @@ impl Controller for Cubic {
     }
 
     fn on_lost(&mut self, sample: &LossSample) {
-        if self.recovery.on_lost(sample, self.remember(sample.now)) {
+        let before = self.remember(sample.now);
+        if self.recovery.on_lost(sample, before) {
             self.reduce();
+            if sample.cause == Cause::Interruption {
+                self.keep_threshold(&before);
+            }
         }
         if sample.persistent == Persistence::Persistent {
             // RFC 9002 §7.6.2; RFC 9438 §4.8.

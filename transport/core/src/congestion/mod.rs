@@ -25,6 +25,7 @@ mod sharing;
 #[cfg(test)]
 mod simulation;
 
+use crate::recovery::interruption::Cause;
 use crate::recovery::persistent::Persistence;
 use crate::recovery::rate::{RateSample, RateSampler};
 use crate::space::packet::SentPacket;
@@ -126,6 +127,8 @@ pub struct LossSample {
     pub largest_sent_at: Instant,
     /// Tells whether the losses establish persistent congestion.
     pub persistent: Persistence,
+    /// Their cause, as far as it can be told.
+    pub cause: Cause,
     /// Bytes left in flight.
     pub in_flight: usize,
 }
@@ -377,7 +380,14 @@ pub(crate) mod tests {
     /// `bytes` that left at `sent` ms are declared lost at `now` ms.
     pub(crate) fn lost(sent: u64, now: u64, bytes: usize) -> LossSample {
         let (now, largest_sent_at) = (at(now), at(sent));
-        LossSample { now, bytes, largest_sent_at, persistent: Persistence::Passing, in_flight: 0 }
+        LossSample {
+            now,
+            bytes,
+            largest_sent_at,
+            persistent: Persistence::Passing,
+            cause: Cause::Congestion,
+            in_flight: 0,
+        }
     }
 
     /// A mark of a packet that left at `sent` ms is reported at `now` ms.
@@ -474,6 +484,7 @@ pub(crate) mod tests {
                     } else {
                         Persistence::Passing
                     },
+                    cause: Cause::Congestion,
                     in_flight: bytes,
                 })
             }

@@ -145,6 +145,8 @@ impl Controller for NewReno {
 mod tests {
     use super::*;
     use crate::PathId;
+    use crate::congestion::tests::lost;
+    use crate::recovery::interruption::Cause;
     use crate::time::Instant;
 
     const fn at(ms: u64) -> Instant {
@@ -170,7 +172,14 @@ mod tests {
 
     fn lose(controller: &mut NewReno, sent: u64, now: u64, persistent: Persistence) {
         let (now, largest_sent_at) = (at(now), at(sent));
-        controller.on_lost(&LossSample { now, bytes: 1200, largest_sent_at, persistent, in_flight: 0 });
+        controller.on_lost(&LossSample {
+            now,
+            bytes: 1200,
+            largest_sent_at,
+            persistent,
+            cause: Cause::Congestion,
+            in_flight: 0,
+        });
     }
 
     //= https://www.rfc-editor.org/rfc/rfc9002#section-7.3.3
@@ -262,5 +271,15 @@ mod tests {
         assert_eq!((controller.window(), controller.in_slow_start()), (2400, true));
         acknowledge(&mut controller, 2400, 5001);
         assert_eq!(controller.window(), 4800);
+    }
+
+    #[test]
+    fn losses_of_an_interruption_halve_the_threshold_like_any() {
+        // RFC 9002 §7.3.2 knows one kind of loss only.
+        let mut controller = NewReno::new(1200);
+        acknowledge(&mut controller, 12_000, 1);
+        let before = controller.window();
+        controller.on_lost(&LossSample { cause: Cause::Interruption, ..lost(2, 60, 1200) });
+        assert_eq!((controller.window(), controller.slow_start_threshold), (before / 2, before / 2));
     }
 }

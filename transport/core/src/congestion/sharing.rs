@@ -7,6 +7,7 @@ use super::simulation::{DATAGRAM, Link};
 use super::tests::sample;
 use super::{Algorithm, Controller, LossSample, Sample};
 use crate::PathId;
+use crate::recovery::interruption::Cause;
 use crate::recovery::persistent::Persistence;
 use crate::time::Instant;
 use rand::rngs::StdRng;
@@ -104,6 +105,7 @@ impl World {
                 bytes: DATAGRAM,
                 largest_sent_at: outcome.sent_at,
                 persistent: Persistence::Passing,
+                cause: Cause::Congestion,
                 in_flight,
             });
             return;

@@ -12,6 +12,7 @@ use super::radio::Radio;
 use super::{Algorithm, Controller, LossSample, LostPacket, Sample, Sending};
 use crate::recovery::Ecn;
 use crate::recovery::delay::PathRtts;
+use crate::recovery::interruption::Interruptions;
 use crate::recovery::pacing::Pacer;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::pto::Pto;
@@ -29,6 +30,8 @@ use rand::{Rng, SeedableRng};
 use std::collections::VecDeque;
 use std::time::Duration;
 
+mod interruptions;
+
 pub(super) const DATAGRAM: usize = 1200;
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
@@ -42,6 +45,8 @@ pub(super) struct Link {
     waited: (Duration, u32),
     /// The radio that adds to the delay, if it varies.
     radio: Option<Radio>,
+    /// The share of datagrams that are lost at random.
+    loss: f64,
 }
 
 impl Link {
@@ -55,6 +60,7 @@ impl Link {
             dropped: 0,
             waited: (Duration::ZERO, 0),
             radio: None,
+            loss: 0.0,
         }
     }
 
@@ -99,6 +105,7 @@ pub(super) struct Simulation {
     pacer: Pacer,
     pto: Pto,
     persistent: PersistentCongestion,
+    interruptions: Interruptions,
     data: VecDeque<(Instant, u64)>,
     acks: VecDeque<(Instant, PathId, Ack)>,
     /// The delays of the paths that return acknowledgements; by turns, one for each of these periods, or by dice if zero.
@@ -123,6 +130,7 @@ impl Simulation {
             pacer: Pacer::new(DATAGRAM, Instant::ZERO),
             pto: Pto::default(),
             persistent: PersistentCongestion::default(),
+            interruptions: Interruptions::default(),
             data: VecDeque::new(),
             acks: VecDeque::new(),
             rng: StdRng::seed_from_u64(1),
@@ -201,7 +209,8 @@ impl Simulation {
         self.pacer.on_sent(DATAGRAM, now);
         let in_flight = self.near.sent.in_flight();
         self.controller.on_sent(&Sending { now, bytes: DATAGRAM, in_flight, app_limited: false });
-        if let Some(arrival) = self.link.enter(now) {
+        let is_lost = self.link.loss > 0.0 && self.rng.random_bool(self.link.loss);
+        if let Some(arrival) = self.link.enter(now).filter(|_| !is_lost) {
             self.data.push_back((arrival, number));
         }
     }
@@ -225,10 +234,14 @@ impl Simulation {
     }
 
     fn on_ack(&mut self, over: PathId, ack: &Ack, now: Instant) {
+        let before = self.near.sent.largest_acknowledged();
         let outcome = self.near.sent.on_ack(ack, now).expect("an honest receiver");
         assert!(outcome.spurious.is_empty(), "nothing is reordered here");
+        let delay = ack_delay(ack.delay, 3, MAX_ACK_DELAY);
+        let rtt = outcome.rtt_sample.map(|rtt| rtt.saturating_sub(delay));
+        self.interruptions.on_acknowledged(&outcome.packets, before, rtt, self.rtts.over(over).copied());
         if let Some(rtt) = outcome.rtt_sample {
-            self.rtts.sample(over, rtt, ack_delay(ack.delay, 3, MAX_ACK_DELAY), now);
+            self.rtts.sample(over, rtt, delay, now);
             self.persistent.on_rtt_sample(now);
         }
         if let Some(sent_at) = outcome.largest_sent_at() {
@@ -277,6 +290,7 @@ impl Simulation {
             bytes: lost.bytes(),
             largest_sent_at,
             persistent: self.persistent.on_lost(&lost, duration),
+            cause: self.interruptions.on_lost(&lost),
             in_flight: self.near.sent.in_flight(),
         });
         self.reductions += u64::from(self.controller.window() < before);

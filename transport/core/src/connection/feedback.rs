@@ -53,6 +53,7 @@ impl Connection {
             // RFC 10069 §3.4: acknowledgements of a path that was abandoned or freed are ignored.
             return Ok(());
         };
+        let before = path.sent.largest_acknowledged();
         let acknowledged = path.sent.on_ack_into(ack, now, self.spares.take_acknowledged())?;
         if acknowledged.packets.is_empty() && acknowledged.spurious.is_empty() {
             self.spares.put_acknowledged(acknowledged.packets);
@@ -63,6 +64,7 @@ impl Connection {
         //# new path.
         // RFC 9000 §9.4: what was sent to another address says nothing about this one.
         let sent_here = acknowledged.packets.last().is_none_or(|newest| newest.number >= path.route.since);
+        note_gap(path, before, &acknowledged, (over, delay));
         if let Some(rtt) = acknowledged.rtt_sample.filter(|_| sent_here) {
             path.rtts.sample(over, rtt, delay, now);
             if let Some(newest) = acknowledged.packets.last() {
@@ -322,6 +324,18 @@ impl Limited {
     }
 }
 
+/// Takes note of the packets that did not arrive between `before`, the largest number that had, and those that did now.
+fn note_gap(
+    path: &mut Path,
+    before: Option<u64>,
+    acknowledged: &Acknowledged,
+    (over, delay): (PathId, Duration),
+) {
+    let rtt = acknowledged.rtt_sample.map(|rtt| rtt.saturating_sub(delay));
+    let known = path.rtts.over(over).copied();
+    path.interruptions.on_acknowledged(&acknowledged.packets, before, rtt, known);
+}
+
 fn inform_controller(
     path: &mut Path,
     acknowledged: &Acknowledged,
@@ -396,7 +410,8 @@ fn inform_of_loss(path: &mut Path, lost: &Lost, persistent: Persistence, now: In
         path.route.controller.on_packet_lost(&lost);
     }
     let in_flight = path.sent.in_flight();
-    let sample = LossSample { now, bytes: lost.bytes(), largest_sent_at, persistent, in_flight };
+    let cause = path.interruptions.on_lost(lost);
+    let sample = LossSample { now, bytes: lost.bytes(), largest_sent_at, persistent, cause, in_flight };
     path.route.controller.on_lost(&sample);
     resolved(path, now);
 }

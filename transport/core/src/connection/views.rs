@@ -127,8 +127,9 @@ fn next_send(path: &Path, room: usize, now: Instant) -> Duration {
 
 fn loss(path: &Path) -> PerMille {
     let counters = &path.counters;
-    let resolved = counters.packets_acknowledged + counters.packets_lost;
-    PerMille::of(counters.packets_lost, resolved)
+    // A path that is cut off now and then is silent meanwhile. Were its losses counted as its share, it would be avoided for long.
+    let lost = counters.packets_lost.saturating_sub(path.interruptions.packets());
+    PerMille::of(lost, counters.packets_acknowledged + lost)
 }
 
 /// The delay that a radio may add, which stays however long the path is idle.
@@ -154,6 +155,13 @@ fn correct(views: &mut [PathView], idle: impl Fn(PathId) -> Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::Algorithm;
+    use crate::path::amplification::Amplification;
+    use crate::path::mtu::DatagramSizing;
+    use crate::path::route::{FourTuple, Route};
+    use crate::space::packet::{PacketClass, SentPacket};
+    use crate::space::received::AckPolicy;
+    use crate::space::sent::Lost;
     use hvq_scheduler::{Bandwidth, Hints};
 
     fn measured(id: u32, hinted: Option<Bandwidth>) -> PathView {
@@ -197,5 +205,22 @@ mod tests {
         let mut views = before;
         correct(&mut views, |_| Duration::ZERO);
         assert_eq!(views, before);
+    }
+
+    #[test]
+    fn packets_lost_in_an_interruption_are_no_share_of_a_path() {
+        let address = ([192, 0, 2, 1], 443).into();
+        let tuple = FourTuple { local: address, remote: address };
+        let sizing = DatagramSizing::default();
+        let controller = Algorithm::NewReno.build(sizing.first());
+        let route = Route::new(tuple, controller, Amplification::Validated, sizing, Instant::ZERO);
+        let mut path = Path::new(PathId(1), route, AckPolicy::default());
+        let packet = |number| SentPacket::new(number, Instant::ZERO, 1200, PacketClass::AckEliciting);
+        path.counters.packets_acknowledged = 7;
+        path.counters.packets_lost = 3;
+        assert_eq!(loss(&path), PerMille::of(3, 10));
+        path.interruptions.on_acknowledged(&[packet(2)], None, None, None);
+        path.interruptions.on_lost(&Lost { packets: vec![packet(0), packet(1)], ..Lost::default() });
+        assert_eq!(loss(&path), PerMille::of(1, 8));
     }
 }

@@ -8,6 +8,7 @@ use crate::path::rotation::Destination;
 use crate::path::route::Route;
 use crate::path::spin::Spin;
 use crate::recovery::delay::PathRtts;
+use crate::recovery::interruption::Interruptions;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::pto::Pto;
 use crate::recovery::reordering::Thresholds;
@@ -87,6 +88,8 @@ pub struct Path {
     pub pto: Pto,
     /// The detector of persistent congestion.
     pub persistent: PersistentCongestion,
+    /// The detector of interruptions.
+    pub interruptions: Interruptions,
     /// The addresses, and what belongs to them.
     pub route: Route,
     /// Other addresses: probed, or left behind.
@@ -127,6 +130,7 @@ impl Path {
             rtts: PathRtts::default(),
             pto: Pto::default(),
             persistent: PersistentCongestion::default(),
+            interruptions: Interruptions::default(),
             route,
             elsewhere: Candidates::default(),
             heard_with: 0,

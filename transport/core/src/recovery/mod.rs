@@ -4,6 +4,7 @@ pub mod backlog;
 pub mod crowd;
 pub mod delay;
 pub mod ecn;
+pub mod interruption;
 pub mod pacing;
 pub mod persistent;
 pub mod pto;
@@ -13,5 +14,6 @@ pub mod rtt;
 pub mod windowed;
 
 pub use ecn::Ecn;
+pub use interruption::Cause;
 pub use persistent::Persistence;
 pub use rtt::Rtt;

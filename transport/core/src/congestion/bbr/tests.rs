@@ -1,6 +1,7 @@
 mod world;
 
 use super::*;
+use crate::recovery::interruption::Cause;
 use world::{DATAGRAM, Flow, Link, World, fast, slow};
 
 const fn ms(n: u64) -> Duration {
@@ -240,6 +241,13 @@ fn persistent_congestion_leaves_two_datagrams() {
     let mut bbr = Bbr::new(DATAGRAM);
     let persistent = Persistence::Persistent;
     let now = Instant::from_nanos(1);
-    bbr.on_lost(&LossSample { now, bytes: 1, largest_sent_at: now, persistent, in_flight: 0 });
+    bbr.on_lost(&LossSample {
+        now,
+        bytes: 1,
+        largest_sent_at: now,
+        persistent,
+        cause: Cause::Congestion,
+        in_flight: 0,
+    });
     assert_eq!(bbr.window(), 2 * DATAGRAM);
 }

@@ -27,7 +27,14 @@ fn sample(now: u64, bytes: usize) -> Sample {
 
 fn loss(sent: u64, now: u64, bytes: usize) -> LossSample {
     let (now, largest_sent_at) = (at(now), at(sent));
-    LossSample { now, bytes, largest_sent_at, persistent: Persistence::Passing, in_flight: 0 }
+    LossSample {
+        now,
+        bytes,
+        largest_sent_at,
+        persistent: Persistence::Passing,
+        cause: Cause::Congestion,
+        in_flight: 0,
+    }
 }
 
 /// A controller with a window of `datagrams`, in slow start, at the time 0.
@@ -165,4 +172,29 @@ fn persistent_congestion_leaves_two_datagrams_and_slow_start_leads_back() {
     assert_eq!((cubic.window(), cubic.in_slow_start()), (2 * DATAGRAM, true));
     run(&mut cubic, 5200, 8000);
     assert!(datagrams(&cubic) >= 70.0);
+}
+
+#[test]
+fn an_interruption_in_slow_start_reduces_the_window_and_slow_start_goes_on() {
+    let mut cubic = Cubic::new(DATAGRAM);
+    cubic.on_lost(&LossSample { cause: Cause::Interruption, ..loss(50, 100, DATAGRAM) });
+    assert_eq!(cubic.window(), 7 * DATAGRAM);
+    assert!(cubic.in_slow_start() && cubic.hystart.is_some(), "nothing shows how much the path carries");
+}
+
+#[test]
+fn after_an_interruption_slow_start_leads_back_to_the_window_and_not_beyond() {
+    let after = |cause| {
+        let mut cubic = grown(100);
+        cubic.on_lost(&loss(50, 100, DATAGRAM));
+        let (window, threshold) = (cubic.window(), cubic.slow_start_threshold);
+        let persistent = Persistence::Persistent;
+        cubic.on_lost(&LossSample { persistent, cause, ..loss(150, 9000, DATAGRAM) });
+        assert_eq!(cubic.window(), 2 * DATAGRAM);
+        (window, threshold, cubic.slow_start_threshold)
+    };
+    let (_, before, threshold) = after(Cause::Congestion);
+    assert!(threshold < before);
+    let (window, _, threshold) = after(Cause::Interruption);
+    assert_eq!(threshold as usize, window);
 }

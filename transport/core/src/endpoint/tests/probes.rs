@@ -70,6 +70,29 @@ fn every_probe_timeout_sends_probes_past_a_full_window_and_nothing_counts_as_los
     assert!(path.in_flight > full.in_flight && path.window == full.window, "{path:?}");
 }
 
+#[test]
+fn slow_start_goes_on_after_an_outage_from_a_smaller_window() {
+    let (mut network, client, _diary) = watched();
+    network.run_for(RTT * 5);
+    let before = network.client(client).stats().paths[0].window;
+    network.links[0].drop = Box::new(|_, _| true);
+    write(&mut network, client, 500_000);
+    network.run_for(Duration::from_secs(2));
+    network.links[0].drop = Box::new(|_, _| false);
+    let lost = |network: &mut Network| network.client(client).stats().paths[0].counters.packets_lost;
+    let mut rounds = 0;
+    while lost(&mut network) == 0 {
+        network.run_for(MILLISECOND);
+        rounds += 1;
+        assert!(rounds < 1000, "it never came back");
+    }
+    assert!(network.client(client).stats().paths[0].window < before, "a loss is a loss");
+    // From two datagrams, for two seconds are persistent congestion.
+    network.run_for(RTT * 8);
+    let after = network.client(client).stats().paths[0].clone();
+    assert!(after.window > before * 2, "{before} bytes before, {after:?}");
+}
+
 /// Returns the paths on which a server with two, whose policy acknowledges on the second, reports that `frame` arrived on the
 /// first, and whether the packets that do elicit an acknowledgement.
 fn reports(frame: &Frame) -> Vec<(PathId, bool)> {

@@ -11,6 +11,7 @@ use crate::congestion::cubic::Cubic;
 use crate::congestion::{Controller, LossSample, LostPacket, Sample, Sending};
 use crate::recovery::Ecn;
 use crate::recovery::delay::PathRtts;
+use crate::recovery::interruption::Cause;
 use crate::recovery::pacing::Pacer;
 use crate::recovery::persistent::Persistence;
 use crate::recovery::pto::Pto;
@@ -224,6 +225,7 @@ impl<C: Controller> Flow<C> {
             bytes: lost.bytes(),
             largest_sent_at,
             persistent: Persistence::Passing,
+            cause: Cause::Congestion,
             in_flight: self.near.sent.in_flight(),
         });
     }
