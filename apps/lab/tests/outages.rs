@@ -16,6 +16,10 @@ const TURN: usize = 5;
 /// until the path counts as silent, and with flapping again each time.
 const IN_TURN: [&str; 2] = ["round-robin", "weighted"];
 
+/// One over the share of random cells in which policies that choose a path may be late. Of these cells 1.7 % are, of all that
+/// twelve seeds draw 3.3 %: most where channels flap, or are both dark at once.
+const LATE: usize = 50;
+
 /// The outcomes of `cells`, each with the policies that `turn` picks by its index.
 fn outcomes(cells: &[Cell], turn: impl Fn(usize) -> Vec<usize> + Sync) -> Vec<Outcome> {
     let all = policies();
@@ -75,7 +79,18 @@ fn with_random_outages_every_policy_ends_what_one_channel_ends() {
 }
 
 #[test]
-#[ignore = "two channels are still later than one in some 7 % of these cells"]
+fn with_random_outages_policies_that_choose_a_path_are_later_than_one_channel_in_few_cells() {
+    let chosen: Vec<Outcome> =
+        random().into_iter().filter(|outcome| !IN_TURN.contains(&outcome.policy.as_str())).collect();
+    let late = with(&[Verdict::Late, Verdict::Never], &chosen);
+    assert!(chosen.len() > 300, "{} cells", chosen.len());
+    if late.len() * LATE > chosen.len() {
+        none_of(&late);
+    }
+}
+
+#[test]
+#[ignore = "the goal: of cells with random outages 4 % are late still, with policies that place in turn 8 %"]
 fn with_outages_no_policy_is_later_than_the_better_channel_alone() {
     none_of(&with(&[Verdict::Late, Verdict::Never], &[before(), random()].concat()));
 }
