@@ -18,7 +18,7 @@ use std::time::Duration;
 const RTT: Duration = Duration::from_millis(40);
 const TICK: Duration = Duration::from_millis(1);
 /// Handshakes that begin before the caller gets to say what else arrived.
-const TURNS: usize = 8;
+const TURNS: usize = 2;
 
 /// Retry packets, and to whom they went.
 type Retries = Rc<RefCell<Vec<(SocketAddr, Vec<u8>)>>>;
