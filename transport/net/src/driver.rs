@@ -16,8 +16,12 @@ use std::task::{Context, Poll};
 const ROUNDS: usize = 16;
 /// Outputs of the protocol taken in one round; the lock is released between rounds.
 const OUTPUTS: usize = 128;
-/// Bytes of datagrams after which a round takes no more: they are sent while they are in the processor's cache.
+/// Bytes of datagrams after which a round takes no more: they are sent, or heard, while they are in the processor's cache. A round
+/// takes no less from a socket that has more. Handshakes begin a few a round, so that a flood of them does not wait in the
+/// kernel, where everybody's datagrams would wait behind it.
 const BYTES: usize = 256 << 10;
+/// Bytes that a batch counts as at least.
+const LEAST: usize = 16 << 10;
 /// Batches that wait for a socket that takes none. Beyond it they are dropped, so that a channel that is stuck neither
 /// stops the others nor delivers what is old.
 const BACKLOG: usize = 128;
@@ -123,18 +127,24 @@ impl Driver {
         }
     }
 
-    /// Takes a batch of each socket, and what other workers hand over.
+    /// Takes what each socket has, until a batch brings it to [`BYTES`], and what other workers hand over.
     fn receive(&mut self, context: &mut Context<'_>) -> Arrivals {
         let mut arrivals = Arrivals::None;
         for port in &self.ports {
-            let before = self.incoming.len();
-            if port.socket.poll_receive(context, &mut self.buffers, &mut self.incoming).is_ready() {
+            let mut bytes = 0;
+            while bytes < BYTES {
+                let before = self.incoming.len();
+                if port.socket.poll_receive(context, &mut self.buffers, &mut self.incoming).is_pending() {
+                    break;
+                }
                 self.stats.receive_calls += 1;
                 arrivals = Arrivals::Some;
-            }
-            for datagram in self.incoming.get(before..).unwrap_or_default() {
-                self.stats.datagrams_received += 1;
-                self.stats.bytes_received += datagram.bytes.len() as u64;
+                let batch = self.incoming.get(before..).unwrap_or_default();
+                self.stats.datagrams_received += batch.len() as u64;
+                let taken: usize = batch.iter().map(|datagram| datagram.bytes.len()).sum();
+                self.stats.bytes_received += taken as u64;
+                // One without content, or an error, counts as well: no peer has this go on for ever.
+                bytes += taken.max(LEAST);
             }
         }
         if let Some(neighbours) = &self.neighbours {
@@ -238,5 +248,38 @@ fn follow<'a>(ports: &mut Vec<Port>, sockets: impl Iterator<Item = &'a Arc<Socke
         let fresh =
             || Port { socket: socket.clone(), backlog: VecDeque::new(), offset: 0, spent: Vec::new() };
         ports.push(port.unwrap_or_else(fresh));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LocalAddress;
+    use crate::sockets::{Sockets, Source};
+    use hvq_transport::endpoint::{Endpoint, EndpointConfig};
+    use std::net::UdpSocket;
+    use std::task::Waker;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_round_hears_all_that_waits_in_a_socket_and_not_a_batch_alone() {
+        let mut sockets = Sockets::new(Source::Routed);
+        sockets.bind_permanent(&LocalAddress::Ip([127, 0, 0, 1].into())).unwrap();
+        let address = sockets.addresses()[0];
+        let core = Endpoint::new(EndpointConfig::default(), None, [0; 32]);
+        let mut driver = Driver::new(Arc::new(Shared::new(core, sockets)), None);
+        let mut context = Context::from_waker(Waker::noop());
+        // The first round learns which sockets there are.
+        driver.round(&mut context);
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        // As many as fit into the smallest buffer that systems give.
+        for _ in 0..80 {
+            peer.send_to(&[0; 1_200], address).unwrap();
+        }
+        while driver.stats.datagrams_received == 0 {
+            driver.round(&mut context);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(driver.stats.datagrams_received, 80);
     }
 }
