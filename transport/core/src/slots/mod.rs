@@ -40,13 +40,17 @@ impl Holders {
     }
 }
 
+/// The divisor of all slots that gives those which a group may take from itself within the patience of [`Tenure::Passing`].
+pub const RENEWAL: u32 = 4;
+
 /// The time for which holders mean to keep their slots, which decides who gives way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tenure {
     /// An unlimited time. The newest slot of the largest holder gives way, to newcomers that hold less only.
     Lasting,
     /// Briefly, as for a handshake, which ends within a few round trips if both sides mean it. The oldest slot of the largest
-    /// holder gives way; one held for longer than this gives way to everybody who holds no more.
+    /// holder gives way; one held for longer than this gives way to everybody who holds no more. To its own group it gives way
+    /// at a bounded pace, a [`RENEWAL`]th of all slots in this time: a flood that replaces itself brings nothing but work.
     Passing(Duration),
 }
 
@@ -68,6 +72,14 @@ struct Held<T> {
     what: T,
 }
 
+/// What the members of a group hold together.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    slots: usize,
+    /// The time at which it took its newest slot.
+    latest: Instant,
+}
+
 /// A bounded number of slots, with a value of type `T` for each that is held.
 #[derive(Clone, Debug)]
 pub struct Slots<T> {
@@ -78,8 +90,9 @@ pub struct Slots<T> {
     held: BTreeMap<SlotId, Held<T>>,
     /// The held slots by holder: group, member, slot.
     order: BTreeSet<(u64, u64, SlotId)>,
-    /// Slots of each group and each member.
-    groups: KeyedMap<u64, usize>,
+    /// The groups that hold slots.
+    groups: KeyedMap<u64, Group>,
+    /// Slots of each member.
     members: KeyedMap<Holder, usize>,
     /// Groups by what they hold, and the members of each group likewise.
     group_ranks: BTreeSet<(usize, u64)>,
@@ -124,7 +137,7 @@ impl<T> Slots<T> {
 
     /// Slots of all members of the group of `holder`.
     pub fn of_group(&self, holder: Holder) -> usize {
-        self.groups.get(&holder.group).copied().unwrap_or(0)
+        self.groups.get(&holder.group).map_or(0, |group| group.slots)
     }
 
     /// Slots of `holder` itself.
@@ -157,7 +170,12 @@ impl<T> Slots<T> {
         let found = match self.tenure {
             Tenure::Lasting => self.newest(largest).filter(|_| fairer),
             Tenure::Passing(patience) => {
-                let is_overdue = |id: &SlotId| self.age(*id, now).is_some_and(|age| age >= patience);
+                let may_renew = self.may_renew(newcomer, patience, now);
+                let is_overdue = |id: &SlotId| {
+                    self.held.get(id).is_some_and(|held| {
+                        now.since(held.since) >= patience && (may_renew || held.holder.group != newcomer.group)
+                    })
+                };
                 let oldest = self.oldest(largest).filter(|id| fairer || is_overdue(id));
                 oldest.or_else(|| self.first_no_smaller(newcomer).filter(is_overdue))
             }
@@ -172,6 +190,9 @@ impl<T> Slots<T> {
         self.held.insert(id, Held { holder, since: now, what });
         self.order.insert((holder.group, holder.member, id));
         self.recount(holder, |count| count + 1);
+        if let Some(group) = self.groups.get_mut(&holder.group) {
+            group.latest = now;
+        }
         id
     }
 
@@ -189,9 +210,10 @@ impl<T> Slots<T> {
         self.member_ranks.remove(&(holder.group, of_member, holder.member));
         match change(of_group) {
             0 => drop(self.groups.remove(&holder.group)),
-            count => {
-                self.groups.insert(holder.group, count);
-                self.group_ranks.insert((count, holder.group));
+            slots => {
+                let latest = self.groups.get(&holder.group).map_or(Instant::ZERO, |group| group.latest);
+                self.groups.insert(holder.group, Group { slots, latest });
+                self.group_ranks.insert((slots, holder.group));
             }
         }
         match change(of_member) {
@@ -233,7 +255,10 @@ impl<T> Slots<T> {
         (same || self.of_group(held.holder) > self.of_group(newcomer)).then_some(*id)
     }
 
-    fn age(&self, id: SlotId, now: Instant) -> Option<Duration> {
-        self.held.get(&id).map(|held| now.since(held.since))
+    /// Returns true if the group of `newcomer` took its newest slot long enough ago to take one from itself.
+    fn may_renew(&self, newcomer: Holder, patience: Duration, now: Instant) -> bool {
+        let most = u32::try_from(self.most.max(1)).unwrap_or(u32::MAX);
+        let pace = (patience.saturating_mul(RENEWAL) / most).min(patience);
+        self.groups.get(&newcomer.group).is_none_or(|group| now.since(group.latest) >= pace)
     }
 }

@@ -92,13 +92,29 @@ fn what_is_held_briefly_gives_way_once_it_takes_too_long() {
     );
     assert_eq!(world.take((5, 1), at(1_000)), Err(()), "the others are within their time");
     // Whoever holds the most may have the slot of its own that takes too long, and no other's.
-    let mut world = World::new(3, Tenure::Passing(PATIENCE));
+    let mut world = World::new(8, Tenure::Passing(PATIENCE));
+    (0..6).for_each(|n| assert_eq!(world.take((2, 1), at(10 * (n + 1))), Ok(None)));
     world.take((1, 1), at(0)).unwrap();
-    world.take((2, 1), at(10)).unwrap();
-    world.take((2, 1), at(20)).unwrap();
-    assert_eq!(world.take((2, 1), at(1_005)), Err(()));
+    world.take((1, 1), at(0)).unwrap();
+    assert_eq!(world.take((2, 1), at(1_009)), Err(()));
     assert_eq!(world.take((2, 1), at(1_010)), Ok(Some((2, 1))));
-    assert_eq!(world.held_by(1), 1);
+    assert_eq!(world.held_by(1), 2);
+}
+
+#[test]
+fn a_flood_replaces_its_own_slots_at_a_bounded_pace_and_nobody_else_waits_for_that() {
+    const MOST: usize = 1_000;
+    let mut world = World::new(MOST, Tenure::Passing(PATIENCE));
+    (0..MOST).for_each(|_| assert_eq!(world.take((1, 1), at(0)), Ok(None)));
+    let mut renewed = 0;
+    for millisecond in 1_000..2_000 {
+        // A hundred times as often as slots are renewed.
+        renewed += (0..25).filter(|_| world.take((1, 1), at(millisecond)) == Ok(Some((1, 1)))).count();
+        if millisecond % 100 == 50 {
+            assert_eq!(world.take((millisecond as u32, 1), at(millisecond)), Ok(Some((1, 1))));
+        }
+    }
+    assert_eq!(renewed, MOST / RENEWAL as usize);
 }
 
 #[test]
