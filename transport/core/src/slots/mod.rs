@@ -173,7 +173,8 @@ impl<T> Slots<T> {
                 let may_renew = self.may_renew(newcomer, patience, now);
                 let is_overdue = |id: &SlotId| {
                     self.held.get(id).is_some_and(|held| {
-                        now.since(held.since) >= patience && (may_renew || held.holder.group != newcomer.group)
+                        now.since(held.since) >= patience
+                            && (may_renew || held.holder.group != newcomer.group)
                     })
                 };
                 let oldest = self.oldest(largest).filter(|id| fairer || is_overdue(id));
