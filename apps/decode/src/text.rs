@@ -108,7 +108,11 @@ fn frame(frame: &Frame) -> String {
         Frame::PathStatus { path, sequence, .. } => format!("{kind} path {path} seq {sequence}"),
         Frame::MaxPathId(limit) | Frame::PathsBlocked(limit) => format!("{kind} {limit}"),
         Frame::PathCidsBlocked { path, next_sequence } => format!("{kind} path {path} seq {next_sequence}"),
-        _ => kind.to_owned(),
+        Frame::AckFrequency(request) => {
+            format!("{kind} seq {} every {} or {:?}", request.sequence, request.threshold, request.max_delay)
+        }
+        Frame::PathChallenge(_) | Frame::PathResponse(_) => kind.to_owned(),
+        Frame::Ping | Frame::HandshakeDone | Frame::ImmediateAck => kind.to_owned(),
     }
 }
 

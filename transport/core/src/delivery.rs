@@ -8,7 +8,7 @@ use crate::PathId;
 use crate::crypto::keys::Level;
 use crate::stream::StreamId;
 use crate::stream::id::Direction;
-use crate::wire::frame;
+use crate::wire::frame::{self, Frame};
 use smallvec::SmallVec;
 
 /// Receipts of one packet.
@@ -110,9 +110,93 @@ pub enum Receipt {
     Datagram(u64),
 }
 
+/// The receipt of a frame.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Tracked {
+    /// The frame says it all.
+    By(Receipt),
+    /// Its owner alone knows, by a number that is not on the wire.
+    ByOwner,
+    /// Nobody wants the frame back.
+    Not,
+}
+
+impl Tracked {
+    /// Returns the receipt of `frame` in a 1-RTT packet.
+    ///
+    /// Each frame has an arm of its own: one that is added says here what goes back to its owner.
+    pub(crate) fn of(frame: &Frame) -> Self {
+        Self::By(match *frame {
+            Frame::Padding(_) | Frame::Ping | Frame::ImmediateAck => return Self::Not,
+            // Both have a clock of their own (RFC 9000 §13.3), and nobody waits for the fate of a close.
+            Frame::PathChallenge(_) | Frame::PathResponse(_) | Frame::ConnectionClose(_) => return Self::Not,
+            Frame::NewToken(_) | Frame::Datagram(_) => return Self::ByOwner,
+            Frame::Crypto(ref crypto) => Receipt::Crypto {
+                level: Level::OneRtt,
+                offset: crypto.offset,
+                length: crypto.data.len() as u64,
+            },
+            Frame::Stream(ref stream) => stream.into(),
+            Frame::Ack(ref ack) => {
+                Receipt::Ack { of: ack.path.unwrap_or(PathId::ZERO), largest: ack.largest }
+            }
+            Frame::ResetStream(reset) => Receipt::ResetStream(reset.id),
+            Frame::StopSending(stop) => Receipt::StopSending(stop.id),
+            Frame::MaxData(limit) => Receipt::MaxData(limit),
+            Frame::MaxStreamData { id, limit } => Receipt::MaxStreamData(id, limit),
+            Frame::MaxStreams { direction, limit } => Receipt::MaxStreams(direction, limit),
+            Frame::DataBlocked(limit) => Receipt::DataBlocked(limit),
+            Frame::StreamDataBlocked { id, limit } => Receipt::StreamDataBlocked(id, limit),
+            Frame::StreamsBlocked { direction, limit } => Receipt::StreamsBlocked(direction, limit),
+            Frame::NewConnectionId(new) => {
+                Receipt::NewConnectionId { path: new.path.unwrap_or(PathId::ZERO), sequence: new.sequence }
+            }
+            Frame::RetireConnectionId { path, sequence } => {
+                Receipt::RetireConnectionId { path: path.unwrap_or(PathId::ZERO), sequence }
+            }
+            Frame::PathAbandon { path, .. } => Receipt::PathAbandon(path),
+            Frame::PathStatus { path, sequence, .. } => Receipt::PathStatus { path, sequence },
+            Frame::MaxPathId(limit) => Receipt::MaxPathId(path_id(limit)),
+            Frame::PathsBlocked(limit) => Receipt::PathsBlocked(path_id(limit)),
+            Frame::PathCidsBlocked { path, .. } => Receipt::PathCidsBlocked(path),
+            Frame::AckFrequency(request) => Receipt::AckFrequency(request.sequence),
+            Frame::HandshakeDone => Receipt::HandshakeDone,
+        })
+    }
+
+    /// Returns true if `receipt` is what the owner of the frame has to hand over with it.
+    pub(crate) fn is(&self, receipt: &Receipt) -> bool {
+        match self {
+            Self::By(own) => own == receipt,
+            Self::ByOwner => matches!(receipt, Receipt::NewToken(_) | Receipt::Datagram(_)),
+            Self::Not => false,
+        }
+    }
+}
+
+/// The limit of a frame that this endpoint sends, which is a path ID.
+fn path_id(limit: u64) -> PathId {
+    PathId(u32::try_from(limit).unwrap_or(u32::MAX))
+}
+
 impl From<&frame::Stream> for Receipt {
     fn from(stream: &frame::Stream) -> Self {
         let length = stream.data.len() as u64;
         Self::Stream { id: stream.id, offset: stream.offset, length, fin: stream.fin }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::frame::Recovery;
+    use crate::wire::frame::samples::every_frame;
+
+    #[test]
+    fn what_is_repeated_or_reported_has_a_receipt_and_nothing_else_has() {
+        for (_, frame) in every_frame() {
+            let tracked = Tracked::of(&frame) != Tracked::Not;
+            assert_eq!(tracked, frame.recovery() != Recovery::Forgotten, "{}", frame.kind());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use hvq_transport::PathId;
 use hvq_transport::error::ErrorCode;
 use hvq_transport::stream::Direction;
-use hvq_transport::wire::frame::{Ack, ConnectionClose, Frame, NewConnectionId, Status};
+use hvq_transport::wire::frame::{Ack, ConnectionClose, Frame, NewConnectionId, Status, StopSending};
 use serde_json::{Map, Value, json};
 
 /// Ranges of an acknowledgement that are listed at most.
@@ -23,13 +23,13 @@ pub fn value(frame: &Frame, exponent: u8) -> Value {
 fn fields(frame: &Frame, exponent: u8) -> Value {
     match frame {
         Frame::Padding(length) => json!({ "raw": { "length": length, "payload_length": length } }),
-        Frame::Ping | Frame::HandshakeDone => Value::Null,
+        Frame::Ping | Frame::HandshakeDone | Frame::ImmediateAck => Value::Null,
         Frame::Ack(ack) => acknowledgement(ack, exponent),
         Frame::ResetStream(reset) => json!({
             "stream_id": reset.id.0, "error": "unknown", "error_code": reset.error, "final_size": reset.final_size,
         }),
-        Frame::StopSending(stop) => {
-            json!({ "stream_id": stop.id.0, "error": "unknown", "error_code": stop.error })
+        Frame::StopSending(StopSending { id, error }) => {
+            json!({ "stream_id": id.0, "error": "unknown", "error_code": error })
         }
         Frame::Crypto(crypto) => {
             let length = crypto.data.len();
@@ -48,13 +48,12 @@ fn fields(frame: &Frame, exponent: u8) -> Value {
         Frame::Datagram(data) => json!({ "length": data.len(), "raw": raw(frame, data.len()) }),
         Frame::ConnectionClose(close) => connection_close(close),
         Frame::PathChallenge(data) | Frame::PathResponse(data) => json!({ "data": hex(data) }),
-        frame => flow(frame).or_else(|| identifiers(frame)).or_else(|| paths(frame)).unwrap_or(Value::Null),
-    }
-}
-
-/// Frames of flow control.
-fn flow(frame: &Frame) -> Option<Value> {
-    Some(match frame {
+        Frame::AckFrequency(request) => json!({
+            "sequence_number": request.sequence,
+            "ack_eliciting_threshold": request.threshold,
+            "requested_max_ack_delay": request.max_delay.as_secs_f64() * 1e3,
+            "reordering_threshold": request.reordering,
+        }),
         Frame::MaxData(limit) => json!({ "maximum": limit }),
         Frame::MaxStreamData { id, limit } => json!({ "stream_id": id.0, "maximum": limit }),
         Frame::MaxStreams { direction, limit } => {
@@ -65,46 +64,38 @@ fn flow(frame: &Frame) -> Option<Value> {
         Frame::StreamsBlocked { direction, limit } => {
             json!({ "stream_type": stream_type(*direction), "limit": limit })
         }
-        _ => return None,
-    })
-}
-
-/// Frames about connection IDs. Reset tokens are not written: whoever has one can end the connection.
-fn identifiers(frame: &Frame) -> Option<Value> {
-    Some(match frame {
-        Frame::NewConnectionId(NewConnectionId { path, sequence, retire_prior_to, id, .. }) => on_path(
-            *path,
-            json!({
-                "sequence_number": sequence,
-                "retire_prior_to": retire_prior_to,
-                "connection_id_length": id.len(),
-                "connection_id": id.to_string(),
-            }),
-        ),
+        Frame::NewConnectionId(new) => new_connection_id(new),
         Frame::RetireConnectionId { path, sequence } => {
             on_path(*path, json!({ "sequence_number": sequence }))
         }
-        _ => return None,
-    })
-}
-
-/// Frames of the multipath extension (RFC 10069 §4).
-fn paths(frame: &Frame) -> Option<Value> {
-    Some(match frame {
         Frame::PathAbandon { path, error } => json!({ "path_id": path.0, "error_code": error }),
-        Frame::PathStatus { path, sequence, status } => {
-            let status = match status {
-                Status::Available => "available",
-                Status::Backup => "backup",
-            };
-            json!({ "path_id": path.0, "path_status_sequence_number": sequence, "status": status })
-        }
+        Frame::PathStatus { path, sequence, status } => path_status(*path, *sequence, *status),
         Frame::MaxPathId(limit) | Frame::PathsBlocked(limit) => json!({ "maximum_path_id": limit }),
         Frame::PathCidsBlocked { path, next_sequence } => {
             json!({ "path_id": path.0, "next_sequence_number": next_sequence })
         }
-        _ => return None,
-    })
+    }
+}
+
+/// A connection ID that the peer may use. Reset tokens are not written: whoever has one can end the connection.
+fn new_connection_id(new: &NewConnectionId) -> Value {
+    on_path(
+        new.path,
+        json!({
+            "sequence_number": new.sequence,
+            "retire_prior_to": new.retire_prior_to,
+            "connection_id_length": new.id.len(),
+            "connection_id": new.id.to_string(),
+        }),
+    )
+}
+
+fn path_status(path: PathId, sequence: u64, status: Status) -> Value {
+    let status = match status {
+        Status::Available => "available",
+        Status::Backup => "backup",
+    };
+    json!({ "path_id": path.0, "path_status_sequence_number": sequence, "status": status })
 }
 
 fn acknowledgement(ack: &Ack, exponent: u8) -> Value {

@@ -9,6 +9,9 @@ use crate::handshake::crypto_stream::Novelty;
 use crate::time::Instant;
 use crate::trace::TraceEvent;
 use crate::wire::frame::{Ack, ConnectionClose, Crypto, Frame, types};
+use crate::wire::frame::{
+    AckingFrame, CloseFrame, DatagramFrame, HandshakeFrame, Owned, PacketFrame, StreamFrame,
+};
 
 impl Connection {
     /// Hands `frame` to its owner.
@@ -28,23 +31,26 @@ impl Connection {
     }
 
     fn dispatch(&mut self, origin: &Origin, frame: Frame, now: Instant) -> Result<(), TransportError> {
-        match frame {
-            Frame::Padding(_) | Frame::Ping => Ok(()),
-            Frame::AckFrequency(request) => self.on_ack_frequency(&request),
-            Frame::ImmediateAck => self.on_immediate_ack(),
-            Frame::Ack(ack) => self.on_ack_frame(origin, &ack, now),
-            Frame::Crypto(crypto) => self.on_crypto(origin.level, crypto, now),
-            Frame::NewToken(token) => self.on_new_token(token),
-            Frame::HandshakeDone => self.on_handshake_done(),
-            Frame::ConnectionClose(close) => {
-                self.on_connection_close(close, now);
-                Ok(())
-            }
-            Frame::Datagram(data) => {
+        match frame.into_owned() {
+            Owned::Packet(PacketFrame::Padding(_) | PacketFrame::Ping) => Ok(()),
+            Owned::Streams(frame) => self.on_stream_frame(origin, frame),
+            Owned::Datagrams(DatagramFrame::Datagram(data)) => {
                 self.bound_datagrams();
                 self.datagrams.on_datagram(data)
             }
-            Frame::Stream(stream) => {
+            Owned::Acknowledgements(frame) => self.on_acking_frame(origin, frame, now),
+            Owned::Handshake(frame) => self.on_handshake_frame(origin, frame, now),
+            Owned::Close(CloseFrame::ConnectionClose(close)) => {
+                self.on_connection_close(close, now);
+                Ok(())
+            }
+            Owned::Paths(frame) => self.on_path_frame(origin, frame, now),
+        }
+    }
+
+    fn on_stream_frame(&mut self, origin: &Origin, frame: StreamFrame) -> Result<(), TransportError> {
+        match frame {
+            StreamFrame::Stream(stream) => {
                 let id = stream.id;
                 self.streams.on_stream(stream)?;
                 if origin.level == Level::ZeroRtt {
@@ -52,29 +58,42 @@ impl Connection {
                 }
                 Ok(())
             }
-            Frame::ResetStream(_)
-            | Frame::StopSending(_)
-            | Frame::MaxData(_)
-            | Frame::MaxStreamData { .. }
-            | Frame::MaxStreams { .. }
-            | Frame::DataBlocked(_)
-            | Frame::StreamDataBlocked { .. }
-            | Frame::StreamsBlocked { .. } => self.on_stream_control(frame),
-            frame => self.on_path_frame(origin, frame, now),
+            StreamFrame::ResetStream(reset) => self.streams.on_reset_stream(reset),
+            StreamFrame::StopSending(stop) => self.streams.on_stop_sending(stop),
+            StreamFrame::MaxData(limit) => self.streams.on_max_data(limit),
+            StreamFrame::MaxStreamData { id, limit } => self.streams.on_max_stream_data(id, limit),
+            StreamFrame::MaxStreams { direction, limit } => self.streams.on_max_streams(direction, limit),
+            StreamFrame::DataBlocked(limit) => self.streams.on_data_blocked(limit),
+            StreamFrame::StreamDataBlocked { id, limit } => self.streams.on_stream_data_blocked(id, limit),
+            StreamFrame::StreamsBlocked { direction, limit } => {
+                self.streams.on_streams_blocked(direction, limit)
+            }
         }
     }
 
-    fn on_stream_control(&mut self, frame: Frame) -> Result<(), TransportError> {
+    fn on_acking_frame(
+        &mut self,
+        origin: &Origin,
+        frame: AckingFrame,
+        now: Instant,
+    ) -> Result<(), TransportError> {
         match frame {
-            Frame::ResetStream(reset) => self.streams.on_reset_stream(reset),
-            Frame::StopSending(stop) => self.streams.on_stop_sending(stop),
-            Frame::MaxData(limit) => self.streams.on_max_data(limit),
-            Frame::MaxStreamData { id, limit } => self.streams.on_max_stream_data(id, limit),
-            Frame::MaxStreams { direction, limit } => self.streams.on_max_streams(direction, limit),
-            Frame::DataBlocked(limit) => self.streams.on_data_blocked(limit),
-            Frame::StreamDataBlocked { id, limit } => self.streams.on_stream_data_blocked(id, limit),
-            Frame::StreamsBlocked { direction, limit } => self.streams.on_streams_blocked(direction, limit),
-            _ => Ok(()),
+            AckingFrame::Ack(ack) => self.on_ack_frame(origin, &ack, now),
+            AckingFrame::AckFrequency(request) => self.on_ack_frequency(&request),
+            AckingFrame::ImmediateAck => self.on_immediate_ack(),
+        }
+    }
+
+    fn on_handshake_frame(
+        &mut self,
+        origin: &Origin,
+        frame: HandshakeFrame,
+        now: Instant,
+    ) -> Result<(), TransportError> {
+        match frame {
+            HandshakeFrame::Crypto(crypto) => self.on_crypto(origin.level, crypto, now),
+            HandshakeFrame::NewToken(token) => self.on_new_token(token),
+            HandshakeFrame::HandshakeDone => self.on_handshake_done(),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::PathId;
 use crate::delivery::{Receipt, Receipts};
 use crate::recovery::ecn::Ecn;
 use crate::wire::connection_id::ConnectionId;
-use crate::wire::frame::Frame;
+use crate::wire::frame::{Frame, Recovery};
 use crate::wire::header::{HeaderLayout, KeyPhase, LongHeader, LongKind, ShortHeader};
 use crate::wire::overhead::TAG;
 use crate::wire::packet_number;
@@ -182,6 +182,7 @@ impl Lane {
             open.elicits = Elicits::Acknowledgement;
         }
         if let Some(receipt) = receipt {
+            debug_assert_ne!(frame.recovery(), Recovery::Forgotten, "nobody asks for {frame:?}");
             if open.receipts.len() == open.receipts.inline_size() && !open.receipts.spilled() {
                 // One more frame than usual means many: small messages of many streams.
                 open.receipts.reserve(MANY_RECEIPTS);

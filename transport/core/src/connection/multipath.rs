@@ -2,9 +2,9 @@
 
 use crate::PathId;
 use crate::connection::establish::HandshakeDone;
-use crate::connection::receive::{Origin, violation};
+use crate::connection::receive::Origin;
 use crate::connection::{Connection, Event, FourTuple, OpenPathError, PathEvent, Role};
-use crate::delivery::Receipt;
+use crate::delivery::{Receipt, Tracked};
 use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportError};
 use crate::path::amplification::Amplification;
 use crate::path::lifecycle::{AbandonReason, Event as PathLife};
@@ -12,7 +12,7 @@ use crate::path::path::Path;
 use crate::path::route::{MINIMUM_DATAGRAM, Route};
 use crate::recovery::rtt::INITIAL_RTT;
 use crate::time::Instant;
-use crate::wire::frame::{Frame, Status};
+use crate::wire::frame::{Frame, PathFrame, Status};
 use std::time::Duration;
 
 /// Paths that a server validates at the same time at most (RFC 10069 §7).
@@ -133,19 +133,19 @@ impl Connection {
     pub(super) fn on_path_frame(
         &mut self,
         origin: &Origin,
-        frame: Frame,
+        frame: PathFrame,
         now: Instant,
     ) -> Result<(), TransportError> {
         match frame {
-            Frame::PathChallenge(data) => {
+            PathFrame::PathChallenge(data) => {
                 self.on_challenge(origin, data);
                 Ok(())
             }
-            Frame::PathResponse(data) => {
+            PathFrame::PathResponse(data) => {
                 self.on_response(origin, data, now);
                 Ok(())
             }
-            Frame::NewConnectionId(new) => {
+            PathFrame::NewConnectionId(new) => {
                 let path = new.path.unwrap_or(PathId::ZERO);
                 //= https://www.rfc-editor.org/rfc/rfc10069#section-4
                 //# If an endpoint receives a multipath-specific frame with a path ID that it cannot process
@@ -160,7 +160,7 @@ impl Connection {
                 self.announce_available(could_open);
                 Ok(())
             }
-            Frame::RetireConnectionId { path, sequence } => {
+            PathFrame::RetireConnectionId { path, sequence } => {
                 if path.is_some_and(|path| self.is_current(path).is_ok_and(|current| !current)) {
                     return Ok(());
                 }
@@ -170,9 +170,9 @@ impl Connection {
                 let used = (origin.path, origin.id_sequence);
                 self.paths.local_ids.on_retire(path.unwrap_or(PathId::ZERO), sequence, used)
             }
-            Frame::PathAbandon { path, error } => self.on_path_abandon(path, error, now),
-            Frame::PathStatus { path, sequence, status } => self.on_path_status(path, sequence, status),
-            Frame::MaxPathId(value) => {
+            PathFrame::PathAbandon { path, error } => self.on_path_abandon(path, error, now),
+            PathFrame::PathStatus { path, sequence, status } => self.on_path_status(path, sequence, status),
+            PathFrame::MaxPathId(value) => {
                 let could_open = self.can_open();
                 if self.paths.limits.on_max_path_id(value)?.is_some() {
                     self.paths.follow_limits();
@@ -180,15 +180,14 @@ impl Connection {
                 }
                 Ok(())
             }
-            Frame::PathsBlocked(value) => self.paths.limits.on_paths_blocked(value),
-            Frame::PathCidsBlocked { path, next_sequence } => {
+            PathFrame::PathsBlocked(value) => self.paths.limits.on_paths_blocked(value),
+            PathFrame::PathCidsBlocked { path, next_sequence } => {
                 if !self.is_current(path)? {
                     return Ok(());
                 }
                 let issued = self.paths.local_ids.next_sequence(path);
                 self.paths.limits.on_path_cids_blocked(path, next_sequence, issued)
             }
-            _ => Err(violation("a frame that belongs to no part of the connection")),
         }
     }
 
@@ -285,6 +284,7 @@ impl Connection {
     pub(super) fn collect_control(&mut self, now: Instant) {
         while self.control.has_space() {
             let Some((frame, receipt)) = self.next_control(now) else { return };
+            debug_assert!(Tracked::of(&frame).is(&receipt), "{receipt:?} is not that of {frame:?}");
             self.control.push(frame, Some(receipt));
         }
     }

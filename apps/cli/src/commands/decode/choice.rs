@@ -1,7 +1,7 @@
 //! The choice of packets and frames that are shown.
 
 use clap::Args;
-use hvq::transport::wire::frame::types::NAMES;
+use hvq::transport::wire::frame::types;
 use hvq_decode::Packet;
 
 /// The choice of packets and frames that are shown.
@@ -20,9 +20,13 @@ pub(super) struct ChoiceArguments {
 
 /// Reads a kind of frames.
 fn kind(text: &str) -> Result<String, String> {
-    match NAMES.contains(&text) {
+    let names = types::names();
+    match names.contains(text) {
         true => Ok(text.to_owned()),
-        false => Err(format!("there are frames of the kinds {}", NAMES.join(", "))),
+        false => {
+            let names: Vec<_> = names.into_iter().collect();
+            Err(format!("there are frames of the kinds {}", names.join(", ")))
+        }
     }
 }
 

@@ -29,6 +29,13 @@ pub enum ConnectionClose {
 }
 
 impl ConnectionClose {
+    pub(super) fn frame_type(&self) -> u64 {
+        match self {
+            Self::Transport { .. } => types::CONNECTION_CLOSE_TRANSPORT,
+            Self::Application { .. } => types::CONNECTION_CLOSE_APPLICATION,
+        }
+    }
+
     /// Reads what follows a `frame_type` that is one of the two.
     pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, Fault> {
         let code = reader.varint()?;

@@ -1,9 +1,8 @@
 //! NEW_CONNECTION_ID and RETIRE_CONNECTION_ID (RFC 9000 §19.15, §19.16) with their PATH_ forms (RFC 10069 §4.4, §4.5).
 
-use super::Frame;
 use super::fault::Fault;
 use super::sink::Sink;
-use super::types;
+use super::{path, types};
 use crate::PathId;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::cursor::Reader;
@@ -26,7 +25,7 @@ pub struct NewConnectionId {
 impl NewConnectionId {
     /// Reads what follows a `frame_type` that is one of the two.
     pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, Fault> {
-        let path = path_of(frame_type == types::PATH_NEW_CONNECTION_ID, reader)?;
+        let path = path_of(frame_type, reader)?;
         let sequence = reader.varint()?;
         let retire_prior_to = reader.varint()?;
         let length = usize::from(reader.u8()?);
@@ -58,12 +57,10 @@ impl NewConnectionId {
     }
 }
 
-/// Reads what follows a `frame_type` that is one of the two RETIRE_CONNECTION_ID.
-pub(super) fn read_retire(frame_type: u64, reader: &mut Reader) -> Result<Frame, Fault> {
-    let path = path_of(frame_type == types::PATH_RETIRE_CONNECTION_ID, reader)?;
-    Ok(Frame::RetireConnectionId { path, sequence: reader.varint()? })
-}
-
-fn path_of(present: bool, reader: &mut Reader) -> Result<Option<PathId>, Fault> {
-    if present { Fault::path(reader.varint()?).map(Some) } else { Ok(None) }
+/// Reads the path ID of a frame of `frame_type` if it is one of the multipath extension.
+pub(super) fn path_of(frame_type: u64, reader: &mut Reader) -> Result<Option<PathId>, Fault> {
+    match frame_type {
+        types::PATH_NEW_CONNECTION_ID | types::PATH_RETIRE_CONNECTION_ID => path::id(reader).map(Some),
+        _ => Ok(None),
+    }
 }

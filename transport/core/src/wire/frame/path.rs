@@ -1,8 +1,8 @@
 //! The frames of the multipath extension about paths (RFC 10069 §4), and the reasons for giving one up.
 
-use super::Frame;
 use super::fault::Fault;
 use super::types;
+use crate::PathId;
 use crate::wire::cursor::Reader;
 
 /// PATH_ABANDON: the application gave up the path (RFC 10069 §4.2).
@@ -23,24 +23,25 @@ pub enum Status {
     Backup,
 }
 
-/// Reads what follows a `frame_type` that is one of PATH_ABANDON, PATH_STATUS_*, MAX_PATH_ID, PATHS_BLOCKED and
-/// PATH_CIDS_BLOCKED.
-pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Frame, Fault> {
-    let first = reader.varint()?;
-    Ok(match frame_type {
-        types::MAX_PATH_ID => Frame::MaxPathId(first),
-        types::PATHS_BLOCKED => Frame::PathsBlocked(first),
-        types::PATH_ABANDON => Frame::PathAbandon { path: Fault::path(first)?, error: reader.varint()? },
-        types::PATH_STATUS_BACKUP => Frame::PathStatus {
-            path: Fault::path(first)?,
-            sequence: reader.varint()?,
-            status: Status::Backup,
-        },
-        types::PATH_STATUS_AVAILABLE => Frame::PathStatus {
-            path: Fault::path(first)?,
-            sequence: reader.varint()?,
-            status: Status::Available,
-        },
-        _ => Frame::PathCidsBlocked { path: Fault::path(first)?, next_sequence: reader.varint()? },
-    })
+impl Status {
+    /// Returns the type of the frame with this status.
+    pub(super) fn frame_type(self) -> u64 {
+        match self {
+            Self::Available => types::PATH_STATUS_AVAILABLE,
+            Self::Backup => types::PATH_STATUS_BACKUP,
+        }
+    }
+
+    /// Returns the status that a frame of `frame_type`, one of the two, is about.
+    pub(super) fn of(frame_type: u64) -> Self {
+        match frame_type {
+            types::PATH_STATUS_BACKUP => Self::Backup,
+            _ => Self::Available,
+        }
+    }
+}
+
+/// Reads a path ID.
+pub(super) fn id(reader: &mut Reader) -> Result<PathId, Fault> {
+    Fault::path(reader.varint()?)
 }

@@ -1,10 +1,7 @@
 //! Reading the frames of a packet.
 
 use super::fault::Fault;
-use super::{
-    Ack, AckFrequency, ConnectionClose, Crypto, Frame, NewConnectionId, ResetStream, StopSending, Stream,
-};
-use super::{connection_id, datagram, flow, path, token, types};
+use super::{Frame, Stream, types};
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::cursor::Reader;
 use crate::wire::varint;
@@ -50,45 +47,6 @@ impl FrameReader {
         Ok(frame_type)
     }
 
-    fn frame(&mut self, frame_type: u64) -> Result<Frame, Fault> {
-        let reader = &mut self.reader;
-        Ok(match frame_type {
-            types::PING => Frame::Ping,
-            types::ACK | types::ACK_ECN | types::PATH_ACK | types::PATH_ACK_ECN => {
-                Frame::Ack(Ack::read(frame_type, reader)?)
-            }
-            types::RESET_STREAM => Frame::ResetStream(ResetStream::read(reader)?),
-            types::STOP_SENDING => Frame::StopSending(StopSending::read(reader)?),
-            types::CRYPTO => Frame::Crypto(Crypto::read(reader)?),
-            types::NEW_TOKEN => Frame::NewToken(token::read(reader)?),
-            types::STREAM..=types::STREAM_LAST => Frame::Stream(Stream::read(frame_type, reader)?),
-            types::MAX_DATA..=types::STREAMS_BLOCKED_UNI => flow::read(frame_type, reader)?,
-            types::NEW_CONNECTION_ID | types::PATH_NEW_CONNECTION_ID => {
-                Frame::NewConnectionId(NewConnectionId::read(frame_type, reader)?)
-            }
-            types::RETIRE_CONNECTION_ID | types::PATH_RETIRE_CONNECTION_ID => {
-                connection_id::read_retire(frame_type, reader)?
-            }
-            types::PATH_CHALLENGE => Frame::PathChallenge(reader.array()?),
-            types::PATH_RESPONSE => Frame::PathResponse(reader.array()?),
-            types::CONNECTION_CLOSE_TRANSPORT | types::CONNECTION_CLOSE_APPLICATION => {
-                Frame::ConnectionClose(ConnectionClose::read(frame_type, reader)?)
-            }
-            types::HANDSHAKE_DONE => Frame::HandshakeDone,
-            types::IMMEDIATE_ACK => Frame::ImmediateAck,
-            types::ACK_FREQUENCY => Frame::AckFrequency(AckFrequency::read(reader)?),
-            types::DATAGRAM | types::DATAGRAM_WITH_LENGTH => {
-                Frame::Datagram(datagram::read(frame_type, reader)?)
-            }
-            types::PATH_ABANDON..=types::PATH_STATUS_AVAILABLE
-            | types::MAX_PATH_ID..=types::PATH_CIDS_BLOCKED => path::read(frame_type, reader)?,
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
-            //# An endpoint MUST treat the receipt of a frame of unknown type as a connection error of type
-            //# FRAME_ENCODING_ERROR.
-            _ => return Err(Fault::encoding("unknown frame type")),
-        })
-    }
-
     /// The error, and the end of the payload.
     fn fail(&mut self, fault: Fault, frame_type: u64) -> TransportError {
         self.reader.rest();
@@ -118,7 +76,7 @@ impl Iterator for FrameReader {
                 Err(fault) => Err(self.fail(fault, frame_type)),
             });
         }
-        Some(self.frame(frame_type).map_err(|fault| self.fail(fault, frame_type)))
+        Some(Frame::read(frame_type, &mut self.reader).map_err(|fault| self.fail(fault, frame_type)))
     }
 }
 
