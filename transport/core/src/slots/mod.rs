@@ -72,7 +72,7 @@ struct Held<T> {
     what: T,
 }
 
-/// What the members of a group hold together.
+/// Slots that the members of a group hold together.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     slots: usize,
