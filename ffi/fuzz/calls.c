@@ -604,7 +604,7 @@ static void call_connection(world *w, int end)
     hvq_peer peer;
     hvq_frame_counter frames[8];
     hvq_dropped dropped[8];
-    hvq_way ways[3];
+    hvq_network_path ways[3];
 
     memset(buffer, 9, length + 1);
     memset(&datagram, 0, sizeof datagram);
@@ -666,7 +666,7 @@ static void call_connection(world *w, int end)
             ways[count].hints.rate = any(w);
             ways[count].hints.delay = any(w);
         }
-        DO(hvq_endpoint_first_way(endpoint, rarely(w) ? NULL : w->client, ways, below(w, 4), w->now, &count));
+        DO(hvq_endpoint_first_network_path(endpoint, rarely(w) ? NULL : w->client, ways, below(w, 4), w->now, &count));
         break;
     default:
         if (rarely(w))

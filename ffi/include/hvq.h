@@ -940,13 +940,13 @@ typedef struct hvq_connect_options {
     hvq_route route;
 } hvq_connect_options;
 
-/// A way on which a connection could begin.
-typedef struct hvq_way {
+/// A network path on which a connection could begin.
+typedef struct hvq_network_path {
     /// Its addresses.
     hvq_route route;
     /// Hints about its channel.
     hvq_hints hints;
-} hvq_way;
+} hvq_network_path;
 
 /// Fills options with the defaults. `size` is sizeof(hvq_endpoint_options).
 ///
@@ -993,18 +993,18 @@ hvq_result hvq_endpoint_connect(hvq_endpoint *endpoint,
                                 uint64_t now,
                                 uint64_t *connection);
 
-/// Says over which of `count` ways a connection with `config` had better begin, and writes its index: what the scheduler
+/// Says over which of `count` network paths a connection with `config` had better begin, and writes its index: what the scheduler
 /// chooses from the hints and from what all connections of the endpoint saw of these channels. It is 0 while nothing tells of
-/// the delay of some way, and with schedulers that leave the choice to the program. Ways beyond the 64th are not
+/// the delay of some path, and with schedulers that leave the choice to the program. Paths beyond the 64th are not
 /// looked at. Nothing is started: hvq_endpoint_connect() does that.
 ///
 /// Errors: HVQ_ERR_NULL, HVQ_ERR_ARGUMENT, also if `count` is 0, HVQ_ERR_BUSY.
-hvq_result hvq_endpoint_first_way(hvq_endpoint *endpoint,
-                                  const hvq_client_config *config,
-                                  const hvq_way *ways,
-                                  size_t count,
-                                  uint64_t now,
-                                  size_t *index);
+hvq_result hvq_endpoint_first_network_path(hvq_endpoint *endpoint,
+                                           const hvq_client_config *config,
+                                           const hvq_network_path *ways,
+                                           size_t count,
+                                           uint64_t now,
+                                           size_t *index);
 
 /// Says what is to be done at time `now`: send a batch, look at an event, or wait. To be called until it says
 /// HVQ_OUTPUT_IDLE, after every other call that changes something. Bytes that the output points to are valid until the
@@ -1775,7 +1775,7 @@ typedef struct hvq_scheduler {
     /// `path`, that may follow it there without a question for each. NULL asks for each.
     size_t (*repeats)(void *state, const hvq_item *item, const hvq_path_view *path);
     /// Returns the index of the one of `count` paths, none of which is open, over which a connection had better begin:
-    /// hvq_endpoint_first_way() asks it, of a state that is created and destroyed for that. Delays and queues are what
+    /// hvq_endpoint_first_network_path() asks it, of a state that is created and destroyed for that. Delays and queues are what
     /// other connections of the endpoint saw and hints say. NULL, and an index that is none, stand for 0.
     size_t (*first)(void *state,
                     const hvq_flights *flights,

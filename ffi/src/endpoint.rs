@@ -19,7 +19,7 @@ use crate::tls::{hvq_client_config, hvq_server_config};
 use hvq_transport::connection::{Datagram, Ecn};
 use hvq_transport::crypto::reset::ResetKey;
 use hvq_transport::crypto::token::TokenKey;
-use hvq_transport::endpoint::{ConnectError, EndpointConfig, Strays, Way};
+use hvq_transport::endpoint::{ConnectError, EndpointConfig, NetworkPath, Strays};
 use hvq_transport::time::Instant;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::ffi::c_char;
@@ -299,27 +299,27 @@ pub unsafe extern "C" fn hvq_endpoint_connect(
     })
 }
 
-/// A way on which a connection could begin.
+/// A network path on which a connection could begin.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct hvq_way {
+pub struct hvq_network_path {
     /// Its addresses.
     pub route: hvq_route,
     /// Hints about its channel.
     pub hints: hvq_hints,
 }
 
-/// Says over which of `count` ways a connection with `config` had better begin, and writes its index: what the scheduler
+/// Says over which of `count` network paths a connection with `config` had better begin, and writes its index: what the scheduler
 /// chooses from the hints and from what all connections of the endpoint saw of these channels. It is 0 while nothing tells of
-/// the delay of some way, and with schedulers that leave the choice to the program. Ways beyond the 64th are not
+/// the delay of some path, and with schedulers that leave the choice to the program. Paths beyond the 64th are not
 /// looked at. Nothing is started: hvq_endpoint_connect() does that.
 ///
 /// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT`, also if `count` is 0, `HVQ_ERR_BUSY`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hvq_endpoint_first_way(
+pub unsafe extern "C" fn hvq_endpoint_first_network_path(
     endpoint: *mut hvq_endpoint,
     config: *const hvq_client_config,
-    ways: *const hvq_way,
+    ways: *const hvq_network_path,
     count: usize,
     now: u64,
     index: *mut usize,
@@ -328,12 +328,14 @@ pub unsafe extern "C" fn hvq_endpoint_first_way(
         guard::check(index)?;
         // SAFETY: the caller passes a configuration and so many ways.
         let (config, ways) = unsafe { (guard::reference(config)?, guard::elements(ways, count)?) };
-        let decode = |way: &hvq_way| Ok(Way { tuple: way.route.decode()?, hints: way.hints.decode()? });
-        let ways = ways.iter().take(64).map(decode).collect::<Result<Vec<Way>, Failure>>()?;
+        let decode = |way: &hvq_network_path| {
+            Ok(NetworkPath { tuple: way.route.decode()?, hints: way.hints.decode()? })
+        };
+        let ways = ways.iter().take(64).map(decode).collect::<Result<Vec<NetworkPath>, Failure>>()?;
         if ways.is_empty() {
-            return Err(Failure::because(HVQ_ERR_ARGUMENT, "no way to choose from"));
+            return Err(Failure::because(HVQ_ERR_ARGUMENT, "no path to choose from"));
         }
-        let first = state.core.first_way(&config.config, &ways, Instant::from_nanos(now));
+        let first = state.core.first_network_path(&config.config, &ways, Instant::from_nanos(now));
         // SAFETY: the caller lets it be written.
         unsafe { guard::put(index, first) }
     })

@@ -212,7 +212,7 @@ pub struct hvq_scheduler {
         unsafe extern "C" fn(state: *mut c_void, item: *const hvq_item, path: *const hvq_path_view) -> usize,
     >,
     /// Returns the index of the one of `count` paths, none of which is open, over which a connection had better begin:
-    /// hvq_endpoint_first_way() asks it, of a state that is created and destroyed for that. Delays and queues are what
+    /// hvq_endpoint_first_network_path() asks it, of a state that is created and destroyed for that. Delays and queues are what
     /// other connections of the endpoint saw and hints say. NULL, and an index that is none, stand for 0.
     pub first: Option<
         unsafe extern "C" fn(

@@ -30,7 +30,7 @@ const MIRRORS: &[Mirror] = &[
             ("on_refused", "hvq_endpoint_refused"),
             ("connect", "hvq_endpoint_connect"),
             ("connect_racing", "- missing: C programs begin over one path and open the others"),
-            ("first_way", "hvq_endpoint_first_way"),
+            ("first_network_path", "hvq_endpoint_first_network_path"),
             ("connection", "- C names connections by their numbers"),
             ("get", "- C names connections by their numbers"),
             ("handles", "hvq_endpoint_connections"),

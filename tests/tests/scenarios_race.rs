@@ -5,11 +5,13 @@
 //!         ══ wire 1: 10 Mbit/s, 20 ms ══             the other candidate
 //! ```
 
-use hvq_emulation::Direction as Way;
+use hvq_emulation::Direction as NetworkPath;
 use hvq_scheduler::{PathId, Policy};
 use hvq_tests::net::{Application, Fate, Net, Side};
 use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent, Replay, TransportConfig};
-use hvq_transport::endpoint::{CONNECTION_ATTEMPT_DELAY, ConnectionHandle, RaceOptions, Way as PathWay};
+use hvq_transport::endpoint::{
+    CONNECTION_ATTEMPT_DELAY, ConnectionHandle, NetworkPath as PathWay, RaceOptions,
+};
 use hvq_transport::error::ConnectionError;
 use hvq_transport::stream::{Direction, ReadOutcome, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
@@ -37,10 +39,10 @@ fn config() -> TransportConfig {
 }
 
 /// A time in which datagrams do not arrive, by wire and direction.
-type Outage = (usize, Option<Way>, [Duration; 2]);
+type Outage = (usize, Option<NetworkPath>, [Duration; 2]);
 
 /// A log of the datagrams that entered the wires: time, wire, direction.
-type Log = Rc<RefCell<Vec<(usize, Way, Vec<u8>)>>>;
+type Log = Rc<RefCell<Vec<(usize, NetworkPath, Vec<u8>)>>>;
 
 /// Both wires with `outages`, which lose what is sent meanwhile, and a log of everything that was sent.
 fn network(outages: &[Outage]) -> (Net, [FourTuple; 2], Log) {
@@ -50,8 +52,8 @@ fn network(outages: &[Outage]) -> (Net, [FourTuple; 2], Log) {
         for (_, way, [from, until]) in outages.iter().filter(|(wire, ..)| *wire == index) {
             let side = match way {
                 None => "",
-                Some(Way::Up) => "up.",
-                Some(Way::Down) => "down.",
+                Some(NetworkPath::Up) => "up.",
+                Some(NetworkPath::Down) => "down.",
             };
             spec += &format!(",{side}blackout={}us..{}us", from.as_micros(), until.as_micros());
         }
@@ -227,7 +229,7 @@ fn where_the_first_path_answers_in_time_a_race_sends_what_one_attempt_does() {
     let (alone, raced) = (sent(false), sent(true));
     assert!(alone.len() > 20, "{}", alone.len());
     // TLS draws its own randomness, so that sizes are equal and bytes are not.
-    let shape = |sent: &[(usize, Way, Vec<u8>)]| -> Vec<(usize, Way, usize)> {
+    let shape = |sent: &[(usize, NetworkPath, Vec<u8>)]| -> Vec<(usize, NetworkPath, usize)> {
         sent.iter().map(|(wire, way, bytes)| (*wire, *way, bytes.len())).collect()
     };
     assert_eq!(shape(&alone), shape(&raced), "equal seeds, equal packets");
@@ -244,7 +246,7 @@ fn a_dead_first_path_costs_the_attempt_delay_and_no_more() {
         net.run(&mut application, Net::START + PATIENCE);
         application.time().expect("the path works")
     };
-    for way in [None, Some(Way::Up), Some(Way::Down)] {
+    for way in [None, Some(NetworkPath::Up), Some(NetworkPath::Down)] {
         let (application, net) = exchange(&[(0, way, [Duration::ZERO, EVER])], Duration::from_secs(9));
         let time = application.time().unwrap_or_else(|| panic!("{way:?}\n{}", net.describe()));
         let bound = CONNECTION_ATTEMPT_DELAY + alone + milliseconds(1);
@@ -259,14 +261,14 @@ fn a_first_path_that_dies_at_any_instant_of_the_handshake_leaves_it_to_the_other
     let (alive, _) = exchange(&[], Duration::from_secs(9));
     let alive = alive.time().expect("both paths work");
     let mut worst = (Duration::ZERO, 0, None);
-    for way in [None, Some(Way::Up), Some(Way::Down)] {
+    for way in [None, Some(NetworkPath::Up), Some(NetworkPath::Down)] {
         for at in (0..=130).step_by(2) {
             let outage = (0, way, [milliseconds(at), EVER]);
             let (application, net) = exchange(&[outage], Duration::from_secs(60));
             let seen = || format!("dead {way:?} at {at} ms\n{}", net.describe());
             let time = application.time().unwrap_or_else(|| panic!("{}", seen()));
             assert_eq!(application.connected, 1, "{}", seen());
-            worst = worst.max((time.saturating_sub(alive), at, way.map(|way| way == Way::Up)));
+            worst = worst.max((time.saturating_sub(alive), at, way.map(|way| way == NetworkPath::Up)));
         }
     }
     println!("alive {alive:?}, worst {worst:?}");
@@ -307,7 +309,7 @@ fn where_nothing_ever_answers_the_attempt_ends_at_the_callers_limit() {
 #[test]
 fn no_state_of_the_attempt_that_lost_stays_at_either_end() {
     // The Initial of the first attempt arrives, and its answer is late.
-    let (mut net, tuples, _log) = network(&[(0, Some(Way::Down), [Duration::ZERO, EVER])]);
+    let (mut net, tuples, _log) = network(&[(0, Some(NetworkPath::Down), [Duration::ZERO, EVER])]);
     let mut application = Exchange::over(tuples);
     net.race_with(&tuples, accepting());
     assert!(net.run(&mut application, Net::START + Duration::from_secs(5)), "{}", net.describe());
@@ -322,7 +324,7 @@ fn hold_first(net: &mut Net) -> Rc<RefCell<Vec<Vec<u8>>>> {
     let held = Rc::<RefCell<Vec<Vec<u8>>>>::default();
     let sink = held.clone();
     net.tap = Some(Box::new(move |wire, way, bytes| {
-        if (wire, way) == (0, Way::Up) {
+        if (wire, way) == (0, NetworkPath::Up) {
             sink.borrow_mut().push(bytes.to_vec());
             return Fate::Drop;
         }
@@ -345,7 +347,7 @@ fn the_server_drops_an_attempt_whose_packets_arrive_after_it_lost() {
         let held: Vec<_> = held.take().into_iter().take(count).collect();
         assert!(!held.is_empty());
         for bytes in &held {
-            let late = net.arriving(0, Way::Up, bytes);
+            let late = net.arriving(0, NetworkPath::Up, bytes);
             net.inject(Side::Server, late);
         }
         let seen = net.server.endpoint.handles().count();
@@ -366,16 +368,16 @@ fn copies_of_both_attempts_swapped_between_the_paths_make_no_second_connection()
     // attacks.md K23.
     for (swapped, at) in [(0, 30), (0, 260), (0, 900), (1, 30), (1, 260), (1, 900), (1, 5_000)] {
         // The first path hears nothing back, so that both attempts reach the server.
-        let (mut net, tuples, log) = network(&[(0, Some(Way::Down), [Duration::ZERO, EVER])]);
+        let (mut net, tuples, log) = network(&[(0, Some(NetworkPath::Down), [Duration::ZERO, EVER])]);
         let mut application = Exchange::over(tuples);
         net.race_with(&tuples, accepting());
         net.run(&mut application, Net::START + milliseconds(at));
         // What was lost on its way has no copy.
         let mut sent = log.borrow().clone();
-        sent.retain(|(wire, way, _)| (*wire, *way) != (0, Way::Down));
+        sent.retain(|(wire, way, _)| (*wire, *way) != (0, NetworkPath::Down));
         for (wire, way, bytes) in sent {
             let copy = net.arriving(wire ^ swapped, way, &bytes);
-            net.inject(if way == Way::Up { Side::Server } else { Side::Client }, copy);
+            net.inject(if way == NetworkPath::Up { Side::Server } else { Side::Client }, copy);
         }
         net.run(&mut application, Net::START + PATIENCE);
         let seen = || format!("swapped {swapped} at {at} ms\n{}", net.describe());
@@ -390,7 +392,7 @@ fn copies_of_both_attempts_swapped_between_the_paths_make_no_second_connection()
 
 #[test]
 fn only_the_first_attempt_carries_early_data_and_what_was_written_goes_on_with_the_winner() {
-    for way in [None, Some(Way::Down)] {
+    for way in [None, Some(NetworkPath::Down)] {
         let (mut net, tuples, _log) = network(&[(0, way, [Duration::from_secs(3), EVER])]);
         net.resume_sessions();
         let mut earlier = Exchange::default();
@@ -423,7 +425,7 @@ fn after_a_path_that_did_not_answer_connections_begin_on_the_other_for_a_while()
     let (mut net, tuples, _log) = network(&[(0, None, dark)]);
     let hints = |tuple: FourTuple| net.client_config.transport.hints_for(tuple.local);
     let ways = tuples.map(|tuple| PathWay { tuple, hints: hints(tuple) });
-    let first = |net: &Net| net.client.endpoint.first_way(&net.client_config, &ways, net.now);
+    let first = |net: &Net| net.client.endpoint.first_network_path(&net.client_config, &ways, net.now);
     assert_eq!(first(&net), 0);
     let mut application = Exchange::default();
     net.race_with(&tuples, accepting());

@@ -5,7 +5,7 @@ use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
 use hvq_tests::net::Net;
 use hvq_tests::net::wire::Wire;
 use hvq_transport::connection::{ChannelHint, TransportConfig};
-use hvq_transport::endpoint::{ConnectionHandle, Way};
+use hvq_transport::endpoint::{ConnectionHandle, NetworkPath};
 use hvq_transport::stream::Direction::Bidirectional;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,8 +62,8 @@ fn begun(embb: &str, connections: usize) -> [usize; 2] {
     let mut begun = [0; 2];
     for _ in 0..connections {
         let hints = |local| net.client_config.transport.hints_for(local);
-        let ways = [first, urllc].map(|tuple| Way { tuple, hints: hints(tuple.local) });
-        let chosen = net.client.endpoint.first_way(&net.client_config, &ways, net.now);
+        let ways = [first, urllc].map(|tuple| NetworkPath { tuple, hints: hints(tuple.local) });
+        let chosen = net.client.endpoint.first_network_path(&net.client_config, &ways, net.now);
         net.connect(ways[chosen].tuple);
         begun[chosen] += 1;
     }

@@ -259,7 +259,7 @@ fn a_scheduler_says_over_which_way_a_connection_begins() {
         repeats: None,
         first: Some(fastest),
     };
-    let way = |path, delay| hvq_way {
+    let way = |path, delay| hvq_network_path {
         route: route(path),
         hints: hvq_hints { known: HVQ_HINT_DELAY, delay, ..hvq_hints::default() },
     };
@@ -268,7 +268,14 @@ fn a_scheduler_says_over_which_way_a_connection_begins() {
         let mut index = 77;
         // SAFETY: the endpoint is ours, and everything that is pointed to is above.
         let result = unsafe {
-            hvq_endpoint_first_way(talk.client, talk.config, ways.as_ptr(), count, talk.now, &mut index)
+            hvq_endpoint_first_network_path(
+                talk.client,
+                talk.config,
+                ways.as_ptr(),
+                count,
+                talk.now,
+                &mut index,
+            )
         };
         (result, index)
     };

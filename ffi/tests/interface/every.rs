@@ -153,8 +153,8 @@ const ROWS: &[Row] = &[
     row!(Endpoint [], hvq_endpoint_handle, |a| (a.end(), a.at(incoming()), a.now)),
     row!(Endpoint [], hvq_endpoint_refused, |a| (a.end(), a.at(lent(route(0))), 1400, a.now)),
     row!(Endpoint [], hvq_endpoint_connect, |a| (a.end(), a.at(connect(a)), a.now, a.at(out()))),
-    row!(Endpoint [], hvq_endpoint_first_way, |a| (
-        a.end(), a.at(a.config), a.at(lent(hvq_way { route: route(0), hints: hvq_hints::default() })), 1, a.now,
+    row!(Endpoint [], hvq_endpoint_first_network_path, |a| (
+        a.end(), a.at(a.config), a.at(lent(hvq_network_path { route: route(0), hints: hvq_hints::default() })), 1, a.now,
         a.at(out())
     )),
     row!(Endpoint [], hvq_endpoint_poll, |a| (a.end(), a.now, a.at(out()))),

@@ -9,86 +9,18 @@ use crate::tree::File;
 const CORE: &str = "transport/core/src/";
 
 /// The layers, the lowest first. Modules of one layer do not use each other.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 11] = [
     &["time", "error", "memory"],
     &["ranges", "slots"],
     &["wire"],
     &["crypto"],
-    &["delivery", "trace", "inspect"],
-    &["stream", "datagram", "space", "recovery"],
+    &["recovery_token", "trace", "inspect"],
+    &["stream", "datagram", "recovery"],
+    &["space"],
     &["congestion"],
     &["path", "handshake"],
     &["connection"],
     &["endpoint"],
-];
-
-/// A use against the layers that is right all the same.
-struct Exception {
-    /// The module that uses; empty stands for all modules.
-    user: &'static str,
-    /// The module that it may use: a path in the crate and all below it.
-    used: &'static str,
-    /// The reason.
-    #[expect(dead_code, reason = "the reason is for the reader of the table")]
-    reason: &'static str,
-}
-
-const EXCEPTIONS: [Exception; 11] = [
-    Exception {
-        user: "",
-        used: "connection::Role",
-        reason: "client or server is a fact that every layer needs",
-    },
-    Exception {
-        user: "wire",
-        used: "stream::StreamId",
-        reason: "frames carry the stream's id as a type, not as a number",
-    },
-    Exception {
-        user: "wire",
-        used: "stream::Direction",
-        reason: "MAX_STREAMS and STREAMS_BLOCKED exist once for each direction",
-    },
-    Exception {
-        user: "wire",
-        used: "crypto::keys::Level",
-        reason: "the level decides which frames a packet may hold (RFC 9000 §12.4)",
-    },
-    Exception {
-        user: "delivery",
-        used: "stream::StreamId",
-        reason: "a receipt names the stream that it goes back to",
-    },
-    Exception {
-        user: "delivery",
-        used: "stream::id::Direction",
-        reason: "a receipt of MAX_STREAMS names the direction",
-    },
-    Exception {
-        user: "space",
-        used: "recovery::ecn",
-        reason: "a space counts and reports ECN codepoints, recovery judges them",
-    },
-    Exception {
-        user: "space",
-        used: "recovery::rate::DeliveryState",
-        reason: "a sent packet keeps the state of the rate estimate until its fate is known",
-    },
-    Exception {
-        user: "space",
-        used: "recovery::reordering::Thresholds",
-        reason: "a space finds what was lost by thresholds that recovery adapts",
-    },
-    Exception {
-        user: "recovery",
-        used: "space::packet::SentPacket",
-        reason: "the rate estimate reads what a sent packet kept for it",
-    },
-    Exception {
-        user: "recovery",
-        used: "space::sent::Lost",
-        reason: "persistent congestion is a property of the packets declared lost",
-    },
 ];
 
 /// The uses in `file` that go up, or to a sibling.
@@ -105,32 +37,12 @@ pub(crate) fn check(file: &File) -> Vec<Finding> {
         };
         // Not a module: an item of the crate's root, open to all.
         let Some(to) = layer(&used[0]) else { continue };
-        if from <= to && !EXCEPTIONS.iter().any(|exception| exception.covers(&user, &used)) {
+        if from <= to {
             let what = if from == to { "a sibling" } else { "a higher layer" };
             findings.push(Finding::new(file, line, format!("{user} uses {}, {what}", used.join("::"))));
         }
     }
     findings
-}
-
-/// Exceptions that nothing needs any more.
-pub(crate) fn idle_exceptions(files: &[File]) -> Vec<Finding> {
-    let uses: Vec<_> = files.iter().flat_map(uses).collect();
-    let idle = EXCEPTIONS
-        .iter()
-        .filter(|exception| !uses.iter().any(|(_, user, used)| exception.covers(user, used)));
-    let table = File::sample("tests/tests/architecture/layers.rs", "");
-    let problem = |exception: &Exception| format!("{} no longer uses {}", exception.user, exception.used);
-    idle.map(|exception| Finding::new(&table, 0, problem(exception))).collect()
-}
-
-impl Exception {
-    fn covers(&self, user: &str, used: &[String]) -> bool {
-        let words: Vec<&str> = self.used.split("::").collect();
-        (self.user.is_empty() || self.user == user)
-            && used.len() >= words.len()
-            && used.iter().zip(&words).all(|(a, b)| a == b)
-    }
 }
 
 fn layer(module: &str) -> Option<usize> {
@@ -192,8 +104,8 @@ fn uses_of_lower_layers_of_the_root_and_of_the_module_itself_are_fine() {
 }
 
 #[test]
-fn tests_may_use_everything_and_exceptions_are_honoured() {
-    let text = "#[cfg(test)]\nmod tests { use crate::endpoint::Endpoint; }\nuse crate::connection::Role;";
+fn tests_may_use_everything() {
+    let text = "#[cfg(test)]\nmod tests { use crate::endpoint::Endpoint; }\nuse crate::Role;";
     assert_eq!(problems("transport/core/src/wire/header.rs", text), [""; 0]);
     assert_eq!(problems("transport/core/src/wire/tests.rs", "use crate::endpoint::Endpoint;"), [""; 0]);
 }

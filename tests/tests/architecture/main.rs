@@ -109,11 +109,6 @@ fn modules_of_the_core_use_lower_layers_only() {
 }
 
 #[test]
-fn every_exception_to_the_layers_is_in_use() {
-    report(layers::idle_exceptions(&tree::files()));
-}
-
-#[test]
 fn crates_depend_on_the_crates_below_them_only() {
     report(edges::check(&edges::manifests(&tree::files())));
 }

@@ -1,7 +1,7 @@
 //! Unreliable datagrams (RFC 9221): a queue each way, where the oldest give way.
 
-use crate::delivery::Receipt;
 use crate::error::{ErrorCode, TransportError};
+use crate::recovery_token::RecoveryToken;
 use crate::time::Instant;
 use crate::wire::frame::{Frame, datagram};
 use bytes::Bytes;
@@ -255,7 +255,7 @@ impl Datagrams {
     }
 
     /// The frame with the datagram that [`Self::peek`] shows, `None` if it has more than `room` bytes.
-    pub fn take(&mut self, room: usize) -> Option<(Frame, Receipt)> {
+    pub fn take(&mut self, room: usize) -> Option<(Frame, RecoveryToken)> {
         let (&(_, number), queued) = self.outgoing.first_key_value()?;
         let frame = Frame::Datagram(queued.data.clone());
         if frame.encoded_size() > room {
@@ -263,7 +263,7 @@ impl Datagrams {
         }
         self.pop();
         self.stats.sent += 1;
-        Some((frame, Receipt::Datagram(number)))
+        Some((frame, RecoveryToken::Datagram(number)))
     }
 
     /// Drops the datagram that [`Self::peek`] shows: no path carries it any more.

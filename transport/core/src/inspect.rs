@@ -4,7 +4,7 @@
 #![deny(clippy::indexing_slicing)]
 
 use crate::PathId;
-use crate::connection::Role;
+use crate::Role;
 use crate::crypto::initial::initial_keys;
 use crate::crypto::keys::{Cipher, Secret, Suite};
 use crate::crypto::protect::OpenKey;

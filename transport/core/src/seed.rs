@@ -43,7 +43,7 @@ impl Randomness {
     }
 
     /// Has it rest. The memory that is kept does not tell what was drawn before.
-    pub fn rest(&mut self) {
+    pub fn hibernate(&mut self) {
         if let Some(mut rng) = self.awake.take() {
             self.seed = rng.random();
         }
@@ -73,8 +73,8 @@ mod tests {
         let mut all = Vec::new();
         for _ in 0..4 {
             all.extend([(); 2].map(|()| randomness.get().random::<u64>()));
-            randomness.rest();
-            randomness.rest();
+            randomness.hibernate();
+            randomness.hibernate();
         }
         all.sort_unstable();
         all.dedup();

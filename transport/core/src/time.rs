@@ -98,7 +98,7 @@ pub enum TimerReason {
     /// The scheduler asked to be asked again.
     Scheduler,
     /// Nothing was heard for a while: memory that only traffic needs is given up.
-    Rest,
+    Hibernation,
 }
 
 /// The earliest instant at which a component wants to be polled, and why.

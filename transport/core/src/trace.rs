@@ -2,12 +2,12 @@
 //!
 //! Events borrow from the connection and are built only if a tracer is there, so that watching nobody costs nothing.
 
-use crate::connection::Role;
-use crate::crypto::keys::Level;
+use crate::Role;
 use crate::error::{ConnectionError, Dropped};
 use crate::time::Instant;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::frame::Status;
+use crate::wire::level::Level;
 use crate::wire::transport_parameters::TransportParameters;
 use crate::{Bandwidth, PathId};
 use hvq_scheduler::Expectation;

@@ -11,7 +11,7 @@ use crate::{
     ServerConfig,
 };
 use hvq_transport::connection::FourTuple;
-use hvq_transport::endpoint::{Endpoint as Core, EndpointStats, Way};
+use hvq_transport::endpoint::{Endpoint as Core, EndpointStats, NetworkPath};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -179,10 +179,13 @@ impl Endpoint {
         let way = |path: &PathOptions| {
             let remote = path.remote.unwrap_or(remote);
             let socket = state.sockets.obtain(Some(&path.local), remote).ok()?;
-            Some(Way { tuple: FourTuple { local: socket.source_for(remote), remote }, hints: path.hints })
+            Some(NetworkPath {
+                tuple: FourTuple { local: socket.source_for(remote), remote },
+                hints: path.hints,
+            })
         };
-        let ways: Option<Vec<Way>> = paths.iter().map(way).collect();
-        let first = ways.map_or(0, |ways| state.core.first_way(config, &ways, now));
+        let ways: Option<Vec<NetworkPath>> = paths.iter().map(way).collect();
+        let first = ways.map_or(0, |ways| state.core.first_network_path(config, &ways, now));
         state.sockets.release_unused();
         first
     }

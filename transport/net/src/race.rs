@@ -6,7 +6,7 @@ use crate::shared::State;
 use crate::socket::Socket;
 use crate::{ClientConfig, ConnectError, ConnectOptions, LocalAddress, PathId, PathOptions};
 use hvq_transport::connection::{Connection as Core, FourTuple, Role};
-use hvq_transport::endpoint::{CandidatePath, ConnectionHandle, Dial, RaceOptions, Way};
+use hvq_transport::endpoint::{CandidatePath, ConnectionHandle, Dial, NetworkPath, RaceOptions};
 use hvq_transport::time::Instant;
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ fn find(state: &mut State, options: &ConnectOptions) -> Found {
         // Two attempts over the same addresses tell nothing that one does not.
         let tuple = tuple.filter(|tuple| found.candidates.iter().all(|other| other.way.tuple != *tuple));
         if let Some(tuple) = tuple {
-            let way = Way { tuple, hints: path.hints };
+            let way = NetworkPath { tuple, hints: path.hints };
             found.candidates.push(CandidatePath { way, congestion: path.congestion, dscp: path.dscp });
         }
         found.known.paths.push((tuple, path.clone()));

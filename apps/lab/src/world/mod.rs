@@ -20,8 +20,8 @@ use hvq_transport::connection::{
     Connection, Datagram, Dscp, Ecn, Event, FourTuple, Replay, Transmit, TransportConfig,
 };
 use hvq_transport::endpoint::{
-    CandidatePath, ClientConfig, ConnectionHandle, Dial, Endpoint, EndpointConfig, Output, RaceOptions,
-    ServerConfig, Way,
+    CandidatePath, ClientConfig, ConnectionHandle, Dial, Endpoint, EndpointConfig, NetworkPath, Output,
+    RaceOptions, ServerConfig,
 };
 use hvq_transport::error::ConnectionError;
 use hvq_transport::time::Instant;
@@ -262,7 +262,7 @@ impl Net {
     /// There is no tuple.
     pub fn race_with(&mut self, tuples: &[FourTuple], options: RaceOptions) -> ConnectionHandle {
         let transport = &self.client_config.transport;
-        let way = |tuple: &FourTuple| Way { tuple: *tuple, hints: transport.hints_for(tuple.local) };
+        let way = |tuple: &FourTuple| NetworkPath { tuple: *tuple, hints: transport.hints_for(tuple.local) };
         let candidates: Vec<_> = tuples.iter().map(way).map(CandidatePath::new).collect();
         let dial = Dial { server_name: identity::SERVER_NAME, candidates: &candidates, options };
         let started = self.client.endpoint.connect_racing(&self.client_config, dial, self.now);

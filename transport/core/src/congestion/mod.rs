@@ -28,7 +28,7 @@ mod simulation;
 use crate::recovery::interruption::Cause;
 use crate::recovery::persistent::Persistence;
 use crate::recovery::rate::{RateSample, RateSampler};
-use crate::space::packet::SentPacket;
+use crate::recovery::sent_packet::SentPacket;
 use crate::time::Instant;
 use crate::{Bandwidth, PathId};
 use coupled::Flow;

@@ -6,8 +6,8 @@
 
 use crate::connection::Connection;
 use crate::connection::receive::{Origin, violation};
-use crate::delivery::Receipt;
 use crate::error::TransportError;
+use crate::recovery_token::RecoveryToken;
 use crate::space::received::AckPolicy;
 use crate::time::Instant;
 use crate::wire::frame::{AckFrequency, Frame};
@@ -96,12 +96,12 @@ impl AckFrequencies {
     }
 
     /// The request to send, if one is due.
-    pub fn next_frame(&mut self) -> Option<(Frame, Receipt)> {
+    pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
         if !std::mem::take(&mut self.due) {
             return None;
         }
         let asked = self.asked?;
-        Some((Frame::AckFrequency(asked), Receipt::AckFrequency(asked.sequence)))
+        Some((Frame::AckFrequency(asked), RecoveryToken::AckFrequency(asked.sequence)))
     }
 
     /// Request number `sequence` was lost: it is due again unless a later one was made.
@@ -207,14 +207,14 @@ mod tests {
         frequencies.wish(2, ms(5));
         assert_eq!(frequencies.next_frame(), None, "that is what it does anyway");
         frequencies.wish(10, ms(5));
-        let (frame, receipt) = frequencies.next_frame().unwrap();
+        let (frame, token) = frequencies.next_frame().unwrap();
         assert_eq!(frame, Frame::AckFrequency(request(0, 9)));
         frequencies.wish(9, ms(6));
         assert_eq!(frequencies.next_frame(), None);
         frequencies.on_lost(0);
-        assert_eq!(frequencies.next_frame(), Some((frame, receipt)));
+        assert_eq!(frequencies.next_frame(), Some((frame, token)));
         frequencies.wish(2, ms(5));
-        assert_eq!(frequencies.next_frame().map(|(_, receipt)| receipt), Some(Receipt::AckFrequency(1)));
+        assert_eq!(frequencies.next_frame().map(|(_, token)| token), Some(RecoveryToken::AckFrequency(1)));
         frequencies.on_lost(0);
         assert_eq!(frequencies.next_frame(), None, "a later one replaced it");
     }

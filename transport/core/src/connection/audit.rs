@@ -31,7 +31,7 @@ impl Connection {
             return Err(format!("no timer at all: {:?}", self.lifecycle));
         };
         // RFC 9002 §6.2.1: of the two timers one runs at most.
-        if self.handshake.awaits_loss() && self.early_probe_at().is_some() {
+        if self.handshake.awaits_loss() && self.handshake_probe_at().is_some() {
             return Err("a probe of the handshake while packets of it may be lost".to_owned());
         }
         if self.lifecycle != Lifecycle::Confirmed {

@@ -1,10 +1,9 @@
 //! The end of a connection: closing, draining, and the packets that say so (RFC 9000 §10.2).
 
 use crate::PathId;
-use crate::connection::lane::{Lane, PacketForm, PacketStart};
 use crate::connection::lifecycle::{Lifecycle, Milestone};
+use crate::connection::send::packet_builder::{PacketBuilder, PacketForm, PacketStart};
 use crate::connection::{Connection, Event, Role, Transmit};
-use crate::crypto::keys::Level;
 use crate::error::{ConnectionError, ErrorCode, TransportError};
 use crate::path::route::{FourTuple, MINIMUM_DATAGRAM};
 use crate::recovery::ecn::Ecn;
@@ -12,6 +11,7 @@ use crate::time::Instant;
 use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::{ConnectionClose, Frame};
 use crate::wire::header::{LongHeader, LongKind, patch_length};
+use crate::wire::level::Level;
 use crate::wire::overhead::{self, TAG};
 use bytes::Bytes;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl Connection {
         let until = now + self.longest_probe_timeout() * 3;
         self.lifecycle = self.lifecycle.after(Milestone::LocalClose(until));
         self.closing = Some(Box::new(Closing::new(frame)));
-        self.outbox.clear();
+        self.transmits.clear();
     }
 
     /// The peer closed.
@@ -104,7 +104,7 @@ impl Connection {
         if !matches!(self.lifecycle, Lifecycle::Draining(_) | Lifecycle::Closed) {
             let until = now + self.longest_probe_timeout() * 3;
             self.lifecycle = self.lifecycle.after(Milestone::PeerClose(until));
-            self.outbox.clear();
+            self.transmits.clear();
         }
     }
 
@@ -136,25 +136,25 @@ impl Connection {
         let short = if self.keys.is_some() { self.short_close(frame, now) } else { None };
         match short {
             // One datagram says it in all packets that the peer may have keys for (RFC 9000 §10.2.3, §12.2).
-            Some(lane) if self.may_follow(&datagram, &lane) => {
-                datagram.extend_from_slice(&lane.bytes);
-                self.send_closes(datagram, lane.ecn);
+            Some(builder) if self.may_follow(&datagram, &builder) => {
+                datagram.extend_from_slice(&builder.bytes);
+                self.send_closes(datagram, builder.ecn);
             }
             short => {
                 self.send_closes(datagram, Ecn::NotEct);
-                short.into_iter().for_each(|lane| self.dispatch_lane(lane));
+                short.into_iter().for_each(|builder| self.queue_datagrams(builder));
             }
         }
     }
 
     fn send_short_close(&mut self, frame: ConnectionClose, now: Instant) {
-        if let Some(lane) = self.short_close(frame, now) {
-            self.dispatch_lane(lane);
+        if let Some(builder) = self.short_close(frame, now) {
+            self.queue_datagrams(builder);
         }
     }
 
     /// A sealed 1-RTT packet that says so, on the path that most likely delivers it.
-    fn short_close(&mut self, frame: ConnectionClose, now: Instant) -> Option<Lane> {
+    fn short_close(&mut self, frame: ConnectionClose, now: Instant) -> Option<PacketBuilder> {
         let id = self.paths.best_for_close()?;
         let destination = self.paths.remote_ids.current(id)?;
         let phase = self.keys.as_ref().map(|keys| keys.phase())?;
@@ -167,29 +167,29 @@ impl Connection {
             marking: path.route.ecn.marking(),
         };
         let allowance = path.route.amplification.allowance();
-        let mut lane = Lane::new(id, path.route.datagram_size);
-        lane.start(&start);
-        lane.put(&Frame::ConnectionClose(frame), None);
+        let mut builder = PacketBuilder::new(id, path.route.datagram_size);
+        builder.start(&start);
+        builder.put(&Frame::ConnectionClose(frame), None);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.1
         //# An endpoint in the closing state MUST either discard packets received from an unvalidated address
         //# or limit the cumulative size of packets it sends to an unvalidated address to three times the size
         //# of
         // RFC 9000 §8.1, §10.2.1: a close goes to an unproven address within the limit only.
-        if lane.bytes.len() + TAG > allowance {
+        if builder.bytes.len() + TAG > allowance {
             return None;
         }
-        self.seal_lane(&mut lane, now).map(|_| lane)
+        self.seal_packet_of(&mut builder, now).map(|_| builder)
     }
 
-    /// Returns true if the packet of `lane` may follow those of the handshake in `datagram`.
-    fn may_follow(&self, datagram: &[u8], lane: &Lane) -> bool {
+    /// Returns true if the packet of `builder` may follow those of the handshake in `datagram`.
+    fn may_follow(&self, datagram: &[u8], builder: &PacketBuilder) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-12.2
         //= type=implication
         //= reason=A packet with another connection ID gets a datagram of its own.
         //# Senders MUST NOT coalesce QUIC packets with different connection IDs into a single UDP datagram
-        lane.path == PathId::ZERO
-            && datagram.len() + lane.bytes.len() <= MINIMUM_DATAGRAM
-            && self.paths.remote_ids.current(lane.path) == Some(self.handshake_ids.remote)
+        builder.path == PathId::ZERO
+            && datagram.len() + builder.bytes.len() <= MINIMUM_DATAGRAM
+            && self.paths.remote_ids.current(builder.path) == Some(self.handshake_ids.remote)
     }
 
     /// Adds a packet of `level` that says so to `datagram`, if there are keys and the address may be sent so much.
@@ -240,7 +240,7 @@ impl Connection {
     fn send_closes(&mut self, bytes: Vec<u8>, ecn: Ecn) {
         let Some(path) = self.paths.get(PathId::ZERO).filter(|_| !bytes.is_empty()) else { return };
         let FourTuple { local, remote } = path.route.tuple;
-        self.outbox.push_back(Transmit { local, remote, ecn, dscp: path.dscp, bytes, segment: None });
+        self.transmits.push_back(Transmit { local, remote, ecn, dscp: path.dscp, bytes, segment: None });
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::PathId;
 use crate::congestion::Algorithm;
 use crate::connection::ack_frequency::{AckRequests, MIN_ACK_DELAY};
-use crate::connection::migration::Migration;
-use crate::connection::preferred::{Preference, PreferredAddresses};
+use crate::connection::paths::migration::Migration;
+use crate::connection::paths::preferred::{Preference, PreferredAddresses};
 use crate::crypto::one_rtt::AeadLimits;
 use crate::handshake::negotiation::Versions;
 use crate::path::amplification::Amplification;

@@ -1,6 +1,6 @@
 //! Control frames that wait for a path.
 
-use crate::delivery::Receipt;
+use crate::recovery_token::RecoveryToken;
 use crate::wire::frame::Frame;
 use hvq_scheduler::History;
 use std::collections::VecDeque;
@@ -15,8 +15,8 @@ const KEPT: usize = 4;
 pub struct Control {
     /// The frame.
     pub frame: Frame,
-    /// The receipt by which the owner learns of its fate.
-    pub receipt: Option<Receipt>,
+    /// The token by which the owner learns of its fate.
+    pub token: Option<RecoveryToken>,
     /// The earlier transmission of the frame, if there was one.
     pub history: History,
 }
@@ -39,8 +39,8 @@ impl ControlQueue {
     }
 
     /// Appends a frame.
-    pub fn push(&mut self, frame: Frame, receipt: Option<Receipt>) {
-        self.waiting.push_back(Control { frame, receipt, history: History::Fresh });
+    pub fn push(&mut self, frame: Frame, token: Option<RecoveryToken>) {
+        self.waiting.push_back(Control { frame, token, history: History::Fresh });
     }
 
     /// Takes the first frame.

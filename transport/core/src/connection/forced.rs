@@ -1,15 +1,15 @@
 //! Hostile peers of tests: what a connection says that it never would by itself, and what it keeps.
 
 use crate::PathId;
-use crate::connection::lane::{Elicits, Lane, PacketForm};
+use crate::connection::send::packet_builder::{Elicits, PacketBuilder, PacketForm};
 use crate::connection::{Connection, FourTuple, Transmit};
-use crate::crypto::keys::Level;
 use crate::path::dscp::Dscp;
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::recovery::ecn::Ecn;
 use crate::time::{Deadline, Instant};
 use crate::wire::frame::Frame;
 use crate::wire::header::{LongHeader, LongKind, ShortHeader, patch_length};
+use crate::wire::level::Level;
 use crate::wire::overhead::TAG;
 
 impl Connection {
@@ -28,16 +28,16 @@ impl Connection {
     /// Sends a 1-RTT packet with this payload, whatever it is, on path `id`.
     pub(crate) fn force_payload(&mut self, id: PathId, payload: &[u8], now: Instant) {
         let start = self.next_packet(id).expect("the path can be used");
-        let mut lane = Lane::new(id, MINIMUM_DATAGRAM);
-        lane.start(&start);
-        lane.bytes.extend_from_slice(payload);
-        lane.open.as_mut().expect("it was just started").elicits = Elicits::Acknowledgement;
-        self.seal_lane(&mut lane, now).expect("there is something in it");
-        self.dispatch_lane(lane);
+        let mut builder = PacketBuilder::new(id, MINIMUM_DATAGRAM);
+        builder.start(&start);
+        builder.bytes.extend_from_slice(payload);
+        builder.open.as_mut().expect("it was just started").elicits = Elicits::Acknowledgement;
+        self.seal_packet_of(&mut builder, now).expect("there is something in it");
+        self.queue_datagrams(builder);
     }
 
     /// Sends a packet of the handshake's `level` with this payload, in a datagram of 1200 bytes or more.
-    pub(crate) fn force_early(&mut self, level: Level, payload: &[u8]) {
+    pub(crate) fn force_handshake(&mut self, level: Level, payload: &[u8]) {
         self.force_long(level, payload, 0);
     }
 
@@ -82,7 +82,7 @@ impl Connection {
     fn force_bytes(&mut self, bytes: Vec<u8>) {
         let FourTuple { local, remote } = self.first_tuple;
         let (ecn, dscp) = (Ecn::NotEct, Dscp::default());
-        self.outbox.push_back(Transmit { local, remote, ecn, dscp, bytes, segment: None });
+        self.transmits.push_back(Transmit { local, remote, ecn, dscp, bytes, segment: None });
     }
 
     /// A client takes the next path into use without a challenge.

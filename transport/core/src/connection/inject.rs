@@ -3,10 +3,10 @@
 use crate::PathId;
 use crate::connection::Connection;
 use crate::connection::receive::Origin;
-use crate::crypto::keys::Level;
 use crate::error::PacketError;
 use crate::recovery::Ecn;
 use crate::time::Instant;
+use crate::wire::level::Level;
 use bytes::Bytes;
 
 /// The number of the packets that never were: far from those of a short test.

@@ -1,4 +1,4 @@
-//! The memory that the connection holds, as its account with the endpoint's ledger of memory has it.
+//! The memory that the connection holds, as its account with the endpoint's accounts of memory has it.
 
 use crate::connection::Connection;
 use crate::error::ErrorCode;
@@ -66,7 +66,7 @@ impl Connection {
         self.datagrams.set_memory_room(room);
     }
 
-    /// Tells the ledger what is held now.
+    /// Tells the accounts what is held now.
     #[inline]
     pub(super) fn note_memory(&mut self) {
         let held = self.held_memory();

@@ -1,73 +1,51 @@
 //! A connection: the only place that composes the components, each phase in a file of its own.
 
 mod ack_frequency;
-mod acknowledge;
-mod agenda;
 mod audit;
-mod birth;
 mod close;
 mod commands;
 pub mod config;
 mod control;
-mod dispatch;
-mod early;
-mod early_data;
-mod establish;
 pub mod event;
 mod events;
-mod feedback;
 #[cfg(test)]
 mod forced;
-mod grease;
+pub(crate) mod handshake;
+mod hibernation;
 #[cfg(test)]
 mod inject;
-mod key_update;
-mod lane;
-pub(crate) mod ledger;
 pub mod lifecycle;
 mod memory;
-pub mod migration;
-mod multipath;
 mod new_token;
 mod observe;
-mod outbox;
-mod pass;
-mod path_frames;
-mod path_use;
-pub mod preferred;
+pub(crate) mod paths;
 mod receive;
-mod rest;
-mod silence;
-mod sizing;
-pub(crate) mod spares;
+pub(crate) mod send;
 pub mod stats;
-mod succession;
 mod timeout;
-mod transmit;
-mod versions;
 mod views;
 
 pub use ack_frequency::AckRequests;
-pub use birth::{Birth, ClientAddress, InitialIds, Opening};
 pub use commands::{OpenPathError, PathCommandError};
 pub use config::{ChannelHint, Multipath, SchedulerFactory, TransportConfig};
-pub use early_data::{EarlyDataState, Resumption};
 pub use event::{Event, PathEvent};
+pub use handshake::setup::{ClientAddress, ConnectionSetup, IncomingConnection, InitialIds};
+pub use handshake::succession::Replay;
+pub use handshake::zero_rtt::{EarlyDataState, Resumption};
 pub use hvq_scheduler::Role;
-pub use migration::{MigrateError, Migration, Moving};
 pub use new_token::TokenSource;
-pub use preferred::{Preference, PreferredAddresses};
+pub use paths::migration::{MigrateError, Migration, Moving};
+pub use paths::preferred::{Preference, PreferredAddresses};
 pub use stats::{ConnectionStats, FrameCounter, PathStats};
-pub use succession::Replay;
 
 use crate::connection::close::Closing;
 use crate::connection::control::ControlQueue;
-use crate::connection::early_data::EarlyData;
 use crate::connection::events::Events;
-use crate::connection::key_update::KeyUpdate;
+use crate::connection::handshake::key_update::KeyUpdate;
+use crate::connection::handshake::zero_rtt::ZeroRtt;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::memory::Memory;
-use crate::connection::spares::Spares;
+use crate::connection::send::buffer_pool::BufferPool;
 use crate::connection::stats::Counters;
 use crate::crypto::one_rtt::OneRttKeys;
 use crate::datagram::Datagrams;
@@ -88,7 +66,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-pub(crate) use crate::connection::multipath::IdChanges;
+pub(crate) use crate::connection::paths::multipath::IdChanges;
 pub use crate::path::dscp::{Dscp, DscpError};
 pub use crate::path::mtu::DatagramSizing;
 pub use crate::path::rotation::Rotation;
@@ -148,7 +126,7 @@ pub(crate) struct Peer {
 }
 
 /// The policy, and what keeps it from stalling the connection.
-pub(crate) struct Seat {
+pub(crate) struct SchedulerSlot {
     /// The policy.
     pub policy: Box<dyn Scheduler>,
     /// The time at which it asked to be asked again.
@@ -175,36 +153,36 @@ pub struct Connection {
     handshake: Handshake,
     keys: Option<OneRttKeys>,
     key_update: KeyUpdate,
-    early_data: EarlyData,
+    zero_rtt: ZeroRtt,
     /// Packets that arrived before their keys.
-    early_packets: Vec<(ProtectedPacket, FourTuple, Ecn)>,
+    undecryptable: Vec<(ProtectedPacket, FourTuple, Ecn)>,
     peer: Peer,
     paths: Paths,
     /// The addresses of the handshake.
     first_tuple: FourTuple,
-    preferred: preferred::Consideration,
+    preferred: paths::preferred::PreferredAddressState,
     ids: Box<dyn IdSource + Send>,
     tokens: crate::connection::new_token::NewTokens,
     streams: Streams,
     datagrams: Datagrams,
-    seat: Seat,
+    scheduler: SchedulerSlot,
     control: ControlQueue,
     ack_frequencies: ack_frequency::AckFrequencies,
-    handshake_done: crate::connection::establish::HandshakeDone,
+    handshake_done: crate::connection::handshake::establish::HandshakeDone,
     closing: Option<Box<Closing>>,
     activity: Activity,
     /// The time at which timers were last looked at, since the connection was idle.
     served_at: Option<Instant>,
     events: Events,
     memory: Memory,
-    outbox: ShortQueue<Transmit>,
+    transmits: ShortQueue<Transmit>,
     /// Memory for datagrams and records, while the endpoint lends its own.
-    spares: Spares,
+    pool: BufferPool,
     counters: Counters,
     tracer: Option<Box<dyn Tracer>>,
     rng: Randomness,
     /// The time at which it is decided whether the connection may hibernate.
-    rest_at: Option<Instant>,
+    hibernate_at: Option<Instant>,
     /// The peer's connection ID during the handshake, and ours.
     handshake_ids: HandshakeIds,
 }
@@ -254,23 +232,23 @@ impl Connection {
             return Step::Event(event);
         }
         self.served_at = None;
-        self.rest_if_quiet(now);
+        self.hibernate_if_idle(now);
         Step::Idle(self.deadline(now))
     }
 
     /// Lends or gives back memory for datagrams and records; see
     /// [`Endpoint::recycle`](crate::endpoint::Endpoint::recycle).
-    pub(crate) fn exchange_spares(&mut self, spares: &mut Spares) {
-        std::mem::swap(&mut self.spares, spares);
+    pub(crate) fn exchange_pool(&mut self, pool: &mut BufferPool) {
+        std::mem::swap(&mut self.pool, pool);
     }
 
     /// Lends memory for copies of what is written, unless there is some.
-    pub(crate) fn lend_blocks(&mut self, blocks: &mut Blocks) {
+    pub(crate) fn attach_blocks(&mut self, blocks: &mut Blocks) {
         blocks.move_to(self.streams.blocks());
     }
 
     /// Gives that memory back.
-    pub(crate) fn return_blocks(&mut self, blocks: &mut Blocks) {
+    pub(crate) fn detach_blocks(&mut self, blocks: &mut Blocks) {
         self.streams.blocks().move_to(blocks);
     }
 

@@ -2,9 +2,9 @@
 
 use crate::connection::{Connection, Event, Role};
 use crate::crypto::token::{Addresses, MAX_ADDRESSES};
-use crate::delivery::Receipt;
 use crate::error::{ErrorCode, TransportError};
 use crate::path::amplification::Amplification;
+use crate::recovery_token::RecoveryToken;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
 use crate::wire::version::Version;
@@ -59,14 +59,14 @@ impl NewTokens {
         self.supply = Supply::Due;
     }
 
-    fn next_frame(&mut self, version: Version, now: Instant) -> Option<(Frame, Receipt)> {
+    fn next_frame(&mut self, version: Version, now: Instant) -> Option<(Frame, RecoveryToken)> {
         if self.supply == Supply::Sufficient {
             return None;
         }
         self.supply = Supply::Sufficient;
         let token = self.source.as_mut()?.issue(&self.proven, version, now);
         self.given += 1;
-        Some((Frame::NewToken(token), Receipt::NewToken(self.given)))
+        Some((Frame::NewToken(token), RecoveryToken::NewToken(self.given)))
     }
 
     /// Token number `number` was lost. If it is the latest, another takes its place (RFC 9000 §13.3).
@@ -79,7 +79,7 @@ impl NewTokens {
 
 impl Connection {
     /// A token, if the client should have one: after the handshake and whenever one more address is validated.
-    pub(super) fn next_token(&mut self, now: Instant) -> Option<(Frame, Receipt)> {
+    pub(super) fn next_token(&mut self, now: Instant) -> Option<(Frame, RecoveryToken)> {
         if self.tokens.source.is_none() || !self.is_confirmed() {
             return None;
         }
@@ -134,7 +134,7 @@ mod tests {
 
     fn next(tokens: &mut NewTokens) -> Option<(String, u64)> {
         match tokens.next_frame(Version::V1, Instant::from_nanos(1))? {
-            (Frame::NewToken(token), Receipt::NewToken(number)) => {
+            (Frame::NewToken(token), RecoveryToken::NewToken(number)) => {
                 Some((String::from_utf8(token.to_vec()).unwrap(), number))
             }
             other => panic!("{other:?}"),

@@ -1,7 +1,7 @@
 //! Tracing of beginnings, events and metrics, which no single step of the protocol knows.
 
 use crate::PathId;
-use crate::connection::pass::Pass;
+use crate::connection::send::transmission_round::TransmissionRound;
 use crate::connection::{Connection, Event, PathEvent};
 use crate::stream::StreamId;
 use crate::time::Instant;
@@ -58,16 +58,16 @@ impl Connection {
     /// Tells the tracer that `bytes` of `stream` are on the path with this index, and what was expected of that choice.
     pub(super) fn trace_placement(
         &mut self,
-        pass: &Pass,
+        round: &TransmissionRound,
         index: usize,
         (stream, bytes): (StreamId, usize),
         expected: fn(&dyn Scheduler) -> Option<Expectation>,
     ) {
         let Some(tracer) = &mut self.tracer else { return };
-        if let Some(view) = pass.views.get(index).filter(|_| bytes > 0) {
-            let expectation = expected(&*self.seat.policy);
+        if let Some(view) = round.views.get(index).filter(|_| bytes > 0) {
+            let expectation = expected(&*self.scheduler.policy);
             let event = TraceEvent::StreamPlaced { path: view.id, stream: stream.0, bytes, expectation };
-            tracer.record(pass.now, &event);
+            tracer.record(round.now, &event);
         }
     }
 

@@ -1,12 +1,12 @@
 //! Time passes: each component's deadline, folded into one, and what happens when it is reached.
 
 use crate::PathId;
-use crate::connection::early::LEAST_EARLY;
 use crate::connection::lifecycle::{Lifecycle, Milestone};
+use crate::connection::send::long_packets::LEAST_LONG;
 use crate::connection::{Connection, Event, Role};
-use crate::crypto::keys::Level;
 use crate::error::ConnectionError;
 use crate::time::{Deadline, Instant, TimerReason};
+use crate::wire::level::Level;
 use std::time::Duration;
 
 impl Connection {
@@ -30,7 +30,7 @@ impl Connection {
         }
         self.run_recovery_timers(now);
         self.expire_keys(now);
-        self.expire_early_data(now);
+        self.expire_zero_rtt(now);
         self.run_path_timers(now);
         self.keep_alive(now);
         self.keep_paths_alive(now);
@@ -41,11 +41,11 @@ impl Connection {
         for level in [Level::Initial, Level::Handshake] {
             let due = self.handshake.space(level).and_then(|space| space.sent.loss_time());
             if due.is_some_and(|at| at <= now) {
-                self.detect_early_lost(level, now);
+                self.detect_long_lost(level, now);
             }
         }
-        if self.early_probe_at().is_some_and(|at| at <= now) {
-            self.probe_early(now);
+        if self.handshake_probe_at().is_some_and(|at| at <= now) {
+            self.probe_handshake(now);
         }
         for id in self.paths.ids() {
             let Some(path) = self.paths.get(id) else { continue };
@@ -73,13 +73,13 @@ impl Connection {
 
     /// Returns the time at which Initial or Handshake packets are probed. A client that may be waiting for a server
     /// that is not allowed to send probes even with nothing in flight (RFC 9002 §6.2.2.1).
-    pub(super) fn early_probe_at(&self) -> Option<Instant> {
+    pub(super) fn handshake_probe_at(&self) -> Option<Instant> {
         let path = self.paths.get(PathId::ZERO)?;
         let mut base = None;
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
         //# If no additional data can be sent, the server's PTO timer MUST NOT be armed until datagrams have been
         //# received from the client
-        if self.handshake.awaits_loss() || path.route.amplification.allowance() < LEAST_EARLY {
+        if self.handshake.awaits_loss() || path.route.amplification.allowance() < LEAST_LONG {
             return None;
         }
         for space in self.handshake.existing() {
@@ -103,7 +103,7 @@ impl Connection {
         Some(base? + path.pto.period(path.probe_period(Duration::ZERO)))
     }
 
-    fn probe_early(&mut self, now: Instant) {
+    fn probe_handshake(&mut self, now: Instant) {
         let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
         path.pto.on_timeout();
         path.route.ecn.on_probe_timeout();
@@ -171,7 +171,7 @@ impl Connection {
         if self.lifecycle.is_open() {
             self.events.push(Event::Closed(error));
         }
-        self.outbox.clear();
+        self.transmits.clear();
         self.expire();
     }
 
@@ -193,10 +193,10 @@ impl Connection {
         fold(self.idle_at(), TimerReason::Idle);
         fold(self.keep_alive_at(), TimerReason::KeepAlive);
         fold(self.key_update.discard_at, TimerReason::KeyDiscard);
-        fold(self.early_data.discard_at, TimerReason::KeyDiscard);
-        fold(self.rest_at, TimerReason::Rest);
-        fold(self.seat.wake, TimerReason::Scheduler);
-        fold(self.early_probe_at(), TimerReason::ProbeTimeout);
+        fold(self.zero_rtt.discard_at, TimerReason::KeyDiscard);
+        fold(self.hibernate_at, TimerReason::Hibernation);
+        fold(self.scheduler.wake, TimerReason::Scheduler);
+        fold(self.handshake_probe_at(), TimerReason::ProbeTimeout);
         for space in
             [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()].into_iter().flatten()
         {

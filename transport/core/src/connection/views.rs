@@ -95,7 +95,7 @@ impl Connection {
     }
 
     /// Path 0, for data before the handshake is complete.
-    pub(super) fn early_views(&self, now: Instant) -> SmallVec<[PathView; 4]> {
+    pub(super) fn zero_rtt_views(&self, now: Instant) -> SmallVec<[PathView; 4]> {
         let first = self.paths.get(crate::PathId::ZERO);
         first.map(|path| self.view(path, now)).into_iter().collect()
     }
@@ -159,9 +159,9 @@ mod tests {
     use crate::path::amplification::Amplification;
     use crate::path::mtu::DatagramSizing;
     use crate::path::route::{FourTuple, Route};
-    use crate::space::packet::{PacketClass, SentPacket};
+    use crate::recovery::sent_packet::Lost;
+    use crate::recovery::sent_packet::{PacketClass, SentPacket};
     use crate::space::received::AckPolicy;
-    use crate::space::sent::Lost;
     use hvq_scheduler::{Bandwidth, Hints};
 
     fn measured(id: u32, hinted: Option<Bandwidth>) -> PathView {

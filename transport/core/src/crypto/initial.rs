@@ -1,6 +1,6 @@
 //! Keys of Initial packets, which everybody who sees the first packet can derive (RFC 9001 §5.2).
 
-use crate::connection::Role;
+use crate::Role;
 use crate::crypto::keys::{Cipher, Suite, expand_label_from};
 use crate::crypto::protect::{OpenKey, SealKey};
 use crate::wire::connection_id::ConnectionId;

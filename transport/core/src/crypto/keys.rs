@@ -5,18 +5,7 @@ use crate::wire::version::Version;
 use ring::{aead, hkdf};
 use std::fmt;
 
-/// An encryption level (RFC 9001 §2.1), in the order of the handshake.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Level {
-    /// Initial packets: keys that everybody can derive.
-    Initial,
-    /// 0-RTT packets.
-    ZeroRtt,
-    /// Handshake packets.
-    Handshake,
-    /// 1-RTT packets.
-    OneRtt,
-}
+pub use crate::wire::level::Level;
 
 /// A TLS 1.3 cipher suite that protects QUIC packets (RFC 9001 §5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -423,19 +423,19 @@ impl OneRttKeys {
 
     /// Gives up what the keys take beyond the secrets that they are made from, three quarters of their memory, until the next
     /// packet, which takes a microsecond longer.
-    pub fn rest(&mut self) {
-        self.local.key.rest();
-        self.seal_header.rest();
+    pub fn hibernate(&mut self) {
+        self.local.key.hibernate();
+        self.seal_header.hibernate();
         if let Some(remote) = self.remote.as_mut() {
-            remote.current.key.rest();
-            remote.header.rest();
+            remote.current.key.hibernate();
+            remote.header.hibernate();
         }
     }
 
     /// Returns true if a packet was sealed or opened since the keys were made or rested.
-    pub fn is_awake(&self) -> bool {
-        let opens = self.remote.as_ref().is_some_and(|remote| remote.current.key.is_awake());
-        opens || self.local.key.is_awake()
+    pub fn is_active(&self) -> bool {
+        let opens = self.remote.as_ref().is_some_and(|remote| remote.current.key.is_active());
+        opens || self.local.key.is_active()
     }
 
     fn used(&self, path: PathId) -> Option<&PathUse> {

@@ -170,12 +170,12 @@ impl PacketKey {
     }
 
     /// Gives up nine tenths of its memory.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn hibernate(&mut self) {
         self.aead = OnceLock::new();
     }
 
     /// Returns true if it has more memory than it needs at rest.
-    pub(super) fn is_awake(&self) -> bool {
+    pub(super) fn is_active(&self) -> bool {
         self.aead.get().is_some()
     }
 
@@ -241,7 +241,7 @@ impl HeaderKey {
     }
 
     /// Gives up most of its memory until it is used again.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn hibernate(&mut self) {
         self.awake = OnceLock::new();
     }
 

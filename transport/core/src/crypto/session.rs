@@ -25,9 +25,10 @@ pub use store::{SessionStore, SessionTicket};
 pub use tickets::TicketKeys;
 pub use verifier::{Presented, Verdict, Verifier};
 
-use crate::connection::Role;
-use crate::crypto::keys::{Level, Suite};
+use crate::Role;
+use crate::crypto::keys::Suite;
 use crate::error::{ErrorCode, TransportError};
+use crate::wire::level::Level;
 use crate::wire::version::Version;
 use boring::error::ErrorStack;
 use boring::ssl::{NameType, Ssl, SslContextBuilder, SslContextRef, SslMethod, SslSession, SslVersion};

@@ -1,7 +1,8 @@
 //! Datagrams that find their connection, start one, or are answered without one.
 
 use crate::connection::{
-    Birth, ClientAddress, Connection, Datagram, Event, FourTuple, InitialIds, Opening, Step,
+    ClientAddress, Connection, ConnectionSetup, Datagram, Event, FourTuple, IncomingConnection, InitialIds,
+    Step,
 };
 use crate::endpoint::answers::OUTBOX_LIMIT;
 use crate::endpoint::clients::{Client, Short};
@@ -49,12 +50,12 @@ impl Endpoint {
         //# the connection.
         if let Some(handle) = known {
             let connection = self.connections.get_mut(&handle).ok_or(Dropped::UnknownConnection)?;
-            connection.exchange_spares(&mut self.spares);
-            connection.lend_blocks(&mut self.blocks);
+            connection.exchange_pool(&mut self.pool);
+            connection.attach_blocks(&mut self.blocks);
             connection.receive(datagram, now);
             // The next datagram may be for another connection, whose short messages lie beside those of this one.
-            connection.return_blocks(&mut self.blocks);
-            connection.exchange_spares(&mut self.spares);
+            connection.detach_blocks(&mut self.blocks);
+            connection.exchange_pool(&mut self.pool);
             self.schedule.touch(handle);
             return Ok(());
         }
@@ -173,8 +174,8 @@ impl Endpoint {
 
     /// Decides about a client that is not known yet.
     fn judge(&mut self, datagram: Datagram, initial: &FirstInitial<'_>, now: Instant) -> Result<(), Dropped> {
-        let (opening, token) = match self.gate.judge(initial, now + self.config.epoch) {
-            Verdict::Admit(opening, token) => (opening, token),
+        let (incoming, token) = match self.gate.judge(initial, now + self.config.epoch) {
+            Verdict::Admit(incoming, token) => (incoming, token),
             Verdict::InvalidToken => {
                 self.send_refusal(&datagram, initial, ErrorCode::INVALID_TOKEN);
                 return Err(Dropped::InvalidToken);
@@ -185,7 +186,7 @@ impl Endpoint {
         //= type=implication
         //= reason=Only the first packet of a datagram without a connection is looked at.
         //# A server MUST NOT send more than one Retry packet in response to a single UDP datagram.
-        match self.decide(&datagram, &opening) {
+        match self.decide(&datagram, &incoming) {
             Decision::Accept => {}
             Decision::Retry => {
                 self.send_retry(&datagram, initial, now);
@@ -197,7 +198,7 @@ impl Endpoint {
             }
             Decision::Ignore => return Err(Dropped::Unwanted),
         }
-        if self.accept(datagram, opening, now)? == Admitted::Begun
+        if self.accept(datagram, incoming, now)? == Admitted::Begun
             && let Some(token) = token
         {
             self.stats.proven_addresses += 1;
@@ -207,8 +208,8 @@ impl Endpoint {
     }
 
     /// Decides about a client that could start a connection.
-    fn decide(&self, datagram: &Datagram, opening: &Opening) -> Decision {
-        let unproven = opening.address == ClientAddress::Unproven;
+    fn decide(&self, datagram: &Datagram, incoming: &IncomingConnection) -> Decision {
+        let unproven = incoming.address == ClientAddress::Unproven;
         let proposal = if unproven && self.wants_proof() { Decision::Retry } else { Decision::Accept };
         let Some(admission) = self.server.as_ref().and_then(|server| server.admission.as_ref()) else {
             return proposal;
@@ -216,15 +217,15 @@ impl Endpoint {
         let decision = admission.decide(&Candidate {
             local: datagram.local,
             remote: datagram.remote,
-            address: opening.address,
-            version: opening.version,
+            address: incoming.address,
+            version: incoming.version,
             connections: self.connections.len(),
             handshaking: self.clients.handshaking(),
             proposal,
         });
         match decision {
             // RFC 9000 §17.2.5.2: a client that followed a Retry follows no second one.
-            Decision::Retry if opening.retried_from.is_some() => Decision::Accept,
+            Decision::Retry if incoming.retried_from.is_some() => Decision::Accept,
             decision => decision,
         }
     }
@@ -241,20 +242,25 @@ impl Endpoint {
     }
 
     /// Begins a handshake, or has it wait for its turn.
-    fn accept(&mut self, datagram: Datagram, opening: Opening, now: Instant) -> Result<Admitted, Dropped> {
+    fn accept(
+        &mut self,
+        datagram: Datagram,
+        incoming: IncomingConnection,
+        now: Instant,
+    ) -> Result<Admitted, Dropped> {
         // RFC 9000 §5.1: without connection IDs a second connection could not be told from the first.
         if self.config.id_length == 0 && !self.connections.is_empty() {
             return Err(Dropped::Limit);
         }
-        let client = self.clients.client(datagram.remote, opening.address);
+        let client = self.clients.client(datagram.remote, incoming.address);
         let displaced = self.clients.room(client, now).map_err(|short| self.on_short(short))?;
         if !self.turns.take() {
             return self.wait(client, &datagram, now);
         }
         let server = self.server.clone().ok_or(Dropped::UnknownConnection)?;
         let tuple = FourTuple { local: datagram.local, remote: datagram.remote };
-        let birth = self.birth(tuple, now);
-        let mut connection = Connection::server(&server.tls, server.transport, birth, opening)
+        let setup = self.setup(tuple, now);
+        let mut connection = Connection::server(&server.tls, server.transport, setup, incoming)
             .map_err(|_| Dropped::Unexpected)?;
         connection.receive(datagram, now);
         if !connection.has_authenticated() {
@@ -311,8 +317,8 @@ impl Endpoint {
         connection.give_way(now);
         for _ in 0..LAST_STEPS {
             match connection.poll(now) {
-                Step::Transmit(transmit) if self.outbox.len() < OUTBOX_LIMIT => {
-                    self.outbox.push_back(transmit)
+                Step::Transmit(transmit) if self.transmits.len() < OUTBOX_LIMIT => {
+                    self.transmits.push_back(transmit)
                 }
                 Step::Transmit(_) => {}
                 Step::Event(event) => self.last_words.push_back((handle, event)),
@@ -324,7 +330,7 @@ impl Endpoint {
     }
 
     /// Returns the endpoint's part in a new connection.
-    pub(super) fn birth(&mut self, tuple: FourTuple, now: Instant) -> Birth {
+    pub(super) fn setup(&mut self, tuple: FourTuple, now: Instant) -> ConnectionSetup {
         let mut ids = IssuedIds {
             seed: Seed::from_rng(&mut self.rng),
             key: self.reset_key.clone(),
@@ -336,7 +342,7 @@ impl Endpoint {
             epoch: self.config.epoch,
             seed: Seed::from_rng(&mut self.rng),
         };
-        Birth {
+        ConnectionSetup {
             tuple,
             now,
             first_id,

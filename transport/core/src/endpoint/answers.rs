@@ -121,11 +121,11 @@ impl Endpoint {
 
     /// Sends `bytes` back to where `datagram` came from; false if too much waits already.
     fn answer(&mut self, datagram: &Datagram, bytes: Vec<u8>) -> bool {
-        if self.outbox.len() >= OUTBOX_LIMIT {
+        if self.transmits.len() >= OUTBOX_LIMIT {
             return false;
         }
         debug_assert!(bytes.len() < datagram.bytes.len(), "an answer to a stranger amplifies");
-        self.outbox.push_back(Transmit {
+        self.transmits.push_back(Transmit {
             local: datagram.local,
             remote: datagram.remote,
             ecn: Ecn::NotEct,

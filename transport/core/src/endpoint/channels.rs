@@ -8,9 +8,9 @@ use hvq_scheduler::{Bandwidth, Flights, Hints, PathId, PathView};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A way on which a connection could begin.
+/// A network path on which a connection could begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Way {
+pub struct NetworkPath {
     /// Its addresses.
     pub tuple: FourTuple,
     /// Hints about its channel.
@@ -69,7 +69,7 @@ impl Channels {
     /// `way` as a policy may know it, under the number `index`; `None` if nothing tells of its delay.
     pub(super) fn view(
         &self,
-        (index, way): (usize, &Way),
+        (index, way): (usize, &NetworkPath),
         connections: &KeyedMap<ConnectionHandle, Box<Connection>>,
         now: Instant,
     ) -> Option<PathView> {
@@ -113,7 +113,7 @@ mod tests {
         channels.on_handshake(address(3), None, at(17));
         let backlog = |port, now| {
             let hints = Hints { delay: Some(Duration::from_millis(5)), rate, ..Hints::NONE };
-            let way = Way { tuple: FourTuple { local: address(port), remote: address(9) }, hints };
+            let way = NetworkPath { tuple: FourTuple { local: address(port), remote: address(9) }, hints };
             channels.view((0, &way), &KeyedMap::default(), now).map(|view| view.backlog)
         };
         for (now, expected) in [(17, [6_375, 4_250, 0]), (34, [4_250, 2_125, 0]), (68, [0, 0, 0])] {

@@ -1,6 +1,6 @@
 //! The gate through which clients start connections: it judges the token of a first Initial packet (RFC 9000 §8.1).
 
-use crate::connection::{ClientAddress, InitialIds, Opening};
+use crate::connection::{ClientAddress, IncomingConnection, InitialIds};
 use crate::crypto::token::{Fingerprint, RetryToken, TokenKey, TokenKind, ValidToken};
 use crate::endpoint::replay::{ReplayFilter, TokenRegister};
 use crate::time::Instant;
@@ -27,7 +27,7 @@ pub struct FirstInitial<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict {
     /// A connection may start; the token, if one proved something, then counts as used.
-    Admit(Opening, Option<Fingerprint>),
+    Admit(IncomingConnection, Option<Fingerprint>),
     /// The token of a Retry packet that proves nothing. The client accepts no second Retry, so that nothing can come of
     /// this attempt (RFC 9000 §8.1.2).
     InvalidToken,
@@ -75,20 +75,20 @@ impl Gate {
 
     /// Judges the token of `initial` at `now`.
     pub fn judge(&self, initial: &FirstInitial<'_>, now: Instant) -> Verdict {
-        let opening = Opening {
+        let incoming = IncomingConnection {
             version: initial.version,
             ids: initial.ids,
             retried_from: None,
             address: ClientAddress::Unproven,
         };
         let Some(fingerprint) = Fingerprint::of(initial.token) else {
-            return Verdict::Admit(opening, None);
+            return Verdict::Admit(incoming, None);
         };
         //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
         //# When a server receives an Initial packet with an address validation token, it MUST attempt to
         //# validate the token, unless it has already completed address validation
         match self.key.open(initial.token, initial.from, now) {
-            Ok(ValidToken::Retry(token)) => self.judge_retry(&token, opening, fingerprint),
+            Ok(ValidToken::Retry(token)) => self.judge_retry(&token, incoming, fingerprint),
             Ok(ValidToken::NewToken(token)) => {
                 //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
                 //# To protect against such attacks, servers MUST ensure that replay of tokens is prevented or
@@ -96,32 +96,40 @@ impl Gate {
                 let fresh = self.used.is_fresh(&fingerprint, token.issued);
                 // RFC 9369 §5: a token is only good for the version of the connection that it came from.
                 if !fresh || token.version != initial.version {
-                    return Verdict::Admit(opening, None);
+                    return Verdict::Admit(incoming, None);
                 }
-                Verdict::Admit(Opening { address: ClientAddress::Proven, ..opening }, Some(fingerprint))
+                Verdict::Admit(
+                    IncomingConnection { address: ClientAddress::Proven, ..incoming },
+                    Some(fingerprint),
+                )
             }
             //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.4
             //# If the client IP address has changed, the server MUST adhere to the anti-amplification limit;
             //# see Section 8
             // RFC 9000 §8.1.3: a token that is not valid counts as none, unless it came in a Retry packet.
-            Err(rejected) if rejected.kind == TokenKind::NewToken => Verdict::Admit(opening, None),
+            Err(rejected) if rejected.kind == TokenKind::NewToken => Verdict::Admit(incoming, None),
             Err(_) => Verdict::InvalidToken,
         }
     }
 
-    fn judge_retry(&self, token: &RetryToken, opening: Opening, fingerprint: Fingerprint) -> Verdict {
-        if token.version != opening.version || !self.used.is_fresh(&fingerprint, token.issued) {
+    fn judge_retry(
+        &self,
+        token: &RetryToken,
+        incoming: IncomingConnection,
+        fingerprint: Fingerprint,
+    ) -> Verdict {
+        if token.version != incoming.version || !self.used.is_fresh(&fingerprint, token.issued) {
             return Verdict::Ignore;
         }
-        if token.retry_source != opening.ids.destination {
+        if token.retry_source != incoming.ids.destination {
             return Verdict::InvalidToken;
         }
-        let opening = Opening {
+        let incoming = IncomingConnection {
             retried_from: Some(token.original_destination),
             address: ClientAddress::Proven,
-            ..opening
+            ..incoming
         };
-        Verdict::Admit(opening, Some(fingerprint))
+        Verdict::Admit(incoming, Some(fingerprint))
     }
 
     /// Takes note that a connection began with a token.

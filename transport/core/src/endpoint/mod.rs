@@ -24,7 +24,7 @@ mod tokens;
 mod turns;
 
 pub use admission::{Admission, Candidate, Decision};
-pub use channels::Way;
+pub use channels::NetworkPath;
 pub use config::{ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, Strays};
 pub use race::{
     CONNECTION_ATTEMPT_DELAY, CandidatePath, Dial, LEAST_CONNECTION_ATTEMPT_DELAY,
@@ -32,8 +32,8 @@ pub use race::{
 };
 pub use stats::{EndpointStats, SlotStats};
 
-use crate::connection::ledger::Ledger;
-use crate::connection::spares::Spares;
+use crate::connection::paths::shared_bottleneck::SharedBottlenecks;
+use crate::connection::send::buffer_pool::BufferPool;
 use crate::connection::{Connection, Datagram, Event, FourTuple, Resumption, Step, Transmit};
 use crate::crypto::replay::ReplayGuard;
 use crate::crypto::reset::ResetKey;
@@ -128,11 +128,11 @@ pub struct Endpoint {
     connections: KeyedMap<ConnectionHandle, Box<Connection>>,
     router: Router,
     schedule: Schedule,
-    outbox: VecDeque<Transmit>,
+    transmits: VecDeque<Transmit>,
     /// Packets for no connection, for other endpoints to see.
     strays: Vec<Datagram>,
     /// Memory of datagrams that were sent and acknowledged.
-    spares: Spares,
+    pool: BufferPool,
     /// Memory of what was written, while no connection has it.
     blocks: Blocks,
     next_handle: u64,
@@ -153,7 +153,7 @@ pub struct Endpoint {
     channels: Channels,
     races: Races,
     /// The bytes that connections queue on channels that they share.
-    ledger: Ledger,
+    accounts: SharedBottlenecks,
     /// The bound of memory that connections hold together.
     memory: Arc<MemoryQuota>,
     rng: StdRng,
@@ -191,7 +191,7 @@ impl Endpoint {
             tokens: ReceivedTokens::default(),
             channels: Channels::default(),
             races: Races::default(),
-            ledger: Ledger::default(),
+            accounts: SharedBottlenecks::default(),
             clients: Clients::new(&config),
             turns: Turns::default(),
             last_words: VecDeque::new(),
@@ -201,9 +201,9 @@ impl Endpoint {
             connections: KeyedMap::default(),
             router: Router::default(),
             schedule: Schedule::default(),
-            outbox: VecDeque::new(),
+            transmits: VecDeque::new(),
             strays: Vec::new(),
-            spares: Spares::default(),
+            pool: BufferPool::default(),
             blocks: Blocks::default(),
             next_handle: 0,
             replay,
@@ -254,9 +254,9 @@ impl Endpoint {
         if self.connections.len() >= self.config.most_connections() {
             return Err(ConnectError::TooManyConnections);
         }
-        let birth = self.birth(tuple, now);
+        let setup = self.setup(tuple, now);
         let mut connection =
-            Connection::client(&config.tls, config.transport.clone(), birth, server_name, resumption)?;
+            Connection::client(&config.tls, config.transport.clone(), setup, server_name, resumption)?;
         let server = Server { name: server_name.into(), port: tuple.remote.port() };
         let token = config.token.clone().or_else(|| self.tokens.take(&server, connection.version()));
         connection.present_token(token.unwrap_or_default());
@@ -271,16 +271,17 @@ impl Endpoint {
     /// first while nothing tells of the delay of some, and where the policy leaves the choice to the application. A channel
     /// on which an attempt of a race was not answered within the last 10 seconds, nor anything else since, gives way to the
     /// first that has done better.
-    pub fn first_way(&self, config: &ClientConfig, ways: &[Way], now: Instant) -> usize {
+    pub fn first_network_path(&self, config: &ClientConfig, ways: &[NetworkPath], now: Instant) -> usize {
         let chosen = self.preferred_way(config, ways, now);
-        let is_shunned = |way: &Way| self.channels.is_shunned(way.tuple.local, &self.connections, now);
+        let is_shunned =
+            |way: &NetworkPath| self.channels.is_shunned(way.tuple.local, &self.connections, now);
         if !ways.get(chosen).is_some_and(is_shunned) {
             return chosen;
         }
         ways.iter().position(|way| !is_shunned(way)).unwrap_or(chosen)
     }
 
-    fn preferred_way(&self, config: &ClientConfig, ways: &[Way], now: Instant) -> usize {
+    fn preferred_way(&self, config: &ClientConfig, ways: &[NetworkPath], now: Instant) -> usize {
         let known = |way| self.channels.view(way, &self.connections, now);
         let views: Option<Vec<PathView>> = ways.iter().enumerate().take(MOST_WAYS).map(known).collect();
         let Some(views) = views.filter(|views| !views.is_empty()) else { return 0 };
@@ -291,7 +292,7 @@ impl Endpoint {
     /// A connection, for commands; it is polled next.
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(&handle)?;
-        connection.lend_blocks(&mut self.blocks);
+        connection.attach_blocks(&mut self.blocks);
         self.schedule.touch(handle);
         Some(connection.as_mut())
     }
@@ -314,12 +315,12 @@ impl Endpoint {
     /// Takes the memory of a batch that was sent, for one to come. Nobody has to give any back; who does saves going to the
     /// system for it.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
-        self.spares.put(bytes);
+        self.pool.put(bytes);
     }
 
     /// The next thing to do at `now`.
     pub fn poll(&mut self, now: Instant) -> Output {
-        if let Some(transmit) = self.outbox.pop_front() {
+        if let Some(transmit) = self.transmits.pop_front() {
             return Output::Transmit(transmit);
         }
         if let Some((handle, event)) = self.last_words.pop_front() {
@@ -333,7 +334,7 @@ impl Endpoint {
             }
         }
         // A connection that is alone knows what it sent.
-        let shares = self.connections.len() > 1 || self.ledger.is_in_use();
+        let shares = self.connections.len() > 1 || self.accounts.is_in_use();
         while let Some(handle) = self.schedule.next() {
             let Some(connection) = self.connections.get_mut(&handle) else {
                 self.schedule.forget(handle);
@@ -345,17 +346,17 @@ impl Endpoint {
                     None => continue,
                 }
             }
-            connection.exchange_spares(&mut self.spares);
-            connection.lend_blocks(&mut self.blocks);
+            connection.exchange_pool(&mut self.pool);
+            connection.attach_blocks(&mut self.blocks);
             if shares {
-                connection.consult(&self.ledger, now);
+                connection.learn_competition(&self.accounts, now);
             }
             let step = connection.poll(now);
             if shares {
-                connection.enter(&mut self.ledger, now);
+                connection.report_traffic(&mut self.accounts, now);
             }
-            connection.return_blocks(&mut self.blocks);
-            connection.exchange_spares(&mut self.spares);
+            connection.detach_blocks(&mut self.blocks);
+            connection.exchange_pool(&mut self.pool);
             if let Some(changes) = connection.take_id_changes() {
                 self.router.synchronise(handle, changes);
             }

@@ -1,10 +1,10 @@
 //! The CRYPTO data of one encryption level, both ways (RFC 9000 §7.5).
 
-use crate::crypto::keys::Level;
-use crate::delivery::Receipt;
 use crate::error::{ErrorCode, TransportError};
 use crate::ranges::Ranges;
+use crate::recovery_token::RecoveryToken;
 use crate::wire::frame::{Crypto, Frame};
+use crate::wire::level::Level;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -76,7 +76,7 @@ impl CryptoStream {
     }
 
     /// The next frame that fits in `room` bytes.
-    pub fn next_frame(&mut self, room: usize) -> Option<(Frame, Receipt)> {
+    pub fn next_frame(&mut self, room: usize) -> Option<(Frame, RecoveryToken)> {
         let first = self.pending.iter().next()?;
         let (start, end) = (*first.start(), *first.end());
         let available = (end - start + 1) as usize;
@@ -94,7 +94,7 @@ impl CryptoStream {
         //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9
         //# If packets from a lower encryption level contain CRYPTO frames, frames that retransmit that data
         //# MUST be sent at the same encryption level
-        Some((frame, Receipt::Crypto { level: self.level, offset: start, length: length as u64 }))
+        Some((frame, RecoveryToken::Crypto { level: self.level, offset: start, length: length as u64 }))
     }
 
     /// The peer has these bytes.
@@ -281,7 +281,7 @@ mod tests {
         let mut stream = CryptoStream::new(Level::Handshake);
         stream.write(&[7; 3000]);
         let mut sent = Vec::new();
-        while let Some((_, Receipt::Crypto { offset, length, .. })) = stream.next_frame(1000) {
+        while let Some((_, RecoveryToken::Crypto { offset, length, .. })) = stream.next_frame(1000) {
             sent.push((offset, length));
         }
         assert!(sent.len() >= 3);

@@ -6,7 +6,6 @@ pub mod negotiation;
 pub mod parameters;
 pub mod tls;
 
-use crate::crypto::keys::Level;
 use crate::crypto::keys::Suite;
 use crate::crypto::protect::{OpenKey, SealKey};
 use crate::crypto::session::Secret;
@@ -18,6 +17,7 @@ use crate::handshake::tls::Tls;
 use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
+use crate::wire::level::Level;
 use crate::wire::version::Version;
 use bytes::Bytes;
 
@@ -32,7 +32,7 @@ pub struct LevelKeys {
 
 /// The packet-number space of Initial or Handshake packets (RFC 9000 §12.3). Both belong to path 0.
 #[derive(Debug)]
-pub struct EarlySpace {
+pub struct HandshakeSpace {
     /// The packets that were sent.
     pub sent: Sent,
     /// The packets that arrived.
@@ -55,7 +55,7 @@ const PROBE_SHARE: usize = 1000;
 /// fewer a flight of which several packets were lost would take a doubled timeout for each.
 const MOST_PROBES: usize = 10;
 
-impl EarlySpace {
+impl HandshakeSpace {
     /// An empty space for `level`.
     pub fn new(level: Level) -> Self {
         Self {
@@ -159,9 +159,9 @@ pub struct Handshake {
     /// TLS.
     pub session: Tls,
     /// The Initial space, until its keys are discarded (RFC 9001 §4.9.1).
-    pub initial: Option<Box<EarlySpace>>,
+    pub initial: Option<Box<HandshakeSpace>>,
     /// The Handshake space, until its keys are discarded (RFC 9001 §4.9.2).
-    pub handshake: Option<Box<EarlySpace>>,
+    pub handshake: Option<Box<HandshakeSpace>>,
     /// CRYPTO data in 1-RTT packets: session tickets.
     pub post: CryptoStream,
     /// Secrets until both of a level are there.
@@ -184,7 +184,7 @@ pub struct Handshake {
 
 impl Handshake {
     /// The space of `level`, unless it is gone or has none of its own.
-    pub fn space(&mut self, level: Level) -> Option<&mut EarlySpace> {
+    pub fn space(&mut self, level: Level) -> Option<&mut HandshakeSpace> {
         match level {
             //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.1
             //# Endpoints MUST NOT send Initial packets after this point.
@@ -208,7 +208,7 @@ impl Handshake {
     }
 
     /// Both spaces that still exist, earlier first, to look at.
-    pub fn existing(&self) -> impl Iterator<Item = &EarlySpace> {
+    pub fn existing(&self) -> impl Iterator<Item = &HandshakeSpace> {
         self.initial.as_deref().into_iter().chain(self.handshake.as_deref())
     }
 
@@ -219,7 +219,7 @@ impl Handshake {
     }
 
     /// Both spaces that still exist, earlier first.
-    pub fn spaces(&mut self) -> impl Iterator<Item = (Level, &mut EarlySpace)> {
+    pub fn spaces(&mut self) -> impl Iterator<Item = (Level, &mut HandshakeSpace)> {
         let initial = self.initial.as_deref_mut().map(|space| (Level::Initial, space));
         let handshake = self.handshake.as_deref_mut().map(|space| (Level::Handshake, space));
         initial.into_iter().chain(handshake)

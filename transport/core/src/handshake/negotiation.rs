@@ -1,7 +1,7 @@
 //! The version that a connection speaks (RFC 9368): the one that the client began with, or the one that the server
 //! chose.
 
-use crate::connection::Role;
+use crate::Role;
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::version::Version;
 use crate::wire::version_information::{VersionInformation, VersionList};

@@ -1,6 +1,6 @@
 //! Checks on the peer's transport parameters that need the history of the handshake (RFC 9000 §7.3, RFC 10069 §2).
 
-use crate::connection::Role;
+use crate::Role;
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::transport_parameters::TransportParameters;

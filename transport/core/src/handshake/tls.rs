@@ -1,8 +1,8 @@
 //! TLS as a connection sees it: a session, and what is left of it when nothing more can come.
 
-use crate::crypto::keys::Level;
 use crate::crypto::session::{Session, SessionOutput, Ticket};
 use crate::error::{ErrorCode, TransportError};
+use crate::wire::level::Level;
 
 /// TLS's alert when a message comes that must not (RFC 8446 §6.2).
 const UNEXPECTED_MESSAGE: u8 = 10;

@@ -16,11 +16,11 @@ const MOST: usize = 3;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// The peer sent from there: it probes, or its packet was not the newest (RFC 9000 §9.1).
-    Probed,
+    Probing,
     /// This endpoint moves there when it is validated (RFC 9000 §9.2).
-    Intended,
+    Pending,
     /// It was in use before, and validated: what a migration that turns out to be forged returns to (RFC 9000 §9.3.2).
-    Left,
+    Previous,
     /// Its validation failed at this time. It keeps its connection ID, because the peer may have no other to show or to
     /// take, until the path answers where it is; when it is heard it is validated again.
     Failed(Instant),
@@ -87,7 +87,7 @@ impl Candidate {
         let failed = self.validation.failed(now);
         match self.purpose {
             Purpose::Failed(at) => liveness.acknowledged_at() > at,
-            Purpose::Probed | Purpose::Intended | Purpose::Left => failed || self.until <= now,
+            Purpose::Probing | Purpose::Pending | Purpose::Previous => failed || self.until <= now,
         }
     }
 
@@ -97,9 +97,9 @@ impl Candidate {
         // Without a connection ID of its own an address needs no memory.
         self.destination.is_some()
             && match self.purpose {
-                Purpose::Probed => self.until > now || liveness.is_silent(),
-                Purpose::Left => liveness.is_silent(),
-                Purpose::Intended | Purpose::Failed(_) => false,
+                Purpose::Probing => self.until > now || liveness.is_silent(),
+                Purpose::Previous => liveness.is_silent(),
+                Purpose::Pending | Purpose::Failed(_) => false,
             }
     }
 }
@@ -143,12 +143,12 @@ impl Candidates {
 
     /// The one that was left by a migration.
     pub fn left(&self) -> Option<&Candidate> {
-        self.all.iter().find(|candidate| candidate.purpose == Purpose::Left)
+        self.all.iter().find(|candidate| candidate.purpose == Purpose::Previous)
     }
 
     /// The one that was left by a migration.
-    pub fn left_mut(&mut self) -> Option<&mut Candidate> {
-        self.all.iter_mut().find(|candidate| candidate.purpose == Purpose::Left)
+    pub fn previous_mut(&mut self) -> Option<&mut Candidate> {
+        self.all.iter_mut().find(|candidate| candidate.purpose == Purpose::Previous)
     }
 
     /// Takes the one at `tuple` out.
@@ -158,23 +158,23 @@ impl Candidates {
     }
 
     /// Takes the one out that this endpoint moves to.
-    pub fn take_intended(&mut self) -> Option<Candidate> {
-        let tuple = self.all.iter().find(|one| one.purpose == Purpose::Intended)?.tuple;
+    pub fn take_pending(&mut self) -> Option<Candidate> {
+        let tuple = self.all.iter().find(|one| one.purpose == Purpose::Pending)?.tuple;
         self.take(tuple)
     }
 
-    /// Adds one. Returns those that give way: the one with the same addresses, a former [`Purpose::Left`], or the
+    /// Adds one. Returns those that give way: the one with the same addresses, a former [`Purpose::Previous`], or the
     /// oldest that the peer only probes, or that failed. Those with a connection ID of their own stay if they can: a forger
     /// has none to show, and the peer's supply is small.
     pub fn add(&mut self, candidate: Candidate) -> SmallVec<[Candidate; 2]> {
         let mut gone: SmallVec<[Candidate; 2]> = self.take(candidate.tuple).into_iter().collect();
-        if candidate.purpose == Purpose::Left
+        if candidate.purpose == Purpose::Previous
             && let Some(before) = self.left().map(|left| left.tuple)
         {
             gone.extend(self.take(before));
         }
         if self.all.len() >= MOST {
-            let probed = || self.all.iter().filter(|known| known.purpose == Purpose::Probed);
+            let probed = || self.all.iter().filter(|known| known.purpose == Purpose::Probing);
             let failed = || self.all.iter().find(|known| matches!(known.purpose, Purpose::Failed(_)));
             let oldest = probed().find(|known| known.destination.is_none()).or_else(failed);
             let oldest = oldest.or(probed().next()).or(self.all.first()).map(|known| known.tuple);
@@ -208,7 +208,7 @@ impl Candidates {
             .find_map(|candidate| candidate.validation.on_response(data).then_some(candidate))?;
         answered.amplification.validate();
         if let Purpose::Failed(_) = answered.purpose {
-            answered.purpose = Purpose::Probed;
+            answered.purpose = Purpose::Probing;
         }
         Some(answered.tuple)
     }
@@ -242,7 +242,7 @@ impl Candidates {
             let validation = one.validation.deadline(now).map(|deadline| deadline.at);
             let over = match one.purpose {
                 Purpose::Failed(at) => (liveness.acknowledged_at() > at).then_some(now),
-                Purpose::Probed | Purpose::Intended | Purpose::Left => Some(one.until),
+                Purpose::Probing | Purpose::Pending | Purpose::Previous => Some(one.until),
             };
             validation.into_iter().chain(over).min()
         };
@@ -285,9 +285,9 @@ mod tests {
     #[test]
     fn however_many_addresses_are_heard_a_few_are_remembered_and_the_one_that_was_left_stays() {
         let mut candidates = Candidates::default();
-        candidates.add(candidate(1, Purpose::Left));
+        candidates.add(candidate(1, Purpose::Previous));
         for port in 2..1000 {
-            let gone = candidates.add(candidate(port, Purpose::Probed));
+            let gone = candidates.add(candidate(port, Purpose::Probing));
             assert_eq!(gone.len(), usize::from(port > 3), "the oldest gives way");
         }
         assert_eq!(candidates.tuples().as_slice(), [tuple(1), tuple(998), tuple(999)]);
@@ -296,8 +296,8 @@ mod tests {
     #[test]
     fn only_one_address_is_the_one_that_was_left() {
         let mut candidates = Candidates::default();
-        candidates.add(candidate(1, Purpose::Left));
-        let gone = candidates.add(candidate(2, Purpose::Left));
+        candidates.add(candidate(1, Purpose::Previous));
+        let gone = candidates.add(candidate(2, Purpose::Previous));
         assert_eq!(gone.iter().map(|one| one.tuple).collect::<Vec<_>>(), [tuple(1)]);
         assert_eq!(candidates.left().map(|left| left.tuple), Some(tuple(2)));
     }
@@ -322,20 +322,20 @@ mod tests {
     #[test]
     fn each_purpose_finds_its_own_address() {
         let mut candidates = Candidates::default();
-        for (port, purpose) in [(1, Purpose::Probed), (2, Purpose::Left), (3, Purpose::Intended)] {
+        for (port, purpose) in [(1, Purpose::Probing), (2, Purpose::Previous), (3, Purpose::Pending)] {
             candidates.add(candidate(port, purpose));
         }
-        assert_eq!(candidates.left_mut().map(|left| left.tuple), Some(tuple(2)));
-        assert_eq!(candidates.take_intended().map(|one| one.tuple), Some(tuple(3)));
-        assert_eq!(candidates.take_intended().map(|one| one.tuple), None);
+        assert_eq!(candidates.previous_mut().map(|left| left.tuple), Some(tuple(2)));
+        assert_eq!(candidates.take_pending().map(|one| one.tuple), Some(tuple(3)));
+        assert_eq!(candidates.take_pending().map(|one| one.tuple), None);
         assert_eq!(candidates.tuples().as_slice(), [tuple(1), tuple(2)]);
     }
 
     #[test]
     fn an_address_that_is_heard_lives_on_with_the_newest_connection_id_that_it_was_heard_with() {
         let mut candidates = Candidates::default();
-        candidates.add(candidate(1, Purpose::Probed));
-        candidates.add(candidate(2, Purpose::Probed));
+        candidates.add(candidate(1, Purpose::Probing));
+        candidates.add(candidate(2, Purpose::Probing));
         for (sequence, until) in [(5, 2_000), (3, 3_000)] {
             candidates.heard(tuple(1), sequence, Instant::from_nanos(until));
         }
@@ -347,11 +347,11 @@ mod tests {
     #[test]
     fn an_address_with_a_connection_id_of_its_own_outlives_those_without() {
         let mut candidates = Candidates::default();
-        let mut own = candidate(1, Purpose::Probed);
+        let mut own = candidate(1, Purpose::Probing);
         own.destination = Some(1);
         candidates.add(own);
         for port in 2..100 {
-            candidates.add(candidate(port, Purpose::Probed));
+            candidates.add(candidate(port, Purpose::Probing));
         }
         assert_eq!(candidates.tuples().as_slice(), [tuple(1), tuple(98), tuple(99)]);
     }
@@ -360,7 +360,7 @@ mod tests {
     fn addresses_keep_their_connection_ids_when_the_path_takes_one_of_them() {
         let mut candidates = Candidates::default();
         for (port, destination) in [(1, None), (2, Some(5)), (3, Some(7))] {
-            let mut one = candidate(port, Purpose::Probed);
+            let mut one = candidate(port, Purpose::Probing);
             one.destination = destination;
             candidates.add(one);
         }
@@ -374,8 +374,8 @@ mod tests {
     fn a_response_validates_the_address_whose_challenge_it_answers_and_no_other() {
         let (mut rng, start) = (StdRng::seed_from_u64(1), Instant::from_nanos(1));
         let mut candidates = Candidates::default();
-        candidates.add(candidate(1, Purpose::Probed));
-        candidates.add(candidate(2, Purpose::Probed));
+        candidates.add(candidate(1, Purpose::Probing));
+        candidates.add(candidate(2, Purpose::Probing));
         let mut challenge = |port| {
             let one = candidates.get_mut(tuple(port)).unwrap();
             one.validation.start(start, &mut rng, Duration::from_secs(1));
@@ -395,7 +395,7 @@ mod tests {
     fn an_address_that_failed_keeps_its_connection_id_until_the_path_answers_elsewhere() {
         let (mut rng, start) = (StdRng::seed_from_u64(1), Instant::from_nanos(1));
         let (mut candidates, mut liveness) = (Candidates::default(), Liveness::default());
-        let mut own = candidate(1, Purpose::Probed);
+        let mut own = candidate(1, Purpose::Probing);
         own.destination = Some(1);
         own.validation.start(start, &mut rng, Duration::from_nanos(100));
         candidates.add(own);
@@ -418,8 +418,8 @@ mod tests {
     fn an_address_is_forgotten_when_its_validation_fails_or_its_time_is_over() {
         let (mut rng, start) = (StdRng::seed_from_u64(1), Instant::from_nanos(1));
         let mut candidates = Candidates::default();
-        candidates.add(candidate(1, Purpose::Probed));
-        let mut slow = candidate(2, Purpose::Intended);
+        candidates.add(candidate(1, Purpose::Probing));
+        let mut slow = candidate(2, Purpose::Pending);
         slow.validation.start(start, &mut rng, Duration::from_nanos(100));
         candidates.add(slow);
         let liveness = Liveness::default();

@@ -1,9 +1,9 @@
 //! The life of each path ID as a table: unused, opening, validating, open, abandoned, freed (RFC 10069 §3.1, §3.4).
 
 use crate::PathId;
-use crate::delivery::{Progress, Receipt};
 use crate::flat_map::FlatMap;
 use crate::ranges::Ranges;
+use crate::recovery_token::{Progress, RecoveryToken};
 use crate::time::{Deadline, Instant, TimerReason};
 use crate::wire::frame::Frame;
 use std::collections::BTreeMap;
@@ -188,11 +188,14 @@ impl Lifecycles {
 
     /// The next PATH_ABANDON to send: one for each abandoned path, again only if lost. It goes on another path if there
     /// is one (RFC 10069 §3.4).
-    pub fn next_frame(&mut self) -> Option<(Frame, Receipt)> {
+    pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
         let queued = self.announcements.iter_mut().find(|(_, one)| one.progress == Progress::Queued);
         let (&path, announcement) = queued?;
         announcement.progress = Progress::Sent;
-        Some((Frame::PathAbandon { path, error: announcement.reason.code() }, Receipt::PathAbandon(path)))
+        Some((
+            Frame::PathAbandon { path, error: announcement.reason.code() },
+            RecoveryToken::PathAbandon(path),
+        ))
     }
 
     /// PATH_ABANDON of `path` arrived.

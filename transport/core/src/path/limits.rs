@@ -2,8 +2,8 @@
 //! §4.7).
 
 use crate::PathId;
-use crate::delivery::{Progress, Receipt};
 use crate::error::{ErrorCode, TransportError};
+use crate::recovery_token::{Progress, RecoveryToken};
 use crate::wire::frame::Frame;
 use std::collections::BTreeMap;
 
@@ -226,7 +226,7 @@ impl PathLimits {
     }
 
     /// The next of MAX_PATH_ID, PATHS_BLOCKED and PATH_CIDS_BLOCKED to send, each once unless lost.
-    pub fn next_frame(&mut self) -> Option<(Frame, Receipt)> {
+    pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
         //# An extension to QUIC that wishes to use a new type of frame MUST first ensure that a peer is able
         //# to understand the frame
@@ -236,38 +236,40 @@ impl PathLimits {
         let local = self.local();
         if let Some(progress @ Progress::Queued) = &mut self.max_path_id {
             *progress = Progress::Sent;
-            return Some((Frame::MaxPathId(u64::from(local.0)), Receipt::MaxPathId(local)));
+            return Some((Frame::MaxPathId(u64::from(local.0)), RecoveryToken::MaxPathId(local)));
         }
         if let Some((limit, progress @ Progress::Queued)) = &mut self.paths_blocked {
             *progress = Progress::Sent;
-            return Some((Frame::PathsBlocked(u64::from(limit.0)), Receipt::PathsBlocked(*limit)));
+            return Some((Frame::PathsBlocked(u64::from(limit.0)), RecoveryToken::PathsBlocked(*limit)));
         }
         let queued = self.ids_blocked.iter_mut().find(|(_, (_, progress))| *progress == Progress::Queued);
         let (&path, (next_sequence, progress)) = queued?;
         *progress = Progress::Sent;
         let frame = Frame::PathCidsBlocked { path, next_sequence: *next_sequence };
-        Some((frame, Receipt::PathCidsBlocked(path)))
+        Some((frame, RecoveryToken::PathCidsBlocked(path)))
     }
 
-    /// The frame of `receipt` arrived: it is not repeated.
-    pub fn on_acknowledged(&mut self, receipt: &Receipt) {
-        self.settle(receipt, Progress::Acknowledged);
+    /// The frame of `token` arrived: it is not repeated.
+    pub fn on_acknowledged(&mut self, token: &RecoveryToken) {
+        self.settle(token, Progress::Acknowledged);
     }
 
-    /// The frame of `receipt` was lost: it is repeated if what it says still holds (RFC 10069 §4.6, §4.7).
-    pub fn on_lost(&mut self, receipt: &Receipt) {
-        self.settle(receipt, Progress::Queued);
+    /// The frame of `token` was lost: it is repeated if what it says still holds (RFC 10069 §4.6, §4.7).
+    pub fn on_lost(&mut self, token: &RecoveryToken) {
+        self.settle(token, Progress::Queued);
     }
 
-    fn settle(&mut self, receipt: &Receipt, fate: Progress) {
+    fn settle(&mut self, token: &RecoveryToken, fate: Progress) {
         let local = self.local();
-        let progress = match receipt {
-            Receipt::MaxPathId(value) if *value == local => self.max_path_id.as_mut(),
-            Receipt::PathsBlocked(value) => match &mut self.paths_blocked {
+        let progress = match token {
+            RecoveryToken::MaxPathId(value) if *value == local => self.max_path_id.as_mut(),
+            RecoveryToken::PathsBlocked(value) => match &mut self.paths_blocked {
                 Some((limit, progress)) if limit == value => Some(progress),
                 _ => None,
             },
-            Receipt::PathCidsBlocked(path) => self.ids_blocked.get_mut(path).map(|(_, progress)| progress),
+            RecoveryToken::PathCidsBlocked(path) => {
+                self.ids_blocked.get_mut(path).map(|(_, progress)| progress)
+            }
             _ => None,
         };
         if let Some(progress @ Progress::Sent) = progress {

@@ -1,11 +1,11 @@
 //! Connection IDs that this endpoint issues, for all paths (RFC 9000 §5.1, RFC 10069 §3.2).
 
 use crate::PathId;
-use crate::delivery::{Progress, Receipt};
 use crate::error::{ErrorCode, TransportError};
 use crate::flat_map::FlatMap;
 use crate::path::limits::Form;
 use crate::ranges::Ranges;
+use crate::recovery_token::{Progress, RecoveryToken};
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::frame::{Frame, NewConnectionId};
 use std::collections::{BTreeSet, VecDeque};
@@ -203,7 +203,7 @@ impl LocalIds {
     }
 
     /// The next connection ID to send: lost ones first, then one for each unused path, then spares for paths in use.
-    pub fn next_frame(&mut self, source: &mut dyn IdSource) -> Option<(Frame, Receipt)> {
+    pub fn next_frame(&mut self, source: &mut dyn IdSource) -> Option<(Frame, RecoveryToken)> {
         while let Some((path, sequence)) = self.lost.pop_first() {
             let issued = self.paths.get_mut(&path).and_then(|ids| ids.active.get_mut(&sequence));
             if let Some(issued) = issued.filter(|issued| issued.token.is_some()) {
@@ -403,10 +403,10 @@ impl LocalIds {
         draws.find(|(id, _)| !id.is_empty() && self.all().all(|known| known != *id))
     }
 
-    fn frame(&self, path: PathId, sequence: u64, issued: &Issued) -> Option<(Frame, Receipt)> {
+    fn frame(&self, path: PathId, sequence: u64, issued: &Issued) -> Option<(Frame, RecoveryToken)> {
         let (form, Issued { id, retire_prior_to, .. }) = (self.form.field(path), *issued);
         let frame = NewConnectionId { path: form, sequence, retire_prior_to, id, token: issued.token? };
-        Some((Frame::NewConnectionId(frame), Receipt::NewConnectionId { path, sequence }))
+        Some((Frame::NewConnectionId(frame), RecoveryToken::NewConnectionId { path, sequence }))
     }
 
     fn forget(&mut self, id: ConnectionId) {

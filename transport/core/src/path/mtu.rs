@@ -7,7 +7,7 @@
 
 use crate::datagram::Asked;
 use crate::path::route::MINIMUM_DATAGRAM;
-use crate::space::packet::SentPacket;
+use crate::recovery::sent_packet::SentPacket;
 use crate::time::Instant;
 use crate::wire::overhead::{ETHERNET_PAYLOAD as ETHERNET, LARGEST_PAYLOAD as LARGEST};
 use std::time::Duration;

@@ -13,7 +13,7 @@ use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::pto::Pto;
 use crate::recovery::reordering::Thresholds;
 use crate::recovery::rtt::Rtt;
-use crate::space::packet::SentPacket;
+use crate::recovery::sent_packet::SentPacket;
 use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
@@ -150,15 +150,15 @@ impl Path {
 
     /// Moves the path to the addresses of `to`. With `fresh` nothing that was measured before holds there; without, the
     /// route keeps its measurements, for only a port changed (RFC 9000 §9.4). The former addresses become
-    /// [`Purpose::Left`] if they were validated, and else [`Purpose::Failed`] if they have a connection ID of their
+    /// [`Purpose::Previous`] if they were validated, and else [`Purpose::Failed`] if they have a connection ID of their
     /// own. Returns what is not needed any more.
-    pub fn relocate(
+    pub fn migrate_to(
         &mut self,
         to: Candidate,
         fresh: Option<Box<Measurements>>,
         now: Instant,
     ) -> SmallVec<[Candidate; 2]> {
-        let mut left = Candidate::new(self.route.tuple, Purpose::Left, to.until);
+        let mut left = Candidate::new(self.route.tuple, Purpose::Previous, to.until);
         left.amplification = self.route.amplification;
         left.validation = std::mem::replace(&mut self.route.validation, to.validation);
         left.destination = to.destination;
@@ -180,7 +180,7 @@ impl Path {
             return self.elsewhere.add(left);
         }
         // Nothing returns to an address that was never proven: the one before it stays the last that was.
-        if let Some(before) = self.elsewhere.left_mut() {
+        if let Some(before) = self.elsewhere.previous_mut() {
             before.measurements = before.measurements.take().or(left.measurements.take());
             if before.destination.is_none() {
                 std::mem::swap(&mut before.destination, &mut left.destination);
@@ -241,8 +241,8 @@ impl Path {
         let own = self.own_backlog(now);
         let others = match (self.hints.shared, self.others.queued) {
             (Sharing::Endpoint, Some((known, Account::Whole))) => known,
-            (Sharing::Endpoint, Some((known, Account::Part))) => known.max(self.crowd(now)),
-            (Sharing::Shared | Sharing::Endpoint, _) => self.crowd(now),
+            (Sharing::Endpoint, Some((known, Account::Part))) => known.max(self.competing(now)),
+            (Sharing::Shared | Sharing::Endpoint, _) => self.competing(now),
             (Sharing::Unknown | Sharing::Dedicated, _) => 0,
         };
         own.saturating_add(others)
@@ -285,8 +285,8 @@ impl Path {
     }
 
     /// Bytes that others are believed to have queued on a channel of promised rate.
-    fn crowd(&self, now: Instant) -> usize {
-        let left = self.route.crowd.left(now);
+    fn competing(&self, now: Instant) -> usize {
+        let left = self.route.competing.left(now);
         let bytes = self.hints.rate.map_or(0, |rate| rate.bytes_in(left));
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
@@ -296,7 +296,7 @@ impl Path {
     pub fn on_round_trip(&mut self, packet: &SentPacket, over: PathId, rtt: Duration, now: Instant) {
         let (Some(rate), Some(base)) = (self.hints.rate, self.rtts.min_for(over)) else { return };
         let before = usize::try_from(packet.delivery.in_flight).unwrap_or(usize::MAX);
-        self.route.crowd.on_sample([rtt, base], before.saturating_add(packet.bytes), rate, now);
+        self.route.competing.on_sample([rtt, base], before.saturating_add(packet.bytes), rate, now);
     }
 
     /// Returns the thresholds of loss detection (RFC 9002 §6.1), with the patience that the route has taught.

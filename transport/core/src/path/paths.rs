@@ -1,7 +1,6 @@
 //! The paths of a connection, and what they share: connection IDs, limits, statuses and delays.
 
 use crate::PathId;
-use crate::delivery::Receipt;
 use crate::path::candidates::{Candidate, Measurements};
 use crate::path::lifecycle::{Event, Lifecycles, Transition};
 use crate::path::limits::PathLimits;
@@ -11,6 +10,7 @@ use crate::path::remote_ids::RemoteIds;
 use crate::path::route::FourTuple;
 use crate::path::status::Statuses;
 use crate::recovery::delay::{PathRtts, one_way};
+use crate::recovery_token::RecoveryToken;
 use crate::time::{Deadline, Instant};
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::transport_parameters::TransportParameters;
@@ -224,9 +224,15 @@ impl Paths {
         }
     }
 
-    /// Moves path `id` to `tuple`, one of its addresses beside the one in use, as [`Path::relocate`] does. The peer's
+    /// Moves path `id` to `tuple`, one of its addresses beside the one in use, as [`Path::migrate_to`] does. The peer's
     /// connection IDs move along: none is ever seen at two addresses by this endpoint's choice (RFC 9000 §9.5).
-    pub fn relocate(&mut self, id: PathId, tuple: FourTuple, fresh: Option<Box<Measurements>>, now: Instant) {
+    pub fn migrate_to(
+        &mut self,
+        id: PathId,
+        tuple: FourTuple,
+        fresh: Option<Box<Measurements>>,
+        now: Instant,
+    ) {
         let Some(path) = self.open.iter_mut().find(|path| path.id == id) else { return };
         let Some(mut to) = path.elsewhere.take(tuple) else { return };
         if let Some(taken) = to.destination {
@@ -238,7 +244,7 @@ impl Paths {
                 path.elsewhere.on_exchanged(taken, left);
             }
         }
-        let gone = path.relocate(to, fresh, now);
+        let gone = path.migrate_to(to, fresh, now);
         self.forget_candidates(id, gone);
         self.moved = true;
         self.refresh_delays();
@@ -320,32 +326,38 @@ impl Paths {
         Some(remotes)
     }
 
-    /// Hands an acknowledged receipt to its owner; false if it is none of the paths'.
-    pub fn on_acknowledged(&mut self, receipt: &Receipt) -> bool {
-        match receipt {
-            Receipt::NewConnectionId { path, sequence } => self.local_ids.on_acknowledged(*path, *sequence),
-            Receipt::RetireConnectionId { path, sequence } => {
+    /// Hands an acknowledged token to its owner; false if it is none of the paths'.
+    pub fn on_acknowledged(&mut self, token: &RecoveryToken) -> bool {
+        match token {
+            RecoveryToken::NewConnectionId { path, sequence } => {
+                self.local_ids.on_acknowledged(*path, *sequence)
+            }
+            RecoveryToken::RetireConnectionId { path, sequence } => {
                 self.remote_ids.on_acknowledged(*path, *sequence)
             }
-            Receipt::PathAbandon(path) => self.lifecycles.on_acknowledged(*path),
-            Receipt::PathStatus { path, sequence } => self.status.on_acknowledged(*path, *sequence),
-            Receipt::MaxPathId(_) | Receipt::PathsBlocked(_) | Receipt::PathCidsBlocked(_) => {
-                self.limits.on_acknowledged(receipt);
+            RecoveryToken::PathAbandon(path) => self.lifecycles.on_acknowledged(*path),
+            RecoveryToken::PathStatus { path, sequence } => self.status.on_acknowledged(*path, *sequence),
+            RecoveryToken::MaxPathId(_)
+            | RecoveryToken::PathsBlocked(_)
+            | RecoveryToken::PathCidsBlocked(_) => {
+                self.limits.on_acknowledged(token);
             }
             _ => return false,
         }
         true
     }
 
-    /// Hands a lost receipt to its owner, which may want to send again; false if it is none of the paths'.
-    pub fn on_lost(&mut self, receipt: &Receipt) -> bool {
-        match receipt {
-            Receipt::NewConnectionId { path, sequence } => self.local_ids.on_lost(*path, *sequence),
-            Receipt::RetireConnectionId { path, sequence } => self.remote_ids.on_lost(*path, *sequence),
-            Receipt::PathAbandon(path) => self.lifecycles.on_lost(*path),
-            Receipt::PathStatus { path, sequence } => self.status.on_lost(*path, *sequence),
-            Receipt::MaxPathId(_) | Receipt::PathsBlocked(_) | Receipt::PathCidsBlocked(_) => {
-                self.limits.on_lost(receipt);
+    /// Hands a lost token to its owner, which may want to send again; false if it is none of the paths'.
+    pub fn on_lost(&mut self, token: &RecoveryToken) -> bool {
+        match token {
+            RecoveryToken::NewConnectionId { path, sequence } => self.local_ids.on_lost(*path, *sequence),
+            RecoveryToken::RetireConnectionId { path, sequence } => self.remote_ids.on_lost(*path, *sequence),
+            RecoveryToken::PathAbandon(path) => self.lifecycles.on_lost(*path),
+            RecoveryToken::PathStatus { path, sequence } => self.status.on_lost(*path, *sequence),
+            RecoveryToken::MaxPathId(_)
+            | RecoveryToken::PathsBlocked(_)
+            | RecoveryToken::PathCidsBlocked(_) => {
+                self.limits.on_lost(token);
             }
             _ => return false,
         }

@@ -2,11 +2,11 @@
 //! RFC 10069 §3.2).
 
 use crate::PathId;
-use crate::delivery::Receipt;
 use crate::error::{ErrorCode, TransportError};
 use crate::flat_map::FlatMap;
 use crate::path::limits::Form;
 use crate::ranges::Ranges;
+use crate::recovery_token::RecoveryToken;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::frame::{Frame, NewConnectionId};
 use path_ids::PathIds;
@@ -200,10 +200,10 @@ impl RemoteIds {
     }
 
     /// The next RETIRE_CONNECTION_ID or PATH_RETIRE_CONNECTION_ID to send.
-    pub fn next_frame(&mut self) -> Option<(Frame, Receipt)> {
+    pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
         let (path, sequence) = self.retirements.next()?;
         let frame = Frame::RetireConnectionId { path: self.form.field(path), sequence };
-        Some((frame, Receipt::RetireConnectionId { path, sequence }))
+        Some((frame, RecoveryToken::RetireConnectionId { path, sequence }))
     }
 
     /// The retirement of `sequence` of `path` arrived.

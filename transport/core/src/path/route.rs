@@ -6,7 +6,7 @@ use crate::path::amplification::Amplification;
 use crate::path::mtu::{DatagramSizing, Discovery};
 use crate::path::validation::Validation;
 use crate::recovery::backlog::Backlog;
-use crate::recovery::crowd::Crowd;
+use crate::recovery::competing_backlog::CompetingBacklog;
 use crate::recovery::ecn::EcnValidation;
 use crate::recovery::pacing::Pacer;
 use crate::recovery::rate::RateSampler;
@@ -56,7 +56,7 @@ pub struct Route {
     /// The estimate of the bytes that wait at the bottleneck.
     pub backlog: Backlog,
     /// The estimate of the bytes that others have queued there.
-    pub crowd: Crowd,
+    pub competing: CompetingBacklog,
     /// The limit on the bytes that may be sent before the peer's address is validated (RFC 9000 §8.1).
     pub amplification: Amplification,
     /// The validation of the address (RFC 9000 §8.2).
@@ -102,7 +102,7 @@ impl Route {
             pacer: Pacer::new(datagram_size, now),
             rate: RateSampler::default(),
             backlog: Backlog::new(now),
-            crowd: Crowd::default(),
+            competing: CompetingBacklog::default(),
             amplification,
             validation: Validation::default(),
             ecn: EcnValidation::default(),

@@ -1,6 +1,6 @@
 //! The latency spin bit of a path, by which observers measure its round-trip time (RFC 9000 §17.4).
 
-use crate::connection::Role;
+use crate::Role;
 use rand::Rng;
 
 /// One path in this many does not spin, wherever the others do (RFC 9000 §17.4).

@@ -1,7 +1,7 @@
 //! The advice of each endpoint about the use of a path: available, or backup (RFC 10069 §3.3, §4.3).
 
 use crate::PathId;
-use crate::delivery::{Progress, Receipt};
+use crate::recovery_token::{Progress, RecoveryToken};
 use crate::wire::frame::{Frame, Status};
 use std::collections::BTreeMap;
 
@@ -74,12 +74,12 @@ impl Statuses {
     }
 
     /// The next status frame to send: for each path only the newest.
-    pub fn next_frame(&mut self) -> Option<(Frame, Receipt)> {
+    pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
         let queued = self.local.iter_mut().find(|(_, advice)| advice.progress == Progress::Queued);
         let (&path, advice) = queued?;
         advice.progress = Progress::Sent;
         let (sequence, status) = (advice.sequence, advice.status);
-        Some((Frame::PathStatus { path, sequence, status }, Receipt::PathStatus { path, sequence }))
+        Some((Frame::PathStatus { path, sequence, status }, RecoveryToken::PathStatus { path, sequence }))
     }
 
     /// The frame number `sequence` about `path` arrived.
@@ -114,9 +114,9 @@ mod tests {
     const ONE: PathId = PathId(1);
 
     fn sent(statuses: &mut Statuses) -> Option<(PathId, u64, Status)> {
-        statuses.next_frame().map(|(frame, receipt)| match (frame, receipt) {
-            (Frame::PathStatus { path, sequence, status }, receipt) => {
-                assert_eq!(receipt, Receipt::PathStatus { path, sequence });
+        statuses.next_frame().map(|(frame, token)| match (frame, token) {
+            (Frame::PathStatus { path, sequence, status }, token) => {
+                assert_eq!(token, RecoveryToken::PathStatus { path, sequence });
                 (path, sequence, status)
             }
             other => panic!("{other:?}"),

@@ -6,8 +6,8 @@
 //! policies are not told that the path loses packets. In doubt it was congestion.
 
 use crate::recovery::rtt::{INITIAL_RTT, Rtt};
-use crate::space::packet::SentPacket;
-use crate::space::sent::Lost;
+use crate::recovery::sent_packet::Lost;
+use crate::recovery::sent_packet::SentPacket;
 use crate::time::Instant;
 use std::ops::Range;
 use std::time::Duration;
@@ -113,7 +113,7 @@ impl Interruptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::packet::PacketClass;
+    use crate::recovery::sent_packet::PacketClass;
 
     const RTT: Duration = Duration::from_millis(50);
 

@@ -1,7 +1,7 @@
 //! Loss recovery (RFC 9002): round-trip times, timers, pacing, ECN and what is known about the bottleneck.
 
 pub mod backlog;
-pub mod crowd;
+pub mod competing_backlog;
 pub mod delay;
 pub mod ecn;
 pub mod interruption;
@@ -11,6 +11,7 @@ pub mod pto;
 pub mod rate;
 pub mod reordering;
 pub mod rtt;
+pub mod sent_packet;
 pub mod windowed;
 
 pub use ecn::Ecn;

@@ -1,6 +1,6 @@
 //! Persistent congestion (RFC 9002 §7.6).
 
-use crate::space::sent::Lost;
+use crate::recovery::sent_packet::Lost;
 use crate::time::Instant;
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl PersistentCongestion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::packet::{PacketClass, SentPacket};
+    use crate::recovery::sent_packet::{PacketClass, SentPacket};
 
     fn lost(packets: &[(u64, u64)]) -> Lost {
         let packet = |&(number, seconds): &(u64, u64)| {

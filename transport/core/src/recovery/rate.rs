@@ -5,8 +5,8 @@
 //! is the difference of the smallest round-trip times, and it is taken out.
 
 use crate::recovery::delay::PathRtts;
+use crate::recovery::sent_packet::SentPacket;
 use crate::recovery::windowed::WindowedMax;
-use crate::space::packet::SentPacket;
 use crate::time::Instant;
 use crate::{Bandwidth, PathId};
 use std::time::Duration;
@@ -217,7 +217,7 @@ fn is_newer(packet: &SentPacket, than: &SentPacket) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::packet::PacketClass;
+    use crate::recovery::sent_packet::PacketClass;
     use std::collections::VecDeque;
 
     const fn at(ms: u64) -> Instant {

@@ -1,8 +1,8 @@
 //! Packets declared lost are remembered for a while: an acknowledgement that arrives after all tells that the loss was
 //! spurious (RFC 9002 §7.3.2 leaves the reaction to the controller; RFC 9438 §4.9.2 undoes the reduction).
 
-use crate::delivery::Receipts;
-use crate::space::packet::SentPacket;
+use crate::recovery::sent_packet::SentPacket;
+use crate::recovery_token::RecoveryTokens;
 use crate::time::Instant;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -27,8 +27,8 @@ pub struct SpuriousLoss {
     pub bytes: usize,
     /// The distance to the largest acknowledged number when it was declared lost.
     pub distance: u64,
-    /// The receipts of its frames, which did arrive.
-    pub receipts: Receipts,
+    /// The tokens of its frames, which did arrive.
+    pub tokens: RecoveryTokens,
 }
 
 /// Recently lost packets, by ascending number.
@@ -50,7 +50,7 @@ impl LostPackets {
             lost_at: now,
             bytes: packet.bytes_in_flight(),
             distance,
-            receipts: packet.receipts.clone(),
+            tokens: packet.tokens.clone(),
         };
         self.remembered.push_back((loss, now + loss_delay.saturating_mul(MEMORY)));
     }
@@ -83,7 +83,7 @@ impl LostPackets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::packet::PacketClass;
+    use crate::recovery::sent_packet::PacketClass;
 
     fn remember(lost: &mut LostPackets, number: u64, now: Instant) {
         let packet = SentPacket::new(number, now, 1200, PacketClass::AckEliciting);

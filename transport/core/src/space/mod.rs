@@ -3,7 +3,6 @@
 //! Initial and Handshake have one space each (RFC 9000 §12.3), and so has each path (RFC 10069 §2.4).
 
 pub mod lost;
-pub mod packet;
 pub mod received;
 pub mod sent;
 

@@ -4,8 +4,8 @@
 use crate::error::{ErrorCode, TransportError};
 use crate::recovery::ecn::{Counted, Ecn, EcnAccount, EcnReport};
 use crate::recovery::reordering::Thresholds;
+use crate::recovery::sent_packet::{Lost, MOST_SKIPPED, PacketClass, SentPacket};
 use crate::space::lost::{LostPackets, SpuriousLoss};
-use crate::space::packet::{PacketClass, SentPacket};
 use crate::time::Instant;
 use crate::wire::frame::Ack;
 use rand::Rng;
@@ -14,9 +14,6 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-
-/// Skipped numbers remembered; they are at least half a window apart, so these cover several windows.
-const MOST_SKIPPED: usize = 8;
 
 /// At least this many packets in the interval from which the next number to skip is drawn.
 const LEAST_SKIP_INTERVAL: u64 = 64;
@@ -72,36 +69,6 @@ impl Acknowledged {
     /// Returns the time at which the newest of the newly acknowledged packets left.
     pub fn largest_sent_at(&self) -> Option<Instant> {
         self.packets.last().map(|packet| packet.sent_at)
-    }
-}
-
-/// Packets declared lost.
-#[derive(Clone, Debug, Default)]
-pub struct Lost {
-    /// The packets, by ascending number.
-    pub packets: Vec<SentPacket>,
-    /// Numbers that were never used, as far as remembered.
-    pub skipped: SmallVec<[u64; MOST_SKIPPED]>,
-}
-
-impl Lost {
-    /// Bytes lost that were in flight.
-    pub fn bytes(&self) -> usize {
-        self.packets.iter().map(SentPacket::bytes_in_flight).sum()
-    }
-
-    /// Returns the time at which the newest of the lost packets that were in flight left.
-    pub fn largest_sent_at(&self) -> Option<Instant> {
-        self.packets.iter().rev().find(|packet| packet.class.in_flight()).map(|packet| packet.sent_at)
-    }
-
-    /// Returns true if no packet was sent between `earlier` and `later`.
-    pub fn follows(&self, earlier: u64, later: u64) -> bool {
-        let mut next = earlier.saturating_add(1);
-        while self.skipped.contains(&next) {
-            next += 1;
-        }
-        next == later
     }
 }
 

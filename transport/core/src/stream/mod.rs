@@ -6,7 +6,6 @@
 pub mod assembler;
 pub mod blocks;
 pub mod flow;
-pub mod id;
 pub mod message;
 pub mod outstanding;
 pub mod priority;
@@ -21,6 +20,6 @@ pub mod sorted_queue;
 pub mod streams;
 pub mod table;
 
-pub use id::{Direction, StreamId};
-pub use priority::AgendaKey;
+pub use crate::wire::stream_id::{Direction, StreamId};
+pub use priority::SendOrder;
 pub use streams::{Offer, ReadError, ReadOutcome, StreamEvent, StreamLimits, Streams, WriteError};

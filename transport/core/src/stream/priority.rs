@@ -1,12 +1,12 @@
 //! The order in which streams may send (RFC 9218 §10).
 
-use super::id::StreamId;
 use super::sorted_queue::SortedQueue;
+use crate::wire::stream_id::StreamId;
 
 /// The place of a stream in the order: urgency first; then streams that are not incremental, in the order of their
 /// IDs; then incremental ones, each behind all others once it had its turn.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct AgendaKey {
+pub struct SendOrder {
     /// 0 to 7, smaller is more urgent (RFC 9218 §4.1).
     pub urgency: u8,
     /// 0 for a stream that is not incremental, else when it last had its turn.
@@ -25,14 +25,14 @@ pub enum Need {
 }
 
 /// A stream's entry in the [`Agenda`].
-pub type Listing = (AgendaKey, Need);
+pub type Listing = (SendOrder, Need);
 
 /// The streams that have something to send.
 #[derive(Debug, Default)]
 pub struct Agenda {
-    all: SortedQueue<AgendaKey>,
+    all: SortedQueue<SendOrder>,
     /// The entries of `all` that need nothing.
-    free: SortedQueue<AgendaKey>,
+    free: SortedQueue<SendOrder>,
     turns: u64,
 }
 
@@ -73,7 +73,7 @@ impl Agenda {
     }
 
     /// The next stream behind `after`, or the first, that can send with `credit` bytes of the connection's.
-    pub fn next(&self, after: Option<AgendaKey>, credit: u64) -> Option<AgendaKey> {
+    pub fn next(&self, after: Option<SendOrder>, credit: u64) -> Option<SendOrder> {
         let affordable = self.affordable(credit);
         match after {
             None => affordable.first(),
@@ -91,7 +91,7 @@ impl Agenda {
         self.all.len() > self.free.len()
     }
 
-    fn affordable(&self, credit: u64) -> &SortedQueue<AgendaKey> {
+    fn affordable(&self, credit: u64) -> &SortedQueue<SendOrder> {
         if credit == 0 { &self.free } else { &self.all }
     }
 }
@@ -100,8 +100,8 @@ impl Agenda {
 mod tests {
     use super::*;
 
-    fn key(urgency: u8, turn: u64, id: u64) -> AgendaKey {
-        AgendaKey { urgency, turn, id: StreamId(id) }
+    fn key(urgency: u8, turn: u64, id: u64) -> SendOrder {
+        SendOrder { urgency, turn, id: StreamId(id) }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The streams of a connection by ID.
 
-use super::id::StreamId;
 use crate::hashing::KeyedMap;
+use crate::wire::stream_id::StreamId;
 use std::cell::Cell;
 
 /// Values of one block: as many as its map of used places has bits.
@@ -139,7 +139,7 @@ impl<T> Table<T> {
     }
 
     /// Gives back all memory that no value needs: an idle connection keeps none of its busy times.
-    pub fn rest(&mut self) {
+    pub fn hibernate(&mut self) {
         for block in self.blocks.iter_mut().filter(|block| block.is_unused()) {
             block.places = Vec::new();
         }
@@ -214,13 +214,13 @@ mod tests {
             assert_eq!(table.remove(StreamId(id)), id != 40);
         }
         assert_eq!(table.capacity(), full, "the next streams find memory");
-        table.rest();
+        table.hibernate();
         assert!(table.capacity() <= 2 * BLOCK, "long-lived streams keep only their own blocks");
         assert_eq!((table.get(StreamId(2)), table.get(StreamId(200))), (Some(&2), Some(&200)));
         for id in [0, 1, 2, 200] {
             assert!(table.remove(StreamId(id)));
         }
-        table.rest();
+        table.hibernate();
         assert_eq!((table.is_empty(), table.capacity()), (true, 0));
     }
 
@@ -234,7 +234,7 @@ mod tests {
             assert!(table.remove(StreamId(id)));
         }
         assert!(table.capacity() <= SPARE, "{}", table.capacity());
-        table.rest();
+        table.hibernate();
         assert!(table.capacity() <= BLOCK && table.index.capacity() <= SPARE, "{}", table.index.capacity());
     }
 
@@ -249,7 +249,7 @@ mod tests {
                         model.insert(id, step);
                     }
                     1 => prop_assert_eq!(table.remove(StreamId(id)), model.remove(&id).is_some()),
-                    2 if id == 0 => table.rest(),
+                    2 if id == 0 => table.hibernate(),
                     _ => {
                         prop_assert_eq!(table.get(StreamId(id)), model.get(&id));
                         prop_assert_eq!(table.get_mut(StreamId(id)), model.get_mut(&id));

@@ -9,7 +9,7 @@ use super::grease::{Greasing, QuicBit};
 use super::varint;
 use super::version_information::VersionInformation;
 use crate::PathId;
-use crate::connection::Role;
+use crate::Role;
 use rand::RngCore;
 use std::net::{SocketAddrV4, SocketAddrV6};
 use std::time::Duration;

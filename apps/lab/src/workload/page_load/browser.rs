@@ -8,7 +8,7 @@ use crate::pages::{Loader, Page};
 use crate::world::Net;
 use hvq_scheduler::Priority;
 use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent};
-use hvq_transport::endpoint::{ConnectionHandle, Way};
+use hvq_transport::endpoint::{ConnectionHandle, NetworkPath};
 use hvq_transport::error::ConnectionError;
 use hvq_transport::stream::{ReadOutcome, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
@@ -67,8 +67,8 @@ fn clock(now: Instant) -> Duration {
 fn in_order(paths: Paths, net: &Net) -> Paths {
     let Some(second) = paths.second else { return paths };
     let config = &net.client_config;
-    let way = |tuple: FourTuple| Way { tuple, hints: config.transport.hints_for(tuple.local) };
-    match net.client.endpoint.first_way(config, &[way(paths.first), way(second)], net.now) {
+    let way = |tuple: FourTuple| NetworkPath { tuple, hints: config.transport.hints_for(tuple.local) };
+    match net.client.endpoint.first_network_path(config, &[way(paths.first), way(second)], net.now) {
         0 => paths,
         _ => Paths { first: second, second: Some(paths.first) },
     }

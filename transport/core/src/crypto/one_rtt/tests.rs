@@ -421,18 +421,18 @@ fn keys_go_on_after_a_rest_in_either_key_phase() {
         let mut pair = pair(suite);
         for round in 0..3 {
             pair.exchange(10 * round);
-            assert!(pair.client.is_awake() && pair.server.is_awake());
-            pair.client.rest();
-            pair.server.rest();
-            assert!(!pair.client.is_awake() && !pair.server.is_awake());
+            assert!(pair.client.is_active() && pair.server.is_active());
+            pair.client.hibernate();
+            pair.server.hibernate();
+            assert!(!pair.client.is_active() && !pair.server.is_active());
             let packet = forged(seal(&mut pair.client, FAST, 10 * round + 1));
             assert_eq!(open(&mut pair.server, &packet), UNDECRYPTABLE);
-            pair.server.rest();
+            pair.server.hibernate();
             pair.client.initiate_update().unwrap();
-            pair.client.rest();
+            pair.client.hibernate();
             let packet = seal(&mut pair.client, FAST, 10 * round + 2);
             assert_eq!(open(&mut pair.server, &packet), Ok(Generation::Next));
-            pair.server.rest();
+            pair.server.hibernate();
             let answer = seal(&mut pair.server, FAST, 10 * round + 2);
             assert_eq!(open(&mut pair.client, &answer), Ok(Generation::Current));
             pair.client.discard_previous();

@@ -1,9 +1,10 @@
 //! Callbacks of BoringSSL during the handshake, and the state that they write to.
 
 use super::{MAX_TICKETS, SessionOutput, Ticket};
-use crate::crypto::keys::{Level, Secret, Suite};
+use crate::crypto::keys::{Secret, Suite};
 use crate::crypto::replay::ReplayGuard;
 use crate::time::Instant;
+use crate::wire::level::Level;
 use boring::ex_data::Index;
 use boring::ssl::{Ssl, SslRef, SslSessionRef};
 use boring_sys as ffi;

@@ -3,7 +3,7 @@
 use super::ConnectionRace;
 use crate::congestion::Algorithm;
 use crate::connection::{Dscp, Event, Replay};
-use crate::endpoint::{ClientConfig, ConnectionHandle, Way};
+use crate::endpoint::{ClientConfig, ConnectionHandle, NetworkPath};
 use crate::error::ConnectionError;
 use crate::hashing::{KeyedMap, shrink};
 use crate::time::Instant;
@@ -14,7 +14,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CandidatePath {
     /// Its addresses, and what is known of its channel.
-    pub way: Way,
+    pub way: NetworkPath,
     /// Its congestion controller, if not that of the configuration.
     pub congestion: Option<Algorithm>,
     /// The Differentiated Services codepoint of what is sent on it.
@@ -23,7 +23,7 @@ pub struct CandidatePath {
 
 impl CandidatePath {
     /// The path over `way`, with the default codepoint and the controller of the configuration.
-    pub fn new(way: Way) -> Self {
+    pub fn new(way: NetworkPath) -> Self {
         Self { way, congestion: None, dscp: Dscp::DEFAULT }
     }
 }

@@ -1,4 +1,4 @@
-//! The ledger of memory: what peers that take nothing make a server keep, for each and all together, and who gets on meanwhile.
+//! The accounts of memory: what peers that take nothing make a server keep, for each and all together, and who gets on meanwhile.
 
 use super::network::{Network, transport, verdict};
 use crate::PathId;
@@ -292,7 +292,7 @@ fn status_frames_that_alternate_are_told_once() {
             let status = if n % 2 == 0 { Status::Backup } else { Status::Available };
             Frame::PathStatus { path: PathId::ZERO, sequence: n, status }.put(&mut payload);
         }
-        network.server().inject(crate::crypto::keys::Level::OneRtt, &payload, now);
+        network.server().inject(crate::wire::level::Level::OneRtt, &payload, now);
     }
     network.run_for(RTT);
     let told: Vec<_> =

@@ -1,6 +1,6 @@
 //! More clients than slots: who gets one, who gives way, and how long the others wait (attacks.md K4).
 
-use super::diary::incoming;
+use super::event_log::incoming;
 use super::forged::{Forged, initial, sealed};
 use super::hellos::honest_hello;
 use super::network::{Link, Network, address, transport};

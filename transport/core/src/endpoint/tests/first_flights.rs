@@ -1,14 +1,14 @@
 //! The first flights of a connection: the connection IDs that they go to, and what each end says when.
 
-use super::diary::{Diary, Note, protected};
+use super::event_log::{EventLog, Note, protected};
 use super::network::{Network, transport};
 use crate::connection::{Event, Role};
-use crate::crypto::keys::Level;
 use crate::error::Dropped;
 use crate::stream::Direction;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::frame::Frame;
 use crate::wire::header::{PacketKind, ProtectedPacket, destination_of};
+use crate::wire::level::Level;
 use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(40);
@@ -43,8 +43,8 @@ fn goes_to(packets: &[ProtectedPacket], id: ConnectionId) -> bool {
 #[test]
 fn a_client_keeps_its_first_destination_until_the_server_names_its_own() {
     // A round trip that is longer than the first probe timeout, so that the client repeats itself before the answer.
-    let diary = Diary::new();
-    let mut network = Network::new(diary.keep(transport()), transport());
+    let event_log = EventLog::new();
+    let mut network = Network::new(event_log.keep(transport()), transport());
     let tuple = network.link(Duration::from_millis(750));
     let sent = network.record(0);
     let client = network.connect(tuple);
@@ -65,7 +65,7 @@ fn a_client_keeps_its_first_destination_until_the_server_names_its_own() {
     let named = answered[0].source;
     assert!(named != chosen && !next.is_empty() && goes_to(&next, named), "{named:?} {next:?}");
     // What is coalesced is taken apart: every packet of the answer was read.
-    assert_eq!(diary.received(Role::Client).len(), answered.len());
+    assert_eq!(event_log.received(Role::Client).len(), answered.len());
     assert!(network.client_events.contains(&(client, Event::Connected)));
 }
 
@@ -81,15 +81,15 @@ fn a_client_keeps_its_first_destination_until_the_server_names_its_own() {
 //# encryption level
 #[test]
 fn the_server_says_that_it_is_done_when_it_is_and_new_data_takes_the_newest_keys() {
-    let diary = Diary::new();
-    let mut network = Network::new(diary.keep(transport()), diary.keep(transport()));
+    let event_log = EventLog::new();
+    let mut network = Network::new(event_log.keep(transport()), event_log.keep(transport()));
     let tuple = network.link(RTT / 2);
     let client = network.connect(tuple);
     network.run_for(RTT + MILLISECOND);
     let id = network.client(client).open(Direction::Unidirectional).unwrap();
     assert_eq!(network.client(client).write(id, &[7; 500]), Ok(500));
     network.run_for(RTT * 3);
-    let notes = diary.notes(Role::Server);
+    let notes = event_log.notes(Role::Server);
     // The client's Finished completes the handshake (RFC 9001 §4.1.1).
     let finished =
         |note: &Note| matches!(note, Note::Received(of) if of.level == Level::Handshake && of.has(is_crypto));
@@ -110,7 +110,8 @@ fn the_server_says_that_it_is_done_when_it_is_and_new_data_takes_the_newest_keys
     assert!(later.iter().all(|packet| packet.level == Level::OneRtt), "{later:?}");
     assert!(later.iter().any(|packet| packet.has(is_crypto)));
     let is_stream = |frame: &Frame| matches!(frame, Frame::Stream(_));
-    let data: Vec<_> = diary.sent(Role::Client).into_iter().filter(|packet| packet.has(is_stream)).collect();
+    let data: Vec<_> =
+        event_log.sent(Role::Client).into_iter().filter(|packet| packet.has(is_stream)).collect();
     assert!(!data.is_empty() && data.iter().all(|packet| packet.level == Level::OneRtt), "{data:?}");
 }
 
@@ -119,8 +120,8 @@ fn the_server_says_that_it_is_done_when_it_is_and_new_data_takes_the_newest_keys
 //# An endpoint MUST discard its Handshake keys when the TLS handshake is confirmed (Section 4.1.2).
 #[test]
 fn keys_of_the_handshake_are_gone_when_it_is_confirmed() {
-    let diary = Diary::new();
-    let mut network = Network::new(diary.keep(transport()), diary.keep(transport()));
+    let event_log = EventLog::new();
+    let mut network = Network::new(event_log.keep(transport()), event_log.keep(transport()));
     let tuple = network.link(RTT / 2);
     let sent = network.record(0);
     let client = network.connect(tuple);
@@ -133,12 +134,12 @@ fn keys_of_the_handshake_are_gone_when_it_is_confirmed() {
         found.unwrap().bytes.to_vec()
     };
     let show = |network: &mut Network, role: Role| {
-        let before = diary.dropped(role).len();
+        let before = event_log.dropped(role).len();
         match role {
             Role::Client => network.forge_back(&copy(true)),
             Role::Server => network.forge(tuple.local, &copy(false)),
         }
-        diary.dropped(role)[before..].to_vec()
+        event_log.dropped(role)[before..].to_vec()
     };
     assert_eq!(show(&mut network, Role::Client), [Dropped::Duplicate], "the key is there");
     network.run_for(RTT);
@@ -154,8 +155,8 @@ fn keys_of_the_handshake_are_gone_when_it_is_confirmed() {
 //# discarding keys indicates forward progress and the loss detection timer might have been set for
 #[test]
 fn keys_that_go_take_the_backoff_of_the_probe_timeout_with_them() {
-    let diary = Diary::new();
-    let mut network = Network::new(diary.keep(transport()), transport());
+    let event_log = EventLog::new();
+    let mut network = Network::new(event_log.keep(transport()), transport());
     let tuple = network.link(RTT / 2);
     let sent = network.record(0);
     let client = network.connect(tuple);
@@ -173,7 +174,7 @@ fn keys_that_go_take_the_backoff_of_the_probe_timeout_with_them() {
     // The client's Finished discards its Initial keys, and is lost.
     network.links[0].drop = Box::new(|_, _| true);
     network.run_for(path.rtt * 5);
-    let sent = diary.sent(Role::Client);
+    let sent = event_log.sent(Role::Client);
     let times: Vec<_> =
         sent.iter().filter(|packet| packet.level == Level::Handshake && packet.is_ack_eliciting()).collect();
     let gap = times.iter().map(|packet| packet.at.since(times[0].at)).find(|gap| !gap.is_zero());

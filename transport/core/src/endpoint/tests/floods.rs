@@ -3,7 +3,6 @@
 use super::network::{Network, transport};
 use crate::PathId;
 use crate::connection::TransportConfig;
-use crate::crypto::keys::Level;
 use crate::error::ErrorCode;
 use crate::ranges::Ranges;
 use crate::stream::{Direction, ReadOutcome, StreamId, StreamLimits};
@@ -12,6 +11,7 @@ use crate::wire::frame::{
     Ack, AckFrequency, ConnectionClose, Crypto, Frame, NewConnectionId, ResetStream, Status, StopSending,
     Stream,
 };
+use crate::wire::level::Level;
 use allocation_counter::measure;
 use bytes::Bytes;
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Retry: clients prove their addresses before the server spends anything on them (RFC 9000 §8.1.2).
 
-use super::diary::{Diary, Packet, incoming, protected};
+use super::event_log::{EventLog, Packet, incoming, protected};
 use super::network::{Network, address, transport};
 use crate::connection::{Event, Role};
 use crate::crypto::token::TokenKey;
@@ -75,8 +75,8 @@ fn a_client_that_follows_a_retry_connects_one_round_trip_later() {
 //# A client MUST NOT reset the packet number for any packet number space after processing a Retry packet
 #[test]
 fn a_client_goes_on_where_it_was_with_the_token_and_the_connection_id_of_a_retry() {
-    let diary = Diary::new();
-    let mut network = Network::new(diary.keep(transport()), transport());
+    let event_log = EventLog::new();
+    let mut network = Network::new(event_log.keep(transport()), transport());
     network.configure_server(|server| server.retry = RetryPolicy::Always);
     let tuple = network.link(RTT / 2);
     let sent = network.record(0);
@@ -101,7 +101,7 @@ fn a_client_goes_on_where_it_was_with_the_token_and_the_connection_id_of_a_retry
     assert!(again.iter().all(|packet| packet.destination == source));
 
     // The same ClientHello, in packets with numbers of their own.
-    let both = diary.sent(Role::Client);
+    let both = event_log.sent(Role::Client);
     assert_eq!(both.len(), hello.len() + again.len());
     assert!(both.is_sorted_by(|one, next| one.number < next.number), "{both:?}");
     let (first, second) = both.split_at(hello.len());

@@ -3,7 +3,6 @@
 use super::network::{LastWithRoom, Link, Network, transport};
 use crate::PathId;
 use crate::connection::{Connection, Event, FourTuple, Multipath, PathEvent, TransportConfig};
-use crate::crypto::keys::Level;
 use crate::endpoint::ConnectionHandle;
 use crate::error::{ConnectionError, ErrorCode};
 use crate::path::lifecycle::AbandonReason;
@@ -11,6 +10,7 @@ use crate::ranges::Ranges;
 use crate::stream::Direction;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::frame::{Ack, Frame, NewConnectionId, Status};
+use crate::wire::level::Level;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -181,7 +181,7 @@ fn multipath_frames_in_packets_of_the_handshake_are_violations() {
             let first = network.link(RTT / 2);
             // The server still reads these packets.
             let handle = network.connect_up_to(level);
-            network.client(handle).force_early(level, &payload);
+            network.client(handle).force_handshake(level, &payload);
             let mut attack = Attack { network, handle, second: first };
             assert_eq!(attack.verdict(), VIOLATION, "{} in {level:?}", frame.kind());
         }

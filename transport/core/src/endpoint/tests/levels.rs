@@ -5,10 +5,10 @@ use super::network::{Network, transport, verdict};
 use super::strangers::later_frames;
 use crate::PathId;
 use crate::connection::Event;
-use crate::crypto::keys::Level;
 use crate::endpoint::ConnectionHandle;
 use crate::error::ErrorCode;
 use crate::wire::frame::{Crypto, Frame};
+use crate::wire::level::Level;
 use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(40);

@@ -1,11 +1,11 @@
 //! The network of the tests: two endpoints, links with a fixed delay each way, and a filter that may drop.
 
 use crate::connection::{Connection, Datagram, Ecn, Event, FourTuple, Transmit, TransportConfig};
-use crate::crypto::keys::Level;
 use crate::crypto::session::{ClientTls, Identity, ServerTls, Verify};
 use crate::endpoint::{ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, Output, ServerConfig};
 use crate::error::{ConnectionError, ErrorCode};
 use crate::time::Instant;
+use crate::wire::level::Level;
 use bytes::BytesMut;
 use hvq_scheduler::{Item, PathView, Placement, Scheduler};
 use std::cell::RefCell;

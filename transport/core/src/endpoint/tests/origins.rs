@@ -5,7 +5,7 @@ use crate::PathId;
 use crate::connection::TransportConfig;
 use crate::crypto::token::Fingerprint;
 use crate::endpoint::replay::TokenRegister;
-use crate::endpoint::{ConnectionIds, EndpointConfig, RetryPolicy, Way};
+use crate::endpoint::{ConnectionIds, EndpointConfig, NetworkPath, RetryPolicy};
 use crate::stream::Direction;
 use crate::time::Instant;
 use crate::wire::connection_id::ConnectionId;
@@ -111,12 +111,12 @@ fn a_connection_begins_where_the_policy_says_once_something_is_known_of_all_ways
         let tuples = [(); 3].map(|()| network.link(RTT / 2));
         let known = Hints { delay: Some(RTT / 2), ..Hints::NONE };
         let first = |hints: [Hints; 3]| {
-            let ways: Vec<_> = (0..3).map(|n| Way { tuple: tuples[n], hints: hints[n] }).collect();
-            network.client.first_way(&network.client_config, &ways, network.now)
+            let ways: Vec<_> = (0..3).map(|n| NetworkPath { tuple: tuples[n], hints: hints[n] }).collect();
+            network.client.first_network_path(&network.client_config, &ways, network.now)
         };
         assert_eq!(first([known; 3]), begun);
         assert_eq!(first([known, Hints::NONE, known]), 0, "nothing tells of the delay of one");
-        assert_eq!(network.client.first_way(&network.client_config, &[], network.now), 0);
+        assert_eq!(network.client.first_network_path(&network.client_config, &[], network.now), 0);
     }
 }
 

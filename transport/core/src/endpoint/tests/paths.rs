@@ -1,7 +1,7 @@
 //! Two paths: opening, using, losing and abandoning them.
 
 use super::basics::read_all;
-use super::diary::{Diary, Packet, protected};
+use super::event_log::{EventLog, Packet, protected};
 use super::network::{Network, transport};
 use crate::PathId;
 use crate::connection::{Event, PathEvent, Role};
@@ -57,8 +57,8 @@ fn a_second_path_is_opened_and_validated_both_ways() {
 //# as used by the packet that contained the PATH_CHALLENGE frame
 #[test]
 fn packets_and_responses_stay_on_their_path() {
-    let diary = Diary::new();
-    let mut network = Network::new(diary.keep(transport()), diary.keep(transport()));
+    let event_log = EventLog::new();
+    let mut network = Network::new(event_log.keep(transport()), event_log.keep(transport()));
     let (fast, slow) = (network.link(FAST), network.link(SLOW));
     let recorded = [network.record(0), network.record(1)];
     let client = network.connect(fast);
@@ -78,17 +78,17 @@ fn packets_and_responses_stay_on_their_path() {
         assert_eq!(of_handshake.is_empty(), path == PathId(1));
         for end in [Role::Client, Role::Server] {
             // What one end issues for a path is where the other's packets on it go to.
-            let issued = issued(&diary.sent(end), path);
+            let issued = issued(&event_log.sent(end), path);
             let used = short.iter().filter(|packet| issued.contains(&packet.destination)).count();
             assert!(used > 0 || path == PathId(0), "{end:?} {path}");
         }
-        let all = [Role::Client, Role::Server].map(|end| issued(&diary.sent(end), path)).concat();
+        let all = [Role::Client, Role::Server].map(|end| issued(&event_log.sent(end), path)).concat();
         let known = |id| all.contains(id) || of_handshake.contains(id);
         assert!(short.len() > 5 && short.iter().all(|packet| known(&packet.destination)), "{path}");
     }
     for end in [Role::Client, Role::Server] {
-        let asked = challenges(&diary.received(end));
-        let answered = responses(&diary.sent(end));
+        let asked = challenges(&event_log.received(end));
+        let answered = responses(&event_log.sent(end));
         assert!(answered.iter().any(|(path, _)| *path == PathId(1)), "{end:?}");
         assert!(answered.iter().all(|response| asked.contains(response)), "{end:?} {asked:?} {answered:?}");
     }

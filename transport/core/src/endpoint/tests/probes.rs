@@ -1,27 +1,27 @@
 //! Tests of the packets that are sent when nothing is acknowledged: probes, and the acknowledgements that must arrive
 //! before others may be sent.
 
-use super::diary::{Diary, Packet};
+use super::event_log::{EventLog, Packet};
 use super::network::{LastWithRoom, Network, transport};
 use crate::PathId;
 use crate::connection::{Event, Role, TransportConfig};
-use crate::crypto::keys::Level;
 use crate::endpoint::ConnectionHandle;
 use crate::stream::Direction;
 use crate::wire::frame::Frame;
+use crate::wire::level::Level;
 use std::sync::Arc;
 use std::time::Duration;
 
 const RTT: Duration = Duration::from_millis(40);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Both ends keep the diary; the client's first packet is on its way.
-fn watched() -> (Network, ConnectionHandle, Diary) {
-    let diary = Diary::new();
-    let mut network = Network::new(diary.keep(transport()), diary.keep(transport()));
+/// Both ends keep an event log; the client's first packet is on its way.
+fn watched() -> (Network, ConnectionHandle, EventLog) {
+    let event_log = EventLog::new();
+    let mut network = Network::new(event_log.keep(transport()), event_log.keep(transport()));
     let tuple = network.link(RTT / 2);
     let client = network.connect(tuple);
-    (network, client, diary)
+    (network, client, event_log)
 }
 
 fn write(network: &mut Network, client: ConnectionHandle, bytes: usize) {
@@ -45,7 +45,7 @@ fn write(network: &mut Network, client: ConnectionHandle, bytes: usize) {
 //# Probe packets MUST NOT be blocked by the congestion controller
 #[test]
 fn every_probe_timeout_sends_probes_past_a_full_window_and_nothing_counts_as_lost() {
-    let (mut network, client, diary) = watched();
+    let (mut network, client, event_log) = watched();
     network.run_for(RTT * 5);
     network.links[0].drop = Box::new(|_, _| true);
     write(&mut network, client, 500_000);
@@ -56,9 +56,9 @@ fn every_probe_timeout_sends_probes_past_a_full_window_and_nothing_counts_as_los
         "{full:?}"
     );
 
-    let before = diary.sent(Role::Client).len();
+    let before = event_log.sent(Role::Client).len();
     network.run_for(Duration::from_secs(10));
-    let probes = diary.sent(Role::Client)[before..].to_vec();
+    let probes = event_log.sent(Role::Client)[before..].to_vec();
     // Two packets each time; between them liveness probes, one at a time.
     let times: Vec<&[Packet]> = probes.chunk_by(|one, next| one.at == next.at).collect();
     let timeouts = times.iter().filter(|probes| probes.len() == 2).count();
@@ -66,7 +66,7 @@ fn every_probe_timeout_sends_probes_past_a_full_window_and_nothing_counts_as_los
     assert!(timeouts > 3 && timeouts as u64 == path.counters.probe_timeouts, "{timeouts} {path:?}");
     assert!(times.iter().all(|probes| probes.len() <= 2));
     assert!(probes.iter().all(|probe| probe.level == Level::OneRtt && probe.is_ack_eliciting()));
-    assert_eq!((path.counters.packets_lost, diary.lost(Role::Client, Level::OneRtt)), (0, 0));
+    assert_eq!((path.counters.packets_lost, event_log.lost(Role::Client, Level::OneRtt)), (0, 0));
     assert!(path.in_flight > full.in_flight && path.window == full.window, "{path:?}");
 }
 
@@ -96,8 +96,8 @@ fn slow_start_goes_on_after_an_outage_from_a_smaller_window() {
 /// Returns the paths on which a server with two, whose policy acknowledges on the second, reports that `frame` arrived on the
 /// first, and whether the packets that do elicit an acknowledgement.
 fn reports(frame: &Frame) -> Vec<(PathId, bool)> {
-    let diary = Diary::new();
-    let config = diary.keep(TransportConfig::new(Arc::new(|| Box::new(LastWithRoom))));
+    let event_log = EventLog::new();
+    let config = event_log.keep(TransportConfig::new(Arc::new(|| Box::new(LastWithRoom))));
     let mut network = Network::new(transport(), config);
     let (first, second) = (network.link(RTT / 2), network.link(RTT / 2));
     let client = network.connect(first);
@@ -106,14 +106,15 @@ fn reports(frame: &Frame) -> Vec<(PathId, bool)> {
     network.client(client).open_path(second, now).unwrap();
     network.run_for(Duration::from_secs(2));
 
-    let (now, before) = (network.now, diary.sent(Role::Server).len());
+    let (now, before) = (network.now, event_log.sent(Role::Server).len());
     let mut payload = Vec::new();
     frame.put(&mut payload);
     assert!(network.server().inject(Level::OneRtt, &payload, now));
     // Nothing of what leaves has been answered by then.
     network.run_for(RTT - MILLISECOND);
     let of_first = |frame: &Frame| matches!(frame, Frame::Ack(ack) if ack.path == Some(PathId(0)));
-    let reports = diary.sent(Role::Server).split_off(before).into_iter().filter(|sent| sent.has(of_first));
+    let reports =
+        event_log.sent(Role::Server).split_off(before).into_iter().filter(|sent| sent.has(of_first));
     reports.map(|sent| (sent.path, sent.is_ack_eliciting())).collect()
 }
 
@@ -130,13 +131,13 @@ fn a_path_that_is_asked_answers_itself_and_not_only_where_the_policy_acknowledge
 //# The HANDSHAKE_DONE frame MUST be retransmitted until it is acknowledged.
 #[test]
 fn the_end_of_the_handshake_is_said_until_it_was_heard() {
-    let (mut network, client, diary) = watched();
+    let (mut network, client, event_log) = watched();
     // The server is done after one and a half round trips.
     network.run_for(RTT * 5 / 4);
     network.links[0].drop = Box::new(|_, _| true);
     let said = || {
         let done = |packet: &Packet| packet.has(|frame| *frame == Frame::HandshakeDone);
-        diary.sent(Role::Server).iter().filter(|packet| done(packet)).count()
+        event_log.sent(Role::Server).iter().filter(|packet| done(packet)).count()
     };
     network.run_for(RTT / 2);
     assert_eq!(said(), 1);
@@ -158,16 +159,16 @@ fn the_end_of_the_handshake_is_said_until_it_was_heard() {
 //# confirmed
 #[test]
 fn data_is_probed_once_the_handshake_is_confirmed_and_not_before() {
-    let (mut network, client, diary) = watched();
+    let (mut network, client, event_log) = watched();
     network.run_for(RTT + MILLISECOND);
     assert!(network.client_events.contains(&(client, Event::Connected)));
     network.links[0].drop = Box::new(|_, _| true);
     write(&mut network, client, 500);
     network.run_for(MILLISECOND);
-    let before = diary.sent(Role::Client).len();
-    assert!(diary.sent(Role::Client).iter().any(|packet| packet.level == Level::OneRtt));
+    let before = event_log.sent(Role::Client).len();
+    assert!(event_log.sent(Role::Client).iter().any(|packet| packet.level == Level::OneRtt));
     network.run_for(Duration::from_secs(4));
-    let probes = diary.sent(Role::Client)[before..].to_vec();
+    let probes = event_log.sent(Role::Client)[before..].to_vec();
     assert!(probes.len() > 3 && probes.iter().all(|probe| probe.level == Level::Handshake), "{probes:?}");
 
     network.links[0].drop = Box::new(|_, _| false);
@@ -176,8 +177,8 @@ fn data_is_probed_once_the_handshake_is_confirmed_and_not_before() {
     }
     network.links[0].drop = Box::new(|_, _| true);
     write(&mut network, client, 500);
-    let before = diary.sent(Role::Client).len();
+    let before = event_log.sent(Role::Client).len();
     network.run_for(Duration::from_secs(4));
-    let probes = diary.sent(Role::Client)[before..].to_vec();
+    let probes = event_log.sent(Role::Client)[before..].to_vec();
     assert!(probes.len() > 3 && probes.iter().all(|probe| probe.level == Level::OneRtt), "{probes:?}");
 }

@@ -8,7 +8,8 @@ use crate::PathId;
 use crate::congestion::Algorithm;
 use crate::connection::{Dscp, Event, PathEvent, TransportConfig};
 use crate::endpoint::{
-    CONNECTION_ATTEMPT_DELAY, CandidatePath, ConnectError, ConnectionHandle, Dial, Output, RaceOptions, Way,
+    CONNECTION_ATTEMPT_DELAY, CandidatePath, ConnectError, ConnectionHandle, Dial, NetworkPath, Output,
+    RaceOptions,
 };
 use crate::stream::{Direction, ReadOutcome};
 use crate::time::{Instant, TimerReason};
@@ -45,7 +46,8 @@ impl Course {
     fn new() -> Self {
         let mut network = Network::new(config(), config());
         let tuples = DELAYS.map(|delay| network.link(delay));
-        let candidates = tuples.map(|tuple| CandidatePath::new(Way { tuple, hints: Hints::NONE })).to_vec();
+        let candidates =
+            tuples.map(|tuple| CandidatePath::new(NetworkPath { tuple, hints: Hints::NONE })).to_vec();
         let mut course = Self { start: network.now, network, candidates, times: Default::default() };
         (0..2).for_each(|index| course.lose(index, |_, _| false));
         course
@@ -279,10 +281,10 @@ fn each_attempt_has_the_settings_of_its_candidate() {
 #[test]
 fn a_connection_does_not_begin_for_ten_seconds_where_an_attempt_was_not_answered() {
     let mut course = Course::dark(&[0]);
-    let ways: Vec<Way> = course.candidates.iter().map(|candidate| candidate.way).collect();
+    let ways: Vec<NetworkPath> = course.candidates.iter().map(|candidate| candidate.way).collect();
     let first = |course: &Course| {
         let Network { client, client_config, now, .. } = &course.network;
-        client.first_way(client_config, &ways, *now)
+        client.first_network_path(client_config, &ways, *now)
     };
     assert_eq!(first(&course), 0);
     course.begin(RaceOptions::default());
@@ -299,12 +301,12 @@ fn a_connection_does_not_begin_for_ten_seconds_where_an_attempt_was_not_answered
 #[test]
 fn a_channel_that_was_not_answered_counts_again_once_a_path_from_there_is_heard() {
     let mut course = Course::dark(&[0]);
-    let ways: Vec<Way> = course.candidates.iter().map(|candidate| candidate.way).collect();
+    let ways: Vec<NetworkPath> = course.candidates.iter().map(|candidate| candidate.way).collect();
     let handle = course.begin(RaceOptions::default());
     course.run_to(Duration::from_secs(2));
     let first = |course: &Course| {
         let Network { client, client_config, now, .. } = &course.network;
-        client.first_way(client_config, &ways, *now)
+        client.first_network_path(client_config, &ways, *now)
     };
     assert_eq!(first(&course), 1);
     course.lose(0, |_, _| false);
@@ -318,13 +320,13 @@ fn a_channel_that_was_not_answered_counts_again_once_a_path_from_there_is_heard(
 fn all_channels_that_had_more_time_to_answer_than_the_winners_are_shunned() {
     let mut course = Course::dark(&[0, 1]);
     let tuple = course.network.link(DELAYS[1]);
-    course.candidates.push(CandidatePath::new(Way { tuple, hints: Hints::NONE }));
+    course.candidates.push(CandidatePath::new(NetworkPath { tuple, hints: Hints::NONE }));
     let handle = course.begin(RaceOptions::default());
     course.run_to(Duration::from_secs(1));
     assert_eq!(course.place(handle), Some(2));
     let way = |index: usize| course.candidates[index].way;
     for (ways, first) in [([0, 1, 2], 2), ([1, 2, 0], 1), ([2, 0, 1], 0)] {
         let Network { client, client_config, now, .. } = &course.network;
-        assert_eq!(client.first_way(client_config, &ways.map(way), *now), first, "{ways:?}");
+        assert_eq!(client.first_network_path(client_config, &ways.map(way), *now), first, "{ways:?}");
     }
 }

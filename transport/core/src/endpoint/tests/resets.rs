@@ -1,6 +1,6 @@
 //! Stateless resets (RFC 9000 §10.3).
 
-use super::diary::{Diary, protected};
+use super::event_log::{EventLog, protected};
 use super::network::{Network, transport};
 use crate::connection::{Datagram, Ecn, Event, Role};
 use crate::crypto::reset::ResetKey;
@@ -80,14 +80,14 @@ fn a_client_learns_within_a_round_trip_that_the_server_restarted() {
 //# for new connections at nodes that share a static key.
 #[test]
 fn connection_ids_have_one_length_and_none_comes_back_after_a_reset() {
-    let diary = Diary::new();
-    let mut network = Network::new(transport(), diary.keep(transport()));
+    let event_log = EventLog::new();
+    let mut network = Network::new(transport(), event_log.keep(transport()));
     let tuple = network.link(RTT / 2);
     let sent = network.record(0);
     let mut used = BTreeSet::new();
     for process in 5..8 {
         network.server = Endpoint::new(config(1), Some(network.server_config.clone()), [process; 32]);
-        let before = diary.sent(Role::Server).len();
+        let before = event_log.sent(Role::Server).len();
         let clients: Vec<_> = (0..10).map(|_| network.connect(tuple)).collect();
         network.run_for(RTT / 4);
         let of_clients: BTreeSet<_> = protected(&sent.borrow()).iter().map(|packet| packet.source).collect();
@@ -97,7 +97,7 @@ fn connection_ids_have_one_length_and_none_comes_back_after_a_reset() {
         let long = packets.iter().filter(to_client).filter(|packet| packet.kind != PacketKind::OneRtt);
         let mut ids: BTreeSet<_> = long.map(|packet| packet.source).collect();
         assert_eq!(ids.len(), clients.len());
-        for frame in diary.sent(Role::Server)[before..].iter().flat_map(|packet| &packet.frames) {
+        for frame in event_log.sent(Role::Server)[before..].iter().flat_map(|packet| &packet.frames) {
             if let Frame::NewConnectionId(new) = frame {
                 ids.insert(new.id);
             }

@@ -3,7 +3,7 @@
 use super::network::{Network, address, transport};
 use crate::PathId;
 use crate::connection::{Connection, Datagram, Ecn, Event, PathEvent};
-use crate::crypto::keys::{Level, Suite};
+use crate::crypto::keys::Suite;
 use crate::crypto::protect::SealKey;
 use crate::crypto::reset::ResetKey;
 use crate::crypto::session::{ClientTls, Verify};
@@ -12,6 +12,7 @@ use crate::error::{ConnectionError, ErrorCode};
 use crate::stream::Direction;
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::header::{KeyPhase, ShortHeader};
+use crate::wire::level::Level;
 use bytes::BytesMut;
 use std::sync::mpsc;
 use std::time::Duration;

@@ -64,10 +64,10 @@ fn the_last_words_of_who_gives_way_find_no_place_among_too_many_answers() {
             segment: None,
         };
         let server: &mut Endpoint = &mut network.server;
-        server.outbox.extend(std::iter::repeat_n(answer, waiting));
+        server.transmits.extend(std::iter::repeat_n(answer, waiting));
         network.forge(from, &initial);
         assert_eq!(network.server.stats().slots.displaced_handshakes, 1);
-        assert_eq!(network.server.outbox.len(), left, "{waiting} answers waited");
+        assert_eq!(network.server.transmits.len(), left, "{waiting} answers waited");
     }
 }
 

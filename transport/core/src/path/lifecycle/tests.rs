@@ -20,9 +20,9 @@ fn with_open(path: PathId) -> Lifecycles {
 
 fn abandons_sent(paths: &mut Lifecycles) -> Vec<(PathId, u64)> {
     std::iter::from_fn(|| paths.next_frame())
-        .map(|(frame, receipt)| match frame {
+        .map(|(frame, token)| match frame {
             Frame::PathAbandon { path, error } => {
-                assert_eq!(receipt, Receipt::PathAbandon(path));
+                assert_eq!(token, RecoveryToken::PathAbandon(path));
                 (path, error)
             }
             other => panic!("{other:?}"),

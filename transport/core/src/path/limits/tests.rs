@@ -137,13 +137,13 @@ fn a_flood_of_blocked_frames_is_answered_with_nothing() {
 fn a_raised_limit_is_announced_once_and_again_if_lost() {
     let mut limits = negotiated(1, 9);
     limits.raise(PathId(3));
-    let (sent, receipt) = limits.next_frame().unwrap();
-    assert_eq!((sent, &receipt), (Frame::MaxPathId(3), &Receipt::MaxPathId(PathId(3))));
+    let (sent, token) = limits.next_frame().unwrap();
+    assert_eq!((sent, &token), (Frame::MaxPathId(3), &RecoveryToken::MaxPathId(PathId(3))));
     assert_eq!(frame(&mut limits), None);
-    limits.on_lost(&receipt);
+    limits.on_lost(&token);
     assert_eq!(frame(&mut limits), Some(Frame::MaxPathId(3)));
-    limits.on_acknowledged(&receipt);
-    limits.on_lost(&receipt);
+    limits.on_acknowledged(&token);
+    limits.on_lost(&token);
     assert_eq!(frame(&mut limits), None);
     assert_eq!((limits.local(), limits.highest()), (PathId(3), PathId(3)));
 }
@@ -186,13 +186,13 @@ fn the_limit_never_falls_and_stops_at_32_bits() {
 fn paths_blocked_is_said_once_for_each_limit() {
     let mut limits = negotiated(9, 2);
     assert_eq!(limits.on_paths_exhausted(), BlockedBy::Peer);
-    let (sent, receipt) = limits.next_frame().unwrap();
+    let (sent, token) = limits.next_frame().unwrap();
     assert_eq!(sent, Frame::PathsBlocked(2));
-    limits.on_acknowledged(&receipt);
+    limits.on_acknowledged(&token);
     assert_eq!(limits.on_paths_exhausted(), BlockedBy::Peer);
     assert_eq!(frame(&mut limits), None);
     limits.on_max_path_id(4).unwrap();
-    limits.on_lost(&receipt);
+    limits.on_lost(&token);
     assert_eq!(frame(&mut limits), None);
     limits.on_paths_exhausted();
     assert_eq!(frame(&mut limits), Some(Frame::PathsBlocked(4)));
@@ -209,19 +209,19 @@ fn the_own_limit_in_the_way_is_no_news_for_the_peer() {
 fn a_lack_of_connection_ids_is_reported_once_for_each_sequence_number() {
     let mut limits = negotiated(3, 3);
     limits.on_ids_exhausted(PathId(1), 2);
-    let (sent, receipt) = limits.next_frame().unwrap();
+    let (sent, token) = limits.next_frame().unwrap();
     assert_eq!(sent, Frame::PathCidsBlocked { path: PathId(1), next_sequence: 2 });
     limits.on_ids_exhausted(PathId(1), 2);
     assert_eq!(frame(&mut limits), None);
-    limits.on_lost(&receipt);
+    limits.on_lost(&token);
     assert!(frame(&mut limits).is_some());
-    limits.on_acknowledged(&receipt);
+    limits.on_acknowledged(&token);
     limits.on_ids_exhausted(PathId(1), 2);
     assert_eq!(frame(&mut limits), None);
     limits.on_ids_exhausted(PathId(1), 3);
     assert_eq!(frame(&mut limits), Some(Frame::PathCidsBlocked { path: PathId(1), next_sequence: 3 }));
     limits.clear_ids_exhausted(PathId(1));
-    limits.on_lost(&receipt);
+    limits.on_lost(&token);
     assert_eq!(frame(&mut limits), None);
 }
 
@@ -254,17 +254,17 @@ fn nothing_is_said_about_paths_without_multipath() {
 fn a_lost_report_of_blocked_paths_is_repeated_while_its_limit_holds() {
     let mut limits = negotiated(7, 3);
     assert_eq!(limits.on_paths_exhausted(), BlockedBy::Peer);
-    let (first, receipt) = limits.next_frame().expect("a report");
+    let (first, token) = limits.next_frame().expect("a report");
     assert_eq!((first, limits.next_frame()), (Frame::PathsBlocked(3), None));
-    limits.on_lost(&receipt);
+    limits.on_lost(&token);
     assert_eq!(frame(&mut limits), Some(Frame::PathsBlocked(3)));
-    limits.on_acknowledged(&receipt);
-    limits.on_lost(&receipt);
+    limits.on_acknowledged(&token);
+    limits.on_lost(&token);
     assert_eq!(frame(&mut limits), None, "a copy arrived");
     assert_eq!(limits.on_max_path_id(5), Ok(Some(PathId(5))));
     assert_eq!(limits.on_paths_exhausted(), BlockedBy::Peer);
     assert_eq!(frame(&mut limits), Some(Frame::PathsBlocked(5)));
-    limits.on_lost(&receipt);
+    limits.on_lost(&token);
     assert_eq!(frame(&mut limits), None, "nobody needs to know of the former limit");
 }
 

@@ -33,10 +33,10 @@ fn single_path(peer_limit: u64) -> (LocalIds, Counter) {
 
 fn sent(ids: &mut LocalIds, source: &mut Counter) -> Vec<NewConnectionId> {
     std::iter::from_fn(|| ids.next_frame(source))
-        .map(|(frame, receipt)| match frame {
+        .map(|(frame, token)| match frame {
             Frame::NewConnectionId(new) => {
                 let path = new.path.unwrap_or(PathId::ZERO);
-                assert_eq!(receipt, Receipt::NewConnectionId { path, sequence: new.sequence });
+                assert_eq!(token, RecoveryToken::NewConnectionId { path, sequence: new.sequence });
                 new
             }
             other => panic!("{other:?}"),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::space::packet::PacketClass;
+use crate::recovery::sent_packet::PacketClass;
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
 

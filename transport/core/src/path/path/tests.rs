@@ -5,7 +5,7 @@ use crate::path::mtu::DatagramSizing;
 use crate::path::route::FourTuple;
 use crate::ranges::Ranges;
 use crate::recovery::rtt::INITIAL_RTT;
-use crate::space::packet::PacketClass;
+use crate::recovery::sent_packet::PacketClass;
 use crate::wire::frame::{Ack, AckRanges};
 
 /// A path on a validated route, of which nothing is known.

@@ -76,7 +76,7 @@ fn a_packet_is_told_by_its_path_and_by_where_it_came_from() {
 fn a_datagram_widens_what_may_be_sent_to_where_it_came_from_once() {
     // RFC 9000 §8.1: three times what came.
     let mut paths = paths();
-    paths.add_candidate(PathId::ZERO, Candidate::new(tuple(3), Purpose::Probed, Instant::FAR_FUTURE));
+    paths.add_candidate(PathId::ZERO, Candidate::new(tuple(3), Purpose::Probing, Instant::FAR_FUTURE));
     let allowances = |paths: &Paths| {
         let of = |id| paths.get(id).map_or(0, |path: &Path| path.route.amplification.allowance());
         let probed = paths.get(PathId::ZERO).and_then(|path| path.elsewhere.get(tuple(3)));
@@ -93,7 +93,7 @@ fn a_datagram_widens_what_may_be_sent_to_where_it_came_from_once() {
 #[test]
 fn an_address_is_validated_wherever_it_belongs_to() {
     let mut paths = paths();
-    paths.add_candidate(ONE, Candidate::new(tuple(3), Purpose::Probed, Instant::FAR_FUTURE));
+    paths.add_candidate(ONE, Candidate::new(tuple(3), Purpose::Probing, Instant::FAR_FUTURE));
     let validated = |paths: &Paths| [1, 2, 3].map(|port| paths.is_validated(tuple(port)));
     assert_eq!(validated(&paths), [false; 3]);
     paths.get_mut(PathId::ZERO).expect("it is open").route.validation.presume();
@@ -108,7 +108,7 @@ fn addresses_that_are_being_validated_are_counted_on_all_paths() {
     let mut paths = paths();
     let mut rng = <rand::rngs::StdRng as rand::SeedableRng>::seed_from_u64(1);
     for (id, port) in [(PathId::ZERO, 3), (ONE, 4), (ONE, 5)] {
-        let mut candidate = Candidate::new(tuple(port), Purpose::Probed, Instant::FAR_FUTURE);
+        let mut candidate = Candidate::new(tuple(port), Purpose::Probing, Instant::FAR_FUTURE);
         if port < 5 {
             candidate.validation.start(Instant::ZERO, &mut rng, Duration::from_secs(1));
         }
@@ -120,7 +120,7 @@ fn addresses_that_are_being_validated_are_counted_on_all_paths() {
 #[test]
 fn an_address_has_the_connection_id_that_it_was_lent_or_that_of_its_path() {
     let mut paths = paths();
-    paths.add_candidate(ONE, Candidate::new(tuple(3), Purpose::Probed, Instant::FAR_FUTURE));
+    paths.add_candidate(ONE, Candidate::new(tuple(3), Purpose::Probing, Instant::FAR_FUTURE));
     assert_eq!(paths.destination(ONE, tuple(3)), Some(connection_id(10)));
     assert_eq!(paths.destination(PathId::ZERO, tuple(3)), None);
     let lent = paths.remote_ids.lend(ONE);
@@ -195,8 +195,8 @@ fn a_lone_path_and_the_addresses_of_validated_ones_have_limits_of_their_own() {
     let first = paths.get(PathId::ZERO).map(|path| path.route.amplification.allowance());
     assert_eq!(first, Some(300));
     paths.open_mut().for_each(|path| path.route.amplification.validate());
-    paths.add_candidate(ONE, Candidate::new(tuple(4), Purpose::Probed, Instant::FAR_FUTURE));
-    paths.add_candidate(PathId::ZERO, Candidate::new(tuple(3), Purpose::Probed, Instant::FAR_FUTURE));
+    paths.add_candidate(ONE, Candidate::new(tuple(4), Purpose::Probing, Instant::FAR_FUTURE));
+    paths.add_candidate(PathId::ZERO, Candidate::new(tuple(3), Purpose::Probing, Instant::FAR_FUTURE));
     paths.on_datagram(tuple(3), 100);
     assert_eq!(allowance(&paths, 3), Some(300));
 }
@@ -204,18 +204,18 @@ fn a_lone_path_and_the_addresses_of_validated_ones_have_limits_of_their_own() {
 #[test]
 fn receipts_of_frames_about_paths_belong_to_the_paths_and_others_do_not() {
     let path = PathId::ZERO;
-    for (receipt, is_theirs) in [
-        (Receipt::NewConnectionId { path, sequence: 1 }, true),
-        (Receipt::RetireConnectionId { path, sequence: 1 }, true),
-        (Receipt::PathAbandon(ONE), true),
-        (Receipt::PathStatus { path, sequence: 1 }, true),
-        (Receipt::MaxPathId(PathId(4)), true),
-        (Receipt::PathsBlocked(PathId(4)), true),
-        (Receipt::PathCidsBlocked(ONE), true),
-        (Receipt::HandshakeDone, false),
+    for (token, is_theirs) in [
+        (RecoveryToken::NewConnectionId { path, sequence: 1 }, true),
+        (RecoveryToken::RetireConnectionId { path, sequence: 1 }, true),
+        (RecoveryToken::PathAbandon(ONE), true),
+        (RecoveryToken::PathStatus { path, sequence: 1 }, true),
+        (RecoveryToken::MaxPathId(PathId(4)), true),
+        (RecoveryToken::PathsBlocked(PathId(4)), true),
+        (RecoveryToken::PathCidsBlocked(ONE), true),
+        (RecoveryToken::HandshakeDone, false),
     ] {
         let mut paths = paths();
-        let taken = (paths.on_acknowledged(&receipt), paths.on_lost(&receipt));
-        assert_eq!(taken, (is_theirs, is_theirs), "{receipt:?}");
+        let taken = (paths.on_acknowledged(&token), paths.on_lost(&token));
+        assert_eq!(taken, (is_theirs, is_theirs), "{token:?}");
     }
 }

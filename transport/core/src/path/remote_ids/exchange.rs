@@ -22,7 +22,7 @@ struct Exchange {
     issuer: LocalIds,
     source: Counter,
     user: RemoteIds,
-    flying: Vec<(Frame, Receipt)>,
+    flying: Vec<(Frame, RecoveryToken)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,20 +61,20 @@ impl Exchange {
         if self.flying.is_empty() {
             return Ok(());
         }
-        let (frame, receipt) = self.flying.swap_remove(at % self.flying.len());
+        let (frame, token) = self.flying.swap_remove(at % self.flying.len());
         if !matches!(fate, Fate::Lost) {
             self.deliver(frame.clone())?;
         }
-        match (&receipt, fate) {
-            (Receipt::NewConnectionId { path, sequence }, Fate::Delivered) => {
+        match (&token, fate) {
+            (RecoveryToken::NewConnectionId { path, sequence }, Fate::Delivered) => {
                 self.issuer.on_acknowledged(*path, *sequence);
             }
-            (Receipt::RetireConnectionId { path, sequence }, Fate::Delivered) => {
+            (RecoveryToken::RetireConnectionId { path, sequence }, Fate::Delivered) => {
                 self.user.on_acknowledged(*path, *sequence);
             }
             // The acknowledgement was lost, or the frame itself.
-            (Receipt::NewConnectionId { path, sequence }, _) => self.issuer.on_lost(*path, *sequence),
-            (Receipt::RetireConnectionId { path, sequence }, _) => self.user.on_lost(*path, *sequence),
+            (RecoveryToken::NewConnectionId { path, sequence }, _) => self.issuer.on_lost(*path, *sequence),
+            (RecoveryToken::RetireConnectionId { path, sequence }, _) => self.user.on_lost(*path, *sequence),
             other => panic!("{other:?}"),
         }
         Ok(())

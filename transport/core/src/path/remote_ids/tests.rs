@@ -39,10 +39,10 @@ fn code(result: Result<(), TransportError>) -> ErrorCode {
 
 fn retired(ids: &mut RemoteIds) -> Vec<(PathId, u64)> {
     std::iter::from_fn(|| ids.next_frame())
-        .map(|(frame, receipt)| match frame {
+        .map(|(frame, token)| match frame {
             Frame::RetireConnectionId { path, sequence } => {
                 let path = path.unwrap_or(ZERO);
-                assert_eq!(receipt, Receipt::RetireConnectionId { path, sequence });
+                assert_eq!(token, RecoveryToken::RetireConnectionId { path, sequence });
                 (path, sequence)
             }
             other => panic!("{other:?}"),

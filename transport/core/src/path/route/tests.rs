@@ -86,11 +86,11 @@ fn a_promised_rate_paces_what_the_controller_would_let_go() {
 fn datagrams_follow_the_peers_limit_and_what_the_search_finds() {
     let mut route = route();
     route.mtu.on_probe_sent(1, 1_400, Instant::ZERO);
-    let packet = crate::space::packet::SentPacket::new(
+    let packet = crate::recovery::sent_packet::SentPacket::new(
         1,
         Instant::ZERO,
         1_400,
-        crate::space::packet::PacketClass::InFlight,
+        crate::recovery::sent_packet::PacketClass::InFlight,
     );
     assert!(route.mtu.on_acknowledged(&packet));
     assert_eq!(route.datagram_size, 1_200);

@@ -2,10 +2,10 @@
 
 use super::writers::Held;
 use super::{Control, StreamEvent, Streams};
-use crate::stream::id::{Direction, StreamId};
 use crate::stream::receive::ReceiveHalf;
 use crate::stream::send::{ResetBy, SendHalf};
 use crate::time::Instant;
+use crate::wire::stream_id::{Direction, StreamId};
 use bytes::Bytes;
 use hvq_scheduler::Priority;
 

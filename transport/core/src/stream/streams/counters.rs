@@ -1,6 +1,6 @@
 //! Counters of streams: those that were opened, and those that may be (RFC 9000 §4.6).
 
-use crate::stream::id::{Direction, StreamId};
+use crate::wire::stream_id::{Direction, StreamId};
 
 /// One value for each direction of streams.
 #[derive(Debug, Default)]

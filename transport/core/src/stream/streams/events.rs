@@ -1,6 +1,6 @@
 //! Events of streams for the application, each of which is told only once.
 
-use crate::stream::id::{Direction, StreamId};
+use crate::wire::stream_id::{Direction, StreamId};
 use std::collections::VecDeque;
 
 /// Something that the application may want to act upon.

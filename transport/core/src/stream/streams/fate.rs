@@ -3,20 +3,20 @@
 use super::writers::Held;
 use super::{Control, Interest, StreamEvent, Streams};
 use crate::PathId;
-use crate::delivery::Receipt;
-use crate::stream::id::StreamId;
+use crate::recovery_token::RecoveryToken;
 use crate::stream::send_state::SendState;
+use crate::wire::stream_id::StreamId;
 use std::ops::Range;
 use std::time::Duration;
 
 impl Streams {
-    /// The frame of `receipt` arrived. Receipts of others are ignored.
-    pub fn on_acknowledged(&mut self, receipt: &Receipt) {
-        match *receipt {
-            Receipt::Stream { id, offset, length, fin } => {
+    /// The frame of `token` arrived. Tokens of others are ignored.
+    pub fn on_acknowledged(&mut self, token: &RecoveryToken) {
+        match *token {
+            RecoveryToken::Stream { id, offset, length, fin } => {
                 self.on_data_acknowledged(id, range(offset, length, fin))
             }
-            Receipt::ResetStream(id) => {
+            RecoveryToken::ResetStream(id) => {
                 if let Some(send) = self.send_half(id) {
                     send.on_reset_acknowledged();
                     self.free_if_done(id);
@@ -26,35 +26,35 @@ impl Streams {
         }
     }
 
-    /// The frame of `receipt` was lost on path `on`. Receipts of others are ignored.
+    /// The frame of `token` was lost on path `on`. Tokens of others are ignored.
     ///
     /// Data is offered again unless another copy arrived or is under way. Other frames are due again, with their present
     /// content, unless a later one replaced them or they do not matter any more.
-    pub fn on_lost(&mut self, receipt: &Receipt, on: PathId) {
-        match *receipt {
-            Receipt::Stream { id, offset, length, fin } => {
+    pub fn on_lost(&mut self, token: &RecoveryToken, on: PathId) {
+        match *token {
+            RecoveryToken::Stream { id, offset, length, fin } => {
                 if let Some(outstanding) = self.send_half(id).and_then(|send| send.outstanding_mut()) {
                     outstanding.on_lost(range(offset, length, fin), on);
                     self.relist(id);
                 }
             }
-            _ => self.repeat_control(receipt),
+            _ => self.repeat_control(token),
         }
     }
 
-    /// Path `on` carries the frame of `receipt` and was silent for `age`: it may be sent on another path too.
+    /// Path `on` carries the frame of `token` and was silent for `age`: it may be sent on another path too.
     ///
     /// Data is offered with [`History::Unacknowledged`](hvq_scheduler::History::Unacknowledged), once for each path that
     /// falls silent with it. The first copy to be acknowledged settles the matter.
-    pub fn on_silent(&mut self, receipt: &Receipt, on: PathId, age: Duration) {
-        match *receipt {
-            Receipt::Stream { id, offset, length, fin } => {
+    pub fn on_silent(&mut self, token: &RecoveryToken, on: PathId, age: Duration) {
+        match *token {
+            RecoveryToken::Stream { id, offset, length, fin } => {
                 if let Some(outstanding) = self.send_half(id).and_then(|send| send.outstanding_mut()) {
                     outstanding.on_silent(range(offset, length, fin), on, age);
                     self.relist(id);
                 }
             }
-            _ => self.repeat_control(receipt),
+            _ => self.repeat_control(token),
         }
     }
 
@@ -94,31 +94,31 @@ impl Streams {
     }
 
     /// Makes a control frame due again if it still says what is true.
-    fn repeat_control(&mut self, receipt: &Receipt) {
-        let (control, matters) = match *receipt {
-            Receipt::MaxData(limit) => (Control::MaxData, self.window.limit() == limit),
-            Receipt::MaxStreamData(id, limit) => {
+    fn repeat_control(&mut self, token: &RecoveryToken) {
+        let (control, matters) = match *token {
+            RecoveryToken::MaxData(limit) => (Control::MaxData, self.window.limit() == limit),
+            RecoveryToken::MaxStreamData(id, limit) => {
                 let window = self.receive_half(id).and_then(|receive| receive.renewable());
                 (Control::MaxStreamData(id), window.is_some_and(|window| window.limit() == limit))
             }
-            Receipt::MaxStreams(direction, limit) => {
+            RecoveryToken::MaxStreams(direction, limit) => {
                 (Control::MaxStreams(direction), self.remote.of(direction).announced() == limit)
             }
-            Receipt::ResetStream(id) => {
+            RecoveryToken::ResetStream(id) => {
                 let reset = self.send_half(id).and_then(|send| send.reset_to_send());
                 (Control::ResetStream(id), reset.is_some())
             }
-            Receipt::StopSending(id) => {
+            RecoveryToken::StopSending(id) => {
                 let stop = self.receive_half(id).and_then(|receive| receive.wants_stop());
                 (Control::StopSending(id), stop.is_some())
             }
             // These are about a limit; if it rose since, there is nothing to say.
-            Receipt::DataBlocked(limit) => (Control::DataBlocked, self.credit.limit() == limit),
-            Receipt::StreamDataBlocked(id, limit) => {
+            RecoveryToken::DataBlocked(limit) => (Control::DataBlocked, self.credit.limit() == limit),
+            RecoveryToken::StreamDataBlocked(id, limit) => {
                 let blocked = self.send_half(id).and_then(|send| send.blocked_limit());
                 (Control::StreamDataBlocked(id), blocked == Some(limit))
             }
-            Receipt::StreamsBlocked(direction, limit) => {
+            RecoveryToken::StreamsBlocked(direction, limit) => {
                 (Control::StreamsBlocked(direction), self.local.of(direction).is_blocked_at(limit))
             }
             _ => return,

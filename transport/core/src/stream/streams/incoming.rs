@@ -2,10 +2,10 @@
 
 use super::{Control, Interest, StreamEvent, Streams};
 use crate::error::{ErrorCode, TransportError};
-use crate::stream::id::{Direction, StreamId};
 use crate::stream::receive::{Arrived, ReceiveHalf};
 use crate::stream::send::ResetBy;
 use crate::wire::frame;
+use crate::wire::stream_id::{Direction, StreamId};
 
 /// STREAM frames in a row that may bring nothing at all.
 const MAX_EMPTY_FRAMES: u32 = 1000;

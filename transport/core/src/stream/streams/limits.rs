@@ -1,7 +1,7 @@
 //! The limits that each endpoint sets the other.
 
-use crate::connection::Role;
-use crate::stream::id::{Direction, StreamId};
+use crate::Role;
+use crate::wire::stream_id::{Direction, StreamId};
 use crate::wire::transport_parameters::TransportParameters;
 
 /// The limits that this endpoint sets its peer, and those of its own buffers.

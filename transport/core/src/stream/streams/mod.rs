@@ -21,13 +21,13 @@ pub use output::Offer;
 
 use super::blocks::Blocks;
 use super::flow::{ReceiveWindow, SendCredit};
-use super::id::{Direction, StreamId};
-use super::priority::{Agenda, AgendaKey};
+use super::priority::{Agenda, SendOrder};
 use super::receive::ReceiveHalf;
 use super::send::SendHalf;
 use super::send_state::SendState;
 use super::table::Table;
-use crate::connection::Role;
+use crate::Role;
+use crate::wire::stream_id::{Direction, StreamId};
 use crate::wire::transport_parameters::TransportParameters;
 use control::Control;
 use counters::{LocalStreams, PerDirection, RemoteStreams};
@@ -190,8 +190,8 @@ impl Streams {
     }
 
     /// Nothing happens for a while: gives back memory that no stream needs.
-    pub fn rest(&mut self) {
-        self.map.rest();
+    pub fn hibernate(&mut self) {
+        self.map.hibernate();
     }
 
     /// Streams that take memory.
@@ -245,7 +245,7 @@ impl Streams {
         let Some(send) = self.map.get_mut(id).and_then(|stream| stream.send.as_mut()) else { return };
         let need = send.need();
         let turn = if send.priority.incremental { send.turn } else { 0 };
-        let key = AgendaKey { urgency: send.priority.urgency, turn, id };
+        let key = SendOrder { urgency: send.priority.urgency, turn, id };
         self.agenda.relist(&mut send.listed, need.map(|need| (key, need)));
         if send.report_block().is_some() {
             self.control.insert(Control::StreamDataBlocked(id));

@@ -3,11 +3,11 @@
 use super::writers::Held;
 use super::{Interest, Streams};
 use crate::PathId;
-use crate::stream::id::StreamId;
-use crate::stream::priority::AgendaKey;
+use crate::stream::priority::SendOrder;
 use crate::stream::send::{Piece, SendHalf};
 use crate::time::Instant;
 use crate::wire::frame::{self, Frame};
+use crate::wire::stream_id::StreamId;
 use hvq_scheduler::{History, Message, Priority};
 
 /// The offer of a stream: the bytes that it would send next.
@@ -51,7 +51,7 @@ impl Streams {
 
     /// The stream whose turn it is, or the one behind `after`, in the order of RFC 9218 §10: by urgency, then streams
     /// that are not incremental by ID, then incremental ones in turns.
-    pub fn next_sendable(&self, after: Option<AgendaKey>) -> Option<AgendaKey> {
+    pub fn next_sendable(&self, after: Option<SendOrder>) -> Option<SendOrder> {
         self.agenda.next(after, self.credit.available())
     }
 

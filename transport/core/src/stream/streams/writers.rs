@@ -2,8 +2,8 @@
 
 use super::{Interest, StreamEvent, Streams, WriteError};
 use crate::memory::Allowance;
-use crate::stream::id::StreamId;
 use crate::stream::send::SendHalf;
+use crate::wire::stream_id::StreamId;
 
 /// Bytes that a stream takes beyond what the peer permits, so that there is something to send at once when it permits more.
 const AHEAD: u64 = 4 << 10;

@@ -1,6 +1,6 @@
 //! ACK (RFC 9000 §19.3) and PATH_ACK (RFC 10069 §4.1).
 
-use super::fault::Fault;
+use super::decode_error::DecodeError;
 use super::sink::Sink;
 use super::types;
 use crate::PathId;
@@ -65,10 +65,10 @@ impl Ack {
     }
 
     /// Reads what follows a `frame_type` that is one of the four.
-    pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, Fault> {
+    pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, DecodeError> {
         let path = match frame_type {
             types::ACK | types::ACK_ECN => None,
-            _ => Some(Fault::path(reader.varint()?)?),
+            _ => Some(DecodeError::path(reader.varint()?)?),
         };
         let largest = reader.varint()?;
         let delay = reader.varint()?;
@@ -158,7 +158,7 @@ impl AckRanges {
     }
 
     /// Takes ACK Range Count and what follows it. The work is bounded by the bytes present, whatever the count says.
-    fn read(largest: u64, reader: &mut Reader) -> Result<Self, Fault> {
+    fn read(largest: u64, reader: &mut Reader) -> Result<Self, DecodeError> {
         let additional = reader.varint()?;
         let size = reader.as_slice().len();
         let left = check(largest, additional, SliceReader::new(reader.as_slice()))?;
@@ -187,8 +187,8 @@ fn append(encoded: &mut SmallVec<[u8; 32]>, values: &[u64]) {
 }
 
 /// Checks the ranges and returns how many bytes follow them.
-fn check(largest: u64, additional: u64, mut reader: SliceReader<'_>) -> Result<usize, Fault> {
-    const BELOW_ZERO: Fault = Fault::encoding("acknowledged packet numbers below 0");
+fn check(largest: u64, additional: u64, mut reader: SliceReader<'_>) -> Result<usize, DecodeError> {
+    const BELOW_ZERO: DecodeError = DecodeError::encoding("acknowledged packet numbers below 0");
     let first_range = reader.varint()?;
     //= https://www.rfc-editor.org/rfc/rfc9000#section-19.3.1
     //# If any computed packet number is negative, an endpoint MUST generate a connection error of type

@@ -1,6 +1,6 @@
 //! The frames with which a sender says how often it wants acknowledgements (draft-ietf-quic-ack-frequency-14 §4, §5).
 
-use super::fault::Fault;
+use super::decode_error::DecodeError;
 use super::sink::Sink;
 use crate::wire::cursor::Reader;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct AckFrequency {
 }
 
 impl AckFrequency {
-    pub(super) fn read(reader: &mut Reader) -> Result<Self, Fault> {
+    pub(super) fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(Self {
             sequence: reader.varint()?,
             threshold: reader.varint()?,

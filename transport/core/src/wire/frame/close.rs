@@ -1,6 +1,6 @@
 //! CONNECTION_CLOSE (RFC 9000 §19.19).
 
-use super::fault::Fault;
+use super::decode_error::DecodeError;
 use super::sink::Sink;
 use super::types;
 use crate::error::ErrorCode;
@@ -37,7 +37,7 @@ impl ConnectionClose {
     }
 
     /// Reads what follows a `frame_type` that is one of the two.
-    pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, Fault> {
+    pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, DecodeError> {
         let code = reader.varint()?;
         if frame_type == types::CONNECTION_CLOSE_APPLICATION {
             return Ok(Self::Application { code, reason: reader.prefixed()? });

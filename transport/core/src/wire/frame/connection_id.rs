@@ -1,6 +1,6 @@
 //! NEW_CONNECTION_ID and RETIRE_CONNECTION_ID (RFC 9000 §19.15, §19.16) with their PATH_ forms (RFC 10069 §4.4, §4.5).
 
-use super::fault::Fault;
+use super::decode_error::DecodeError;
 use super::sink::Sink;
 use super::{path, types};
 use crate::PathId;
@@ -24,7 +24,7 @@ pub struct NewConnectionId {
 
 impl NewConnectionId {
     /// Reads what follows a `frame_type` that is one of the two.
-    pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, Fault> {
+    pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, DecodeError> {
         let path = path_of(frame_type, reader)?;
         let sequence = reader.varint()?;
         let retire_prior_to = reader.varint()?;
@@ -34,7 +34,7 @@ impl NewConnectionId {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
             //# Values less than 1 and greater than 20 are invalid and MUST be treated as a connection error
             //# of type FRAME_ENCODING_ERROR.
-            id.filter(|id| !id.is_empty()).ok_or(Fault::encoding("connection ID of 0 or over 20 bytes"))?;
+            id.filter(|id| !id.is_empty()).ok_or(DecodeError::encoding("connection ID of 0 or over 20 bytes"))?;
         let token = ResetToken(reader.array()?);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-19.15
         //# The value in the Retire Prior To field MUST be less than or equal to the value in the Sequence
@@ -43,7 +43,7 @@ impl NewConnectionId {
         //# Receiving a value in the Retire Prior To field that is greater than that in the Sequence Number
         //# field MUST be treated as a connection error of type FRAME_ENCODING_ERROR.
         if retire_prior_to > sequence {
-            return Err(Fault::encoding("retire prior to exceeds the sequence number"));
+            return Err(DecodeError::encoding("retire prior to exceeds the sequence number"));
         }
         Ok(Self { path, sequence, retire_prior_to, id, token })
     }
@@ -58,7 +58,7 @@ impl NewConnectionId {
 }
 
 /// Reads the path ID of a frame of `frame_type` if it is one of the multipath extension.
-pub(super) fn path_of(frame_type: u64, reader: &mut Reader) -> Result<Option<PathId>, Fault> {
+pub(super) fn path_of(frame_type: u64, reader: &mut Reader) -> Result<Option<PathId>, DecodeError> {
     match frame_type {
         types::PATH_NEW_CONNECTION_ID | types::PATH_RETIRE_CONNECTION_ID => path::id(reader).map(Some),
         _ => Ok(None),

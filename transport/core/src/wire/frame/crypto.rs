@@ -1,6 +1,6 @@
 //! CRYPTO (RFC 9000 §19.6).
 
-use super::fault::Fault;
+use super::decode_error::DecodeError;
 use super::sink::Sink;
 use crate::wire::cursor::Reader;
 use crate::wire::varint;
@@ -26,7 +26,7 @@ impl Crypto {
         varint::prefixed_room(room.saturating_sub(1 + varint::size(offset)))
     }
 
-    pub(super) fn read(reader: &mut Reader) -> Result<Self, Fault> {
+    pub(super) fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
         let offset = reader.varint()?;
         let data = reader.prefixed()?;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-19.6
@@ -43,9 +43,9 @@ impl Crypto {
 }
 
 /// The last byte of a stream of any kind has an offset below 2^62-1 (RFC 9000 §19.6, §19.8).
-pub(super) fn check_end(offset: u64, data: &Bytes) -> Result<(), Fault> {
+pub(super) fn check_end(offset: u64, data: &Bytes) -> Result<(), DecodeError> {
     match offset.checked_add(data.len() as u64) {
         Some(end) if end <= varint::MAX => Ok(()),
-        _ => Err(Fault::encoding("data beyond offset 2^62-1")),
+        _ => Err(DecodeError::encoding("data beyond offset 2^62-1")),
     }
 }

@@ -1,6 +1,6 @@
 //! DATAGRAM (RFC 9221 §4).
 
-use super::fault::Fault;
+use super::decode_error::DecodeError;
 use super::types;
 use crate::wire::cursor::Reader;
 use crate::wire::varint;
@@ -17,7 +17,7 @@ pub fn data_room(room: usize) -> usize {
 }
 
 /// Reads what follows a `frame_type` that is one of the two.
-pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Bytes, Fault> {
+pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Bytes, DecodeError> {
     match frame_type {
         types::DATAGRAM_WITH_LENGTH => Ok(reader.prefixed()?),
         _ => Ok(reader.rest()),

@@ -6,7 +6,7 @@ pub mod close;
 pub mod connection_id;
 pub mod crypto;
 pub mod datagram;
-mod fault;
+mod decode_error;
 mod flow;
 pub mod path;
 mod reader;
@@ -34,7 +34,7 @@ pub(crate) use table::{
 };
 pub use table::{Frame, types};
 
-use crate::crypto::keys::Level;
+use crate::wire::level::Level;
 use sink::{Counter, Sink};
 
 /// The packets that may hold a frame (RFC 9000 §12.4 table 3; DATAGRAM as in RFC 9221 §4, frames of the multipath

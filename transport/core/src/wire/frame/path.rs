@@ -1,6 +1,6 @@
 //! The frames of the multipath extension about paths (RFC 10069 §4), and the reasons for giving one up.
 
-use super::fault::Fault;
+use super::decode_error::DecodeError;
 use super::types;
 use crate::PathId;
 use crate::wire::cursor::Reader;
@@ -42,6 +42,6 @@ impl Status {
 }
 
 /// Reads a path ID.
-pub(super) fn id(reader: &mut Reader) -> Result<PathId, Fault> {
-    Fault::path(reader.varint()?)
+pub(super) fn id(reader: &mut Reader) -> Result<PathId, DecodeError> {
+    DecodeError::path(reader.varint()?)
 }

@@ -1,6 +1,6 @@
 //! Reading the frames of a packet.
 
-use super::fault::Fault;
+use super::decode_error::DecodeError;
 use super::{Frame, Stream, types};
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::cursor::Reader;
@@ -38,19 +38,19 @@ impl FrameReader {
         self.reader.bytes(zeros(left)).ok().map(|bytes| Frame::Padding(bytes.len()))
     }
 
-    fn frame_type(&mut self) -> Result<u64, Fault> {
+    fn frame_type(&mut self) -> Result<u64, DecodeError> {
         let before = self.reader.remaining();
         let frame_type = self.reader.varint()?;
         if before - self.reader.remaining() != varint::size(frame_type) {
-            return Err(Fault::violation("frame type is not in its shortest form"));
+            return Err(DecodeError::violation("frame type is not in its shortest form"));
         }
         Ok(frame_type)
     }
 
     /// The error, and the end of the payload.
-    fn fail(&mut self, fault: Fault, frame_type: u64) -> TransportError {
+    fn fail(&mut self, error: DecodeError, frame_type: u64) -> TransportError {
         self.reader.rest();
-        let Fault { code, reason } = fault;
+        let DecodeError { code, reason } = error;
         ErrorCode::because(code, reason).in_frame(frame_type)
     }
 }
@@ -67,16 +67,16 @@ impl Iterator for FrameReader {
         }
         let frame_type = match self.frame_type() {
             Ok(frame_type) => frame_type,
-            Err(fault) => return Some(Err(self.fail(fault, 0))),
+            Err(error) => return Some(Err(self.fail(error, 0))),
         };
         if let types::STREAM..=types::STREAM_LAST = frame_type {
             // Most frames of a transfer: straight to where the caller wants it.
             return Some(match Stream::read(frame_type, &mut self.reader) {
                 Ok(stream) => Ok(Frame::Stream(stream)),
-                Err(fault) => Err(self.fail(fault, frame_type)),
+                Err(error) => Err(self.fail(error, frame_type)),
             });
         }
-        Some(Frame::read(frame_type, &mut self.reader).map_err(|fault| self.fail(fault, frame_type)))
+        Some(Frame::read(frame_type, &mut self.reader).map_err(|error| self.fail(error, frame_type)))
     }
 }
 

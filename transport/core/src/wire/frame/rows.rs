@@ -320,7 +320,7 @@ macro_rules! frames {
 
             /// Reads what follows a `frame_type`.
             #[expect(unused_variables, reason = "some frames are their type alone")]
-            pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, Fault> {
+            pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, DecodeError> {
                 Ok(match frame_type {
                     $($(
                         $(types::$type $(..= types::$type_last)?)|+ => {
@@ -331,7 +331,7 @@ macro_rules! frames {
                     //= https://www.rfc-editor.org/rfc/rfc9000#section-12.4
                     //# An endpoint MUST treat the receipt of a frame of unknown type as a connection error of type
                     //# FRAME_ENCODING_ERROR.
-                    _ => return Err(Fault::encoding("unknown frame type")),
+                    _ => return Err(DecodeError::encoding("unknown frame type")),
                 })
             }
 

@@ -4,8 +4,8 @@ use super::*;
 use crate::PathId;
 use crate::error::ErrorCode;
 use crate::ranges::Ranges;
-use crate::stream::{Direction, StreamId};
 use crate::wire::connection_id::{ConnectionId, ResetToken};
+use crate::wire::stream_id::{Direction, StreamId};
 use bytes::Bytes;
 
 pub(crate) fn ack(

@@ -1,11 +1,11 @@
 //! STREAM, RESET_STREAM and STOP_SENDING (RFC 9000 §19.4, §19.5, §19.8).
 
 use super::crypto::check_end;
-use super::fault::Fault;
+use super::decode_error::DecodeError;
 use super::sink::{Head, Sink};
 use super::types;
-use crate::stream::StreamId;
 use crate::wire::cursor::Reader;
+use crate::wire::stream_id::StreamId;
 use crate::wire::varint;
 use bytes::Bytes;
 
@@ -51,7 +51,7 @@ impl Stream {
     }
 
     /// Reads what follows a `frame_type` that is one of the eight.
-    pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, Fault> {
+    pub(super) fn read(frame_type: u64, reader: &mut Reader) -> Result<Self, DecodeError> {
         let id = StreamId(reader.varint()?);
         let offset = if frame_type & OFFSET == 0 { 0 } else { reader.varint()? };
         let data = if frame_type & LENGTH == 0 { reader.rest() } else { reader.prefixed()? };
@@ -98,7 +98,7 @@ pub struct ResetStream {
 }
 
 impl ResetStream {
-    pub(super) fn read(reader: &mut Reader) -> Result<Self, Fault> {
+    pub(super) fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(Self { id: StreamId(reader.varint()?), error: reader.varint()?, final_size: reader.varint()? })
     }
 }
@@ -113,7 +113,7 @@ pub struct StopSending {
 }
 
 impl StopSending {
-    pub(super) fn read(reader: &mut Reader) -> Result<Self, Fault> {
+    pub(super) fn read(reader: &mut Reader) -> Result<Self, DecodeError> {
         Ok(Self { id: StreamId(reader.varint()?), error: reader.varint()? })
     }
 }

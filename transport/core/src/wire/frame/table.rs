@@ -3,7 +3,7 @@
 //! The registry is RFC 9000 §19 with RFC 9221 §4, RFC 10069 §4 and draft-ietf-quic-ack-frequency-14 §4 and §5. `frames!`
 //! says what the columns are, and makes the rows into code.
 
-use super::fault::Fault;
+use super::decode_error::DecodeError;
 use super::sink::Sink;
 use super::{
     Ack, AckFrequency, Class, ConnectionClose, Crypto, NewConnectionId, Packets, Recovery, ResetStream,
@@ -11,8 +11,8 @@ use super::{
 };
 use super::{connection_id, datagram, flow, path, token};
 use crate::PathId;
-use crate::stream::{Direction, StreamId};
 use crate::wire::cursor::Reader;
+use crate::wire::stream_id::{Direction, StreamId};
 use bytes::Bytes;
 
 frames! {

@@ -10,8 +10,8 @@ use super::*;
 use crate::PathId;
 use crate::error::{ErrorCode, TransportError};
 use crate::ranges::Ranges;
-use crate::stream::{Direction, StreamId};
 use crate::wire::connection_id::{ConnectionId, ResetToken};
+use crate::wire::stream_id::{Direction, StreamId};
 use bytes::Bytes;
 
 fn encoded(frame: &Frame) -> Vec<u8> {

@@ -5,7 +5,7 @@ use super::{
     TransportParameters, parameter,
 };
 use crate::PathId;
-use crate::connection::Role;
+use crate::Role;
 use crate::error::{ErrorCode, TransportError};
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::cursor::{SliceReader, Truncated};
@@ -16,9 +16,9 @@ use std::net::{SocketAddrV4, SocketAddrV6};
 use std::time::Duration;
 
 /// The error of a parameter.
-struct Fault(&'static str);
+struct DecodeError(&'static str);
 
-impl From<Truncated> for Fault {
+impl From<Truncated> for DecodeError {
     fn from(_: Truncated) -> Self {
         Self("is truncated")
     }
@@ -37,20 +37,20 @@ impl TransportParameters {
             let (id, value) = next_parameter(&mut reader).map_err(|_| {
                 ErrorCode::TRANSPORT_PARAMETER_ERROR.because("transport parameters are truncated")
             })?;
-            let fault = if !seen.insert(id) {
-                Some(Fault("is duplicated"))
+            let error = if !seen.insert(id) {
+                Some(DecodeError("is duplicated"))
             //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
             //# A server MUST treat receipt of any of these transport parameters as a connection error of type
             //# TRANSPORT_PARAMETER_ERROR.
             } else if sender == Role::Client && is_server_only(id) {
-                Some(Fault("must not come from a client"))
+                Some(DecodeError("must not come from a client"))
             } else {
                 parameters.set(id, value).and_then(|()| parameters.check_versions(sender)).err()
             };
             //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4
             //# An endpoint MUST treat receipt of a transport parameter with an invalid value as a connection
             //# error of type TRANSPORT_PARAMETER_ERROR.
-            if let Some(Fault(what)) = fault {
+            if let Some(DecodeError(what)) = error {
                 let reason = format!("transport parameter {id:#x} {what}");
                 return Err(ErrorCode::TRANSPORT_PARAMETER_ERROR.because(reason));
             }
@@ -63,18 +63,18 @@ impl TransportParameters {
     }
 
     /// RFC 9368 §4: a client could speak the version that it chose.
-    fn check_versions(&self, sender: Role) -> Result<(), Fault> {
+    fn check_versions(&self, sender: Role) -> Result<(), DecodeError> {
         match &self.version_information {
             Some(information)
                 if sender == Role::Client && !information.available.contains(&information.chosen) =>
             {
-                Err(Fault("does not list the chosen version"))
+                Err(DecodeError("does not list the chosen version"))
             }
             _ => Ok(()),
         }
     }
 
-    fn set(&mut self, id: u64, value: &[u8]) -> Result<(), Fault> {
+    fn set(&mut self, id: u64, value: &[u8]) -> Result<(), DecodeError> {
         match id {
             parameter::ORIGINAL_DESTINATION_CONNECTION_ID => {
                 self.original_destination_connection_id = Some(connection_id(value)?);
@@ -126,7 +126,7 @@ impl TransportParameters {
             }
             parameter::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(value)?,
             parameter::VERSION_INFORMATION => {
-                self.version_information = Some(VersionInformation::read(value).map_err(Fault)?);
+                self.version_information = Some(VersionInformation::read(value).map_err(DecodeError)?);
             }
             parameter::MIN_ACK_DELAY => self.min_ack_delay = Some(Duration::from_micros(integer(value)?)),
             parameter::GREASE_QUIC_BIT => {
@@ -160,45 +160,45 @@ fn is_server_only(id: u64) -> bool {
 fn exactly<'a, T>(
     value: &'a [u8],
     read: impl FnOnce(&mut SliceReader<'a>) -> Result<T, Truncated>,
-) -> Result<T, Fault> {
+) -> Result<T, DecodeError> {
     let mut reader = SliceReader::new(value);
     let read = read(&mut reader)?;
-    if reader.is_empty() { Ok(read) } else { Err(Fault("is too long")) }
+    if reader.is_empty() { Ok(read) } else { Err(DecodeError("is too long")) }
 }
 
-fn integer(value: &[u8]) -> Result<u64, Fault> {
+fn integer(value: &[u8]) -> Result<u64, DecodeError> {
     exactly(value, SliceReader::varint)
 }
 
-fn at_least(least: u64, value: u64) -> Result<u64, Fault> {
-    if value >= least { Ok(value) } else { Err(Fault("is too small")) }
+fn at_least(least: u64, value: u64) -> Result<u64, DecodeError> {
+    if value >= least { Ok(value) } else { Err(DecodeError("is too small")) }
 }
 
-fn at_most(most: u64, value: u64) -> Result<u64, Fault> {
-    if value <= most { Ok(value) } else { Err(Fault("is too large")) }
+fn at_most(most: u64, value: u64) -> Result<u64, DecodeError> {
+    if value <= most { Ok(value) } else { Err(DecodeError("is too large")) }
 }
 
 /// A parameter that says what it says by being there.
-fn empty(value: &[u8]) -> Result<bool, Fault> {
-    if value.is_empty() { Ok(true) } else { Err(Fault("is not empty")) }
+fn empty(value: &[u8]) -> Result<bool, DecodeError> {
+    if value.is_empty() { Ok(true) } else { Err(DecodeError("is not empty")) }
 }
 
-fn connection_id(value: &[u8]) -> Result<ConnectionId, Fault> {
-    ConnectionId::new(value).ok_or(Fault("is too long"))
+fn connection_id(value: &[u8]) -> Result<ConnectionId, DecodeError> {
+    ConnectionId::new(value).ok_or(DecodeError("is too long"))
 }
 
-fn reset_token(value: &[u8]) -> Result<ResetToken, Fault> {
+fn reset_token(value: &[u8]) -> Result<ResetToken, DecodeError> {
     exactly(value, SliceReader::array).map(ResetToken)
 }
 
-fn path_id(value: &[u8]) -> Result<PathId, Fault> {
+fn path_id(value: &[u8]) -> Result<PathId, DecodeError> {
     //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
     //# If an initial_max_path_id transport parameter value higher than 2^32-1 is received, the receiver MUST
     //# close the connection with an error of type TRANSPORT_PARAMETER_ERROR.
-    u32::try_from(integer(value)?).map(PathId).map_err(|_| Fault("is too large"))
+    u32::try_from(integer(value)?).map(PathId).map_err(|_| DecodeError("is too large"))
 }
 
-fn preferred_address(value: &[u8]) -> Result<PreferredAddress, Fault> {
+fn preferred_address(value: &[u8]) -> Result<PreferredAddress, DecodeError> {
     let (ipv4, ipv6, id, token) = exactly(value, |reader| {
         let ipv4 = SocketAddrV4::new(reader.array::<4>()?.into(), reader.u16()?);
         let ipv6 = SocketAddrV6::new(reader.array::<16>()?.into(), reader.u16()?, 0, 0);
@@ -209,7 +209,7 @@ fn preferred_address(value: &[u8]) -> Result<PreferredAddress, Fault> {
     //# A client MUST treat a violation of these requirements as a connection error of type
     //# TRANSPORT_PARAMETER_ERROR.
     if id.is_empty() {
-        return Err(Fault("has an empty connection ID"));
+        return Err(DecodeError("has an empty connection ID"));
     }
     Ok(PreferredAddress {
         // All zeros stand for "none" (RFC 9000 §18.2).

@@ -179,7 +179,7 @@ fn a_channel_is_not_held_to_be_dead_where_another_was_quicker_to_begin() {
     let handle = course.begin(RaceOptions::default());
     course.run_to(Duration::from_secs(5));
     assert_eq!(course.place(handle), Some(0));
-    let ways: Vec<Way> = course.candidates.iter().rev().map(|candidate| candidate.way).collect();
+    let ways: Vec<NetworkPath> = course.candidates.iter().rev().map(|candidate| candidate.way).collect();
     let Network { client, client_config, now, .. } = &course.network;
-    assert_eq!(client.first_way(client_config, &ways, *now), 0, "the other had less time to answer");
+    assert_eq!(client.first_network_path(client_config, &ways, *now), 0, "the other had less time to answer");
 }

@@ -42,9 +42,9 @@ fn an_unconfirmed_handshake_is_left_to_the_next_attempt_and_told_as_a_migration(
     assert_eq!(course.told(handle, &Event::Path(PathEvent::Migrated(PathId::ZERO))), 1);
     course.assert_settled(handle);
     course.assert_works(handle);
-    let ways: Vec<Way> = course.candidates.iter().map(|candidate| candidate.way).collect();
+    let ways: Vec<NetworkPath> = course.candidates.iter().map(|candidate| candidate.way).collect();
     let Network { client, client_config, now, .. } = &course.network;
-    assert_eq!(client.first_way(client_config, &ways, *now), 0, "that channel did answer");
+    assert_eq!(client.first_network_path(client_config, &ways, *now), 0, "that channel did answer");
 }
 
 #[test]

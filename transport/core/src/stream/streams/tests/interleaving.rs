@@ -10,7 +10,7 @@ struct Flight {
     from: usize,
     path: PathId,
     frame: Frame,
-    receipt: Receipt,
+    token: RecoveryToken,
 }
 
 /// Two endpoints, what is between them, and what each application wrote and read.
@@ -112,14 +112,14 @@ impl World {
         let sent = self.ends[from].next_control(now).or_else(|| {
             let key = self.ends[from].next_sendable(None)?;
             let offer = self.ends[from].offer(key.id, now).expect("it is sendable");
-            let (frame, receipt) = taken(&mut self.ends[from], key.id, 20 + a % 200, usize::MAX)?;
+            let (frame, token) = taken(&mut self.ends[from], key.id, 20 + a % 200, usize::MAX)?;
             let Frame::Stream(stream) = &frame else { panic!("not data") };
             assert_eq!(stream.offset, offer.offset);
             assert!(stream.data.len() <= offer.bytes && (!stream.fin || offer.fin));
-            Some((frame, receipt))
+            Some((frame, token))
         });
-        if let Some((frame, receipt)) = sent {
-            self.flights.push(Flight { from, path, frame, receipt });
+        if let Some((frame, token)) = sent {
+            self.flights.push(Flight { from, path, frame, token });
         }
     }
 
@@ -127,7 +127,7 @@ impl World {
         if !self.flights.is_empty() {
             let flight = self.flights.remove(b % self.flights.len());
             deliver(&mut self.ends[1 - flight.from], flight.frame.clone());
-            self.ends[flight.from].on_acknowledged(&flight.receipt);
+            self.ends[flight.from].on_acknowledged(&flight.token);
             self.accept_all();
             self.arrived.push(flight);
         }
@@ -136,14 +136,14 @@ impl World {
     fn lose(&mut self, b: usize) {
         if !self.flights.is_empty() {
             let flight = self.flights.remove(b % self.flights.len());
-            self.ends[flight.from].on_lost(&flight.receipt, flight.path);
+            self.ends[flight.from].on_lost(&flight.token, flight.path);
         }
     }
 
     fn fall_silent(&mut self, b: usize) {
         if !self.flights.is_empty() {
             let flight = &self.flights[b % self.flights.len()];
-            self.ends[flight.from].on_silent(&flight.receipt, flight.path, Duration::from_millis(50));
+            self.ends[flight.from].on_silent(&flight.token, flight.path, Duration::from_millis(50));
         }
     }
 
@@ -158,10 +158,10 @@ impl World {
     fn arrive_late(&mut self, b: usize) {
         if !self.flights.is_empty() {
             let flight = self.flights.remove(b % self.flights.len());
-            self.ends[flight.from].on_lost(&flight.receipt, flight.path);
+            self.ends[flight.from].on_lost(&flight.token, flight.path);
             self.send(flight.from, b);
             deliver(&mut self.ends[1 - flight.from], flight.frame);
-            self.ends[flight.from].on_acknowledged(&flight.receipt);
+            self.ends[flight.from].on_acknowledged(&flight.token);
             self.accept_all();
         }
     }
@@ -216,7 +216,7 @@ impl World {
     /// A perfect network, until nobody has anything to say.
     fn settle(&mut self) {
         for flight in std::mem::take(&mut self.flights) {
-            self.ends[flight.from].on_lost(&flight.receipt, flight.path);
+            self.ends[flight.from].on_lost(&flight.token, flight.path);
         }
         let all: Vec<_> = self.written.keys().copied().collect();
         for (end, id) in all {

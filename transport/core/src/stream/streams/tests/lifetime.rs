@@ -98,9 +98,9 @@ fn a_stopped_stream_is_reset_with_the_code_of_the_peer() {
     flush(&mut server, &mut client);
     assert_eq!(events(&mut client), [StreamEvent::Stopped { id, code: 99 }]);
     assert_eq!(client.write(id, b"x"), Err(WriteError::Stopped(99)));
-    let (frame, receipt) = client.next_control(at(0)).expect("the answer");
+    let (frame, token) = client.next_control(at(0)).expect("the answer");
     assert_eq!(frame, Frame::ResetStream(ResetStream { id, error: 99, final_size: 200 }));
-    client.on_lost(&receipt, FAST);
+    client.on_lost(&token, FAST);
     flush(&mut client, &mut server);
     assert!(client.is_empty() && server.is_empty());
     assert_eq!(server.window.consumed(), 200);
@@ -218,9 +218,9 @@ fn a_gigabyte_through_one_stream_takes_time_in_proportion() {
         while let Some(sent) = taken(&mut client, id, 1350, usize::MAX) {
             under_way.push_back(sent);
         }
-        for (frame, receipt) in under_way.drain(..) {
+        for (frame, token) in under_way.drain(..) {
             deliver(&mut server, frame);
-            client.on_acknowledged(&receipt);
+            client.on_acknowledged(&token);
         }
         server.accept(BIDI);
         while let Ok(ReadOutcome::Data(data)) = server.read(id, 1 << 20) {

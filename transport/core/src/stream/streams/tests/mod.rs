@@ -7,7 +7,7 @@ mod violations;
 
 use super::*;
 use crate::PathId;
-use crate::delivery::Receipt;
+use crate::recovery_token::RecoveryToken;
 use crate::time::Instant;
 use crate::wire::frame::{self, Frame};
 use bytes::Bytes;
@@ -18,11 +18,11 @@ const SLOW: PathId = PathId(1);
 const BIDI: Direction = Direction::Bidirectional;
 const UNI: Direction = Direction::Unidirectional;
 
-/// Returns the frame that [`Streams::take`] gives, as it goes into a packet, with its receipt.
-fn taken(streams: &mut Streams, id: StreamId, room: usize, most: usize) -> Option<(Frame, Receipt)> {
+/// Returns the frame that [`Streams::take`] gives, as it goes into a packet, with its token.
+fn taken(streams: &mut Streams, id: StreamId, room: usize, most: usize) -> Option<(Frame, RecoveryToken)> {
     let stream = streams.take(id, room, most, PathId::ZERO)?;
-    let receipt = Receipt::from(&stream);
-    Some((Frame::Stream(stream), receipt))
+    let token = RecoveryToken::from(&stream);
+    Some((Frame::Stream(stream), token))
 }
 
 fn at(millis: u64) -> Instant {
@@ -88,7 +88,7 @@ fn deliver(to: &mut Streams, frame: Frame) {
 }
 
 /// The next frame that an endpoint sends.
-fn next_frame(from: &mut Streams, room: usize) -> Option<(Frame, Receipt)> {
+fn next_frame(from: &mut Streams, room: usize) -> Option<(Frame, RecoveryToken)> {
     from.next_control(at(0)).or_else(|| {
         let key = from.next_sendable(None)?;
         taken(from, key.id, room, usize::MAX)
@@ -97,9 +97,9 @@ fn next_frame(from: &mut Streams, room: usize) -> Option<(Frame, Receipt)> {
 
 /// Moves everything that one endpoint has to say to the other, on a perfect network.
 fn flush(from: &mut Streams, to: &mut Streams) {
-    while let Some((frame, receipt)) = next_frame(from, 1200) {
+    while let Some((frame, token)) = next_frame(from, 1200) {
         deliver(to, frame);
-        from.on_acknowledged(&receipt);
+        from.on_acknowledged(&token);
     }
 }
 

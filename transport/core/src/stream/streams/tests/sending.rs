@@ -18,11 +18,11 @@ fn roomy() -> StreamLimits {
     }
 }
 
-fn take(streams: &mut Streams, id: StreamId, most: usize) -> (frame::Stream, Receipt) {
+fn take(streams: &mut Streams, id: StreamId, most: usize) -> (frame::Stream, RecoveryToken) {
     match streams.take(id, 2000, most, PathId::ZERO) {
         Some(stream) => {
-            let receipt = Receipt::from(&stream);
-            (stream, receipt)
+            let token = RecoveryToken::from(&stream);
+            (stream, token)
         }
         None => panic!("no data"),
     }
@@ -124,9 +124,9 @@ fn the_mere_end_of_a_stream_is_an_offer_without_bytes() {
     assert_eq!((offer.offset, offer.bytes, offer.fin), (10, 0, true));
     assert_eq!(offer.message.map(|message| message.remaining), Some(0));
     assert_eq!(client.take(id, 3, 100, PathId::ZERO), None, "type, id, offset and length need four bytes");
-    let (frame, receipt) = taken(&mut client, id, 4, 0).expect("fits");
+    let (frame, token) = taken(&mut client, id, 4, 0).expect("fits");
     assert_eq!(frame.encoded_size(), 4);
-    client.on_lost(&receipt, SLOW);
+    client.on_lost(&token, SLOW);
     assert_eq!(client.offer(id, at(0)).map(|offer| offer.history), Some(History::Lost { on: SLOW }));
 }
 
@@ -152,11 +152,11 @@ fn frames_fill_the_room_across_writes() {
 fn lost_data_goes_before_fresh_data_and_late_acknowledgements_withdraw_it() {
     let mut client = endpoint(Role::Client, roomy());
     let id = open_with(&mut client, 500, 3, false);
-    let receipts: Vec<Receipt> = (0..3).map(|_| take(&mut client, id, 100).1).collect();
-    client.on_lost(&receipts[1], SLOW);
+    let tokens: Vec<RecoveryToken> = (0..3).map(|_| take(&mut client, id, 100).1).collect();
+    client.on_lost(&tokens[1], SLOW);
     let offer = client.offer(id, at(0)).expect("lost data");
     assert_eq!((offer.offset, offer.bytes, offer.history), (100, 100, History::Lost { on: SLOW }));
-    client.on_acknowledged(&receipts[1]);
+    client.on_acknowledged(&tokens[1]);
     let offer = client.offer(id, at(0)).expect("fresh data");
     assert_eq!((offer.offset, offer.bytes, offer.history), (300, 200, History::Fresh));
 }
@@ -186,11 +186,11 @@ fn a_retransmission_needs_no_credit_of_the_connection() {
     let mut client = endpoint(Role::Client, StreamLimits { max_data: 150, ..roomy() });
     let first = open_with(&mut client, 100, 3, false);
     let second = open_with(&mut client, 100, 3, false);
-    let (_, receipt) = take(&mut client, first, 100);
+    let (_, token) = take(&mut client, first, 100);
     take(&mut client, second, 100);
     assert!(!client.has_sendable());
     assert_eq!(controls(&mut client), [Frame::DataBlocked(150)]);
-    client.on_lost(&receipt, FAST);
+    client.on_lost(&token, FAST);
     assert_eq!(order(&mut client, 9), [0]);
     client.on_max_data(160).expect("fine");
     assert_eq!(client.offer(second, at(0)).map(|offer| (offer.offset, offer.bytes)), Some((50, 10)));
@@ -219,14 +219,14 @@ fn blocks_are_reported_once_for_each_limit_and_again_when_lost() {
     let expected =
         [Frame::StreamsBlocked { direction: BIDI, limit: 1 }, Frame::StreamDataBlocked { id, limit: 50 }];
     assert_eq!(frames, expected);
-    for (_, receipt) in &sent {
-        client.on_lost(receipt, FAST);
+    for (_, token) in &sent {
+        client.on_lost(token, FAST);
     }
     assert_eq!(controls(&mut client), expected);
     client.on_max_stream_data(id, 60).expect("fine");
     client.on_max_streams(BIDI, 2).expect("fine");
-    for (_, receipt) in &sent {
-        client.on_lost(receipt, FAST);
+    for (_, token) in &sent {
+        client.on_lost(token, FAST);
     }
     assert_eq!(controls(&mut client), []);
     assert_eq!(events(&mut client), [StreamEvent::Available { direction: BIDI }]);
@@ -271,8 +271,8 @@ fn after_a_restart_everything_is_sent_anew_within_the_new_limits() {
     client.finish(id).expect("open");
     let sent: Vec<_> = std::iter::from_fn(|| next_frame(&mut client, 1200)).collect();
     assert!(!sent.is_empty());
-    for (_, receipt) in &sent {
-        client.on_lost(receipt, FAST);
+    for (_, token) in &sent {
+        client.on_lost(token, FAST);
     }
     client.restart();
     assert!(!client.has_sendable() && client.exceeds_stream_limits());
@@ -301,13 +301,13 @@ fn a_writer_is_told_of_little_room_too_before_its_stream_has_nothing_to_send() {
         let id = client.open(BIDI).expect("within the limit");
         for round in 1..5 {
             assert_eq!(client.write(id, &[1; 5000]), Ok(1000), "round {round}");
-            let (_, receipt) = take(&mut client, id, 1000);
+            let (_, token) = take(&mut client, id, 1000);
             let limit = 1000 + 1000 * round;
             if raised_first {
                 client.on_max_stream_data(id, limit).expect("fine");
-                client.on_acknowledged(&receipt);
+                client.on_acknowledged(&token);
             } else {
-                client.on_acknowledged(&receipt);
+                client.on_acknowledged(&token);
                 client.on_max_stream_data(id, limit).expect("fine");
             }
             assert_eq!(events(&mut client), [StreamEvent::Writable(id)], "round {round}");

@@ -204,9 +204,9 @@ fn stop_sending_and_data_go_together_in_every_order() {
         assert_eq!(server.accept(BIDI), Some(id));
         assert_eq!(read_all(&mut server, id), (b"request".to_vec(), true));
         assert_eq!(server.write(id, b"response"), Err(WriteError::Stopped(7)));
-        let (frame, receipt) = server.next_control(at(0)).expect("the answer to STOP_SENDING");
+        let (frame, token) = server.next_control(at(0)).expect("the answer to STOP_SENDING");
         assert_eq!(frame, Frame::ResetStream(ResetStream { id, error: 7, final_size: 0 }));
-        server.on_acknowledged(&receipt);
+        server.on_acknowledged(&token);
         assert!(server.is_empty());
         assert_eq!(server.on_stop_sending(StopSending { id, error: 7 }), Ok(()), "late frames are ignored");
     }

@@ -3,7 +3,7 @@
 
 include!("../rows.rs");
 
-pub struct Fault;
+pub struct DecodeError;
 pub struct Reader;
 pub trait Sink {
     fn varint(&mut self, value: u64);
@@ -21,14 +21,14 @@ pub enum Recovery {
     Repeated,
 }
 
-impl Fault {
+impl DecodeError {
     pub fn encoding(_: &'static str) -> Self {
         Self
     }
 }
 
 impl Reader {
-    pub fn varint(&mut self) -> Result<u64, Fault> {
+    pub fn varint(&mut self) -> Result<u64, DecodeError> {
         Ok(7)
     }
 }

@@ -1,0 +1,284 @@
+//! The handshake's progress: what TLS gives out becomes keys, CRYPTO frames and parameters.
+
+use crate::connection::lifecycle::Milestone;
+use crate::connection::{Connection, Event, Role};
+use crate::crypto::keys::Cipher;
+use crate::crypto::one_rtt::OneRttKeys;
+use crate::crypto::protect::{OpenKey, SealKey};
+use crate::crypto::session::{Session, SessionOutput};
+use crate::error::{ErrorCode, TransportError};
+use crate::handshake::parameters::authenticate;
+use crate::handshake::{LevelKeys, PendingSecrets};
+use crate::time::Instant;
+use crate::trace::{Side, TraceEvent};
+use crate::wire::level::Level;
+use crate::wire::transport_parameters::TransportParameters;
+
+/// HANDSHAKE_DONE on a server (RFC 9000 §19.20).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::connection) enum HandshakeDone {
+    /// Not to be sent (yet), or already in flight or acknowledged.
+    Quiet,
+    /// To be sent.
+    Wanted,
+}
+
+/// Repetitions of an endpoint's flight at most that packets of the peer cause (RFC 9002 §6.2.3).
+const REPETITIONS: u8 = 8;
+
+impl Connection {
+    /// A client that still asks in Initial packets has not got the answer to its ClientHello: it is sent again, without
+    /// waiting for a probe timeout that knows no round-trip time yet (RFC 9002 §6.2.3).
+    pub(in crate::connection) fn answer_again(&mut self, now: Instant) {
+        let handshake = self.handshake.handshake.as_ref();
+        let answered = handshake
+            .is_some_and(|space| space.keys.is_some() && space.last_eliciting.is_some_and(|at| at < now));
+        if self.role == Role::Client || !answered || self.handshake.repetitions >= REPETITIONS {
+            return;
+        }
+        self.handshake.repetitions += 1;
+        for (_, space) in self.handshake.spaces() {
+            space.repeat();
+        }
+    }
+
+    /// A server that repeats itself at `level`, or whose Handshake packets come before their keys, may not have what this
+    /// client said last: it is said again without waiting for a probe timeout, which loss has made long by then
+    /// (RFC 9002 §6.2.3).
+    pub(in crate::connection) fn ask_again(&mut self, level: Level, now: Instant) {
+        if self.role == Role::Server || self.handshake.repetitions >= REPETITIONS {
+            return;
+        }
+        let Some(space) = self.handshake.space(level).filter(|space| space.keys.is_some()) else { return };
+        // What is repeated already is not repeated for every packet of the same flight.
+        if space.crypto.has_pending() || space.last_eliciting.is_none_or(|at| at >= now) {
+            return;
+        }
+        space.repeat();
+        self.handshake.repetitions += u8::from(space.crypto.has_pending());
+    }
+
+    /// Gives TLS what arrived at `level`, as far as it is contiguous.
+    pub(in crate::connection) fn advance_handshake(
+        &mut self,
+        level: Level,
+        now: Instant,
+    ) -> Result<(), TransportError> {
+        if level == Level::OneRtt && !self.handshake.post.has_incoming() {
+            return Ok(());
+        }
+        while let Some(data) = self.handshake.crypto(level).and_then(|crypto| crypto.read()) {
+            self.provide(level, &data)?;
+            self.collect_tls(now)?;
+        }
+        Ok(())
+    }
+
+    /// Has a [`Verifier`](crate::crypto::session::Verifier) that answered
+    /// [`Pending`](crate::crypto::session::Verdict::Pending) asked again. Does nothing if none waits.
+    pub fn verify_again(&mut self, now: Instant) {
+        if self.role != Role::Client || !self.lifecycle.is_open() || !self.handshake.session.is_handshaking()
+        {
+            return;
+        }
+        let gone_on = self.handshake.session.start();
+        if let Err(error) = gone_on.and_then(|()| self.collect_tls(now)) {
+            self.fail(error, now);
+        }
+    }
+
+    /// Takes everything that TLS has to say.
+    pub(in crate::connection) fn collect_tls(&mut self, now: Instant) -> Result<(), TransportError> {
+        while let Some(output) = self.handshake.session.poll() {
+            match output {
+                SessionOutput::Send { level, data } => {
+                    //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9
+                    //# Though an endpoint might retain older keys, new data MUST be sent at the highest
+                    //# currently available encryption level
+                    if let Some(crypto) = self.handshake.crypto(level) {
+                        crypto.write(&data);
+                    }
+                }
+                SessionOutput::ReadSecret { level, suite, secret } => {
+                    self.handshake.secrets.store_read(level, suite, secret);
+                }
+                SessionOutput::WriteSecret { level, suite, secret } => {
+                    self.handshake.secrets.store_write(level, suite, secret);
+                }
+                SessionOutput::Ticket => self.keep_tickets(),
+                SessionOutput::EarlyDataRejected => self.on_zero_rtt_rejected(now),
+            }
+            self.install_keys(now);
+        }
+        self.learn_parameters(now)?;
+        if self.is_early_data() && self.role == Role::Server {
+            self.replay_undecryptable(now);
+        }
+        if !self.handshake.session.is_handshaking() && !self.lifecycle.is_connected() {
+            self.complete(now)?;
+        }
+        Ok(())
+    }
+
+    fn install_keys(&mut self, now: Instant) {
+        let version = self.version();
+        let secrets = &mut self.handshake.secrets;
+        if let Some((suite, read, write)) = secrets.take_pair(Level::Handshake) {
+            let cipher = Cipher { suite, version };
+            let keys = LevelKeys {
+                seal: SealKey::new(cipher, write.as_slice()),
+                open: OpenKey::new(cipher, read.as_slice()),
+            };
+            if let Some(space) = self.handshake.handshake.as_mut() {
+                space.keys = Some(keys);
+            }
+            self.trace_keys(Level::Handshake, now);
+        }
+        self.install_zero_rtt_keys(now);
+        if let Some((suite, read, write)) = self.handshake.secrets.take_pair(Level::OneRtt) {
+            self.install_one_rtt(OneRttKeys::new(
+                Cipher { suite, version },
+                write.as_slice(),
+                read.as_slice(),
+            ));
+            self.trace_keys(Level::OneRtt, now);
+        }
+    }
+
+    fn install_zero_rtt_keys(&mut self, now: Instant) {
+        let secrets = &mut self.handshake.secrets;
+        if let Some((suite, secret)) = secrets.take_write(Level::ZeroRtt) {
+            self.start_zero_rtt(suite, &secret);
+            self.trace_keys(Level::ZeroRtt, now);
+        } else if let Some((suite, secret)) = secrets.take_read(Level::ZeroRtt) {
+            self.accept_early_data(suite, &secret);
+            self.trace_keys(Level::ZeroRtt, now);
+        } else if let Some(keys) = self.keys.as_mut().filter(|keys| !keys.can_open())
+            && let Some((_, secret)) = secrets.take_read(Level::OneRtt)
+        {
+            keys.receive(secret.as_slice());
+            self.trace_keys(Level::OneRtt, now);
+        }
+    }
+
+    fn trace_keys(&mut self, level: Level, now: Instant) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.record(now, &TraceEvent::KeysInstalled(level));
+        }
+    }
+
+    fn learn_parameters(&mut self, now: Instant) -> Result<(), TransportError> {
+        if self.peer.known {
+            return Ok(());
+        }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7
+        //# The cryptographic handshake MUST provide the following properties:
+        let Some(bytes) = self.handshake.session.peer_transport_parameters() else { return Ok(()) };
+        let parameters = TransportParameters::decode(self.role.peer(), &bytes)?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
+        //# Endpoints MUST validate that received transport parameters match received connection ID values
+        authenticate(&parameters, self.role, &self.handshake.seen, self.handshake_ids.local.is_empty())?;
+        self.handshake.negotiation.verify(self.role, parameters.version_information.as_ref())?;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+        //# The client MUST use the server's new values in the handshake instead; if the server does not
+        //# provide new values, the default values are used.
+        self.streams.set_peer_limits(&parameters);
+        self.datagrams.set_peer_limit(parameters.max_datagram_frame_size);
+        self.paths.on_peer_parameters(&parameters);
+        if let Some(token) = parameters.stateless_reset_token {
+            self.paths.remote_ids.set_initial_token(token);
+        }
+        if let Some(preferred) = &parameters.preferred_address {
+            // RFC 9000 §18.2: a server whose connection IDs are empty must not offer one.
+            self.paths
+                .remote_ids
+                .set_preferred(preferred.connection_id, preferred.stateless_reset_token)
+                .map_err(|error| ErrorCode::TRANSPORT_PARAMETER_ERROR.because(error.reason))?;
+        }
+        if let Some(tracer) = &mut self.tracer {
+            let event = TraceEvent::ParametersSet { side: Side::Remote, parameters: &parameters };
+            tracer.record(now, &event);
+        }
+        self.peer.parameters = parameters;
+        self.peer.known = true;
+        Ok(())
+    }
+
+    fn complete(&mut self, now: Instant) -> Result<(), TransportError> {
+        if !self.peer.known {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-8.2
+            //# Endpoints MUST send the quic_transport_parameters extension; endpoints that receive
+            //# ClientHello or EncryptedExtensions messages without the quic_transport_parameters extension
+            //# MUST close the
+            // RFC 9001 §8.2: endpoints that receive no transport parameters close with missing_extension (109).
+            return Err(ErrorCode::crypto(109).because("the peer sent no QUIC transport parameters"));
+        }
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-8.1
+        //# While [ALPN] only specifies that servers use this alert, QUIC clients MUST use error 0x0178 to
+        //# terminate a connection when ALPN negotiation fails.
+        self.end_zero_rtt(now)?;
+        self.lifecycle = self.lifecycle.after(Milestone::HandshakeComplete);
+        // RFC 10069 §2: the extension is in use once the handshake is complete.
+        self.paths.follow_limits();
+        self.events.push(Event::Connected);
+        if self.role == Role::Server {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.20
+            //# Servers MUST NOT send a HANDSHAKE_DONE frame before completing the handshake
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.1.2
+            //# The server MUST send a HANDSHAKE_DONE frame as soon as the handshake is complete
+            // RFC 9001 §4.1.2: for a server the handshake is confirmed when it is complete.
+            self.handshake_done = HandshakeDone::Wanted;
+            self.confirm();
+        }
+        self.replay_undecryptable(now);
+        Ok(())
+    }
+
+    /// The handshake is confirmed: Handshake keys go (RFC 9001 §4.9.2).
+    pub(in crate::connection) fn confirm(&mut self) {
+        if self.lifecycle == self.lifecycle.after(Milestone::HandshakeConfirmed) {
+            return;
+        }
+        self.lifecycle = self.lifecycle.after(Milestone::HandshakeConfirmed);
+        self.discard_space(Level::Initial);
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.2
+        //# An endpoint MUST discard its Handshake keys when the TLS handshake is confirmed (Section 4.1.2).
+        self.discard_space(Level::Handshake);
+        self.free_handshake_room();
+        self.acknowledge_zero_rtt();
+        self.events.push(Event::Confirmed);
+    }
+
+    /// Frees what grew during the handshake and stays empty from now on: most connections idle most of the time.
+    fn free_handshake_room(&mut self) {
+        match self.role {
+            Role::Server => self.handshake.session.finish(),
+            Role::Client => self.handshake.session.session().into_iter().for_each(Session::settle),
+        }
+        self.handshake.secrets = PendingSecrets::default();
+        self.undecryptable.shrink_to_fit();
+        self.transmits.shrink_to_fit();
+    }
+
+    /// Drops the keys and the space of `level`; what was in flight in it is forgotten (RFC 9002 §6.4).
+    pub(in crate::connection) fn discard_space(&mut self, level: Level) {
+        let space = match level {
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.4
+            //# The sender MUST discard all recovery state associated with those packets and MUST remove them
+            //# from the count of bytes in flight.
+            Level::Initial => self.handshake.initial.take(),
+            Level::Handshake => self.handshake.handshake.take(),
+            Level::ZeroRtt | Level::OneRtt => None,
+        };
+        if space.is_none() {
+            return;
+        }
+        if let Some(path) = self.paths.get_mut(crate::PathId::ZERO) {
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2
+            //# When Initial or Handshake keys are discarded, the PTO and loss detection timers MUST be reset,
+            //# because discarding keys indicates forward progress and the loss detection timer might have
+            //# been set for
+            path.pto.reset();
+        }
+    }
+}

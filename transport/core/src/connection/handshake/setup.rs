@@ -1,0 +1,412 @@
+//! The setup of connections, and the packets that can only come at the beginning: Retry and Version Negotiation.
+
+use crate::connection::events::Events;
+use crate::connection::handshake::establish::HandshakeDone;
+use crate::connection::handshake::key_update::KeyUpdate;
+use crate::connection::handshake::zero_rtt::{Resumption, ZeroRtt};
+use crate::connection::lifecycle::Lifecycle;
+use crate::connection::memory::Memory;
+use crate::connection::new_token::{NewTokens, TokenSource};
+use crate::connection::paths::preferred::{PreferredAddressState, preferred_address};
+use crate::connection::stats::Counters;
+use crate::connection::{Activity, Connection, HandshakeIds, Peer, Role, SchedulerSlot, TransportConfig};
+use crate::crypto::initial::initial_keys;
+use crate::crypto::replay::ReplayGuard;
+use crate::crypto::session::{ClientTls, EarlyData as Choice, ServerTls, Session, TlsConfigError};
+use crate::datagram::Datagrams;
+use crate::error::{Dropped, PacketError};
+use crate::handshake::crypto_stream::CryptoStream;
+use crate::handshake::hello::{Attempt, Hello};
+use crate::handshake::negotiation::Negotiation;
+use crate::handshake::parameters::SeenIds;
+use crate::handshake::tls::Tls;
+use crate::handshake::{Handshake, HandshakeSpace, LevelKeys, PendingSecrets};
+use crate::memory::{MemoryAccount, MemoryQuota};
+use crate::path::amplification::Amplification;
+use crate::path::local_ids::{IdSource, LocalIds};
+use crate::path::path::Path;
+use crate::path::paths::Paths;
+use crate::path::remote_ids::RemoteIds;
+use crate::path::route::FourTuple;
+use crate::stream::Streams;
+use crate::stream::short_queue::ShortQueue;
+use crate::time::Instant;
+use crate::wire::connection_id::{ConnectionId, ResetToken};
+use crate::wire::level::Level;
+use crate::wire::transport_parameters::TransportParameters;
+use crate::wire::version::Version;
+use bytes::Bytes;
+use rand::rngs::StdRng;
+use std::sync::Arc;
+
+/// Bytes of the random destination that a client's first Initial carries (RFC 9000 §7.2: at least 8).
+const INITIAL_DESTINATION: usize = 12;
+
+/// The endpoint's part in a new connection.
+pub struct ConnectionSetup {
+    /// The addresses of path 0.
+    pub tuple: FourTuple,
+    /// Now.
+    pub now: Instant,
+    /// The connection's first own connection ID.
+    pub first_id: ConnectionId,
+    /// Its reset token.
+    pub first_token: ResetToken,
+    /// The source of further ones.
+    pub ids: Box<dyn IdSource + Send>,
+    /// The source of a server's tokens for later connections.
+    pub tokens: Box<dyn TokenSource + Send>,
+    /// Randomness.
+    pub rng: StdRng,
+    /// The register of tickets that opened 0-RTT lately, at a server that accepts it.
+    pub replay: Option<Arc<ReplayGuard>>,
+    /// The bound of memory that connections hold together.
+    pub memory: Arc<MemoryQuota>,
+}
+
+/// The connection IDs of a client's first Initial.
+#[derive(Clone, Copy, Debug)]
+pub struct InitialIds {
+    /// The ID that the client chose for the server.
+    pub destination: ConnectionId,
+    /// The client's own.
+    pub source: ConnectionId,
+}
+
+/// Tells whether somebody showed that the client receives at its address (RFC 9000 §8.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClientAddress {
+    /// Nobody showed it: the server may send three times the bytes that it received.
+    Unproven,
+    /// A token did.
+    Proven,
+}
+
+/// A server's knowledge of a connection before it has one.
+#[derive(Clone, Copy, Debug)]
+pub struct IncomingConnection {
+    /// The version of the client's first Initial packet.
+    pub version: Version,
+    /// The connection IDs of the client's first Initial packet, after a Retry of the second.
+    pub ids: InitialIds,
+    /// The destination of the client's very first Initial packet, if a Retry answered it.
+    pub retried_from: Option<ConnectionId>,
+    /// Tells whether the client's address is proven.
+    pub address: ClientAddress,
+}
+
+impl Connection {
+    /// A client's connection to `server_name`; its first Initial is ready to be polled.
+    pub fn client(
+        tls: &ClientTls,
+        config: Arc<TransportConfig>,
+        mut setup: ConnectionSetup,
+        server_name: &str,
+        resumption: Resumption,
+    ) -> Result<Self, TlsConfigError> {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# This Destination Connection ID MUST be at least 8 bytes in length
+        let destination = ConnectionId::random(&mut setup.rng, INITIAL_DESTINATION);
+        let negotiation = Negotiation::new(config.versions.clone(), config.versions.first());
+        let encoded = client_parameters(&config, setup.first_id, &negotiation, &mut setup.rng);
+        let mut session = Session::client(tls, server_name, &encoded)?;
+        let early_data = match resumption {
+            Resumption::Latest => ZeroRtt::resume(tls, &mut session, server_name, negotiation.original()),
+            Resumption::Withheld => ZeroRtt::keep(tls, server_name),
+        };
+        let ids = InitialIds { destination, source: ConnectionId::EMPTY };
+        let deadline = setup.now + config.handshake_timeout;
+        let mut handshake = first_handshake(Role::Client, session, ids, deadline, negotiation);
+        handshake.attempt = Some(Box::new(Attempt { tls: tls.clone(), server_name: server_name.into() }));
+        let mut connection = Self::assemble(Role::Client, config, setup, ids, handshake);
+        connection.zero_rtt = early_data;
+        let now = connection.born;
+        if let Err(error) = connection.handshake.session.start().and_then(|()| connection.collect_tls(now)) {
+            connection.fail(error, now);
+        }
+        Ok(connection)
+    }
+
+    /// Has a client's Initial packets carry `token`, from an earlier connection to the same server, none if it is empty
+    /// (RFC 9000 §8.1.3). To be called before the first poll; a Retry replaces it.
+    pub fn present_token(&mut self, token: Bytes) {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //# The client MUST include the token in all Initial packets it sends, unless a Retry replaces the
+        //# token with a newer one
+        self.handshake.token = token;
+    }
+
+    /// A server's connection to the client that opened it so.
+    pub fn server(
+        tls: &ServerTls,
+        config: Arc<TransportConfig>,
+        mut setup: ConnectionSetup,
+        incoming: IncomingConnection,
+    ) -> Result<Self, TlsConfigError> {
+        let mut parameters = own_parameters(&config, setup.first_id);
+        if incoming.ids.source.is_empty() {
+            parameters.initial_max_path_id = None;
+        }
+        // RFC 9000 §7.3: after a Retry both of the client's destinations are authenticated.
+        let destination = incoming.ids.destination;
+        parameters.original_destination_connection_id = Some(incoming.retried_from.unwrap_or(destination));
+        parameters.retry_source_connection_id = incoming.retried_from.map(|_| destination);
+        parameters.stateless_reset_token = Some(setup.first_token);
+        parameters.preferred_address = preferred_address(&config, &mut setup).map(Box::new);
+        let preferred = parameters.preferred_address.clone();
+        let negotiation = Negotiation::new(config.versions.clone(), incoming.version);
+        parameters.version_information = Some(negotiation.information(config.greasing.draw(&mut setup.rng)));
+        let encoded = parameters.encode(Role::Server, config.greasing, &mut setup.rng);
+        let mut session = Session::server(tls, &encoded)?;
+        session.bind_tickets(incoming.version)?;
+        if let Some(replay) = setup.replay.as_ref().filter(|_| tls.early_data() == Choice::On) {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+            //# If 0-RTT data is accepted by the server, the server MUST NOT reduce any limits or alter any
+            //# values that might be violated by the client with its 0-RTT data
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+            //# In particular, a server that accepts 0-RTT data MUST NOT set values for the following
+            //# parameters (Section 18.2) that are smaller than the remembered values of the parameters.
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+            //# A server MUST reject 0-RTT data if the restored values for transport parameters cannot be
+            //# supported.
+            //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+            //# When servers decide to accept 0-RTT data, they MUST send a max_datagram_frame_size transport
+            //# parameter greater than or equal to the value they sent to the client in the connection where
+            //# they sent
+            // RFC 9001 §4.6.1: 0-RTT is accepted under the limits that the ticket was issued under, and no others.
+            let context = [tls.early_data_context(), &parameters.encode_remembered()].concat();
+            session.accept_early_data(&context, replay, setup.now)?;
+        }
+        let deadline = setup.now + config.handshake_timeout;
+        let mut handshake = first_handshake(Role::Server, session, incoming.ids, deadline, negotiation);
+        if handshake.negotiation.awaits_hello() {
+            handshake.hello = Some(Box::new(Hello::new(parameters)));
+        }
+        let mut connection = Self::assemble(Role::Server, config, setup, incoming.ids, handshake);
+        if let Some(preferred) = preferred {
+            connection
+                .paths
+                .local_ids
+                .set_preferred(preferred.connection_id, preferred.stateless_reset_token);
+        }
+        if incoming.address == ClientAddress::Proven
+            && let Some(path) = connection.paths.get_mut(crate::PathId::ZERO)
+        {
+            path.route.amplification.validate();
+            path.route.validation.presume();
+        }
+        Ok(connection)
+    }
+
+    fn assemble(
+        role: Role,
+        config: Arc<TransportConfig>,
+        mut setup: ConnectionSetup,
+        ids: InitialIds,
+        handshake: Handshake,
+    ) -> Self {
+        let paths = first_paths(role, &config, &mut setup);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
+        //# Clients MUST NOT send NEW_TOKEN frames
+        let tokens = Some(setup.tokens).filter(|_| role == Role::Server);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# Until a packet is received from the server, the client MUST use the same Destination Connection ID
+        //# value on all packets in this connection.
+        let remote = if role == Role::Client { ids.destination } else { ids.source };
+        // The client's own choice of a destination leads here too (RFC 9000 §7.2).
+        let chosen_by_peer = if role == Role::Server { vec![ids.destination] } else { Vec::new() };
+        let handshake_ids =
+            HandshakeIds { local: setup.first_id, remote, remote_is_final: false, chosen_by_peer };
+        let original_destination = ids.destination;
+        let mut connection = Self {
+            role,
+            born: setup.now,
+            lifecycle: Lifecycle::Handshaking,
+            handshake,
+            keys: None,
+            key_update: KeyUpdate::default(),
+            zero_rtt: ZeroRtt::default(),
+            undecryptable: Vec::new(),
+            peer: Peer::default(),
+            paths,
+            first_tuple: setup.tuple,
+            preferred: PreferredAddressState::default(),
+            ids: setup.ids,
+            tokens: NewTokens::new(tokens),
+            streams: Streams::new(role, config.streams),
+            datagrams: Datagrams::new(config.max_datagram_frame, config.datagram_queue),
+            scheduler: SchedulerSlot { policy: (config.scheduler)(), wake: None, stalls: 0 },
+            control: crate::connection::control::ControlQueue::default(),
+            ack_frequencies: crate::connection::ack_frequency::AckFrequencies::new(config.acknowledge),
+            handshake_done: HandshakeDone::Quiet,
+            closing: None,
+            activity: Activity { last: setup.now, sent_since: false },
+            served_at: None,
+            events: Events::default(),
+            memory: Memory::new(MemoryAccount::new(setup.memory, config.memory)),
+            transmits: ShortQueue::default(),
+            pool: Default::default(),
+            counters: Counters::default(),
+            tracer: None,
+            rng: setup.rng.into(),
+            hibernate_at: None,
+            handshake_ids,
+            config,
+        };
+        connection.begin_trace(original_destination);
+        connection
+    }
+
+    /// Returns true if the address of path 0 is known to be the peer's, so that nothing limits the bytes that are sent
+    /// there (RFC 9000 §8.1).
+    pub fn is_address_proven(&self) -> bool {
+        let first = self.paths.get(crate::PathId::ZERO);
+        first.is_some_and(|path| path.route.amplification == Amplification::Validated)
+    }
+
+    /// Returns true if any packet of the peer authenticated.
+    pub fn has_authenticated(&self) -> bool {
+        self.handshake_ids.remote_is_final
+    }
+
+    /// A Retry: the Initial starts anew with the server's token and connection ID (RFC 9000 §17.2.5).
+    pub(in crate::connection) fn on_retry(
+        &mut self,
+        source: ConnectionId,
+        token: Bytes,
+        packet: &[u8],
+        now: Instant,
+    ) -> Result<(), PacketError> {
+        let unexpected = self.role == Role::Server
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+            //# After the client has received and processed an Initial or Retry packet from the server, it
+            //# MUST discard any subsequent Retry packets that it receives.
+            || self.handshake_ids.remote_is_final
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+            //# A client MUST accept and process at most one Retry packet for each connection attempt
+            || self.handshake.seen.retry_source.is_some()
+            || token.is_empty()
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
+            //# A client MUST discard a Retry packet that contains a Source Connection ID field that is
+            //# identical to the Destination Connection ID field of its Initial packet
+            || source == self.handshake_ids.remote;
+        if unexpected {
+            return Err(Dropped::Unexpected.into());
+        }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+        //# Clients MUST discard Retry packets that have a Retry Integrity Tag that cannot be validated; see
+        //# Section 5.8 of [QUIC-TLS]
+        crate::crypto::retry::verify(self.version(), &self.handshake.seen.original_destination, packet)?;
+        self.handshake.seen.retry_source = Some(source);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.2
+        //# This token MUST be repeated by the client in all Initial packets it sends for that connection
+        //# after it receives the Retry packet.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //= type=implication
+        //= reason=The token of a Retry stays in the handshake; only those of NEW_TOKEN frames are told to the
+        //= reason=endpoint, which keeps them.
+        //# The client MUST NOT use the token provided in a Retry for future connections
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //# In comparison, a token obtained in a Retry packet MUST be used immediately during the connection
+        //# attempt and cannot be used in subsequent connection attempts.
+        self.handshake.token = token;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# A client MUST change the Destination Connection ID it uses for sending packets in response to only
+        //# the first received Initial or Retry packet
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
+        //# The client MUST use the value from the Source Connection ID field of the Retry packet in the
+        //# Destination Connection ID field of subsequent packets that it sends.
+        self.handshake_ids.remote = source;
+        let (seal, open) = initial_keys(self.version(), &source, self.role);
+        if let Some(space) = self.handshake.initial.as_mut() {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
+            //# A client MUST NOT reset the packet number for any packet number space after processing a Retry
+            //# packet
+            // Packet numbers go on; what was in flight is neither lost nor acknowledged (RFC 9002 §6.3).
+            let _unresolved = space.sent.drain_all();
+            space.keys = Some(LevelKeys { seal, open });
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+            //= type=implication
+            //= reason=The connection ID of this endpoint is set once, when the connection begins.
+            //# The client MUST NOT change the Source Connection ID because the server could include the
+            //# connection ID as part of its token validation logic; see Section 8.1.4.
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
+            //# A client MUST use the same cryptographic handshake message it included in this packet
+            space.crypto.repeat();
+        }
+        self.repeat_zero_rtt(now);
+        Ok(())
+    }
+}
+
+/// Returns the parameters of `config`, for an endpoint whose first connection ID is `local`.
+fn own_parameters(config: &TransportConfig, local: ConnectionId) -> TransportParameters {
+    let parameters = config.parameters();
+    //= https://www.rfc-editor.org/rfc/rfc10069#section-2.1
+    //# When advertising the initial_max_path_id transport parameter, endpoints MUST use Source and
+    //# Destination Connection IDs with non-zero lengths
+    let initial_max_path_id = parameters.initial_max_path_id.filter(|_| !local.is_empty());
+    TransportParameters { initial_source_connection_id: Some(local), initial_max_path_id, ..parameters }
+}
+
+/// Returns the encoded transport parameters of a client of the connection ID `local`.
+pub(in crate::connection) fn client_parameters(
+    config: &TransportConfig,
+    local: ConnectionId,
+    negotiation: &Negotiation,
+    rng: &mut StdRng,
+) -> Vec<u8> {
+    let mut parameters = own_parameters(config, local);
+    parameters.version_information = Some(negotiation.information(config.greasing.draw(rng)));
+    parameters.encode(Role::Client, config.greasing, rng)
+}
+
+/// A handshake of which nothing was sent or received.
+pub(in crate::connection) fn first_handshake(
+    role: Role,
+    session: Session,
+    ids: InitialIds,
+    deadline: Instant,
+    negotiation: Negotiation,
+) -> Handshake {
+    let (seal, open) = initial_keys(negotiation.current(), &ids.destination, role);
+    let mut initial = Box::new(HandshakeSpace::new(Level::Initial));
+    initial.keys = Some(LevelKeys { seal, open });
+    Handshake {
+        session: Tls::Session(session),
+        initial: Some(initial),
+        handshake: Some(Box::new(HandshakeSpace::new(Level::Handshake))),
+        post: CryptoStream::new(Level::OneRtt),
+        secrets: PendingSecrets::default(),
+        seen: SeenIds {
+            original_destination: ids.destination,
+            peer_source: ConnectionId::EMPTY,
+            retry_source: None,
+        },
+        negotiation,
+        hello: None,
+        attempt: None,
+        token: Bytes::new(),
+        repetitions: 0,
+        deadline,
+    }
+}
+
+fn first_paths(role: Role, config: &TransportConfig, setup: &mut ConnectionSetup) -> Paths {
+    // RFC 9000 §8.1: the server's address counts as validated for the client, not the other way round.
+    let amplification = match role {
+        Role::Client => Amplification::Validated,
+        Role::Server => Amplification::default(),
+    };
+    let mut route = config.route(setup.tuple, amplification, setup.now);
+    if role == Role::Client {
+        route.validation.presume();
+    }
+    let mut path = Path::new(crate::PathId::ZERO, route, config.acknowledge);
+    path.set_hints(config.hints_for(setup.tuple.local));
+    config.configure(&mut path, &mut setup.rng, setup.now);
+    let parameters = own_parameters(config, setup.first_id);
+    let limit = usize::try_from(parameters.active_connection_id_limit).unwrap_or(usize::MAX);
+    let (local_ids, remote_ids) = (LocalIds::new(setup.first_id), RemoteIds::new(limit));
+    Paths::new(path, local_ids, remote_ids, parameters.initial_max_path_id)
+}

@@ -1,0 +1,179 @@
+//! Paths that fall silent: what they carry is offered to others before it counts as lost, and they are asked whether they
+//! are back for as long as there is something to carry.
+//!
+//! A path is silent when its probe timeout fires, or before, when the oldest of several unanswered packets has waited as
+//! long and nothing else was answered meanwhile: packets that follow put the timeout off. See [`Liveness`].
+//!
+//! [`Liveness`]: crate::path::liveness::Liveness
+
+use crate::PathId;
+use crate::connection::{Connection, Event, PathEvent, Role};
+use crate::path::liveness::Company;
+use crate::path::path::Path;
+use crate::recovery_token::{RecoveryToken, RecoveryTokens};
+use crate::space::sent::Sent;
+use crate::time::Instant;
+use std::time::Duration;
+
+/// Packets of each path that are looked at for what they carry, the oldest.
+const LOOKED_AT: usize = 16;
+
+impl Connection {
+    /// Takes note if path `id` has not answered in time, or asks it again.
+    pub(in crate::connection) fn watch(&mut self, id: PathId, now: Instant) {
+        let Some(path) = self.paths.get(id) else { return };
+        if self.overdue_at(path).is_some_and(|at| at <= now) {
+            self.suspect(id, now);
+        } else if self.ask_at(path).is_some_and(|at| at <= now) && self.has_to_carry() {
+            let Some(path) = self.paths.get_mut(id) else { return };
+            path.liveness.on_pace(now);
+        }
+    }
+
+    /// Returns the time at which `path` counts as silent though its probe timeout does not fire; only if another path
+    /// could take over, for it answers or was heard.
+    pub(in crate::connection) fn overdue_at(&self, path: &Path) -> Option<Instant> {
+        if !self.may_probe() || path.liveness.is_silent() {
+            return None;
+        }
+        let takes_over =
+            |other: &&Path| other.id != path.id && (is_answering(other) || other.liveness.is_heard());
+        let beside = self.paths.open().filter(takes_over).map(|other| other.rtt().smoothed()).max()?;
+        path.silent_at(self.peer_max_ack_delay(), beside)
+    }
+
+    /// Returns the time at which `path` is to be asked whether it is back, if it is silent.
+    pub(in crate::connection) fn ask_at(&self, path: &Path) -> Option<Instant> {
+        if !self.may_probe() || !path.liveness.is_silent() {
+            return None;
+        }
+        let company = if self.is_silent_everywhere() { Company::Alone } else { Company::Beside };
+        path.ask_at(self.peer_max_ack_delay(), company)
+    }
+
+    /// Returns true if no path answers that is known to reach the peer.
+    pub(in crate::connection) fn is_silent_everywhere(&self) -> bool {
+        !self.paths.open().any(is_answering)
+    }
+
+    /// Returns true if anything waits to be sent or to be known to have arrived. Probes alone are no reason for more of
+    /// them.
+    pub(in crate::connection) fn has_to_carry(&self) -> bool {
+        self.streams.has_sendable()
+            || self.streams.has_control()
+            || self.streams.has_unacknowledged()
+            || self.datagrams.has_waiting()
+            || !self.control.is_empty()
+            || self.is_silent_everywhere() && self.paths.open().any(carries_control)
+    }
+
+    /// The probe timeout of path `id` fired.
+    pub(in crate::connection) fn probe_path(&mut self, id: PathId, now: Instant) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if path.on_probe_timeout(now) {
+            self.on_silent(id, now);
+        }
+        self.supply_ids(id);
+    }
+
+    /// Nothing came back since a client shows another connection ID on path `id`: the server may have none left to answer
+    /// with (RFC 9000 §5.1.1, §9.5), and cannot ask for one. It gets new ones with the probes, once until it answers.
+    fn supply_ids(&mut self, id: PathId) {
+        if self.role == Role::Server || !self.is_confirmed() || !self.is_silent_everywhere() {
+            return;
+        }
+        // A move that is not validated yet may be taken back (RFC 9000 §9.3.2).
+        let stays = |path: &&Path| !path.route.validation.is_pending();
+        let Some(path) = self.paths.get(id).filter(stays) else { return };
+        if path.sent.largest_acknowledged().is_none_or(|largest| largest < path.destination.since) {
+            let _without_connection_ids_none_is_needed = self.paths.local_ids.request_retirement(id);
+        }
+    }
+
+    /// Path `id` is silent from now on, until it answers.
+    fn suspect(&mut self, id: PathId, now: Instant) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if path.liveness.on_unanswered(now) {
+            self.on_silent(id, now);
+        }
+    }
+
+    /// Path `id`, which answered, is silent. Acknowledgements that it carried of late most likely went nowhere: other paths
+    /// take them, with probes, which are no bare acknowledgements (RFC 9000 §13.2.1).
+    fn on_silent(&mut self, id: PathId, now: Instant) {
+        self.events.push(Event::Path(PathEvent::Silent(id)));
+        let carrier = self.paths.get(id).map(|path| path.liveness).filter(|liveness| liveness.has_steered());
+        let Some(since) = carrier.map(|liveness| liveness.acknowledged_at()) else { return };
+        for path in self.paths.open_mut().filter(|path| path.id != id) {
+            if path.liveness.was_heard_since(since) {
+                path.received.repeat(now);
+                path.liveness.ask(now);
+            }
+        }
+    }
+
+    /// Path `id`, which was silent, answers again: what it holds is offered to no other path any more.
+    pub(in crate::connection) fn on_answering(&mut self, id: PathId, now: Instant) {
+        self.resend(id, Sent::drain_probes, now);
+        self.streams.on_answer(id);
+        self.events.push(Event::Path(PathEvent::Answering(id)));
+    }
+
+    /// Offers what paths carry that do not answer to those that do, oldest first and no more than they have room for:
+    /// it may only be late, and the oldest data is what receivers wait for. Each packet is offered once in a silence.
+    pub(in crate::connection) fn offer_late_data(&mut self, now: Instant) {
+        for id in self.paths.ids() {
+            let quiet = self.paths.get(id).is_some_and(|path| path.liveness.is_silent());
+            let mut room = if quiet { self.room_elsewhere(id, now) } else { 0 };
+            while room > 0 {
+                let Some((tokens, bytes, age)) = self.next_late(id, now) else { break };
+                room = room.saturating_sub(bytes);
+                for token in &tokens {
+                    self.on_token_late(token, id, age);
+                }
+            }
+        }
+    }
+
+    /// Reports to the owner of `token` that its frame was sent on path `on`, which is silent for `age`.
+    fn on_token_late(&mut self, token: &RecoveryToken, on: PathId, age: Duration) {
+        match token {
+            RecoveryToken::Stream { .. } => self.streams.on_silent(token, on, age),
+            RecoveryToken::Ack { .. } | RecoveryToken::Datagram(_) => {}
+            // Control frames are small: a second copy costs less than waiting (RFC 9002 §6.2.4).
+            _ => self.on_token_lost(token, on),
+        }
+    }
+
+    /// The oldest packet of path `id` that was not offered elsewhere yet: its tokens, size and age.
+    fn next_late(&mut self, id: PathId, now: Instant) -> Option<(RecoveryTokens, usize, Duration)> {
+        let path = self.paths.get_mut(id)?;
+        let mut packets = path.sent.unacknowledged_from(path.liveness.offered_below());
+        let packet = packets.find(|packet| packet.class.is_ack_eliciting())?;
+        let late = (packet.tokens.clone(), packet.bytes, now.since(packet.sent_at));
+        let number = packet.number;
+        path.liveness.on_offered(number + 1);
+        Some(late)
+    }
+
+    /// Bytes that paths other than `silent` which answer could carry now.
+    fn room_elsewhere(&self, silent: PathId, now: Instant) -> usize {
+        self.paths
+            .open()
+            .filter(|path| path.id != silent && !path.liveness.is_silent())
+            .map(|path| path.route.room(path.sent.in_flight(), now))
+            .fold(0, usize::saturating_add)
+    }
+}
+
+/// Returns true if `path` is known to reach the peer and answers.
+fn is_answering(path: &Path) -> bool {
+    !path.liveness.is_silent() && path.route.validation.is_validated()
+}
+
+/// Returns true if `path` has frames in flight that must arrive, beside those of streams.
+fn carries_control(path: &Path) -> bool {
+    let is_reliable =
+        |token: &RecoveryToken| !matches!(token, RecoveryToken::Ack { .. } | RecoveryToken::Datagram(_));
+    path.sent.unacknowledged().take(LOOKED_AT).any(|packet| packet.tokens.iter().any(is_reliable))
+}

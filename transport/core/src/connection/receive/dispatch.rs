@@ -1,0 +1,156 @@
+//! One choke point for input: every frame received goes to its owner here.
+
+use crate::PathId;
+use crate::connection::receive::{Origin, violation};
+use crate::connection::{Connection, Role};
+use crate::error::{ConnectionError, TransportError};
+use crate::handshake::crypto_stream::Novelty;
+use crate::time::Instant;
+use crate::trace::TraceEvent;
+use crate::wire::frame::{Ack, ConnectionClose, Crypto, Frame, types};
+use crate::wire::frame::{
+    AckingFrame, CloseFrame, DatagramFrame, HandshakeFrame, Owned, PacketFrame, StreamFrame,
+};
+use crate::wire::level::Level;
+
+impl Connection {
+    /// Hands `frame` to its owner.
+    pub(in crate::connection) fn on_frame(
+        &mut self,
+        origin: &Origin,
+        frame: Frame,
+        now: Instant,
+    ) -> Result<(), TransportError> {
+        let frame_type = frame.frame_type();
+        self.counters.count_received(origin.path, types::name(frame_type));
+        if let Some(tracer) = &mut self.tracer {
+            tracer.record(now, &TraceEvent::FrameReceived { path: origin.path, kind: frame.kind() });
+        }
+        self.dispatch(origin, frame, now)
+            .map_err(|error| if error.frame_type == 0 { error.in_frame(frame_type) } else { error })
+    }
+
+    fn dispatch(&mut self, origin: &Origin, frame: Frame, now: Instant) -> Result<(), TransportError> {
+        match frame.into_owned() {
+            Owned::Packet(PacketFrame::Padding(_) | PacketFrame::Ping) => Ok(()),
+            Owned::Streams(frame) => self.on_stream_frame(origin, frame),
+            Owned::Datagrams(DatagramFrame::Datagram(data)) => {
+                self.bound_datagrams();
+                self.datagrams.on_datagram(data)
+            }
+            Owned::Acknowledgements(frame) => self.on_acking_frame(origin, frame, now),
+            Owned::Handshake(frame) => self.on_handshake_frame(origin, frame, now),
+            Owned::Close(CloseFrame::ConnectionClose(close)) => {
+                self.on_connection_close(close, now);
+                Ok(())
+            }
+            Owned::Paths(frame) => self.on_path_frame(origin, frame, now),
+        }
+    }
+
+    fn on_stream_frame(&mut self, origin: &Origin, frame: StreamFrame) -> Result<(), TransportError> {
+        match frame {
+            StreamFrame::Stream(stream) => {
+                let id = stream.id;
+                self.streams.on_stream(stream)?;
+                if origin.level == Level::ZeroRtt {
+                    self.note_early_stream(id);
+                }
+                Ok(())
+            }
+            StreamFrame::ResetStream(reset) => self.streams.on_reset_stream(reset),
+            StreamFrame::StopSending(stop) => self.streams.on_stop_sending(stop),
+            StreamFrame::MaxData(limit) => self.streams.on_max_data(limit),
+            StreamFrame::MaxStreamData { id, limit } => self.streams.on_max_stream_data(id, limit),
+            StreamFrame::MaxStreams { direction, limit } => self.streams.on_max_streams(direction, limit),
+            StreamFrame::DataBlocked(limit) => self.streams.on_data_blocked(limit),
+            StreamFrame::StreamDataBlocked { id, limit } => self.streams.on_stream_data_blocked(id, limit),
+            StreamFrame::StreamsBlocked { direction, limit } => {
+                self.streams.on_streams_blocked(direction, limit)
+            }
+        }
+    }
+
+    fn on_acking_frame(
+        &mut self,
+        origin: &Origin,
+        frame: AckingFrame,
+        now: Instant,
+    ) -> Result<(), TransportError> {
+        match frame {
+            AckingFrame::Ack(ack) => self.on_ack_frame(origin, &ack, now),
+            AckingFrame::AckFrequency(request) => self.on_ack_frequency(&request),
+            AckingFrame::ImmediateAck => self.on_immediate_ack(),
+        }
+    }
+
+    fn on_handshake_frame(
+        &mut self,
+        origin: &Origin,
+        frame: HandshakeFrame,
+        now: Instant,
+    ) -> Result<(), TransportError> {
+        match frame {
+            HandshakeFrame::Crypto(crypto) => self.on_crypto(origin.level, crypto, now),
+            HandshakeFrame::NewToken(token) => self.on_new_token(token),
+            HandshakeFrame::HandshakeDone => self.on_handshake_done(),
+        }
+    }
+
+    fn on_ack_frame(&mut self, origin: &Origin, ack: &Ack, now: Instant) -> Result<(), TransportError> {
+        if origin.level != Level::OneRtt {
+            return self.on_long_ack(origin.level, ack, now);
+        }
+        if let Some(of) = ack.path {
+            self.check_multipath(of)?;
+        }
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-2.3
+        //# Endpoints MUST still process ACK frames that acknowledge 0-RTT packets or 1-RTT packets
+        let of = ack.path.unwrap_or(PathId::ZERO);
+        let one_rtt = of != PathId::ZERO || ack.largest >= self.zero_rtt.first_one_rtt;
+        if self.role == Role::Client && !self.is_confirmed() && one_rtt {
+            // RFC 9001 §4.1.2: an acknowledged 1-RTT packet confirms the handshake too; a 0-RTT packet does not.
+            self.confirm();
+        }
+        self.on_path_ack(of, origin.path, ack, now)
+    }
+
+    fn on_crypto(&mut self, level: Level, crypto: Crypto, now: Instant) -> Result<(), TransportError> {
+        if self.role == Role::Client && level == Level::Initial {
+            self.handshake.negotiation.settle();
+        }
+        let Some(stream) = self.handshake.crypto(level) else { return Ok(()) };
+        if stream.receive(crypto)? == Novelty::Known {
+            self.ask_again(level, now);
+        }
+        Ok(())
+    }
+
+    fn on_handshake_done(&mut self) -> Result<(), TransportError> {
+        if self.role == Role::Server {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.20
+            //# A server MUST treat receipt of a HANDSHAKE_DONE frame as a connection error of type
+            //# PROTOCOL_VIOLATION.
+            return Err(violation("a client sent HANDSHAKE_DONE"));
+        }
+        self.confirm();
+        Ok(())
+    }
+
+    fn on_connection_close(&mut self, close: ConnectionClose, now: Instant) {
+        let error = match close {
+            ConnectionClose::Transport { code, frame_type, reason } => {
+                ConnectionError::PeerTransport(TransportError {
+                    code,
+                    frame_type,
+                    reason: String::from_utf8_lossy(&reason).into_owned().into(),
+                })
+            }
+            ConnectionClose::Application { code, reason } => ConnectionError::PeerApplication {
+                code,
+                reason: String::from_utf8_lossy(&reason).into_owned(),
+            },
+        };
+        self.end_by_peer(error, now);
+    }
+}

@@ -1,0 +1,358 @@
+//! From frames to datagrams: preparing packets, the one place that writes frames, and sealing.
+
+pub mod acknowledge;
+pub mod buffer_pool;
+pub mod frame_scheduler;
+pub mod grease;
+pub mod long_packets;
+pub mod mtu_discovery;
+pub mod packet_builder;
+pub mod path_frames;
+pub mod transmission_round;
+pub mod transmit_queue;
+
+use crate::congestion::Sending;
+use crate::connection::lifecycle::Lifecycle;
+use crate::connection::send::packet_builder::{
+    Elicits, OpenPacket, PacketBuilder, PacketForm, PacketStart, Purpose,
+};
+use crate::connection::send::transmission_round::{LEAST_ROOM, TransmissionRound};
+use crate::connection::{Connection, Transmit};
+use crate::path::path::Path;
+use crate::recovery::sent_packet::{PacketClass, SentPacket};
+use crate::recovery_token::RecoveryToken;
+use crate::time::Instant;
+use crate::trace::{Payload, TraceEvent, TracedPacket};
+use crate::wire::frame::Frame;
+use crate::wire::header::{HeaderLayout, patch_length};
+use crate::wire::level::Level;
+use crate::wire::overhead::TAG;
+use hvq_scheduler::{Content, Observation};
+
+/// Datagram batches that wait for the network at most before a round starts.
+const OUTBOX_LIMIT: usize = 64;
+
+impl Connection {
+    /// The next datagrams to send at `now`, if any.
+    pub(in crate::connection) fn next_transmit(&mut self, now: Instant) -> Option<Transmit> {
+        if self.transmits.is_empty() {
+            self.fill_transmits(now);
+        }
+        self.transmits.pop_front()
+    }
+
+    fn fill_transmits(&mut self, now: Instant) {
+        self.guard_limits(now);
+        match self.lifecycle {
+            Lifecycle::Handshaking | Lifecycle::Connected | Lifecycle::Confirmed => {}
+            Lifecycle::Closing(_) => return self.send_close(now),
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.2
+            //= reason=Lifecycle::Closed => return,
+            //# While otherwise identical to the closing state, an endpoint in the draining state MUST NOT
+            //# send any packets
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-10.2.2
+            //= reason=Lifecycle::Closed => return,
+            //# An endpoint MUST NOT send further packets
+            Lifecycle::Draining(_) | Lifecycle::Closed => return,
+        }
+        while self.send_long(now) {
+            if self.transmits.len() >= OUTBOX_LIMIT {
+                return;
+            }
+        }
+        if self.keys.is_none() || !self.lifecycle.is_connected() {
+            return self.send_zero_rtt(now);
+        }
+        self.rotate_due(now);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+        //# An endpoint MUST NOT delay transmission of a packet containing a PATH_RESPONSE frame unless
+        //# constrained by congestion control.
+        self.send_path_frames(now);
+        self.offer_late_data(now);
+        self.probe_datagram_sizes(now);
+        let mut round = TransmissionRound::new(self.views(now), now);
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-7.5
+        //# Probe packets MUST NOT be blocked by the congestion controller
+        self.send_probes(&mut round);
+        self.run_frame_scheduler(&mut round);
+        self.complete_round(round);
+    }
+
+    /// Makes sure that path `index` has an open packet with room for `least` bytes, or else a fresh one, and returns
+    /// the room there is; 0 if the path may not send.
+    pub(in crate::connection) fn prepare(
+        &mut self,
+        round: &mut TransmissionRound,
+        index: usize,
+        least: usize,
+    ) -> usize {
+        let Some(builder) = round.builders.get(index) else { return 0 };
+        if builder.open.is_some() {
+            let room = builder.room();
+            if room >= least {
+                return room;
+            }
+            self.seal(round, index);
+        }
+        let Some(builder) = round.builders.get_mut(index) else { return 0 };
+        // RFC 9000 §8.1 binds acknowledgements too, which no congestion window does.
+        let allowance = self.paths.get(builder.path).map_or(0, |path| path.route.amplification.allowance());
+        if allowance < builder.segment {
+            return 0;
+        }
+        if builder.open.is_none() {
+            let Some(start) = self.next_packet(builder.path) else { return 0 };
+            // The second packet means a batch.
+            let spare = match builder.segments {
+                0 => self.pool.take_single(builder.segment),
+                1 => self.pool.take_batch(),
+                _ => None,
+            };
+            if let Some(spare) = spare {
+                self.pool.put(builder.move_to(spare));
+            }
+            if builder.segments == 1 && self.streams.has_sendable() {
+                builder.expect_bulk();
+            }
+            builder.start(&start);
+        }
+        builder.room()
+    }
+
+    pub(in crate::connection) fn next_packet(&mut self, path: crate::PathId) -> Option<PacketStart> {
+        let Some(keys) = &self.keys else { return self.next_zero_rtt_packet() };
+        let phase = keys.phase();
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+        //# An endpoint MUST use a connection ID associated to the same path ID as used in the packet received
+        //# by the endpoint when it intends to send packets on the same path.
+        let destination = self.paths.remote_ids.current(path)?;
+        let path = self.paths.get_mut(path)?;
+        Some(PacketStart {
+            number: path.sent.next_number(self.rng.get()),
+            largest_acknowledged: path.sent.largest_acknowledged(),
+            destination,
+            form: PacketForm::OneRtt { phase, spin: path.spin.value() },
+            marking: path.route.ecn.marking(),
+        })
+    }
+
+    /// Writes a frame into the open packet of path `index`: every 1-RTT frame passes here. Returns its size in bytes.
+    pub(in crate::connection) fn put(
+        &mut self,
+        round: &mut TransmissionRound,
+        index: usize,
+        frame: &Frame,
+        token: Option<RecoveryToken>,
+    ) -> usize {
+        let (Some(builder), Some(view)) = (round.builders.get_mut(index), round.views.get_mut(index)) else {
+            return 0;
+        };
+        let content = content_of(frame);
+        let bytes = builder.put(frame, token);
+        round.placed = true;
+        view.backlog += bytes;
+        self.counters.count_sent(view.id, frame.kind(), bytes);
+        self.scheduler.policy.observe(&Observation::Placed { path: view.id, content, bytes });
+        if matches!(content, Content::Stream { .. } | Content::Datagram) {
+            self.note_carried(view.id);
+        }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.record(round.now, &TraceEvent::FrameSent { path: view.id, kind: frame.kind(), bytes });
+        }
+        bytes
+    }
+
+    /// Seals the open packet of path `index` and takes note of it.
+    pub(in crate::connection) fn seal(&mut self, round: &mut TransmissionRound, index: usize) {
+        let Some(builder) = round.builders.get_mut(index) else { return };
+        let now = round.now;
+        if builder.open.is_some() && builder.room() < LEAST_ROOM {
+            // Segments of one batch have equal sizes: a few bytes of padding let the next packet join this one.
+            builder.pad_to(builder.segment);
+        }
+        let Some(size) = self.seal_packet_of(builder, now) else { return };
+        round.sealed += 1;
+        round.sealed_bytes += size;
+        if let Some(view) = round.views.get_mut(index)
+            && let Some(path) = self.paths.get_mut(view.id)
+        {
+            // Window, pacer and anti-amplification limit all paid for what went into flight. A packet that did not is small.
+            view.send_allowance =
+                view.send_allowance.saturating_sub(path.sent.in_flight().saturating_sub(view.in_flight));
+            view.in_flight = path.sent.in_flight();
+            view.backlog = path.backlog(now);
+        }
+        let full = size == builder.segment && builder.takes_more(self.config.segments);
+        if !full {
+            self.flush(round, index);
+        }
+    }
+
+    /// Seals the open packet of `builder`: encrypts it, and records it with its path. Returns its size in bytes.
+    pub(in crate::connection) fn seal_packet_of(
+        &mut self,
+        builder: &mut PacketBuilder,
+        now: Instant,
+    ) -> Option<usize> {
+        let (open, size) = self.encrypt(builder, now)?;
+        let eliciting = open.elicits == Elicits::Acknowledgement;
+        let path = self.paths.get_mut(builder.path)?;
+        if eliciting {
+            path.active_at = now;
+        }
+        path.counters.bytes_sent += size as u64;
+        path.counters.datagrams_sent += 1;
+        path.route.amplification.on_sent(size);
+        let class = match open.elicits {
+            Elicits::Acknowledgement if builder.purpose == Purpose::SizeProbe => PacketClass::InFlight,
+            Elicits::Acknowledgement if builder.purpose == Purpose::LivenessProbe => PacketClass::Asking,
+            Elicits::Acknowledgement => PacketClass::AckEliciting,
+            Elicits::Nothing if open.padded => PacketClass::InFlight,
+            Elicits::Nothing => PacketClass::AckOnly,
+        };
+        if path.sent.lacks_memory()
+            && let Some(records) = self.pool.take_records()
+        {
+            path.sent.lend(records);
+        }
+        record(
+            path,
+            SentPacket {
+                tokens: open.tokens,
+                ecn: builder.ecn,
+                ..SentPacket::new(open.number, now, size, class)
+            },
+        );
+        if path.sent.is_overgrown(|| path.route.window(), now) {
+            self.resend(builder.path, |sent| sent.shed(now), now);
+        }
+        if eliciting && !self.activity.sent_since {
+            // RFC 9000 §10.1: the first ack-eliciting packet since input restarts the idle timer.
+            self.activity.sent_since = true;
+            self.activity.last = now;
+        }
+        Some(size)
+    }
+
+    /// Encrypts the open packet of `builder`, which tracers see before. Returns it, and its size in bytes.
+    #[inline]
+    pub(in crate::connection) fn encrypt(
+        &mut self,
+        builder: &mut PacketBuilder,
+        now: Instant,
+    ) -> Option<(OpenPacket, usize)> {
+        let open = builder.finish()?;
+        let (start, number, layout) = (open.start, open.number, open.layout);
+        let level = if layout.length_offset.is_some() { Level::ZeroRtt } else { Level::OneRtt };
+        if !self.may_seal(level) {
+            // RFC 9001 §6.6: worn-out keys seal nothing more, and nothing leaves in the clear.
+            builder.open = None;
+            builder.bytes.truncate(start);
+            return None;
+        }
+        self.grease(builder.bytes.get_mut(start..).unwrap_or_default());
+        if let Some(tracer) = &mut self.tracer {
+            let payload = builder.bytes.get(layout.payload_offset()..).unwrap_or_default();
+            let packet = TracedPacket {
+                level,
+                path: builder.path,
+                number,
+                bytes: builder.bytes.len() - start + TAG,
+                payload: Payload(payload),
+            };
+            tracer.record(now, &TraceEvent::PacketSent(packet));
+        }
+        self.seal_packet(builder, start, &layout, number);
+        builder.segments += 1;
+        let size = builder.bytes.len() - start;
+        builder.open.take().map(|open| (open, size))
+    }
+
+    fn may_seal(&self, level: Level) -> bool {
+        match level {
+            Level::ZeroRtt => self.zero_rtt.seal.is_some(),
+            _ => self.keys.as_ref().is_some_and(|keys| !keys.is_spent()),
+        }
+    }
+
+    /// Seals the packet that starts at `start` and ends the bytes of `builder`.
+    fn seal_packet(&mut self, builder: &mut PacketBuilder, start: usize, layout: &HeaderLayout, number: u64) {
+        if layout.length_offset.is_none() {
+            if let Some(keys) = self.keys.as_mut() {
+                keys.seal(&mut builder.bytes, start, layout, builder.path, number);
+            }
+        } else if let Some(key) = &self.zero_rtt.seal {
+            patch_length(&mut builder.bytes, layout, start, TAG);
+            key.seal(&mut builder.bytes, start, layout, builder.path, number);
+        }
+    }
+
+    /// Hands the sealed datagrams of path `index` to the transmit queue.
+    pub(in crate::connection) fn flush(&mut self, round: &mut TransmissionRound, index: usize) {
+        let Some(builder) = round.builders.get_mut(index) else { return };
+        let done = std::mem::replace(builder, PacketBuilder::new(builder.path, builder.segment));
+        self.queue_datagrams(done);
+    }
+
+    /// Queues the datagrams of `builder`, all sealed.
+    pub(in crate::connection) fn queue_datagrams(&mut self, builder: PacketBuilder) {
+        let Some(path) = self.paths.get(builder.path) else { return };
+        if builder.bytes.is_empty() {
+            return;
+        }
+        let transmit = Transmit {
+            local: path.route.tuple.local,
+            remote: path.route.tuple.remote,
+            ecn: builder.ecn,
+            dscp: path.dscp,
+            segment: (builder.segments > 1).then_some(builder.segment),
+            bytes: builder.bytes,
+        };
+        let largest = path.route.datagram_size;
+        self.queue(transmit, largest);
+    }
+
+    pub(in crate::connection) fn complete_round(&mut self, mut round: TransmissionRound) {
+        for index in 0..round.builders.len() {
+            self.seal(&mut round, index);
+            self.flush(&mut round, index);
+        }
+        let exhausted = !self.streams.has_sendable() && self.control.is_empty();
+        for view in &round.views {
+            let Some(path) = self.paths.get_mut(view.id) else { continue };
+            path.route.on_pass(view.send_allowance, path.sent.next_unused());
+            if exhausted && view.send_allowance >= view.datagram_size {
+                path.route.rate.on_app_limited(path.sent.in_flight());
+            }
+        }
+    }
+}
+
+/// Tells everything that counts what the path sends.
+#[inline]
+pub(in crate::connection) fn record(path: &mut Path, mut packet: SentPacket) {
+    let (now, bytes) = (packet.sent_at, packet.bytes);
+    path.route.ecn.on_sent(packet.ecn);
+    path.route.mtu.on_sent(bytes);
+    if packet.class.in_flight() {
+        packet.delivery = path.route.rate.on_sent(now, path.sent.in_flight());
+        path.route.pacer.on_sent(bytes, now);
+        let rate = path.rate();
+        path.route.backlog.on_sent(now, bytes, rate);
+        let in_flight = path.sent.in_flight() + bytes;
+        let app_limited = packet.delivery.app_limited;
+        path.route.controller.on_sent(&Sending { now, bytes, in_flight, app_limited });
+    }
+    path.sent.on_sent(packet);
+}
+
+/// Returns the policies' name for the content of the frame.
+pub(in crate::connection) fn content_of(frame: &Frame) -> Content {
+    match frame {
+        Frame::Ack(ack) => Content::Acknowledgement { of: ack.path.unwrap_or(crate::PathId::ZERO) },
+        Frame::Crypto(_) => Content::Handshake,
+        Frame::Stream(stream) => Content::Stream { id: stream.id.0 },
+        Frame::Datagram(_) => Content::Datagram,
+        _ => Content::Control,
+    }
+}

@@ -1,0 +1,199 @@
+//! Frames that belong to one path and are never offered to the policy: challenges, responses and probes.
+
+use crate::PathId;
+use crate::connection::send::packet_builder::{PacketBuilder, Purpose};
+use crate::connection::send::transmission_round::TransmissionRound;
+use crate::connection::{Connection, Role};
+use crate::path::liveness::ProbesDue;
+use crate::path::route::MINIMUM_DATAGRAM;
+use crate::recovery_token::RecoveryToken;
+use crate::time::Instant;
+use crate::wire::frame::Frame;
+
+/// Bytes of a packet with a challenge and a response at most: less need not be tried.
+pub(in crate::connection) const LEAST_PROBE: usize = 64;
+
+/// The content of a probe beside the frame that asks for an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Filling {
+    /// Nothing.
+    Nothing,
+    /// Frames that the peer may need before it can answer.
+    Little,
+    /// Such frames, and data if there is one path only.
+    Whatever,
+}
+
+impl Connection {
+    /// Queues the challenges and responses that are due, each in a datagram of its path (RFC 9000 §8.2).
+    pub(in crate::connection) fn send_path_frames(&mut self, now: Instant) {
+        for id in self.paths.ids() {
+            // quinn answers only the later of two challenges that arrive together: that is the one over the address in use.
+            self.send_elsewhere(id, now);
+            while self.send_one_validation(id, now) {}
+        }
+    }
+
+    /// One datagram with what path `id` owes for validation; false if it owes nothing or may not send.
+    fn send_one_validation(&mut self, id: PathId, now: Instant) -> bool {
+        if self.paths.remote_ids.current(id).is_none() {
+            return false;
+        }
+        let answers_with_ping = self.role == Role::Client;
+        let Some(path) = self.paths.get_mut(id) else { return false };
+        let allowance = path.route.amplification.allowance();
+        // A datagram with a challenge is expanded to 1200 bytes, unless the peer's address is not validated and the
+        // limit is lower (RFC 9000 §8.2.1).
+        if allowance < LEAST_PROBE {
+            return false;
+        }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.1
+        //# An endpoint MUST expand datagrams that contain a PATH_CHALLENGE frame to at least the smallest
+        //# allowed maximum datagram size of 1200 bytes
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+        //# Each endpoint MUST also validate that a minimum QUIC packet MTU of 1200 bytes is supported on the
+        //# path
+        let size = MINIMUM_DATAGRAM.min(allowance);
+        //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
+        //# If an endpoint sends a PATH_RESPONSE (Section 19.18 of [QUIC-TRANSPORT]), it MUST be sent on the
+        //# same path as used by the packet that contained the PATH_CHALLENGE frame
+        let response = path.route.validation.next_response();
+        let challenge = path.route.validation.next_challenge(now, self.rng.get());
+        if challenge.is_some() && size < MINIMUM_DATAGRAM {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.1
+            //# To ensure that the path MTU is large enough, the endpoint MUST perform a second path
+            //# validation by sending a PATH_CHALLENGE frame in a datagram of at least 1200 bytes
+            path.route.validation.on_cut();
+        }
+        let widen = response.is_none() && challenge.is_none() && path.opening_datagrams > 0;
+        if widen {
+            path.opening_datagrams -= 1;
+        }
+        let mut frames: Vec<Frame> = Vec::new();
+        frames.extend(response.map(Frame::PathResponse));
+        frames.extend(challenge.map(Frame::PathChallenge));
+        // RFC 9000 §9.3.3: a challenge where the path is in use is answered with a packet that does more than probe, so
+        // that the path stays there whoever forwards copies from elsewhere.
+        let in_use = answers_with_ping && response.is_some() && path.route.validation.is_validated();
+        if widen || in_use {
+            frames.push(Frame::Ping);
+        }
+        if frames.is_empty() {
+            return false;
+        }
+        self.send_bound(id, &frames, size, now)
+    }
+
+    /// Queues one datagram of path `id` with `frames`, padded to `size` bytes.
+    fn send_bound(&mut self, id: PathId, frames: &[Frame], size: usize, now: Instant) -> bool {
+        let Some(start) = self.next_packet(id) else { return false };
+        let Some(path) = self.paths.get(id) else { return false };
+        let mut builder = PacketBuilder::new(id, path.route.datagram_size);
+        builder.start(&start);
+        for frame in frames {
+            let bytes = builder.put(frame, None);
+            self.counters.count_sent(id, frame.kind(), bytes);
+        }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+        //# An endpoint MUST expand datagrams that contain a PATH_RESPONSE frame to at least the smallest
+        //# allowed maximum datagram size of 1200 bytes
+        builder.pad_to(size);
+        if self.seal_packet_of(&mut builder, now).is_none() {
+            return false;
+        }
+        self.queue_datagrams(builder);
+        true
+    }
+
+    /// Sends the probes of paths whose probe timeout fired, regardless of the congestion window (RFC 9002 §7.5).
+    pub(in crate::connection) fn send_probes(&mut self, round: &mut TransmissionRound) {
+        for index in 0..round.views.len() {
+            let Some(id) = round.views.get(index).map(|view| view.id) else { continue };
+            let Some(path) = self.paths.get_mut(id) else { continue };
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.4
+            //# When a PTO timer expires, a sender MUST send at least one ack- eliciting packet in the packet
+            //# number space as a probe
+            let probes: &[Filling] = match path.liveness.take_due() {
+                ProbesDue::None => &[],
+                ProbesDue::One => &[Filling::Little],
+                // RFC 9002 §6.2.4: up to two.
+                ProbesDue::Timeout => &[Filling::Whatever, Filling::Nothing],
+            };
+            for filling in probes {
+                self.probe(round, index, *filling);
+            }
+        }
+    }
+
+    /// One probe: PING, and on the only path whatever data waits, so that a lost tail costs one round trip only. Only the
+    /// first of a probe timeout is filled: if the path swallows large datagrams, the second gets an answer (RFC 8899 §4.3).
+    fn probe(&mut self, round: &mut TransmissionRound, index: usize, filling: Filling) {
+        let Some(id) = round.views.get(index).map(|view| view.id) else { return };
+        if self.prepare(round, index, 1) == 0 {
+            return;
+        }
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.4
+        //# All probe packets sent on a PTO MUST be ack-eliciting.
+        // An answer to a probe is wanted at once, whatever was asked for (draft-ietf-quic-ack-frequency-14 §5).
+        let frame = if self.may_request_acks() { Frame::ImmediateAck } else { Frame::Ping };
+        self.put(round, index, &frame, None);
+        if filling != Filling::Nothing {
+            self.report_in_probe(round, index);
+        }
+        if filling != Filling::Nothing && self.is_silent_everywhere() {
+            self.repeat_control(round, index);
+        }
+        if filling == Filling::Whatever && round.views.len() == 1 {
+            self.fill_probe(round, index);
+        }
+        let silent = self.paths.get(id).is_some_and(|path| path.liveness.is_silent());
+        if let Some(builder) = round.builders.get_mut(index)
+            && silent
+            && filling == Filling::Little
+        {
+            builder.purpose = Purpose::LivenessProbe;
+        }
+        self.seal(round, index);
+        if let Some(builder) = round.builders.get_mut(index) {
+            builder.purpose = Purpose::Content;
+        }
+    }
+
+    /// Repeats, with the probe of a path that does not answer, its frames about paths and connection IDs (RFC 9002
+    /// §6.2.4): without them the peer may be unable to answer.
+    fn repeat_control(&mut self, round: &mut TransmissionRound, index: usize) {
+        let Some(path) = round.views.get(index).and_then(|view| self.paths.get(view.id)) else { return };
+        // Those of the oldest packets and those of the latest: the peer may lack either.
+        let unanswered = path.sent.unacknowledged().flat_map(|packet| &packet.tokens);
+        let of_data = |token: &RecoveryToken| {
+            matches!(
+                token,
+                RecoveryToken::Stream { .. } | RecoveryToken::Ack { .. } | RecoveryToken::Datagram(_)
+            )
+        };
+        let tokens: Vec<RecoveryToken> = unanswered.filter(|token| !of_data(token)).cloned().collect();
+        for token in &tokens {
+            self.paths.on_lost(token);
+        }
+        self.collect_control(round.now);
+        let mut waiting = Vec::new();
+        while let Some(control) = self.control.pop() {
+            if control.frame.encoded_size() <= round.builders.get(index).map_or(0, PacketBuilder::room) {
+                self.put(round, index, &control.frame, control.token);
+            } else {
+                waiting.push(control);
+            }
+        }
+        self.control.put_back(waiting.into_iter());
+    }
+
+    fn fill_probe(&mut self, round: &mut TransmissionRound, index: usize) {
+        let Some(by) = round.views.get(index).map(|view| view.id) else { return };
+        while let Some(key) = self.streams.next_sendable(None) {
+            let room = round.builders.get(index).map_or(0, PacketBuilder::room);
+            let Some(stream) = self.streams.take(key.id, room, room, by) else { return };
+            let token = RecoveryToken::from(&stream);
+            self.put(round, index, &Frame::Stream(stream), Some(token));
+        }
+    }
+}
