@@ -3,6 +3,7 @@
 pub mod campaign;
 pub mod controllers;
 pub mod definition;
+pub mod links;
 pub mod outages;
 pub mod pages;
 pub mod pool;

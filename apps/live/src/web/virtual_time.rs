@@ -4,9 +4,9 @@ use super::arm::{Arm, Model};
 use super::{Plan, stretch};
 use crate::error::LiveError;
 use hvq_emulation::ChannelSpec;
-use hvq_lab::experiment::pages::{Belief, Channels, Notes, Run};
+use hvq_lab::experiment::pages::{Belief, Channels, Notes, Order, Run};
 use hvq_lab::pages::{Page, THINK_SCALE};
-use hvq_lab::workload::page_load::{Manner, Voice};
+use hvq_lab::workload::page_load::{Background, Manner, Voice};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -69,10 +69,11 @@ fn run(page: &Arc<Page>, (channel, repetition): (&str, u32), model: Model) -> Re
             think_scale: THINK_SCALE,
             wait_scale: 0.0,
             size_scale: 1.0,
-            background: 0,
+            background: Background::NONE,
         },
         channels: Channels { name: channel.to_owned(), embb, urllc: ChannelSpec::urllc() },
         belief: Belief::default(),
+        order: Order::default(),
         scheme: scheme.parse().map_err(|error: String| wrong(&error))?,
         congestion: congestion.parse().map_err(|_| wrong(congestion))?,
         repetition,

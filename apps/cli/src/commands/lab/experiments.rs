@@ -5,8 +5,10 @@ use super::{jobs, progress};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Console, check_distinct};
 use clap::{Args, ValueEnum};
-use hvq_lab::experiment::campaign::{Record, Scope, Session, Store, Tally, tasks};
+use hvq_lab::experiment::campaign::{Record, Scope, Session, Store, Tally, read, tasks};
 use hvq_lab::experiment::definition::{Definition, builtin, names};
+use hvq_lab::experiment::statistics::Results;
+use hvq_lab::report::experiments::markdown;
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +33,7 @@ pub(crate) struct RunArguments {
     /// run again
     #[arg(long, value_name = "DIR", default_value = RESULTS)]
     out: PathBuf,
-    /// Two pages and one repetition only
+    /// A first look: the part that the experiment names, or else two pages and one repetition
     #[arg(long, conflicts_with = "seeds")]
     quick: bool,
     /// The treatment of results that are there already
@@ -50,9 +52,10 @@ enum Existing {
 
 /// Runs what is missing.
 pub(super) fn run(arguments: &RunArguments, console: Console) -> Result<(), Failure> {
-    let scope = match arguments.quick {
-        true => Scope::QUICK,
-        false => Scope { stretches: arguments.seeds, subjects: None },
+    let scope = match (arguments.quick, arguments.seeds) {
+        (true, _) => Scope::Quick,
+        (false, Some(repetitions)) => Scope::Repetitions(repetitions),
+        (false, None) => Scope::Whole,
     };
     // Errors in any of them come before hours of work on others.
     let definitions = chosen(&arguments.experiments)?;
@@ -132,6 +135,30 @@ fn find(name: &str) -> Result<Definition, Failure> {
         }
     };
     definition.or_fail(Exit::Usage, || "experiment".to_owned())
+}
+
+/// Arguments of `hvq lab show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// Experiments: names of those compiled in, files, or all
+    #[arg(value_name = "NAME|FILE|all", required = true)]
+    experiments: Vec<String>,
+    /// The folder with results
+    #[arg(long, value_name = "DIR", default_value = RESULTS)]
+    results: PathBuf,
+}
+
+/// Prints goals and tables of results as text.
+pub(super) fn show(arguments: &ShowArguments, console: Console) -> Result<(), Failure> {
+    for definition in chosen(&arguments.experiments)? {
+        let found = read(&definition, &arguments.results).or_fail(Exit::Runtime, || "results".to_owned())?;
+        if found.records.is_empty() {
+            console.say(format!("{}: not run by this build of the program", definition.name));
+            continue;
+        }
+        output::print(markdown(&Results::new(&definition, &found.records)).trim_end())?;
+    }
+    Ok(())
 }
 
 /// Prints what is compiled in.

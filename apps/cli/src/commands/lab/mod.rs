@@ -16,7 +16,7 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{Console, check_writable};
 use clap::{Args, Subcommand};
 use controllers::ControllersArguments;
-use experiments::RunArguments;
+use experiments::{RunArguments, ShowArguments};
 use hvq_emulation::TraceError;
 use hvq_lab::experiment::pool;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -53,6 +53,8 @@ enum Experiment {
     Chaos(chaos::ChaosArguments),
     /// Run experiments that are described in files: the figures and tables of the papers, and our own
     Run(RunArguments),
+    /// Print the goals and tables of results as text
+    Show(ShowArguments),
     /// Write a report on the results of experiments: one file of HTML with drawings, tables and goals
     Report(ReportArguments),
     /// Name the experiments that are compiled in
@@ -80,6 +82,7 @@ pub(crate) fn run(arguments: &LabArguments, console: Console) -> Result<(), Fail
         #[cfg(target_os = "linux")]
         Experiment::Chaos(arguments) => chaos::run(arguments, console),
         Experiment::Run(arguments) => experiments::run(arguments, console),
+        Experiment::Show(arguments) => experiments::show(arguments, console),
         Experiment::Report(arguments) => report::run(arguments, console),
         Experiment::List => experiments::list(),
     }

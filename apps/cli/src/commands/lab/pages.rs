@@ -117,7 +117,7 @@ impl PagesArguments {
                 think_scale: self.think,
                 wait_scale: self.half.wait_scale(),
                 size_scale: 1.0,
-                background: self.background,
+                background: page_load::Background::Flows(self.background),
             },
             traces: self.trace.clone(),
             schemes: self.schemes.clone(),

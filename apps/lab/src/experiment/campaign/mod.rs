@@ -10,4 +10,4 @@ mod tests;
 pub use record::{Key, Record};
 pub use session::{CampaignError, Session, Stop, Tally};
 pub use store::{Found, Store, StoreError, read};
-pub use task::{Scope, Task, tasks};
+pub use task::{Scope, Task, progress_name, tasks};

@@ -2,12 +2,15 @@
 
 use super::record::{Key, Record, basis};
 use crate::experiment::controllers;
-use crate::experiment::definition::{Axis, Cell, Definition, FlowWorkload, VideoWorkload, Workload};
-use crate::experiment::pages::{Channels, Outcome, Run, Sizes, part, seed_of, stretch};
+use crate::experiment::definition::{
+    Axis, Cell, Definition, FlowWorkload, Labelled, Quick, VideoWorkload, Workload,
+};
+use crate::experiment::pages::{Channels, Order, Outcome, Run, Sizes, part, seed_of, stretch};
+use crate::experiment::statistics::quantile;
 use crate::experiment::video;
 use crate::pages::Page;
-use crate::workload::page_load::{Interaction, Manner, single};
-use hvq_emulation::{ChannelSpec, Probability, Rate, TraceError};
+use crate::workload::page_load::{Interaction, Manner, single, upload};
+use hvq_emulation::{ChannelSpec, Direction, Probability, Rate, TraceError};
 use hvq_video::clip::Clip;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,16 +18,14 @@ use std::time::Duration;
 
 /// The part of an experiment that is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Scope {
-    /// Repetitions, if not those of the file.
-    pub stretches: Option<u32>,
-    /// The maximum number of pages.
-    pub subjects: Option<usize>,
-}
-
-impl Scope {
-    /// A first look: two pages, one repetition.
-    pub const QUICK: Self = Self { stretches: Some(1), subjects: Some(2) };
+pub enum Scope {
+    /// All of it.
+    #[default]
+    Whole,
+    /// All of it with so many repetitions.
+    Repetitions(u32),
+    /// A first look, as the file describes it.
+    Quick,
 }
 
 /// A run.
@@ -55,14 +56,18 @@ impl Scales {
 /// The runs of `definition` within `scope`: what is compared stands together.
 pub fn tasks(definition: &Definition, scope: Scope) -> Vec<Task> {
     let subjects = definition.workload.subjects();
-    let stretches = scope.stretches.unwrap_or(definition.stretches);
+    let quick = match scope {
+        Scope::Quick => definition.quick.clone(),
+        Scope::Whole => Quick::all(definition.stretches),
+        Scope::Repetitions(number) => Quick::all(number),
+    };
     let axes = definition.matrix.varied();
     let mut tasks = Vec::new();
-    for cell in definition.matrix.cells() {
+    for cell in definition.matrix.cells().into_iter().filter(|cell| quick.has(&definition.matrix, *cell)) {
         let labels: BTreeMap<_, _> =
             axes.iter().map(|axis| (*axis, definition.matrix.label(cell, *axis).to_owned())).collect();
-        for (subject, name) in subjects.iter().enumerate().take(scope.subjects.unwrap_or(usize::MAX)) {
-            for stretch in 0..stretches {
+        for (subject, name) in subjects.iter().enumerate().take(quick.subjects) {
+            for stretch in 0..quick.stretches {
                 tasks.extend(definition.schemes.iter().map(|scheme| Task {
                     key: Key { cell: labels.clone(), subject: name.clone(), stretch, scheme: *scheme },
                     cell,
@@ -89,38 +94,49 @@ impl Task {
                 let (values, failure) = measured(definition, run.outcome()?);
                 Ok(self.record(definition, values, failure))
             }
-            Workload::Download(_) => self.download(definition),
+            Workload::Download(_) => self.transfer(definition, Direction::Down),
+            Workload::Upload(_) => self.transfer(definition, Direction::Up),
             Workload::Interaction(_) => self.interaction(definition),
             Workload::Flow(workload) => self.flow(definition, workload),
             Workload::Video(workload) => self.video(definition, workload),
         }
     }
 
-    fn download(&self, definition: &Definition) -> Result<Record, TraceError> {
+    /// One object of the cell's size, `direction` the way that it goes.
+    fn transfer(&self, definition: &Definition, direction: Direction) -> Result<Record, TraceError> {
         let size = definition.matrix.size[self.cell.at(Axis::Size)].is.0;
-        let run = self.page_run(definition, &Arc::new(single(size)), Scales::NONE)?;
+        let page = match direction {
+            Direction::Down => single(size),
+            Direction::Up => upload(size),
+        };
+        let run = self.page_run(definition, &Arc::new(page), Scales::NONE)?;
         let outcome = run.outcome()?;
-        let carried = outcome.embb.down + outcome.urllc.down;
+        let carried = outcome.embb.towards(direction) + outcome.urllc.towards(direction);
+        let progress = outcome.progress_ms.clone();
         let (mut values, failure) = measured(definition, outcome);
         if let Some(time) = values.get(definition.workload.measured()).copied() {
             let rate = |bytes: u64| bytes as f64 * 8.0 / (time * 1e3);
             values.insert("goodput_mbit".to_owned(), rate(size));
-            if let Some(capacity) = capacity(&run.channels) {
+            if let Some(capacity) = capacity(&run.channels, direction) {
                 values.insert("capacity_percent".to_owned(), 100.0 * rate(size) / capacity);
                 // With headers and tags, which the channels carry too: what is missing here was not sent.
                 values.insert("carried_percent".to_owned(), rounded(100.0 * rate(carried) / capacity));
             }
         }
+        values.extend((0..).zip(progress).map(|(part, time)| (progress_name(part), time)));
         Ok(self.record(definition, values, failure))
     }
 
     fn interaction(&self, definition: &Definition) -> Result<Record, TraceError> {
         let interaction = definition.matrix.interaction[self.cell.at(Axis::Interaction)].is;
         let run = self.page_run(definition, &Arc::new(interaction.page()), Scales::NONE)?;
-        let (mut values, failure) = measured(definition, run.outcome()?);
+        let outcome = run.outcome()?;
+        let slow = longest_share(&outcome.ends_ms, 0.95);
+        let (mut values, failure) = measured(definition, outcome);
         let time = values.get(definition.workload.measured()).copied();
         if let (Some(time), Interaction::Exchanges { number, .. }) = (time, interaction) {
             values.insert("exchange_ms".to_owned(), rounded(time / f64::from(number)));
+            values.extend(slow.map(|slow| ("exchange_p95_ms".to_owned(), rounded(slow))));
         }
         Ok(self.record(definition, values, failure))
     }
@@ -185,10 +201,11 @@ impl Task {
                 think_scale: scales.think,
                 wait_scale: scales.wait,
                 size_scale: scales.size,
-                background: matrix.background[at(Axis::Background)].is.0,
+                background: matrix.background[at(Axis::Background)].is,
             },
             channels: self.channels(definition)?,
             belief: matrix.belief[at(Axis::Belief)].is,
+            order: self.order(definition),
             scheme: self.key.scheme,
             congestion: matrix.controller[at(Axis::Controller)].is,
             repetition: self.key.stretch,
@@ -197,12 +214,35 @@ impl Task {
         })
     }
 
+    /// The order in which connections are told of eMBB and URLLC. Ordinary links change places instead: what stands in
+    /// the place of URLLC comes first.
+    fn order(&self, definition: &Definition) -> Order {
+        let (matrix, at) = (&definition.matrix, |axis| self.cell.at(axis));
+        match matrix.links[at(Axis::Links)].is.is_channels() {
+            true => matrix.order[at(Axis::Order)].is,
+            false => Order::Given,
+        }
+    }
+
+    /// The ordinary links of the device as channels, if it has such.
+    fn links(&self, definition: &Definition, place: u64) -> Option<Channels> {
+        let (matrix, at) = (&definition.matrix, |axis| self.cell.at(axis));
+        let Labelled { label, is } = &matrix.links[at(Axis::Links)];
+        let [first, second, ..] = &is.drawn(place)[..] else { return None };
+        let [urllc, embb] = matrix.order[at(Axis::Order)].is.of([second, first]);
+        let loss = matrix.loss[at(Axis::Loss)].is;
+        Some(Channels { name: label.clone(), embb: lossy(embb, loss), urllc: lossy(urllc, loss) })
+    }
+
     /// The channels, eMBB's trace begun where it is to be: downloads of all sizes, say, begin on the same stretch.
     fn channels(&self, definition: &Definition) -> Result<Channels, TraceError> {
         let (matrix, at) = (&definition.matrix, |axis| self.cell.at(axis));
         let loss = matrix.loss[at(Axis::Loss)].is;
         let embb = &matrix.embb[at(Axis::Embb)];
         let place = seed_of(definition.half.seed(definition.seed), &self.key.subject, self.key.stretch);
+        if let Some(links) = self.links(definition, place) {
+            return Ok(links);
+        }
         Ok(Channels {
             name: embb.label.clone(),
             embb: stretch(&lossy(&embb.is, loss), place, definition.half)?,
@@ -234,16 +274,36 @@ fn measured(definition: &Definition, outcome: Outcome) -> (BTreeMap<String, f64>
     (values, outcome.failure)
 }
 
+/// The time that `share` of exchanges one after another do not exceed, which were complete at `ends`.
+fn longest_share(ends: &[f64], share: f64) -> Option<f64> {
+    let begins = std::iter::once(&0.0).chain(ends);
+    let mut times: Vec<f64> = begins.zip(ends).map(|(begin, end)| end - begin).collect();
+    times.sort_by(f64::total_cmp);
+    quantile(&times, share)
+}
+
+/// The name under which runs note the time at which part number `part` of the content had arrived; part 0 is the first
+/// byte.
+pub fn progress_name(part: u32) -> String {
+    format!("progress_{part:02}_ms")
+}
+
 /// `value` to three places: results are written as text and read again, and what is short comes back as it was.
 fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// Returns the rate of both channels together downwards, in Mbit/s; `None` if that varies or has no limit.
-fn capacity(channels: &Channels) -> Option<f64> {
-    let rate = |channel: &ChannelSpec| match channel.down.rate {
-        Rate::Constant(rate) => Some(rate.bits_per_second() as f64 / 1e6),
-        Rate::Unlimited | Rate::Trace(_) => None,
+/// Returns the rate of both channels together in `direction`, in Mbit/s; `None` if that varies or has no limit.
+fn capacity(channels: &Channels, direction: Direction) -> Option<f64> {
+    let rate = |channel: &ChannelSpec| {
+        let link = match direction {
+            Direction::Up => &channel.up,
+            Direction::Down => &channel.down,
+        };
+        match link.rate {
+            Rate::Constant(rate) if link.collapses.is_empty() => Some(rate.bits_per_second() as f64 / 1e6),
+            Rate::Constant(_) | Rate::Unlimited | Rate::Trace(_) => None,
+        }
     };
     Some(rate(&channels.embb)? + rate(&channels.urllc)?)
 }

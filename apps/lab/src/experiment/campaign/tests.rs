@@ -74,7 +74,7 @@ fn a_stop_lets_runs_come_to_their_end_and_begins_no_more() {
 #[test]
 fn results_of_another_build_of_the_program_do_not_count() {
     let folder = folder();
-    let (_, records) = run(folder.path(), Scope { stretches: Some(1), subjects: None }, 1);
+    let (_, records) = run(folder.path(), Scope::Repetitions(1), 1);
     let text = String::from_utf8(bytes(folder.path())).expect("JSON is text");
     let basis = &records[0].basis;
     let (build, digest) = basis.split_once('-').expect("a build and a digest");
@@ -86,17 +86,17 @@ fn results_of_another_build_of_the_program_do_not_count() {
     let Found { records, stale } = read(&definition, folder.path()).expect("it can be read");
     assert_eq!((records.len(), stale), (4, 2));
     let store = Store::open(&definition, folder.path()).expect("the folder can be written");
-    assert_eq!(Session::new(&definition, Scope::QUICK, store).tally, Tally { runs: 6, kept: 4 });
+    assert_eq!(Session::new(&definition, Scope::Quick, store).tally, Tally { runs: 6, kept: 4 });
 }
 
 #[test]
 fn results_over_other_channels_are_run_again() {
     let folder = folder();
-    run(folder.path(), Scope { stretches: Some(1), subjects: None }, 1);
+    run(folder.path(), Scope::Repetitions(1), 1);
     let other =
         Definition::parse("small.toml", &TEXT.replace("200mbit", "100mbit")).expect("it is well-formed");
     let store = Store::open(&other, folder.path()).expect("the folder can be written");
-    assert_eq!(Session::new(&other, Scope::QUICK, store).tally, Tally { runs: 6, kept: 0 });
+    assert_eq!(Session::new(&other, Scope::Quick, store).tally, Tally { runs: 6, kept: 0 });
     assert_eq!(bytes(folder.path()), b"");
 }
 

@@ -13,6 +13,10 @@ pub enum Axis {
     Embb,
     /// The channel with the low latency.
     Urllc,
+    /// The links of the device, in the place of eMBB and URLLC.
+    Links,
+    /// The order in which connections are told of the channels.
+    Order,
     /// Random loss in both directions of both channels.
     Loss,
     /// The congestion controller of every path.
@@ -31,10 +35,12 @@ pub enum Axis {
 
 impl Axis {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Deployment,
         Self::Embb,
         Self::Urllc,
+        Self::Links,
+        Self::Order,
         Self::Loss,
         Self::Controller,
         Self::Voice,
@@ -50,6 +56,8 @@ impl Axis {
             Self::Deployment => "deployment",
             Self::Embb => "embb",
             Self::Urllc => "urllc",
+            Self::Links => "links",
+            Self::Order => "order",
             Self::Loss => "loss",
             Self::Controller => "controller",
             Self::Voice => "voice",
@@ -66,6 +74,8 @@ impl Axis {
             Self::Deployment => "matrix.deployment",
             Self::Embb => "matrix.embb",
             Self::Urllc => "matrix.urllc",
+            Self::Links => "matrix.links",
+            Self::Order => "matrix.order",
             Self::Loss => "matrix.loss",
             Self::Controller => "matrix.controller",
             Self::Voice => "matrix.voice",

@@ -41,6 +41,11 @@ const TEXTS: &[(&str, &str)] = texts![
     "price-training",
     "request-response",
     "mobility",
+    "links",
+    "links-upload",
+    "links-pages",
+    "links-requests",
+    "untold",
 ];
 
 /// Their names.

@@ -5,7 +5,7 @@ use super::expected::{Bound, Goal, Operand, Plot, Published, Selection, Wanted};
 use super::matrix::Matrix;
 use super::measure::Measure;
 use super::workload::Workload;
-use crate::experiment::pages::Scheme;
+use crate::experiment::pages::{Belief, Scheme};
 use hvq_emulation::{ChannelSpec, Delay, Rate, TraceSource};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -126,7 +126,7 @@ impl Check<'_> {
         Err(Problem::at(label, problem))
     }
 
-    fn selection(&self, selection: &Selection) -> Result<(), Problem> {
+    pub(super) fn selection(&self, selection: &Selection) -> Result<(), Problem> {
         selection.iter().try_for_each(|(axis, label)| self.label(*axis, label))
     }
 
@@ -135,7 +135,7 @@ impl Check<'_> {
         let has = |scheme| self.schemes.get_ref().contains(&scheme);
         let needed = match operand.measure {
             Measure::Gap if !has(Scheme::Ideal) => Some(Scheme::Ideal),
-            Measure::Gain | Measure::Gap | Measure::Worst if !has(Scheme::EmbbAlone) => {
+            Measure::Gain | Measure::Gap | Measure::Worst | Measure::Knowledge if !has(Scheme::EmbbAlone) => {
                 Some(Scheme::EmbbAlone)
             }
             _ => None,
@@ -145,7 +145,25 @@ impl Check<'_> {
                 format!("{} is measured against {needed}, which is not among the schemes", operand.measure);
             return Err(Problem::at(&operand.scheme, problem));
         }
+        if let Some(problem) = self.lacks(&operand.measure) {
+            return Err(Problem::at(&operand.scheme, format!("{}: {problem}", operand.measure)));
+        }
         self.selection(&operand.at)
+    }
+
+    /// The part that `measure` needs and the file does not have, if there is such.
+    fn lacks(&self, measure: &Measure) -> Option<&'static str> {
+        let singles = self.schemes.get_ref().iter().filter(|scheme| scheme.is_single()).count();
+        match measure {
+            Measure::Single | Measure::Best | Measure::Sum if singles < 2 => {
+                Some("embb and urllc, each link alone, are not among the schemes")
+            }
+            Measure::Knowledge if !self.matrix.belief.iter().any(|belief| belief.is == Belief::default()) => {
+                Some("both is no value of belief")
+            }
+            Measure::Exchange if self.matrix.order.len() != 2 => Some("order has not two values"),
+            _ => None,
+        }
     }
 
     fn bound(&self, bound: &Bound) -> Result<(), Problem> {

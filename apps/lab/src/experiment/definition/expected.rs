@@ -133,6 +133,8 @@ pub struct Plot {
     pub kind: PlotKind,
     /// The measure upwards.
     pub measure: Measure,
+    /// Measures that stand in tables beside it.
+    pub also: Vec<Measure>,
     /// The axis to the right.
     pub along: Axis,
     /// The schemes that are drawn; none for all.
@@ -141,7 +143,13 @@ pub struct Plot {
 
 impl Default for Plot {
     fn default() -> Self {
-        Self { kind: PlotKind::Bars, measure: Measure::Gain, along: Axis::Embb, schemes: Vec::new() }
+        Self {
+            kind: PlotKind::Bars,
+            measure: Measure::Gain,
+            also: Vec::new(),
+            along: Axis::Embb,
+            schemes: Vec::new(),
+        }
     }
 }
 

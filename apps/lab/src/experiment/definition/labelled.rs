@@ -1,8 +1,9 @@
 //! Values with the label that tables and drawings give them.
 
-use crate::experiment::pages::Belief;
-use crate::workload::page_load::{Deployment, Interaction, Voice};
-use hvq_emulation::{ChannelSpec, Probability};
+use crate::experiment::links::Links;
+use crate::experiment::pages::{Belief, Order};
+use crate::workload::page_load::{Background, Deployment, Interaction, Voice};
+use hvq_emulation::{ChannelSpec, Direction, Probability};
 use hvq_transport::congestion::Algorithm;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use std::fmt;
@@ -54,6 +55,18 @@ impl Setting for Belief {
     }
 }
 
+impl Setting for Links {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl Setting for Order {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 /// A number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bytes(pub u64);
@@ -100,14 +113,19 @@ impl Setting for Interaction {
 /// More exchanges would not be made in the time that a run has.
 const MOST_EXCHANGES: u32 = 1000;
 
-/// A number of flows in the background (HotNets 2023, Table 1: two).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Flows(pub u32);
-
-impl Setting for Flows {
+/// Reads a number of flows (HotNets 2023, Table 1: two), or `download` or `upload` for content without end.
+impl Setting for Background {
     fn read(text: &str) -> Result<Self, String> {
-        let number = text.parse::<u32>().ok().filter(|number| *number <= MOST_FLOWS);
-        number.map(Self).ok_or_else(|| format!("{text:?} is no number of flows from 0 to {MOST_FLOWS}"))
+        match text {
+            "download" => Ok(Self::Bulk(Direction::Down)),
+            "upload" => Ok(Self::Bulk(Direction::Up)),
+            _ => {
+                let number = text.parse::<u32>().ok().filter(|number| *number <= MOST_FLOWS);
+                number.map(Self::Flows).ok_or_else(|| {
+                    format!("{text:?} is no number of flows from 0 to {MOST_FLOWS}, nor download or upload")
+                })
+            }
+        }
     }
 }
 

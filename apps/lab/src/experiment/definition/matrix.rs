@@ -1,9 +1,10 @@
 //! The variations, and the cells that follow from them.
 
 use super::axis::Axis;
-use super::labelled::{Bytes, Flows, Labelled, Setting};
-use crate::experiment::pages::Belief;
-use crate::workload::page_load::{Deployment, Interaction, Voice};
+use super::labelled::{Bytes, Labelled, Setting};
+use crate::experiment::links::Links;
+use crate::experiment::pages::{Belief, Order};
+use crate::workload::page_load::{Background, Deployment, Interaction, Voice};
 use hvq_emulation::{ChannelSpec, Probability};
 use hvq_transport::congestion::Algorithm;
 use serde::Deserialize;
@@ -18,6 +19,10 @@ pub struct Matrix {
     pub embb: Vec<Labelled<ChannelSpec>>,
     /// The channel with the low latency.
     pub urllc: Vec<Labelled<ChannelSpec>>,
+    /// The links of the device, in the place of eMBB and URLLC.
+    pub links: Vec<Labelled<Links>>,
+    /// The order in which connections are told of the channels.
+    pub order: Vec<Labelled<Order>>,
     /// Random loss in both directions of both channels.
     pub loss: Vec<Labelled<Probability>>,
     /// The congestion controller of every path.
@@ -28,8 +33,8 @@ pub struct Matrix {
     pub belief: Vec<Labelled<Belief>>,
     /// The size of downloads.
     pub size: Vec<Labelled<Bytes>>,
-    /// Flows in the background of a page load.
-    pub background: Vec<Labelled<Flows>>,
+    /// The traffic beside the load.
+    pub background: Vec<Labelled<Background>>,
     /// The uses of an app.
     pub interaction: Vec<Labelled<Interaction>>,
 }
@@ -44,6 +49,8 @@ impl Default for Matrix {
             deployment: one("gateway"),
             embb: one("embb"),
             urllc: one("urllc"),
+            links: one("channels"),
+            order: one("given"),
             loss: one("0"),
             controller: one("cubic"),
             voice: one("silent"),
@@ -83,6 +90,8 @@ impl Matrix {
             Axis::Deployment => of(&self.deployment),
             Axis::Embb => of(&self.embb),
             Axis::Urllc => of(&self.urllc),
+            Axis::Links => of(&self.links),
+            Axis::Order => of(&self.order),
             Axis::Loss => of(&self.loss),
             Axis::Controller => of(&self.controller),
             Axis::Voice => of(&self.voice),

@@ -25,15 +25,27 @@ pub enum Measure {
     Urllc,
     /// The share of runs that failed, in per cent.
     Failed,
+    /// The speed in per cent of that of the best link alone.
+    Single,
+    /// The speed in per cent of that of the best scheme without help from the network: a link alone, or a policy of paths.
+    Best,
+    /// The speed in per cent of that of all links at once, each as quick as alone: the content of the link alone that has
+    /// arrived is added up.
+    Sum,
+    /// The share of the gain over eMBB alone that true knowledge at both ends gives, in per cent.
+    Knowledge,
+    /// The difference from the same with the other order of channels, in per cent.
+    Exchange,
     /// The mean of another value that runs note under this name.
     Noted(String),
 }
 
 /// The names under which runs of any workload note values.
-const NOTED: [&str; 25] = [
+const NOTED: [&str; 26] = [
     "plt_ms",
     "time_ms",
     "exchange_ms",
+    "exchange_p95_ms",
     "embb_bytes",
     "urllc_bytes",
     "goodput_mbit",
@@ -70,6 +82,11 @@ impl Measure {
             Self::Worst => "worst",
             Self::Urllc => "urllc",
             Self::Failed => "failed",
+            Self::Single => "single",
+            Self::Best => "best",
+            Self::Sum => "sum",
+            Self::Knowledge => "knowledge",
+            Self::Exchange => "exchange",
             Self::Noted(name) => name,
         }
     }
@@ -77,7 +94,16 @@ impl Measure {
     /// Returns true if it is in per cent.
     pub fn is_percent(&self) -> bool {
         match self {
-            Self::Gain | Self::Gap | Self::Worst | Self::Urllc | Self::Failed => true,
+            Self::Gain
+            | Self::Gap
+            | Self::Worst
+            | Self::Urllc
+            | Self::Failed
+            | Self::Single
+            | Self::Best
+            | Self::Sum
+            | Self::Knowledge
+            | Self::Exchange => true,
             Self::Noted(name) => name.ends_with("percent"),
             Self::Mean | Self::Median | Self::P95 => false,
         }
@@ -97,11 +123,16 @@ impl TryFrom<String> for Measure {
             "worst" => Self::Worst,
             "urllc" => Self::Urllc,
             "failed" => Self::Failed,
+            "single" => Self::Single,
+            "best" => Self::Best,
+            "sum" => Self::Sum,
+            "knowledge" => Self::Knowledge,
+            "exchange" => Self::Exchange,
             noted if NOTED.contains(&noted) => Self::Noted(name),
             _ => {
                 return Err(format!(
-                    "{name:?} is no measure: choose gain, gap, mean, median, p95, worst, urllc or failed, or what runs \
-                     note: {}",
+                    "{name:?} is no measure: choose gain, gap, mean, median, p95, worst, urllc, failed, single, best, \
+                     sum, knowledge or exchange, or what runs note: {}",
                     NOTED.join(", ")
                 ));
             }
@@ -123,6 +154,11 @@ impl fmt::Display for Measure {
             Self::Worst => "slowdown of the page that fares worst",
             Self::Urllc => "share of bytes on URLLC",
             Self::Failed => "runs that failed",
+            Self::Single => "speed beside the best link alone",
+            Self::Best => "speed beside the best policy",
+            Self::Sum => "speed beside all links at once",
+            Self::Knowledge => "share of the gain of full knowledge",
+            Self::Exchange => "difference from the other order of channels",
             other => return formatter.write_str(&other.name().replace('_', " ")),
         })
     }

@@ -9,6 +9,7 @@ mod half;
 mod labelled;
 mod matrix;
 mod measure;
+mod quick;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -19,11 +20,13 @@ pub use builtin::{builtin, names};
 pub use error::DefinitionError;
 pub use expected::{Bound, Goal, Operand, Plot, PlotKind, Published, Selection, Wanted};
 pub use half::Half;
-pub use labelled::{Bytes, Flows, Labelled, Setting};
+pub use labelled::{Bytes, Labelled, Setting};
 pub use matrix::{Cell, Matrix};
 pub use measure::Measure;
+pub use quick::Quick;
 pub use workload::{
-    Better, DownloadWorkload, FlowWorkload, InteractionWorkload, PageWorkload, VideoWorkload, Workload,
+    Better, DownloadWorkload, FlowWorkload, InteractionWorkload, PageWorkload, UploadWorkload, VideoWorkload,
+    Workload,
 };
 
 use crate::experiment::pages::{Notes, Scheme};
@@ -43,6 +46,8 @@ pub struct Definition {
     pub schemes: Vec<Scheme>,
     /// Repetitions: each begins on another stretch of a trace and with another seed.
     pub stretches: u32,
+    /// The part that a first look runs.
+    pub quick: Quick,
     /// The half of pages, stretches and seeds that it is about.
     pub half: Half,
     /// The seed of the first repetition, as it is counted in that half.

@@ -6,8 +6,9 @@ use super::error::DefinitionError;
 use super::expected::{Goal, Plot, Published};
 use super::half::Half;
 use super::matrix::Matrix;
+use super::quick::Quick;
 use super::workload::{
-    DownloadWorkload, FlowWorkload, InteractionWorkload, PageText, VideoWorkload, Workload,
+    DownloadWorkload, FlowWorkload, InteractionWorkload, PageText, UploadWorkload, VideoWorkload, Workload,
 };
 use crate::experiment::pages::{Notes, Scheme};
 use serde::Deserialize;
@@ -30,11 +31,14 @@ struct Text {
     differs: String,
     schemes: Spanned<Vec<Scheme>>,
     stretches: Option<Spanned<u32>>,
+    #[serde(default)]
+    quick: Quick,
     seed: Option<u64>,
     #[serde(default)]
     half: Half,
     page: Option<PageText>,
     download: Option<DownloadWorkload>,
+    upload: Option<UploadWorkload>,
     interaction: Option<InteractionWorkload>,
     flow: Option<FlowWorkload>,
     video: Option<VideoWorkload>,
@@ -72,6 +76,7 @@ fn checked(read: Text) -> Result<Definition, Problem> {
     check_head(&read)?;
     let check = Check { schemes: &read.schemes, matrix: &read.matrix };
     check.lists()?;
+    check.selection(&read.quick.at)?;
     check.plot(&read.plot)?;
     read.published.iter().try_for_each(|published| check.published(published))?;
     let goals: Result<Vec<Goal>, Problem> = read.goals.iter().map(|goal| check.goal(goal)).collect();
@@ -79,14 +84,14 @@ fn checked(read: Text) -> Result<Definition, Problem> {
     let workloads = [
         read.page.map(|page| page.of(read.half).map(Workload::Page)),
         read.download.map(|download| Ok(Workload::Download(download))),
+        read.upload.map(|upload| Ok(Workload::Upload(upload))),
         read.interaction.map(|interaction| Ok(Workload::Interaction(interaction))),
         read.flow.map(|flow| Ok(Workload::Flow(flow))),
         read.video.map(|video| Ok(Workload::Video(video))),
     ];
     let mut workloads = workloads.into_iter().flatten();
     let (Some(workload), None) = (workloads.next(), workloads.next()) else {
-        let problem =
-            "one workload is needed: the table [page], [download], [interaction], [flow] or [video]";
+        let problem = "one workload is needed: the table [page], [download], [upload], [interaction], [flow] or [video]";
         return Err(Problem(Place::Field("name"), problem.to_owned()));
     };
     let workload = workload?;
@@ -102,6 +107,7 @@ fn checked(read: Text) -> Result<Definition, Problem> {
         differs: read.differs,
         schemes: read.schemes.into_inner(),
         stretches: read.stretches.map_or(STRETCHES, Spanned::into_inner),
+        quick: read.quick,
         half,
         seed,
         notes,

@@ -21,6 +21,8 @@ pub enum Workload {
     Page(PageWorkload),
     /// One object of each size is fetched; how long that takes is measured, in milliseconds.
     Download(DownloadWorkload),
+    /// One object of each size is sent; the time until its answer is there is measured, in milliseconds.
+    Upload(UploadWorkload),
     /// A person does something with an app; how long it takes to answer is measured, in milliseconds.
     Interaction(InteractionWorkload),
     /// A download without end; its goodput in Mbit/s is measured.
@@ -33,6 +35,11 @@ pub enum Workload {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DownloadWorkload {}
+
+/// Uploads: sizes are what is varied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UploadWorkload {}
 
 /// Interactions with apps: which ones is what is varied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -90,7 +97,9 @@ impl Workload {
     /// Returns the direction of the better values.
     pub const fn better(&self) -> Better {
         match self {
-            Self::Page(_) | Self::Download(_) | Self::Interaction(_) | Self::Video(_) => Better::Less,
+            Self::Page(_) | Self::Download(_) | Self::Upload(_) | Self::Interaction(_) | Self::Video(_) => {
+                Better::Less
+            }
             Self::Flow(_) => Better::More,
         }
     }
@@ -99,7 +108,7 @@ impl Workload {
     pub const fn measured(&self) -> &'static str {
         match self {
             Self::Page(_) => "plt_ms",
-            Self::Download(_) | Self::Interaction(_) => "time_ms",
+            Self::Download(_) | Self::Upload(_) | Self::Interaction(_) => "time_ms",
             Self::Flow(_) => "goodput_mbit",
             Self::Video(_) => "latency_p95_ms",
         }
@@ -110,6 +119,7 @@ impl Workload {
         match self {
             Self::Page(_) => "page load time in ms",
             Self::Download(_) => "download time in ms",
+            Self::Upload(_) => "upload time in ms",
             Self::Interaction(_) => "response time in ms",
             Self::Flow(_) => "goodput in Mbit/s",
             Self::Video(_) => "95th percentile of the latency of frames in ms",
@@ -121,7 +131,7 @@ impl Workload {
         match self {
             // Those of steerers are shown where an experiment is about them.
             Self::Page(_) | Self::Interaction(_) => &[],
-            Self::Download(_) => &["goodput_mbit", "capacity_percent", "carried_percent"],
+            Self::Download(_) | Self::Upload(_) => &["goodput_mbit", "capacity_percent", "carried_percent"],
             Self::Flow(_) => &["capacity_percent", "rtt_p50_ms", "rtt_p95_ms", "lost_packets"],
             Self::Video(_) => &[
                 "latency_p50_ms",
@@ -139,6 +149,7 @@ impl Workload {
         match self {
             Self::Page(workload) => workload.pages.iter().map(|page| page.id.clone()).collect(),
             Self::Download(_) => vec!["download".to_owned()],
+            Self::Upload(_) => vec!["upload".to_owned()],
             Self::Interaction(_) => vec!["interaction".to_owned()],
             Self::Flow(_) => vec!["flow".to_owned()],
             Self::Video(_) => vec!["bunny".to_owned()],
@@ -147,13 +158,30 @@ impl Workload {
 
     /// Returns the axes along which it can be varied.
     pub const fn axes(&self) -> &'static [Axis] {
-        use Axis::{Background, Belief, Controller, Deployment, Embb, Interaction, Loss, Size, Urllc, Voice};
+        use Axis::{
+            Background, Belief, Controller, Deployment, Embb, Interaction, Links, Loss, Order, Size, Urllc,
+            Voice,
+        };
         match self {
-            Self::Page(_) => &[Deployment, Embb, Urllc, Loss, Controller, Voice, Belief, Background],
-            Self::Download(_) => &[Deployment, Embb, Urllc, Loss, Controller, Belief, Background, Size],
-            Self::Interaction(_) => {
-                &[Deployment, Embb, Urllc, Loss, Controller, Voice, Belief, Background, Interaction]
+            Self::Page(_) => {
+                &[Deployment, Embb, Urllc, Links, Order, Loss, Controller, Voice, Belief, Background]
             }
+            Self::Download(_) | Self::Upload(_) => {
+                &[Deployment, Embb, Urllc, Links, Order, Loss, Controller, Belief, Background, Size]
+            }
+            Self::Interaction(_) => &[
+                Deployment,
+                Embb,
+                Urllc,
+                Links,
+                Order,
+                Loss,
+                Controller,
+                Voice,
+                Belief,
+                Background,
+                Interaction,
+            ],
             Self::Flow(_) => &[Embb, Urllc, Loss, Controller],
             Self::Video(_) => &[Embb, Urllc, Loss],
         }
@@ -162,7 +190,9 @@ impl Workload {
     /// Returns true if `scheme` can be used for it.
     pub fn takes(&self, scheme: Scheme) -> bool {
         match self {
-            Self::Page(_) | Self::Download(_) | Self::Interaction(_) | Self::Video(_) => true,
+            Self::Page(_) | Self::Download(_) | Self::Upload(_) | Self::Interaction(_) | Self::Video(_) => {
+                true
+            }
             Self::Flow(_) => Arrangement::of(scheme).is_some(),
         }
     }

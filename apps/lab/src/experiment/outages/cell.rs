@@ -2,9 +2,9 @@
 
 use super::outage::{Kind, Outage};
 use super::outcome::{Outcome, Times, Verdict};
-use crate::experiment::pages::{Belief, Channels, Ending, Notes, Reach, Run, Scheme, is_told};
+use crate::experiment::pages::{Belief, Channels, Ending, Notes, Order, Reach, Run, Scheme, is_told};
 use crate::pages::{Page, THINK_SCALE};
-use crate::workload::page_load::{Deployment, Manner, Voice};
+use crate::workload::page_load::{Background, Deployment, Manner, Voice};
 use hvq_emulation::{ChannelSpec, TraceError};
 use hvq_scheduler::Policy;
 use hvq_transport::congestion::Algorithm;
@@ -113,10 +113,11 @@ impl Cell {
                 think_scale: THINK_SCALE,
                 wait_scale: 1.0,
                 size_scale: 1.0,
-                background: 0,
+                background: Background::NONE,
             },
             channels: Channels { name: self.name.clone(), embb, urllc },
             belief: Belief::default(),
+            order: Order::default(),
             scheme: Scheme::Paths(policy),
             congestion: Algorithm::Cubic,
             repetition: 0,

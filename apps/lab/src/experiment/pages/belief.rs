@@ -1,13 +1,38 @@
 //! Knowledge of the channels, which may be wrong (NSDI 2023, §A.3.4).
 
+use crate::world::Side;
 use hvq_emulation::Typical;
 use hvq_scheduler::{Bandwidth, Hints};
 use std::str::FromStr;
 
+/// The ends of a connection whose applications are told of the channels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Informed {
+    /// Neither: paths have no name, no class and no promised rate, as with most people's links.
+    Nobody,
+    /// The client alone, as a phone knows its interfaces and a server with one public address knows nothing.
+    Client,
+    /// Both ends, as with a gateway that its operator configures.
+    #[default]
+    Both,
+}
+
+impl Informed {
+    /// Returns true if the applications of `side` are told.
+    pub fn includes(self, side: Side) -> bool {
+        match (self, side) {
+            (Self::Both, _) | (Self::Client, Side::Client) => true,
+            (Self::Nobody, _) | (Self::Client, Side::Server) => false,
+        }
+    }
+}
+
 /// Knowledge of the channels, right or wrong, as factors on their typical values. The default is the truth about URLLC,
-/// which its operator guarantees, and nothing about eMBB.
+/// which its operator guarantees, and nothing about eMBB, at both ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Belief {
+    /// The ends that believe it.
+    pub informed: Informed,
     /// The delay of eMBB that schedulers are told, as a factor; `None` for nothing.
     pub embb_delay: Option<f64>,
     /// The rate of URLLC.
@@ -16,7 +41,7 @@ pub struct Belief {
 
 impl Default for Belief {
     fn default() -> Self {
-        Self { embb_delay: None, urllc_rate: 1.0 }
+        Self { informed: Informed::Both, embb_delay: None, urllc_rate: 1.0 }
     }
 }
 
@@ -42,19 +67,28 @@ impl Belief {
     }
 }
 
-/// Reads `true`, or `embb-delay` or `urllc-rate` with `*` or `/` and a factor from 0.01 to 100.
+/// Reads `none`, `client`, `both` or `true`, or a mistake: `embb-delay` or `urllc-rate` with `*` or `/` and a factor from
+/// 0.01 to 100, after `client:` if it is the client's alone.
 impl FromStr for Belief {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "{text:?} is no belief: choose true, or embb-delay or urllc-rate with * or / and a factor, as in \
-                 embb-delay*5"
+                "{text:?} is no belief: choose none, client, both, true, or embb-delay or urllc-rate with * or / and a \
+                 factor, as in embb-delay*5, after client: if the client alone believes it"
             )
         };
-        if text == "true" {
-            return Ok(Self::default());
+        let of = |informed| Self { informed, ..Self::default() };
+        match (text, text.strip_prefix("client:")) {
+            ("none", _) => return Ok(of(Informed::Nobody)),
+            ("client", _) => return Ok(of(Informed::Client)),
+            ("both" | "true", _) => return Ok(of(Informed::Both)),
+            (_, Some(mistake)) if !mistake.contains(':') && mistake.contains(['*', '/']) => {
+                let believed: Self = mistake.parse().map_err(|_| wrong())?;
+                return Ok(Self { informed: Informed::Client, ..believed });
+            }
+            _ => {}
         }
         let at = text.find(['*', '/']).ok_or_else(wrong)?;
         let (what, factor) = (&text[..at], &text[at + 1..]);
@@ -89,8 +123,30 @@ mod tests {
     }
 
     #[test]
+    fn a_belief_is_that_of_nobody_of_the_client_or_of_both_ends() {
+        let informed = |text: &str| {
+            let belief: Belief = text.parse().expect("a belief");
+            [Side::Client, Side::Server].map(|side| belief.informed.includes(side))
+        };
+        assert_eq!(["none", "client", "both"].map(informed), [[false, false], [true, false], [true, true]]);
+        assert_eq!(informed("client:urllc-rate*5"), [true, false]);
+        assert_eq!("client:urllc-rate*5".parse::<Belief>().expect("a belief").urllc_rate, 5.0);
+    }
+
+    #[test]
     fn other_texts_are_no_beliefs() {
-        for text in ["", "false", "embb-delay", "embb-delay*0", "embb-delay*x", "embb-delay*1000", "moon/2"] {
+        for text in [
+            "",
+            "client:",
+            "client:true",
+            "client:client:urllc-rate*5",
+            "false",
+            "embb-delay",
+            "embb-delay*0",
+            "embb-delay*x",
+            "embb-delay*1000",
+            "moon/2",
+        ] {
             assert!(text.parse::<Belief>().is_err(), "{text}");
         }
     }

@@ -2,6 +2,7 @@
 
 mod belief;
 mod below;
+mod order;
 mod outcome;
 mod plan;
 mod run;
@@ -10,12 +11,13 @@ mod stretch;
 #[cfg(test)]
 mod tests;
 
-pub use belief::Belief;
+pub use belief::{Belief, Informed};
 pub(super) use below::Flows;
 pub use below::{Background, Below, Rule};
+pub use order::Order;
 pub use outcome::{ChannelUse, Outcome};
 pub use plan::{Plan, Sizes};
-pub use run::{Channels, Ending, Notes, Reach, Run};
+pub use run::{Channels, Ending, LIMIT, Notes, Reach, Run};
 pub(super) use run::{ideal, is_told};
 pub use scheme::Scheme;
 pub use stretch::{part, seed_of, stretch};

@@ -1,6 +1,7 @@
 //! The measurements of a page load. All of it follows from the run's seed.
 
 use super::scheme::Scheme;
+use hvq_emulation::Direction;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,6 +25,13 @@ pub struct Outcome {
     /// Further measurements, by names that say the unit.
     #[serde(default)]
     pub noted: BTreeMap<String, f64>,
+    /// The times since the start of the load, in milliseconds, at which the first byte of the content and each twentieth of it had
+    /// arrived.
+    #[serde(default)]
+    pub progress_ms: Vec<f64>,
+    /// The times since the start of the load, in milliseconds, at which its objects were complete.
+    #[serde(default)]
+    pub ends_ms: Vec<f64>,
     /// The reason for which the load failed, if it did.
     pub failure: Option<String>,
 }
@@ -41,6 +49,14 @@ impl ChannelUse {
     /// Returns the bytes that were delivered since it was `before`.
     pub const fn since(self, before: Self) -> Self {
         Self { up: self.up.saturating_sub(before.up), down: self.down.saturating_sub(before.down) }
+    }
+
+    /// Returns the bytes in `direction`.
+    pub const fn towards(self, direction: Direction) -> u64 {
+        match direction {
+            Direction::Up => self.up,
+            Direction::Down => self.down,
+        }
     }
 
     /// Both directions.

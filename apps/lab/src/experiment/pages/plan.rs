@@ -1,6 +1,7 @@
 //! The variations, and the runs that follow from them.
 
 use super::belief::Belief;
+use super::order::Order;
 use super::run::{Channels, Notes, Run};
 use super::scheme::Scheme;
 use super::stretch::{seed_of, stretch};
@@ -75,6 +76,7 @@ impl Plan {
             manner: Manner { size_scale, ..self.manner },
             channels: Channels { name: trace.label().to_owned(), embb, urllc: ChannelSpec::urllc() },
             belief: Belief::default(),
+            order: Order::default(),
             scheme,
             congestion: self.congestion,
             repetition,

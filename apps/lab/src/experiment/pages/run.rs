@@ -2,15 +2,16 @@
 
 use super::belief::Belief;
 use super::below::{Below, Flows};
+use super::order::Order;
 use super::outcome::{ChannelUse, Outcome};
 use super::scheme::Scheme;
 use super::stretch::led;
 use crate::pages::Page;
-use crate::workload::page_load::{Deployment, Manner, PageLoad, Paths};
+use crate::workload::page_load::{Background, Deployment, Manner, PageLoad, Paths};
 use crate::world::medium::{self, Medium};
 use crate::world::rewards::Rewards;
 use crate::world::wire::Wire;
-use crate::world::{Net, Radio};
+use crate::world::{Net, Radio, Side};
 use hvq_emulation::steer::{Branch, Knowledge, Pair, Steered};
 use hvq_emulation::{Channel, ChannelSpec, Collapse, Direction, Probability, TraceError};
 use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A load that takes longer has failed.
-const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// The UDP payload of datagrams: what fits an Ethernet frame over IPv6.
 const DATAGRAM: usize = 1452;
@@ -49,6 +50,8 @@ pub struct Run {
     pub channels: Channels,
     /// The knowledge of the channels, right or wrong.
     pub belief: Belief,
+    /// The order in which connections are told of the channels.
+    pub order: Order,
     /// The scheme by which they are used.
     pub scheme: Scheme,
     /// The controller of every path.
@@ -105,9 +108,11 @@ impl Run {
         let mut net = self.net()?;
         let both = self.connect(&mut net)?;
         let paths = match (reach, both.second) {
-            (Reach::Embb, Some(embb)) => Paths { first: embb, second: None },
-            (Reach::Urllc, _) => Paths { second: None, ..both },
-            (Reach::Both, _) | (Reach::Embb, None) => both,
+            (Reach::Both, _) | (_, None) => both,
+            (one, Some(second)) => {
+                let [urllc, embb] = self.order.of([both.first, second]);
+                Paths { first: if one == Reach::Embb { embb } else { urllc }, second: None }
+            }
         };
         let mut load = PageLoad::new(&self.page, self.manner, paths);
         net.run(&mut load, Net::START + self.manner.deployment.lead() + limit);
@@ -138,18 +143,19 @@ impl Run {
             channels: self.channels.name.clone(),
             scheme: self.scheme,
             repetition: self.repetition,
-            plt_ms: loaded.map(|time| time.as_micros() as f64 / 1e3),
+            plt_ms: loaded.map(milliseconds),
             embb,
             urllc,
             noted: noted(&net, self.manner.deployment.lead()),
+            ends_ms: load.ends().into_iter().map(milliseconds).collect(),
+            progress_ms: load.progress().into_iter().map(milliseconds).collect(),
             failure: loaded.is_none().then(|| load.failure().map_or_else(late, str::to_owned)),
         })
     }
 
     /// The network without its channels.
     fn net(&self) -> Result<Net, TraceError> {
-        let config = self.config()?;
-        let mut net = Net::new(config.clone(), config, self.seed);
+        let mut net = Net::new(self.config(Side::Client)?, self.config(Side::Server)?, self.seed);
         if self.manner.deployment == Deployment::Resumed {
             net.resume_sessions();
         }
@@ -172,7 +178,7 @@ impl Run {
         }
     }
 
-    fn config(&self) -> Result<TransportConfig, TraceError> {
+    fn config(&self, side: Side) -> Result<TransportConfig, TraceError> {
         let policy = match self.scheme {
             Scheme::Paths(policy) => policy,
             _ => Policy::Single(None),
@@ -183,7 +189,7 @@ impl Run {
         config.multipath = Multipath::Off;
         if let Scheme::Paths(policy) = self.scheme {
             config.multipath = Multipath::UpTo(PathId(3));
-            if is_told(policy) {
+            if is_told(policy) && self.belief.informed.includes(side) {
                 config.channels = self.guaranteed()?;
                 config.channels.extend(self.rumoured()?);
             }
@@ -193,7 +199,8 @@ impl Run {
 
     /// Returns the hints about eMBB at the client and where connections end that begin on URLLC; usually none.
     fn rumoured(&self) -> Result<Vec<ChannelHint>, TraceError> {
-        let FourTuple { local, remote } = Wire::addresses(1);
+        let [_, embb] = self.order.of([0, 1]);
+        let FourTuple { local, remote } = Wire::addresses(embb);
         let ends = [(local, Direction::Up), (remote, Direction::Down)];
         let hint = |(address, direction)| -> Result<Option<ChannelHint>, TraceError> {
             let hints = self.belief.of_embb(self.channels.embb.typical(direction)?);
@@ -206,10 +213,9 @@ impl Run {
     /// Returns the operator's guarantees of URLLC, by the addresses of all hosts; of eMBB nobody knows anything in
     /// advance.
     fn guaranteed(&self) -> Result<Vec<ChannelHint>, TraceError> {
-        let shared = match self.manner.deployment {
-            Deployment::Gateway => Sharing::Dedicated,
-            _ => Sharing::Endpoint,
-        };
+        let is_alone = self.manner.deployment == Deployment::Gateway
+            && matches!(self.manner.background, Background::Flows(_));
+        let shared = if is_alone { Sharing::Dedicated } else { Sharing::Endpoint };
         let hints = |direction| -> Result<Hints, TraceError> {
             let typical = self.channels.urllc.typical(direction)?;
             Ok(self.belief.of_urllc(Hints {
@@ -220,12 +226,16 @@ impl Run {
             }))
         };
         let down = hints(Direction::Down)?;
-        let FourTuple { local, remote } = Wire::addresses(0);
-        let paths = Paths { first: Wire::addresses(0), second: None };
+        let [urllc, _] = self.order.of([0, 1]);
+        let FourTuple { local, remote } = Wire::addresses(urllc);
+        let paths = Paths { first: Wire::addresses(urllc), second: None };
         let mut servers = vec![remote];
+        if !is_alone {
+            let flows = 0..self.manner.background.flows();
+            servers.extend(flows.map(|index| paths.to_background(index).first.remote));
+        }
         if self.manner.deployment != Deployment::Gateway {
             let domains: BTreeSet<u32> = self.page.objects.iter().map(|object| object.domain).collect();
-            servers.extend((0..self.manner.background).map(|index| paths.to_background(index).first.remote));
             let numbers = domains.into_iter().flat_map(|domain| self.manner.deployment.servers(domain));
             servers.extend(numbers.map(|number| paths.to_domain(number).first.remote));
         }
@@ -233,7 +243,7 @@ impl Run {
         Ok([ChannelHint::new(local, hints(Direction::Up)?)].into_iter().chain(of_servers).collect())
     }
 
-    /// Puts the channels into `net`; URLLC comes first where there are two paths, so that handshakes are on it.
+    /// Puts the channels into `net`, two of them in the order of the run: handshakes are on the first.
     fn connect(&self, net: &mut Net) -> Result<Paths, TraceError> {
         let Channels { embb, urllc, .. } = &self.led();
         let plain = |net: &mut Net, spec: &ChannelSpec| {
@@ -249,8 +259,9 @@ impl Run {
                 Paths { first: net.join(Medium::Steered(Box::new(steered))), second: None }
             }
             Scheme::Paths(_) => {
-                let first = plain(net, urllc)?;
-                Paths { first, second: Some(plain(net, embb)?) }
+                let [one, other] = self.order.of([urllc, embb]);
+                let first = plain(net, one)?;
+                Paths { first, second: Some(plain(net, other)?) }
             }
         })
     }
@@ -268,7 +279,7 @@ impl Run {
             Deployment::Gateway => None,
             _ => Some(medium::flow(paths.first.remote)),
         };
-        let background = (0..self.manner.background)
+        let background = (0..self.manner.background.flows())
             .map(|index| medium::flow(paths.to_background(index).first.remote))
             .collect();
         Flows { resolver, background }
@@ -309,11 +320,19 @@ impl Run {
                 };
                 (branch(Branch::HighBandwidth), branch(Branch::LowLatency))
             }
-            (Scheme::Paths(_), None) => (plain(1), plain(0)),
+            (Scheme::Paths(_), None) => {
+                let [urllc, embb] = self.order.of([plain(0), plain(1)]);
+                (embb, urllc)
+            }
             (Scheme::UrllcAlone, None) => (none, plain(0)),
             (_, None) => (plain(0), none),
         }
     }
+}
+
+/// `time` in milliseconds, to three places.
+fn milliseconds(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1e3
 }
 
 /// One channel with the delay of URLLC and the rate of both: what eMBB carries at each moment, nothing while it is cut,

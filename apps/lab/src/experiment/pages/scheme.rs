@@ -22,6 +22,13 @@ pub enum Scheme {
     Paths(Policy),
 }
 
+impl Scheme {
+    /// Returns true if it uses one channel alone.
+    pub const fn is_single(self) -> bool {
+        matches!(self, Self::EmbbAlone | Self::UrllcAlone)
+    }
+}
+
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

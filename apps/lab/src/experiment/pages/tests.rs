@@ -1,7 +1,7 @@
 use super::*;
 use crate::experiment::definition::Half;
 use crate::pages::builtin;
-use crate::workload::page_load::{Deployment, Manner, Voice, single};
+use crate::workload::page_load::{Background, Deployment, Manner, Voice, single};
 use hvq_emulation::{ChannelSpec, TraceName};
 use hvq_transport::congestion::Algorithm;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ fn plan(deployment: Deployment, schemes: &[&str]) -> Plan {
         think_scale: 0.1,
         size_scale: 1.0,
         wait_scale: 1.0,
-        background: 0,
+        background: Background::NONE,
     };
     Plan {
         pages: builtin::page("p05").into_iter().map(Arc::new).collect(),
@@ -109,7 +109,7 @@ fn a_resumed_session_saves_the_round_trip_of_the_handshake() {
 /// Load times of the plan's page with two background flows.
 fn with_background(deployment: Deployment, voice: Voice, schemes: &[&str]) -> Vec<Outcome> {
     let mut plan = plan(deployment, schemes);
-    (plan.manner.background, plan.manner.voice) = (2, voice);
+    (plan.manner.background, plan.manner.voice) = (Background::Flows(2), voice);
     outcomes(&plan)
 }
 
@@ -165,7 +165,7 @@ fn fetch(size: u64, embb: &str, scheme: &str) -> f64 {
             think_scale: 1.0,
             size_scale: 1.0,
             wait_scale: 1.0,
-            background: 0,
+            background: Background::NONE,
         },
         channels: Channels {
             name: embb.to_owned(),
@@ -173,6 +173,7 @@ fn fetch(size: u64, embb: &str, scheme: &str) -> f64 {
             urllc: ChannelSpec::urllc(),
         },
         belief: Belief::default(),
+        order: Order::default(),
         scheme: scheme.parse().expect("a scheme's name"),
         congestion: Algorithm::Cubic,
         repetition: 0,
@@ -205,7 +206,7 @@ fn gain(round_trip: &str, scheme: &str) -> f64 {
         think_scale: 0.25,
         size_scale: 1.0,
         wait_scale: 1.0,
-        background: 0,
+        background: Background::NONE,
     };
     let mean = |scheme: &str| {
         let times = builtin::pages().into_iter().take(6).map(|page| {
@@ -220,6 +221,7 @@ fn gain(round_trip: &str, scheme: &str) -> f64 {
                     urllc: ChannelSpec::urllc(),
                 },
                 belief: Belief::default(),
+                order: Order::default(),
                 scheme: scheme.parse().expect("a scheme's name"),
                 congestion: Algorithm::Cubic,
                 repetition: 0,

@@ -4,7 +4,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// Resamples of the bootstrap.
-const RESAMPLES: usize = 400;
+const RESAMPLES: usize = 1000;
 
 /// A number with its 95 % confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -37,6 +37,13 @@ impl Estimate {
     /// A number that is known exactly.
     pub const fn exactly(value: f64) -> Self {
         Self { value, low: value, high: value }
+    }
+
+    /// It times a factor and plus a number.
+    pub(super) fn scaled(self, times: f64, plus: f64) -> Self {
+        let scaled = |value: f64| value * times + plus;
+        let (one, other) = (scaled(self.low), scaled(self.high));
+        Self { value: scaled(self.value), low: one.min(other), high: one.max(other) }
     }
 
     /// Half the width of the interval.

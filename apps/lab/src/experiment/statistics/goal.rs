@@ -1,7 +1,7 @@
 //! Goals held against results.
 
 use super::estimate::Estimate;
-use super::results::Results;
+use super::results::{Results, Term};
 use crate::experiment::definition::{Bound, Cell, Goal, Measure, Operand, Selection, Wanted};
 use crate::experiment::pages::Scheme;
 use toml::Spanned;
@@ -26,23 +26,59 @@ pub struct Verdict {
 pub struct Check {
     /// The cell in words.
     pub place: String,
-    /// The measured value.
+    /// The measured value, with its interval.
     pub measured: String,
     /// The value that was wanted.
     pub wanted: String,
-    /// True if it is met.
-    pub met: bool,
+    /// The decision.
+    pub decision: Decision,
 }
 
-impl Verdict {
-    /// Returns true if it is met in every cell; `None` if nothing was measured.
-    pub fn is_met(&self) -> Option<bool> {
-        (!self.checks.is_empty()).then(|| self.checks.iter().all(|check| check.met))
+/// The decision about a goal in a cell: by the 95 % interval of the difference between what is measured and what is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Decision {
+    /// The whole interval is on the side that is wanted.
+    Met,
+    /// Both sides are within the interval: more runs would tell.
+    Undecided,
+    /// The whole interval is on the other side.
+    Missed,
+}
+
+impl Decision {
+    /// The decision about `excess`, the difference that is wanted to be 0 or more.
+    fn on(excess: Estimate) -> Self {
+        if excess.low >= -NOTHING {
+            Self::Met
+        } else if excess.high < -NOTHING {
+            Self::Missed
+        } else {
+            Self::Undecided
+        }
     }
 
-    /// Returns the number of cells in which it is met.
-    pub fn met(&self) -> usize {
-        self.checks.iter().filter(|check| check.met).count()
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Undecided => "undecided",
+            Self::Missed => "missed",
+        }
+    }
+}
+
+/// Differences below this are rounding.
+const NOTHING: f64 = 1e-9;
+
+impl Verdict {
+    /// Returns the decision about all cells: met if all are met, missed if one is missed; `None` if nothing was measured.
+    pub fn decision(&self) -> Option<Decision> {
+        self.checks.iter().map(|check| check.decision).max()
+    }
+
+    /// Returns the number of cells with this decision.
+    pub fn count(&self, decision: Decision) -> usize {
+        self.checks.iter().filter(|check| check.decision == decision).count()
     }
 }
 
@@ -53,8 +89,8 @@ pub fn verdicts(results: &Results<'_>) -> Vec<Verdict> {
 
 fn verdict(results: &Results<'_>, goal: &Goal) -> Verdict {
     let checks = match &goal.wanted {
-        Wanted::AtLeast(of, bound) => each(results, of, bound, |measured, bound| measured >= bound, "≥"),
-        Wanted::AtMost(of, bound) => each(results, of, bound, |measured, bound| measured <= bound, "≤"),
+        Wanted::AtLeast(of, bound) => each(results, of, bound, Side::Least),
+        Wanted::AtMost(of, bound) => each(results, of, bound, Side::Most),
         Wanted::Order(measure, schemes, at) => order(results, measure, schemes, at),
         Wanted::NearPublished(of, distance) => near(results, of, *distance),
     };
@@ -70,42 +106,56 @@ fn cells<'r>(results: &'r Results<'_>, selection: &'r Selection) -> impl Iterato
     })
 }
 
+/// The side of its bound on which a measure is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Least,
+    Most,
+}
+
 /// `operand` in `cell`, or in the one that differs from it in what the operand says.
-fn value(results: &Results<'_>, operand: &Operand, cell: Cell) -> Option<Estimate> {
+fn term<'t>(results: &Results<'_>, operand: &'t Operand, cell: Cell) -> Option<Term<'t>> {
     let matrix = &results.definition.matrix;
     let mut cell = cell;
     for (axis, label) in &operand.at {
         let index = matrix.labels(*axis).iter().position(|known| known == label.get_ref())?;
         cell = cell.with(*axis, index);
     }
-    let estimate = results.estimate(&operand.measure, cell, *operand.scheme.get_ref())?;
-    let scaled = |value: f64| value * operand.times + operand.plus;
-    Some(Estimate { value: scaled(estimate.value), low: scaled(estimate.low), high: scaled(estimate.high) })
+    let Operand { measure, scheme, times, plus, .. } = operand;
+    Some(Term { measure, cell, scheme: *scheme.get_ref(), times: *times, plus: *plus })
 }
 
-fn each(
-    results: &Results<'_>,
-    of: &Operand,
-    bound: &Bound,
-    met: impl Fn(f64, f64) -> bool,
-    sign: &str,
-) -> Vec<Check> {
+/// The value of `operand` in `cell`.
+fn value(results: &Results<'_>, operand: &Operand, cell: Cell) -> Option<Estimate> {
+    let term = term(results, operand, cell)?;
+    Some(results.estimate(term.measure, term.cell, term.scheme)?.scaled(term.times, term.plus))
+}
+
+fn each(results: &Results<'_>, of: &Operand, bound: &Bound, side: Side) -> Vec<Check> {
     let check = |cell| {
         let measured = value(results, of, cell)?;
-        let limit = match bound {
-            Bound::Number(number) => Estimate::exactly(*number),
-            Bound::Of(operand) => value(results, operand, cell)?,
+        let (limit, above) = match bound {
+            Bound::Number(number) => (*number, measured.scaled(1.0, -number)),
+            Bound::Of(operand) => {
+                let difference = results.difference(term(results, of, cell)?, term(results, operand, cell)?);
+                (value(results, operand, cell)?.value, difference?)
+            }
+        };
+        let (sign, excess) = match side {
+            Side::Least => ("≥", above),
+            Side::Most => ("≤", above.scaled(-1.0, 0.0)),
         };
         Some(Check {
             place: results.definition.matrix.describe(cell, &[]),
-            measured: number(&of.measure, measured.value),
-            wanted: format!("{sign} {}", number(&of.measure, limit.value)),
-            met: met(measured.value, limit.value),
+            measured: with_interval(&of.measure, measured),
+            wanted: format!("{sign} {}", number(&of.measure, limit)),
+            decision: Decision::on(excess),
         })
     };
     cells(results, &of.at).filter_map(check).collect()
 }
 
+/// Schemes in an order: every one is held against the next.
 fn order(
     results: &Results<'_>,
     measure: &Measure,
@@ -113,19 +163,24 @@ fn order(
     at: &Selection,
 ) -> Vec<Check> {
     let check = |cell| {
-        let values: Option<Vec<f64>> = schemes
+        let terms: Vec<Term<'_>> = schemes
             .iter()
-            .map(|scheme| Some(results.estimate(measure, cell, *scheme.get_ref())?.value))
+            .map(|scheme| Term { measure, cell, scheme: *scheme.get_ref(), times: 1.0, plus: 0.0 })
             .collect();
-        let values = values?;
-        let named = |(scheme, value): (&Spanned<Scheme>, &f64)| {
-            format!("{} {}", scheme.get_ref(), number(measure, *value))
-        };
+        let values: Option<Vec<String>> = terms
+            .iter()
+            .map(|term| {
+                let estimate = results.estimate(measure, cell, term.scheme)?;
+                Some(format!("{} {}", term.scheme, number(measure, estimate.value)))
+            })
+            .collect();
+        let decisions: Option<Vec<Decision>> =
+            terms.windows(2).map(|pair| results.difference(pair[0], pair[1]).map(Decision::on)).collect();
         Some(Check {
             place: results.definition.matrix.describe(cell, &[]),
-            measured: schemes.iter().zip(&values).map(named).collect::<Vec<_>>().join(", "),
+            measured: values?.join(", "),
             wanted: "from the largest to the smallest".to_owned(),
-            met: values.is_sorted_by(|one, next| one >= next),
+            decision: decisions?.into_iter().max().unwrap_or(Decision::Met),
         })
     };
     cells(results, at).filter_map(check).collect()
@@ -144,15 +199,28 @@ fn near(results: &Results<'_>, of: &Operand, distance: f64) -> Vec<Check> {
             let chosen = cells(results, &of.at).any(|other| other == cell);
             let measured = value(results, of, cell);
             let (Some((_, theirs)), Some(measured), true) = (known, measured, chosen) else { continue };
+            // Within the distance on both sides.
+            let above = measured.scaled(1.0, distance - theirs);
+            let below = measured.scaled(-1.0, distance + theirs);
             checks.push(Check {
                 place: definition.matrix.describe(cell, &[]),
-                measured: number(&of.measure, measured.value),
+                measured: with_interval(&of.measure, measured),
                 wanted: format!("{} ± {distance}", number(&of.measure, *theirs)),
-                met: (measured.value - theirs).abs() <= distance,
+                decision: Decision::on(above).max(Decision::on(below)),
             });
         }
     }
     checks
+}
+
+/// `estimate` as `measure` is written, with its interval if it has one.
+pub fn with_interval(measure: &Measure, estimate: Estimate) -> String {
+    let value = number(measure, estimate.value);
+    if estimate.low == estimate.high {
+        return value;
+    }
+    let bare = |value: f64| number(measure, value).trim_end_matches(" %").to_owned();
+    format!("{value} [{}, {}]", bare(estimate.low), bare(estimate.high))
 }
 
 /// `value` as `measure` is written: with its unit, and as many digits as say something.

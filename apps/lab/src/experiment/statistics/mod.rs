@@ -1,11 +1,14 @@
 //! Statistics of results: estimates with confidence intervals, and goals compared with them.
 
 mod estimate;
+mod frame;
 mod goal;
+mod quantity;
 mod results;
+mod sum;
 #[cfg(test)]
 mod tests;
 
 pub use estimate::{Estimate, quantile};
-pub use goal::{Check, Verdict, number, verdicts};
+pub use goal::{Check, Decision, Verdict, number, verdicts, with_interval};
 pub use results::Results;

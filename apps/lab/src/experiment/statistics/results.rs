@@ -1,10 +1,13 @@
 //! The results of an experiment, by cell and scheme.
 
-use super::estimate::{Estimate, quantile};
+use super::estimate::Estimate;
+use super::frame::{Frame, Key};
+use super::quantity::{Subject, saved};
 use crate::experiment::campaign::Record;
 use crate::experiment::definition::{Better, Cell, Definition, Measure};
-use crate::experiment::pages::Scheme;
+use crate::experiment::pages::{LIMIT, Scheme};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 /// The results of an experiment.
 #[derive(Debug)]
@@ -14,21 +17,18 @@ pub struct Results<'a> {
     by: HashMap<(Cell, Scheme), Runs<'a>>,
 }
 
-/// The runs of a scheme in a cell, by subject and stretch.
-type Runs<'a> = BTreeMap<(&'a str, u32), &'a Record>;
+/// The runs of a scheme in a cell.
+pub(super) type Runs<'a> = BTreeMap<Key<'a>, &'a Record>;
 
-/// The result of one run, beside those of eMBB alone and of the ideal channel on the same stretch.
+/// A measure of a scheme in a cell, times a factor and plus a number.
 #[derive(Clone, Copy, Debug)]
-struct Sample {
-    own: f64,
-    alone: Option<f64>,
-    ideal: Option<f64>,
-    urllc: f64,
-    bytes: f64,
+pub(super) struct Term<'t> {
+    pub(super) measure: &'t Measure,
+    pub(super) cell: Cell,
+    pub(super) scheme: Scheme,
+    pub(super) times: f64,
+    pub(super) plus: f64,
 }
-
-/// Samples that depend on each other: of one page, or of one stretch where there is a single subject.
-type Unit = Vec<Sample>;
 
 impl<'a> Results<'a> {
     /// `records` of `definition`.
@@ -60,100 +60,117 @@ impl<'a> Results<'a> {
         self.by.is_empty()
     }
 
+    /// Returns the least number of repetitions that any scheme has of any subject in any cell.
+    pub fn repetitions(&self) -> usize {
+        let counts = self.by.values().flat_map(|runs| {
+            let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+            runs.keys().for_each(|(subject, _)| *counts.entry(subject).or_default() += 1);
+            counts.into_values()
+        });
+        counts.min().unwrap_or_default()
+    }
+
+    /// Returns the number of subjects that were run.
+    pub fn subjects(&self) -> usize {
+        let mut subjects: Vec<&str> =
+            self.by.values().flat_map(|runs| runs.keys().map(|(subject, _)| *subject)).collect();
+        subjects.sort_unstable();
+        subjects.dedup();
+        subjects.len()
+    }
+
     /// `measure` of `scheme` in `cell`; `None` if nothing of it was run.
     pub fn estimate(&self, measure: &Measure, cell: Cell, scheme: Scheme) -> Option<Estimate> {
-        let better = self.definition.workload.better();
+        let runs = self.by.get(&(cell, scheme))?;
+        let frame = Frame::of(runs);
         match measure {
             Measure::Failed => {
                 let (runs, failed) = self.runs(cell, scheme);
-                (runs > 0).then(|| Estimate::exactly(100.0 * failed as f64 / runs as f64))
+                Some(Estimate::exactly(100.0 * failed as f64 / runs as f64))
             }
-            Measure::Worst => self.worst(cell, scheme).map(Estimate::exactly),
-            Measure::Noted(name) => Estimate::of(&self.units(name, cell, scheme), mean),
+            Measure::Worst => self.worst(&frame, cell, scheme),
             _ => {
-                let units = self.units(self.definition.workload.measured(), cell, scheme);
-                match measure {
-                    Measure::Gain => Estimate::of(&units, |units| gain(units, better)),
-                    Measure::Gap => Estimate::of(&units, gap),
-                    Measure::Median => Estimate::of(&units, |units| ranked(units, 0.5)),
-                    Measure::P95 => Estimate::of(&units, |units| ranked(units, 0.95)),
-                    Measure::Urllc => Estimate::of(&units, urllc),
-                    _ => Estimate::of(&units, mean),
-                }
+                let subject = Subject { results: self, frame: &frame, cell, scheme };
+                let quantity = subject.quantity(measure)?;
+                Estimate::of(frame.units(), resampled(quantity))
             }
         }
     }
 
-    /// Returns the difference by which the subject that fares worst is worse than with eMBB alone, in per cent.
-    fn worst(&self, cell: Cell, scheme: Scheme) -> Option<f64> {
+    /// `of` less `bound`, with the interval of the difference over the same draws; `None` if one is not defined.
+    pub(super) fn difference(&self, of: Term<'_>, bound: Term<'_>) -> Option<Estimate> {
+        let frame = Frame::of(self.by.get(&(of.cell, of.scheme))?);
+        let quantity = |term: Term<'_>| {
+            let subject = Subject { results: self, frame: &frame, cell: term.cell, scheme: term.scheme };
+            subject.quantity(term.measure)
+        };
+        let (Some(one), Some(other)) = (quantity(of), quantity(bound)) else {
+            return self.apart(of, bound);
+        };
+        let value = move |drawn: &[usize]| {
+            let scaled = |term: Term<'_>, value: f64| value * term.times + term.plus;
+            Some(scaled(of, one(drawn)?) - scaled(bound, other(drawn)?))
+        };
+        Estimate::of(frame.units(), resampled(value))
+    }
+
+    /// The difference of what cannot be drawn together: its interval is as wide as both intervals allow.
+    fn apart(&self, of: Term<'_>, bound: Term<'_>) -> Option<Estimate> {
+        let scaled = |term: Term<'_>| {
+            let estimate = self.estimate(term.measure, term.cell, term.scheme)?;
+            Some(estimate.scaled(term.times, term.plus))
+        };
+        let (of, bound) = (scaled(of)?, scaled(bound)?);
+        Some(Estimate { value: of.value - bound.value, low: of.low - bound.high, high: of.high - bound.low })
+    }
+
+    /// Returns the difference by which the subject that fares worst is worse than with eMBB alone, in per cent. The ends of
+    /// the interval are the largest lower and the largest upper end of the intervals of all subjects: below a bound is the
+    /// upper one if every subject is, above it the lower one if one subject is.
+    fn worst(&self, frame: &Frame<'_>, cell: Cell, scheme: Scheme) -> Option<Estimate> {
         let better = self.definition.workload.better();
-        let units = self.units(self.definition.workload.measured(), cell, scheme);
-        units.iter().filter_map(|unit| gain(&[unit], better)).map(|gain| -gain).max_by(f64::total_cmp)
-    }
-
-    fn units(&self, name: &str, cell: Cell, scheme: Scheme) -> Vec<Unit> {
-        let runs = |scheme| self.by.get(&(cell, scheme));
-        let Some(own) = runs(scheme) else { return Vec::new() };
-        let (alone, ideal) = (runs(Scheme::EmbbAlone), runs(Scheme::Ideal));
-        let single =
-            own.keys().all(|(subject, _)| own.keys().next().is_some_and(|first| first.0 == *subject));
-        let mut units: BTreeMap<(&str, u32), Unit> = BTreeMap::new();
-        for (key, record) in own {
-            let Some(value) = record.values.get(name) else { continue };
-            let of = |runs: Option<&Runs<'_>>| runs?.get(key)?.values.get(name).copied();
-            let bytes = |name: &str| record.values.get(name).copied().unwrap_or_default();
-            let urllc = bytes("urllc_bytes");
-            let sample = Sample {
-                own: *value,
-                alone: of(alone),
-                ideal: of(ideal),
-                urllc,
-                bytes: urllc + bytes("embb_bytes"),
+        let (own, alone) = (self.runs_of(cell, scheme), self.runs_of(cell, Scheme::EmbbAlone));
+        let own = frame.column(|key| self.measured(own?.get(&key)?));
+        let alone = frame.column(|key| self.ended(alone?.get(&key)?));
+        let gain = saved(own, alone, better);
+        let one = |unit: &Range<usize>| {
+            let runs: Vec<usize> = unit.clone().collect();
+            let loss = |drawn: &[&usize]| {
+                let drawn: Vec<usize> = drawn.iter().map(|index| **index).collect();
+                gain(&drawn).map(|gain| -gain)
             };
-            let unit = if single { *key } else { (key.0, 0) };
-            units.entry(unit).or_default().push(sample);
-        }
-        units.into_values().collect()
+            Estimate::of(&runs, loss)
+        };
+        let most = |one: Estimate, other: Estimate| Estimate {
+            value: one.value.max(other.value),
+            low: one.low.max(other.low),
+            high: one.high.max(other.high),
+        };
+        frame.units().iter().filter_map(one).reduce(most)
+    }
+
+    /// The runs of `scheme` in `cell`.
+    pub(super) fn runs_of(&self, cell: Cell, scheme: Scheme) -> Option<&Runs<'a>> {
+        self.by.get(&(cell, scheme))
+    }
+
+    /// The measurement of a run, if that came to its end.
+    pub(super) fn ended(&self, record: &Record) -> Option<f64> {
+        record.values.get(self.definition.workload.measured()).copied()
+    }
+
+    /// The measurement of a run. A run that came to no end counts as one that ends at the limit: leaving it out
+    /// would make a scheme better that fails.
+    pub(super) fn measured(&self, record: &Record) -> Option<f64> {
+        let is_late = self.definition.workload.better() == Better::Less && record.failure.is_some();
+        self.ended(record).or(is_late.then(|| LIMIT.as_secs_f64() * 1e3))
     }
 }
 
-fn samples<'u>(units: &'u [&'u Unit]) -> impl Iterator<Item = Sample> + 'u {
-    units.iter().flat_map(|unit| unit.iter().copied())
-}
-
-fn mean(units: &[&Unit]) -> Option<f64> {
-    let (sum, count) = samples(units).fold((0.0, 0), |(sum, count), sample| (sum + sample.own, count + 1));
-    (count > 0).then(|| sum / f64::from(count))
-}
-
-fn ranked(units: &[&Unit], share: f64) -> Option<f64> {
-    let mut values: Vec<f64> = samples(units).map(|sample| sample.own).collect();
-    values.sort_by(f64::total_cmp);
-    quantile(&values, share)
-}
-
-/// In percent of the mean with eMBB alone.
-fn gain(units: &[&Unit], better: Better) -> Option<f64> {
-    let (own, alone) = samples(units)
-        .filter_map(|sample| Some((sample.own, sample.alone?)))
-        .fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
-    let saved = match better {
-        Better::Less => alone - own,
-        Better::More => own - alone,
-    };
-    (alone > 0.0).then(|| 100.0 * saved / alone)
-}
-
-/// In percent of the gain of the ideal channel.
-fn gap(units: &[&Unit]) -> Option<f64> {
-    let (own, whole) = samples(units)
-        .filter_map(|sample| Some((sample.alone? - sample.own, sample.alone? - sample.ideal?)))
-        .fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
-    (whole != 0.0).then(|| 100.0 * own / whole)
-}
-
-fn urllc(units: &[&Unit]) -> Option<f64> {
-    let (urllc, bytes) =
-        samples(units).fold((0.0, 0.0), |sum, sample| (sum.0 + sample.urllc, sum.1 + sample.bytes));
-    (bytes > 0.0).then(|| 100.0 * urllc / bytes)
+/// `quantity` of units that are ranges of runs.
+fn resampled(quantity: impl Fn(&[usize]) -> Option<f64>) -> impl Fn(&[&Range<usize>]) -> Option<f64> {
+    move |units| {
+        let drawn: Vec<usize> = units.iter().flat_map(|unit| (*unit).clone()).collect();
+        quantity(&drawn)
+    }
 }

@@ -1,11 +1,13 @@
 //! The goals, each with its numbers.
 
-use crate::experiment::statistics::{Check, Verdict};
+use crate::experiment::statistics::{Check, Decision, Verdict};
 use crate::report::page::{self, note};
 use crate::report::svg::escape;
 
-const NOTE: &str = "A goal is met if its numbers are met in every cell that was measured; where it is missed, the cells that miss \
-    it are listed. It is held against estimates, without regard to their confidence intervals. Experiments run on the held-out half of \
+const NOTE: &str = "A number is met if the whole 95 % interval of the difference from what is wanted lies on the wanted side, missed \
+    if all of it lies on the other, and undecided between: more runs would tell. Brackets hold the interval of what was measured. \
+    A goal is met if its numbers are met in every cell, and missed if one is missed. With one in twenty intervals beside the truth by \
+    chance, one of many cells may be too. Experiments run on the held-out half of \
     pages, stretches of traces and seeds unless they say otherwise: parameters were chosen on the other half.";
 
 /// The subjects of the project's goals, by number.
@@ -25,12 +27,11 @@ fn tiles(verdicts: &[Verdict]) -> String {
     let tile = |(number, about): (u32, &str)| {
         let own = || verdicts.iter().filter(|verdict| verdict.number == number);
         let checks: usize = own().map(|verdict| verdict.checks.len()).sum();
-        let met: usize = own().map(Verdict::met).sum();
-        let (class, said) = match checks {
-            0 => ("", "not run"),
-            _ if met == checks && own().all(|verdict| verdict.is_met().is_some()) => ("good", "met"),
-            _ if met == checks => ("", "in part"),
-            _ => ("bad", "missed"),
+        let met: usize = own().map(|verdict| verdict.count(Decision::Met)).sum();
+        let (class, said) = match own().filter_map(Verdict::decision).max() {
+            None => ("", "not run"),
+            Some(Decision::Met) if own().any(|verdict| verdict.checks.is_empty()) => ("", "in part"),
+            Some(decision) => (class(decision), decision.name()),
         };
         let count = if checks == 0 { String::new() } else { format!(" <small>{met} of {checks}</small>") };
         format!(
@@ -59,39 +60,59 @@ pub(super) fn section(verdicts: &[Verdict]) -> String {
     page::section("Goals", &body)
 }
 
+/// The class of a decision's colour.
+const fn class(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Met => "good",
+        Decision::Undecided => "",
+        Decision::Missed => "bad",
+    }
+}
+
+/// A verdict in words.
+fn said(verdict: &Verdict) -> String {
+    match verdict.decision() {
+        None => "not run".to_owned(),
+        Some(decision) if decision == Decision::Met || verdict.checks.len() == 1 => {
+            decision.name().to_owned()
+        }
+        Some(decision) => {
+            format!("{} in {} of {}", decision.name(), verdict.count(decision), verdict.checks.len())
+        }
+    }
+}
+
 fn row(verdict: &Verdict) -> String {
     let Verdict { number, says, why, experiment, checks } = verdict;
-    let missed = verdict.is_met() == Some(false) && !why.is_empty();
+    let missed = verdict.decision() == Some(Decision::Missed) && !why.is_empty();
     let why = if missed { format!("<p class=\"why\">{}</p>", escape(why)) } else { String::new() };
-    let (class, said) = match verdict.is_met() {
-        Some(true) => ("good", "met".to_owned()),
-        Some(false) if checks.len() == 1 => ("bad", "missed".to_owned()),
-        Some(false) => ("bad", format!("missed in {} of {}", checks.len() - verdict.met(), checks.len())),
-        None => ("", "not run".to_owned()),
-    };
     format!(
         "<tr><td>{number}</td><td class=\"says\">{} <a href=\"#{experiment}\">{experiment}</a></td>\
-         <td><span class=\"{class}\">{said}</span></td><td class=\"numbers\">{}{why}</td></tr>\n",
+         <td><span class=\"{}\">{}</span></td><td class=\"numbers\">{}{why}</td></tr>\n",
         escape(says),
+        verdict.decision().map_or("", class),
+        said(verdict),
         numbers(checks)
     )
 }
 
 /// The checks that are missed, or else the first, and the rest to be unfolded.
 fn numbers(checks: &[Check]) -> String {
-    let (missed, met): (Vec<&Check>, Vec<&Check>) = checks.iter().partition(|check| !check.met);
+    let with = |decision| checks.iter().filter(|check| check.decision == decision).collect::<Vec<_>>();
+    let [missed, undecided, met] = [Decision::Missed, Decision::Undecided, Decision::Met].map(with);
     let list = |checks: &[&Check]| checks.iter().map(|check| line(check)).collect::<String>();
     let folded = |title: &str, checks: &[&Check]| match checks {
         [] => String::new(),
         some => format!("<details><summary>{} {title}</summary>{}</details>", some.len(), list(some)),
     };
     let (shown, more) = missed.split_at(missed.len().min(3));
-    format!("{}{}{}", list(shown), folded("more missed", more), folded("met", &met))
+    let rest = [("more missed", more), ("undecided", &undecided), ("met", &met)];
+    list(shown) + &rest.map(|(title, checks)| folded(title, checks)).concat()
 }
 
 fn line(check: &Check) -> String {
-    let Check { place, measured, wanted, met } = check;
-    let class = if *met { "good" } else { "bad" };
+    let Check { place, measured, wanted, decision } = check;
+    let class = class(*decision);
     let place = if place.is_empty() { String::new() } else { format!("{}: ", escape(place)) };
     format!(
         "<div>{place}<span class=\"{class}\">{}</span>, wanted {}</div>",

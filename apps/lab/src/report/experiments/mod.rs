@@ -9,6 +9,9 @@ mod section;
 mod table;
 #[cfg(test)]
 mod tests;
+mod text;
+
+pub use text::markdown;
 
 use super::page::Page;
 use crate::experiment::statistics::{Results, verdicts};

@@ -93,11 +93,14 @@ fn tables(results: &Results<'_>, panels: &[Panel]) -> String {
         (true, Measure::Mean),
         (true, Measure::P95),
         (has(Scheme::EmbbAlone), Measure::Worst),
+        (has(Scheme::EmbbAlone) && has(Scheme::UrllcAlone), Measure::Single),
+        (has(Scheme::EmbbAlone) && has(Scheme::UrllcAlone), Measure::Best),
         (true, Measure::Urllc),
         (true, Measure::Failed),
     ];
     let usual = usual.into_iter().filter(|(is_defined, _)| *is_defined).map(|(_, measure)| measure);
-    for measure in told.chain(usual).chain(noted) {
+    let also = definition.plot.also.iter().cloned();
+    for measure in also.chain(told).chain(usual).chain(noted) {
         if !measures.contains(&measure) && says_something(results, &measure) {
             measures.push(measure);
         }

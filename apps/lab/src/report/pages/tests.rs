@@ -14,6 +14,8 @@ fn outcome(page: &str, scheme: &str, plt_ms: Option<f64>) -> Outcome {
         embb: ChannelUse { up: 100, down: 800 },
         urllc: ChannelUse { up: 0, down: urllc },
         noted: BTreeMap::new(),
+        progress_ms: Vec::new(),
+        ends_ms: Vec::new(),
         failure: plt_ms.is_none().then(|| "late".to_owned()),
     }
 }

@@ -1,11 +1,13 @@
 //! The browser: requests when the page's dependencies allow, connections when its domains are first seen.
 
-use super::exchange::{self, DOWNLOAD, UPLOAD};
+use super::exchange::{self, DOWNLOAD, ENDLESS_DOWNLOAD, ENDLESS_UPLOAD, UPLOAD};
 use super::line::{Line, Wanted};
+use super::progress::Progress;
 use super::sockets::{self, Sockets};
-use super::{Deployment, Manner, Paths, Voice};
+use super::{Background, Deployment, Manner, Paths, Voice};
 use crate::pages::{Loader, Page};
 use crate::world::Net;
+use hvq_emulation::Direction;
 use hvq_scheduler::Priority;
 use hvq_transport::connection::{Connection, Event, FourTuple, PathEvent};
 use hvq_transport::endpoint::{ConnectionHandle, NetworkPath};
@@ -54,6 +56,10 @@ pub(super) struct Browser {
     errands: Vec<Errand>,
     /// Connections that are there before the load, and when they are begun.
     planned: VecDeque<(Instant, Host)>,
+    /// The arrival of the content of the page.
+    progress: Progress,
+    /// The times at which objects of the page were complete.
+    ends: Vec<Duration>,
     /// The time of the latest event.
     now: Instant,
 }
@@ -88,6 +94,7 @@ impl Browser {
             Deployment::Resumed => hosts.extend(domains.into_keys().map(Host::Earlier)),
             Deployment::Gateway | Deployment::Cold => {}
         }
+        let content = page.objects.iter().map(|object| object.scaled_size(manner.size_scale).max(1)).sum();
         let mut browser = Self {
             loader,
             manner,
@@ -97,13 +104,20 @@ impl Browser {
             sockets: Sockets::default(),
             errands: Vec::new(),
             planned: VecDeque::new(),
+            progress: Progress::new(content),
+            ends: Vec::new(),
             now: Net::START,
         };
-        for flow in 0..manner.background {
+        for flow in 0..manner.background.flows() {
             let host = browser.background(flow);
             hosts.insert(host);
             let priority = browser.background_priority();
-            browser.line(host).ask(Wanted::Background(UPLOAD, priority));
+            let first = match manner.background {
+                Background::Flows(_) => UPLOAD,
+                Background::Bulk(Direction::Up) => ENDLESS_UPLOAD,
+                Background::Bulk(Direction::Down) => ENDLESS_DOWNLOAD,
+            };
+            browser.line(host).ask(Wanted::Background(first, priority));
         }
         let apart =
             manner.deployment.lead().saturating_sub(SETTLED) / u32::try_from(hosts.len()).unwrap_or(u32::MAX);
@@ -111,12 +125,22 @@ impl Browser {
         browser
     }
 
-    /// Returns the host of background flow number `flow`: through a gateway, two paths are for everything.
+    /// Returns the host of background flow number `flow`: through a gateway, two paths are for all small flows.
     fn background(&self, flow: u32) -> Host {
-        match (self.manner.deployment, self.paths.second) {
-            (Deployment::Gateway, Some(_)) => Host::Standing,
+        match (self.manner.deployment, self.manner.background, self.paths.second) {
+            (Deployment::Gateway, Background::Flows(_), Some(_)) => Host::Standing,
             _ => Host::Background(flow),
         }
+    }
+
+    /// The times since the start of the world at which parts of the content had arrived.
+    pub(super) fn progress(&self) -> &[Duration] {
+        self.progress.marks()
+    }
+
+    /// The times since the start of the world at which objects of the page were complete.
+    pub(super) fn ends(&self) -> &[Duration] {
+        &self.ends
     }
 
     fn background_priority(&self) -> Priority {
@@ -264,6 +288,7 @@ impl Browser {
                 line.reopen_second_path(connection, now);
             }
             Event::Stream(StreamEvent::Available { .. }) => line.pump(connection),
+            Event::Stream(StreamEvent::Writable(id)) => line.write(*id, connection),
             Event::Stream(StreamEvent::Readable(id)) => {
                 if let Some(wanted) = line.asked(*id) {
                     let ended = self.read(*id, wanted, connection);
@@ -297,23 +322,24 @@ impl Browser {
     }
 
     /// Reads what is there of the answer on stream `id`; whether that was all.
-    fn read(&mut self, id: StreamId, wanted: Wanted, connection: &mut Connection) -> Progress {
+    fn read(&mut self, id: StreamId, wanted: Wanted, connection: &mut Connection) -> Reading {
         loop {
             match connection.read(id, usize::MAX) {
-                Ok(ReadOutcome::Data(_)) => {
+                Ok(ReadOutcome::Data(data)) => {
                     if let Wanted::Object(object, _) = wanted {
+                        self.progress.on_bytes(data.len() as u64, clock(self.now));
                         let told = self.loader.on_first_byte(object, clock(self.now));
                         told.expect("the loader asked for it");
                     }
                 }
-                Ok(ReadOutcome::Finished) => return Progress::Ended,
-                Ok(ReadOutcome::Blocked) | Err(_) => return Progress::Going,
+                Ok(ReadOutcome::Finished) => return Reading::Ended,
+                Ok(ReadOutcome::Blocked) | Err(_) => return Reading::Going,
             }
         }
     }
 
-    fn note_end(&mut self, progress: Progress, handle: ConnectionHandle, id: StreamId, wanted: Wanted) {
-        if progress == Progress::Going {
+    fn note_end(&mut self, reading: Reading, handle: ConnectionHandle, id: StreamId, wanted: Wanted) {
+        if reading == Reading::Going {
             return;
         }
         let mut lines = self.lines.iter_mut();
@@ -322,6 +348,7 @@ impl Browser {
         line.answered(id);
         match wanted {
             Wanted::Object(object, _) => {
+                self.ends.push(clock(self.now));
                 self.loader.on_end(object, clock(self.now)).expect("the loader asked for it");
             }
             Wanted::Address(domain) if self.manner.deployment == Deployment::Http1 => {
@@ -334,7 +361,11 @@ impl Browser {
             }
             Wanted::Address(domain) => self.errands.push(Errand::Connect(Host::Domain(domain))),
             Wanted::Background(part, priority) => {
-                let next = if part == UPLOAD { DOWNLOAD } else { UPLOAD };
+                let next = match part {
+                    UPLOAD => DOWNLOAD,
+                    DOWNLOAD => UPLOAD,
+                    endless => endless,
+                };
                 self.ask(host, Wanted::Background(next, priority));
             }
             Wanted::Greeting(greeting) => {
@@ -357,9 +388,9 @@ pub(super) enum Loss {
     Answers,
 }
 
-/// The progress of an answer.
+/// The state of an answer that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Progress {
+enum Reading {
     /// More is to come.
     Going,
     /// Nothing more is to come.

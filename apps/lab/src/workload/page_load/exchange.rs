@@ -45,8 +45,25 @@ pub(super) const UPLOAD: Preliminary =
 pub(super) const DOWNLOAD: Preliminary =
     Preliminary { object: ObjectId(u32::MAX - 4), question: 200, answer: 10_000, wait: Duration::ZERO };
 
+/// Bytes of a transfer that is not over before a run is: a minute at 10 Gbit/s.
+const ENDLESS: u64 = 75_000_000_000;
+
+/// An upload without end.
+pub(super) const ENDLESS_UPLOAD: Preliminary =
+    Preliminary { object: ObjectId(u32::MAX - 5), question: ENDLESS, answer: 100, wait: Duration::ZERO };
+
+/// A download without end.
+pub(super) const ENDLESS_DOWNLOAD: Preliminary =
+    Preliminary { object: ObjectId(u32::MAX - 6), question: 200, answer: ENDLESS, wait: Duration::ZERO };
+
 /// All of them.
-pub(super) const PRELIMINARIES: [Preliminary; 5] = [LOOKUP, TCP, TLS, UPLOAD, DOWNLOAD];
+pub(super) const PRELIMINARIES: [Preliminary; 7] =
+    [LOOKUP, TCP, TLS, UPLOAD, DOWNLOAD, ENDLESS_UPLOAD, ENDLESS_DOWNLOAD];
+
+/// Returns true if `preliminary` is part of a flow in the background.
+pub(super) fn is_background(preliminary: Preliminary) -> bool {
+    [UPLOAD, DOWNLOAD, ENDLESS_UPLOAD, ENDLESS_DOWNLOAD].contains(&preliminary)
+}
 
 /// The priority of background flows: the least urgent there is, so that it is worth nothing to hurry
 /// (RFC 9218 §4.1).
@@ -55,7 +72,8 @@ pub(super) const BACKGROUND: Priority = Priority { urgency: 7, incremental: true
 /// The least that a request takes: its object's number.
 const LEAST: u64 = 4;
 
-/// The request for `object`, of `size` bytes if that is enough for its number.
+/// The beginning of the request for `object`, of `size` bytes if that is enough for its number: all of it, unless it is an
+/// upload.
 pub(super) fn request(object: ObjectId, size: u64) -> Vec<u8> {
     let mut bytes = object.0.to_be_bytes().to_vec();
     let filling = usize::try_from(size.saturating_sub(LEAST)).unwrap_or(usize::MAX).min(60_000);

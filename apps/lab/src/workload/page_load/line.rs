@@ -67,6 +67,8 @@ pub(super) struct Line {
     second: SecondPath,
     waiting: VecDeque<Wanted>,
     asked: BTreeMap<StreamId, Wanted>,
+    /// The bytes of requests that are still to be written.
+    unsent: BTreeMap<StreamId, u64>,
 }
 
 impl Line {
@@ -91,6 +93,7 @@ impl Line {
     pub(super) fn end(&mut self) {
         self.handle = None;
         self.life = Life::Ended;
+        self.unsent.clear();
         for (_, wanted) in std::mem::take(&mut self.asked).into_iter().rev() {
             self.waiting.push_front(wanted);
         }
@@ -170,21 +173,35 @@ impl Line {
             && let Some(id) = connection.open(Direction::Bidirectional)
         {
             self.waiting.pop_front();
-            let bytes = match wanted {
-                Wanted::Object(object, size) => exchange::request(object, size),
-                Wanted::Address(_) => exchange::request(LOOKUP.object, LOOKUP.question),
-                Wanted::Greeting(asked) | Wanted::Background(asked, _) => {
-                    exchange::request(asked.object, asked.question)
-                }
+            let (object, size) = match wanted {
+                Wanted::Object(object, size) => (object, size),
+                Wanted::Address(_) => (LOOKUP.object, LOOKUP.question),
+                Wanted::Greeting(asked) | Wanted::Background(asked, _) => (asked.object, asked.question),
             };
+            let head = exchange::request(object, size);
+            let rest = size.saturating_sub(head.len() as u64);
             if let Wanted::Background(_, priority) = wanted {
                 connection.set_priority(id, priority);
             }
-            let taken = connection.write_bytes(id, bytes.into());
-            assert!(taken.is_ok(), "a request fits a fresh stream: {taken:?}");
-            connection.finish(id).expect("the stream was just opened");
+            let taken = connection.write_bytes(id, head.into());
+            assert!(taken.is_ok(), "the head of a request fits a fresh stream: {taken:?}");
             self.asked.insert(id, wanted);
+            self.unsent.insert(id, rest);
+            self.write(id, connection);
         }
+    }
+
+    /// Goes on with the request on stream `id`, if some of it is still to be written, and ends it.
+    pub(super) fn write(&mut self, id: StreamId, connection: &mut Connection) {
+        let Some(left) = self.unsent.get_mut(&id) else { return };
+        while *left > 0 {
+            match connection.write_bytes(id, exchange::part(*left)) {
+                Ok(taken) if taken > 0 => *left -= taken as u64,
+                _ => return,
+            }
+        }
+        self.unsent.remove(&id);
+        connection.finish(id).expect("nobody resets streams here");
     }
 
     /// Returns the object that was asked for on stream `id`.

@@ -7,6 +7,7 @@ mod browser;
 mod exchange;
 mod interaction;
 mod line;
+mod progress;
 mod servers;
 mod single;
 mod sockets;
@@ -16,13 +17,15 @@ use crate::world::rewards::Rewards;
 use crate::world::wire::Wire;
 use crate::world::{Application, Net, Side};
 use browser::{Browser, Loss};
+use hvq_emulation::Direction;
 use hvq_transport::connection::{Connection, Event, FourTuple};
 use hvq_transport::endpoint::ConnectionHandle;
 use hvq_transport::error::ConnectionError;
 use hvq_transport::time::Instant;
 pub use interaction::Interaction;
+pub use progress::PARTS;
 use servers::Servers;
-pub use single::single;
+pub use single::{single, upload};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -123,9 +126,31 @@ pub struct Manner {
     pub wait_scale: f64,
     /// The factor on sizes of responses.
     pub size_scale: f64,
-    /// Background flows that the load does not wait for (HotNets 2023, §4): each sends 5 KB up, gets 10 KB, and begins
-    /// again, on a connection of its own. With two paths through a gateway they are streams of the one connection.
-    pub background: u32,
+    /// The traffic beside the load.
+    pub background: Background,
+}
+
+/// Traffic that the load does not wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Background {
+    /// A number of flows (HotNets 2023, §4): each sends 5 KB up, gets 10 KB, and begins again, on a connection of its own. With
+    /// two paths through a gateway they are streams of the one connection.
+    Flows(u32),
+    /// Content without end in this direction, on a connection of its own.
+    Bulk(Direction),
+}
+
+impl Background {
+    /// Nothing.
+    pub const NONE: Self = Self::Flows(0);
+
+    /// Returns the number of connections or streams.
+    pub const fn flows(self) -> u32 {
+        match self {
+            Self::Flows(number) => number,
+            Self::Bulk(_) => 1,
+        }
+    }
 }
 
 /// The paths that each connection opens.
@@ -170,6 +195,9 @@ impl Paths {
 pub struct PageLoad {
     browser: Browser,
     servers: Servers,
+    /// The direction in which most of the content goes.
+    heavy: Direction,
+    lead: Duration,
     failure: Option<String>,
     /// The recorder of rewards, which listens to connections, if there is one.
     rewards: Option<Rewards>,
@@ -185,6 +213,8 @@ impl PageLoad {
         Self {
             browser: Browser::new(loader, page, manner, paths),
             servers: Servers::new(page, manner),
+            heavy: heavy(page),
+            lead: manner.deployment.lead(),
             failure: None,
             rewards: None,
         }
@@ -202,10 +232,32 @@ impl PageLoad {
         self.browser.page_load_time()
     }
 
+    /// Returns the times since the start of the load at which the first byte of its content and each of [`PARTS`] equal
+    /// parts had arrived, at the end that gets more of it.
+    pub fn progress(&self) -> Vec<Duration> {
+        let marks = match self.heavy {
+            Direction::Down => self.browser.progress(),
+            Direction::Up => self.servers.progress(),
+        };
+        marks.iter().map(|at| at.saturating_sub(self.lead)).collect()
+    }
+
+    /// Returns the times since the start of the load at which its objects were complete.
+    pub fn ends(&self) -> Vec<Duration> {
+        self.browser.ends().iter().map(|at| at.saturating_sub(self.lead)).collect()
+    }
+
     /// Returns the reason for which it cannot go on, if there is one.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
+}
+
+/// Returns the direction in which most of the bytes of `page` go.
+fn heavy(page: &Page) -> Direction {
+    let (up, down) =
+        page.objects.iter().fold((0, 0), |(up, down), object| (up + object.request_size, down + object.size));
+    if up > down { Direction::Up } else { Direction::Down }
 }
 
 impl Application for PageLoad {

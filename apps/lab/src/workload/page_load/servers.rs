@@ -1,6 +1,7 @@
 //! The servers of all domains, or the gateway before them: they answer as long after the request as was recorded.
 
 use super::exchange::{self, PRELIMINARIES};
+use super::progress::Progress;
 use super::{Manner, Voice};
 use crate::pages::{ObjectId, Page};
 use crate::world::Net;
@@ -42,6 +43,8 @@ pub(super) struct Servers {
     exchanges: BTreeMap<Stream, Exchange>,
     /// The answers that are due, by the time at which they begin.
     due: BTreeSet<(Instant, Stream)>,
+    /// The arrival of the requests of the page.
+    progress: Progress,
 }
 
 impl Servers {
@@ -57,7 +60,19 @@ impl Servers {
             },
         };
         let answers = page.objects.iter().map(answer).collect();
-        Self { answers, voice: manner.voice, exchanges: BTreeMap::new(), due: BTreeSet::new() }
+        let requests = page.objects.iter().map(|object| object.request_size.max(1)).sum();
+        Self {
+            answers,
+            voice: manner.voice,
+            exchanges: BTreeMap::new(),
+            due: BTreeSet::new(),
+            progress: Progress::new(requests),
+        }
+    }
+
+    /// The times since the start of the world at which parts of the requests had arrived.
+    pub(super) fn progress(&self) -> &[Duration] {
+        self.progress.marks()
     }
 
     /// Returns the time at which the next answer begins.
@@ -102,6 +117,10 @@ impl Servers {
                 Ok(ReadOutcome::Data(data)) => {
                     let room = 4_usize.saturating_sub(start.len());
                     start.extend_from_slice(&data[..data.len().min(room)]);
+                    let object = exchange::object(start);
+                    if object.is_some_and(|object| object.index() < self.answers.len()) {
+                        self.progress.on_bytes(data.len() as u64, now.since(Net::START));
+                    }
                 }
                 Ok(ReadOutcome::Finished) => break,
                 Ok(ReadOutcome::Blocked) | Err(_) => return,
@@ -118,7 +137,7 @@ impl Servers {
 
     fn answer(&self, object: ObjectId) -> Option<Answer> {
         if let Some(preliminary) = PRELIMINARIES.iter().find(|preliminary| preliminary.object == object) {
-            let background = [exchange::UPLOAD, exchange::DOWNLOAD].contains(preliminary);
+            let background = exchange::is_background(*preliminary);
             let priority = match self.voice {
                 Voice::Priorities if background => exchange::BACKGROUND,
                 _ => Priority::DEFAULT,

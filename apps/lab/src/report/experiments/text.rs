@@ -1,0 +1,88 @@
+//! Goals and tables of experiments as text, for a terminal or a document.
+
+use super::panel::{drawn, panels};
+use crate::experiment::definition::{Cell, Measure};
+use crate::experiment::pages::Scheme;
+use crate::experiment::statistics::{Check, Decision, Results, Verdict, verdicts, with_interval};
+use std::fmt::Write;
+
+/// Checks of a verdict that are written out at most; the rest is counted.
+const MOST_CHECKS: usize = 60;
+
+/// The goals of `results` with their numbers, and a table of what is drawn and of the mean.
+pub fn markdown(results: &Results<'_>) -> String {
+    let definition = results.definition;
+    let mut text = format!("## {}: {}\n\n{}", definition.name, definition.title, runs(results));
+    for verdict in verdicts(results) {
+        let _ = write!(text, "\n{}", goal(&verdict));
+    }
+    let mut measures = vec![definition.plot.measure.clone()];
+    measures.extend(definition.plot.also.iter().cloned());
+    if !measures.contains(&Measure::Mean) {
+        measures.push(Measure::Mean);
+    }
+    for measure in measures {
+        let _ = write!(text, "\n{}", table(results, &measure));
+    }
+    text
+}
+
+/// The extent of what was run, and a word if that is less than the file says.
+fn runs(results: &Results<'_>) -> String {
+    let definition = results.definition;
+    let (subjects, all) = (results.subjects(), definition.workload.subjects().len());
+    let (repetitions, wanted) = (results.repetitions(), definition.stretches as usize);
+    let extent = format!(
+        "{} runs: {subjects} of {all} subjects, {repetitions} of {wanted} repetitions.",
+        results.len()
+    );
+    match subjects < all || repetitions < wanted {
+        true => format!("{extent} **A part of the experiment: intervals are wide, or points.**\n"),
+        false => format!("{extent}\n"),
+    }
+}
+
+/// A goal with its decision and its cells, the missed ones first.
+fn goal(verdict: &Verdict) -> String {
+    let decision = verdict.decision().map_or("not run", Decision::name);
+    let count = |decision| verdict.count(decision);
+    let [met, undecided, missed] = [Decision::Met, Decision::Undecided, Decision::Missed].map(count);
+    let mut text = format!(
+        "**Goal {}, {decision}** ({met} met, {undecided} undecided, {missed} missed): {}\n\n",
+        verdict.number, verdict.says
+    );
+    let mut checks: Vec<&Check> =
+        verdict.checks.iter().filter(|check| check.decision != Decision::Met).collect();
+    checks.sort_by_key(|check| std::cmp::Reverse(check.decision));
+    for Check { place, measured, wanted, decision } in checks.iter().take(MOST_CHECKS) {
+        let _ = writeln!(text, "- {}: {place}: {measured}, wanted {wanted}", decision.name());
+    }
+    if checks.len() > MOST_CHECKS {
+        let _ = writeln!(text, "- and {} more", checks.len() - MOST_CHECKS);
+    }
+    text
+}
+
+/// `measure` by cell and scheme.
+fn table(results: &Results<'_>, measure: &Measure) -> String {
+    let definition = results.definition;
+    let schemes = drawn(definition);
+    let heads: String = schemes.iter().map(|scheme| format!(" {scheme} |")).collect();
+    let mut text = format!(
+        "{measure}:\n\n| {} |{heads}\n|{}\n",
+        definition.matrix.varied().iter().map(|axis| axis.name()).collect::<Vec<_>>().join(", "),
+        " --- |".repeat(schemes.len() + 1)
+    );
+    for cell in panels(definition).into_iter().flat_map(|panel| panel.cells) {
+        let entries: String = schemes.iter().map(|scheme| entry(results, measure, cell, *scheme)).collect();
+        if entries.contains(|letter: char| letter.is_ascii_digit()) {
+            let _ = writeln!(text, "| {} |{entries}", definition.matrix.describe(cell, &[]));
+        }
+    }
+    text
+}
+
+fn entry(results: &Results<'_>, measure: &Measure, cell: Cell, scheme: Scheme) -> String {
+    let estimate = results.estimate(measure, cell, scheme);
+    format!(" {} |", estimate.map_or_else(String::new, |estimate| with_interval(measure, estimate)))
+}
