@@ -16,7 +16,7 @@ use crate::commands::serve::ServeArguments;
 use crate::commands::tunnel::TunnelArguments;
 use crate::commands::video::VideoArguments;
 use crate::failure::{Exit, Failure};
-use crate::output::unwritten;
+use crate::output::{Console, ResultFormat, unwritten};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -85,6 +85,13 @@ pub(crate) struct Format {
     pub(crate) json: bool,
 }
 
+impl Format {
+    /// The format that they ask for.
+    pub(crate) fn results(self) -> ResultFormat {
+        if self.json { ResultFormat::Json } else { ResultFormat::Text }
+    }
+}
+
 /// The reason for which there is no command to run: an error, or a text that was asked for.
 #[derive(Debug)]
 pub(crate) enum Refusal {
@@ -95,6 +102,15 @@ pub(crate) enum Refusal {
 }
 
 impl Arguments {
+    /// The verbosity on standard error that they ask for.
+    pub(crate) fn console(&self) -> Console {
+        match (self.quiet, self.verbose) {
+            (true, _) => Console::Quiet,
+            (false, 0) => Console::Normal,
+            (false, _) => Console::Verbose,
+        }
+    }
+
     /// Reads the command line, the name of the program first.
     pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Refusal> {
         Self::try_parse_from(arguments).map_err(|error| match error.kind() {

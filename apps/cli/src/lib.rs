@@ -19,24 +19,15 @@
 
 mod arguments;
 mod commands;
-mod descriptors;
-mod duration;
-mod failure;
-mod logging;
 mod memory;
-mod output;
-mod paths;
 mod privacy;
-mod qlog;
-mod server;
-mod sessions;
-mod signals;
-mod tls;
 mod transport;
+mod trust;
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
 use crate::output::Console;
+use hvq_program::{descriptors, duration, failure, output, paths, qlog, signals, tls};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -46,7 +37,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => arguments,
         Err(refusal) => return refusal.report(),
     };
-    let console = Console::of(&arguments);
+    let console = arguments.console();
     match start(arguments, console) {
         Ok(exit) => exit,
         Err(failure) => {

@@ -1,7 +1,6 @@
 //! Arguments about the transport that several commands share.
 
 use crate::failure::Failure;
-use crate::output;
 use crate::privacy::{PrivacyArguments, Switch};
 use crate::qlog::Logs;
 use crate::tls::Secrecy;
@@ -10,10 +9,10 @@ use hvq::transport::congestion::Algorithm;
 use hvq::transport::connection::{AckRequests, DatagramSizing, EcnMarking};
 use hvq::transport::handshake::negotiation::{VersionChoice, Versions};
 use hvq::transport::wire::version::Version;
-use hvq::{PathOptions, Suite, TransportConfig};
+use hvq::{Suite, TransportConfig};
+pub(crate) use hvq_program::transport::{check_names, config, from_environment};
 use hvq_scheduler::Policy;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The scheduling, pacing and logging of packets.
@@ -93,12 +92,6 @@ impl TransportArguments {
     }
 }
 
-/// Fails if two paths have one name: what is said of a path would not tell which.
-pub(crate) fn check_names(paths: &[PathOptions]) -> Result<(), Failure> {
-    let names: Vec<_> = paths.iter().map(|path| &path.name).collect();
-    output::check_distinct("--path", &names)
-}
-
 fn suite(name: &str) -> Result<Suite, String> {
     match name {
         "aes128" => Ok(Suite::Aes128Gcm),
@@ -108,11 +101,6 @@ fn suite(name: &str) -> Result<Suite, String> {
     }
 }
 
-/// The path that an environment variable names, if it is set and not empty.
-pub(crate) fn from_environment(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
-}
-
 /// Reads a version of QUIC.
 fn version(text: &str) -> Result<Version, String> {
     match text {
@@ -120,9 +108,4 @@ fn version(text: &str) -> Result<Version, String> {
         "v2" | "2" => Ok(Version::V2),
         _ => Err("choose from v1, v2".to_owned()),
     }
-}
-
-/// A transport configuration with this policy and congestion control.
-pub(crate) fn config(policy: Policy, congestion: Algorithm) -> TransportConfig {
-    TransportConfig { congestion, ..TransportConfig::new(Arc::new(move || policy.scheduler())) }
 }

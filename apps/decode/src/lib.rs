@@ -6,16 +6,19 @@
 #![deny(clippy::indexing_slicing)]
 
 pub mod capture;
+mod choice;
 mod connection;
 mod decoder;
 mod keylog;
 mod messages;
 mod packet;
+pub mod report;
 mod summary;
 mod text;
 mod waiting;
 
 pub use capture::{Capture, CaptureError, Datagram, Skipped};
+pub use choice::{Choice, kind};
 pub use decoder::Decoder;
 pub use keylog::KeyLog;
 pub use messages::Messages;

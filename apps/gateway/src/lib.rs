@@ -1,6 +1,8 @@
 //! A gateway: it terminates multipath QUIC with HTTP/3, and hands requests on to origins over HTTP/1.1, HTTP/2 without TLS
 //! (h2c) or TLS, serves files itself, and lets those who show a token go through it to other hosts.
 //!
+//! [`proxy`] is the other end, on the user's machine; [`server`] serves content without the rest of a gateway.
+//!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let config = hvq_gateway::Config::load(Some("gateway.toml".as_ref()), &Default::default())?;
@@ -59,8 +61,13 @@ pub mod keys;
 mod listening;
 mod metrics;
 mod origin;
+pub mod proxy;
 pub mod quota;
 mod request;
+pub mod server;
+pub mod service;
+#[cfg_attr(not(target_os = "linux"), path = "service_manager_elsewhere.rs")]
+pub mod service_manager;
 mod tokens;
 mod tunnel;
 mod udp;

@@ -16,7 +16,9 @@
 
 pub mod capsule;
 pub mod client;
+pub mod connect;
 pub mod device;
+pub mod emulated;
 pub mod importance;
 pub mod order;
 mod outbound;

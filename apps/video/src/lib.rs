@@ -14,7 +14,8 @@
 //!
 //! - `vpx`: VP9 in quality layers by libvpx, with the feature of that name.
 //!
-//! Nothing here does input or output, or reads a clock: the same code runs in virtual time and over sockets.
+//! None of this does input or output, or reads a clock: the same code runs in virtual time and over sockets. Only `session`
+//! does, with the feature of that name: videos over connections, from files and cameras to files, windows and pages.
 
 pub mod adaptation;
 pub mod clip;
@@ -27,6 +28,8 @@ pub mod picture;
 pub mod playout;
 pub mod roq;
 pub mod rtp;
+#[cfg(feature = "session")]
+pub mod session;
 pub mod ssim;
 pub mod superframe;
 #[cfg(feature = "vpx")]

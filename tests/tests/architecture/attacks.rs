@@ -33,7 +33,7 @@ const CRATES: [(&str, &str); 17] = [
     ("hvq_cli", "apps/cli/src/"),
     ("hvq_tunnel", "apps/tunnel/src/"),
     ("gateway", "apps/gateway/tests/end_to_end/"),
-    ("proxy", "apps/proxy/tests/end_to_end/"),
+    ("proxy", "apps/gateway/tests/proxy/"),
     ("command", "apps/cli/tests/command/"),
     ("h3", "transport/http3/tests/end_to_end/"),
     ("ffi", "ffi/tests/interface/"),

@@ -8,14 +8,8 @@ use crate::tree::File;
 /// The file in which they stand.
 const PLACE: &str = "transport/core/src/wire/overhead.rs";
 /// The places of code that deals with packets.
-const CONCERNED: [&str; 6] = [
-    "scheduler/src/",
-    "transport/",
-    "apps/gateway/src/",
-    "apps/proxy/src/",
-    "apps/tunnel/src/",
-    "apps/lab/src/",
-];
+const CONCERNED: [&str; 5] =
+    ["scheduler/src/", "transport/", "apps/gateway/src/", "apps/tunnel/src/", "apps/lab/src/"];
 /// Words in the name of a constant that states them.
 const NAMES: [&str; 3] = ["OVERHEAD", "TAG", "LOWER"];
 

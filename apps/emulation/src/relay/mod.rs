@@ -5,6 +5,7 @@
 //! channel, as the devices behind one radio link do. A thread of its own waits with the precision of the kernel's
 //! high-resolution timers (an async runtime's are a millisecond apart). ECN marks are kept.
 
+mod channel;
 mod clients;
 mod engine;
 mod socket;
@@ -21,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+pub use channel::EmulatedChannel;
 use engine::Engine;
 use engine::Parcel;
 pub use quinn_udp::EcnCodepoint;

@@ -12,6 +12,18 @@ pub use large::Large;
 
 use http::{Method, Request, StatusCode};
 
+/// Content that a server offers.
+pub trait Content: std::fmt::Debug + Send + Sync + 'static {
+    /// The answer to `request` for `path`, which starts with a slash and is decoded. It only reads.
+    fn answer(&self, path: &str, request: &Request<()>) -> Answer;
+}
+
+impl Content for Files {
+    fn answer(&self, path: &str, request: &Request<()>) -> Answer {
+        Self::answer(self, path, request)
+    }
+}
+
 /// The answer to `request` from what `find` has at a path, which starts with a slash and is decoded. Only reads.
 pub fn answer(request: &Request<()>, find: impl FnOnce(&str) -> Answer) -> Answer {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -30,3 +42,6 @@ fn decode_path(path: &str) -> Option<String> {
     let sound = decoded.starts_with('/') && !decoded.contains(['\0', '\\']);
     sound.then(|| decoded.into_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,12 +7,15 @@ mod programs;
 mod table;
 mod web;
 
+use crate::error::LiveError;
 use crate::load::Round;
 use crate::load::endurance::Turn;
 use crate::programs::Outcome;
 use crate::web::{Expected, Load};
 pub use chaos::markdown as chaos;
 use hvq_lab::report::page::{Page, note, section};
+use serde::Serialize;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use table::Table;
 
@@ -51,6 +54,31 @@ impl Results {
             programs::part(&self.programs),
         ];
         parts.into_iter().flatten().collect()
+    }
+
+    /// Returns the results of the experiment `name`; none if it cannot be run, and then the reason is kept.
+    pub fn or_skipped<T>(&mut self, name: &str, result: Result<Vec<T>, LiveError>) -> Vec<T> {
+        result.unwrap_or_else(|error| {
+            self.skipped.push(format!("{name}: {error}"));
+            Vec::new()
+        })
+    }
+
+    /// All results as JSON, each with the name of its experiment.
+    ///
+    /// # Errors
+    /// None: numbers and texts are JSON.
+    pub fn lines(&self) -> Result<Vec<Value>, serde_json::Error> {
+        fn named<T: Serialize>(name: &str, all: &[T]) -> Result<Vec<Value>, serde_json::Error> {
+            let one = |one| Ok(json!({ "experiment": name, "result": serde_json::to_value(one)? }));
+            all.iter().map(one).collect()
+        }
+        let mut lines = named("programs", &self.programs)?;
+        lines.extend(named("load", &self.load)?);
+        lines.extend(named("endurance", &self.endurance)?);
+        lines.extend(named("web", &self.web)?);
+        lines.extend(named("web in virtual time", &self.expected)?);
+        Ok(lines)
     }
 
     /// Tables for a document.

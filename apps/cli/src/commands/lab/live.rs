@@ -4,17 +4,14 @@ use super::interruption::Interruption;
 use super::{check_outputs, report_in, write, write_between_marks, write_lines};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Console};
-use crate::server::chosen;
 use clap::{Args, ValueEnum};
 use hvq_emulation::ChannelSpec;
-use hvq_live::error::LiveError;
+use hvq_live::objects::chosen;
 use hvq_live::observer::Observer;
 use hvq_live::report::Results;
 use hvq_live::tools::Tools;
 use hvq_live::web::arm::Arm;
 use hvq_live::{load, programs, web};
-use serde::Serialize;
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -135,21 +132,20 @@ pub(super) fn run(arguments: &LiveArguments, console: Console) -> Result<(), Fai
     let mut results = Results::default();
     if wanted(Which::Programs) {
         let plan = programs::Plan { embb: arguments.other.embb.clone(), bulk_seconds: arguments.other.bulk };
-        results.programs =
-            or_skipped("programs", programs::run(&tools, &plan, observer), &mut results.skipped);
+        results.programs = results.or_skipped("programs", programs::run(&tools, &plan, observer));
     }
     if wanted(Which::Load) {
         let OtherArguments { rounds, requests, downloads, .. } = arguments.other;
         let plan = load::Plan { rounds, small_requests: requests, large_requests: downloads };
-        results.load = or_skipped("load", load::run(&tools, &plan, observer), &mut results.skipped);
+        results.load = results.or_skipped("load", load::run(&tools, &plan, observer));
     }
     if arguments.experiments.contains(&Which::Endurance) {
         let turns = load::endurance::run(&tools, arguments.other.total, observer);
-        results.endurance = or_skipped("endurance", turns, &mut results.skipped);
+        results.endurance = results.or_skipped("endurance", turns);
     }
     if wanted(Which::Web) {
         results.skipped.extend(web::possible(&arguments.arms()).1);
-        results.web = or_skipped("web", web::run(&tools, &plan, observer), &mut results.skipped);
+        results.web = results.or_skipped("web", web::run(&tools, &plan, observer));
         if !results.web.is_empty() && interruption.exit().is_none() {
             results.expected = web::expected(&plan).or_fail(Exit::Usage, || "virtual time".to_owned())?;
         }
@@ -184,37 +180,15 @@ impl LiveArguments {
     }
 }
 
-/// Returns the results of an experiment; none if it cannot be run, and then the reason goes to `skipped`.
-fn or_skipped<T>(name: &str, result: Result<Vec<T>, LiveError>, skipped: &mut Vec<String>) -> Vec<T> {
-    result.unwrap_or_else(|error| {
-        skipped.push(format!("{name}: {error}"));
-        Vec::new()
-    })
-}
-
 /// Writes what was measured to where it is wanted.
 fn keep(arguments: &LiveArguments, page: &Path, results: &Results) -> Result<(), Failure> {
     let tables = results.markdown();
     write(page, &results.html())?;
     if let Some(path) = &arguments.json {
-        write_lines(path, &lines(results)?)?;
+        write_lines(path, &results.lines()?)?;
     }
     if let Some(path) = &arguments.write {
         write_between_marks(path, MARKS, &tables)?;
     }
     output::print(tables.trim_end())
-}
-
-/// Everything that was measured, each with the name of its experiment.
-fn lines(results: &Results) -> Result<Vec<Value>, Failure> {
-    fn named<T: Serialize>(name: &str, all: &[T]) -> Result<Vec<Value>, serde_json::Error> {
-        let one = |one| Ok(json!({ "experiment": name, "result": serde_json::to_value(one)? }));
-        all.iter().map(one).collect()
-    }
-    let mut lines = named("programs", &results.programs)?;
-    lines.extend(named("load", &results.load)?);
-    lines.extend(named("endurance", &results.endurance)?);
-    lines.extend(named("web", &results.web)?);
-    lines.extend(named("web in virtual time", &results.expected)?);
-    Ok(lines)
 }

@@ -4,7 +4,6 @@
 mod chaos;
 mod controllers;
 mod experiments;
-mod interruption;
 #[cfg(target_os = "linux")]
 mod live;
 mod outages;
@@ -13,18 +12,18 @@ mod report;
 mod video;
 
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{Console, check_writable};
+use crate::output::Console;
 use clap::{Args, Subcommand};
 use controllers::ControllersArguments;
 use experiments::{RunArguments, ShowArguments};
 use hvq_emulation::TraceError;
 use hvq_lab::experiment::pool;
+use hvq_live::interruption;
+use hvq_program::files::{check_outputs, report_in, write, write_between_marks, write_lines};
 use indicatif::{ProgressBar, ProgressStyle};
 use outages::OutagesArguments;
 use pages::PagesArguments;
 use report::ReportArguments;
-use serde::Serialize;
-use std::path::{Path, PathBuf};
 use video::VideoExperimentArguments;
 
 /// Arguments of `hvq lab`.
@@ -121,73 +120,4 @@ fn run_all<R: Sync, O: Send>(
     });
     bar.finish_and_clear();
     outcomes.into_iter().collect::<Result<_, _>>().or_fail(Exit::Usage, || "a trace".to_owned())
-}
-
-/// Fails unless results can be written to `files`, and tables between `marks` of the file `marked`: to be known before hours
-/// of work.
-fn check_outputs(
-    files: &[&Option<PathBuf>],
-    (marked, marks): (&Option<PathBuf>, [&str; 2]),
-) -> Result<(), Failure> {
-    files.iter().filter_map(|file| file.as_deref()).try_for_each(check_writable)?;
-    if let Some(path) = marked {
-        check_writable(path)?;
-        with_marks(path, marks, "")?;
-    }
-    Ok(())
-}
-
-/// Makes the folder of a report, and fails unless the file `name` can be written there.
-fn report_in(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
-    std::fs::create_dir_all(folder).or_fail(Exit::Usage, || format!("cannot create {}", folder.display()))?;
-    let report = folder.join(name);
-    check_writable(&report)?;
-    Ok(report)
-}
-
-/// Writes what was measured to the file at `path`, one JSON object a line.
-fn write_lines(path: &Path, outcomes: &[impl Serialize]) -> Result<(), Failure> {
-    let lines: Result<Vec<String>, _> = outcomes.iter().map(serde_json::to_string).collect();
-    write(path, &(lines?.join("\n") + "\n"))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).or_fail(Exit::Runtime, || format!("cannot write {}", path.display()))
-}
-
-/// Puts `tables` between `marks` of the file at `path`.
-fn write_between_marks(path: &Path, marks: [&str; 2], tables: &str) -> Result<(), Failure> {
-    write(path, &with_marks(path, marks, tables)?)
-}
-
-/// The text of the file at `path` with `tables` between `marks`.
-fn with_marks(path: &Path, marks: [&str; 2], tables: &str) -> Result<String, Failure> {
-    let text =
-        std::fs::read_to_string(path).or_fail(Exit::Usage, || format!("cannot read {}", path.display()))?;
-    between_marks(&text, marks, tables).ok_or_else(|| {
-        let [begin, end] = marks.map(str::trim);
-        let problem = format!("{} has no lines {begin} and {end} for the tables", path.display());
-        Failure::new(Exit::Usage, problem)
-    })
-}
-
-/// `text` with `tables` between `marks`, if it has them.
-fn between_marks(text: &str, [begin, end]: [&str; 2], tables: &str) -> Option<String> {
-    let (before, rest) = text.split_once(begin)?;
-    let (_, after) = rest.split_once(end)?;
-    Some(format!("{before}{begin}{tables}{end}{after}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_take_the_place_of_those_before() {
-        let marks = ["<!-- x: begin -->\n", "<!-- x: end -->"];
-        let [begin, end] = marks;
-        let file = format!("# a\n{begin}old\n{end}\nb\n");
-        assert_eq!(between_marks(&file, marks, "new\n"), Some(format!("# a\n{begin}new\n{end}\nb\n")));
-        assert_eq!(between_marks("nothing", marks, "new"), None);
-    }
 }

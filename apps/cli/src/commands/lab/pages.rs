@@ -3,7 +3,6 @@
 use super::{check_outputs, jobs, run_all, write_between_marks, write_lines};
 use crate::failure::Failure;
 use crate::output::{self, Console, check_distinct};
-use crate::server::chosen;
 use clap::{Args, ValueEnum};
 use hvq::transport::congestion::Algorithm;
 use hvq_emulation::TraceName;
@@ -12,6 +11,7 @@ use hvq_lab::experiment::pages::{Outcome, Plan, Run, Scheme, Sizes};
 use hvq_lab::pages::{Page, THINK_SCALE};
 use hvq_lab::report::pages as report;
 use hvq_lab::workload::page_load::{self, Deployment, Manner};
+use hvq_live::objects::chosen;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,8 +1,6 @@
 //! The end of tunnels that serves them.
 
 use super::TokenArguments;
-use crate::commands::run::TUNNEL_MTU;
-use crate::commands::serve::listen::{addresses, hints};
 use crate::commands::serve::{IdentityArguments, identity};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Console;
@@ -10,11 +8,12 @@ use crate::signals::Signals;
 use crate::tls;
 use crate::transport::TransportArguments;
 use clap::Args;
-use hvq::{ChannelOptions, EarlyData, Endpoint, ServerConfig, TransportConfig};
+use hvq::{ChannelOptions, EarlyData, ServerConfig, TransportConfig};
 use hvq_emulation::tun::device::TunDevice;
 use hvq_emulation::tun::namespace::Namespace;
 use hvq_emulation::tun::wiring::{self, End};
-use hvq_tunnel::{AsyncDevice, Prefix, Server, ServerOptions};
+use hvq_program::listen::{self, SocketFacts};
+use hvq_tunnel::{AsyncDevice, MTU, Prefix, Server, ServerOptions};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -54,7 +53,7 @@ pub(super) fn run(arguments: &TunnelServeArguments, console: Console) -> Result<
     let device = TunDevice::new(&here, &arguments.device).or_fail(Exit::Runtime, || {
         format!("cannot make the device {} (this needs root, or the capability NET_ADMIN)", arguments.device)
     })?;
-    let lines = wiring::addresses(&arguments.device, network, TUNNEL_MTU);
+    let lines = wiring::addresses(&arguments.device, network, MTU);
     wiring::apply(&here, &lines).or_fail(Exit::Runtime, || "cannot set up the device".to_owned())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(serve(arguments, options, device, console));
@@ -72,15 +71,12 @@ async fn serve(
     let mut signals = Signals::new()?;
     let (identity, publication) = identity(&arguments.identity)?;
     let tls = tls::server(identity, &arguments.transport.secrecy(), EarlyData::Off)?;
-    let local = addresses(&arguments.listen, &arguments.channel)?;
-    let config = |channels| {
-        let transport = TransportConfig { channels, ..arguments.transport.config() };
+    let config = |facts: SocketFacts| {
+        let transport = TransportConfig { channels: facts.hints, ..arguments.transport.config() };
         ServerConfig::new(tls.clone(), Arc::new(logs.watch(transport)))
     };
-    let endpoint =
-        Endpoint::server(config(Vec::new()), &local).or_fail(Exit::Usage, || "cannot listen".to_owned())?;
+    let endpoint = listen::bind(&arguments.listen, &arguments.channel, config)?;
     let bound = endpoint.local_addrs();
-    endpoint.set_server(Some(config(hints(&arguments.channel, &bound))));
     let bound = bound.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     publication.publish()?;
     console.say(format!("tunnels on {bound} (UDP) come out of {}", arguments.device));

@@ -2,27 +2,16 @@
 //! window, a page, or as RTP to a player of others.
 
 mod compare;
-mod pictures;
 mod receive;
-mod screen;
 mod send;
 
 use crate::failure::Failure;
 use crate::output::Console;
 use clap::{Args, Subcommand};
 use compare::CompareArguments;
+use hvq_video::session::Size;
 use receive::ReceiveArguments;
 use send::SendArguments;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// The application protocol: one unidirectional stream for each layer, as `hvq_video::message` says.
-pub(super) const ALPN: &[u8] = b"hvq-svc/1";
-
-/// The code with which a sender takes back a layer that is late.
-pub(super) const LATE: u64 = 1;
-
-/// A peer of which nothing is heard for so long has vanished.
-pub(super) const SILENCE: Duration = Duration::from_secs(5);
 
 /// Arguments of `hvq video`.
 #[derive(Debug, Args)]
@@ -41,7 +30,7 @@ enum VideoCommand {
     Compare(Box<CompareArguments>),
 }
 
-/// Sends or receives.
+/// Sends, receives or compares.
 pub(crate) async fn run(arguments: Box<VideoArguments>, console: Console) -> Result<(), Failure> {
     match arguments.command {
         VideoCommand::Send(arguments) => send::run(arguments, console).await,
@@ -52,7 +41,12 @@ pub(crate) async fn run(arguments: Box<VideoArguments>, console: Console) -> Res
     }
 }
 
-/// The time of day, which sender and receiver must have in common for latencies to be right.
-pub(super) fn time_of_day() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+/// Width and height, as in 640x360.
+fn size(text: &str) -> Result<Size, String> {
+    let parsed =
+        text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
+    let sides = 16..=4096_usize;
+    let size = parsed.map(|(width, height)| Size { width, height });
+    size.filter(|size| sides.contains(&size.width) && sides.contains(&size.height))
+        .ok_or_else(|| format!("{text:?} is no size such as 640x360, with sides of 16 to 4096"))
 }

@@ -1,40 +1,25 @@
 //! `hvq video send`.
 
-mod admission_queue;
-mod carriage;
-
-use super::pictures::{Source, TEST};
-use super::{ALPN, SILENCE, time_of_day};
+use super::size;
 use crate::arguments::Format;
 use crate::failure::{Exit, Failure, OrFail, exit_of};
 use crate::output::{self, Console};
 use crate::paths;
 use crate::qlog::Logs;
-use crate::signals::Signals;
 use crate::tls::{self, Resumption};
 use crate::transport::{TransportArguments, check_names};
-use carriage::{Carriage, Carrier, Frame};
 use clap::{Args, ValueEnum};
 use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, TransportConfig, Verify};
-use hvq_video::adaptation::{Adaptation, Delivery};
 use hvq_video::layers::LAYERS;
-use hvq_video::message::{LayerHeader, Reference};
-use hvq_video::vpx::{Base, Encoder, References, Settings};
+use hvq_video::session::send::{Carriage, Form, Rates, SendOptions, Sender, Tell, Vehicle};
+use hvq_video::session::{SILENCE, Size};
+use hvq_video::vpx::{Base, References};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
-
-/// The time that base layers take over URLLC.
-const FLIGHT: Duration = Duration::from_millis(10);
-/// The time that data under way may take when the video is over.
-const LINGER: Duration = Duration::from_secs(2);
-/// The interval at which rates are adapted.
-const STEP: Duration = Duration::from_secs(1);
 
 /// Arguments of `hvq video send`.
 #[derive(Debug, Args)]
@@ -53,7 +38,7 @@ pub(crate) struct SendArguments {
     cacert: Option<PathBuf>,
     /// The size of the pictures (by default that of the file; 640x360 for test)
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = size)]
-    size: Option<(usize, usize)>,
+    size: Option<Size>,
     /// The rate of each layer by itself, in kbit/s
     #[arg(long, value_name = "BASE,MIDDLE,HIGHEST", default_value = "400,4100,7500", value_parser = kilobits)]
     kbit: [u32; LAYERS],
@@ -65,10 +50,10 @@ pub(crate) struct SendArguments {
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Sizing::Rehearsed)]
     base: Sizing,
     /// The information about layers for the transport: deadlines (and priorities), priorities, or nothing
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Tell::Deadlines)]
-    tell: Tell,
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = TellArgument::Deadlines)]
+    tell: TellArgument,
     #[command(flatten)]
-    carriage: Carriage,
+    carriage: CarriageArguments,
     /// Keep the rates as they are, whatever the channels carry
     #[arg(long)]
     fixed: bool,
@@ -79,17 +64,6 @@ pub(crate) struct SendArguments {
     transport: TransportArguments,
     #[command(flatten)]
     format: Format,
-}
-
-/// The information about layers for the transport.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Tell {
-    /// The priorities of layers, and their deadlines; a late layer is taken back.
-    Deadlines,
-    /// The priorities of layers.
-    Priorities,
-    /// Nothing.
-    Nothing,
 }
 
 /// The sizing of base layers.
@@ -120,31 +94,62 @@ fn kilobits(text: &str) -> Result<[u32; LAYERS], String> {
         .ok_or_else(|| format!("{text:?} is no list of three rates in kbit/s, such as 400,4100,7500"))
 }
 
-/// Width and height, as in 640x360.
-pub(super) fn size(text: &str) -> Result<(usize, usize), String> {
-    let parsed =
-        text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
-    let sides = 16..=4096_usize;
-    parsed
-        .filter(|(width, height)| sides.contains(width) && sides.contains(height))
-        .ok_or_else(|| format!("{text:?} is no size such as 640x360, with sides of 16 to 4096"))
+/// The carriage of layers.
+#[derive(Debug, Args)]
+struct CarriageArguments {
+    /// Send layers in datagrams (RFC 9221), cut into fragments: what is lost stays lost, and what is late is dropped
+    #[arg(long)]
+    datagrams: bool,
+    /// Send RTP over QUIC (draft-ietf-avtcore-rtp-over-quic) with this flow identifier (0 if none is given), each picture
+    /// in a stream, or its packets in datagrams: for receivers that are not hvq, and `hvq video receive --rtp-out`
+    #[arg(long, value_name = "FLOW", num_args = 0..=1, require_equals = true, default_missing_value = "0",
+        value_parser = clap::value_parser!(u64).range(..1 << 62))]
+    rtp: Option<u64>,
 }
 
-/// The state that sender and encoder share.
-#[derive(Debug)]
-struct Progress {
-    sent: AtomicU32,
-    late: AtomicU32,
-    frames: AtomicU32,
-    left_out: AtomicU32,
-    skipped: AtomicU64,
-    rates: Mutex<[u32; LAYERS]>,
+/// The information about layers for the transport.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum TellArgument {
+    /// The priorities of layers, and their deadlines; a late layer is taken back.
+    Deadlines,
+    /// The priorities of layers.
+    Priorities,
+    /// Nothing.
+    Nothing,
 }
 
-impl Progress {
-    /// The rate of each layer, 0 for those that are not sent.
-    fn rates(&self) -> [u32; LAYERS] {
-        *self.rates.lock().unwrap_or_else(PoisonError::into_inner)
+impl From<TellArgument> for Tell {
+    fn from(argument: TellArgument) -> Self {
+        match argument {
+            TellArgument::Deadlines => Self::Deadlines,
+            TellArgument::Priorities => Self::Priorities,
+            TellArgument::Nothing => Self::Nothing,
+        }
+    }
+}
+
+impl CarriageArguments {
+    fn carriage(&self) -> Carriage {
+        Carriage {
+            vehicle: if self.datagrams { Vehicle::Datagrams } else { Vehicle::Streams },
+            form: self.rtp.map_or(Form::Messages, Form::Rtp),
+        }
+    }
+}
+
+impl SendArguments {
+    fn options(&self) -> SendOptions {
+        SendOptions {
+            source: self.source.clone(),
+            size: self.size,
+            kilobits: self.kbit,
+            references: References { period: self.refresh },
+            base: self.base.into(),
+            rates: if self.fixed { Rates::Fixed } else { Rates::Adapted },
+            tell: self.tell.into(),
+            carriage: self.carriage.carriage(),
+            duration: self.duration,
+        }
     }
 }
 
@@ -152,57 +157,34 @@ impl Progress {
 pub(crate) async fn run(arguments: Box<SendArguments>, console: Console) -> Result<(), Failure> {
     check_names(&arguments.paths)?;
     let logs = arguments.transport.logs()?;
-    let kilobits = arguments.kbit;
-    let source = {
-        let (name, size) = (arguments.source.clone(), arguments.size);
-        tokio::task::spawn_blocking(move || Source::open(&name, size)).await??
-    };
-    let settings = Settings {
-        rate: source.rate,
-        kilobits,
-        references: References { period: arguments.refresh },
-        base: arguments.base.into(),
-        ..Settings::new(source.width, source.height)
-    };
-    let encoder = Encoder::new(settings).or_fail(Exit::Usage, || "cannot encode".to_owned())?;
+    let options = arguments.options();
+    let sender = tokio::task::spawn_blocking(move || Sender::open(options)).await??;
     let (endpoint, connection) = connect(&arguments, &logs, console).await?;
-    let progress = Arc::new(Progress {
-        sent: AtomicU32::new(0),
-        late: AtomicU32::new(0),
-        frames: AtomicU32::new(0),
-        left_out: AtomicU32::new(0),
-        skipped: AtomicU64::new(0),
-        rates: Mutex::new(kilobits),
-    });
-    let what = if arguments.source == TEST { "a test picture" } else { &arguments.source };
-    console.say(format!("sending {what}, {}x{}, {kilobits:?} kbit/s", source.width, source.height));
-    let result = stream(&arguments, &connection, (source, encoder), &progress).await;
+    console.say(format!("sending {}", sender.describe()));
+    let (sent, result) = sender.send(&connection).await;
     let figures = paths::figures(&connection);
     connection.close(0, b"the video is over");
     let _late = timeout(Duration::from_millis(500), endpoint.wait_idle()).await;
     logs.finish(console);
-    let of = |counter: &AtomicU32| counter.load(Ordering::Relaxed);
     if arguments.format.json {
         output::print(
             &json!({
-                "frames": of(&progress.frames), "layers": of(&progress.sent), "late": of(&progress.late),
-                "left_out": of(&progress.left_out), "skipped": progress.skipped.load(Ordering::Relaxed), "paths": figures,
+                "frames": sent.frames, "layers": sent.layers, "late": sent.late,
+                "left_out": sent.left_out, "skipped": sent.skipped, "paths": figures,
             })
             .to_string(),
         )?;
     } else {
         console.say(format!(
             "{} frames sent; of {} layers {} were taken back because they were late",
-            of(&progress.frames),
-            of(&progress.sent),
-            of(&progress.late)
+            sent.frames, sent.layers, sent.late
         ));
         figures.iter().for_each(|path| console.say(paths::line(path)));
     }
-    if of(&progress.left_out) > 0 {
+    if sent.left_out > 0 {
         console.say(format!(
             "{} pictures were left out: the encoder is too slow for them here (--size makes them smaller, --base rated takes less)",
-            of(&progress.left_out)
+            sent.left_out
         ));
     }
     result
@@ -215,7 +197,7 @@ async fn connect(
 ) -> Result<(Endpoint, Connection), Failure> {
     let verify = arguments.cacert.clone().map_or(Verify::Insecure, Verify::CaFile);
     let tls = tls::client_of(
-        arguments.carriage.alpn(),
+        arguments.carriage.carriage().alpn(),
         verify,
         &arguments.transport.secrecy(),
         &Resumption::default(),
@@ -252,91 +234,4 @@ async fn connect(
         }
     }
     Ok((endpoint, connection))
-}
-
-/// Encodes and sends pictures, each at its time.
-async fn stream(
-    arguments: &SendArguments,
-    connection: &Connection,
-    (source, encoder): (Source, Encoder),
-    progress: &Arc<Progress>,
-) -> Result<(), Failure> {
-    let most = arguments.duration.map(|time| (time.as_secs_f64() / source.interval().as_secs_f64()) as u32);
-    let (frames, mut encoded) = mpsc::channel(2);
-    let encoding = {
-        let progress = progress.clone();
-        std::thread::spawn(move || encode((source, encoder), most.unwrap_or(u32::MAX), &frames, &progress))
-    };
-    let mut adaptation = Adaptation::new(progress.rates());
-    let mut step = tokio::time::interval(STEP);
-    step.tick().await;
-    let mut before = (0, 0);
-    let mut signals = Signals::new()?;
-    let mut carrier = Carrier::new(connection, (arguments.carriage, arguments.tell), progress);
-    loop {
-        tokio::select! {
-            frame = encoded.recv() => match frame {
-                Some(frame) => carrier.send(frame).await?,
-                None => break,
-            },
-            _ = step.tick(), if !arguments.fixed => {
-                let now = (progress.sent.load(Ordering::Relaxed), progress.late.load(Ordering::Relaxed));
-                let delivery = Delivery { sent: now.0 - before.0, late: now.1 - before.1 };
-                before = now;
-                let rates = adaptation.step(capacity(connection), delivery);
-                *progress.rates.lock().unwrap_or_else(PoisonError::into_inner) = rates;
-            }
-            signal = signals.next() => {
-                return Err(Failure::new(signal, "ended by a signal before the video was over"));
-            }
-            end = connection.closed() => {
-                return Err(Failure::new(exit_of(&end), format!("the receiver is gone: {end}")));
-            }
-        }
-    }
-    carrier.finish(LINGER).await;
-    encoding.join().unwrap_or_else(|_| Err(Failure::new(Exit::Runtime, "the encoder failed")))
-}
-
-/// Returns the transport's estimate of the capacity of all paths: a window in each round trip, or the rate of the
-/// bottleneck.
-fn capacity(connection: &Connection) -> Option<f64> {
-    let rate = |path: hvq::PathInfo| match path.stats.rate {
-        Some(rate) => rate.bits_per_second() as f64,
-        None => path.stats.window as f64 * 8.0 / path.stats.rtt.as_secs_f64().max(0.001),
-    };
-    Some(connection.paths().into_iter().map(rate).sum::<f64>()).filter(|rate| *rate > 0.0)
-}
-
-/// Encodes on a thread of its own: a picture takes longer than other tasks can wait.
-fn encode(
-    (mut source, mut encoder): (Source, Encoder),
-    most: u32,
-    frames: &mpsc::Sender<Frame>,
-    progress: &Progress,
-) -> Result<(), Failure> {
-    let mut rates = progress.rates();
-    for frame in 0.. {
-        if source.count().0 >= most {
-            break;
-        }
-        let picture = source.next()?;
-        progress.left_out.store(source.count().1, Ordering::Relaxed);
-        let Some(picture) = picture else { break };
-        let header = LayerHeader { frame, layer: 0, captured: time_of_day(), reference: Reference::Earlier };
-        let wanted = progress.rates();
-        if wanted != rates {
-            // A layer that is not sent is encoded all the same, as small as can be: others refer to it again later.
-            encoder
-                .set_rates(wanted.map(|rate| rate.max(50)))
-                .or_fail(Exit::Runtime, || "encoder".to_owned())?;
-            rates = wanted;
-        }
-        let encoded = encoder.encode(&picture).or_fail(Exit::Runtime, || "encoder".to_owned())?;
-        if frames.blocking_send((header, encoded)).is_err() {
-            break;
-        }
-        progress.frames.fetch_add(1, Ordering::Relaxed);
-    }
-    Ok(())
 }

@@ -1,0 +1,36 @@
+//! The HTTP/3 client of `hvq get`: URLs over one or several paths.
+//!
+//! A [`Session`] is a connection to the server of a [`Target`]; [`fetch`](fetch::fetch) sends a request on it and writes the
+//! response to a [`Sink`]; [`Statistics`] say what it took.
+
+pub mod fetch;
+mod others;
+mod session;
+mod sink;
+mod statistics;
+mod target;
+#[cfg(test)]
+mod tests;
+
+pub use fetch::{ErrorStatus, Fetched, RequestOptions, fetch};
+pub use session::Session;
+pub use sink::Sink;
+pub use statistics::Statistics;
+pub use target::Target;
+
+use hvq::{ClientConfig, PathOptions, Replay};
+use std::time::Duration;
+
+/// The settings of a client's connections.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// TLS and transport.
+    pub config: ClientConfig,
+    /// The paths, the first of which carries the handshake unless the scheduler prefers another. Without any, the system
+    /// chooses one.
+    pub paths: Vec<PathOptions>,
+    /// Tells whether a request may go in 0-RTT, in which others can have it delivered again (RFC 8470).
+    pub replay: Replay,
+    /// The time after which the first path moves to another port; `None` lets it stay.
+    pub migrate_after: Option<Duration>,
+}

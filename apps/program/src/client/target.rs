@@ -1,0 +1,75 @@
+//! A URL and the addresses that it stands for.
+
+use crate::failure::{Exit, Failure, OrFail};
+use hvq::{Destination, DestinationError, PathOptions};
+use url::{Host, Url};
+
+/// The target of a fetch: URL and server.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The URL, complete.
+    pub url: Url,
+    /// The host name or address, an IPv6 address without brackets.
+    pub host: String,
+    /// The UDP port.
+    pub port: u16,
+}
+
+impl Target {
+    /// Reads a URL; `https://` may be left out.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let whole = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+        let url = Url::parse(&whole).or_fail(Exit::Usage, || format!("{text:?} is no URL"))?;
+        if url.scheme() != "https" {
+            let text = format!("{text}: HTTP/3 fetches https:// only, not {}://", url.scheme());
+            return Err(Failure::new(Exit::Usage, text));
+        }
+        // RFC 9114 §4.3.1 forbids to send them as part of the URL.
+        if !url.username().is_empty() || url.password().is_some() {
+            let problem = "a URL with a user name or password is not fetched: say -H 'authorization: …'";
+            return Err(Failure::new(
+                Exit::Usage,
+                format!("{}: {problem}", url.host_str().unwrap_or_default()),
+            ));
+        }
+        let host = match url.host() {
+            Some(Host::Domain(name)) => name.to_owned(),
+            Some(Host::Ipv4(address)) => address.to_string(),
+            Some(Host::Ipv6(address)) => address.to_string(),
+            None => return Err(Failure::new(Exit::Usage, format!("{text}: there is no host"))),
+        };
+        let port = url.port_or_known_default().expect("https has a default port");
+        if port == 0 {
+            return Err(Failure::new(Exit::Usage, format!("{text}: nothing listens on port 0")));
+        }
+        Ok(Self { url, host, port })
+    }
+
+    /// Returns the destinations of connections to the host over `paths`, in the order in which to try them.
+    pub async fn destinations(&self, paths: &[PathOptions]) -> Result<Vec<Destination>, Failure> {
+        let found = Destination::resolve(&self.host, self.port, paths).await;
+        found.map_err(|error| {
+            let exit = match &error {
+                DestinationError::Resolve { .. } => Exit::Connection,
+                DestinationError::Version { .. } => Exit::Usage,
+            };
+            Failure::new(exit, error.to_string())
+        })
+    }
+
+    /// Returns true if one connection serves both.
+    pub fn same_server(&self, other: &Self) -> bool {
+        self.host == other.host && self.port == other.port
+    }
+
+    /// The last part of the URL's path, if it is a name for a file.
+    pub fn file_name(&self) -> Result<String, Failure> {
+        let last = self.url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
+        let name = percent_encoding::percent_decode_str(last).decode_utf8_lossy().into_owned();
+        if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
+            let text = format!("{}: --remote-name needs a URL that ends in the name of a file", self.url);
+            return Err(Failure::new(Exit::Usage, text));
+        }
+        Ok(name)
+    }
+}

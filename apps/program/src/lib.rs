@@ -1,0 +1,22 @@
+//! Parts that the commands of `hvq` share: failures with exit codes, the console, signals, TLS from files, logs, figures of
+//! paths and emulated channels, and the HTTP/3 client of `hvq get`.
+//!
+//! Nothing here reads a command line: the program turns its arguments into the values that this crate takes.
+
+pub mod channels;
+pub mod client;
+pub mod descriptors;
+pub mod duration;
+pub mod failure;
+pub mod files;
+pub mod listen;
+mod logging;
+pub mod output;
+pub mod paths;
+pub mod qlog;
+#[cfg(target_os = "linux")]
+pub mod run;
+pub mod sessions;
+pub mod signals;
+pub mod tls;
+pub mod transport;

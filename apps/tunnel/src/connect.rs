@@ -1,0 +1,225 @@
+//! A tunnel for a command or for this machine: what `hvq tunnel connect` runs.
+
+use crate::{AsyncDevice, Client, MTU, Prefix};
+use hvq::{ClientConfig, ConnectOptions, Connection, Endpoint, PathOptions, Replay};
+use hvq_emulation::tun::device::TunDevice;
+use hvq_emulation::tun::namespace::Namespace;
+use hvq_emulation::tun::privilege::{self, Privilege};
+use hvq_emulation::tun::program;
+use hvq_emulation::tun::shell::{Plan, Route, Scene};
+use hvq_emulation::tun::wiring;
+use hvq_program::client::Target;
+use hvq_program::failure::{Exit, Failure, OrFail, exit_of};
+use hvq_program::output::Console;
+use hvq_program::paths::destination;
+use hvq_program::signals::Signals;
+use std::ffi::{OsStr, OsString};
+use std::net::IpAddr;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// The time that the server may take to notice the end.
+const GOODBYE: Duration = Duration::from_millis(500);
+
+/// A tunnel to ask a server for.
+#[derive(Clone, Debug)]
+pub struct Tunnel {
+    /// The server.
+    pub target: Target,
+    /// TLS and transport of the connection.
+    pub config: ClientConfig,
+    /// The paths; without any, the system chooses one.
+    pub paths: Vec<PathOptions>,
+    /// The token, if the server knows the client by one.
+    pub token: Option<String>,
+    /// The source of packets.
+    pub packets: Packets,
+}
+
+/// The source of packets.
+#[derive(Clone, Debug)]
+pub enum Packets {
+    /// A command whose only network is the tunnel, in a namespace of its own.
+    Command {
+        /// The command.
+        command: Vec<OsString>,
+        /// The name servers that it asks, through the tunnel.
+        resolvers: Vec<IpAddr>,
+    },
+    /// This machine.
+    Machine {
+        /// The name of the TUN device.
+        device: String,
+        /// The networks that are reached through the tunnel.
+        routes: Vec<Prefix>,
+    },
+}
+
+/// The namespace of the device.
+enum Source {
+    Command(Box<Scene>),
+    Machine(Namespace),
+}
+
+impl Source {
+    const fn namespace(&self) -> &Namespace {
+        match self {
+            Self::Command(scene) => scene.near(),
+            Self::Machine(namespace) => namespace,
+        }
+    }
+}
+
+impl Tunnel {
+    /// Opens the tunnel and sends packets through it, until the command ends, or until a signal says to stop; returns the exit
+    /// code of the command. There must be no other thread yet.
+    ///
+    /// # Errors
+    /// The device or the namespace cannot be made ([`Exit::Runtime`]), or there is no connection or no tunnel ([`exit_of`] says
+    /// with which exit code).
+    pub fn run(&self, console: Console) -> Result<u8, Failure> {
+        let source = self.packets.source()?;
+        let name = self.packets.device();
+        let device = TunDevice::new(source.namespace(), name).or_fail(Exit::Runtime, || {
+            format!(
+                "cannot make the device {name} (without a command this needs root, or the capability NET_ADMIN)"
+            )
+        })?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let (endpoint, client) = runtime.block_on(self.open(console))?;
+        wiring::apply(source.namespace(), &self.packets.wiring(&client))
+            .or_fail(Exit::Runtime, || "cannot set up the device".to_owned())?;
+        let addresses = client.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        console.detail(|| format!("* the tunnel is {name} with {addresses}"));
+        let code = match (source, &self.packets) {
+            (Source::Command(scene), Packets::Command { command, .. }) => {
+                accompany(&runtime, &scene, client, device, command)?
+            }
+            _ => {
+                runtime.block_on(carry(client, device))?;
+                0
+            }
+        };
+        endpoint.close(h3::error::Code::H3_NO_ERROR.value(), b"");
+        let _late = runtime.block_on(async { tokio::time::timeout(GOODBYE, endpoint.wait_idle()).await });
+        runtime.shutdown_background();
+        Ok(code)
+    }
+
+    async fn open(&self, console: Console) -> Result<(Endpoint, Client), Failure> {
+        let target = &self.target;
+        let endpoint = Endpoint::client(&[])?;
+        let destinations = target.destinations(&self.paths).await?;
+        let found = destinations.first().expect("a name resolves to something or fails");
+        let (remote, paths) = (found.address, &found.paths);
+        paths.iter().for_each(|path| console.detail(|| format!("* {}", destination(path))));
+        let first = endpoint.first_path(&self.config, remote, paths);
+        // A request for a tunnel does no harm twice: what the first obtained ends with its connection.
+        let options = ConnectOptions::new(remote, target.host.clone())
+            .racing(first, paths)
+            .with_replay(Replay::Accepted);
+        let connection = endpoint.connect_with(self.config.clone(), options)?.await.map_err(|error| {
+            let exit = exit_of(&error);
+            let failed: Result<(), _> = Err(error);
+            failed.or_fail(exit, || format!("cannot connect to {}", target.host)).expect_err("it is an error")
+        })?;
+        open_others(&connection).await;
+        let authority = format!("{}:{}", target.host, target.port);
+        let client = Client::open(connection, &authority, self.token.as_deref())
+            .await
+            .or_fail(Exit::Connection, || format!("no tunnel from {}", target.host))?;
+        Ok((endpoint, client))
+    }
+}
+
+impl Packets {
+    const fn device(&self) -> &str {
+        match self {
+            Self::Command { .. } => "tun0",
+            Self::Machine { device, .. } => device.as_str(),
+        }
+    }
+
+    fn source(&self) -> Result<Source, Failure> {
+        let Self::Command { resolvers, .. } = self else {
+            return Ok(Source::Machine(Namespace::current()?));
+        };
+        let user = match privilege::acquire()? {
+            Privilege::Own => None,
+            Privilege::User(user) => Some(user),
+        };
+        let plan = Plan {
+            route: Route::Direct(Box::default()),
+            seed: 0,
+            mtu: MTU,
+            congestion: None,
+            log: None,
+            resolvers: resolvers.clone(),
+            user,
+            launcher: program::this_program(&[OsStr::new("inside")])?,
+        };
+        let scene = Scene::new(&plan).or_fail(Exit::Runtime, || "hvq tunnel".to_owned())?;
+        Ok(Source::Command(Box::new(scene)))
+    }
+
+    /// Returns the commands that make the device usable: its addresses, and the routes through it.
+    fn wiring(&self, client: &Client) -> Vec<String> {
+        let device = self.device();
+        let mut lines = vec![format!("link set {device} mtu {MTU} txqueuelen 1000 up")];
+        let routes = match self {
+            Self::Command { .. } => {
+                lines.push(wiring::loopback());
+                client.routes()
+            }
+            Self::Machine { routes, .. } => routes,
+        };
+        for address in client.addresses() {
+            lines.push(match address.address() {
+                IpAddr::V4(_) => format!("address add {address} dev {device}"),
+                IpAddr::V6(_) => format!("address add {address} dev {device} nodad"),
+            });
+        }
+        for route in routes {
+            let six = if route.address().is_ipv6() { "-6 " } else { "" };
+            lines.push(format!("{six}route add {route} dev {device}"));
+        }
+        lines
+    }
+}
+
+/// Opens the paths but the first. The tunnel does without those that fail.
+async fn open_others(connection: &Connection) {
+    for path in connection.remaining_paths() {
+        if let Err(error) = connection.start_path(path.clone()).await {
+            eprintln!("hvq: warning: path {} cannot be used: {error}", path.name);
+        }
+    }
+}
+
+/// Carries packets until the tunnel ends or somebody stops it.
+async fn carry(client: Client, device: TunDevice) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    let ended = client.run(AsyncDevice::new(device)?);
+    tokio::select! {
+        error = ended => Err(Failure::from(error)),
+        _ = signals.next() => Ok(()),
+    }
+}
+
+/// Carries the packets of a command until it ends; returns its exit code.
+fn accompany(
+    runtime: &Runtime,
+    scene: &Scene,
+    client: Client,
+    device: TunDevice,
+    command: &[OsString],
+) -> Result<u8, Failure> {
+    let device = runtime.block_on(async { AsyncDevice::new(device) })?;
+    runtime.spawn(async move {
+        let ended = client.run(device).await;
+        tracing::warn!(%ended, "the tunnel ended");
+    });
+    let program = scene.run(command).or_fail(Exit::Runtime, || "cannot start the command".to_owned())?;
+    program.pass_signals()?;
+    Ok(program.wait()?)
+}
