@@ -4,62 +4,65 @@ use crate::Finding;
 use crate::tree::File;
 use toml::{Table, Value};
 
-/// The crates of the project and the crates of the project that they may use.
+/// The crates of the project in the order of their layers, and the crates that each uses. A crate uses only crates above it in
+/// this table, and every edge of the table is in use: so it is the graph, and ARCHITECTURE.md draws it.
 const EDGES: [(&str, &[&str]); 18] = [
     ("hvq-scheduler", &[]),
     ("hvq-transport", &["hvq-scheduler"]),
     ("hvq-qlog", &["hvq-scheduler", "hvq-transport"]),
     ("hvq", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
-    ("hvq-h3", &["hvq-scheduler", "hvq-transport", "hvq"]),
+    ("hvq-h3", &["hvq"]),
     ("hvq-ffi", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
+    // Applications: first what knows no QUIC or no sockets, then services, then experiments and commands.
     ("hvq-emulation", &[]),
-    ("hvq-tunnel", LIBRARIES),
-    ("hvq-decode", &["hvq-scheduler", "hvq-transport", "hvq-qlog"]),
-    ("hvq-cli", LIBRARIES),
-    ("hvq-gateway", LIBRARIES),
-    ("hvq-proxy", LIBRARIES),
-    ("hvq-runner", LIBRARIES),
-    ("hvq-lab", LIBRARIES),
-    ("hvq-live", &["hvq-emulation", "hvq-lab", "hvq-scheduler"]),
-    ("hvq-video", &[]),
+    ("hvq-decode", &["hvq-transport", "hvq-qlog"]),
+    ("hvq-program", &["hvq-scheduler", "hvq", "hvq-h3", "hvq-emulation"]),
+    ("hvq-video", &["hvq", "hvq-program"]),
+    ("hvq-lab", &["hvq-scheduler", "hvq-transport", "hvq-emulation", "hvq-video"]),
+    ("hvq-tunnel", &["hvq-scheduler", "hvq", "hvq-h3", "hvq-emulation", "hvq-program"]),
+    ("hvq-gateway", &["hvq-scheduler", "hvq", "hvq-h3", "hvq-emulation", "hvq-program", "hvq-tunnel"]),
     (
-        "hvq-tests",
+        "hvq-live",
+        &["hvq-scheduler", "hvq", "hvq-h3", "hvq-emulation", "hvq-program", "hvq-lab", "hvq-gateway"],
+    ),
+    (
+        "hvq-cli",
         &[
             "hvq-scheduler",
-            "hvq-transport",
             "hvq",
             "hvq-h3",
             "hvq-emulation",
-            "hvq-cli",
-            "hvq-lab",
             "hvq-decode",
+            "hvq-program",
+            "hvq-video",
+            "hvq-lab",
+            "hvq-tunnel",
+            "hvq-gateway",
+            "hvq-live",
         ],
     ),
-    ("hvq-fuzz", LIBRARIES),
+    ("hvq-runner", &["hvq-transport", "hvq", "hvq-h3", "hvq-emulation", "hvq-decode"]),
+    ("hvq-tests", &["hvq-scheduler", "hvq-transport", "hvq-emulation", "hvq-decode", "hvq-lab"]),
+    (
+        "hvq-fuzz",
+        &["hvq-scheduler", "hvq-transport", "hvq", "hvq-h3", "hvq-emulation", "hvq-decode", "hvq-lab"],
+    ),
 ];
 
-/// The crates that programs, and the crates of the nested workspaces, may use.
-const LIBRARIES: &[&str] = &[
-    "hvq-scheduler",
-    "hvq-transport",
-    "hvq-qlog",
-    "hvq",
-    "hvq-h3",
-    "hvq-emulation",
-    "hvq-lab",
-    "hvq-live",
-    "hvq-decode",
-    "hvq-gateway",
-    "hvq-proxy",
-    "hvq-video",
-    "hvq-tunnel",
-];
+/// The crates that the nested workspaces may use: what users of the library have, and emulated channels.
+const LIBRARIES: &[&str] = &["hvq-scheduler", "hvq-transport", "hvq-qlog", "hvq", "hvq-h3", "hvq-emulation"];
 
-/// Crates outside of the project that may not be used, not even by tests: the core does no I/O and has no runtime.
-const FOREIGN: [(&str, &[&str]); 1] = [(
-    "hvq-transport",
-    &["tokio", "socket2", "quinn-udp", "mio", "async-std", "smol", "polling", "nix", "libc"],
-)];
+/// Crates outside of the project that may not be used, not even by tests: the core and the lab do no I/O and have no runtime.
+const FOREIGN: [(&str, &[&str]); 2] = [("hvq-transport", RUNTIMES), ("hvq-lab", RUNTIMES)];
+
+const RUNTIMES: &[&str] =
+    &["tokio", "socket2", "quinn-udp", "mio", "async-std", "smol", "polling", "nix", "libc"];
+
+/// Crates that use these only for a feature that is not on by default: without it they do no I/O.
+const OPTIONAL: [(&str, &[&str]); 2] = [
+    ("hvq-video", &["hvq", "hvq-program", "tokio"]),
+    ("hvq-emulation", &["quinn-udp", "rustix", "socket2", "nix", "tokio"]),
+];
 
 /// Crates without dependencies, apart from what their tests use.
 const INDEPENDENT: [&str; 1] = ["hvq-scheduler"];
@@ -86,7 +89,26 @@ fn manifest(file: &File) -> Manifest {
 
 /// The edges that are not allowed.
 pub(crate) fn check(manifests: &[Manifest]) -> Vec<Finding> {
-    manifests.iter().flat_map(|manifest| manifest.check()).collect()
+    manifests.iter().flat_map(|manifest| manifest.check()).chain(idle(manifests)).collect()
+}
+
+/// The edges of the table that no crate has: what is not used is not allowed either.
+fn idle(manifests: &[Manifest]) -> Vec<Finding> {
+    let find = |name: &str| manifests.iter().find(|manifest| manifest.name() == name);
+    let mut findings = Vec::new();
+    for (name, allowed) in EDGES {
+        let Some(manifest) = find(name) else {
+            let table = File::sample("tests/tests/architecture/edges.rs", "");
+            findings.push(Finding::new(&table, 0, format!("there is no crate {name}")));
+            continue;
+        };
+        let used = manifest.packages();
+        let unused = allowed.iter().filter(|package| !used.iter().any(|used| used == *package));
+        findings.extend(unused.map(|package| {
+            manifest.finding(format!("{name} does not use {package}: take it out of the table of edges"))
+        }));
+    }
+    findings
 }
 
 /// A dependency of a crate.
@@ -182,6 +204,11 @@ fn problem(name: &str, allowed: &[&str], dependency: &Dependency) -> Option<Stri
     if INDEPENDENT.contains(&name) && dependency.section != "dev-dependencies" {
         return Some(format!("{name} depends on nothing, not on {package} either"));
     }
+    let optional = dependency.value.get("optional").and_then(Value::as_bool) == Some(true);
+    let on_demand = OPTIONAL.iter().any(|(user, rare)| *user == name && rare.contains(&package));
+    if on_demand && !optional && dependency.section == "dependencies" {
+        return Some(format!("{name} may depend on {package} for a feature only: optional = true"));
+    }
     let foreign =
         FOREIGN.iter().find(|(user, _)| *user == name).is_some_and(|(_, banned)| banned.contains(&package));
     foreign.then(|| format!("{name} may not depend on {package}: it does no I/O"))
@@ -213,6 +240,34 @@ fn a_dependency_on_a_crate_above_is_found() {
         "[target.'cfg(unix)'.dependencies]\nq = { package = \"hvq\", workspace = true }",
     );
     assert_eq!(problems("apps/emulation/Cargo.toml", &text), ["hvq-emulation may not depend on hvq"]);
+}
+
+#[test]
+fn every_edge_of_the_table_leads_upwards() {
+    for (row, (name, allowed)) in EDGES.iter().enumerate() {
+        let above = |package: &&str| EDGES[..row].iter().any(|(known, _)| *known == *package);
+        let below: Vec<_> = allowed.iter().filter(|package| !above(package)).collect();
+        assert!(below.is_empty(), "{name} uses {below:?}, which do not stand above it");
+    }
+}
+
+#[test]
+fn an_edge_that_no_crate_has_is_found() {
+    let text = sample("hvq-h3", "[dependencies]\nbytes.workspace = true");
+    let found = idle(&[manifest(&File::sample("transport/http3/Cargo.toml", &text))]);
+    let problem = "hvq-h3 does not use hvq: take it out of the table of edges";
+    assert!(found.iter().any(|finding| finding.problem == problem), "{found:?}");
+}
+
+#[test]
+fn sockets_of_video_are_for_a_feature() {
+    let text = sample("hvq-video", "[dependencies]\nhvq.workspace = true");
+    assert_eq!(
+        problems("apps/video/Cargo.toml", &text),
+        ["hvq-video may depend on hvq for a feature only: optional = true"]
+    );
+    let text = sample("hvq-video", "[dependencies]\nhvq = { workspace = true, optional = true }");
+    assert_eq!(problems("apps/video/Cargo.toml", &text), [""; 0]);
 }
 
 #[test]

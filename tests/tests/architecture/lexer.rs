@@ -1,5 +1,8 @@
 //! Rust source without what is not code: comments, texts and, on request, tests.
 
+/// The mark of test code.
+const TEST_MARK: &str = "#[cfg(test)]";
+
 /// `source` with comments and the inside of string and character literals blanked; lines stay where they are.
 pub(crate) fn code(source: &str) -> String {
     let chars: Vec<char> = source.chars().collect();
@@ -41,12 +44,24 @@ pub(crate) fn texts(source: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The items of `code` (see [`code`]) under `#[cfg(test)]`, the mark included.
+pub(crate) fn tests(code: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = code;
+    while let Some(start) = rest.find(TEST_MARK) {
+        let marked = &rest[start..];
+        let (item, after) = marked.split_at(item_end(marked));
+        found.push(item);
+        rest = after;
+    }
+    found
+}
+
 /// `code` (see [`code`]) with everything under `#[cfg(test)]` blanked.
 pub(crate) fn without_tests(code: &str) -> String {
-    const MARK: &str = "#[cfg(test)]";
     let mut out = String::with_capacity(code.len());
     let mut rest = code;
-    while let Some(start) = rest.find(MARK) {
+    while let Some(start) = rest.find(TEST_MARK) {
         let (before, marked) = rest.split_at(start);
         let end = item_end(marked);
         out.push_str(before);

@@ -9,6 +9,7 @@ mod lexer;
 mod overhead;
 mod paths;
 mod rules;
+mod sizes;
 mod supply;
 mod tools;
 mod tree;
@@ -111,6 +112,11 @@ fn modules_of_the_core_use_lower_layers_only() {
 #[test]
 fn crates_depend_on_the_crates_below_them_only() {
     report(edges::check(&edges::manifests(&tree::files())));
+}
+
+#[test]
+fn the_command_line_keeps_arguments_and_glue() {
+    report(sizes::command_line(&tree::files()));
 }
 
 #[test]
