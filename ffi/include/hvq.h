@@ -325,6 +325,15 @@ typedef void (*hvq_log_callback)(void *user, uint64_t now, uint32_t level, const
 #define HVQ_HINT_LOSS 4
 /// `price` of the hints is known.
 #define HVQ_HINT_PRICE 8
+/// `rate_back` of the hints is known.
+#define HVQ_HINT_RATE_BACK 16
+
+/// Nobody said whether the channel is metered.
+#define HVQ_METERING_UNKNOWN 0
+/// Nobody counts the bytes of the channel.
+#define HVQ_METERING_UNMETERED 1
+/// The bytes of the channel are paid for, or count against a volume.
+#define HVQ_METERING_METERED 2
 
 /// Hints of the program or the modem about a channel. Zeros say nothing.
 typedef struct hvq_hints {
@@ -332,7 +341,7 @@ typedef struct hvq_hints {
     uint32_t known;
     /// HVQ_SHARING_UNKNOWN, HVQ_SHARING_SHARED, HVQ_SHARING_DEDICATED or HVQ_SHARING_ENDPOINT.
     uint32_t sharing;
-    /// The rate in bits per second.
+    /// The rate of what this end sends, in bits per second.
     uint64_t rate;
     /// The one-way delay in nanoseconds.
     uint64_t delay;
@@ -340,8 +349,10 @@ typedef struct hvq_hints {
     uint64_t price;
     /// The loss to expect, in thousandths.
     uint32_t loss;
-    /// 0.
-    uint32_t reserved;
+    /// HVQ_METERING_UNKNOWN, HVQ_METERING_UNMETERED or HVQ_METERING_METERED.
+    uint32_t metering;
+    /// The rate of what the peer sends, in bits per second. If only `rate` is known, the peer is told that for both.
+    uint64_t rate_back;
 } hvq_hints;
 
 /// Hints about the channel behind a local address. Paths that begin there have it.
@@ -470,6 +481,11 @@ typedef struct hvq_transport_config {
     uint64_t aead_confidentiality;
     /// The number of packets that fail to authenticate after which the connection ends; 0 as above.
     uint64_t aead_integrity;
+    /// 1 tells the peer the hints about paths that it takes (docs/spec/path-hints.md), and believes its own where there are no
+    /// others; 0 does neither.
+    uint32_t path_hints;
+    /// 0.
+    uint32_t reserved;
 } hvq_transport_config;
 
 /// Fills a configuration with the defaults. `size` is sizeof(hvq_transport_config).
@@ -799,6 +815,8 @@ void hvq_server_config_free(hvq_server_config *config);
 /// The server gave a token (`bytes`) that spares a round trip when it is busy. The endpoint has it already; `token` of
 /// hvq_client_options takes it to another endpoint.
 #define HVQ_EVENT_TOKEN 23
+/// The peer told or took back hints about `path`: hvq_path_get_peer_hints() has them.
+#define HVQ_EVENT_PATH_HINTS 24
 
 /// The program closed it.
 #define HVQ_CLOSED_LOCALLY 1
@@ -1451,12 +1469,21 @@ hvq_result hvq_path_set_status(hvq_endpoint *endpoint,
                                hvq_path path,
                                uint32_t status);
 
-/// Says what is known about the channel of a path. This replaces what was said before.
+/// Says what is known about the channel of a path. This replaces what was said before. The peer is told, if both ends
+/// exchange hints (`path_hints` of hvq_transport_config).
 ///
 /// Errors: HVQ_ERR_NULL, HVQ_ERR_ARGUMENT, HVQ_ERR_BUSY, HVQ_ERR_UNKNOWN_CONNECTION, HVQ_ERR_UNKNOWN_PATH.
 hvq_result hvq_path_set_hints(hvq_endpoint *endpoint,
                               hvq_path path,
                               const hvq_hints *hints);
+
+/// Writes what the peer told of the channel of a path, as this end sees it: `rate` is that of what this end sends. All
+/// zeros if it told nothing.
+///
+/// Errors: HVQ_ERR_NULL, HVQ_ERR_BUSY, HVQ_ERR_UNKNOWN_CONNECTION, HVQ_ERR_UNKNOWN_PATH.
+hvq_result hvq_path_get_peer_hints(hvq_endpoint *endpoint,
+                                   hvq_path path,
+                                   hvq_hints *hints);
 
 /// Puts a path under another congestion controller, by name, which begins in its initial state.
 ///

@@ -5,8 +5,8 @@ use crate::error::{Failure, HVQ_ERR_ARGUMENT, HVQ_ERR_NULL};
 use crate::guard::Versioned;
 use crate::scheduler::*;
 use ::hvq_scheduler::{
-    Bandwidth, Content, Flights, Hints, History, Item, Observation, PathId, PathSet, PathState, PathView,
-    PerMille, Placement, Role, Scheduler, Sharing,
+    Bandwidth, Content, Flights, Hints, History, Item, Metering, Observation, PathId, PathSet, PathState,
+    PathView, PerMille, Placement, Role, Scheduler, Sharing,
 };
 use std::ffi::c_void;
 use std::time::Duration;
@@ -191,12 +191,14 @@ fn view_of(path: &PathView) -> hvq_path_view {
     }
 }
 
-fn hints_of(hints: &Hints) -> hvq_hints {
+/// The hints for C.
+pub(crate) fn hints_of(hints: &Hints) -> hvq_hints {
     let known = [
         (hints.rate.is_some(), HVQ_HINT_RATE),
         (hints.delay.is_some(), HVQ_HINT_DELAY),
         (hints.loss.is_some(), HVQ_HINT_LOSS),
         (hints.price_per_byte.is_some(), HVQ_HINT_PRICE),
+        (hints.rate_back.is_some(), HVQ_HINT_RATE_BACK),
     ];
     hvq_hints {
         known: known.iter().filter(|(is_known, _)| *is_known).map(|(_, bit)| bit).sum(),
@@ -210,14 +212,21 @@ fn hints_of(hints: &Hints) -> hvq_hints {
         delay: hints.delay.map_or(0, nanos),
         price: hints.price_per_byte.unwrap_or(0),
         loss: hints.loss.map_or(0, |loss| loss.get().into()),
-        reserved: 0,
+        metering: match hints.metering {
+            Metering::Unknown => HVQ_METERING_UNKNOWN,
+            Metering::Unmetered => HVQ_METERING_UNMETERED,
+            Metering::Metered => HVQ_METERING_METERED,
+        },
+        rate_back: hints.rate_back.map_or(0, Bandwidth::bits_per_second),
     }
 }
 
 impl hvq_hints {
     /// The hints for Rust.
     pub(crate) fn decode(&self) -> Result<Hints, Failure> {
-        if self.known > HVQ_HINT_RATE | HVQ_HINT_DELAY | HVQ_HINT_LOSS | HVQ_HINT_PRICE {
+        const KNOWN: u32 =
+            HVQ_HINT_RATE | HVQ_HINT_DELAY | HVQ_HINT_LOSS | HVQ_HINT_PRICE | HVQ_HINT_RATE_BACK;
+        if self.known & !KNOWN != 0 {
             return Err(Failure::because(HVQ_ERR_ARGUMENT, "hints that this library does not know"));
         }
         let shared = match self.sharing {
@@ -227,14 +236,22 @@ impl hvq_hints {
             HVQ_SHARING_ENDPOINT => Sharing::Endpoint,
             _ => return Err(Failure::because(HVQ_ERR_ARGUMENT, "sharing is none of HVQ_SHARING_")),
         };
+        let metering = match self.metering {
+            HVQ_METERING_UNKNOWN => Metering::Unknown,
+            HVQ_METERING_UNMETERED => Metering::Unmetered,
+            HVQ_METERING_METERED => Metering::Metered,
+            _ => return Err(Failure::because(HVQ_ERR_ARGUMENT, "metering is none of HVQ_METERING_")),
+        };
         let is_known = |bit| self.known & bit != 0;
         let loss = PerMille::new(u16::try_from(self.loss).unwrap_or(u16::MAX));
         Ok(Hints {
             rate: is_known(HVQ_HINT_RATE).then(|| Bandwidth::from_bits_per_second(self.rate)),
+            rate_back: is_known(HVQ_HINT_RATE_BACK).then(|| Bandwidth::from_bits_per_second(self.rate_back)),
             delay: is_known(HVQ_HINT_DELAY).then(|| Duration::from_nanos(self.delay)),
             loss: is_known(HVQ_HINT_LOSS).then_some(loss),
             price_per_byte: is_known(HVQ_HINT_PRICE).then_some(self.price),
             shared,
+            metering,
         })
     }
 }

@@ -33,6 +33,15 @@ pub const HVQ_HINT_DELAY: u32 = 2;
 pub const HVQ_HINT_LOSS: u32 = 4;
 /// `price` of the hints is known.
 pub const HVQ_HINT_PRICE: u32 = 8;
+/// `rate_back` of the hints is known.
+pub const HVQ_HINT_RATE_BACK: u32 = 16;
+
+/// Nobody said whether the channel is metered.
+pub const HVQ_METERING_UNKNOWN: u32 = 0;
+/// Nobody counts the bytes of the channel.
+pub const HVQ_METERING_UNMETERED: u32 = 1;
+/// The bytes of the channel are paid for, or count against a volume.
+pub const HVQ_METERING_METERED: u32 = 2;
 
 /// Hints of the program or the modem about a channel. Zeros say nothing.
 #[repr(C)]
@@ -42,7 +51,7 @@ pub struct hvq_hints {
     pub known: u32,
     /// HVQ_SHARING_UNKNOWN, HVQ_SHARING_SHARED, HVQ_SHARING_DEDICATED or HVQ_SHARING_ENDPOINT.
     pub sharing: u32,
-    /// The rate in bits per second.
+    /// The rate of what this end sends, in bits per second.
     pub rate: u64,
     /// The one-way delay in nanoseconds.
     pub delay: u64,
@@ -50,8 +59,10 @@ pub struct hvq_hints {
     pub price: u64,
     /// The loss to expect, in thousandths.
     pub loss: u32,
-    /// 0.
-    pub reserved: u32,
+    /// HVQ_METERING_UNKNOWN, HVQ_METERING_UNMETERED or HVQ_METERING_METERED.
+    pub metering: u32,
+    /// The rate of what the peer sends, in bits per second. If only `rate` is known, the peer is told that for both.
+    pub rate_back: u64,
 }
 
 /// Hints about the channel behind a local address. Paths that begin there have it.
@@ -184,6 +195,11 @@ pub struct hvq_transport_config {
     pub aead_confidentiality: u64,
     /// The number of packets that fail to authenticate after which the connection ends; 0 as above.
     pub aead_integrity: u64,
+    /// 1 tells the peer the hints about paths that it takes (docs/spec/path-hints.md), and believes its own where there are no
+    /// others; 0 does neither.
+    pub path_hints: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// Fills a configuration with the defaults. `size` is sizeof(hvq_transport_config).

@@ -88,6 +88,7 @@ fn path_event(blank: hvq_event, event: &PathEvent) -> hvq_event {
         PathEvent::Silent(path) => (HVQ_EVENT_PATH_SILENT, path.0),
         PathEvent::Answering(path) => (HVQ_EVENT_PATH_ANSWERING, path.0),
         PathEvent::PeerStatus(path, _) => (HVQ_EVENT_PATH_STATUS, path.0),
+        PathEvent::PeerHints(path) => (HVQ_EVENT_PATH_HINTS, path.0),
         PathEvent::Abandoned { path, .. } => (HVQ_EVENT_PATH_ABANDONED, path.0),
         PathEvent::Available => (HVQ_EVENT_PATH_AVAILABLE, 0),
     };

@@ -78,6 +78,8 @@ pub const HVQ_EVENT_EARLY_DATA: u32 = 22;
 /// The server gave a token (`bytes`) that spares a round trip when it is busy. The endpoint has it already; `token` of
 /// hvq_client_options takes it to another endpoint.
 pub const HVQ_EVENT_TOKEN: u32 = 23;
+/// The peer told or took back hints about `path`: hvq_path_get_peer_hints() has them.
+pub const HVQ_EVENT_PATH_HINTS: u32 = 24;
 
 /// The program closed it.
 pub const HVQ_CLOSED_LOCALLY: u32 = 1;

@@ -4,7 +4,7 @@
 //! connection. A path is named by its connection and its number, which is never used twice.
 
 use crate::address::hvq_route;
-use crate::bridge::{nanos, standing_of};
+use crate::bridge::{hints_of, nanos, standing_of};
 use crate::config::hvq_hints;
 use crate::counters::name;
 use crate::error::{
@@ -156,7 +156,8 @@ pub unsafe extern "C" fn hvq_path_set_status(
     })
 }
 
-/// Says what is known about the channel of a path. This replaces what was said before.
+/// Says what is known about the channel of a path. This replaces what was said before. The peer is told, if both ends
+/// exchange hints (`path_hints` of hvq_transport_config).
 ///
 /// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_ARGUMENT`, `HVQ_ERR_BUSY`, `HVQ_ERR_UNKNOWN_CONNECTION`, `HVQ_ERR_UNKNOWN_PATH`.
 #[unsafe(no_mangle)]
@@ -169,6 +170,28 @@ pub unsafe extern "C" fn hvq_path_set_hints(
         // SAFETY: the caller passes a valid struct.
         let hints = unsafe { guard::reference(hints) }?.decode()?;
         core.set_hints(PathId(path.id), hints).map_err(command_failure)
+    })
+}
+
+/// Writes what the peer told of the channel of a path, as this end sees it: `rate` is that of what this end sends. All
+/// zeros if it told nothing.
+///
+/// Errors: `HVQ_ERR_NULL`, `HVQ_ERR_BUSY`, `HVQ_ERR_UNKNOWN_CONNECTION`, `HVQ_ERR_UNKNOWN_PATH`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hvq_path_get_peer_hints(
+    endpoint: *mut hvq_endpoint,
+    path: hvq_path,
+    hints: *mut hvq_hints,
+) -> hvq_result {
+    on_connection!(endpoint, path.connection, |core| {
+        guard::check(hints)?;
+        let id = PathId(path.id);
+        if !core.path_ids().contains(&id) {
+            return Err(HVQ_ERR_UNKNOWN_PATH.into());
+        }
+        let told = core.peer_hints(id).map_or_else(hvq_hints::default, |told| hints_of(&told));
+        // SAFETY: the caller lets it be written.
+        unsafe { guard::put(hints, told) }
     })
 }
 

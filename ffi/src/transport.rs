@@ -85,6 +85,8 @@ unsafe impl Versioned for hvq_transport_config {
             max_udp_payload: base.max_udp_payload,
             aead_confidentiality: 0,
             aead_integrity: 0,
+            path_hints: 1,
+            reserved: 0,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::guard;
 use crate::transport::{duration, is_on, wrong};
 use hvq_transport::connection::{
-    AckRequests, Preference, PreferredAddresses, Rotation, SpinBit, TransportConfig,
+    AckRequests, HintExchange, Preference, PreferredAddresses, Rotation, SpinBit, TransportConfig,
 };
 use hvq_transport::crypto::one_rtt::AeadLimits;
 use hvq_transport::handshake::negotiation::{VersionChoice, Versions};
@@ -34,6 +34,7 @@ pub(crate) unsafe fn apply(
         if is_on(given.follow_preferred)? { Preference::Followed } else { Preference::Ignored };
     config.spin_bit = if is_on(given.spin_bit)? { SpinBit::Mostly } else { SpinBit::Never };
     config.ack_requests = if is_on(given.ack_requests)? { AckRequests::Exchanged } else { AckRequests::Off };
+    config.path_hints = if is_on(given.path_hints)? { HintExchange::On } else { HintExchange::Off };
     config.acknowledge = acknowledgements(given)?;
     config.opening_datagrams =
         u8::try_from(given.opening_datagrams).map_err(|_| wrong("more than 255 datagrams to open a path"))?;

@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use crate::{
-    Bandwidth, Content, Hints, History, Item, Message, Observation, PathId, PathSet, PathState, PathView,
-    PerMille, Placement, Priority, Role, Rtt, Scheduler, Sharing, usable,
+    Bandwidth, Content, Hints, History, Item, Message, Metering, Observation, PathId, PathSet, PathState,
+    PathView, PerMille, Placement, Priority, Role, Rtt, Scheduler, Sharing, usable,
 };
 
 /// Frames that one call of [`check`] offers.
@@ -140,11 +140,13 @@ impl Draw {
         };
         let hints = Hints {
             rate: self.rate(),
+            rate_back: self.rate(),
             delay: Some(self.duration()),
             loss: Some(PerMille::new(self.below(1001) as u16)),
             price_per_byte: self.one_in(4).then(|| self.next()),
             shared: [Sharing::Unknown, Sharing::Shared, Sharing::Endpoint, Sharing::Dedicated]
                 [self.below(4) as usize],
+            metering: [Metering::Unknown, Metering::Unmetered, Metering::Metered][self.below(3) as usize],
         };
         PathView {
             id: PathId(id),

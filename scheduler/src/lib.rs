@@ -36,7 +36,7 @@ pub use hvc::{Duplicating, Hvc, NoPrice, Price};
 pub use item::{Content, History, Item, Message, Priority};
 pub use min_rtt::MinRtt;
 pub use observation::Observation;
-pub use path::{Hints, PathState, PathView, Rtt, Sharing};
+pub use path::{Hints, Metering, PathState, PathView, Rtt, Sharing};
 pub use policy::{Policy, UnknownPolicy};
 pub use redundant::Redundant;
 pub use role::Role;

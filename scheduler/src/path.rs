@@ -114,8 +114,11 @@ impl Rtt {
 /// The hints of the application or the modem about a channel; `None` stands for a value that is not known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hints {
-    /// The rate it promises.
+    /// The rate it promises to what this end sends.
     pub rate: Option<Bandwidth>,
+    /// The rate it promises in the other direction, to what the peer sends; `None` if nothing is known beyond `rate`. Policies
+    /// have no use for it: it is there for the peer, who is told.
+    pub rate_back: Option<Bandwidth>,
     /// The one-way delay it promises.
     pub delay: Option<Duration>,
     /// The loss to expect.
@@ -124,12 +127,39 @@ pub struct Hints {
     pub price_per_byte: Option<u64>,
     /// The sharing of the channel with other senders.
     pub shared: Sharing,
+    /// The metering of the channel: tells whether its owner pays for what it carries.
+    pub metering: Metering,
 }
 
 impl Hints {
     /// Nothing was said.
-    pub const NONE: Self =
-        Self { rate: None, delay: None, loss: None, price_per_byte: None, shared: Sharing::Unknown };
+    pub const NONE: Self = Self {
+        rate: None,
+        rate_back: None,
+        delay: None,
+        loss: None,
+        price_per_byte: None,
+        shared: Sharing::Unknown,
+        metering: Metering::Unknown,
+    };
+
+    /// Returns these hints, with each field of which they say nothing as in `others`.
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            rate: self.rate.or(others.rate),
+            rate_back: self.rate_back.or(others.rate_back),
+            delay: self.delay.or(others.delay),
+            loss: self.loss.or(others.loss),
+            price_per_byte: self.price_per_byte.or(others.price_per_byte),
+            shared: if self.shared == Sharing::Unknown { others.shared } else { self.shared },
+            metering: if self.metering == Metering::Unknown { others.metering } else { self.metering },
+        }
+    }
+
+    /// Returns the hints of the same channel as the other end sees it: the directions are exchanged.
+    pub fn mirrored(self) -> Self {
+        Self { rate: self.rate_back, rate_back: self.rate, ..self }
+    }
 }
 
 /// The sharing of a channel: tells whether its rate is this connection's alone.
@@ -146,4 +176,55 @@ pub enum Sharing {
     Endpoint,
     /// The rate is reserved for this connection.
     Dedicated,
+}
+
+/// The metering of a channel: tells whether its owner pays for what it carries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Metering {
+    /// Nobody said.
+    #[default]
+    Unknown,
+    /// Nobody counts the bytes.
+    Unmetered,
+    /// Bytes are paid for, or count against a volume.
+    Metered,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Hints = Hints {
+        rate: Some(Bandwidth::from_mbit(1)),
+        rate_back: Some(Bandwidth::from_mbit(2)),
+        delay: Some(Duration::from_millis(3)),
+        loss: Some(PerMille::new(4)),
+        price_per_byte: Some(5),
+        shared: Sharing::Shared,
+        metering: Metering::Metered,
+    };
+
+    #[test]
+    fn what_is_said_wins_field_by_field_over_what_others_say() {
+        let other = Hints {
+            rate: Some(Bandwidth::from_mbit(9)),
+            rate_back: Some(Bandwidth::from_mbit(9)),
+            delay: Some(Duration::from_millis(9)),
+            loss: Some(PerMille::new(9)),
+            price_per_byte: Some(9),
+            shared: Sharing::Dedicated,
+            metering: Metering::Unmetered,
+        };
+        assert_eq!((ALL.or(other), Hints::NONE.or(other)), (ALL, other));
+        let rate = Hints { rate: ALL.rate, ..Hints::NONE };
+        assert_eq!(rate.or(other), Hints { rate: ALL.rate, ..other });
+    }
+
+    #[test]
+    fn the_other_end_sees_the_directions_exchanged() {
+        let mirrored = ALL.mirrored();
+        assert_eq!((mirrored.rate, mirrored.rate_back), (ALL.rate_back, ALL.rate));
+        assert_eq!(Hints { rate: ALL.rate, rate_back: ALL.rate_back, ..mirrored }, ALL);
+        assert_eq!((ALL.mirrored().mirrored(), Hints::NONE.mirrored()), (ALL, Hints::NONE));
+    }
 }

@@ -3,6 +3,7 @@
 use crate::packet::{Extension, Packet};
 use hvq_transport::PathId;
 use hvq_transport::connection::Role;
+use hvq_transport::scheduler::{Hints, Metering, Sharing};
 use hvq_transport::stream::Direction;
 use hvq_transport::wire::frame::{Ack, ConnectionClose, Frame};
 use serde_json::{Value, json};
@@ -108,12 +109,41 @@ fn frame(frame: &Frame) -> String {
         Frame::PathStatus { path, sequence, .. } => format!("{kind} path {path} seq {sequence}"),
         Frame::MaxPathId(limit) | Frame::PathsBlocked(limit) => format!("{kind} {limit}"),
         Frame::PathCidsBlocked { path, next_sequence } => format!("{kind} path {path} seq {next_sequence}"),
+        Frame::PathHints(told) => {
+            format!("{kind} path {} seq {}{}", told.path, told.sequence, hints(&told.hints))
+        }
         Frame::AckFrequency(request) => {
             format!("{kind} seq {} every {} or {:?}", request.sequence, request.threshold, request.max_delay)
         }
         Frame::PathChallenge(_) | Frame::PathResponse(_) => kind.to_owned(),
         Frame::Ping | Frame::HandshakeDone | Frame::ImmediateAck => kind.to_owned(),
     }
+}
+
+/// Everything that is said of a channel, with rates from the sender's side.
+fn hints(hints: &Hints) -> String {
+    let sharing = match hints.shared {
+        Sharing::Unknown => None,
+        Sharing::Shared => Some("shared"),
+        Sharing::Endpoint => Some("endpoint's own"),
+        Sharing::Dedicated => Some("dedicated"),
+    };
+    let metering = match hints.metering {
+        Metering::Unknown => None,
+        Metering::Unmetered => Some("unmetered"),
+        Metering::Metered => Some("metered"),
+    };
+    let said = [
+        hints.rate.map(|rate| format!("from sender {rate}")),
+        hints.rate_back.map(|rate| format!("to sender {rate}")),
+        hints.delay.map(|delay| format!("delay {delay:?}")),
+        hints.loss.map(|loss| format!("loss {}‰", loss.get())),
+        hints.price_per_byte.map(|price| format!("price {price}")),
+        sharing.map(str::to_owned),
+        metering.map(str::to_owned),
+    ];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    if said.is_empty() { " taken back".to_owned() } else { format!(" {}", said.join(", ")) }
 }
 
 /// A frame of an extension in a few words.

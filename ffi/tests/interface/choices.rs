@@ -76,7 +76,7 @@ fn settings_without_a_meaning_are_refused() {
     assert_eq!(made_with(|_| {}), HVQ_OK);
     let numbers = [HVQ_QUIC_1, HVQ_QUIC_1, 7];
     let ipv6 = hvq_address { family: 6, port: 1, ..hvq_address::default() };
-    let wrong: [fn(&mut hvq_transport_config); 22] = [
+    let wrong: [fn(&mut hvq_transport_config); 23] = [
         |config| config.first_version = 7,
         |config| config.choose_version = 2,
         |config| config.version_count = 1 << 40,
@@ -85,6 +85,7 @@ fn settings_without_a_meaning_are_refused() {
         |config| config.follow_preferred = 2,
         |config| config.spin_bit = 2,
         |config| config.ack_requests = 2,
+        |config| config.path_hints = 2,
         |config| config.opening_datagrams = 256,
         |config| config.ack_delay = (1 << 14) * 1_000_000,
         |config| config.max_udp_payload = 1199,
@@ -428,5 +429,36 @@ fn options_of_the_first_version_are_understood() {
         options.size = std::mem::offset_of!(hvq_endpoint_options, resets_per_second);
         assert_eq!(hvq_endpoint_new(&options, &mut endpoint), HVQ_OK);
         assert_eq!(hvq_endpoint_free(endpoint), HVQ_OK);
+    }
+}
+
+#[test]
+fn hints_of_a_client_are_told_to_its_server_unless_either_end_says_no() {
+    let hints = hvq_hints {
+        known: HVQ_HINT_RATE | HVQ_HINT_RATE_BACK | HVQ_HINT_DELAY,
+        sharing: HVQ_SHARING_DEDICATED,
+        rate: 2_000_000,
+        rate_back: 60_000_000,
+        delay: 2_500_000,
+        metering: HVQ_METERING_METERED,
+        ..hvq_hints::default()
+    };
+    for (says, told) in [(1, true), (0, false)] {
+        let mut talk = Talk::with(|choices| {
+            choices.server_transport = Some(choices.transport);
+            choices.transport.path_hints = says;
+        });
+        talk.exchange(20);
+        let path = hvq_path { connection: talk.connection, id: 0, reserved: 0 };
+        // SAFETY: the endpoint is ours, and so are the hints.
+        assert_eq!(unsafe { hvq_path_set_hints(talk.client, path, &hints) }, HVQ_OK);
+        talk.exchange(20);
+        assert_eq!(talk.server_said(HVQ_EVENT_PATH_HINTS), told);
+        let path = hvq_path { connection: talk.accepted.expect("a server"), id: 0, reserved: 0 };
+        let mut seen = hvq_hints::default();
+        // SAFETY: as above.
+        assert_eq!(unsafe { hvq_path_get_peer_hints(talk.server, path, &mut seen) }, HVQ_OK);
+        let mirrored = hvq_hints { rate: hints.rate_back, rate_back: hints.rate, ..hints };
+        assert_eq!(seen, if told { mirrored } else { hvq_hints::default() });
     }
 }

@@ -196,6 +196,7 @@ const ROWS: &[Row] = &[
     row!(Path [], hvq_path_migrate, |a| (a.end(), a.path, a.at(lent(route(2))), HVQ_MOVE_VALIDATED, a.now)),
     row!(Path [], hvq_path_set_status, |a| (a.end(), a.path, HVQ_STATUS_BACKUP)),
     row!(Path [], hvq_path_set_hints, |a| (a.end(), a.path, a.at(lent(hvq_hints::default())))),
+    row!(Path [], hvq_path_get_peer_hints, |a| (a.end(), a.path, a.at(out()))),
     row!(Path [], hvq_path_set_congestion, |a| (a.end(), a.path, a.at(c"cubic".as_ptr()))),
     row!(Path [], hvq_path_set_keep_alive, |a| (a.end(), a.path, 1_000_000_000)),
     row!(Path [], hvq_path_set_dscp, |a| (a.end(), a.path, 1)),

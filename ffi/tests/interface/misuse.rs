@@ -64,8 +64,13 @@ fn arguments_without_a_meaning_are_errors() {
         assert_eq!(hvq_path_set_congestion(client, path, c"none".as_ptr()), HVQ_ERR_UNKNOWN_NAME);
         assert!(last_error().contains("cubic"), "{}", last_error());
         assert_eq!(hvq_path_set_dscp(client, path, 64), HVQ_ERR_ARGUMENT);
-        let hints = hvq_hints { known: 16, ..hvq_hints::default() };
-        assert_eq!(hvq_path_set_hints(client, path, &hints), HVQ_ERR_ARGUMENT);
+        for hints in [
+            hvq_hints { known: 32, ..hvq_hints::default() },
+            hvq_hints { sharing: 4, ..hvq_hints::default() },
+            hvq_hints { metering: 3, ..hvq_hints::default() },
+        ] {
+            assert_eq!(hvq_path_set_hints(client, path, &hints), HVQ_ERR_ARGUMENT);
+        }
     }
     let accepted = talk.accepted.unwrap();
     // SAFETY: as above.

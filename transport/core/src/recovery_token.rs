@@ -94,6 +94,13 @@ pub enum RecoveryToken {
         /// The sequence number of the status.
         sequence: u64,
     },
+    /// PATH_HINTS.
+    PathHints {
+        /// The path.
+        path: PathId,
+        /// The sequence number of the hints.
+        sequence: u64,
+    },
     /// MAX_PATH_ID with this value.
     MaxPathId(PathId),
     /// PATHS_BLOCKED at this limit.
@@ -157,6 +164,7 @@ impl Tracked {
             }
             Frame::PathAbandon { path, .. } => RecoveryToken::PathAbandon(path),
             Frame::PathStatus { path, sequence, .. } => RecoveryToken::PathStatus { path, sequence },
+            Frame::PathHints(told) => RecoveryToken::PathHints { path: told.path, sequence: told.sequence },
             Frame::MaxPathId(limit) => RecoveryToken::MaxPathId(path_id(limit)),
             Frame::PathsBlocked(limit) => RecoveryToken::PathsBlocked(path_id(limit)),
             Frame::PathCidsBlocked { path, .. } => RecoveryToken::PathCidsBlocked(path),

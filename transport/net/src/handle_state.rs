@@ -399,7 +399,7 @@ impl HandleState {
                 self.finish_move(id, Move::Failed);
                 None
             }
-            PathEvent::PeerStatus(..) | PathEvent::Available => None,
+            PathEvent::PeerStatus(..) | PathEvent::PeerHints(_) | PathEvent::Available => None,
         };
         if let Some((id, fate)) = news {
             // That nothing came back says more than that the path was abandoned for it.

@@ -246,13 +246,30 @@ impl Connection {
             .command(|access| access.core.ok_or(PathCommandError::UnknownPath)?.set_path_status(id, status))
     }
 
-    /// Says what is known about the channel of a path.
+    /// Says what is known about the channel of a path. The peer is told, if both ends exchange hints
+    /// ([`TransportConfig::path_hints`](crate::TransportConfig)).
     ///
     /// # Errors
     /// The path is not open.
     pub fn set_hints(&self, id: PathId, hints: Hints) -> Result<(), PathCommandError> {
         self.reference()
             .command(|access| access.core.ok_or(PathCommandError::UnknownPath)?.set_hints(id, hints))
+    }
+
+    /// Returns the peer's hints about the channel of a path, as this end sees it: `rate` is that of what this end sends.
+    /// `None` if it told nothing. [`PathEvent::PeerHints`](crate::PathEvent) says when there are others.
+    ///
+    /// # Errors
+    /// The path is not open.
+    pub fn peer_hints(&self, id: PathId) -> Result<Option<Hints>, PathCommandError> {
+        self.reference().command(|access| {
+            let core = access.core.ok_or(PathCommandError::UnknownPath)?;
+            if core.path_ids().contains(&id) {
+                Ok(core.peer_hints(id))
+            } else {
+                Err(PathCommandError::UnknownPath)
+            }
+        })
     }
 
     /// Puts a path under another congestion controller, which begins in its initial state.

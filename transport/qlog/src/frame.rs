@@ -2,8 +2,11 @@
 
 use hvq_transport::PathId;
 use hvq_transport::error::ErrorCode;
+use hvq_transport::scheduler::{Bandwidth, Hints, Metering, Sharing};
 use hvq_transport::stream::Direction;
-use hvq_transport::wire::frame::{Ack, ConnectionClose, Frame, NewConnectionId, Status, StopSending};
+use hvq_transport::wire::frame::{
+    Ack, ConnectionClose, Frame, NewConnectionId, PathHints, Status, StopSending,
+};
 use serde_json::{Map, Value, json};
 
 /// Ranges of an acknowledgement that are listed at most.
@@ -70,6 +73,7 @@ fn fields(frame: &Frame, exponent: u8) -> Value {
         }
         Frame::PathAbandon { path, error } => json!({ "path_id": path.0, "error_code": error }),
         Frame::PathStatus { path, sequence, status } => path_status(*path, *sequence, *status),
+        Frame::PathHints(told) => path_hints(told),
         Frame::MaxPathId(limit) | Frame::PathsBlocked(limit) => json!({ "maximum_path_id": limit }),
         Frame::PathCidsBlocked { path, next_sequence } => {
             json!({ "path_id": path.0, "next_sequence_number": next_sequence })
@@ -96,6 +100,37 @@ fn path_status(path: PathId, sequence: u64, status: Status) -> Value {
         Status::Backup => "backup",
     };
     json!({ "path_id": path.0, "path_status_sequence_number": sequence, "status": status })
+}
+
+/// Hints about a path (docs/spec/path-hints.md), without those of which nothing is said.
+fn path_hints(told: &PathHints) -> Value {
+    let Hints { rate, rate_back, delay, loss, price_per_byte, shared, metering } = told.hints;
+    let bits = |rate: Option<Bandwidth>| rate.map(Bandwidth::bits_per_second).into();
+    let sharing = match shared {
+        Sharing::Unknown => Value::Null,
+        Sharing::Shared => "shared".into(),
+        Sharing::Endpoint => "endpoint".into(),
+        Sharing::Dedicated => "dedicated".into(),
+    };
+    let metered = match metering {
+        Metering::Unknown => Value::Null,
+        Metering::Unmetered => false.into(),
+        Metering::Metered => true.into(),
+    };
+    let said: [(&str, Value); 7] = [
+        ("rate_from_sender", bits(rate)),
+        ("rate_to_sender", bits(rate_back)),
+        ("delay", delay.map(|delay| delay.as_secs_f64() * 1e3).into()),
+        ("loss", loss.map(|loss| f64::from(loss.get()) / 1e3).into()),
+        ("price", price_per_byte.into()),
+        ("sharing", sharing),
+        ("metered", metered),
+    ];
+    let said = said.into_iter().filter(|(_, value)| !value.is_null());
+    let mut fields: Map<String, Value> = said.map(|(name, value)| (name.to_owned(), value)).collect();
+    fields.insert("path_id".to_owned(), told.path.0.into());
+    fields.insert("sequence_number".to_owned(), told.sequence.into());
+    Value::Object(fields)
 }
 
 fn acknowledgement(ack: &Ack, exponent: u8) -> Value {

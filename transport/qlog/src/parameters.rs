@@ -2,7 +2,7 @@
 
 use crate::dialect::Dialect;
 use hvq_transport::trace::Side;
-use hvq_transport::wire::transport_parameters::TransportParameters;
+use hvq_transport::wire::transport_parameters::{HintExchange, TransportParameters};
 use serde_json::{Value, json};
 
 /// Returns the log's form of the parameters that `side` declared. Reset tokens are not written.
@@ -44,6 +44,9 @@ pub(crate) fn value(dialect: Dialect, side: Side, parameters: &TransportParamete
     }
     if let Some(limit) = parameters.initial_max_path_id {
         fields.insert("initial_max_path_id".to_owned(), limit.0.into());
+    }
+    if parameters.path_hints == HintExchange::On {
+        fields.insert("path_hints".to_owned(), true.into());
     }
     if let Some(preferred) = &parameters.preferred_address {
         let address = json!({

@@ -20,7 +20,7 @@ use crate::stream::StreamLimits;
 use crate::time::Instant;
 use crate::trace::TracerFactory;
 use crate::wire::grease::Greasing;
-use crate::wire::transport_parameters::TransportParameters;
+use crate::wire::transport_parameters::{HintExchange, TransportParameters};
 use hvq_scheduler::{Hints, Scheduler};
 use rand::rngs::StdRng;
 use std::fmt;
@@ -129,6 +129,9 @@ pub struct TransportConfig {
     pub validation_timeout: Duration,
     /// Hints about channels, by local address. Default: none.
     pub channels: Vec<ChannelHint>,
+    /// The exchange of hints about paths: tells whether the peer is told this end's, and believed its own
+    /// (docs/spec/path-hints.md). Default: both, if the peer takes part.
+    pub path_hints: HintExchange,
     /// The number of full datagrams that the client sends to open a path, so that the server may answer with more than
     /// three before the address is validated (RFC 9000 §8.1); none where the hinted rate makes one take more than a
     /// millisecond. Default: 4.
@@ -175,6 +178,7 @@ impl TransportConfig {
             ecn: EcnMarking::default(),
             validation_timeout: Duration::from_secs(3),
             channels: Vec::new(),
+            path_hints: HintExchange::On,
             opening_datagrams: 4,
             segments: 64,
             aead_limits: None,
@@ -246,6 +250,7 @@ impl TransportConfig {
                 Multipath::UpTo(highest) => Some(highest),
             },
             quic_bit: self.greasing.quic_bit(),
+            path_hints: self.path_hints,
             ..TransportParameters::default()
         }
     }

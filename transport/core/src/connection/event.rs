@@ -49,6 +49,9 @@ pub enum PathEvent {
     Answering(PathId),
     /// The peer changed its advice about the path (RFC 10069 §3.3).
     PeerStatus(PathId, Status),
+    /// The peer told or took back hints about the path's channel (docs/spec/path-hints.md):
+    /// [`Connection::peer_hints`](crate::connection::Connection::peer_hints) has them.
+    PeerHints(PathId),
     /// The path was abandoned, by the peer or after a command, with this error code (RFC 10069 §3.4).
     Abandoned {
         /// The path.

@@ -19,6 +19,8 @@ pub(super) struct Events {
 enum Topic {
     /// The peer's advice.
     Status(PathId),
+    /// The peer's hints.
+    Hints(PathId),
     /// The path answers, or does not.
     Liveness(PathId),
     /// The path moved, or failed to.
@@ -32,6 +34,7 @@ impl Topic {
         let Event::Path(event) = event else { return None };
         match event {
             PathEvent::PeerStatus(path, _) => Some(Self::Status(*path)),
+            PathEvent::PeerHints(path) => Some(Self::Hints(*path)),
             PathEvent::Silent(path) | PathEvent::Answering(path) => Some(Self::Liveness(*path)),
             PathEvent::Migrated(path) | PathEvent::MigrationFailed(path) => Some(Self::Place(*path)),
             PathEvent::Available => Some(Self::Availability),
@@ -82,19 +85,21 @@ mod tests {
             for path in [PathId(0), PathId(1)] {
                 let status = if round % 2 == 0 { Status::Backup } else { Status::Available };
                 events.push(Event::Path(PathEvent::PeerStatus(path, status)));
+                events.push(Event::Path(PathEvent::PeerHints(path)));
                 let silent = round % 2 == 0;
                 let liveness = if silent { PathEvent::Silent(path) } else { PathEvent::Answering(path) };
                 events.push(Event::Path(liveness));
             }
             events.push(Event::Path(PathEvent::Available));
         }
-        let path = |event| Event::Path(event);
-        let expected = [0, 1]
-            .map(PathId)
-            .map(|id| [path(PathEvent::PeerStatus(id, Status::Available)), path(PathEvent::Answering(id))]);
+        let path = Event::Path;
+        let expected = [0, 1].map(PathId).map(|id| {
+            [PathEvent::PeerStatus(id, Status::Available), PathEvent::PeerHints(id), PathEvent::Answering(id)]
+                .map(path)
+        });
         let told = all(&mut events);
-        assert_eq!(told[..4], expected.concat());
-        assert_eq!(told[4..], [path(PathEvent::Available)]);
+        assert_eq!(told[..6], expected.concat());
+        assert_eq!(told[6..], [path(PathEvent::Available)]);
     }
 
     #[test]

@@ -103,7 +103,18 @@ impl Connection {
     pub(crate) fn bookkeeping(&self) -> String {
         let paths = &self.paths;
         let shared = (&paths.local_ids, &paths.remote_ids, &paths.limits);
-        format!("{shared:?} {:?} {:?} {:?}", paths.status, paths.lifecycles, self.path_ids())
+        format!(
+            "{shared:?} {:?} {:?} {:?} {:?}",
+            paths.status,
+            paths.early_hints,
+            paths.lifecycles,
+            self.path_ids()
+        )
+    }
+
+    /// Returns the hints about the channel of path `id` that hold for this end, if it is open.
+    pub(crate) fn known_hints(&self, id: PathId) -> Option<hvq_scheduler::Hints> {
+        self.paths.get(id).map(|path| path.hints)
     }
 
     /// Returns the number of connection IDs of this endpoint that are recognized.

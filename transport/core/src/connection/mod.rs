@@ -74,6 +74,7 @@ pub use crate::path::route::FourTuple;
 pub use crate::path::spin::SpinBit;
 pub use crate::recovery::ecn::{Ecn, EcnMarking};
 pub use crate::wire::grease::Greasing;
+pub use crate::wire::transport_parameters::HintExchange;
 
 /// A datagram from the network.
 #[derive(Clone, Debug)]

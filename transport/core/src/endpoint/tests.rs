@@ -13,6 +13,7 @@ mod gate;
 mod grease;
 mod hellos;
 mod hostile_ends;
+mod hostile_hints;
 mod hostile_paths;
 mod hostile_random;
 mod hostile_streams;

@@ -3,6 +3,7 @@
 pub mod amplification;
 pub mod candidates;
 pub mod dscp;
+pub(crate) mod hints;
 pub mod lifecycle;
 pub mod limits;
 pub mod liveness;

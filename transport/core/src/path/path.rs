@@ -1,8 +1,10 @@
 //! A path: packet numbers, round-trip times and a route, under one path ID (RFC 10069).
 
 use crate::PathId;
+use crate::Role;
 use crate::path::candidates::{Candidate, Candidates, Measurements, Purpose};
 use crate::path::dscp::Dscp;
+use crate::path::hints::{ChannelHints, Told};
 use crate::path::liveness::{Company, Liveness};
 use crate::path::rotation::Destination;
 use crate::path::route::Route;
@@ -14,10 +16,11 @@ use crate::recovery::pto::Pto;
 use crate::recovery::reordering::Thresholds;
 use crate::recovery::rtt::Rtt;
 use crate::recovery::sent_packet::SentPacket;
+use crate::recovery_token::Progress;
 use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
-use crate::wire::frame::Status;
+use crate::wire::frame::{PathHints, Status};
 use hvq_scheduler::{Bandwidth, Hints, PathState, Sharing};
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -108,8 +111,11 @@ pub struct Path {
     pub dscp: Dscp,
     /// The liveness: tells whether it answers, and when it is asked.
     pub liveness: Liveness,
-    /// The hints of the application or the modem about the channel.
+    /// The hints about the channel that hold: those of the application or the modem, and where these say nothing, the
+    /// peer's.
     pub hints: Hints,
+    /// The hints of both ends.
+    channel: ChannelHints,
     /// The peer's latest advice about its use (RFC 10069 §3.3).
     pub peer_status: Option<Status>,
     /// Padding-only full datagrams to send with the challenge that opens the path, to widen the peer's allowance.
@@ -141,6 +147,7 @@ impl Path {
             dscp: Dscp::default(),
             liveness: Liveness::default(),
             hints: Hints::NONE,
+            channel: ChannelHints::default(),
             peer_status: None,
             opening_datagrams: 0,
             counters: PathCounters::default(),
@@ -172,7 +179,7 @@ impl Path {
             std::mem::swap(&mut other.rtts, &mut self.rtts);
             std::mem::swap(&mut other.persistent, &mut self.persistent);
             // What is known of the channel holds for other addresses too.
-            self.set_hints(self.hints);
+            self.follow_hints();
             left.measurements = Some(other);
         }
         self.route.amplification = to.amplification;
@@ -193,9 +200,40 @@ impl Path {
         self.elsewhere.add(left)
     }
 
-    /// Takes what is known about the channel. A rate that is not shared with others is kept to (see
-    /// [`Route::guard_rate`]).
-    pub fn set_hints(&mut self, hints: Hints) {
+    /// Takes what the application of this end knows about the channel.
+    pub fn set_hints(&mut self, own: Hints) {
+        self.channel.set_own(own);
+        self.follow_hints();
+    }
+
+    /// Takes what the peer told an end of `role` about the channel. Returns true if that is news.
+    pub(crate) fn hear_hints(&mut self, told: Told, role: Role) -> bool {
+        let is_news = self.channel.hear(told, role);
+        if is_news {
+            self.follow_hints();
+        }
+        is_news
+    }
+
+    /// Returns the hints of both ends.
+    pub(crate) fn channel(&self) -> &ChannelHints {
+        &self.channel
+    }
+
+    /// Returns the next hints for the peer, if there are any.
+    pub(crate) fn next_hints(&mut self) -> Option<PathHints> {
+        self.channel.next_frame(self.id)
+    }
+
+    /// Takes note of what became of the hints number `sequence`.
+    pub(crate) fn settle_hints(&mut self, sequence: u64, progress: Progress) {
+        self.channel.settle(sequence, progress);
+    }
+
+    /// Goes by the hints that hold now, on the route that is used now. A rate that is not shared with others is kept to
+    /// (see [`Route::guard_rate`]).
+    pub fn follow_hints(&mut self) {
+        let hints = self.channel.known();
         self.hints = hints;
         if self.rate_of_endpoint().is_none() {
             // Should it be shared again, what was sent meanwhile is nobody's queue.
@@ -250,7 +288,7 @@ impl Path {
 
     /// The rate of the channel, if that was promised to an endpoint whose connections share it.
     pub fn rate_of_endpoint(&self) -> Option<Bandwidth> {
-        self.hints.rate.filter(|_| self.hints.shared == Sharing::Endpoint)
+        self.channel.rate_of_endpoint()
     }
 
     /// All connections together have `queued` bytes on the channel, of which this path's are those that were entered.

@@ -2,6 +2,7 @@
 
 use crate::PathId;
 use crate::path::candidates::{Candidate, Measurements};
+use crate::path::hints::EarlyHints;
 use crate::path::lifecycle::{Event, Lifecycles, Transition};
 use crate::path::limits::PathLimits;
 use crate::path::local_ids::LocalIds;
@@ -10,9 +11,10 @@ use crate::path::remote_ids::RemoteIds;
 use crate::path::route::FourTuple;
 use crate::path::status::Statuses;
 use crate::recovery::delay::{PathRtts, one_way};
-use crate::recovery_token::RecoveryToken;
+use crate::recovery_token::{Progress, RecoveryToken};
 use crate::time::{Deadline, Instant};
 use crate::wire::connection_id::ConnectionId;
+use crate::wire::frame::Frame;
 use crate::wire::transport_parameters::TransportParameters;
 use smallvec::SmallVec;
 use std::net::SocketAddr;
@@ -48,6 +50,8 @@ pub struct Paths {
     pub limits: PathLimits,
     /// Advice about the use of paths.
     pub status: Statuses,
+    /// The peer's hints about paths that are not open yet.
+    pub(crate) early_hints: EarlyHints,
     /// States of all path IDs.
     pub lifecycles: Lifecycles,
     /// True if the router has to be told about remote addresses.
@@ -65,6 +69,7 @@ impl Paths {
             remote_ids,
             limits: PathLimits::new(limit),
             status: Statuses::default(),
+            early_hints: EarlyHints::default(),
             lifecycles: Lifecycles::new(),
             moved: true,
         }
@@ -283,6 +288,8 @@ impl Paths {
         //# the path ID indicated in the PATH_ABANDON as immediately retired
         self.remote_ids.drop_path(id);
         self.status.drop_path(id);
+        // What was said of an open path goes with it.
+        self.early_hints.take(id);
         self.limits.clear_ids_exhausted(id);
         self.moved = true;
         self.refresh_delays();
@@ -337,6 +344,9 @@ impl Paths {
             }
             RecoveryToken::PathAbandon(path) => self.lifecycles.on_acknowledged(*path),
             RecoveryToken::PathStatus { path, sequence } => self.status.on_acknowledged(*path, *sequence),
+            RecoveryToken::PathHints { path, sequence } => {
+                self.settle_hints(*path, *sequence, Progress::Acknowledged);
+            }
             RecoveryToken::MaxPathId(_)
             | RecoveryToken::PathsBlocked(_)
             | RecoveryToken::PathCidsBlocked(_) => {
@@ -347,6 +357,19 @@ impl Paths {
         true
     }
 
+    /// The next hints for the peer: about each open path only the newest.
+    pub(crate) fn next_hints(&mut self) -> Option<(Frame, RecoveryToken)> {
+        let frame = self.open.iter_mut().find_map(Path::next_hints)?;
+        let token = RecoveryToken::PathHints { path: frame.path, sequence: frame.sequence };
+        Some((Frame::PathHints(frame), token))
+    }
+
+    fn settle_hints(&mut self, path: PathId, sequence: u64, progress: Progress) {
+        if let Some(path) = self.get_mut(path) {
+            path.settle_hints(sequence, progress);
+        }
+    }
+
     /// Hands a lost token to its owner, which may want to send again; false if it is none of the paths'.
     pub fn on_lost(&mut self, token: &RecoveryToken) -> bool {
         match token {
@@ -354,6 +377,9 @@ impl Paths {
             RecoveryToken::RetireConnectionId { path, sequence } => self.remote_ids.on_lost(*path, *sequence),
             RecoveryToken::PathAbandon(path) => self.lifecycles.on_lost(*path),
             RecoveryToken::PathStatus { path, sequence } => self.status.on_lost(*path, *sequence),
+            RecoveryToken::PathHints { path, sequence } => {
+                self.settle_hints(*path, *sequence, Progress::Queued)
+            }
             RecoveryToken::MaxPathId(_)
             | RecoveryToken::PathsBlocked(_)
             | RecoveryToken::PathCidsBlocked(_) => {

@@ -38,6 +38,7 @@ mod parameter {
     pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    pub(super) const PATH_HINTS: u64 = 0x1d6b_52e4;
 }
 
 /// The smallest `max_udp_payload_size` (RFC 9000 §18.2).
@@ -98,6 +99,18 @@ pub struct TransportParameters {
     pub min_ack_delay: Option<Duration>,
     /// The values that the QUIC bit may have in packets sent to it (grease_quic_bit, RFC 9287 §3).
     pub quic_bit: QuicBit,
+    /// The use of PATH_HINTS frames: it takes and sends them if the other end does, too (docs/spec/path-hints.md §3).
+    pub path_hints: HintExchange,
+}
+
+/// The exchange of hints about paths (docs/spec/path-hints.md).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum HintExchange {
+    /// PATH_HINTS frames are neither sent nor taken.
+    #[default]
+    Off,
+    /// PATH_HINTS frames are sent and taken, if the other end takes part.
+    On,
 }
 
 impl Default for TransportParameters {
@@ -125,6 +138,7 @@ impl Default for TransportParameters {
             version_information: None,
             min_ack_delay: None,
             quic_bit: QuicBit::Fixed,
+            path_hints: HintExchange::Off,
         }
     }
 }
@@ -180,6 +194,9 @@ impl TransportParameters {
         }
         if self.quic_bit == QuicBit::Free {
             put_bytes(&mut buf, parameter::GREASE_QUIC_BIT, &[]);
+        }
+        if self.path_hints == HintExchange::On {
+            put_bytes(&mut buf, parameter::PATH_HINTS, &[]);
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
         //# This transport parameter MUST NOT be sent by a client but MAY be sent by a server

@@ -4,7 +4,7 @@ use super::OptionsError;
 use crate::{Bandwidth, Hints, Sharing};
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::Dscp;
-use hvq_transport::scheduler::PerMille;
+use hvq_transport::scheduler::{Metering, PerMille};
 use std::time::Duration;
 
 /// Reads hints separated by commas; none gives [`Hints::NONE`].
@@ -12,10 +12,12 @@ use std::time::Duration;
 /// | key | value | example |
 /// |---|---|---|
 /// | `rate` | a number with `bit`, `kbit`, `mbit` or `gbit` (a second) | `rate=2mbit` |
+/// | `down` | the rate in the other direction, as `rate`, which else holds for both | `down=60mbit` |
 /// | `delay` | one way, a number with `us`, `ms` or `s` | `delay=2.5ms` |
 /// | `loss` | a percentage, in steps of a tenth | `loss=0.5%` |
 /// | `price` | per byte, a whole number in any one unit | `price=3` |
 /// | `shared` | `yes`, `no`, or `endpoint` for other connections of this endpoint only: who else uses the channel | `shared=no` |
+/// | `metered` | `yes` or `no`: whether bytes are paid for or counted | `metered=yes` |
 pub fn parse_hints(text: &str) -> Result<Hints, OptionsError> {
     let mut hints = Hints::NONE;
     let mut seen: Vec<&str> = Vec::new();
@@ -62,11 +64,10 @@ pub(super) fn split_dscp(text: &str) -> Result<(Dscp, String), OptionsError> {
 
 fn set(hints: &mut Hints, key: &str, value: &str) -> Result<(), OptionsError> {
     let invalid = |key, expected| move || OptionsError::Value { key, value: value.to_owned(), expected };
+    const RATE: &str = "a number with bit, kbit, mbit or gbit, such as 2mbit";
     match key {
-        "rate" => {
-            let expected = "a number with bit, kbit, mbit or gbit, such as 2mbit";
-            hints.rate = Some(rate(value).ok_or_else(invalid("rate", expected))?);
-        }
+        "rate" => hints.rate = Some(rate(value).ok_or_else(invalid("rate", RATE))?),
+        "down" => hints.rate_back = Some(rate(value).ok_or_else(invalid("down", RATE))?),
         "delay" => {
             let expected = "a number with us, ms or s, such as 2.5ms";
             hints.delay = Some(delay(value).ok_or_else(invalid("delay", expected))?);
@@ -85,6 +86,13 @@ fn set(hints: &mut Hints, key: &str, value: &str) -> Result<(), OptionsError> {
                 "endpoint" => Sharing::Endpoint,
                 "no" => Sharing::Dedicated,
                 _ => return Err(invalid("shared", "yes, no or endpoint")()),
+            };
+        }
+        "metered" => {
+            hints.metering = match value {
+                "yes" => Metering::Metered,
+                "no" => Metering::Unmetered,
+                _ => return Err(invalid("metered", "yes or no")()),
             };
         }
         _ => return Err(OptionsError::Key(key.to_owned())),
@@ -125,17 +133,22 @@ mod tests {
 
     #[test]
     fn every_key_is_read_in_its_unit() {
-        let hints = parse_hints("rate=1.5mbit,delay=300us,loss=0.5%,price=7,shared=no").unwrap();
+        let hints =
+            parse_hints("rate=1.5mbit,down=6mbit,delay=300us,loss=0.5%,price=7,shared=no,metered=yes")
+                .unwrap();
         let wanted = Hints {
             rate: Some(Bandwidth::from_bits_per_second(1_500_000)),
+            rate_back: Some(Bandwidth::from_mbit(6)),
             delay: Some(Duration::from_micros(300)),
             loss: Some(PerMille::new(5)),
             price_per_byte: Some(7),
             shared: Sharing::Dedicated,
+            metering: Metering::Metered,
         };
         assert_eq!(hints, wanted);
         assert_eq!(parse_hints("rate=800bit/s,delay=1s").unwrap().delay, Some(Duration::from_secs(1)));
         assert_eq!(parse_hints("shared=endpoint").unwrap().shared, Sharing::Endpoint);
+        assert_eq!(parse_hints("metered=no").unwrap().metering, Metering::Unmetered);
         assert_eq!(parse_hints("").unwrap(), Hints::NONE);
     }
 
@@ -147,6 +160,7 @@ mod tests {
             assert!(error.to_string().contains("such as"), "{text}: {error}");
         }
         assert!(parse_hints("loss=101%").is_err());
+        assert!(parse_hints("metered=maybe").is_err());
         assert!(parse_hints("price=1.5").is_err());
         assert!(parse_hints("shared=maybe").is_err());
         assert_eq!(parse_hints("rate=1mbit,rate=1mbit"), Err(OptionsError::Repeated("rate".to_owned())));

@@ -330,7 +330,7 @@ impl Connection {
         self.start_validations(id, now);
         let Some(path) = self.paths.get_mut(id) else { return };
         // What is known about the channel holds for another address too: the application would say otherwise.
-        path.set_hints(path.hints);
+        path.follow_hints();
         path.destination = Destination { since: next, at: now, carried: false };
         path.spin.reset();
         path.pto.reset();

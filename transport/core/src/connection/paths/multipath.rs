@@ -84,6 +84,7 @@ impl Connection {
         }
         self.paths.insert(path);
         self.events.push(Event::Path(PathEvent::Opened(origin.path)));
+        self.take_early_hints(origin.path);
         Ok(())
     }
 
@@ -185,6 +186,7 @@ impl Connection {
             }
             PathFrame::PathAbandon { path, error } => self.on_path_abandon(path, error, now),
             PathFrame::PathStatus { path, sequence, status } => self.on_path_status(path, sequence, status),
+            PathFrame::PathHints(told) => self.on_path_hints(&told),
             PathFrame::MaxPathId(value) => {
                 let could_open = self.can_open();
                 if self.paths.limits.on_max_path_id(value)?.is_some() {
@@ -319,6 +321,7 @@ impl Connection {
         if let Some(token) = self.next_token(now) {
             return Some(token);
         }
+        let exchanges_hints = self.exchanges_hints();
         let paths = &mut self.paths;
         paths
             .lifecycles
@@ -327,6 +330,7 @@ impl Connection {
             .or_else(|| paths.remote_ids.next_frame())
             .or_else(|| paths.limits.next_frame())
             .or_else(|| paths.status.next_frame())
+            .or_else(|| exchanges_hints.then(|| paths.next_hints()).flatten())
             .or_else(|| self.ack_frequencies.next_frame())
             .or_else(|| self.streams.next_control(now))
     }

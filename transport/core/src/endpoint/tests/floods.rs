@@ -8,12 +8,13 @@ use crate::ranges::Ranges;
 use crate::stream::{Direction, ReadOutcome, StreamId, StreamLimits};
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::frame::{
-    Ack, AckFrequency, ConnectionClose, Crypto, Frame, NewConnectionId, ResetStream, Status, StopSending,
-    Stream,
+    Ack, AckFrequency, ConnectionClose, Crypto, Frame, NewConnectionId, PathHints, ResetStream, Status,
+    StopSending, Stream,
 };
 use crate::wire::level::Level;
 use allocation_counter::measure;
 use bytes::Bytes;
+use hvq_scheduler::{Bandwidth, Hints, Sharing};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -72,6 +73,13 @@ fn ack(path: Option<PathId>, number: u64) -> Frame {
     Frame::Ack(Ack::from_ranges(path, &ranges, 0, None, 100).expect("it fits"))
 }
 
+fn hints(path: u32, number: u64) -> Frame {
+    let rate = [0, 1, 2_000_000, u64::MAX >> 2][(number % 4) as usize];
+    let rate_back = Some(Bandwidth::from_bits_per_second(rate));
+    let hints = Hints { rate_back, shared: Sharing::Endpoint, ..Hints::NONE };
+    Frame::PathHints(PathHints { path: PathId(path), sequence: number, hints })
+}
+
 fn status(path: u32, n: u64) -> Frame {
     let status = if n.is_multiple_of(2) { Status::Backup } else { Status::Available };
     Frame::PathStatus { path: PathId(path), sequence: n, status }
@@ -126,6 +134,8 @@ const FLOODS: &[(&str, Flood)] = &[
     ("PATH_ABANDON", |n| Frame::PathAbandon { path: PathId((1 + n % 3) as u32), error: n }),
     ("PATH_STATUS, alternating", |n| status(0, n)),
     ("PATH_STATUS of all paths", |n| status((n % 4) as u32, n / 4)),
+    ("PATH_HINTS, alternating", |n| hints(0, n)),
+    ("PATH_HINTS of all paths", |n| hints((n % 4) as u32, n / 4)),
     ("MAX_PATH_ID", |n| Frame::MaxPathId(n.min(u32::MAX.into()))),
     ("PATHS_BLOCKED", |n| Frame::PathsBlocked(n % 4)),
     ("PATH_CIDS_BLOCKED", |n| Frame::PathCidsBlocked { path: PathId((n % 4) as u32), next_sequence: 1 }),
@@ -162,6 +172,7 @@ fn kind(frame: &Frame) -> u32 {
         Frame::MaxPathId(_) => 25,
         Frame::PathsBlocked(_) => 26,
         Frame::PathCidsBlocked { .. } => 27,
+        Frame::PathHints(_) => 28,
     }
 }
 
@@ -254,7 +265,7 @@ fn flooded(name: &str, flood: Flood, application: Application) {
 #[test]
 fn there_is_a_flood_of_every_type_of_frame() {
     let tried: BTreeSet<u32> = FLOODS.iter().map(|(_, flood)| kind(&flood(1))).collect();
-    let all = (0..=kind(&Frame::PathCidsBlocked { path: PathId::ZERO, next_sequence: 0 })).collect();
+    let all = (0..=kind(&hints(0, 0))).collect();
     assert_eq!(tried, all);
 }
 

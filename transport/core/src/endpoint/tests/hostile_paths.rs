@@ -9,7 +9,8 @@ use crate::path::lifecycle::AbandonReason;
 use crate::ranges::Ranges;
 use crate::stream::Direction;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
-use crate::wire::frame::{Ack, Frame, NewConnectionId, Status};
+use crate::wire::frame::samples::all_hints;
+use crate::wire::frame::{Ack, Frame, NewConnectionId, PathHints, Status};
 use crate::wire::level::Level;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,6 +163,7 @@ fn about(path: PathId) -> Vec<Frame> {
         new_id(path, 1, 0, 77),
         Frame::RetireConnectionId { path: Some(path), sequence: 0 },
         Frame::PathCidsBlocked { path, next_sequence: 0 },
+        Frame::PathHints(PathHints { path, sequence: 9, hints: all_hints() }),
     ]
 }
 
@@ -204,7 +206,7 @@ fn multipath_frames_without_negotiation_are_unknown_frames() {
 fn every_frame_with_a_path_above_the_limit_is_a_violation() {
     // attacks.md G8, RFC 10069 §4.
     let named = about(FORBIDDEN);
-    assert_eq!(named.len(), 8);
+    assert_eq!(named.len(), 9);
     for frame in named {
         let mut attack = Attack::new();
         attack.say(ZERO, std::slice::from_ref(&frame));

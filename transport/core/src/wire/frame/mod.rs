@@ -9,6 +9,7 @@ pub mod datagram;
 mod decode_error;
 mod flow;
 pub mod path;
+pub mod path_hints;
 mod reader;
 #[macro_use]
 mod rows;
@@ -27,6 +28,7 @@ pub use close::ConnectionClose;
 pub use connection_id::NewConnectionId;
 pub use crypto::Crypto;
 pub use path::Status;
+pub use path_hints::PathHints;
 pub use reader::FrameReader;
 pub use stream::{ResetStream, StopSending, Stream};
 pub(crate) use table::{

@@ -7,6 +7,8 @@ use crate::ranges::Ranges;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::stream_id::{Direction, StreamId};
 use bytes::Bytes;
+use hvq_scheduler::{Bandwidth, Hints, Metering, PerMille, Sharing};
+use std::time::Duration;
 
 pub(crate) fn ack(
     path: Option<PathId>,
@@ -25,6 +27,19 @@ pub(crate) fn new_connection_id(path: Option<PathId>) -> Frame {
         id: ConnectionId::new(&[0xaa, 0xbb]).unwrap(),
         token: ResetToken([0xcc; 16]),
     })
+}
+
+/// Something about everything that a hint can be about.
+pub(crate) fn all_hints() -> Hints {
+    Hints {
+        rate: Some(Bandwidth::from_mbit(2)),
+        rate_back: Some(Bandwidth::from_mbit(60)),
+        delay: Some(Duration::from_micros(2500)),
+        loss: Some(PerMille::new(5)),
+        price_per_byte: Some(3),
+        shared: Sharing::Endpoint,
+        metering: Metering::Metered,
+    }
 }
 
 /// Each frame of the RFCs in each of its forms, with the type that it has there.
@@ -86,5 +101,6 @@ pub(crate) fn every_frame() -> Vec<(u64, Frame)> {
         (0x3e7a, Frame::MaxPathId(7)),
         (0x3e7b, Frame::PathsBlocked(7)),
         (0x3e7c, Frame::PathCidsBlocked { path, next_sequence: 6 }),
+        (0x2c9f_13a7, Frame::PathHints(PathHints { path, sequence: 5, hints: all_hints() })),
     ]
 }

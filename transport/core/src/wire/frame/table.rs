@@ -1,13 +1,13 @@
 //! The table of frames: one row for each, sorted by the part of a connection that owns its meaning.
 //!
-//! The registry is RFC 9000 §19 with RFC 9221 §4, RFC 10069 §4 and draft-ietf-quic-ack-frequency-14 §4 and §5. `frames!`
-//! says what the columns are, and makes the rows into code.
+//! The registry is RFC 9000 §19 with RFC 9221 §4, RFC 10069 §4 and draft-ietf-quic-ack-frequency-14 §4 and §5; PATH_HINTS
+//! has a provisional type (docs/spec/path-hints.md §8). `frames!` says what the columns are, and makes the rows into code.
 
 use super::decode_error::DecodeError;
 use super::sink::Sink;
 use super::{
-    Ack, AckFrequency, Class, ConnectionClose, Crypto, NewConnectionId, Packets, Recovery, ResetStream,
-    Status, StopSending, Stream,
+    Ack, AckFrequency, Class, ConnectionClose, Crypto, NewConnectionId, Packets, PathHints, Recovery,
+    ResetStream, Status, StopSending, Stream,
 };
 use super::{connection_id, datagram, flow, path, token};
 use crate::PathId;
@@ -365,6 +365,14 @@ frames! {
             class: Eliciting,
             read: |_, reader| Frame::PathsBlocked(reader.varint()?),
             write: |sink| sink.varint(*limit),
+            recovery: Repeated,
+        }
+        /// PATH_HINTS (docs/spec/path-hints.md §4).
+        PathHints(told: PathHints) {
+            types: [PATH_HINTS = 0x2c9f_13a7 as "path_hints" in OneRtt],
+            class: Eliciting,
+            read: |_, reader| Frame::PathHints(PathHints::read(reader)?),
+            write: |sink| told.write(sink),
             recovery: Repeated,
         }
         /// PATH_CIDS_BLOCKED (RFC 10069 §4.7).

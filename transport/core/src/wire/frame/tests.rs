@@ -13,6 +13,7 @@ use crate::ranges::Ranges;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::stream_id::{Direction, StreamId};
 use bytes::Bytes;
+use hvq_scheduler::Hints;
 
 fn encoded(frame: &Frame) -> Vec<u8> {
     let mut buf = Vec::new();
@@ -61,8 +62,9 @@ fn four_types_of_frames_only_probe_an_address() {
 
 #[test]
 fn the_names_are_those_of_all_types() {
+    let all = (0..=u64::from(u16::MAX)).chain([types::PATH_HINTS]);
     let given: std::collections::BTreeSet<_> =
-        (0..=u64::from(u16::MAX)).map(types::name).filter(|name| *name != "unknown").collect();
+        all.map(types::name).filter(|name| *name != "unknown").collect();
     assert_eq!(given, types::names());
 }
 
@@ -103,6 +105,19 @@ fn multipath_frames_are_these_bytes() {
         [path::APPLICATION_ABANDON_PATH, path::PATH_RESOURCE_LIMIT_REACHED, path::PATH_UNSTABLE_OR_POOR],
         [0x3e, 0x3e75, 0x3e76]
     );
+}
+
+#[test]
+fn hints_are_these_bytes() {
+    // docs/spec/path-hints.md §4: path, sequence number, flags, rates, delay, loss, price.
+    let hints = |hints| Frame::PathHints(PathHints { path: PathId(3), sequence: 5, hints });
+    let head = [0xac, 0x9f, 0x13, 0xa7, 3, 5];
+    let mut all = [&head[..], &[0x41, 0x5f]].concat();
+    for value in [2_000_000, 60_000_000, 2500, 5000, 3] {
+        crate::wire::varint::put(&mut all, value);
+    }
+    assert_eq!(encoded(&hints(samples::all_hints())), all);
+    assert_eq!(encoded(&hints(Hints::NONE)), [&head[..], &[0]].concat());
 }
 
 #[test]

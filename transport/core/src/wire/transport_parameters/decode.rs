@@ -1,8 +1,8 @@
 //! Reading transport parameters, which arrive from a peer that may not be authenticated yet.
 
 use super::{
-    MAX_ACK_DELAY_EXPONENT, MAX_ACK_DELAY_LIMIT, MAX_STREAMS, MIN_UDP_PAYLOAD_SIZE, PreferredAddress,
-    TransportParameters, parameter,
+    HintExchange, MAX_ACK_DELAY_EXPONENT, MAX_ACK_DELAY_LIMIT, MAX_STREAMS, MIN_UDP_PAYLOAD_SIZE,
+    PreferredAddress, TransportParameters, parameter,
 };
 use crate::PathId;
 use crate::Role;
@@ -132,6 +132,10 @@ impl TransportParameters {
             parameter::GREASE_QUIC_BIT => {
                 empty(value)?;
                 self.quic_bit = QuicBit::Free;
+            }
+            parameter::PATH_HINTS => {
+                empty(value)?;
+                self.path_hints = HintExchange::On;
             }
             parameter::INITIAL_MAX_PATH_ID => self.initial_max_path_id = Some(path_id(value)?),
             //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.2

@@ -85,7 +85,7 @@ prop_compose! {
         source in proptest::option::of(connection_id()),
         datagram in 0..=varint::MAX,
         path in proptest::option::of(any::<u32>()),
-        flags: [bool; 2],
+        flags: [bool; 3],
     ) -> TransportParameters {
         TransportParameters {
             max_idle_timeout: Duration::from_millis(idle),
@@ -105,6 +105,7 @@ prop_compose! {
             initial_max_path_id: path.map(PathId),
             min_ack_delay: flags[0].then_some(Duration::from_millis(delay) / 2),
             quic_bit: if flags[1] { QuicBit::Free } else { QuicBit::Fixed },
+            path_hints: if flags[2] { HintExchange::On } else { HintExchange::Off },
             ..TransportParameters::default()
         }
     }
@@ -230,6 +231,14 @@ fn the_parameter_of_the_quic_bit_is_empty() {
     // RFC 9287 §3: a value of any length but zero is a TRANSPORT_PARAMETER_ERROR.
     assert_eq!(from_server(&parameter_of(0x2ab2, &[])).unwrap().quic_bit, QuicBit::Free);
     assert_eq!(from_server(&parameter_of(0x2ab2, &[0])), REFUSED);
+}
+
+#[test]
+fn the_parameter_of_path_hints_is_empty_and_not_remembered() {
+    // docs/spec/path-hints.md §3: a value of any length but zero is a TRANSPORT_PARAMETER_ERROR.
+    let said = from_server(&parameter_of(0x1d6b_52e4, &[])).unwrap();
+    assert_eq!((said.path_hints, said.remembered().path_hints), (HintExchange::On, HintExchange::Off));
+    assert_eq!(from_server(&parameter_of(0x1d6b_52e4, &[0])), REFUSED);
 }
 
 #[test]

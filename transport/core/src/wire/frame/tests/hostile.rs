@@ -58,6 +58,24 @@ fn an_unknown_type_is_an_error() {
 }
 
 #[test]
+fn hints_of_no_known_kind_and_more_losses_than_packets_are_encoding_errors() {
+    // docs/spec/path-hints.md §4: a receiver that does not know a flag cannot tell which fields follow.
+    let sample = |flags, fields: &[u64]| {
+        let head = [types::PATH_HINTS, 3, 5, flags];
+        bytes_of(&[&head[..], fields].concat())
+    };
+    assert_encoding_error(&sample(0x200, &[]), types::PATH_HINTS);
+    assert_encoding_error(&sample(varint::MAX, &[1, 2, 3, 4, 5]), types::PATH_HINTS);
+    assert_encoding_error(&sample(0x180, &[]), types::PATH_HINTS);
+    assert_encoding_error(&sample(0x08, &[1_000_001]), types::PATH_HINTS);
+    for fine in [sample(0x00, &[]), sample(0x08, &[1_000_000]), sample(0x17f, &[0, 0, 0, 0, 0])] {
+        assert!(read(&fine).iter().all(Result::is_ok), "{fine:02x?}");
+    }
+    let error = error_of(&bytes_of(&[types::PATH_HINTS, 1 << 32, 0, 0]));
+    assert_eq!((error.code, error.frame_type), (ErrorCode::PROTOCOL_VIOLATION, types::PATH_HINTS));
+}
+
+#[test]
 fn a_type_longer_than_necessary_is_a_violation() {
     // RFC 9000 §12.4, attacks.md A14: PING, PADDING, STREAM and PATH_ABANDON in forms that are too long.
     for payload in [

@@ -3,8 +3,10 @@
 use super::*;
 use crate::wire::frame::datagram;
 use crate::wire::varint;
+use hvq_scheduler::{Bandwidth, Hints, Metering, PerMille, Sharing};
 use proptest::prelude::*;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// Integers of all sizes.
 fn integers() -> impl Strategy<Value = u64> {
@@ -98,6 +100,24 @@ fn connection_frames() -> impl Strategy<Value = Frame> {
     ]
 }
 
+/// Hints of all kinds, with values as fine as the frame can tell.
+fn hints() -> impl Strategy<Value = Hints> {
+    let sharing = [Sharing::Unknown, Sharing::Shared, Sharing::Endpoint, Sharing::Dedicated];
+    let metering = [Metering::Unknown, Metering::Unmetered, Metering::Metered];
+    let value = || proptest::option::of(integers());
+    (value(), value(), value(), proptest::option::of(0..=1000_u16), value(), 0..4_usize, 0..3_usize).prop_map(
+        move |(rate, back, delay, loss, price_per_byte, shared, metered)| Hints {
+            rate: rate.map(Bandwidth::from_bits_per_second),
+            rate_back: back.map(Bandwidth::from_bits_per_second),
+            delay: delay.map(Duration::from_micros),
+            loss: loss.map(PerMille::new),
+            price_per_byte,
+            shared: sharing[shared],
+            metering: metering[metered],
+        },
+    )
+}
+
 fn path_frames() -> impl Strategy<Value = Frame> {
     let id = proptest::collection::vec(any::<u8>(), 1..=20);
     let status = prop_oneof![Just(Status::Available), Just(Status::Backup)];
@@ -121,6 +141,11 @@ fn path_frames() -> impl Strategy<Value = Frame> {
             sequence,
             status
         }),
+        (paths(), integers(), hints()).prop_map(|(path, sequence, hints)| Frame::PathHints(PathHints {
+            path,
+            sequence,
+            hints
+        })),
         integers().prop_map(Frame::MaxPathId),
         integers().prop_map(Frame::PathsBlocked),
         (paths(), integers())

@@ -1,0 +1,182 @@
+//! Hints about the channel of a path, of both ends (docs/spec/path-hints.md): what the application of this end says, what
+//! the peer told, and what of it the peer was told.
+
+use crate::PathId;
+use crate::Role;
+use crate::recovery_token::Progress;
+use crate::wire::frame::PathHints;
+use hvq_scheduler::{Bandwidth, Hints, Metering, Sharing};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The lowest rate that a peer is believed to promise. At less a queue of a few packets would stay for minutes in the
+/// account of the endpoint.
+const LEAST_RATE: Bandwidth = Bandwidth::from_bits_per_second(8_000);
+/// The longest one-way delay that a peer is believed.
+const LONGEST_DELAY: Duration = Duration::from_secs(10);
+/// Paths that are not open whose hints are kept at most. They are advice: those beyond this are ignored.
+const MAX_EARLY: usize = 64;
+
+/// The newest hints of the peer about a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Told {
+    sequence: u64,
+    hints: Hints,
+}
+
+impl Told {
+    /// Takes the content of a PATH_HINTS frame, as this end sees the channel.
+    pub(crate) fn of(frame: &PathHints) -> Self {
+        Self { sequence: frame.sequence, hints: frame.hints.mirrored() }
+    }
+
+    /// Returns true if `self` is newer than `known`.
+    fn is_news_to(&self, known: Option<&Self>) -> bool {
+        known.is_none_or(|known| self.sequence > known.sequence)
+    }
+}
+
+/// The hints about the channel of one path.
+#[derive(Debug, Default)]
+pub(crate) struct ChannelHints {
+    /// Those of this end's application.
+    own: Hints,
+    /// Those of the peer, and what is believed of them.
+    told: Option<(Told, Hints)>,
+    /// Those that the peer was told.
+    said: Said,
+}
+
+/// The hints that the peer was told about a path.
+#[derive(Debug)]
+struct Said {
+    hints: Hints,
+    /// The sequence number of the newest frame; `None` before the first.
+    sequence: Option<u64>,
+    progress: Progress,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self { hints: Hints::NONE, sequence: None, progress: Progress::Acknowledged }
+    }
+}
+
+impl ChannelHints {
+    /// Returns all that is known: the application's word, and where it says nothing, the peer's.
+    pub(crate) fn known(&self) -> Hints {
+        self.own.or(self.believed())
+    }
+
+    /// Returns the peer's hints as it told them, whether believed or not; `None` if it told nothing.
+    pub(crate) fn told(&self) -> Option<Hints> {
+        self.told.map(|(told, _)| told.hints)
+    }
+
+    fn believed(&self) -> Hints {
+        self.told.map_or(Hints::NONE, |(_, believed)| believed)
+    }
+
+    /// Takes what the application of this end says.
+    pub(crate) fn set_own(&mut self, own: Hints) {
+        self.own = own;
+    }
+
+    /// Takes what the peer told an end of `role`. Returns true if it differs from what was told before; frames that are
+    /// not newer are ignored.
+    pub(crate) fn hear(&mut self, told: Told, role: Role) -> bool {
+        if !told.is_news_to(self.told.as_ref().map(|(before, _)| before)) {
+            return false;
+        }
+        let before = self.told().unwrap_or(Hints::NONE);
+        self.told = Some((told, believed(told.hints, role)));
+        before != told.hints
+    }
+
+    /// Returns the rate of the channel, if that is promised to an endpoint whose connections share it. An end that says so
+    /// itself means its own figure: what a peer told about one connection must not count for the others.
+    pub(crate) fn rate_of_endpoint(&self) -> Option<Bandwidth> {
+        match self.own.shared {
+            Sharing::Endpoint => self.own.rate,
+            Sharing::Unknown => self.known().rate.filter(|_| self.believed().shared == Sharing::Endpoint),
+            Sharing::Shared | Sharing::Dedicated => None,
+        }
+    }
+
+    /// Returns the next frame about `path` for the peer: the newest hints, if it does not know them and no other frame
+    /// about the path is in flight. So there is one in a round trip at most, however often hints change.
+    pub(crate) fn next_frame(&mut self, path: PathId) -> Option<PathHints> {
+        // A rate that is said of one direction only holds for both.
+        let hints = Hints { rate_back: self.own.rate_back.or(self.own.rate), ..self.own };
+        let is_news = hints != self.said.hints;
+        match self.said.progress {
+            Progress::Sent => return None,
+            Progress::Acknowledged if !is_news => return None,
+            Progress::Acknowledged | Progress::Queued => {}
+        }
+        let sequence = match self.said.sequence {
+            Some(sequence) if is_news => sequence + 1,
+            Some(sequence) => sequence,
+            None => 0,
+        };
+        self.said = Said { hints, sequence: Some(sequence), progress: Progress::Sent };
+        Some(PathHints { path, sequence, hints })
+    }
+
+    /// Takes note that frame number `sequence` was acknowledged, or that it was lost, as `progress` says.
+    pub(crate) fn settle(&mut self, sequence: u64, progress: Progress) {
+        if self.said.sequence == Some(sequence) && self.said.progress == Progress::Sent {
+            self.said.progress = progress;
+        }
+    }
+}
+
+/// Returns what an end of `role` believes of `told`: nothing that would harm anybody but the peer.
+///
+/// Channels belong to clients, who open paths over interfaces of their own. A server cannot know what a byte costs a
+/// client, nor what its endpoint shares with nobody else.
+fn believed(told: Hints, role: Role) -> Hints {
+    let at_least = |rate: &Bandwidth| *rate >= LEAST_RATE;
+    let plausible = Hints {
+        rate: told.rate.filter(at_least),
+        rate_back: told.rate_back.filter(at_least),
+        delay: told.delay.filter(|delay| *delay <= LONGEST_DELAY),
+        ..told
+    };
+    match role {
+        Role::Server => plausible,
+        Role::Client => Hints {
+            price_per_byte: None,
+            metering: Metering::Unknown,
+            shared: match plausible.shared {
+                Sharing::Endpoint => Sharing::Shared,
+                sharing => sharing,
+            },
+            ..plausible
+        },
+    }
+}
+
+/// Hints about paths that are not open yet: frames may overtake the packets that open a path.
+#[derive(Debug, Default)]
+pub(crate) struct EarlyHints {
+    told: BTreeMap<PathId, Told>,
+}
+
+impl EarlyHints {
+    /// Keeps the newest hints about `path`.
+    pub(crate) fn hear(&mut self, path: PathId, told: Told) {
+        let known = self.told.get(&path);
+        if told.is_news_to(known) && (known.is_some() || self.told.len() < MAX_EARLY) {
+            self.told.insert(path, told);
+        }
+    }
+
+    /// Takes the hints about `path`, which opens or never will.
+    pub(crate) fn take(&mut self, path: PathId) -> Option<Told> {
+        self.told.remove(&path)
+    }
+}
+
+#[cfg(test)]
+mod tests;
