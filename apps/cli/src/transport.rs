@@ -6,7 +6,7 @@ use crate::qlog::Logs;
 use crate::tls::Secrecy;
 use clap::Args;
 use hvq::transport::congestion::Algorithm;
-use hvq::transport::connection::{AckRequests, DatagramSizing, EcnMarking};
+use hvq::transport::connection::{AckRequests, DatagramSizing, EcnMarking, HintExchange};
 use hvq::transport::handshake::negotiation::{VersionChoice, Versions};
 use hvq::transport::wire::version::Version;
 use hvq::{Suite, TransportConfig};
@@ -37,6 +37,9 @@ pub(crate) struct TransportArguments {
     /// Ask for fewer acknowledgements while windows are large, and do as the peer asks, if it takes part: on or off
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = Switch::parse, hide_default_value = true)]
     ack_frequency: Switch,
+    /// Tell the peer what is known of paths, and believe what it tells, if it takes part: on or off
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = Switch::parse, hide_default_value = true)]
+    path_hints: Switch,
     #[command(flatten)]
     privacy: PrivacyArguments,
     /// Versions of QUIC, the preferred one first: v1, v2
@@ -65,6 +68,9 @@ impl TransportArguments {
         }
         if self.ack_frequency == Switch::Off {
             config.ack_requests = AckRequests::Off;
+        }
+        if self.path_hints == Switch::Off {
+            config.path_hints = HintExchange::Off;
         }
         config.path_keep_alive = self.path_keep_alive;
         // Whoever names versions prefers them in that order, also as a server.

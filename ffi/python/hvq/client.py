@@ -10,7 +10,7 @@ from . import qpack
 from .library import (
     BIDIRECTIONAL, BLOCKED, CLOSED, CONNECTED, END, EVENT, IDLE, LIBRARY, NEVER, OK, PATH_AVAILABLE, PATH_FAILED,
     PATH_VALIDATED, READABLE, STREAM_OPENED, TRANSMIT, UNIDIRECTIONAL, Bytes, ClientOptions, ConnectOptions, Event,
-    Incoming, Output, Path, PathStatistics, Route, Stream, TransportConfig, address, check, error,
+    Hints, Incoming, Output, Path, PathStatistics, Route, Stream, TransportConfig, address, check, error,
 )
 
 DATA, HEADERS, SETTINGS = 0, 1, 4
@@ -64,7 +64,9 @@ def connect(host, port, **options):
 class Connection:
     """A connection to the server `host`:`port`, verified as `name` (`host` by default).
 
-    `paths` lists further paths, each a local address and a remote (host, port) or None for that of the first path.
+    `paths` lists further paths, each a local address and a remote (host, port) or None for that of the first path, and
+    hints about its channel, if there are any: the arguments of `set_hints` as a dict. The server is told them, unless
+    `path_hints` is false.
     `local` is the local address of the first path, `ca` a PEM file with trusted certificates (the system's by default),
     `insecure` trusts everybody, `scheduler` and `congestion` are names. The calls of a connection do its I/O: between
     them nothing happens, so a connection that idles for longer than the server permits is over. Use it in one thread at a
@@ -73,7 +75,7 @@ class Connection:
 
     def __init__(
         self, host, port, *, paths=(), local=None, name=None, ca=None, insecure=False, scheduler="hvc",
-        congestion="cubic", alpn="h3", timeout=10.0,
+        congestion="cubic", alpn="h3", timeout=10.0, path_hints=True,
     ):
         self._sockets, self._incoming, self._writable = {}, {}, set()
         self._wanted, self._validated, self._failed = [], set(), set()
@@ -82,10 +84,11 @@ class Connection:
         self._available, self._alpn, self._http = False, alpn, False
         self.timeout = timeout
         try:
-            self._start(host, port, local, name or host, (ca, insecure, scheduler, congestion))
+            self._start(host, port, local, name or host, (ca, insecure, scheduler, congestion, path_hints))
             first = next(iter(self._sockets.values()))[2]
-            for path_local, remote in paths:
-                self._wanted.append(self._route(path_local, remote or (first.host, first.port)))
+            for path_local, remote, *hints in paths:
+                route = self._route(path_local, remote or (first.host, first.port))
+                self._wanted.append((route, _hints(**hints[0]) if hints else None))
             self._run(lambda: self._connected)
             for index in range(1, len(self._wanted) + 1):
                 self._run(lambda: len(self._validated | self._failed) >= index)
@@ -94,10 +97,11 @@ class Connection:
             raise
 
     def _start(self, host, port, local, name, choices):
-        ca, insecure, scheduler, congestion = choices
+        ca, insecure, scheduler, congestion, path_hints = choices
         transport, options = TransportConfig(), ClientOptions()
         check(LIBRARY.hvq_transport_config_init(ctypes.byref(transport), ctypes.sizeof(transport)))
         transport.scheduler, transport.congestion = scheduler.encode(), congestion.encode()
+        transport.path_hints = int(path_hints)
         check(LIBRARY.hvq_client_options_init(ctypes.byref(options), ctypes.sizeof(options)))
         protocols = (ctypes.c_char_p * 1)(self._alpn.encode())
         options.transport, options.alpn, options.alpn_count = ctypes.pointer(transport), protocols, 1
@@ -204,12 +208,14 @@ class Connection:
     def _open_paths(self):
         path = Path()
         while self._wanted_left():
-            route = self._wanted[self._opened]
+            route, hints = self._wanted[self._opened]
             opened = LIBRARY.hvq_path_open(
                 self._endpoint, self._id, ctypes.byref(route), self._now(), ctypes.byref(path)
             )
             if opened != OK:
                 return
+            if hints is not None:
+                check(LIBRARY.hvq_path_set_hints(self._endpoint, path, ctypes.byref(hints)))
             self._opened += 1
 
     _opened = 0
@@ -302,6 +308,22 @@ class Connection:
 
     # Paths, and the end.
 
+    def set_hints(self, path=0, **hints):
+        """Says what is known of the channel of the path with the number `path`, in place of what was said before.
+
+        `rate` and `rate_back` are bits per second of what this end and the server send, `delay` seconds one way, `loss` a
+        share from 0 to 1, `price` that of a byte in any unit, `sharing` one of "shared", "endpoint" and "dedicated",
+        `metered` true or false.
+        """
+        check(LIBRARY.hvq_path_set_hints(self._endpoint, Path(self._id, path), ctypes.byref(_hints(**hints))))
+        self._run(lambda: True)
+
+    def peer_hints(self, path=0):
+        """What the server told of the channel of a path: a dict with the arguments of `set_hints` that are known."""
+        told = Hints()
+        check(LIBRARY.hvq_path_get_peer_hints(self._endpoint, Path(self._id, path), ctypes.byref(told)))
+        return _hints_told(told)
+
     def paths(self):
         """Snapshots of the open paths."""
         room, count = (PathStatistics * 64)(), ctypes.c_size_t()
@@ -346,6 +368,38 @@ class _Remote:
 def _text(made):
     family = socket.AF_INET if made.family == 4 else socket.AF_INET6
     return socket.inet_ntop(family, bytes(made.ip)[: 4 if made.family == 4 else 16])
+
+
+_SHARING = [None, "shared", "dedicated", "endpoint"]
+_RATE, _DELAY, _LOSS, _PRICE, _RATE_BACK = 1, 2, 4, 8, 16
+
+
+def _hints(*, rate=None, rate_back=None, delay=None, loss=None, price=None, sharing=None, metered=None):
+    made = Hints(sharing=_SHARING.index(sharing), metering=0 if metered is None else 2 if metered else 1)
+    for bit, name, value in (
+        (_RATE, "rate", rate), (_RATE_BACK, "rate_back", rate_back), (_PRICE, "price", price),
+        (_DELAY, "delay", delay and round(delay * 1e9)), (_LOSS, "loss", loss and round(loss * 1e3)),
+    ):
+        if value is not None:
+            made.known |= bit
+            setattr(made, name, int(value))
+    return made
+
+
+def _hints_told(told):
+    known = {
+        name: getattr(told, name) / scale if scale > 1 else getattr(told, name)
+        for bit, name, scale in (
+            (_RATE, "rate", 1), (_RATE_BACK, "rate_back", 1), (_PRICE, "price", 1), (_DELAY, "delay", 1e9),
+            (_LOSS, "loss", 1e3),
+        )
+        if told.known & bit
+    }
+    if told.sharing:
+        known["sharing"] = _SHARING[told.sharing]
+    if told.metering:
+        known["metered"] = told.metering == 2
+    return known
 
 
 def _path_info(found):

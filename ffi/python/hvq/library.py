@@ -64,7 +64,13 @@ class TransportConfig(Structure):
             "ack_threshold ack_delay ack_reordering rotation_packets rotation_time rotation_idle max_udp_payload "
             "aead_confidentiality aead_integrity"
         ).split()
-    ]
+    ] + [("path_hints", c_uint32), ("reserved", c_uint32)]
+
+
+class Hints(Structure):
+    _fields_ = [("known", c_uint32), ("sharing", c_uint32)] + [
+        (name, c_uint64) for name in "rate delay price".split()
+    ] + [("loss", c_uint32), ("metering", c_uint32), ("rate_back", c_uint64)]
 
 
 class ClientOptions(Structure):
@@ -143,6 +149,8 @@ FUNCTIONS = {
     "hvq_stream_set_priority": [c_void_p, Stream, c_uint32, c_uint32],
     "hvq_stream_read_chunk": [c_void_p, Stream, c_size_t, POINTER(Bytes)],
     "hvq_path_open": [c_void_p, c_uint64, POINTER(Route), c_uint64, POINTER(Path)],
+    "hvq_path_set_hints": [c_void_p, Path, POINTER(Hints)],
+    "hvq_path_get_peer_hints": [c_void_p, Path, POINTER(Hints)],
     "hvq_path_list": [c_void_p, c_uint64, POINTER(PathStatistics), c_size_t, POINTER(c_size_t)],
 }
 RETURNS = {

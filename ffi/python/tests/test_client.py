@@ -38,6 +38,17 @@ class Client(unittest.TestCase):
             self.assertEqual(connection.get("/missing").status, 404)
             self.assertEqual(len(connection.paths()), 1)
 
+    def test_hints_about_a_path_are_taken_and_those_of_the_server_can_be_read(self):
+        hints = dict(rate=2_000_000, delay=0.0025, loss=0.005, price=3, sharing="endpoint", metered=True)
+        with self.connect(paths=[("127.0.0.2", SECOND, hints)]) as connection:
+            connection.set_hints(1, rate=2_000_000, rate_back=60_000_000)
+            self.assertEqual(connection.peer_hints(1), {})
+            self.assertEqual(connection.get("/").status, 200)
+            with self.assertRaises(ValueError):
+                connection.set_hints(1, sharing="nobody")
+            with self.assertRaises(hvq.Error):
+                connection.peer_hints(9)
+
     def test_a_server_that_is_not_trusted_is_refused(self):
         with self.assertRaisesRegex(hvq.ConnectionClosed, "certificate"):
             hvq.connect(*FIRST, name="localhost", ca=None)
@@ -80,7 +91,7 @@ class Tables(unittest.TestCase):
         header = Path(__file__).parents[2] / "include" / "hvq.h"
         text = header.read_text()
         for name, struct in (("transport_config", library.TransportConfig), ("client_options", library.ClientOptions),
-                             ("path_statistics", library.PathStatistics), ("event", library.Event),
+                             ("path_statistics", library.PathStatistics), ("hints", library.Hints), ("event", library.Event),
                              ("output", library.Output), ("incoming", library.Incoming)):
             body = re.search(r"typedef struct hvq_%s \{(.*?)\n\} hvq_%s;" % (name, name), text, re.S).group(1)
             fields = re.findall(r"(\w+)(?:\[\d+\])?;$", re.sub(r"//.*", "", body), re.M)
