@@ -1,0 +1,135 @@
+//! Hints that a client tells its server (docs/spec/path-hints.md): pages through a gateway, where one end knows the
+//! channels, and clients that lie about theirs.
+
+use hvq_lab::pages::{Page, builtin};
+use hvq_lab::workload::page_load::{Background, Deployment, Manner, PageLoad, Paths, Voice};
+use hvq_scheduler::{Bandwidth, Hints, Policy, Sharing};
+use hvq_tests::bulk::Download;
+use hvq_tests::net::Net;
+use hvq_tests::net::wire::Wire;
+use hvq_transport::connection::{ChannelHint, HintExchange, TransportConfig};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+const EMBB: &str = "rtt=50ms,rate=60mbit,queue=800p";
+const URLLC: &str = "rtt=5ms,rate=2mbit,queue=800p";
+/// Pages that are loaded for each figure.
+const PAGES: usize = 8;
+
+/// The ends that are configured with what URLLC promises.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Told {
+    Nobody,
+    Client,
+    /// The client, which keeps it to itself.
+    ClientAlone,
+    Both,
+}
+
+fn config(local: Option<SocketAddr>, shared: Sharing) -> TransportConfig {
+    let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
+    config.datagram_size = 1452.into();
+    let promised = Hints {
+        rate: Some(Bandwidth::from_mbit(2)),
+        delay: Some(Duration::from_micros(2500)),
+        shared,
+        ..Hints::NONE
+    };
+    config.channels.extend(local.map(|local| ChannelHint::new(local, promised)));
+    config
+}
+
+fn load(page: &Page, deployment: Deployment, told: Told) -> Duration {
+    let urllc = Wire::addresses(0);
+    let shared = if deployment == Deployment::Gateway { Sharing::Dedicated } else { Sharing::Endpoint };
+    let mut client = config((told != Told::Nobody).then_some(urllc.local), shared);
+    if told == Told::ClientAlone {
+        client.path_hints = HintExchange::Off;
+    }
+    let mut server = config((told == Told::Both).then_some(urllc.remote), shared);
+    let first = Paths { first: urllc, second: None };
+    if told == Told::Both {
+        let hints = server.channels[0].hints;
+        let remote = |domain| first.to_domain(domain).first.remote;
+        let domains = page.objects.iter().map(|object| object.domain);
+        server.channels.extend(domains.map(|domain| ChannelHint::new(remote(domain), hints)));
+    }
+    let mut net = Net::new(client, server, 1);
+    let paths = Paths { first: net.wire(URLLC), second: Some(net.wire(EMBB)) };
+    let (think_scale, wait_scale, size_scale) = (0.1, 1.0, 1.0);
+    let voice = Voice::Silent;
+    let manner =
+        Manner { deployment, voice, think_scale, wait_scale, size_scale, background: Background::Flows(0) };
+    let mut load = PageLoad::new(page, manner, paths);
+    net.run(&mut load, Net::START + deployment.lead() + Duration::from_secs(60));
+    load.page_load_time().unwrap_or_else(|| panic!("{}: {}", page.id, net.describe()))
+}
+
+/// The mean page load time in milliseconds.
+fn mean(deployment: Deployment, told: Told) -> f64 {
+    let pages = builtin::pages();
+    let times = pages.iter().take(PAGES).map(|page| load(page, deployment, told).as_secs_f64() * 1e3);
+    times.sum::<f64>() / PAGES.min(pages.len()) as f64
+}
+
+#[test]
+fn through_a_gateway_hints_on_the_client_alone_do_what_hints_on_both_ends_do() {
+    let [nobody, alone, client, both] = [Told::Nobody, Told::ClientAlone, Told::Client, Told::Both]
+        .map(|told| mean(Deployment::Gateway, told));
+    println!(
+        "nobody {nobody:.0} ms, kept at the client {alone:.0} ms, client {client:.0} ms, both {both:.0} ms"
+    );
+    assert!(client <= both * 1.03, "{client} against {both}");
+    assert!(client <= nobody * 0.9 && client <= alone * 0.9, "{client} against {nobody} and {alone}");
+}
+
+#[test]
+fn hints_reach_servers_of_cold_connections_too() {
+    let [nobody, alone, client, both] =
+        [Told::Nobody, Told::ClientAlone, Told::Client, Told::Both].map(|told| mean(Deployment::Cold, told));
+    println!(
+        "nobody {nobody:.0} ms, kept at the client {alone:.0} ms, client {client:.0} ms, both {both:.0} ms"
+    );
+    assert!(client <= both * 1.1, "{client} against {both}");
+    assert!(client <= alone * 0.95, "{client} against {alone}");
+}
+
+/// A download over two equal channels of 20 Mbit/s, of which the client tells a lie about the second: Mbit/s, and the bytes
+/// that the server sent and the queue of the second channel had no room for.
+fn download_from(lie: Hints) -> (f64, u64) {
+    const TIME: Duration = Duration::from_secs(10);
+    let config = || {
+        let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
+        config.datagram_size = 1452.into();
+        config
+    };
+    let mut net = Net::new(config(), config(), 1);
+    let channel = "rtt=40ms,rate=20mbit,queue=100p";
+    let [first, second] = [channel; 2].map(|channel| net.wire(channel));
+    net.connect(first);
+    let mut download = Download::new(Some((second, lie)));
+    net.run(&mut download, Net::START + TIME);
+    let down = net.wires[1].down;
+    (download.goodput(TIME) / 1e6, down.sent - down.delivered)
+}
+
+#[test]
+fn a_client_that_lies_about_a_rate_harms_nobody_but_itself() {
+    let rate = |bits| Hints { rate_back: Some(Bandwidth::from_bits_per_second(bits)), ..Hints::NONE };
+    let (honest, lost) = download_from(Hints::NONE);
+    println!("nothing told: {honest:.1} Mbit/s, {lost} bytes lost");
+    for (bits, shared) in [
+        (1 << 61, Sharing::Unknown),
+        (1 << 61, Sharing::Endpoint),
+        (1 << 61, Sharing::Dedicated),
+        (0, Sharing::Dedicated),
+        (8_000, Sharing::Endpoint),
+    ] {
+        let (goodput, overflow) = download_from(Hints { shared, ..rate(bits) });
+        println!("{bits} bit/s, {shared:?}: {goodput:.1} Mbit/s, {overflow} bytes lost");
+        // The network gets no more than congestion control lets go; the liar keeps at least the other path.
+        assert!(overflow <= 2 * lost + 100_000, "{bits} {shared:?}: {overflow} bytes, {lost} of the honest");
+        assert!(goodput > 15.0, "{bits} {shared:?}: {goodput} of {honest}");
+    }
+}
