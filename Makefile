@@ -50,12 +50,14 @@ chaos: prepare-chaos ## take interfaces away under a stream of requests in netwo
 	@cargo build -p hvq-cli
 	@scripts/chaos.sh "$(TARGET)/debug/hvq" $(or $(ARGS),--jobs 8 --write docs/results/chaos.md)
 
-test: prepare-test ## format check, lints and all tests
-	@echo "test 1/3: format"
+test: prepare-test ## format check, lints, documentation and all tests
+	@echo "test 1/4: format"
 	@cargo fmt --all --check
-	@echo "test 2/3: lints"
+	@echo "test 2/4: lints"
 	@cargo clippy --workspace --all-targets -- -D warnings
-	@echo "test 3/3: tests"
+	@echo "test 3/4: documentation"
+	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+	@echo "test 4/4: tests"
 	@cargo test --workspace $(ARGS)
 	@echo "test: all passed"
 
@@ -72,9 +74,10 @@ mutants: prepare-mutants ## try thousands of small faults, say which no test not
 fuzz: prepare-base ## feed every parser, a server and a connection from libFuzzer: a minute each (FUZZ_EACH), or TARGETS="frames authenticated_peer"
 	@fuzz/run.sh $(or $(FUZZ_EACH),60) $(TARGETS)
 
-lint: prepare-test ## format check and lints only
+lint: prepare-test ## format check, lints and documentation only
 	@cargo fmt --all --check
 	@cargo clippy --workspace --all-targets -- -D warnings
+	@RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
 install: prepare-base ## build the C library and install it below PREFIX (/usr/local), with header, pkg-config and CMake files
 	@ffi/install/install.sh "$(PREFIX)"

@@ -12,7 +12,7 @@ const SPARE: usize = 128;
 /// Values by stream ID. The one that was asked for last is found at once: frames of a stream come in rows.
 ///
 /// Values lie in blocks: none moves when others come, and of blocks that hold none only the first few keep their memory, until
-/// [`Self::rest`].
+/// [`Self::hibernate`].
 #[derive(Debug)]
 pub struct Table<T> {
     blocks: Vec<Block<T>>,
