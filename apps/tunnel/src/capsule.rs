@@ -1,12 +1,11 @@
-//! Capsules (RFC 9297 §3.2): what tunnel ends say to each other reliably, on the stream of the request.
+//! Capsules of tunnels (RFC 9484 §4.7): messages that the ends send reliably, on the stream of the request.
 
 use crate::prefix::Prefix;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use hvq::transport::wire::varint;
+use hvq_h3::capsules::{self, DATAGRAM, RawCapsule};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// RFC 9297 §3.5.
-const DATAGRAM: u64 = 0x00;
 /// RFC 9484 §4.7.1.
 const ADDRESS_ASSIGN: u64 = 0x01;
 /// RFC 9484 §4.7.3.
@@ -43,13 +42,11 @@ impl Capsule {
     /// Appends it to `buffer`.
     pub fn put(&self, buffer: &mut Vec<u8>) {
         let (kind, value) = match self {
-            Self::Datagram(payload) => (DATAGRAM, payload.to_vec()),
-            Self::AddressAssign(addresses) => (ADDRESS_ASSIGN, assigned(addresses)),
-            Self::RouteAdvertisement(routes) => (ROUTE_ADVERTISEMENT, advertised(routes)),
+            Self::Datagram(payload) => (DATAGRAM, payload.clone()),
+            Self::AddressAssign(addresses) => (ADDRESS_ASSIGN, assigned(addresses).into()),
+            Self::RouteAdvertisement(routes) => (ROUTE_ADVERTISEMENT, advertised(routes).into()),
         };
-        varint::put(buffer, kind);
-        varint::put(buffer, value.len() as u64);
-        buffer.extend(value);
+        RawCapsule { kind, value }.put(buffer);
     }
 
     /// The capsule as bytes.
@@ -107,19 +104,19 @@ fn put_address(value: &mut Vec<u8>, address: IpAddr) {
 }
 
 /// Takes capsules out of a stream that comes in pieces. Its memory is bounded, whatever lengths say.
-#[derive(Debug, Default)]
-pub struct Capsules {
-    waiting: BytesMut,
-    /// Bytes of an unknown capsule that are yet to come.
-    skipped: u64,
+#[derive(Debug)]
+pub struct Capsules(capsules::Capsules);
+
+impl Default for Capsules {
+    fn default() -> Self {
+        Self(capsules::Capsules::of(&[DATAGRAM, ADDRESS_ASSIGN, ROUTE_ADVERTISEMENT], LONGEST))
+    }
 }
 
 impl Capsules {
     /// Adds what arrived.
     pub fn push(&mut self, piece: &[u8]) {
-        let skipped = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(piece.len());
-        self.skipped -= skipped as u64;
-        self.waiting.extend_from_slice(piece.get(skipped..).unwrap_or_default());
+        self.0.push(piece);
     }
 
     /// The next whole capsule of a type that is known; `None` until more arrives. Others are passed over without being
@@ -128,29 +125,12 @@ impl Capsules {
     /// # Errors
     /// The stream makes no sense.
     pub fn next_capsule(&mut self) -> Result<Option<Capsule>, CapsuleError> {
-        loop {
-            let Some((kind, first)) = varint::get(&self.waiting) else { return Ok(None) };
-            let Some((length, second)) = varint::get(self.waiting.get(first..).unwrap_or_default()) else {
-                return Ok(None);
-            };
-            let header = first + second;
-            let known = matches!(kind, DATAGRAM | ADDRESS_ASSIGN | ROUTE_ADVERTISEMENT);
-            if !known {
-                let here = (self.waiting.len() - header) as u64;
-                self.waiting.advance(header + here.min(length) as usize);
-                self.skipped = length - here.min(length);
-                continue;
+        match self.0.next_capsule() {
+            None => Ok(None),
+            Some(Err(_)) => Err(CapsuleError::TooLong),
+            Some(Ok(RawCapsule { kind, value })) => {
+                read(kind, value).map(Some).ok_or(CapsuleError::Malformed)
             }
-            if length > LONGEST {
-                return Err(CapsuleError::TooLong);
-            }
-            let whole = header + length as usize;
-            if self.waiting.len() < whole {
-                return Ok(None);
-            }
-            let mut capsule = self.waiting.split_to(whole).freeze();
-            capsule.advance(header);
-            return read(kind, capsule).map(Some).ok_or(CapsuleError::Malformed);
         }
     }
 }
@@ -254,9 +234,9 @@ mod tests {
         for _ in 0..1_000 {
             capsules.push(&[7; 10_000]);
             assert_eq!(capsules.next_capsule(), Ok(None));
-            assert!(capsules.waiting.is_empty());
+            assert_eq!(capsules.0.buffered(), 0);
         }
-        assert_eq!(capsules.skipped, (1 << 40) - 10_000_000);
+        assert!(!capsules.0.is_complete());
     }
 
     #[test]
@@ -300,7 +280,7 @@ mod tests {
             for piece in pieces {
                 capsules.push(&piece);
                 while let Ok(Some(_)) = capsules.next_capsule() {}
-                prop_assert!(capsules.waiting.len() <= 2_000);
+                prop_assert!(capsules.0.buffered() <= 2_000);
             }
         }
     }

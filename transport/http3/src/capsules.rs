@@ -1,23 +1,65 @@
-//! Capsules (RFC 9297 §3.2): what is said on the stream of a request beside its datagrams.
+//! Capsules (RFC 9297 §3.2): messages on the stream of a request. Datagrams, and whatever protocols add.
 
 use bytes::{Buf, Bytes, BytesMut};
 use hvq::transport::wire::varint;
 
 /// The type of a capsule that is a datagram (RFC 9297 §3.5).
-const DATAGRAM: u64 = 0;
+pub const DATAGRAM: u64 = 0;
 /// Bytes of a datagram in a capsule: no packet holds more.
 const LARGEST: u64 = 65_535;
 
-/// Takes the bytes of a stream apart. Capsules of unknown types, and datagrams that are too large, are skipped without being
-/// kept.
-#[derive(Debug, Default)]
+/// A capsule: a type and a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RawCapsule {
+    /// Its type (the registry "HTTP Capsule Types").
+    pub kind: u64,
+    /// Its value.
+    pub value: Bytes,
+}
+
+impl RawCapsule {
+    /// Appends it to `buffer`, with its type and its length in front.
+    pub fn put(&self, buffer: &mut Vec<u8>) {
+        varint::put(buffer, self.kind);
+        varint::put(buffer, self.value.len() as u64);
+        buffer.extend_from_slice(&self.value);
+    }
+}
+
+/// A capsule of a known type that is longer than it may be. It is skipped without being kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a capsule of type {kind} has {length} bytes")]
+pub struct CapsuleTooLong {
+    /// Its type.
+    pub kind: u64,
+    /// The length that it claims, in bytes.
+    pub length: u64,
+}
+
+/// Takes the bytes of a stream apart. Capsules of unknown types are skipped without being kept, so that its memory is bounded
+/// whatever lengths claim.
+#[derive(Debug)]
 pub struct Capsules {
+    known: &'static [u64],
+    longest: u64,
     buffer: BytesMut,
     /// Bytes still to be skipped.
     skip: u64,
 }
 
+impl Default for Capsules {
+    /// Knows datagrams of up to 65,535 bytes.
+    fn default() -> Self {
+        Self::of(&[DATAGRAM], LARGEST)
+    }
+}
+
 impl Capsules {
+    /// Knows the types `known`, with values of up to `longest` bytes.
+    pub fn of(known: &'static [u64], longest: u64) -> Self {
+        Self { known, longest, buffer: BytesMut::new(), skip: 0 }
+    }
+
     /// The next bytes of the stream came.
     pub fn push(&mut self, data: &[u8]) {
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(data.len());
@@ -25,26 +67,46 @@ impl Capsules {
         self.buffer.extend_from_slice(data.get(skipped..).unwrap_or_default());
     }
 
-    /// The next datagram that is there whole.
+    /// The next datagram that is there whole. Other capsules, and datagrams that are too large, are passed over.
     pub fn datagram(&mut self) -> Option<Bytes> {
+        loop {
+            if let Ok(RawCapsule { kind: DATAGRAM, value }) = self.next_capsule()? {
+                return Some(value);
+            }
+        }
+    }
+
+    /// The next capsule of a known type that is there whole; `None` until more comes (RFC 9297 §3.2).
+    ///
+    /// # Errors
+    /// It is too long. What follows it can be read all the same.
+    pub fn next_capsule(&mut self) -> Option<Result<RawCapsule, CapsuleTooLong>> {
         loop {
             let (kind, first) = varint::get(&self.buffer)?;
             let (length, second) = varint::get(self.buffer.get(first..)?)?;
-            let head = first + second;
-            if kind != DATAGRAM || length > LARGEST {
+            let (head, known) = (first + second, self.known.contains(&kind));
+            if !known || length > self.longest {
                 self.buffer.advance(head);
                 let here = usize::try_from(length).unwrap_or(usize::MAX).min(self.buffer.len());
                 self.buffer.advance(here);
                 self.skip = length - here as u64;
-                continue;
+                match known {
+                    true => return Some(Err(CapsuleTooLong { kind, length })),
+                    false => continue,
+                }
             }
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             if self.buffer.len() < head + length {
                 return None;
             }
             self.buffer.advance(head);
-            return Some(self.buffer.split_to(length).freeze());
+            return Some(Ok(RawCapsule { kind, value: self.buffer.split_to(length).freeze() }));
         }
+    }
+
+    /// Bytes that are kept until their capsule is whole.
+    pub fn buffered(&self) -> usize {
+        self.buffer.len()
     }
 
     /// Returns true if the stream may end here (RFC 9297 §3.3: a capsule that is cut short is malformed).

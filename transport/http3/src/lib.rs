@@ -45,7 +45,7 @@
 //! Server push, which `h3` does not have. 0-RTT.
 
 mod bidi_stream;
-mod capsules;
+pub mod capsules;
 pub mod client;
 mod connection;
 mod datagrams;
