@@ -77,6 +77,7 @@ mod queue;
 mod rate;
 #[cfg(all(feature = "relay", unix))]
 pub mod relay;
+pub mod samples;
 mod series;
 mod spec;
 mod statistics;

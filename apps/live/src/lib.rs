@@ -29,8 +29,6 @@ pub mod report;
 #[cfg(target_os = "linux")]
 pub mod shell;
 #[cfg(target_os = "linux")]
-pub mod statistics;
-#[cfg(target_os = "linux")]
 pub mod tools;
 #[cfg(target_os = "linux")]
 pub mod web;

@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output;
 use hvq::transport::connection::ChannelHint;
-use hvq::{ChannelOptions, Dscp, Endpoint, EndpointOptions, LocalAddress, ServerConfig};
+use hvq::{ChannelOptions, Dscp, Endpoint, EndpointOptions, LocalAddress, PreferredAddresses, ServerConfig};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// The address on which a server listens by default.
@@ -57,6 +57,18 @@ pub fn bind(
         endpoint.set_server(Some(config(facts)));
     }
     Ok(endpoint)
+}
+
+/// The preferred addresses of a server (RFC 9000 §9.6): the last of `addresses` of each IP version.
+pub fn preferred(addresses: &[SocketAddr]) -> PreferredAddresses {
+    let mut preferred = PreferredAddresses::default();
+    for address in addresses {
+        match address {
+            SocketAddr::V4(v4) => preferred.ipv4 = Some(*v4),
+            SocketAddr::V6(v6) => preferred.ipv6 = Some(*v6),
+        }
+    }
+    preferred
 }
 
 /// Returns the addresses to bind: `listen`, and the addresses of channels that are not among them.

@@ -16,6 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Logs(Option<Qlog>);
 
 impl Logs {
+    /// No logs.
+    pub const fn none() -> Self {
+        Self(None)
+    }
+
     /// Logs in `folder`, which is made if it is missing.
     pub fn open(folder: Option<&Path>) -> Result<Self, Failure> {
         let Some(folder) = folder else { return Ok(Self(None)) };

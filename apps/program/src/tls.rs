@@ -156,7 +156,11 @@ fn refused(error: TlsConfigError) -> Failure {
     failed.or_fail(Exit::Usage, || "TLS".to_owned()).expect_err("it is an error")
 }
 
-fn open_keylog(path: &Path) -> Result<KeyLog, Failure> {
+/// A key log that is appended to the file at `path`, for tools that decrypt captures.
+///
+/// # Errors
+/// The file cannot be opened ([`Exit::Usage`]).
+pub fn open_keylog(path: &Path) -> Result<KeyLog, Failure> {
     let opened = OpenOptions::new().create(true).append(true).open(path);
     let file = opened.or_fail(Exit::Usage, || format!("cannot open the key log {}", path.display()))?;
     let file = Mutex::new(file);

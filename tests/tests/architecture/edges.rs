@@ -17,7 +17,7 @@ const EDGES: [(&str, &[&str]); 18] = [
     ("hvq-emulation", &[]),
     ("hvq-decode", &["hvq-transport", "hvq-qlog"]),
     ("hvq-program", &["hvq-scheduler", "hvq", "hvq-h3", "hvq-emulation"]),
-    ("hvq-video", &["hvq", "hvq-program"]),
+    ("hvq-video", &["hvq", "hvq-emulation", "hvq-program"]),
     ("hvq-lab", &["hvq-scheduler", "hvq-transport", "hvq-emulation", "hvq-video"]),
     ("hvq-tunnel", &["hvq-scheduler", "hvq", "hvq-h3", "hvq-emulation", "hvq-program"]),
     ("hvq-gateway", &["hvq-scheduler", "hvq", "hvq-h3", "hvq-emulation", "hvq-program", "hvq-tunnel"]),
@@ -41,7 +41,7 @@ const EDGES: [(&str, &[&str]); 18] = [
             "hvq-live",
         ],
     ),
-    ("hvq-runner", &["hvq-transport", "hvq", "hvq-h3", "hvq-emulation", "hvq-decode"]),
+    ("hvq-runner", &["hvq-transport", "hvq", "hvq-h3", "hvq-emulation", "hvq-decode", "hvq-program"]),
     ("hvq-tests", &["hvq-scheduler", "hvq-transport", "hvq-emulation", "hvq-decode", "hvq-lab"]),
     (
         "hvq-fuzz",
@@ -60,7 +60,7 @@ const RUNTIMES: &[&str] =
 
 /// Crates that use these only for a feature that is not on by default: without it they do no I/O.
 const OPTIONAL: [(&str, &[&str]); 2] = [
-    ("hvq-video", &["hvq", "hvq-program", "tokio"]),
+    ("hvq-video", &["hvq", "hvq-emulation", "hvq-program", "tokio"]),
     ("hvq-emulation", &["quinn-udp", "rustix", "socket2", "nix", "tokio"]),
 ];
 

@@ -8,10 +8,7 @@ use crate::signals::Signals;
 use crate::tls::{self, Publication, SelfSigned};
 use crate::transport::TransportArguments;
 use clap::Args;
-use hvq::{
-    ChannelOptions, EarlyData, Identity, Migration, PreferredAddresses, RetryPolicy, ServerConfig,
-    TransportConfig,
-};
+use hvq::{ChannelOptions, EarlyData, Identity, Migration, RetryPolicy, ServerConfig, TransportConfig};
 use hvq_gateway::content::Files;
 use hvq_gateway::server::Service;
 use hvq_live::objects::Pages;
@@ -139,7 +136,7 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, console: Console) -> Res
             channels: facts.hints,
             codepoints: facts.codepoints,
             migration: arguments.migration,
-            preferred_addresses: preferred(&arguments.preferred_address),
+            preferred_addresses: listen::preferred(&arguments.preferred_address),
             ..arguments.transport.config()
         });
         ServerConfig { retry: arguments.retry, ..ServerConfig::new(tls.clone(), Arc::new(transport)) }
@@ -170,18 +167,6 @@ pub(crate) async fn run(arguments: Box<ServeArguments>, console: Console) -> Res
     let _late = timeout(GOODBYE, endpoint.wait_idle()).await;
     logs.finish(console);
     Ok(())
-}
-
-/// The last preferred address of each IP version.
-fn preferred(addresses: &[SocketAddr]) -> PreferredAddresses {
-    let mut preferred = PreferredAddresses::default();
-    for address in addresses {
-        match address {
-            SocketAddr::V4(v4) => preferred.ipv4 = Some(*v4),
-            SocketAddr::V6(v6) => preferred.ipv6 = Some(*v6),
-        }
-    }
-    preferred
 }
 
 /// The content of a server.

@@ -2,6 +2,7 @@
 
 use super::results::{FrameCount, Load, Results};
 use super::scheme::{ChannelName, Scheme};
+use hvq_emulation::samples::{mean, nearest_rank, sorted};
 use hvq_program::output::bytes;
 use std::collections::BTreeMap;
 
@@ -71,7 +72,7 @@ fn summary(results: &Results, scheme: Scheme, baseline: Option<f64>) -> SchemeSu
         loads: loads.len(),
         failed: of_scheme.filter(|load| load.load_time().is_none()).count(),
         mean_ms,
-        p95_ms: percentile(&times, 0.95),
+        p95_ms: nearest_rank(&sorted(&times), 0.95).unwrap_or_default(),
         improvement: baseline
             .filter(|_| scheme.is_multipath())
             .map(|baseline| (baseline - mean_ms) / baseline),
@@ -92,19 +93,6 @@ fn counting(results: &Results, scheme: Scheme) -> Vec<&Load> {
 
 fn times(loads: &[&Load]) -> Vec<f64> {
     loads.iter().filter_map(|load| load.load_time()).collect()
-}
-
-/// The mean, 0 of nothing.
-pub(super) fn mean(values: &[f64]) -> f64 {
-    if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
-}
-
-/// The smallest value that the share `quantile` of all values does not exceed (nearest rank), 0 of nothing.
-pub(super) fn percentile(values: &[f64], quantile: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (quantile * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied().unwrap_or_default()
 }
 
 /// The mean load time of each page with each scheme, in milliseconds; `None` if every load failed.
@@ -194,14 +182,6 @@ pub(super) fn kinds(summaries: &[SchemeSummary]) -> Vec<&'static str> {
 mod tests {
     use super::super::report::sample;
     use super::*;
-
-    #[test]
-    fn percentiles_are_values_that_were_measured() {
-        let values: Vec<f64> = (1..=20).map(f64::from).collect();
-        assert_eq!(percentile(&values, 0.95), 19.0);
-        assert_eq!(percentile(&[7.0], 0.95), 7.0);
-        assert_eq!(percentile(&[], 0.95), 0.0);
-    }
 
     #[test]
     fn improvement_is_against_embb_alone_over_loads_that_all_completed() {

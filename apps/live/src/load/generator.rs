@@ -3,7 +3,7 @@
 use super::Size;
 use super::server::placed;
 use crate::error::{LiveError, cannot};
-use hvq_lab::experiment::statistics::quantile;
+use hvq_emulation::samples::quantile;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

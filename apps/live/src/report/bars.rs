@@ -1,6 +1,6 @@
 //! Bars with the values that they are means of.
 
-use crate::statistics::Mean;
+use hvq_emulation::samples::Mean;
 use hvq_lab::report::svg::{Anchor, Area, Axis, Svg};
 
 const WIDTH: f64 = 720.0;

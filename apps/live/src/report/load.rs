@@ -5,7 +5,7 @@ use super::bars::{self, Bar};
 use super::table::Table;
 use crate::load::endurance::Turn;
 use crate::load::{Round, SIZES, Size, Subject};
-use crate::statistics::Mean;
+use hvq_emulation::samples::Mean;
 
 /// The part about `rounds`, if there are any.
 pub(super) fn part(rounds: &[Round]) -> Option<Part> {

@@ -4,9 +4,9 @@ use super::Part;
 use super::bars::{self, Bar};
 use super::programs::bytes;
 use super::table::Table;
-use crate::statistics::Mean;
 use crate::web::arm::Arm;
 use crate::web::{Expected, Load};
+use hvq_emulation::samples::Mean;
 
 /// The part about `loads`, if there are any, with what virtual time gives for them.
 pub(super) fn part(loads: &[Load], expected: &[Expected]) -> Option<Part> {

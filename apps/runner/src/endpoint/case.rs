@@ -4,8 +4,7 @@ use crate::settings::Settings;
 use hvq::transport::handshake::negotiation::{VersionChoice, Versions};
 use hvq::transport::stream::StreamLimits;
 use hvq::transport::wire::version::Version;
-use hvq::{EarlyData, Multipath, Policy, PreferredAddresses, RetryPolicy, Suite, TransportConfig};
-use std::net::SocketAddr;
+use hvq::{EarlyData, Multipath, Policy, RetryPolicy, Suite, TransportConfig};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -108,7 +107,7 @@ impl Case {
             idle_timeout: IDLE,
             keep_alive: (!settings.is_server()).then_some(KEEP_ALIVE),
             streams,
-            preferred_addresses: preferred(&settings.preferred_address),
+            preferred_addresses: hvq_program::listen::preferred(&settings.preferred_address),
             ..defaults
         }
     }
@@ -130,16 +129,4 @@ impl Case {
     pub(crate) fn attempts(self) -> usize {
         if self == Self::Multiconnect { 3 } else { 1 }
     }
-}
-
-/// The last address of each IP version.
-fn preferred(addresses: &[SocketAddr]) -> PreferredAddresses {
-    let mut preferred = PreferredAddresses::default();
-    for address in addresses {
-        match address {
-            SocketAddr::V4(v4) => preferred.ipv4 = Some(*v4),
-            SocketAddr::V6(v6) => preferred.ipv6 = Some(*v6),
-        }
-    }
-    preferred
 }

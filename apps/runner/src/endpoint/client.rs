@@ -4,7 +4,9 @@ use crate::case::Case;
 use crate::settings::Settings;
 use crate::{files, hq, http3, secrets};
 use anyhow::{Context, Result, bail, ensure};
-use hvq::{ClientConfig, Connection, EarlyData, Endpoint, MemorySessions, TransportConfig};
+use hvq::{ClientConfig, Connection, EarlyData, Endpoint, MemorySessions};
+use hvq_program::output::Console;
+use hvq_program::qlog::Logs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,11 +28,11 @@ const GLANCE: Duration = Duration::from_millis(2);
 /// Not everything arrived in time.
 pub(crate) async fn run(settings: &Settings, case: Case) -> Result<()> {
     let logs = secrets::logs(settings)?;
-    let client = Client::new(settings, case, logs.as_ref())?;
+    let client = Client::new(settings, case, &logs)?;
     let done = timeout(settings.patience(), client.work()).await;
     client.endpoint.close(0, b"");
     let _late = timeout(GOODBYE, client.endpoint.wait_idle()).await;
-    secrets::finish(logs.as_ref());
+    logs.finish(Console::Normal);
     done.context("out of time")?
 }
 
@@ -55,11 +57,10 @@ impl Client {
     ///
     /// # Errors
     /// The settings make no sense.
-    pub(crate) fn new(settings: &Settings, case: Case, logs: Option<&hvq::qlog::Qlog>) -> Result<Self> {
+    pub(crate) fn new(settings: &Settings, case: Case, logs: &Logs) -> Result<Self> {
         let sessions = Arc::new(MemorySessions::default());
         let tls = secrets::client(settings, case, sessions.clone())?;
-        let transport =
-            TransportConfig { tracer: logs.map(hvq::qlog::Qlog::factory), ..case.transport(settings) };
+        let transport = logs.watch(case.transport(settings));
         let requests = settings.requests.split_whitespace().map(|text| {
             let url = Url::parse(text).with_context(|| text.to_owned())?;
             let file = files::inside(&settings.downloads, url.path())?;

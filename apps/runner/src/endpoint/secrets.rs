@@ -2,17 +2,14 @@
 
 use crate::case::Case;
 use crate::settings::Settings;
-use anyhow::{Context, Result};
-use hvq::qlog::{Qlog, QlogOptions};
+use anyhow::Result;
 use hvq::transport::crypto::session::KeyLog;
 use hvq::{ClientTls, Identity, ServerTls, SessionStore, Verify};
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use hvq_program::failure::Failure;
+use hvq_program::qlog::Logs;
+use std::path::Path;
+use std::sync::Arc;
 
-/// The time that the disk may take for the last events.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// Groups without post-quantum ones: test cases count on a ClientHello in one datagram.
 const CURVES: &str = "X25519:P-256:P-384";
 
@@ -52,27 +49,16 @@ fn keylog(path: &str) -> Result<Option<KeyLog>> {
     if path.is_empty() {
         return Ok(None);
     }
-    let opened = OpenOptions::new().create(true).append(true).open(path);
-    let file = Mutex::new(opened.with_context(|| format!("the key log {path}"))?);
-    Ok(Some(Box::new(move |line| {
-        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A key log that cannot be written is missed later, by whoever reads the capture.
-        let _written = file.write_all(format!("{line}\n").as_bytes());
-    })))
+    hvq_program::tls::open_keylog(Path::new(path)).map(Some).map_err(told)
 }
 
 /// Logs of connections, unless the folder's name is empty.
-pub(crate) fn logs(settings: &Settings) -> Result<Option<Qlog>> {
-    if settings.qlog.is_empty() {
-        return Ok(None);
-    }
-    let opened = Qlog::open(QlogOptions::new(&settings.qlog));
-    Ok(Some(opened.with_context(|| format!("the logs in {}", settings.qlog))?))
+pub(crate) fn logs(settings: &Settings) -> Result<Logs> {
+    let folder = (!settings.qlog.is_empty()).then(|| Path::new(&settings.qlog));
+    Logs::open(folder).map_err(told)
 }
 
-/// Waits until the last events are written.
-pub(crate) fn finish(logs: Option<&Qlog>) {
-    if logs.is_some_and(|logs| !logs.flush(PATIENCE)) {
-        eprintln!("hvq-endpoint: the disk did not take all events of the logs");
-    }
+/// The failure as an error.
+pub(crate) fn told(failure: Failure) -> anyhow::Error {
+    anyhow::Error::msg(failure.line())
 }

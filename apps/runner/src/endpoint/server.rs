@@ -4,12 +4,14 @@ use crate::case::{Case, HQ};
 use crate::settings::Settings;
 use crate::{hq, http3, secrets};
 use anyhow::{Context, Result};
-use hvq::{Connection, Endpoint, EndpointOptions, LocalAddress, ServerConfig, TransportConfig};
+use hvq::{Connection, Endpoint, EndpointOptions, LocalAddress, ServerConfig};
+use hvq_program::output::Console;
+use hvq_program::qlog::Logs;
+use hvq_program::signals::Signals;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// The time that the last connections may take to say goodbye.
 const GOODBYE: Duration = Duration::from_millis(500);
@@ -20,23 +22,22 @@ const GOODBYE: Duration = Duration::from_millis(500);
 /// The addresses cannot be had, or the certificate is no good.
 pub(crate) async fn run(settings: &Settings, case: Case) -> Result<()> {
     let logs = secrets::logs(settings)?;
-    let endpoint = bind(settings, case, logs.as_ref())?;
+    let endpoint = bind(settings, case, &logs)?;
     // One line, so that whoever starts this knows when to go on.
     println!("{}", json!({ "listening": endpoint.local_addrs() }));
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = Signals::new().map_err(secrets::told)?;
     loop {
         tokio::select! {
             accepted = endpoint.accept() => {
                 let Some(connection) = accepted else { break };
                 tokio::spawn(serve(connection, settings.www.clone()));
             }
-            _ = terminate.recv() => break,
-            _ = tokio::signal::ctrl_c() => break,
+            _ = signals.next() => break,
         }
     }
     endpoint.close(0, b"");
     let _late = tokio::time::timeout(GOODBYE, endpoint.wait_idle()).await;
-    secrets::finish(logs.as_ref());
+    logs.finish(Console::Normal);
     Ok(())
 }
 
@@ -44,10 +45,9 @@ pub(crate) async fn run(settings: &Settings, case: Case) -> Result<()> {
 ///
 /// # Errors
 /// The addresses cannot be had, or the certificate is no good.
-pub(crate) fn bind(settings: &Settings, case: Case, logs: Option<&hvq::qlog::Qlog>) -> Result<Endpoint> {
+pub(crate) fn bind(settings: &Settings, case: Case, logs: &Logs) -> Result<Endpoint> {
     let tls = secrets::server(settings, case)?;
-    let transport =
-        TransportConfig { tracer: logs.map(hvq::qlog::Qlog::factory), ..case.transport(settings) };
+    let transport = logs.watch(case.transport(settings));
     let config = ServerConfig { retry: case.retry(), ..ServerConfig::new(tls, Arc::new(transport)) };
     let local = settings.listen.iter().copied().map(LocalAddress::Socket).collect();
     let options = EndpointOptions { server: Some(config), local, ..EndpointOptions::default() };

@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::server;
 use crate::settings::{Role, Settings};
 use clap::Parser;
+use hvq_program::qlog::Logs;
 use std::time::Duration;
 
 /// A folder with a certificate and files, and settings of both sides in it.
@@ -49,7 +50,7 @@ impl World {
 
     /// Downloads `files` as `case` wants it, and compares them.
     async fn download(&self, case: Case, files: &[(&str, usize)]) {
-        let server = server::bind(&self.settings(Role::Server, ""), case, None).unwrap();
+        let server = server::bind(&self.settings(Role::Server, ""), case, &Logs::none()).unwrap();
         let address = server.local_addr().unwrap();
         let accepting = server.clone();
         let www = self.path("www");
@@ -64,7 +65,7 @@ impl World {
             self.write(&format!("www/{name}"), &content);
             requests.push_str(&format!("https://{address}/{name} "));
         }
-        let client = Client::new(&self.settings(Role::Client, &requests), case, None).unwrap();
+        let client = Client::new(&self.settings(Role::Client, &requests), case, &Logs::none()).unwrap();
         tokio::time::timeout(Duration::from_secs(30), client.work()).await.unwrap().unwrap();
         for (name, _) in files {
             let (sent, received) =
@@ -99,7 +100,7 @@ async fn every_case_downloads_its_files() {
 async fn a_file_that_is_not_there_is_a_failure() {
     let world = World::new();
     for case in [Case::Transfer, Case::Http3] {
-        let server = server::bind(&world.settings(Role::Server, ""), case, None).unwrap();
+        let server = server::bind(&world.settings(Role::Server, ""), case, &Logs::none()).unwrap();
         let address = server.local_addr().unwrap();
         let www = world.path("www");
         tokio::spawn(async move {
@@ -108,7 +109,7 @@ async fn a_file_that_is_not_there_is_a_failure() {
             }
         });
         let requests = format!("https://{address}/missing");
-        let client = Client::new(&world.settings(Role::Client, &requests), case, None).unwrap();
+        let client = Client::new(&world.settings(Role::Client, &requests), case, &Logs::none()).unwrap();
         let done = tokio::time::timeout(Duration::from_secs(30), client.work()).await.unwrap();
         assert!(done.is_err(), "{case:?}");
     }

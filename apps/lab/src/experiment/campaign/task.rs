@@ -6,10 +6,10 @@ use crate::experiment::definition::{
     Axis, Cell, Definition, FlowWorkload, Labelled, Quick, VideoWorkload, Workload,
 };
 use crate::experiment::pages::{Channels, Order, Outcome, Run, Sizes, part, seed_of, stretch};
-use crate::experiment::statistics::quantile;
 use crate::experiment::video;
 use crate::pages::Page;
 use crate::workload::page_load::{Interaction, Manner, single, upload};
+use hvq_emulation::samples::quantile;
 use hvq_emulation::{ChannelSpec, Direction, Probability, Rate, TraceError};
 use hvq_video::clip::Clip;
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! A number with its confidence interval.
 
+use hvq_emulation::samples::quantile;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -50,10 +51,4 @@ impl Estimate {
     pub fn half_width(self) -> f64 {
         (self.high - self.low) / 2.0
     }
-}
-
-/// The value of `sorted` that `share` of them are not above; `None` if there is none.
-pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
-    let index = (sorted.len().max(1) - 1) as f64 * share;
-    sorted.get(index.round() as usize).copied()
 }

@@ -9,6 +9,6 @@ mod sum;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::{Estimate, quantile};
+pub use estimate::Estimate;
 pub use goal::{Check, Decision, Verdict, number, verdicts, with_interval};
 pub use results::Results;

@@ -1,12 +1,12 @@
 //! Measures as functions of the runs that are drawn: what the bootstrap resamples.
 
-use super::estimate::quantile;
 use super::frame::Frame;
 use super::results::Results;
 use super::sum::together;
 use crate::experiment::campaign::Record;
 use crate::experiment::definition::{Axis, Better, Cell, Measure};
 use crate::experiment::pages::Scheme;
+use hvq_emulation::samples::quantile;
 
 /// A number made of the runs with these indices, which may come more than once.
 pub(super) type Quantity = Box<dyn Fn(&[usize]) -> Option<f64>>;

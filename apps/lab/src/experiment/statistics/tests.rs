@@ -233,10 +233,3 @@ fn goals_are_met_or_missed_by_their_numbers() {
     let nothing = verdicts(&Results::new(&definition, &[]));
     assert!(nothing.iter().all(|verdict| verdict.decision().is_none()));
 }
-
-#[test]
-fn quantiles_are_values_that_were_measured() {
-    let sorted = [1.0, 2.0, 3.0, 4.0, 100.0];
-    assert_eq!((quantile(&sorted, 0.5), quantile(&sorted, 1.0)), (Some(3.0), Some(100.0)));
-    assert_eq!(quantile(&[], 0.5), None);
-}

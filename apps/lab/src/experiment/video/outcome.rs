@@ -2,8 +2,8 @@
 
 use super::scheme::Scheme;
 use crate::experiment::pages::ChannelUse;
-use crate::experiment::statistics::quantile;
 use crate::workload::video::Arrival;
+use hvq_emulation::samples::quantile;
 use hvq_video::clip::Clip;
 use hvq_video::freeze::Freezes;
 use hvq_video::layers::LAYERS;

@@ -1,7 +1,7 @@
 //! Each scheme held against eMBB alone on the same pages and stretches.
 
 use crate::experiment::pages::{Outcome, Scheme};
-use crate::experiment::statistics::quantile;
+use hvq_emulation::samples::{mean, quantile};
 use std::collections::BTreeMap;
 
 /// The quantile of the normal distribution for 95 % confidence.
@@ -108,8 +108,4 @@ impl Gain {
         let half_width = Z * (variance / saved.len() as f64).sqrt() / base;
         Some(Self { share: average / base, half_width })
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }

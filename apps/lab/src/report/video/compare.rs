@@ -1,6 +1,7 @@
 //! Videos with one scheme over one pair of channels, taken together.
 
 use crate::experiment::video::{Outcome, Scheme, Viewing};
+use hvq_emulation::samples::nearest_rank;
 use hvq_video::layers::LAYERS;
 
 /// The receiver whose view it is.
@@ -58,8 +59,7 @@ impl Distribution {
 
 /// The smallest of `sorted` that is not exceeded by this share of them; 0 if there is nothing.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let rank = (sorted.len() as f64 * share).ceil() as usize;
-    sorted.get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
+    nearest_rank(sorted, share).unwrap_or_default()
 }
 
 /// The view of a receiver with one scheme.

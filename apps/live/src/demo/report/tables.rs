@@ -3,6 +3,7 @@
 use super::super::results::Results;
 use super::super::scheme::ChannelName;
 use super::super::summary::{self, SchemeSummary};
+use hvq_lab::report::page::table;
 use hvq_lab::report::svg::escape;
 use hvq_program::output::bytes;
 
@@ -53,7 +54,7 @@ pub(super) fn schemes(summaries: &[SchemeSummary]) -> String {
             row.failed.to_string(),
         ]
     };
-    table(&heads.map(str::to_owned), summaries.iter().map(row))
+    table(&heads.map(str::to_owned), &summaries.iter().map(row).collect::<Vec<_>>())
 }
 
 /// The mean load time of each page with each scheme.
@@ -70,7 +71,7 @@ pub(super) fn pages(results: &Results) -> String {
         );
         row
     });
-    table(&heads, rows)
+    table(&heads, &rows.collect::<Vec<_>>())
 }
 
 /// Frames of each kind on each channel with each scheme, and their bytes.
@@ -91,15 +92,5 @@ pub(super) fn frames(summaries: &[SchemeSummary]) -> String {
         }
         cells
     });
-    table(&heads, rows)
-}
-
-/// A table whose cells are HTML.
-fn table(heads: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let heads: String = heads.iter().map(|head| format!("<th>{head}</th>")).collect();
-    let cells = |row: Vec<String>| row.into_iter().map(|cell| format!("<td>{cell}</td>")).collect::<String>();
-    let rows: String = rows.map(|row| format!("<tr>{}</tr>\n", cells(row))).collect();
-    format!(
-        "<div class=\"scroll\"><table><thead><tr>{heads}</tr></thead><tbody>\n{rows}</tbody></table></div>\n"
-    )
+    table(&heads, &rows.collect::<Vec<_>>())
 }

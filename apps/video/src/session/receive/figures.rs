@@ -4,6 +4,7 @@ use crate::freeze::Freezes;
 use crate::layers::LAYERS;
 use crate::message::LayerHeader;
 use crate::playout::Decoded;
+use hvq_emulation::samples::{nearest_rank, sorted};
 use hvq_program::paths::PathFigures;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -108,22 +109,6 @@ fn keep(values: &mut Vec<f64>, time: Duration) {
 
 /// The median, and what 5 % and 1 % exceed.
 fn quantiles(values: &[f64]) -> [f64; 3] {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    [0.5, 0.95, 0.99].map(|share| {
-        let rank = (sorted.len() as f64 * share).ceil() as usize;
-        sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_are_values_that_occurred() {
-        let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
-        assert_eq!(quantiles(&values), [100.0, 190.0, 198.0]);
-        assert_eq!(quantiles(&[]), [0.0; 3]);
-    }
+    let sorted = sorted(values);
+    [0.5, 0.95, 0.99].map(|share| nearest_rank(&sorted, share).unwrap_or_default())
 }
