@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::link::{Departure, Link, Verdict};
+use crate::link::{Admission, Departure, Link};
 use crate::spec::ChannelSpec;
 use crate::trace::TraceError;
 
@@ -32,7 +32,7 @@ impl<T: Clone> Channel<T> {
     }
 
     /// Hands in a packet; see [`Link::enqueue`].
-    pub fn enqueue(&mut self, direction: Direction, now: Duration, packet: T, size: usize) -> Verdict {
+    pub fn enqueue(&mut self, direction: Direction, now: Duration, packet: T, size: usize) -> Admission {
         if direction == Direction::Up {
             self.down.keep_awake(now);
         }

@@ -90,7 +90,7 @@ pub use blackout::Interval;
 pub use channel::{Channel, Direction};
 pub use delay::{Delay, Reading};
 pub use drx::Drx;
-pub use link::{Departure, DropReason, Link, Verdict};
+pub use link::{Admission, Departure, DropReason, Link};
 pub use loss::Burst;
 pub use mobility::{Collapse, Detour};
 pub use quantity::{Bandwidth, Probability, QuantityError};

@@ -52,7 +52,7 @@ impl DropReason {
 
 /// The outcome of handing in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Admission {
     /// It is on its way (a blackout may still swallow it at the end).
     Accepted,
     /// It is gone.
@@ -161,7 +161,7 @@ impl<T: Clone> Link<T> {
     }
 
     /// Hands in `packet` of `size` bytes at `now`.
-    pub fn enqueue(&mut self, now: Duration, packet: T, size: usize) -> Verdict {
+    pub fn enqueue(&mut self, now: Duration, packet: T, size: usize) -> Admission {
         let now = self.advance(now);
         let size_sent = size.saturating_add(self.overhead);
         self.statistics.entered.add(size);
@@ -170,7 +170,7 @@ impl<T: Clone> Link<T> {
         }
         if let Some(reason) = self.obstacle(now, size, size_sent) {
             self.drop(now, size, reason);
-            return Verdict::Dropped(reason);
+            return Admission::Dropped(reason);
         }
         let congested = self.queue.marks(size_sent);
         let sent_at = self.send(now, size_sent);
@@ -185,7 +185,7 @@ impl<T: Clone> Link<T> {
             self.fly(Departure { packet: packet.clone(), size, entered: now, at: release, congested });
         }
         self.fly(Departure { packet, size, entered: now, at: release, congested });
-        Verdict::Accepted
+        Admission::Accepted
     }
 
     /// Returns the time at which the next packet leaves; `None` if none will.

@@ -32,7 +32,7 @@ const PASSES: usize = 8;
 
 /// The reason for which a request is not served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum FieldError {
     /// It is malformed, and its stream is reset (RFC 9114 §4.1.2).
     Malformed(&'static str),
     /// It is answered with an error.
@@ -43,36 +43,36 @@ pub(crate) enum Fault {
 ///
 /// # Errors
 /// The request must not go on: it is malformed, or would mean something else in HTTP/1.1.
-pub(crate) fn check(request: &Request<()>) -> Result<Option<u64>, Fault> {
+pub(crate) fn check(request: &Request<()>) -> Result<Option<u64>, FieldError> {
     let fields = request.headers();
     // RFC 9114 §4.2: what has such a field is malformed.
     if CONNECTION_SPECIFIC.iter().any(|name| fields.contains_key(name)) {
-        return Err(Fault::Malformed("a field about a connection of HTTP/1.1"));
+        return Err(FieldError::Malformed("a field about a connection of HTTP/1.1"));
     }
     if fields.get_all(TE).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers")) {
-        return Err(Fault::Malformed("te says more than trailers"));
+        return Err(FieldError::Malformed("te says more than trailers"));
     }
     if fields.get_all(HOST).iter().count() > 1 {
-        return Err(Fault::Malformed("several hosts"));
+        return Err(FieldError::Malformed("several hosts"));
     }
     let uri = request.uri();
     // RFC 9114 §4.3.1: no user information in :authority.
     if uri.authority().is_none_or(|authority| authority.as_str().contains('@') || authority.host().is_empty())
     {
-        return Err(Fault::Malformed("the authority is no host"));
+        return Err(FieldError::Malformed("the authority is no host"));
     }
     if uri.authority().is_some_and(|authority| port_of(authority).is_err()) {
-        return Err(Fault::Malformed("the authority's port is no number of 16 bits"));
+        return Err(FieldError::Malformed("the authority's port is no number of 16 bits"));
     }
     if request.method() != Method::CONNECT {
         let path = uri.path_and_query().map_or("", |path| path.as_str());
         // RFC 9114 §4.3.1: a path begins with a slash; only OPTIONS may ask for the server as a whole.
         let whole = path == "*" && request.method() == Method::OPTIONS;
         if !whole && !path.starts_with('/') {
-            return Err(Fault::Malformed("the path does not begin with a slash"));
+            return Err(FieldError::Malformed("the path does not begin with a slash"));
         }
         if path.bytes().any(|byte| !(0x21..=0x7e).contains(&byte)) {
-            return Err(Fault::Refused(
+            return Err(FieldError::Refused(
                 StatusCode::BAD_REQUEST,
                 "the path has bytes that belong percent-encoded",
             ));
@@ -82,14 +82,14 @@ pub(crate) fn check(request: &Request<()>) -> Result<Option<u64>, Fault> {
 }
 
 /// The `content-length`, which is said once and in digits if it is said at all (RFC 9110 §8.6).
-fn length(fields: &HeaderMap) -> Result<Option<u64>, Fault> {
+fn length(fields: &HeaderMap) -> Result<Option<u64>, FieldError> {
     let mut said = fields.get_all(CONTENT_LENGTH).iter();
     let (Some(value), more) = (said.next(), said.next()) else { return Ok(None) };
     let digits = !value.is_empty() && value.as_bytes().iter().all(u8::is_ascii_digit);
     let number = value.to_str().ok().and_then(|text| text.parse().ok());
     match (digits, number, more) {
         (true, Some(number), None) => Ok(Some(number)),
-        _ => Err(Fault::Malformed("the content length is no number")),
+        _ => Err(FieldError::Malformed("the content length is no number")),
     }
 }
 
@@ -149,11 +149,11 @@ pub(crate) struct Circumstances {
 ///
 /// # Errors
 /// The request goes in circles.
-pub(crate) fn inbound(fields: &HeaderMap, circumstances: Circumstances) -> Result<HeaderMap, Fault> {
+pub(crate) fn inbound(fields: &HeaderMap, circumstances: Circumstances) -> Result<HeaderMap, FieldError> {
     let Circumstances { provenance, underscores, early } = circumstances;
     let passes = fields.get_all(VIA).iter().filter_map(|via| via.to_str().ok());
     if passes.map(|via| via.matches(PSEUDONYM).count()).sum::<usize>() >= PASSES {
-        return Err(Fault::Refused(StatusCode::LOOP_DETECTED, "the request goes in circles"));
+        return Err(FieldError::Refused(StatusCode::LOOP_DETECTED, "the request goes in circles"));
     }
     let mut onward = HeaderMap::with_capacity(fields.len() + ADDED);
     for (name, value) in fields {
@@ -187,10 +187,10 @@ fn join_cookies(fields: &mut HeaderMap) {
 ///
 /// # Errors
 /// It is a response to something that the gateway did not ask for.
-pub(crate) fn outbound(parts: response::Parts) -> Result<Response<()>, Fault> {
+pub(crate) fn outbound(parts: response::Parts) -> Result<Response<()>, FieldError> {
     // Nothing was asked that switches protocols (RFC 9110 §15.2.2); other interim responses never get here.
     if parts.status.is_informational() {
-        return Err(Fault::Refused(StatusCode::BAD_GATEWAY, "the origin switched protocols, unasked"));
+        return Err(FieldError::Refused(StatusCode::BAD_GATEWAY, "the origin switched protocols, unasked"));
     }
     let mut fields = parts.headers;
     hop_by_hop::strip(&mut fields);

@@ -112,7 +112,7 @@ impl Keys {
             Some(content) => content,
             None => {
                 let made = Content::new(now).map_err(|source| system(path, source))?;
-                match write(path, &made, Place::Free) {
+                match write(path, &made, Target::Free) {
                     Ok(()) => made,
                     // Somebody else was faster.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -154,7 +154,7 @@ impl Keys {
         let Some(next) = current.rotated(now).map_err(|source| system(&self.path, source))? else {
             return Ok(false);
         };
-        write(&self.path, &next, Place::Taken).map_err(|source| system(&self.path, source))?;
+        write(&self.path, &next, Target::Taken).map_err(|source| system(&self.path, source))?;
         self.content = next;
         Ok(true)
     }
@@ -197,7 +197,7 @@ impl Keys {
         let holder =
             Holder { generation: succession.generation, workers, process: std::process::id(), former };
         let next = Content { holder: Some(holder), ..self.content.clone() };
-        write(&self.path, &next, Place::Taken).map_err(|source| system(&self.path, source))?;
+        write(&self.path, &next, Target::Taken).map_err(|source| system(&self.path, source))?;
         self.content = next;
         Ok(())
     }
@@ -310,7 +310,7 @@ fn runs(process: u32) -> bool {
 
 /// Tells whether there may be a file already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Target {
     /// It must not be there.
     Free,
     /// It is replaced.
@@ -354,7 +354,7 @@ fn check_mode(_: &Path, _: &fs::Metadata) -> Result<(), KeysError> {
 }
 
 /// Writes a file of which, whatever happens meanwhile, nobody ever sees a part.
-fn write(path: &Path, content: &Content, place: Place) -> io::Result<()> {
+fn write(path: &Path, content: &Content, place: Target) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let folder = folder_of(path);
     let new = folder.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
@@ -370,8 +370,8 @@ fn write(path: &Path, content: &Content, place: Place) -> io::Result<()> {
         file.sync_all()?;
         match place {
             // A link, unlike a new name, replaces nothing.
-            Place::Free => fs::hard_link(&new, path),
-            Place::Taken => fs::rename(&new, path),
+            Target::Free => fs::hard_link(&new, path),
+            Target::Taken => fs::rename(&new, path),
         }
     })();
     let _renamed = fs::remove_file(&new);

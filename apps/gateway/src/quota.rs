@@ -85,7 +85,7 @@ impl Quota {
         name: Option<&str>,
         address: IpAddr,
         notice: &Arc<Notice>,
-    ) -> Option<Place> {
+    ) -> Option<Permit> {
         let holder = self.holder(name, address);
         // Nobody gives way for having been there for long, so that the time means nothing.
         let now = Instant::ZERO;
@@ -104,7 +104,7 @@ impl Quota {
             }
         }
         let id = slots.insert(holder, notice.clone(), now);
-        Some(Place { quota: self.clone(), id })
+        Some(Permit { quota: self.clone(), id })
     }
 
     /// Clients that found no place, and that lost one, so far.
@@ -126,12 +126,12 @@ impl Quota {
 
 /// A place that somebody has, until this is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct Permit {
     quota: Arc<Quota>,
     id: SlotId,
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         // It is gone already if another client has it now.
         let _displaced = self.quota.slots().remove(self.id);
@@ -146,7 +146,7 @@ mod tests {
     const THERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1));
 
     /// Takes a place, with what tells that it is to be given back.
-    fn take(quota: &Arc<Quota>, name: Option<&str>, address: IpAddr) -> Option<(Place, Arc<Notice>)> {
+    fn take(quota: &Arc<Quota>, name: Option<&str>, address: IpAddr) -> Option<(Permit, Arc<Notice>)> {
         let notice = Arc::new(Notice::default());
         quota.take(name, address, &notice).map(|place| (place, notice))
     }

@@ -2,7 +2,7 @@
 
 use crate::connection::Peer;
 use crate::destination_policy::host_and_port;
-use crate::quota::Place;
+use crate::quota::Permit;
 use crate::request::{ActiveRequest, Receive, Reply};
 use crate::virtual_host::{Proxy, VirtualHosts};
 use bytes::{Bytes, BytesMut};
@@ -87,7 +87,7 @@ pub(crate) struct Admitted<'a> {
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Its place among the tunnels that may be open.
-    _place: Place,
+    _place: Permit,
 }
 
 /// Lets a tunnel to `authority` begin, or tells the client why it may not.
@@ -112,7 +112,7 @@ pub(crate) async fn admit<'a>(
 }
 
 /// A place for a tunnel of the client that is called `name`, or tells it that there is none.
-pub(crate) async fn place(active: &mut ActiveRequest, name: Option<&str>) -> Option<Place> {
+pub(crate) async fn place(active: &mut ActiveRequest, name: Option<&str>) -> Option<Permit> {
     let quota = active.peer.gateway.tunnelling.clone();
     let place = quota.take(name, active.peer.address(), &active.notice);
     if place.is_none() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// A configuration. Nginx runs in the foreground as a single process, so that it is gone when that is.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct NginxConfig {
     /// The folder of what is served.
     pub root: PathBuf,
     /// Addresses and ports for plain HTTP.
@@ -21,7 +21,7 @@ pub struct Site {
     pub more: String,
 }
 
-impl Site {
+impl NginxConfig {
     /// Writes it to `folder`, where Nginx keeps its own files too, and returns the command line that starts `nginx` with it.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (identity, hash) = identity(folder.path()).unwrap();
         assert_eq!(hash.len(), 44);
-        let site = Site {
+        let site = NginxConfig {
             root: "/srv".into(),
             plain: vec!["80".to_owned()],
             secure: vec!["443".to_owned()],

@@ -24,9 +24,9 @@ struct Window {
     count: u64,
 }
 
-/// The fate of a line.
+/// The treatment of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
+enum Treatment {
     /// It is written, and so many were left out before.
     Written { left_out: u64 },
     /// It is left out.
@@ -34,7 +34,7 @@ enum Fate {
 }
 
 impl Limit {
-    fn fate(&self, place: Identifier, now: Instant) -> Fate {
+    fn treatment(&self, place: Identifier, now: Instant) -> Treatment {
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let window = places.entry(place).or_insert(Window { start: now, count: 0 });
         let mut left_out = 0;
@@ -43,7 +43,7 @@ impl Limit {
             *window = Window { start: now, count: 0 };
         }
         window.count += 1;
-        if window.count <= MOST { Fate::Written { left_out } } else { Fate::LeftOut }
+        if window.count <= MOST { Treatment::Written { left_out } } else { Treatment::LeftOut }
     }
 }
 
@@ -57,9 +57,9 @@ impl<S: Subscriber> Filter<S> for Limit {
         if *metadata.level() > Level::WARN {
             return true;
         }
-        match self.fate(metadata.callsite(), Instant::now()) {
-            Fate::LeftOut => false,
-            Fate::Written { left_out } => {
+        match self.treatment(metadata.callsite(), Instant::now()) {
+            Treatment::LeftOut => false,
+            Treatment::Written { left_out } => {
                 if left_out > 0 {
                     eprintln!("hvq: {left_out} lines like the next were left out ({})", metadata.target());
                 }
@@ -118,9 +118,9 @@ mod tests {
         let limit = Limit::default();
         let place = tracing::callsite!(name: "place", kind: tracing::metadata::Kind::EVENT, fields:);
         let (place, start) = (tracing::Callsite::metadata(place).callsite(), Instant::now());
-        let fates: Vec<_> = (0..25).map(|_| limit.fate(place.clone(), start)).collect();
-        assert_eq!(fates.iter().filter(|fate| **fate == Fate::LeftOut).count(), 15);
-        assert_eq!(limit.fate(place.clone(), start + PERIOD), Fate::Written { left_out: 15 });
-        assert_eq!(limit.fate(place, start + PERIOD), Fate::Written { left_out: 0 });
+        let treatments: Vec<_> = (0..25).map(|_| limit.treatment(place.clone(), start)).collect();
+        assert_eq!(treatments.iter().filter(|treatment| **treatment == Treatment::LeftOut).count(), 15);
+        assert_eq!(limit.treatment(place.clone(), start + PERIOD), Treatment::Written { left_out: 15 });
+        assert_eq!(limit.treatment(place, start + PERIOD), Treatment::Written { left_out: 0 });
     }
 }

@@ -4,10 +4,10 @@ use crate::channels::{heading, link, row, summary};
 use crate::duration::milliseconds;
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Console;
-use hvq_emulation::tun::emulator::{Report, Verdict};
-use hvq_emulation::tun::outside::{self, Doors};
+use hvq_emulation::tun::emulator::{Confidence, Report};
+use hvq_emulation::tun::outside::{self, PortForwards};
 use hvq_emulation::tun::program::{self, Program};
-use hvq_emulation::tun::shell::{Scene, ShellError};
+use hvq_emulation::tun::shell::{NamespacePair, ShellError};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ pub fn table(report: &Report) -> String {
         milliseconds(lateness.p50),
         milliseconds(lateness.p99),
         milliseconds(lateness.max),
-        report.verdict()
+        report.confidence()
     ));
     if report.unlogged > 0 {
         lines.push(format!("{} packets are missing in the packet log", report.unlogged));
@@ -44,9 +44,9 @@ pub fn json(report: &Report, code: u8) -> String {
         .channels
         .iter()
         .map(|channel| json!({ "name": channel.name, "up": link(&channel.up), "down": link(&channel.down) }));
-    let reasons = match report.verdict() {
-        Verdict::Trusted => Vec::new(),
-        Verdict::NotTrusted(reasons) => reasons,
+    let reasons = match report.confidence() {
+        Confidence::Trusted => Vec::new(),
+        Confidence::NotTrusted(reasons) => reasons,
     };
     let object = json!({
         "exit": code,
@@ -98,17 +98,18 @@ impl Programs {
     ///
     /// # Errors
     /// A program cannot be started, or the server ends before it listens ([`Exit::Runtime`]).
-    pub fn run(&self, scene: &Scene, console: Console) -> Result<u8, Failure> {
+    pub fn run(&self, namespaces: &NamespacePair, console: Console) -> Result<u8, Failure> {
         let command = self.wrapped(&self.command, console);
-        // First, because the doors listen as well.
-        let server = self.server.as_ref().map(|line| self.serve(scene, line, console)).transpose()?;
+        // First, because the forwards listen as well.
+        let server = self.server.as_ref().map(|line| self.serve(namespaces, line, console)).transpose()?;
         if !self.outside.is_empty() {
-            let doors =
-                Doors::open(scene.far(), &self.outside).or_fail(Exit::Runtime, || "--outside".to_owned())?;
+            let forwards = PortForwards::open(namespaces.far(), &self.outside)
+                .or_fail(Exit::Runtime, || "--outside".to_owned())?;
             let resolver = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-            std::thread::spawn(move || open_doors(doors, outside::resolver_in(&resolver)));
+            std::thread::spawn(move || forward_ports(forwards, outside::resolver_in(&resolver)));
         }
-        let program = scene.run(&command).or_fail(Exit::Runtime, || "cannot start the command".to_owned())?;
+        let program =
+            namespaces.run(&command).or_fail(Exit::Runtime, || "cannot start the command".to_owned())?;
         program.pass_signals()?;
         let code = program.wait()?;
         drop(server);
@@ -116,11 +117,12 @@ impl Programs {
     }
 
     /// Starts the server, and waits until it listens.
-    fn serve(&self, scene: &Scene, line: &OsStr, console: Console) -> Result<Program, Failure> {
+    fn serve(&self, namespaces: &NamespacePair, line: &OsStr, console: Console) -> Result<Program, Failure> {
         let command = [OsString::from("sh"), OsString::from("-c"), line.to_owned()];
         let command = self.wrapped(&command, Console::Quiet);
-        let server = scene.serve(&command).or_fail(Exit::Runtime, || "cannot start the server".to_owned())?;
-        let listens = program::wait_for_listener(scene.far(), &server, SERVER_LIMIT)?;
+        let server =
+            namespaces.serve(&command).or_fail(Exit::Runtime, || "cannot start the server".to_owned())?;
+        let listens = program::wait_for_listener(namespaces.far(), &server, SERVER_LIMIT)?;
         match (listens, server.is_running()) {
             (true, _) => {}
             (false, true) => {
@@ -154,9 +156,9 @@ impl Programs {
 }
 
 /// Lets connections out until this program ends.
-fn open_doors(doors: Doors, resolver: Option<SocketAddr>) {
+fn forward_ports(forwards: PortForwards, resolver: Option<SocketAddr>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let served = runtime.and_then(|runtime| runtime.block_on(doors.serve(resolver)));
+    let served = runtime.and_then(|runtime| runtime.block_on(forwards.serve(resolver)));
     if let Err(error) = served {
         tracing::warn!(%error, "nothing outside can be reached");
     }

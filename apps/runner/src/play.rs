@@ -31,7 +31,7 @@ static PORT: AtomicU16 = AtomicU16::new(0);
 
 /// The outcome of a case.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum CaseOutcome {
     /// The case went as it should.
     Passed,
     /// One of the sides does not know the case.
@@ -41,7 +41,12 @@ pub(crate) enum Verdict {
 }
 
 /// Plays `case` between `client` and `server`.
-pub(crate) fn play(case: &Case, [client, server]: [&Program; 2], seed: u64, keep: Option<&Path>) -> Verdict {
+pub(crate) fn play(
+    case: &Case,
+    [client, server]: [&Program; 2],
+    seed: u64,
+    keep: Option<&Path>,
+) -> CaseOutcome {
     let played = Stage::set(case, seed).and_then(|stage| {
         let result = on(&stage, case, [client, server], seed);
         let result = result.map_err(|error| error.context(last_words(&stage)));
@@ -53,9 +58,9 @@ pub(crate) fn play(case: &Case, [client, server]: [&Program; 2], seed: u64, keep
         result
     });
     match played {
-        Ok(Ending::Success) => Verdict::Passed,
-        Ok(Ending::Unsupported) => Verdict::Unsupported,
-        Err(error) => Verdict::Failed(format!("{error:#}").replace('\n', " ")),
+        Ok(Ending::Success) => CaseOutcome::Passed,
+        Ok(Ending::Unsupported) => CaseOutcome::Unsupported,
+        Err(error) => CaseOutcome::Failed(format!("{error:#}").replace('\n', " ")),
     }
 }
 

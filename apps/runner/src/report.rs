@@ -1,7 +1,7 @@
 //! The results as a table and as JSON.
 
 use crate::case::CASES;
-use crate::play::Verdict;
+use crate::play::CaseOutcome;
 use anyhow::Context;
 use serde::Serialize;
 use std::fmt::Write;
@@ -25,17 +25,17 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The entry for `verdict`.
+    /// The entry for `outcome`.
     pub(crate) fn new(
         case: &'static str,
         [client, server]: [&str; 2],
-        verdict: Verdict,
+        outcome: CaseOutcome,
         seconds: f64,
     ) -> Self {
-        let (result, reason) = match verdict {
-            Verdict::Passed => ("ok", None),
-            Verdict::Unsupported => ("unsupported", None),
-            Verdict::Failed(reason) => ("failed", Some(reason)),
+        let (result, reason) = match outcome {
+            CaseOutcome::Passed => ("ok", None),
+            CaseOutcome::Unsupported => ("unsupported", None),
+            CaseOutcome::Failed(reason) => ("failed", Some(reason)),
         };
         Self { case, client: client.to_owned(), server: server.to_owned(), result, reason, seconds }
     }
@@ -99,11 +99,11 @@ mod tests {
     #[test]
     fn the_table_shows_every_pair_and_says_why_a_case_failed() {
         let pairs = [["a", "b"], ["b", "a"]].map(|pair| pair.map(str::to_owned));
-        let failed = Verdict::Failed("lost".to_owned());
+        let failed = CaseOutcome::Failed("lost".to_owned());
         let entries = [
-            Entry::new("retry", ["a", "b"], Verdict::Passed, 1.25),
+            Entry::new("retry", ["a", "b"], CaseOutcome::Passed, 1.25),
             Entry::new("retry", ["b", "a"], failed, 2.0),
-            Entry::new("v2", ["b", "a"], Verdict::Unsupported, 0.1),
+            Entry::new("v2", ["b", "a"], CaseOutcome::Unsupported, 0.1),
         ];
         let table = table(&entries, &pairs);
         assert_eq!(

@@ -32,7 +32,7 @@ const PIECES: usize = 64;
 pub enum ClientError {
     /// The request failed.
     #[error("the request for a tunnel failed: {0}")]
-    Asking(ExtendedConnectError),
+    ExtendedConnect(ExtendedConnectError),
     /// The server knows tunnels for UDP at most: it refuses the name `connect-ip`.
     #[error(
         "the server knows no connect-ip (RFC 9484): it carries no IP packets, or is an hvq that is older than this one, \
@@ -61,7 +61,7 @@ impl From<ExtendedConnectError> for ClientError {
         match error {
             // What knows no such protocol takes the request for malformed (RFC 9114 §4.3), as `h3` 0.0.8 does.
             ExtendedConnectError::Reset(code) if code == Code::H3_MESSAGE_ERROR.value() => Self::NoConnectIp,
-            other => Self::Asking(other),
+            other => Self::ExtendedConnect(other),
         }
     }
 }

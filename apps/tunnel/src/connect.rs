@@ -6,7 +6,7 @@ use hvq_emulation::tun::device::TunDevice;
 use hvq_emulation::tun::namespace::Namespace;
 use hvq_emulation::tun::privilege::{self, Privilege};
 use hvq_emulation::tun::program;
-use hvq_emulation::tun::shell::{Plan, Route, Scene};
+use hvq_emulation::tun::shell::{NamespacePair, Plan, Route};
 use hvq_emulation::tun::wiring;
 use hvq_program::client::Target;
 use hvq_program::failure::{Exit, Failure, OrFail, exit_of};
@@ -57,14 +57,14 @@ pub enum Packets {
 
 /// The namespace of the device.
 enum Source {
-    Command(Box<Scene>),
+    Command(Box<NamespacePair>),
     Machine(Namespace),
 }
 
 impl Source {
     const fn namespace(&self) -> &Namespace {
         match self {
-            Self::Command(scene) => scene.near(),
+            Self::Command(namespaces) => namespaces.near(),
             Self::Machine(namespace) => namespace,
         }
     }
@@ -92,8 +92,8 @@ impl Tunnel {
         let addresses = client.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         console.detail(|| format!("* the tunnel is {name} with {addresses}"));
         let code = match (source, &self.packets) {
-            (Source::Command(scene), Packets::Command { command, .. }) => {
-                accompany(&runtime, &scene, client, device, command)?
+            (Source::Command(namespaces), Packets::Command { command, .. }) => {
+                accompany(&runtime, &namespaces, client, device, command)?
             }
             _ => {
                 runtime.block_on(carry(client, device))?;
@@ -158,8 +158,8 @@ impl Packets {
             user,
             launcher: program::this_program(&[OsStr::new("inside")])?,
         };
-        let scene = Scene::new(&plan).or_fail(Exit::Runtime, || "hvq tunnel".to_owned())?;
-        Ok(Source::Command(Box::new(scene)))
+        let namespaces = NamespacePair::new(&plan).or_fail(Exit::Runtime, || "hvq tunnel".to_owned())?;
+        Ok(Source::Command(Box::new(namespaces)))
     }
 
     /// Returns the commands that make the device usable: its addresses, and the routes through it.
@@ -209,7 +209,7 @@ async fn carry(client: Client, device: TunDevice) -> Result<(), Failure> {
 /// Carries the packets of a command until it ends; returns its exit code.
 fn accompany(
     runtime: &Runtime,
-    scene: &Scene,
+    namespaces: &NamespacePair,
     client: Client,
     device: TunDevice,
     command: &[OsString],
@@ -219,7 +219,7 @@ fn accompany(
         let ended = client.run(device).await;
         tracing::warn!(%ended, "the tunnel ended");
     });
-    let program = scene.run(command).or_fail(Exit::Runtime, || "cannot start the command".to_owned())?;
+    let program = namespaces.run(command).or_fail(Exit::Runtime, || "cannot start the command".to_owned())?;
     program.pass_signals()?;
     Ok(program.wait()?)
 }

@@ -11,9 +11,9 @@ use hvq::{
 use hvq_emulation::relay::{Relay, RelayHandle, RelayOptions, RelayStatistics, TapEvent, TapMoment};
 use hvq_emulation::steer::Pair;
 use hvq_emulation::tun::device::TunDevice;
-use hvq_emulation::tun::emulator::log::{Fate, PacketLog, Record};
+use hvq_emulation::tun::emulator::log::{PacketEnd, PacketLog, Record};
 use hvq_emulation::tun::emulator::{ChannelReport, Report};
-use hvq_emulation::tun::shell::{Plan, Scene};
+use hvq_emulation::tun::shell::{NamespacePair, Plan};
 use hvq_emulation::tun::wiring::End;
 use hvq_emulation::{ChannelSpec, Count, Direction, Summary, TraceError};
 use hvq_program::failure::{Exit, Failure, OrFail};
@@ -42,7 +42,7 @@ struct Relays {
     start: Instant,
 }
 
-/// Has `perform` run the command in its scene, behind `pair`; returns what the channels did, and its exit code. `policy` places
+/// Has `perform` run the command in its namespaces, behind `pair`; returns what the channels did, and its exit code. `policy` places
 /// the packets of both ends. There must be no other thread yet.
 ///
 /// # Errors
@@ -52,19 +52,19 @@ pub fn run(
     pair: &Pair<ChannelSpec>,
     plan: &Plan,
     policy: Policy,
-    perform: impl FnOnce(&Scene) -> Result<u8, Failure>,
+    perform: impl FnOnce(&NamespacePair) -> Result<u8, Failure>,
 ) -> Result<(Report, u8), Failure> {
     for spec in [&pair.high_bandwidth, &pair.low_latency] {
         for direction in [Direction::Up, Direction::Down] {
             hints(spec, direction).map_err(|error| refused(&error.into()))?;
         }
     }
-    let (scene, devices) = Scene::with_devices(plan).map_err(|error| refused(&error))?;
+    let (namespaces, devices) = NamespacePair::with_devices(plan).map_err(|error| refused(&error))?;
     let channels = Channels([("urllc", &pair.low_latency), ("embb", &pair.high_bandwidth)]);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let relays = runtime.block_on(connect(&channels, plan, policy, devices))?;
-    let code = perform(&scene)?;
-    let unread = scene.unread(&["tun0"]).ok();
+    let code = perform(&namespaces)?;
+    let unread = namespaces.unread(&["tun0"]).ok();
     let report = relays.finish(unread);
     end(runtime);
     Ok((report, code))
@@ -198,15 +198,15 @@ impl Relays {
 
 /// Writes a line about a datagram of the tunnel.
 fn note(log: &Mutex<PacketLog>, channel: &str, event: TapEvent) {
-    let fate = match event.moment {
+    let end = match event.moment {
         TapMoment::Left { delay, lateness } => {
-            Fate::Left { delay, held: std::time::Duration::ZERO, lateness }
+            PacketEnd::Left { delay, held: std::time::Duration::ZERO, lateness }
         }
-        TapMoment::Entered(hvq_emulation::Verdict::Dropped(reason)) => Fate::Dropped(reason),
-        TapMoment::Entered(hvq_emulation::Verdict::Accepted) => return,
+        TapMoment::Entered(hvq_emulation::Admission::Dropped(reason)) => PacketEnd::Dropped(reason),
+        TapMoment::Entered(hvq_emulation::Admission::Accepted) => return,
     };
     let TapEvent { at, direction, size, .. } = event;
-    lock(log).record(Record { at, direction, channel, size, header: None, fate });
+    lock(log).record(Record { at, direction, channel, size, header: None, end });
 }
 
 fn lock(log: &Mutex<PacketLog>) -> std::sync::MutexGuard<'_, PacketLog> {

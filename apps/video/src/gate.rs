@@ -27,7 +27,7 @@ const REMEMBERED: u32 = 64;
 
 /// The decision about a layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum Decision {
     /// It is handed to the transport.
     Send,
     /// It waits until something was delivered or taken back.
@@ -72,19 +72,19 @@ pub struct Gate {
 impl Gate {
     /// Decides whether `layer` is sent at `now`. A caller that asks and does not send it says so with
     /// [`Self::on_given_up`] in the end.
-    pub fn admits(&self, layer: &Layer, now: Duration) -> Verdict {
+    pub fn admits(&self, layer: &Layer, now: Duration) -> Decision {
         if layer.layer == 0 {
-            return Verdict::Send;
+            return Decision::Send;
         }
         if self.is_useless(layer) {
-            return Verdict::Useless;
+            return Decision::Useless;
         }
         let is_slow = |since: Duration| now.saturating_sub(since) > SLOW;
         let crowded =
             self.under_way.values().any(|(_, since)| is_slow(*since)) || self.backlog(layer) > BACKLOG;
         match layer.layer >= HIGHEST && crowded {
-            true => Verdict::Wait,
-            false => Verdict::Send,
+            true => Decision::Wait,
+            false => Decision::Send,
         }
     }
 
@@ -172,7 +172,7 @@ mod tests {
         for frame in 0..100 {
             let at = u64::from(frame) * 33;
             for number in 0..LAYERS {
-                assert_eq!(gate.admits(&layer(frame, number, 10_000), ms(at)), Verdict::Send, "{frame}");
+                assert_eq!(gate.admits(&layer(frame, number, 10_000), ms(at)), Decision::Send, "{frame}");
                 send(&mut gate, at, &[(frame, number)]);
             }
             // 5 MB/s: two layers take 4 ms.
@@ -185,11 +185,11 @@ mod tests {
     fn the_best_layer_waits_while_something_is_under_way_for_long_and_no_other_does() {
         let mut gate = Gate::default();
         send(&mut gate, 0, &[(0, 0), (0, 1)]);
-        assert_eq!(gate.admits(&layer(2, 2, 10_000), ms(70)), Verdict::Send);
-        assert_eq!(gate.admits(&layer(2, 2, 10_000), ms(71)), Verdict::Wait);
-        assert_eq!([0, 1].map(|number| gate.admits(&layer(2, number, 10_000), ms(71))), [Verdict::Send; 2]);
+        assert_eq!(gate.admits(&layer(2, 2, 10_000), ms(70)), Decision::Send);
+        assert_eq!(gate.admits(&layer(2, 2, 10_000), ms(71)), Decision::Wait);
+        assert_eq!([0, 1].map(|number| gate.admits(&layer(2, number, 10_000), ms(71))), [Decision::Send; 2]);
         gate.on_delivered(0, 1, ms(80));
-        assert_eq!(gate.admits(&layer(2, 2, 10_000), ms(81)), Verdict::Send);
+        assert_eq!(gate.admits(&layer(2, 2, 10_000), ms(81)), Decision::Send);
     }
 
     #[test]
@@ -200,8 +200,8 @@ mod tests {
         // 10 KB in 20 ms: 500 KB/s.
         gate.on_delivered(0, 2, ms(60));
         send(&mut gate, 66, &[(1, 1)]);
-        assert_eq!(gate.admits(&layer(1, 2, 19_000), ms(66)), Verdict::Send);
-        assert_eq!(gate.admits(&layer(1, 2, 21_000), ms(66)), Verdict::Wait);
+        assert_eq!(gate.admits(&layer(1, 2, 19_000), ms(66)), Decision::Send);
+        assert_eq!(gate.admits(&layer(1, 2, 21_000), ms(66)), Decision::Wait);
     }
 
     #[test]
@@ -219,15 +219,15 @@ mod tests {
         send(&mut gate, 0, &[(1, 1), (1, 2)]);
         send(&mut gate, 33, &[(2, 1), (2, 2)]);
         gate.on_given_up(1, 1);
-        let verdict = |gate: &Gate, frame, number| gate.admits(&layer(frame, number, 10), ms(50));
+        let decision = |gate: &Gate, frame, number| gate.admits(&layer(frame, number, 10), ms(50));
         assert_eq!(
-            [0, 1, 2].map(|number| verdict(&gate, 3, number)),
-            [Verdict::Send, Verdict::Useless, Verdict::Send]
+            [0, 1, 2].map(|number| decision(&gate, 3, number)),
+            [Decision::Send, Decision::Useless, Decision::Send]
         );
         // Who does not send it says so, and then what stands on it falls, too.
         gate.on_given_up(3, 1);
-        assert_eq!(verdict(&gate, 3, 2), Verdict::Useless);
-        assert_eq!([1, 2].map(|number| verdict(&gate, 8, number)), [Verdict::Send; 2]);
+        assert_eq!(decision(&gate, 3, 2), Decision::Useless);
+        assert_eq!([1, 2].map(|number| decision(&gate, 8, number)), [Decision::Send; 2]);
     }
 
     #[test]

@@ -158,16 +158,16 @@ fn the_finer_settings_hold() {
 }
 
 /// The answer of the callback, and the arguments that it saw.
-struct Door {
+struct AdmissionCallback {
     answer: u32,
     seen: Vec<hvq_candidate>,
 }
 
 unsafe extern "C" fn decide(user: *mut c_void, candidate: *const hvq_candidate) -> u32 {
-    // SAFETY: the test passes a door, and the library what its documentation says.
-    let (door, candidate) = unsafe { (&mut *user.cast::<Door>(), *candidate) };
-    door.seen.push(candidate);
-    door.answer
+    // SAFETY: the test passes a admission, and the library what its documentation says.
+    let (admission, candidate) = unsafe { (&mut *user.cast::<AdmissionCallback>(), *candidate) };
+    admission.seen.push(candidate);
+    admission.answer
 }
 
 #[test]
@@ -181,8 +181,8 @@ fn a_server_admits_refuses_and_ignores_clients_as_its_callback_says() {
         (99, Some((HVQ_CLOSED_HANDSHAKE_TIMEOUT, 0)), 2),
     ];
     for (answer, end, asked) in cases {
-        let mut door = Door { answer, seen: Vec::new() };
-        let user = ptr::from_mut(&mut door);
+        let mut admission = AdmissionCallback { answer, seen: Vec::new() };
+        let user = ptr::from_mut(&mut admission);
         let mut talk = Talk::new(|transport, _, server| {
             transport.handshake_timeout = 5_000_000_000;
             server.admission = Some(decide);
@@ -205,14 +205,14 @@ fn a_server_admits_refuses_and_ignores_clients_as_its_callback_says() {
         let unwanted = reasons.iter().any(|one| text(&one.reason).contains("wants no connection"));
         assert_eq!(unwanted, answer >= 2, "{answer}");
         drop(talk);
-        assert!(door.seen.len() >= asked, "{answer}: {}", door.seen.len());
-        let first = door.seen[0];
+        assert!(admission.seen.len() >= asked, "{answer}: {}", admission.seen.len());
+        let first = admission.seen[0];
         assert_eq!(
             (first.route, first.is_proven, first.version),
             (hvq_route { local: address(2000), remote: address(1000) }, 0, HVQ_QUIC_1)
         );
         assert_eq!((first.connections, first.handshaking, first.proposal), (0, 0, HVQ_ADMISSION_ACCEPT));
-        assert_eq!(door.seen.iter().any(|one| one.is_proven == 1), answer == 1);
+        assert_eq!(admission.seen.iter().any(|one| one.is_proven == 1), answer == 1);
     }
 }
 

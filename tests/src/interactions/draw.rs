@@ -78,7 +78,7 @@ pub(super) enum Op {
 
 /// The server's way of receiving clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Door {
+pub(super) enum Reception {
     /// It begins with the handshake.
     Open,
     /// It has clients prove their address first.
@@ -116,7 +116,7 @@ pub(super) struct Setting {
     /// Packets after which connection IDs change.
     pub rotation: Option<u64>,
     /// The server's way of receiving clients.
-    pub door: Door,
+    pub door: Reception,
     /// The resumption of an earlier connection, if any.
     pub resumption: Resumption,
     /// True if the server has a preferred address.
@@ -220,9 +220,9 @@ fn setting(seed: u64, dice: &mut StdRng) -> Setting {
         narrow: [0, 1].map(|_| dice.random_bool(0.4)),
         rotation: dice.random_bool(0.1).then(|| dice.random_range(5..50)),
         door: match dice.random_range(0..20) {
-            0..2 => Door::Retry,
-            2 => Door::Reluctant(dice.random_range(1..4)),
-            _ => Door::Open,
+            0..2 => Reception::Retry,
+            2 => Reception::Reluctant(dice.random_range(1..4)),
+            _ => Reception::Open,
         },
         resumption: match dice.random_range(0..20) {
             0..3 => Resumption::Accepted,

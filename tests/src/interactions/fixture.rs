@@ -1,6 +1,6 @@
 //! The world in which operations are played, and what meddles with its datagrams.
 
-use super::draw::{Door, Resumption, Setting, channel};
+use super::draw::{Reception, Resumption, Setting, channel};
 use super::earlier;
 use hvq_emulation::{Channel, ChannelSpec, Direction};
 use hvq_lab::world::identity;
@@ -302,9 +302,9 @@ fn lay_wires(net: &mut Net, setting: &Setting) {
 fn receive(setting: &Setting, tls: ServerTls, transport: Arc<TransportConfig>) -> ServerConfig {
     let mut config = ServerConfig::new(tls, transport);
     match setting.door {
-        Door::Open => {}
-        Door::Retry => config.retry = RetryPolicy::Always,
-        Door::Reluctant(datagrams) => {
+        Reception::Open => {}
+        Reception::Retry => config.retry = RetryPolicy::Always,
+        Reception::Reluctant(datagrams) => {
             let left = AtomicU32::new(datagrams);
             config.retry = RetryPolicy::Always;
             config.admission = Some(Admission::new(move |candidate| {

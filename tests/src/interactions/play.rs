@@ -2,7 +2,7 @@
 
 mod apply;
 
-use super::draw::{Door, Op, Plan};
+use super::draw::{Op, Plan, Reception};
 use super::fixture::Fixture;
 use super::model::{Model, unsettled};
 use super::player::{Player, Reading, index};
@@ -69,7 +69,7 @@ struct Stage {
     closer: Side,
     closing: bool,
     wear: [Option<u64>; 2],
-    door: Door,
+    door: Reception,
     trial: Trial,
 }
 
@@ -317,7 +317,7 @@ impl Stage {
         // RFC 9000 §8.1.2: the answer to a Retry came when its token had expired.
         let expired =
             matches!(end, ConnectionError::PeerTransport(error) if error.code == ErrorCode::INVALID_TOKEN);
-        self.is_worn_out(end) || expired && self.door != Door::Open
+        self.is_worn_out(end) || expired && self.door != Reception::Open
     }
 
     fn is_expected(&self, end: &ConnectionError) -> bool {

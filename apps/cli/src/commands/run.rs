@@ -158,11 +158,11 @@ pub(crate) fn run(arguments: &RunArguments, console: Console) -> Result<ExitCode
     };
     let (report, code) = match arguments.other.scheduler {
         Some(policy) => {
-            emulated::run(&arguments.pair(), &plan, policy, |scene| programs.run(scene, console))?
+            emulated::run(&arguments.pair(), &plan, policy, |namespaces| programs.run(namespaces, console))?
         }
         None => {
             let shell = Shell::open(&plan).map_err(|error| refused(&error))?;
-            let code = programs.run(shell.scene(), console)?;
+            let code = programs.run(shell.namespaces(), console)?;
             (shell.close()?, code)
         }
     };

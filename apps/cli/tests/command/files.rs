@@ -4,9 +4,9 @@ use crate::support::{Running, code, run, said};
 use std::fs;
 use std::path::PathBuf;
 
-struct Place(tempfile::TempDir);
+struct Fixture(tempfile::TempDir);
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -22,7 +22,7 @@ impl Place {
 
 #[test]
 fn the_certificate_of_a_server_that_runs_is_not_that_of_one_that_does_not_start() {
-    let place = Place::new();
+    let place = Fixture::new();
     let certificate = place.text("chain.pem");
     let server = Running::serve(place.0.path(), &place.file("chain.pem"), &[]);
     let before = fs::read_to_string(&certificate).unwrap();
@@ -43,7 +43,7 @@ fn the_certificate_of_a_server_that_runs_is_not_that_of_one_that_does_not_start(
 
 #[test]
 fn what_cannot_be_written_is_said_before_anything_is_run() {
-    let place = Place::new();
+    let place = Fixture::new();
     fs::write(place.file("prose.md"), "precious\n").unwrap();
     let (folder, prose, below) = (place.text(""), place.text("prose.md"), place.text("prose.md/below"));
     let long = ["--trace", "MM-D", "--schemes", "hvc"];
@@ -72,7 +72,7 @@ fn what_cannot_be_written_is_said_before_anything_is_run() {
 
 #[test]
 fn a_capture_without_what_was_asked_for_says_so() {
-    let place = Place::new();
+    let place = Fixture::new();
     // The header of a pcap file of Ethernet frames, and nothing behind it.
     let header = [[0xd4, 0xc3, 0xb2, 0xa1], [2, 0, 4, 0], [0; 4], [0; 4], [0, 0, 1, 0], [1, 0, 0, 0]];
     fs::write(place.file("empty.pcap"), header.concat()).unwrap();
@@ -83,7 +83,7 @@ fn a_capture_without_what_was_asked_for_says_so() {
 
 #[test]
 fn files_of_a_proxy_are_named_when_they_are_wrong() {
-    let place = Place::new();
+    let place = Fixture::new();
     let made = |name: &str| {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         fs::write(place.file(&format!("{name}.pem")), made.cert.pem()).unwrap();
@@ -115,7 +115,7 @@ fn files_of_a_proxy_are_named_when_they_are_wrong() {
 #[cfg(unix)]
 #[test]
 fn services_end_in_order_when_they_are_told_to() {
-    let place = Place::new();
+    let place = Fixture::new();
     let root = place.text("");
     let own = ["--self-signed", "localhost"];
     let terminated = |arguments: &[&str]| {

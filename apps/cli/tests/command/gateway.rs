@@ -29,9 +29,9 @@ fn origin(name: &'static str) -> SocketAddr {
     address
 }
 
-struct Place(tempfile::TempDir);
+struct Fixture(tempfile::TempDir);
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -111,7 +111,7 @@ fn signal(name: &str, running: &Running) {
 
 #[test]
 fn a_gateway_fetches_from_its_origin_reads_its_file_again_and_ends_when_told() {
-    let place = Place::new();
+    let place = Fixture::new();
     let file = |origin: SocketAddr| format!("[[host]]\nnames = ['*']\norigin = 'http://{origin}'\n");
     fs::write(place.file("gateway.toml"), file(origin("one"))).unwrap();
     let log = place.text("access.log");
@@ -143,7 +143,7 @@ fn a_gateway_fetches_from_its_origin_reads_its_file_again_and_ends_when_told() {
 
 #[test]
 fn a_host_header_asks_a_host_of_that_name() {
-    let place = Place::new();
+    let place = Fixture::new();
     let hosts = ["one", "two"].map(|name| {
         fs::create_dir(place.file(name)).unwrap();
         fs::write(place.file(&format!("{name}/who")), name).unwrap();
@@ -160,7 +160,7 @@ fn a_host_header_asks_a_host_of_that_name() {
 
 #[test]
 fn a_path_that_a_proxy_cannot_use_is_a_warning() {
-    let place = Place::new();
+    let place = Fixture::new();
     let gateway = place.gateway(&["--root", place.0.path().to_str().unwrap()]);
     let name = format!("localhost:{}", gateway.address(0).port());
     let mut proxy = hvq();
@@ -187,7 +187,7 @@ fn a_path_that_a_proxy_cannot_use_is_a_warning() {
 
 #[test]
 fn a_configuration_is_checked_without_starting_anything() {
-    let place = Place::new();
+    let place = Fixture::new();
     fs::write(place.file("gateway.toml"), "[limits]\nheader = '1 parsec'\n").unwrap();
     let check = ["gateway", "--check-config", "--config"].map(str::to_owned).into_iter();
     let output = run(check.clone().chain([place.text("gateway.toml")]));
@@ -215,7 +215,7 @@ fn a_configuration_is_checked_without_starting_anything() {
 
 #[test]
 fn routes_of_tunnels_beyond_reach_are_refused_or_warned_of() {
-    let place = Place::new();
+    let place = Fixture::new();
     fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
     let tokens = place.text("tokens");
     let gateway = |more: &[&str]| {
@@ -252,7 +252,7 @@ fn the_example_of_a_configuration_is_sound_but_for_its_certificate() {
         }
         _ => line,
     });
-    let place = Place::new();
+    let place = Fixture::new();
     fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
     place.certificate("clients");
     let all = lines.collect::<Vec<_>>().join("\n");
@@ -271,7 +271,7 @@ fn the_example_of_a_configuration_is_sound_but_for_its_certificate() {
 
 #[test]
 fn a_proxy_carries_curl_to_the_gateway_and_both_end_when_told() {
-    let place = Place::new();
+    let place = Fixture::new();
     fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
     fs::write(place.file("token"), "0123456789abcdef\n").unwrap();
     let tokens = place.text("tokens");
@@ -296,7 +296,7 @@ fn a_proxy_carries_curl_to_the_gateway_and_both_end_when_told() {
 
 #[test]
 fn workers_behind_a_balancer_let_holders_of_a_certificate_through() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.certificate("ann");
     fs::write(place.file("lb.key"), "8f95f09245765f80256934e50c66207f\n").unwrap();
     let (ca, key) = (place.text("ann.pem"), place.text("lb.key"));
@@ -326,7 +326,7 @@ fn a_proxy_does_not_listen_to_other_machines_unless_that_is_permitted() {
 
 #[test]
 fn the_addresses_of_a_gateway_are_told_as_json() {
-    let place = Place::new();
+    let place = Fixture::new();
     let gateway = place.gateway(&["--root", place.0.path().to_str().unwrap(), "--admin", "127.0.0.1:0"]);
     assert_eq!(gateway.ready["listening"].as_array().unwrap().len(), 2);
     assert!(gateway.ready["admin"].as_str().unwrap().parse::<SocketAddr>().unwrap().port() > 0);

@@ -46,12 +46,12 @@ impl Program {
 }
 
 /// A program that runs, and its folder.
-struct Place {
+struct Fixture {
     running: Running,
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Fixture {
     async fn new(program: Program) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
@@ -78,7 +78,7 @@ impl Place {
         fs::read(self.folder.path().join("chain.pem")).unwrap()
     }
 
-    /// Bytes of memory that the program has now, and had at most since [`Place::begin`].
+    /// Bytes of memory that the program has now, and had at most since [`Fixture::begin`].
     fn memory(&self) -> Memory {
         let status = fs::read_to_string(format!("/proc/{}/status", self.running.id())).unwrap();
         let bytes = |name: &str| {
@@ -129,7 +129,7 @@ struct Cost {
 impl Cost {
     /// Has a crowd of `count` at `program`, and as many `honest` requests before and beside it.
     async fn of(program: Program, count: usize, honest: usize) -> Self {
-        let place = Place::new(program).await;
+        let place = Fixture::new(program).await;
         let (address, chain) = (place.running.address(0), place.chain());
         let one = Honest::new(address, &chain).await;
         // Code, buffers, caches and threads that the first use brings about.

@@ -19,9 +19,9 @@ const CLIENTS: usize = 100;
 /// The server's silence after which a connection would end by itself, and long above what a test takes.
 const LIMIT: Duration = Duration::from_secs(20);
 
-struct Place(tempfile::TempDir);
+struct Fixture(tempfile::TempDir);
 
-impl Place {
+impl Fixture {
     /// A folder with a certificate, its key and a page.
     fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
@@ -92,7 +92,7 @@ async fn ends(connections: &[Connection]) -> Vec<Duration> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_crash_every_client_goes_on_after_one_round_trip() {
     // K11.
-    let place = Place::new();
+    let place = Fixture::new();
     let gateway = place.gateway("127.0.0.1:0");
     let remote = gateway.address(0);
     let clients = join_all((0..CLIENTS).map(|_| ask(place.client(), remote))).await;
@@ -113,7 +113,7 @@ async fn after_a_crash_every_client_goes_on_after_one_round_trip() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_that_are_gone_leave_clients_to_their_timeouts() {
     // What the file is for: with another one nobody believes the resets.
-    let place = Place::new();
+    let place = Fixture::new();
     let gateway = place.gateway("127.0.0.1:0");
     let remote = gateway.address(0);
     let (connection, _) = ask(place.client(), remote).await;
@@ -142,7 +142,7 @@ async fn again(requests: &mut h3::client::SendRequest<hvq_h3::OpenStreams, Bytes
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_gateway_takes_the_port_over_and_the_first_keeps_its_connections() {
-    let place = Place::new();
+    let place = Fixture::new();
     fs::create_dir(place.file("new")).unwrap();
     fs::write(place.file("new/page"), "new").unwrap();
     let keys = place.text("keys");
@@ -184,7 +184,7 @@ async fn a_second_gateway_takes_the_port_over_and_the_first_keeps_its_connection
 #[cfg(target_os = "linux")]
 #[test]
 fn a_gateway_with_tunnels_takes_over_from_none_that_runs_and_says_why() {
-    let place = Place::new();
+    let place = Fixture::new();
     fs::write(place.file("tokens"), "ann 0123456789abcdef\n").unwrap();
     let (keys, tokens) = (place.text("keys"), place.text("tokens"));
     let old = place.gateway("127.0.0.1:0");
@@ -200,7 +200,7 @@ fn a_gateway_with_tunnels_takes_over_from_none_that_runs_and_says_why() {
 
 #[test]
 fn keys_that_are_no_good_are_a_wrong_argument() {
-    let place = Place::new();
+    let place = Fixture::new();
     fs::write(place.file("keys"), "nonsense").unwrap();
     let keys = place.text("keys");
     let output = run(place.arguments("127.0.0.1:0", &["--persistent-keys", &keys, "--check-config"]));
@@ -212,7 +212,7 @@ fn keys_that_are_no_good_are_a_wrong_argument() {
 #[test]
 fn a_service_manager_is_told_that_the_gateway_is_ready_moves_and_stops() {
     use std::os::unix::net::UnixDatagram;
-    let place = Place::new();
+    let place = Fixture::new();
     let manager = UnixDatagram::bind(place.file("notify")).unwrap();
     manager.set_read_timeout(Some(LIMIT)).unwrap();
     let mut command = hvq();
@@ -248,7 +248,7 @@ fn a_service_manager_is_told_that_the_gateway_is_ready_moves_and_stops() {
 
 #[test]
 fn tls_secrets_go_where_the_environment_says_and_strangers_make_no_logs() {
-    let place = Place::new();
+    let place = Fixture::new();
     fs::create_dir(place.file("logs")).unwrap();
     let mut command = hvq();
     command.args(place.arguments("127.0.0.1:0", &["--qlog", &place.text("logs"), "--drain", "100ms"]));

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A folder with a site in it, and a secret beside the site.
-struct Place {
+struct Fixture {
     folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("site/sub")).unwrap();
@@ -55,7 +55,7 @@ fn log(folder: &Path, end: &str) -> Vec<serde_json::Value> {
 
 #[test]
 fn both_ends_write_a_log_of_the_connection_with_the_path_of_every_packet() {
-    let place = Place::new();
+    let place = Fixture::new();
     let logs = place.file("logs");
     let server = place.serve(&["--qlog", text(&logs)]);
     let certificate = place.certificate();
@@ -78,7 +78,7 @@ fn both_ends_write_a_log_of_the_connection_with_the_path_of_every_packet() {
 
 #[test]
 fn a_file_arrives_whole_from_a_server_whose_certificate_is_trusted() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let certificate = place.certificate();
     let output = run(["get", "--cacert", text(&certificate), &server.url("/hello.txt")]);
@@ -97,7 +97,7 @@ fn a_file_arrives_whole_from_a_server_whose_certificate_is_trusted() {
 
 #[test]
 fn several_urls_share_a_connection_and_go_to_their_files() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let output = hvq()
         .current_dir(place.folder.path())
@@ -118,7 +118,7 @@ fn several_urls_share_a_connection_and_go_to_their_files() {
 
 #[test]
 fn statuses_are_passed_on_and_fail_with_22_if_asked() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     for (path, more, status) in [
         ("/missing", &[][..], 404),
@@ -144,7 +144,7 @@ fn statuses_are_passed_on_and_fail_with_22_if_asked() {
 
 #[test]
 fn a_certificate_that_nobody_vouches_for_exits_with_4() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let output = run(["get", &server.url("/hello.txt")]);
     assert_eq!(code(&output), 4, "{}", said(&output));
@@ -171,7 +171,7 @@ fn a_server_that_is_not_there_exits_with_3_and_impatience_with_28() {
 
 #[test]
 fn a_host_that_does_not_answer_keeps_nothing_from_another() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let silent = format!("https://{}/", silent.local_addr().unwrap());
@@ -199,7 +199,7 @@ fn a_host_that_does_not_answer_keeps_nothing_from_another() {
 
 #[test]
 fn a_path_that_cannot_be_used_is_a_warning() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let first = format!("first=127.0.0.1>{}", server.address(0));
     let output = run([
@@ -227,7 +227,7 @@ fn a_path_that_cannot_be_used_is_a_warning() {
 
 #[test]
 fn a_path_over_which_nobody_answers_is_named_at_the_end() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let relay = format!("slow:127.0.0.1:0={},rate=2mbit", server.address(0));
     let relays = Running::start(["emulate", "--json", "--duration", "20s", "--channel", &relay]);
@@ -243,7 +243,7 @@ fn a_path_over_which_nobody_answers_is_named_at_the_end() {
 
 #[test]
 fn a_first_path_that_is_dead_leaves_the_transfer_to_the_second() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let dead = format!("dead=127.0.0.1>{}", silent.local_addr().unwrap());
@@ -261,7 +261,7 @@ fn a_first_path_that_is_dead_leaves_the_transfer_to_the_second() {
 
 #[test]
 fn a_path_without_a_remote_goes_to_the_host_whichever_path_comes_first() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let relay = format!("urllc:127.0.0.1:0={},urllc", server.address(0));
     let relays = Running::start(["emulate", "--json", "--duration", "20s", "--channel", &relay]);
@@ -297,7 +297,7 @@ fn a_path_of_an_ip_version_that_the_host_does_not_have_is_an_error() {
 
 #[test]
 fn a_log_that_goes_to_no_terminal_has_no_colours() {
-    let place = Place::new();
+    let place = Fixture::new();
     let said = fs::File::create(place.file("said")).unwrap();
     let mut command = hvq();
     command.args(["--log", "hvq=info", "serve", "--json", "--self-signed", "localhost"]);
@@ -332,7 +332,7 @@ fn objects_of_pages_are_served_to_size() {
 
 #[test]
 fn a_server_stops_after_its_last_request_and_its_answer_is_whole() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&["--max-requests", "1"]);
     let output = run(["get", "-k", &server.url("/large")]);
     assert_eq!((code(&output), output.stdout.len()), (0, 3_000_000), "{}", said(&output));
@@ -342,7 +342,7 @@ fn a_server_stops_after_its_last_request_and_its_answer_is_whole() {
 #[cfg(unix)]
 #[test]
 fn a_server_that_is_interrupted_ends_in_order() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     assert_eq!(code(&run(["get", "-k", &server.url("/hello.txt")])), 0);
     server.interrupt();
@@ -351,7 +351,7 @@ fn a_server_that_is_interrupted_ends_in_order() {
 
 #[test]
 fn both_ends_log_their_keys() {
-    let place = Place::new();
+    let place = Fixture::new();
     let log = place.file("keys");
     let server = place.serve(&["--keylog", text(&log)]);
     let output =
@@ -367,7 +367,7 @@ fn an_ipv6_literal_is_an_address() {
     if std::net::UdpSocket::bind("[::1]:0").is_err() {
         return;
     }
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&["--listen", "[::1]:0"]);
     let output = run(["get", "-k", &format!("https://{}/hello.txt", server.address(0))]);
     assert_eq!((code(&output), output.stdout.as_slice()), (0, &b"hello world"[..]), "{}", said(&output));
@@ -375,7 +375,7 @@ fn an_ipv6_literal_is_an_address() {
 
 #[test]
 fn a_second_run_resumes_the_session_and_sends_its_request_early() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&["--early-data"]);
     let (certificate, session) = (place.certificate(), place.file("session"));
     let get = |more: &[&str]| {
@@ -397,7 +397,7 @@ fn a_second_run_resumes_the_session_and_sends_its_request_early() {
 #[test]
 fn secrets_are_logged_only_when_asked() {
     // attacks F14.
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let (certificate, keys) = (place.certificate(), place.file("keys"));
     let url = server.url("/hello.txt");
@@ -415,7 +415,7 @@ fn secrets_are_logged_only_when_asked() {
 
 #[test]
 fn packets_are_encrypted_with_the_suites_that_were_named_or_not_at_all() {
-    let place = Place::new();
+    let place = Fixture::new();
     let server = place.serve(&[]);
     let url = server.url("/hello.txt");
     // A secret is as long as the hash of its suite: SHA-384 goes with AES-256 (RFC 8446 §B.4).
@@ -438,7 +438,7 @@ fn packets_are_encrypted_with_the_suites_that_were_named_or_not_at_all() {
 fn a_path_moves_to_another_port_while_files_arrive_and_shows_what_it_was_told() {
     // Enough that they still arrive when the new address is validated, on a slow machine and a fast one.
     const COPIES: usize = 24;
-    let place = Place::new();
+    let place = Fixture::new();
     let options =
         ["--rotate-packets", "50", "--spin-bit", "off", "--greasing", "off", "--ack-frequency", "off"];
     let server = place.serve(&options);

@@ -59,7 +59,7 @@ impl Drop for TraceFile {
 fn a_packet_takes_its_sending_time_and_its_delay() {
     // 1000 bytes at 2 Mbit/s: 4 ms; then 2.5 ms.
     let mut link = link("urllc");
-    assert_eq!(link.enqueue(ms(10), 7, 1000), Verdict::Accepted);
+    assert_eq!(link.enqueue(ms(10), 7, 1000), Admission::Accepted);
     assert_eq!(link.next_deadline(), Some(us(16_500)));
     assert_eq!(link.dequeue(us(16_499)), None);
     let departure = link.dequeue(ms(20)).unwrap();
@@ -81,11 +81,11 @@ fn the_next_packet_is_sent_when_the_one_before_has_been() {
 fn a_full_queue_drops_what_arrives_last() {
     let mut link = link("rate=12mbit,queue=3p");
     let verdicts: Vec<_> = (0..5).map(|n| link.enqueue(ms(0), n, 1500)).collect();
-    assert_eq!(verdicts[..3], [Verdict::Accepted; 3]);
-    assert_eq!(verdicts[3..], [Verdict::Dropped(DropReason::Queue); 2]);
+    assert_eq!(verdicts[..3], [Admission::Accepted; 3]);
+    assert_eq!(verdicts[3..], [Admission::Dropped(DropReason::Queue); 2]);
     // 1500 bytes at 12 Mbit/s take 1 ms: then there is room for one.
-    assert_eq!(link.enqueue(us(999), 5, 1500), Verdict::Dropped(DropReason::Queue));
-    assert_eq!(link.enqueue(ms(1), 6, 1500), Verdict::Accepted);
+    assert_eq!(link.enqueue(us(999), 5, 1500), Admission::Dropped(DropReason::Queue));
+    assert_eq!(link.enqueue(ms(1), 6, 1500), Admission::Accepted);
     assert_eq!(drain(&mut link).iter().map(|(n, _)| *n).collect::<Vec<_>>(), [0, 1, 2, 6]);
     assert_eq!(link.statistics().most_queued_packets, 3);
     assert_eq!(link.statistics().most_queued_bytes, 4500);
@@ -95,9 +95,9 @@ fn a_full_queue_drops_what_arrives_last() {
 #[test]
 fn a_queue_in_bytes_takes_small_packets_where_large_ones_do_not_fit() {
     let mut link = link("rate=12mbit,queue=2kb");
-    assert_eq!(link.enqueue(ms(0), 1, 1500), Verdict::Accepted);
-    assert_eq!(link.enqueue(ms(0), 2, 1500), Verdict::Dropped(DropReason::Queue));
-    assert_eq!(link.enqueue(ms(0), 3, 500), Verdict::Accepted);
+    assert_eq!(link.enqueue(ms(0), 1, 1500), Admission::Accepted);
+    assert_eq!(link.enqueue(ms(0), 2, 1500), Admission::Dropped(DropReason::Queue));
+    assert_eq!(link.enqueue(ms(0), 3, 500), Admission::Accepted);
 }
 
 #[test]
@@ -119,17 +119,17 @@ fn packets_that_find_a_long_queue_ask_for_the_mark_of_congestion() {
 #[test]
 fn delay_under_way_does_not_count_as_queue() {
     let mut link = link("rtt=2s,rate=unlimited,queue=1p");
-    assert!((0..100).all(|n| link.enqueue(ms(5), n, 1500) == Verdict::Accepted));
+    assert!((0..100).all(|n| link.enqueue(ms(5), n, 1500) == Admission::Accepted));
     assert_eq!(drain(&mut link), (0..100).map(|n| (n, ms(1_005))).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_link_never_holds_more_than_its_memory_guard() {
     let mut link = link("delay=1s,queue=unlimited");
-    assert_eq!(link.enqueue(ms(0), 1, 200 << 20), Verdict::Accepted);
-    assert_eq!(link.enqueue(ms(0), 2, 200 << 20), Verdict::Dropped(DropReason::Memory));
+    assert_eq!(link.enqueue(ms(0), 1, 200 << 20), Admission::Accepted);
+    assert_eq!(link.enqueue(ms(0), 2, 200 << 20), Admission::Dropped(DropReason::Memory));
     assert_eq!(drain(&mut link), [(1, ms(1_000))]);
-    assert_eq!(link.enqueue(ms(1_000), 3, 200 << 20), Verdict::Accepted);
+    assert_eq!(link.enqueue(ms(1_000), 3, 200 << 20), Admission::Accepted);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_rate_that_stays_at_zero_holds_its_queue_for_ever() {
     };
     let mut link = Link::new(&spec, Direction::Down, 0).unwrap();
     let verdicts: Vec<_> = (0..3).map(|n| link.enqueue(ms(10), n, 1500)).collect();
-    assert_eq!(verdicts, [Verdict::Accepted, Verdict::Accepted, Verdict::Dropped(DropReason::Queue)]);
+    assert_eq!(verdicts, [Admission::Accepted, Admission::Accepted, Admission::Dropped(DropReason::Queue)]);
     assert_eq!((link.next_deadline(), link.dequeue(Duration::MAX), link.held_packets()), (None, None, 2));
 }
 
@@ -241,8 +241,8 @@ fn a_blackout_swallows_what_enters_and_what_would_have_left() {
     let mut link = link("delay=10ms,blackout=50ms..60ms");
     link.enqueue(ms(39), 0, 100);
     link.enqueue(ms(45), 1, 100);
-    assert_eq!(link.enqueue(ms(50), 2, 100), Verdict::Dropped(DropReason::Blackout));
-    assert_eq!(link.enqueue(ms(60), 3, 100), Verdict::Accepted);
+    assert_eq!(link.enqueue(ms(50), 2, 100), Admission::Dropped(DropReason::Blackout));
+    assert_eq!(link.enqueue(ms(60), 3, 100), Admission::Accepted);
     assert_eq!(drain(&mut link), [(0, ms(49)), (3, ms(70))]);
     assert_eq!(link.statistics().dropped(DropReason::Blackout), Count { packets: 2, bytes: 200 });
 }
@@ -252,14 +252,14 @@ fn a_link_can_be_cut_and_restored() {
     let mut link = link("delay=10ms");
     link.enqueue(ms(0), 0, 100);
     link.cut(ms(5), Duration::MAX);
-    assert_eq!(link.enqueue(ms(6), 1, 100), Verdict::Dropped(DropReason::Blackout));
+    assert_eq!(link.enqueue(ms(6), 1, 100), Admission::Dropped(DropReason::Blackout));
     assert_eq!(drain(&mut link), []);
     link.restore(ms(20));
-    assert_eq!(link.enqueue(ms(20), 2, 100), Verdict::Accepted);
+    assert_eq!(link.enqueue(ms(20), 2, 100), Admission::Accepted);
     assert_eq!(drain(&mut link), [(2, ms(30))]);
     link.cut(ms(40), ms(50));
-    assert_eq!(link.enqueue(ms(45), 3, 100), Verdict::Dropped(DropReason::Blackout));
-    assert_eq!(link.enqueue(ms(50), 4, 100), Verdict::Accepted);
+    assert_eq!(link.enqueue(ms(45), 3, 100), Admission::Dropped(DropReason::Blackout));
+    assert_eq!(link.enqueue(ms(50), 4, 100), Admission::Accepted);
 }
 
 #[test]
@@ -389,7 +389,7 @@ fn different_seeds_lose_different_packets() {
     let spec: ChannelSpec = "loss=50%".parse().unwrap();
     let lost = |seed, direction| {
         let mut link = Link::new(&spec.down, direction, seed).unwrap();
-        (0..64).map(|n| link.enqueue(ms(n), 0u32, 1) == Verdict::Accepted).collect::<Vec<_>>()
+        (0..64).map(|n| link.enqueue(ms(n), 0u32, 1) == Admission::Accepted).collect::<Vec<_>>()
     };
     assert_ne!(lost(1, Direction::Down), lost(2, Direction::Down));
     assert_ne!(lost(1, Direction::Down), lost(1, Direction::Up));

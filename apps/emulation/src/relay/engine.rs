@@ -23,7 +23,7 @@ const MOST_BATCHES: usize = 4;
 
 /// A datagram inside the channel.
 #[derive(Clone, Debug)]
-pub(super) struct Parcel {
+pub(super) struct QueuedDatagram {
     client: ClientId,
     ecn: Option<EcnCodepoint>,
     payload: Bytes,
@@ -95,11 +95,11 @@ impl Engine {
         counters.clients = self.clients.len();
         let now = self.now();
         while let Some((direction, departure)) = channel.dequeue(now) {
-            let mut parcel = departure.packet;
-            if departure.congested && parcel.ecn.is_some() {
-                parcel.ecn = Some(EcnCodepoint::Ce);
+            let mut datagram = departure.packet;
+            if departure.congested && datagram.ecn.is_some() {
+                datagram.ecn = Some(EcnCodepoint::Ce);
             }
-            let sent = self.send(direction, &parcel);
+            let sent = self.send(direction, &datagram);
             let at = self.now();
             if sent.is_none() {
                 counters.unsent.add(departure.size);
@@ -113,12 +113,14 @@ impl Engine {
     }
 
     /// Sends one datagram; `None` if it could not be.
-    fn send(&self, direction: Direction, parcel: &Parcel) -> Option<()> {
-        let client = self.clients.get(parcel.client)?;
+    fn send(&self, direction: Direction, datagram: &QueuedDatagram) -> Option<()> {
+        let client = self.clients.get(datagram.client)?;
         let sent = match direction {
-            Direction::Up => client.socket.send(self.clients.upstream(), None, parcel.ecn, &parcel.payload),
+            Direction::Up => {
+                client.socket.send(self.clients.upstream(), None, datagram.ecn, &datagram.payload)
+            }
             Direction::Down => {
-                self.listener.send(client.address, client.reply_from, parcel.ecn, &parcel.payload)
+                self.listener.send(client.address, client.reply_from, datagram.ecn, &datagram.payload)
             }
         };
         sent.inspect_err(|error| tracing::debug!(%error, ?direction, "a datagram could not be sent")).ok()
@@ -178,8 +180,8 @@ impl Engine {
 
     fn hand_in(&mut self, direction: Direction, client: ClientId, datagram: Datagram, now: Duration) {
         let size = datagram.payload.len();
-        let parcel = Parcel { client, ecn: datagram.ecn, payload: datagram.payload };
-        let verdict = self.shared.state().channel.enqueue(direction, now, parcel, size);
+        let datagram = QueuedDatagram { client, ecn: datagram.ecn, payload: datagram.payload };
+        let verdict = self.shared.state().channel.enqueue(direction, now, datagram, size);
         self.tap(TapEvent { at: now, direction, size, moment: TapMoment::Entered(verdict) });
     }
 

@@ -24,14 +24,14 @@ use std::time::{Duration, Instant};
 
 pub use channel::EmulatedChannel;
 use engine::Engine;
-use engine::Parcel;
+use engine::QueuedDatagram;
 pub use quinn_udp::EcnCodepoint;
 pub use socket::{Buffers, Datagram, RelaySocket};
 use statistics::Counters;
 pub use statistics::RelayStatistics;
 
 use crate::channel::{Channel, Direction};
-use crate::link::Verdict;
+use crate::link::Admission;
 use crate::spec::ChannelSpec;
 use crate::trace::TraceError;
 
@@ -50,7 +50,7 @@ pub enum RelayError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapMoment {
     /// It was handed to the channel, which took it or not.
-    Entered(Verdict),
+    Entered(Admission),
     /// It came out of the channel and was sent.
     Left {
         /// The delay from its entry, as the channel says.
@@ -226,7 +226,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    channel: Channel<Parcel>,
+    channel: Channel<QueuedDatagram>,
     counters: Counters,
 }
 

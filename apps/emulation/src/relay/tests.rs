@@ -182,7 +182,7 @@ fn the_tap_sees_every_packet_enter_and_leave() {
     let statistics = relay.stop();
     let events: Vec<TapEvent> = events.iter().collect();
     let moments: Vec<_> = events.iter().map(|event| (event.direction, event.moment)).collect();
-    let entered = TapMoment::Entered(Verdict::Accepted);
+    let entered = TapMoment::Entered(Admission::Accepted);
     let left = |moment| matches!(moment, TapMoment::Left { delay, .. } if delay == ms(5));
     assert_eq!([moments[0], moments[2]], [(Direction::Up, entered), (Direction::Down, entered)]);
     assert!(moments[1].0 == Direction::Up && left(moments[1].1), "{moments:?}");

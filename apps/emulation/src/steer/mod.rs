@@ -30,7 +30,7 @@ pub use policy::{
 pub use reorder::ReorderingBuffer;
 
 use crate::channel::{Channel, Direction};
-use crate::link::{Departure, Verdict};
+use crate::link::{Admission, Departure};
 use crate::quantity::nanoseconds;
 
 /// One direction of one transport connection, as its addresses and ports tell it from others (NSDI 2023, §3.4).
@@ -203,7 +203,7 @@ impl<T: Clone> Steered<T> {
     }
 
     /// Hands in a packet at `now`.
-    pub fn enqueue(&mut self, direction: Direction, now: Duration, sent: Sent<T>) -> Verdict {
+    pub fn enqueue(&mut self, direction: Direction, now: Duration, sent: Sent<T>) -> Admission {
         self.measure(now);
         let Sent { flow, packet, size } = sent;
         let arrivals = self.lane(direction).foresight.is_some().then(|| Arrivals {

@@ -133,7 +133,7 @@ fn a_queue_longer_than_the_buffers_patience_reorders_but_loses_nothing() {
             left.extend(steered.dequeue(at).map(|(_, departure)| departure.packet));
         }
         let size = if number % 40 == 0 { 60 } else { 1_452 };
-        assert_eq!(steered.enqueue(Direction::Down, now, sent(number, size)), Verdict::Accepted);
+        assert_eq!(steered.enqueue(Direction::Down, now, sent(number, size)), Admission::Accepted);
     }
     while let Some(at) = steered.next_deadline() {
         left.extend(steered.dequeue(at).map(|(_, departure)| departure.packet));

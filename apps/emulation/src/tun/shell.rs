@@ -83,14 +83,14 @@ fn failed(what: &'static str) -> impl FnOnce(io::Error) -> ShellError {
 
 /// Two namespaces, wired up, and how programs are started in them. They are gone with the last program and device in them.
 #[derive(Debug)]
-pub struct Scene {
+pub struct NamespacePair {
     near: Namespace,
     far: Namespace,
     instructions: Instructions,
     launcher: Launcher,
 }
 
-impl Scene {
+impl NamespacePair {
     /// Namespaces without devices; whoever adds them wires them up ([`wiring`]). The route of the plan does not matter.
     ///
     /// # Errors
@@ -116,12 +116,12 @@ impl Scene {
     /// # Errors
     /// See [`ShellError`]; nothing is left behind.
     pub fn with_devices(plan: &Plan) -> Result<(Self, [TunDevice; 2]), ShellError> {
-        let scene = Self::new(plan)?;
+        let namespaces = Self::new(plan)?;
         let name = "tun0";
         let device = |namespace| TunDevice::new(namespace, name).map_err(failed("make a TUN device"));
-        let devices = [device(&scene.near)?, device(&scene.far)?];
-        wire(&scene, &[name], plan).map_err(failed("set up the network"))?;
-        Ok((scene, devices))
+        let devices = [device(&namespaces.near)?, device(&namespaces.far)?];
+        wire(&namespaces, &[name], plan).map_err(failed("set up the network"))?;
+        Ok((namespaces, devices))
     }
 
     /// The namespace where commands run.
@@ -162,7 +162,7 @@ impl Scene {
 /// Two namespaces and an emulator between them. Dropping it ends the emulator.
 #[derive(Debug)]
 pub struct Shell {
-    scene: Scene,
+    namespaces: NamespacePair,
     devices: &'static [&'static str],
     emulator: Emulator,
 }
@@ -176,21 +176,21 @@ impl Shell {
         let log = plan.log.as_deref().map(PacketLog::create).transpose();
         let log = log.map_err(failed("make the packet log"))?;
         let networks = networks(plan)?;
-        let scene = Scene::new(plan)?;
+        let namespaces = NamespacePair::new(plan)?;
         let devices = devices(&plan.route);
         let mut crossings = Vec::new();
         for (name, network) in devices.iter().zip(networks) {
-            let crossing = Crossing::new(&scene.near, &scene.far, name, network);
+            let crossing = Crossing::new(&namespaces.near, &namespaces.far, name, network);
             crossings.push(crossing.map_err(failed("make a TUN device"))?);
         }
-        wire(&scene, devices, plan).map_err(failed("set up the network"))?;
+        wire(&namespaces, devices, plan).map_err(failed("set up the network"))?;
         let emulator = Emulator::start(crossings, log).map_err(failed("start the emulator"))?;
-        Ok(Self { scene, devices, emulator })
+        Ok(Self { namespaces, devices, emulator })
     }
 
     /// The namespaces.
-    pub const fn scene(&self) -> &Scene {
-        &self.scene
+    pub const fn namespaces(&self) -> &NamespacePair {
+        &self.namespaces
     }
 
     /// Ends the channels; returns what they did.
@@ -198,7 +198,7 @@ impl Shell {
     /// # Errors
     /// The emulator failed.
     pub fn close(self) -> io::Result<Report> {
-        let unread = self.scene.unread(self.devices);
+        let unread = self.namespaces.unread(self.devices);
         let mut report = self.emulator.stop()?;
         report.unread = unread.ok();
         Ok(report)
@@ -243,7 +243,7 @@ fn networks(plan: &Plan) -> Result<Vec<Network>, TraceError> {
 }
 
 /// Addresses and routes: the near end sends all to the far end.
-fn wire(scene: &Scene, devices: &[&str], plan: &Plan) -> io::Result<()> {
+fn wire(namespaces: &NamespacePair, devices: &[&str], plan: &Plan) -> io::Result<()> {
     let mut near_lines = vec![wiring::loopback()];
     let mut far_lines = near_lines.clone();
     for (index, device) in (0..).zip(devices) {
@@ -268,7 +268,7 @@ fn wire(scene: &Scene, devices: &[&str], plan: &Plan) -> io::Result<()> {
             far_lines.extend(wiring::congestion(device, End::far(index), None, name));
         }
     }
-    for (namespace, lines) in [(&scene.near, near_lines), (&scene.far, far_lines)] {
+    for (namespace, lines) in [(&namespaces.near, near_lines), (&namespaces.far, far_lines)] {
         namespace.within(permit_all)?;
         wiring::apply(namespace, &lines)?;
     }

@@ -9,7 +9,7 @@ use crate::steer::{
 };
 use crate::{Bandwidth, ChannelSpec, Direction, TraceError};
 
-use crate::tun::emulator::Parcel;
+use crate::tun::emulator::QueuedPacket;
 
 /// A packet of so many bytes or more fills the MTU: with the options that TCP uses, segments of a bulk transfer differ a
 /// little.
@@ -52,7 +52,7 @@ impl Steerer {
         specs: &Pair<ChannelSpec>,
         seed: u64,
         reordering: Reordering,
-    ) -> Result<Steered<Parcel>, TraceError> {
+    ) -> Result<Steered<QueuedPacket>, TraceError> {
         let [up, down] = [self.policy(specs, Direction::Up)?, self.policy(specs, Direction::Down)?];
         let steered = Steered::new(specs, seed, up, down)?;
         Ok(steered.with_reordering(reordering).without_foresight())

@@ -2,9 +2,9 @@ use super::*;
 use crate::configuration::file::Source;
 use std::fs;
 
-struct Place(tempfile::TempDir);
+struct Fixture(tempfile::TempDir);
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -42,7 +42,7 @@ const HOST: &str = "[[host]]\nnames = ['*']\norigin = 'http://127.0.0.1:80'\n";
 
 #[test]
 fn everything_that_may_be_said_is_understood() {
-    let place = Place::new();
+    let place = Fixture::new();
     let config = place
         .load(
             "listen = ['127.0.0.1:0']\nchannel = ['embb=127.0.0.1:4433,rate=60mbit']\nadmin = '127.0.0.1:0'\n\
@@ -73,7 +73,7 @@ fn everything_that_may_be_said_is_understood() {
 
 #[test]
 fn what_is_wrong_is_said_with_line_and_field() {
-    let place = Place::new();
+    let place = Fixture::new();
     // J11: the line is that of the value, two lines after the text begins.
     for (text, line, field, part) in [
         ("listen = ['here']\n", 3, "listen", "socket address"),
@@ -140,7 +140,7 @@ fn what_is_wrong_is_said_with_line_and_field() {
 
 #[test]
 fn one_of_many_is_told_its_number_and_its_workers() {
-    let place = Place::new();
+    let place = Fixture::new();
     let key = "8f95f09245765f80256934e50c66207f";
     let file = format!(
         "workers = 4\n{HOST}[quic_lb]\nserver_id = '0a01'\nnonce = 9\nrotation = 5\nkey = '{key}'\nfirst_octet = 'random'\n"
@@ -166,7 +166,7 @@ fn one_of_many_is_told_its_number_and_its_workers() {
 
 #[test]
 fn mistakes_about_clients_tunnels_workers_and_balancers_are_said_with_line_and_field() {
-    let place = Place::new();
+    let place = Fixture::new();
     let (proxy, tunnel) =
         ("[proxy]\nallow = []\ntokens = 'DIR/tokens'\n", "[tunnel]\nroutes = ['10.0.0.0/8']\n");
     for (text, line, field, part) in [
@@ -194,7 +194,7 @@ fn mistakes_about_clients_tunnels_workers_and_balancers_are_said_with_line_and_f
 
 #[test]
 fn routes_of_tunnels_on_which_every_packet_would_be_dropped_are_refused() {
-    let place = Place::new();
+    let place = Fixture::new();
     let file = |reach: &str, routes: &str| {
         format!(
             "[proxy]\nallow = []\ntokens = 'DIR/tokens'\nreach = [{reach}]\n[tunnel]\nroutes = [{routes}]\n"
@@ -238,7 +238,7 @@ fn routes_of_tunnels_on_which_every_packet_would_be_dropped_are_refused() {
 
 #[test]
 fn routes_that_lead_in_part_to_what_may_not_be_reached_are_warned_of() {
-    let place = Place::new();
+    let place = Fixture::new();
     let file = |reach: &str, routes: &str| {
         format!(
             "[proxy]\nallow = []\ntokens = 'DIR/tokens'\nreach = [{reach}]\n[tunnel]\nroutes = [{routes}]\n"
@@ -259,7 +259,7 @@ fn routes_that_lead_in_part_to_what_may_not_be_reached_are_warned_of() {
 
 #[test]
 fn certificates_and_keys_that_do_not_work_are_named() {
-    let place = Place::new();
+    let place = Fixture::new();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     fs::write(place.file("other.pem"), made.signing_key.serialize_pem()).unwrap();
     for (chain, key, line, field, part) in [
@@ -290,7 +290,7 @@ fn certificates_and_keys_that_do_not_work_are_named() {
 
 #[test]
 fn flags_about_clients_without_a_way_through_are_refused() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.load(HOST).unwrap();
     for overrides in [
         Overrides { tokens: Some(place.file("tokens")), ..Overrides::default() },
@@ -306,7 +306,7 @@ fn flags_about_clients_without_a_way_through_are_refused() {
 
 #[test]
 fn what_stands_there_twice_is_refused() {
-    let place = Place::new();
+    let place = Fixture::new();
     for (text, said) in [
         ("listen = ['127.0.0.1:1', '[::1]:1', '127.0.0.1:1']", "127.0.0.1:1 stands there twice"),
         ("channel = ['embb=127.0.0.1:1', 'embb=127.0.0.2:1']", "channel embb stands there twice"),
@@ -320,7 +320,7 @@ fn what_stands_there_twice_is_refused() {
 
 #[test]
 fn what_is_missing_is_said() {
-    let place = Place::new();
+    let place = Fixture::new();
     assert!(place.load("").map(|_| ()).unwrap_err().to_string().contains("nothing to serve"));
     let missing = Config::load(Some(&place.file("none.toml")), &Overrides::default()).map(|_| ());
     assert!(missing.unwrap_err().to_string().contains("none.toml"));
@@ -332,7 +332,7 @@ fn what_is_missing_is_said() {
 
 #[test]
 fn flags_go_before_the_file() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.load(&format!("listen = ['127.0.0.1:1']\ndrain = '5s'\n[log]\nfile = 'a'\n{HOST}")).unwrap();
     let overrides = Overrides {
         listen: vec!["127.0.0.1:2".parse().unwrap()],

@@ -15,7 +15,7 @@ fn request(method: &str, path: &str, fields: &[(&str, &str)]) -> Request<()> {
 }
 
 fn malformed(fields: &[(&str, &str)]) -> bool {
-    matches!(check(&request("POST", "/", fields)), Err(Fault::Malformed(_)))
+    matches!(check(&request("POST", "/", fields)), Err(FieldError::Malformed(_)))
 }
 
 fn map(fields: &[(&str, &str)]) -> HeaderMap {
@@ -66,14 +66,14 @@ fn a_content_length_is_one_number() {
 #[test]
 fn paths_are_absolute_and_printable() {
     // I3: an absolute URL, or nothing, where a path belongs; a path that only UTF-8 can write.
-    assert!(matches!(check(&request("GET", "*", &[])), Err(Fault::Malformed(_))));
+    assert!(matches!(check(&request("GET", "*", &[])), Err(FieldError::Malformed(_))));
     // What h3 reads paths into takes these for none.
     for path in ["http://elsewhere/", "elsewhere", "/a b", "/a\r\nb"] {
         assert!(path.parse::<http::uri::PathAndQuery>().is_err(), "{path}");
     }
     assert!(matches!(
         check(&request("GET", "/\u{e4}", &[])),
-        Err(Fault::Refused(StatusCode::BAD_REQUEST, _))
+        Err(FieldError::Refused(StatusCode::BAD_REQUEST, _))
     ));
     for (method, path) in
         [("OPTIONS", "*"), ("GET", "/a%20b?c=d"), ("GET", "//double"), ("DELETE", "/a;b:@c")]
@@ -88,7 +88,7 @@ fn several_hosts_and_users_in_the_authority_are_malformed() {
     assert!(malformed(&[("host", "example.org"), ("host", "example.org")]));
     let mut user = request("GET", "/", &[]);
     *user.uri_mut() = "https://user@example.org/".parse().unwrap();
-    assert!(matches!(check(&user), Err(Fault::Malformed(_))));
+    assert!(matches!(check(&user), Err(FieldError::Malformed(_))));
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn a_request_that_goes_in_circles_is_stopped() {
         fields = inbound(&fields, plainly(provenance(&authority))).unwrap();
     }
     let refused = inbound(&fields, plainly(provenance(&authority))).unwrap_err();
-    assert!(matches!(refused, Fault::Refused(StatusCode::LOOP_DETECTED, _)));
+    assert!(matches!(refused, FieldError::Refused(StatusCode::LOOP_DETECTED, _)));
 }
 
 #[test]
@@ -207,5 +207,8 @@ fn what_concerns_one_hop_does_not_come_back() {
     assert_eq!(names, ["server", "set-cookie"]);
     assert_eq!(response.headers().get_all("set-cookie").iter().count(), 2);
     let switched = Response::builder().status(101).body(()).unwrap();
-    assert!(matches!(outbound(switched.into_parts().0), Err(Fault::Refused(StatusCode::BAD_GATEWAY, _))));
+    assert!(matches!(
+        outbound(switched.into_parts().0),
+        Err(FieldError::Refused(StatusCode::BAD_GATEWAY, _))
+    ));
 }

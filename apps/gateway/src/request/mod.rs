@@ -12,7 +12,7 @@ pub(crate) use upload::{Bounds, Receive, Upload};
 use crate::access::Entry;
 use crate::connection::Peer;
 use crate::content::{self, Body};
-use crate::fields::{self, Fault};
+use crate::fields::{self, FieldError};
 use crate::quota::Notice;
 use crate::virtual_host::{Route, VirtualHosts};
 use crate::{connect_ip, tunnel, udp};
@@ -166,9 +166,9 @@ impl ActiveRequest {
     }
 
     /// Ends a request that must not go on.
-    pub(crate) async fn fail(&mut self, fault: Fault) {
+    pub(crate) async fn fail(&mut self, fault: FieldError) {
         match fault {
-            Fault::Malformed(text) => {
+            FieldError::Malformed(text) => {
                 tracing::debug!(text, "malformed request");
                 self.peer.gateway.metrics.malformed();
                 if let Some(receive) = &mut self.receive {
@@ -176,7 +176,7 @@ impl ActiveRequest {
                 }
                 self.reply.abort(Code::H3_MESSAGE_ERROR);
             }
-            Fault::Refused(status, text) => self.refuse(status, text, None).await,
+            FieldError::Refused(status, text) => self.refuse(status, text, None).await,
         }
     }
 

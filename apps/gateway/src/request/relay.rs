@@ -3,9 +3,9 @@
 use super::{ActiveRequest, Bounds, Progress, Trouble, Upload};
 use crate::configuration::Underscores;
 use crate::connection::Peer;
-use crate::fields::{self, Circumstances, Fault};
+use crate::fields::{self, Circumstances, FieldError};
 use crate::origin::{Anywhere, Failure, Head, Origin};
-use crate::quota::Place;
+use crate::quota::Permit;
 use bytes::Bytes;
 use h3::error::Code;
 use http::{Method, Response, StatusCode};
@@ -62,7 +62,7 @@ enum NoResponse {
 /// A turn of a request whose client does not permit its response to be sent, until this is dropped.
 struct Turn<'a> {
     _own: SemaphorePermit<'a>,
-    _of_all: Place,
+    _of_all: Permit,
 }
 
 /// The reason for which there is no turn.
@@ -117,9 +117,9 @@ async fn turn<'a>(active: &mut ActiveRequest, peer: &'a Peer) -> Result<Option<T
     Ok(Some(Turn { _own: own, _of_all: place }))
 }
 
-fn head(active: &ActiveRequest, upstream: &Upstream, early: bool) -> Result<Head, Fault> {
+fn head(active: &ActiveRequest, upstream: &Upstream, early: bool) -> Result<Head, FieldError> {
     let uri = active.request.uri();
-    let malformed = Fault::Malformed("no authority or path");
+    let malformed = FieldError::Malformed("no authority or path");
     let authority = uri.authority().ok_or(malformed)?.clone();
     let provenance = active.peer.provenance(&authority);
     let circumstances = Circumstances { provenance, underscores: upstream.underscores(), early };
@@ -196,7 +196,9 @@ async fn once(
 async fn troubled(active: &mut ActiveRequest, trouble: Trouble) {
     match trouble {
         Trouble::Aborted => active.reply.abort(Code::H3_REQUEST_CANCELLED),
-        Trouble::Mismatch => active.fail(Fault::Malformed("the body has another length than it said")).await,
+        Trouble::Mismatch => {
+            active.fail(FieldError::Malformed("the body has another length than it said")).await
+        }
         Trouble::TooLarge => {
             active.refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than the limit", None).await;
         }

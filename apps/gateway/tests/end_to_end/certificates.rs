@@ -1,6 +1,6 @@
 //! Clients whose certificates open the gateway.
 
-use crate::setup::{Client, Origin, Place, TOKEN, within};
+use crate::setup::{Client, Fixture, Origin, TOKEN, within};
 use bytes::Bytes;
 use h3::ext::Protocol;
 use http::{Method, Request};
@@ -54,7 +54,7 @@ async fn a_certificate_opens_the_gateway_for_the_names_that_are_allowed() {
     let (origin, ours, others) = (Origin::plain().await, Authority::new("ours"), Authority::new("others"));
     let text = "[log]\nfile = 'DIR/access.log'\n[proxy]\nallow = ['127.0.0.1:*']\nreach = ['127.0.0.0/8']\n\
                 client_ca = 'DIR/clients.pem'\nclients = ['*.people.example']\n";
-    let place = Place::with(text, &[("clients.pem", &ours.pem())]).await;
+    let place = Fixture::with(text, &[("clients.pem", &ours.pem())]).await;
     let to = origin.address.to_string();
     let ann = place.client_as(&ours.client("ann.people.example", 2099)).await;
     assert_eq!(connect(&ann, &to, None, None).await, 200);
@@ -86,7 +86,7 @@ async fn tokens_and_certificates_go_together_and_a_gateway_that_does_not_ask_get
     let (origin, ours) = (Origin::plain().await, Authority::new("ours"));
     let both = "[proxy]\nallow = ['127.0.0.1:*']\nreach = ['127.0.0.0/8']\ntokens = 'DIR/tokens'\n";
     let text = format!("{both}client_ca = 'DIR/clients.pem'\n");
-    let mut place = Place::with(&text, &[("clients.pem", &ours.pem())]).await;
+    let mut place = Fixture::with(&text, &[("clients.pem", &ours.pem())]).await;
     let (to, ann) = (origin.address.to_string(), ours.client("ann", 2099));
     let holder = place.client_as(&ann).await;
     assert_eq!(connect(&holder, &to, None, None).await, 200);

@@ -1,6 +1,6 @@
 //! IP packets through the gateway, out of a device of this machine.
 
-use crate::setup::{Client, Place, TOKEN, body, within};
+use crate::setup::{Client, Fixture, TOKEN, body, within};
 use bytes::Buf;
 use h3::ext::Protocol;
 use http::{Method, Request};
@@ -104,13 +104,13 @@ fn packet((from, to): (Ipv4Addr, Ipv4Addr), protocol: u8, message: &[u8]) -> Vec
 }
 
 /// A gateway with tunnels on `network`, where the system permits the device, with `more` in front of its file.
-async fn open(network: &Network, more: &str) -> Option<Place> {
+async fn open(network: &Network, more: &str) -> Option<Fixture> {
     let (Network { number, .. }, gateway, device) = (network, network.gateway(), network.device());
     let text = format!(
         "{more}[proxy]\nallow = []\ntokens = 'DIR/tokens'\nreach = ['{gateway}/32']\n\
          [tunnel]\nroutes = ['{gateway}/32']\ndevice = '{device}'\nnetwork = {number}\naddresses_per_client = 2\n"
     );
-    match Place::try_new(&text).await {
+    match Fixture::try_new(&text).await {
         Ok(place) => Some(place),
         Err(StartError::Device { source, .. }) => {
             eprintln!("not tried: this system permits no TUN device: {source}");
@@ -161,7 +161,7 @@ async fn packets_of_those_who_may_come_out_of_the_device_and_their_answers_come_
     assert_eq!(ask(&client, Some(("authorization", TOKEN))).await.0, 429, "as many as one may have");
     within(stream.finish()).await.unwrap();
     assert!(within(body(&mut stream)).await.is_ok());
-    let Place { gateway, folder, .. } = place;
+    let Fixture { gateway, folder, .. } = place;
     within(Gateway::stop(gateway)).await;
     drop((client, folder));
     within(async {
@@ -261,7 +261,7 @@ async fn who_sends_packets_that_fit_in_no_datagram_is_told_the_size_that_does() 
 
 #[tokio::test]
 async fn a_gateway_without_tunnels_has_none_for_anybody() {
-    let place = Place::new("[proxy]\nallow = ['*:*']\ntokens = 'DIR/tokens'\n").await;
+    let place = Fixture::new("[proxy]\nallow = ['*:*']\ntokens = 'DIR/tokens'\n").await;
     let client = place.client().await;
     assert_eq!(ask(&client, Some(("authorization", TOKEN))).await.0, 403);
 }

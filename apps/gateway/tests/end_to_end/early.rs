@@ -1,6 +1,6 @@
 //! Requests that come before the handshake is complete (RFC 8470).
 
-use crate::setup::{Origin, Place, body, get, post, to, within};
+use crate::setup::{Fixture, Origin, body, get, post, to, within};
 use bytes::Bytes;
 use http::Request;
 use hvq::{ClientConfig, ClientTls, EarlyData, Endpoint, MemorySessions, Policy, TransportConfig, Verify};
@@ -47,7 +47,7 @@ async fn what_is_safe_is_handed_on_as_early_and_the_rest_waits_for_the_handshake
     // I9.
     let origin = Origin::plain().await;
     let place =
-        Place::new(&format!("early_data = true\n{}", to(origin.address).replace("500ms", "5s"))).await;
+        Fixture::new(&format!("early_data = true\n{}", to(origin.address).replace("500ms", "5s"))).await;
     let (remote, relay) = slow(place.gateway.local_addrs()[0]).await;
     let sessions = Arc::new(MemorySessions::default());
     let builder = ClientTls::builder().alpn([hvq_h3::ALPN]).verify(Verify::Insecure);

@@ -1,7 +1,7 @@
 //! A gateway of which something breaks, and one that starts again.
 
 use crate::operation::ask_admin;
-use crate::setup::{Client, Place, get, within};
+use crate::setup::{Client, Fixture, get, within};
 use hvq_gateway::Broken;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ async fn a_driver_that_dies_is_told_at_once_and_by_the_health() {
     // K10. A tracer that fails is a bug in the driver's task.
     let tracer: hvq::transport::trace::TracerFactory = Arc::new(|_| panic!("as a bug would"));
     let text = "admin = '127.0.0.1:0'\n[[host]]\nnames = ['*']\nfiles = 'DIR'\n";
-    let mut place = Place::traced(text, Some(tracer)).await;
+    let mut place = Fixture::traced(text, Some(tracer)).await;
     let admin = place.gateway.admin_addr().unwrap();
     assert!(ask_admin(admin, "/health", "localhost").await.starts_with("HTTP/1.1 200"));
     let well = tokio::time::timeout(Duration::from_millis(100), place.gateway.attend()).await;
@@ -31,7 +31,7 @@ async fn a_driver_that_dies_is_told_at_once_and_by_the_health() {
 
 #[tokio::test]
 async fn a_gateway_that_stops_is_not_broken() {
-    let place = Place::new("workers = 2\n[[host]]\nnames = ['*']\nfiles = 'DIR'\n").await;
+    let place = Fixture::new("workers = 2\n[[host]]\nnames = ['*']\nfiles = 'DIR'\n").await;
     let pulse = place.gateway.pulse();
     let client = place.client().await;
     assert_eq!(client.status(get("/tokens")).await, 200);
@@ -44,7 +44,7 @@ async fn a_gateway_that_stops_is_not_broken() {
 #[tokio::test]
 async fn keys_are_kept_and_a_file_that_others_read_is_refused_with_its_line() {
     let text = "persistent_keys = 'DIR/keys'\n[[host]]\nnames = ['*']\nfiles = 'DIR'\n";
-    let mut place = Place::new(text).await;
+    let mut place = Fixture::new(text).await;
     let made = std::fs::read(place.file("keys")).unwrap();
     assert_eq!(place.reload(text), Ok(Vec::new()));
     assert_eq!(place.client().await.status(get("/tokens")).await, 200);

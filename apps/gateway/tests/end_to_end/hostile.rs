@@ -1,6 +1,6 @@
 //! Clients that want the gateway or an origin to go wrong: tests/ATTACKS.md H and I.
 
-use crate::setup::{Origin, Place, code, get, length, post, to, within};
+use crate::setup::{Fixture, Origin, code, get, length, post, to, within};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, uri};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn request(method: Method, path: &str, fields: &[(&str, &str)]) -> Request<Bytes
 async fn what_would_mean_something_else_in_http_1_never_gets_to_an_origin() {
     // I2, I3, I4, I5.
     let origin = Origin::plain().await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let client = place.client().await;
     for fields in [
         &[("transfer-encoding", "chunked")][..],
@@ -61,7 +61,7 @@ async fn what_would_mean_something_else_in_http_1_never_gets_to_an_origin() {
 async fn names_with_underscores_and_ports_beyond_16_bits_never_get_to_an_origin() {
     // K8: what an origin behind CGI or WSGI would take for a word of the gateway's.
     let origin = Origin::plain().await;
-    let mut place = Place::before(origin.address).await;
+    let mut place = Fixture::before(origin.address).await;
     let client = place.client().await;
     let fields = [("x_real_ip", "127.0.0.1"), ("X_Forwarded_For", "127.0.0.1"), ("content_length", "5")];
     assert_eq!(client.status(request(Method::GET, "/", &fields)).await, 200);
@@ -80,7 +80,7 @@ async fn names_with_underscores_and_ports_beyond_16_bits_never_get_to_an_origin(
 #[tokio::test]
 async fn methods_are_tokens_and_any_of_them_goes_on() {
     let origin = Origin::plain().await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let client = place.client().await;
     assert_eq!(client.status(request(Method::from_bytes(b"PROPFIND").unwrap(), "/x", &[])).await, 200);
     assert!(origin.seen()[0].starts_with("propfind /x http/1.1"));
@@ -89,7 +89,7 @@ async fn methods_are_tokens_and_any_of_them_goes_on() {
 #[tokio::test]
 async fn hosts_that_are_not_served_are_misdirected() {
     let origin = Origin::plain().await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let client = place.client().await;
     let other = Request::get("https://other.example/").body(Bytes::new()).unwrap();
     assert_eq!(client.status(other).await, 421);
@@ -117,7 +117,7 @@ async fn a_body_that_is_shorter_or_longer_than_it_said_ends_both_sides() {
         }
     })
     .await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let client = place.client().await;
     for (said, sent) in [(10, "hello"), (4, "hello"), (0, "hello"), (5, "")] {
         let mut request = post("/", sent);
@@ -145,7 +145,8 @@ async fn a_client_that_gives_up_takes_its_connection_to_the_origin_with_it() {
     })
     .await;
     let place =
-        Place::new(&to(origin.address).replace("700ms", "30s").replace("idle = '1s'", "idle = '30s'")).await;
+        Fixture::new(&to(origin.address).replace("700ms", "30s").replace("idle = '1s'", "idle = '30s'"))
+            .await;
     let client = place.client().await;
     let start = Instant::now();
     within(async {
@@ -184,7 +185,7 @@ async fn requests_that_are_reset_at_once_leave_no_work_behind() {
     })
     .await;
     let text = format!("[limits]\nrequests = 20\n{}", to(origin.address).replace("700ms", "30s"));
-    let place = Place::new(&text).await;
+    let place = Fixture::new(&text).await;
     let client = place.client().await;
     within(async {
         for _ in 0..1000 {
@@ -203,7 +204,7 @@ async fn requests_that_are_reset_at_once_leave_no_work_behind() {
 async fn headers_that_come_byte_by_byte_are_given_up() {
     // H19: slowloris.
     let origin = Origin::plain().await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let client = place.client().await;
     within(async {
         let (mut send, mut receive) = client.connection.open_bi().await.unwrap();
@@ -225,7 +226,7 @@ async fn a_body_that_pauses_for_too_long_is_given_up() {
     })
     .await;
     let place =
-        Place::new(&to(origin.address).replace("700ms", "30s").replace("idle = '1s'", "idle = '300ms'"))
+        Fixture::new(&to(origin.address).replace("700ms", "30s").replace("idle = '1s'", "idle = '300ms'"))
             .await;
     let client = place.client().await;
     within(async {
@@ -242,7 +243,7 @@ async fn what_is_too_large_is_said_to_be() {
     // H7, I17: the limit counts names, values and 32 bytes for each field.
     let origin = Origin::plain().await;
     let text = format!("[limits]\nheader = '8KiB'\nbody = '10B'\n{}", to(origin.address));
-    let place = Place::new(&text).await;
+    let place = Fixture::new(&text).await;
     let client = place.client().await;
     let large = |length| {
         let mut request = get("/");
@@ -268,7 +269,7 @@ async fn more_requests_than_the_limit_are_asked_to_come_back() {
         visit.ok(b"").await;
     })
     .await;
-    let place = Place::new(&format!("[limits]\nrequests = 1\n{}", to(origin.address))).await;
+    let place = Fixture::new(&format!("[limits]\nrequests = 1\n{}", to(origin.address))).await;
     let client = place.client().await;
     let first = client.send(get("/")).await.unwrap();
     within(async {

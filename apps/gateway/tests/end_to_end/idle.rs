@@ -1,6 +1,6 @@
 //! attacks.md J12: what clients cost that are there and want nothing. HVQ_IDLE_CLIENTS sets how many there are.
 
-use crate::setup::{Client, Place, Trust, get, within};
+use crate::setup::{Client, Fixture, Trust, get, within};
 use allocation_counter::measure;
 use futures::future::join_all;
 use std::net::SocketAddr;
@@ -48,7 +48,7 @@ impl Counted {
         let thread = thread::spawn(move || {
             let runtime = runtime();
             let named: Vec<_> = files.iter().map(|(name, content)| (*name, content.as_str())).collect();
-            let place = runtime.block_on(Place::with(&text, &named));
+            let place = runtime.block_on(Fixture::with(&text, &named));
             started.send((place.gateway.local_addrs()[0], place.trust())).unwrap();
             let mut held = 0;
             loop {

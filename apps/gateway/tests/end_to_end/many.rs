@@ -1,7 +1,7 @@
 //! Several workers on one port, and several gateways behind a load balancer.
 
 use crate::operation::ask_admin;
-use crate::setup::{Client, Origin, Place, get, to, within};
+use crate::setup::{Client, Fixture, Origin, get, to, within};
 use hvq::{FirstOctet, LocalAddress, PathOptions, QuicLb, QuicLbConfig};
 use hvq_gateway::configuration::Hex;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ async fn metric(admin: SocketAddr, line: &str) -> u64 {
 async fn workers_serve_reload_count_and_stop_as_one() {
     let (first, second) = (Origin::plain().await, Origin::plain().await);
     let text = |origin: &Origin| format!("workers = 3\nadmin = '127.0.0.1:0'\n{}", to(origin.address));
-    let mut place = Place::new(&text(&first)).await;
+    let mut place = Fixture::new(&text(&first)).await;
     let (addresses, admin) = (place.gateway.local_addrs(), place.gateway.admin_addr().unwrap());
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
@@ -60,7 +60,7 @@ async fn workers_serve_reload_count_and_stop_as_one() {
     assert_eq!(paths, 2 * CLIENTS as u64, "two each, whoever serves them");
     let fewer = place.reload(&text(&second).replace("workers = 3", "workers = 2"));
     assert_eq!(fewer, Ok(vec!["workers"]), "only a restart changes their number");
-    let Place { gateway, folder, .. } = place;
+    let Fixture { gateway, folder, .. } = place;
     within(gateway.stop()).await;
     for client in &clients {
         within(client.connection.closed()).await;
@@ -144,7 +144,7 @@ async fn gateways_behind_a_load_balancer_keep_their_connections() {
             let key = key.map(|key| format!("key = '{key}'\n")).unwrap_or_default();
             let lb = format!("[quic_lb]\nserver_id = '{server}'\nrotation = 2\nnonce = 9\n{key}");
             let text = format!("workers = 2\nadmin = '127.0.0.1:0'\n{}{lb}", to(origin.address));
-            let place = Place::new(&text).await;
+            let place = Fixture::new(&text).await;
             servers.push((server.parse::<Hex>().unwrap().0, place.gateway.local_addrs()[0]));
             places.push(place);
         }
@@ -178,7 +178,7 @@ async fn gateways_behind_a_load_balancer_keep_their_connections() {
 }
 
 /// A client of the gateway that chance takes it to.
-async fn connect_to_any(places: &[Place], remote: SocketAddr) -> Client {
+async fn connect_to_any(places: &[Fixture], remote: SocketAddr) -> Client {
     within(async {
         loop {
             for place in places {

@@ -1,6 +1,6 @@
 //! nginx as an origin: what comes through the gateway is what nginx says to anybody.
 
-use crate::setup::{Client, Place, bytes, get, post};
+use crate::setup::{Client, Fixture, bytes, get, post};
 use bytes::Bytes;
 use http::{Method, Request};
 use std::fs;
@@ -130,7 +130,7 @@ async fn compare(nginx: &Nginx, client: &Client, (method, path, fields): (&str, 
 async fn everything_that_nginx_answers_comes_through_unchanged() {
     // I15.
     let nginx = Nginx::start();
-    let place = Place::before(nginx.plain).await;
+    let place = Fixture::before(nginx.plain).await;
     let client = place.client_of_two_paths().await;
     let (_, fields, _) = nginx.ask("GET", "/page.html", "");
     let tag = fields.iter().find(|(name, _)| name == "etag").map(|(_, value)| value.clone()).unwrap();
@@ -158,7 +158,7 @@ async fn everything_that_nginx_answers_comes_through_unchanged() {
 #[tokio::test]
 async fn uploads_arrive_with_and_without_a_length_and_after_a_word() {
     let nginx = Nginx::start();
-    let place = Place::before(nginx.plain).await;
+    let place = Fixture::before(nginx.plain).await;
     let client = place.client().await;
     let mut known = post("/put", bytes(100_000));
     known.headers_mut().insert("content-length", 100_000.into());
@@ -182,7 +182,7 @@ async fn tls_and_http_2_without_tls_reach_the_same_nginx() {
     fs::write(nginx.folder.path().join("ca.pem"), &nginx.certificate).unwrap();
     let ca = nginx.folder.path().join("ca.pem");
     let (tls, prior, ca) = (nginx.tls.port(), nginx.prior, ca.display());
-    let place = Place::new(&format!(
+    let place = Fixture::new(&format!(
         "[[host]]\nnames = ['localhost']\norigin = 'https://localhost:{tls}'\nca = '{ca}'\n\
          [[host]]\nnames = ['prior.example']\norigin = 'h2c://{prior}'\n\
          [[host]]\nnames = ['strange.example']\norigin = 'https://127.0.0.1:{tls}'\nca = '{ca}'\n"
@@ -208,7 +208,7 @@ async fn tls_and_http_2_without_tls_reach_the_same_nginx() {
 async fn header_sections_that_nginx_refuses_are_refused_through_the_gateway_too() {
     // I17: nginx takes lines of up to 8 KiB, four of them.
     let nginx = Nginx::start();
-    let place = Place::before(nginx.plain).await;
+    let place = Fixture::before(nginx.plain).await;
     let client = place.client().await;
     for (length, agreed) in [(8_000, true), (9_000, false)] {
         let field = format!("x-large: {}\r\n", "a".repeat(length));
@@ -224,7 +224,7 @@ async fn header_sections_that_nginx_refuses_are_refused_through_the_gateway_too(
 #[tokio::test]
 async fn methods_that_nginx_refuses_are_refused_with_its_words() {
     let nginx = Nginx::start();
-    let place = Place::before(nginx.plain).await;
+    let place = Fixture::before(nginx.plain).await;
     let client = place.client().await;
     for method in ["DELETE", "TRACE", "PATCH"] {
         let direct = nginx.ask(method, "/page.html", "").0;

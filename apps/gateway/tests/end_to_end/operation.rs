@@ -1,6 +1,6 @@
 //! Starting, watching, changing and stopping a gateway.
 
-use crate::setup::{Origin, Place, body, get, post, to, within};
+use crate::setup::{Fixture, Origin, body, get, post, to, within};
 use hvq_gateway::Gateway;
 use std::fs;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub async fn ask_admin(address: SocketAddr, path: &str, host: &str) -> String {
 #[tokio::test]
 async fn frames_are_counted_by_channel_and_kind_and_requests_by_status() {
     let origin = Origin::plain().await;
-    let place = Place::new(&format!("admin = '127.0.0.1:0'\n{}", to(origin.address))).await;
+    let place = Fixture::new(&format!("admin = '127.0.0.1:0'\n{}", to(origin.address))).await;
     let client = place.client_of_two_paths().await;
     assert_eq!(client.status(get("/")).await, 200);
     let admin = place.gateway.admin_addr().unwrap();
@@ -55,7 +55,7 @@ async fn frames_are_counted_by_channel_and_kind_and_requests_by_status() {
 async fn the_admin_address_is_not_for_pages_of_other_names() {
     // I12: DNS rebinding.
     let origin = Origin::plain().await;
-    let place = Place::new(&format!("admin = '127.0.0.1:0'\n{}", to(origin.address))).await;
+    let place = Fixture::new(&format!("admin = '127.0.0.1:0'\n{}", to(origin.address))).await;
     let admin = place.gateway.admin_addr().unwrap();
     for host in ["evil.example", "evil.example:80", "localhost.evil.example", ""] {
         let answer = ask_admin(admin, "/metrics", host).await;
@@ -68,7 +68,7 @@ async fn the_admin_address_is_not_for_pages_of_other_names() {
 async fn a_new_configuration_counts_at_once_and_a_broken_one_not_at_all() {
     // J9.
     let (first, second) = (Origin::plain().await, Origin::plain().await);
-    let mut place = Place::before(first.address).await;
+    let mut place = Fixture::before(first.address).await;
     let client = place.client().await;
     assert_eq!(client.status(get("/one")).await, 200);
     assert_eq!(place.reload(&to(second.address)), Ok(Vec::new()));
@@ -90,7 +90,7 @@ async fn stopping_finishes_what_is_under_way_and_takes_nothing_new() {
         visit.ok(b"late but whole").await;
     })
     .await;
-    let place = Place::new(&to(origin.address).replace("700ms", "30s")).await;
+    let place = Fixture::new(&to(origin.address).replace("700ms", "30s")).await;
     let (client, address) = (place.client().await, place.gateway.local_addrs()[0]);
     let mut stream = client.send(get("/")).await.unwrap();
     within(async {
@@ -100,7 +100,7 @@ async fn stopping_finishes_what_is_under_way_and_takes_nothing_new() {
     })
     .await;
     let trust = place.trust();
-    let Place { gateway, folder, .. } = place;
+    let Fixture { gateway, folder, .. } = place;
     let stopping = tokio::spawn(gateway.stop());
     tokio::time::sleep(Duration::from_millis(50)).await;
     // RFC 9114 §4.1.1: a request that comes all the same is not looked at, and nobody waits for a new connection.
@@ -132,7 +132,7 @@ async fn stopping_does_not_wait_longer_than_it_was_told() {
     })
     .await;
     let text = format!("drain = '300ms'\n{}", to(origin.address).replace("700ms", "60s"));
-    let place = Place::new(&text).await;
+    let place = Fixture::new(&text).await;
     let client = place.client().await;
     let _stream = client.send(get("/")).await.unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -149,7 +149,7 @@ async fn stopping_does_not_wait_longer_than_it_was_told() {
 async fn every_request_is_a_line_of_the_access_log_which_can_be_moved_away() {
     let origin = Origin::plain().await;
     let text = format!("[log]\nfile = 'DIR/access.log'\nformat = 'json'\n{}", to(origin.address));
-    let mut place = Place::new(&text).await;
+    let mut place = Fixture::new(&text).await;
     let client = place.client().await;
     let mut request = post("/first", "hello");
     request.headers_mut().insert("user-agent", "test \"1\"".parse().unwrap());
@@ -164,7 +164,7 @@ async fn every_request_is_a_line_of_the_access_log_which_can_be_moved_away() {
     place.reload(&text).unwrap();
     assert_eq!(client.status(get("/second")).await, 200);
     drop(client);
-    let Place { gateway, folder, .. } = place;
+    let Fixture { gateway, folder, .. } = place;
     within(Gateway::stop(gateway)).await;
     let (old, new) = (folder.path().join("access.log.1"), folder.path().join("access.log"));
     let line: serde_json::Value = serde_json::from_str(fs::read_to_string(old).unwrap().trim()).unwrap();
@@ -182,7 +182,7 @@ async fn every_request_is_a_line_of_the_access_log_which_can_be_moved_away() {
 
 #[tokio::test]
 async fn files_are_served_with_types_and_ranges() {
-    let place = Place::new("[[host]]\nnames = ['*']\nfiles = 'DIR'\n").await;
+    let place = Fixture::new("[[host]]\nnames = ['*']\nfiles = 'DIR'\n").await;
     fs::write(place.file("page.html"), "<p>hello").unwrap();
     for folder in [".git", "sub"] {
         fs::create_dir(place.file(folder)).unwrap();

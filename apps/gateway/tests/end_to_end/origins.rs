@@ -1,6 +1,6 @@
 //! Requests and responses on their way, and origins that fail.
 
-use crate::setup::{Origin, Place, body, bytes, code, get, length, post, to, within};
+use crate::setup::{Fixture, Origin, body, bytes, code, get, length, post, to, within};
 use bytes::Bytes;
 use http::Request;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 #[tokio::test]
 async fn an_origin_is_told_who_asks_and_nothing_that_concerns_one_hop() {
     let origin = Origin::plain().await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let client = place.client().await;
     let mut request = get("/a?b=c");
     for (name, value) in [
@@ -55,7 +55,7 @@ async fn large_bodies_go_both_ways_over_two_paths() {
         }
     })
     .await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let client = place.client_of_two_paths().await;
     let content = bytes(3_000_000);
     let mut request = post("/", content.clone());
@@ -76,7 +76,7 @@ async fn a_body_of_unknown_length_is_sent_in_chunks_and_trailers_come_back() {
             .await;
     })
     .await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let client = place.client().await;
     within(async {
         let mut stream = client.send(post("/", "hello")).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_body_of_unknown_length_is_sent_in_chunks_and_trailers_come_back() {
 #[tokio::test]
 async fn a_post_without_a_body_says_so() {
     let origin = Origin::plain().await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     assert_eq!(place.client().await.status(post("/", "")).await, 200);
     assert_eq!(length(&origin.seen()[0]), Some(0));
 }
@@ -113,7 +113,7 @@ async fn a_client_that_does_not_read_holds_the_origin_up() {
         }
     })
     .await;
-    let place = Place::new(&to(origin.address).replace("idle = '1s'", "idle = '30s'")).await;
+    let place = Fixture::new(&to(origin.address).replace("idle = '1s'", "idle = '30s'")).await;
     let client = place.client().await;
     let mut stream = client.send(get("/")).await.unwrap();
     within(stream.recv_response()).await.unwrap();
@@ -137,7 +137,7 @@ async fn a_client_that_does_not_read_holds_the_origin_up() {
 async fn origins_that_are_dead_slow_or_silent_are_told_apart_in_time() {
     // I13.
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let place = Place::before(closed).await;
+    let place = Fixture::before(closed).await;
     let (response, text) = place.client().await.ask(get("/")).await.unwrap();
     assert_eq!(response.status().as_u16(), 502);
     assert!(String::from_utf8(text).unwrap().contains("cannot be reached"));
@@ -147,7 +147,7 @@ async fn origins_that_are_dead_slow_or_silent_are_told_apart_in_time() {
         tokio::time::sleep(Duration::from_secs(30)).await;
     })
     .await;
-    let place = Place::before(slow.address).await;
+    let place = Fixture::before(slow.address).await;
     let start = Instant::now();
     assert_eq!(place.client().await.status(get("/")).await, 504);
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
@@ -167,7 +167,7 @@ async fn a_connection_that_is_closed_before_the_answer_is_tried_once_more_if_tha
         }
     })
     .await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let client = place.client().await;
     assert_eq!(client.ask(get("/")).await.unwrap().1, b"second");
     visits.store(0, Ordering::Relaxed);
@@ -185,7 +185,7 @@ async fn a_response_that_breaks_off_does_not_look_whole() {
             visit.write(format!("HTTP/1.1 200 OK\r\n{head}abc")).await;
         })
         .await;
-        let place = Place::before(origin.address).await;
+        let place = Fixture::before(origin.address).await;
         let client = place.client().await;
         let result = client.ask(get("/")).await;
         assert_eq!(code(result.map(|_| ())), 0x102, "RFC 9114 §8.1: H3_INTERNAL_ERROR");
@@ -200,7 +200,7 @@ async fn an_origin_that_pauses_for_too_long_breaks_off() {
         tokio::time::sleep(Duration::from_secs(30)).await;
     })
     .await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let client = place.client().await;
     assert_eq!(code(client.ask(get("/")).await.map(|_| ())), 0x102);
 }
@@ -225,7 +225,7 @@ async fn an_answer_that_is_no_http_is_a_bad_gateway() {
             }
         })
         .await;
-        let place = Place::before(origin.address).await;
+        let place = Fixture::before(origin.address).await;
         let status = place.client().await.status(get("/")).await;
         assert_eq!(status, 502, "{}", &said[..said.len().min(60)]);
     }
@@ -242,7 +242,7 @@ async fn an_early_answer_to_an_upload_arrives() {
         visit.body(usize::MAX).await;
     })
     .await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let client = place.client().await;
     let request = Request::post("https://localhost/").header("content-length", 50_000_000).body(()).unwrap();
     within(async {
@@ -270,7 +270,7 @@ async fn two_thousand_users_get_each_their_own_answer() {
         }
     })
     .await;
-    let place = Place::new(&to(origin.address).replace("700ms", "20s")).await;
+    let place = Fixture::new(&to(origin.address).replace("700ms", "20s")).await;
     let clients = [place.client().await, place.client_of_two_paths().await];
     let asked = clients.iter().enumerate().map(|(user, client)| async move {
         for round in 0..20 {

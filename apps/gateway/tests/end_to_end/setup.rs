@@ -30,7 +30,7 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// A gateway on two loopback ports, with a certificate for localhost.
-pub struct Place {
+pub struct Fixture {
     pub gateway: Gateway,
     pub folder: tempfile::TempDir,
     chain: Vec<u8>,
@@ -39,23 +39,23 @@ pub struct Place {
 
 pub const TOKEN: &str = "0123456789abcdef";
 
-impl Place {
+impl Fixture {
     /// A gateway whose file says `text`; `DIR` in it stands for a folder of its own, in which `tokens` is.
     pub async fn new(text: &str) -> Self {
         Self::with(text, &[]).await
     }
 
-    /// Starts a gateway like [`Place::new`], with further files in the folder, by name.
+    /// Starts a gateway like [`Fixture::new`], with further files in the folder, by name.
     pub async fn with(text: &str, files: &[(&str, &str)]) -> Self {
         Self::start(text, files).await.unwrap()
     }
 
-    /// Starts a gateway like [`Place::new`], or returns the reason why it does not start.
+    /// Starts a gateway like [`Fixture::new`], or returns the reason why it does not start.
     pub async fn try_new(text: &str) -> Result<Self, StartError> {
         Self::start(text, &[]).await
     }
 
-    /// Starts a gateway like [`Place::new`], with `tracer` to watch its connections.
+    /// Starts a gateway like [`Fixture::new`], with `tracer` to watch its connections.
     pub async fn traced(text: &str, tracer: Option<TracerFactory>) -> Self {
         Self::start_traced(text, &[], tracer).await.unwrap()
     }

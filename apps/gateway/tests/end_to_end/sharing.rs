@@ -1,7 +1,7 @@
 //! One client that takes all there is, and others who want some: attacks.md K4 and K5.
 
 use crate::operation::ask_admin;
-use crate::setup::{Origin, Place, TOKEN, body, code, get, to, within};
+use crate::setup::{Fixture, Origin, TOKEN, body, code, get, to, within};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn told(text: &str, line: &str) -> bool {
 }
 
 /// The metrics, once they have `line`.
-async fn metrics(place: &Place, line: &str) -> String {
+async fn metrics(place: &Fixture, line: &str) -> String {
     let admin = place.gateway.admin_addr().unwrap();
     within(async {
         loop {
@@ -54,7 +54,7 @@ async fn a_client_that_takes_every_request_gives_way_to_others() {
     let leave = Arc::new(Semaphore::new(0));
     let origin = origin(&leave).await;
     let text = to(origin.address).replace("700ms", "60s").replace("idle = '1s'", "idle = '60s'");
-    let place = Place::new(&format!("admin = '127.0.0.1:0'\n[limits]\nrequests = 20\n{text}")).await;
+    let place = Fixture::new(&format!("admin = '127.0.0.1:0'\n[limits]\nrequests = 20\n{text}")).await;
     let (greedy, other) = (place.client_from(GREEDY).await, place.client_from(OTHER).await);
     within(async {
         let mut held = Vec::new();
@@ -99,7 +99,7 @@ async fn a_token_that_takes_every_tunnel_gives_way_to_others_wherever_it_is_show
     let tokens = format!("ann {TOKEN}\nbob {bob}\n");
     let text = "admin = '127.0.0.1:0'\n[limits]\ntunnels = 4\n\
                 [proxy]\nallow = ['127.0.0.1:*']\ntokens = 'DIR/tokens'\nreach = ['127.0.0.0/8']\n";
-    let place = Place::with(text, &[("tokens", &tokens)]).await;
+    let place = Fixture::with(text, &[("tokens", &tokens)]).await;
     let to = origin.address.to_string();
     // The same token from four networks is one client.
     let mut held = Vec::new();
@@ -146,7 +146,7 @@ async fn an_address_that_takes_every_connection_gives_way_to_others() {
     let origin = Origin::plain().await;
     let text =
         format!("admin = '127.0.0.1:0'\n[limits]\nconnections = 4\nhandshakes = 8\n{}", to(origin.address));
-    let place = Place::new(&text).await;
+    let place = Fixture::new(&text).await;
     let mut crowd = Vec::new();
     for _ in 0..4 {
         crowd.push(place.client_from(GREEDY).await);
@@ -181,7 +181,7 @@ async fn places_that_a_reload_adds_or_takes_count_at_once() {
         let host = to(origin.address).replace("700ms", "60s").replace("idle = '1s'", "idle = '60s'");
         format!("[limits]\nrequests = {requests}\n{host}")
     };
-    let mut place = Place::new(&text(1)).await;
+    let mut place = Fixture::new(&text(1)).await;
     let client = place.client().await;
     let _held = client.send(get("/later")).await.unwrap();
     within(async {

@@ -1,7 +1,7 @@
 //! Going through the gateway.
 
 use crate::operation::ask_admin;
-use crate::setup::{Client, Origin, Place, Stream, TOKEN, body, bytes, code, get, through, within};
+use crate::setup::{Client, Fixture, Origin, Stream, TOKEN, body, bytes, code, get, through, within};
 use bytes::{Buf, Bytes};
 use h3::ext::Protocol;
 use http::{Method, Request};
@@ -14,14 +14,14 @@ use tokio::net::UdpSocket;
 const OPEN: &str = "[proxy]\nallow = ['127.0.0.1:*']\ntokens = 'DIR/tokens'\nreach = ['127.0.0.0/8']\n";
 
 /// A gateway that does so.
-async fn open() -> Place {
-    Place::new(OPEN).await
+async fn open() -> Fixture {
+    Fixture::new(OPEN).await
 }
 
 #[tokio::test]
 async fn nobody_goes_through_a_gateway_that_does_not_say_so() {
     let origin = Origin::plain().await;
-    let place = Place::before(origin.address).await;
+    let place = Fixture::before(origin.address).await;
     let (status, _) = place.client().await.tunnel(&origin.address.to_string(), TOKEN).await;
     assert_eq!(status, 403);
 }
@@ -54,7 +54,7 @@ async fn loopback_and_private_addresses_are_out_of_reach_unless_they_are_named()
     // I11, with every host allowed, and names that lead there.
     let origin = Origin::plain().await;
     let port = origin.address.port();
-    let place = Place::new("[proxy]\nallow = ['*:*']\ntokens = 'DIR/tokens'\n").await;
+    let place = Fixture::new("[proxy]\nallow = ['*:*']\ntokens = 'DIR/tokens'\n").await;
     let client = place.client().await;
     for host in [
         "127.0.0.1",
@@ -161,7 +161,7 @@ async fn tunnels_are_counted_and_end_when_nothing_moves() {
         visit.body(usize::MAX).await;
     })
     .await;
-    let place = Place::new(
+    let place = Fixture::new(
         "[limits]\ntunnels = 1\n[timeouts]\ntunnel = '500ms'\n\
          [proxy]\nallow = ['127.0.0.1:*']\ntokens = 'DIR/tokens'\nreach = ['127.0.0.0/8']\n",
     )
@@ -250,14 +250,14 @@ async fn packets_go_through_in_datagrams_and_in_capsules() {
 }
 
 /// The number that the metrics have under this name.
-async fn counted(place: &Place, name: &str) -> u64 {
+async fn counted(place: &Fixture, name: &str) -> u64 {
     let text = ask_admin(place.gateway.admin_addr().unwrap(), "/metrics", "localhost").await;
     let value = text.lines().find_map(|line| line.strip_prefix(&format!("hvq_gateway_{name} ")));
     value.unwrap().parse().unwrap()
 }
 
 /// The number of datagrams that were dropped for this reason.
-async fn dropped(place: &Place, reason: &str) -> u64 {
+async fn dropped(place: &Fixture, reason: &str) -> u64 {
     counted(place, &format!("datagrams_dropped_total{{reason=\"{reason}\"}}")).await
 }
 
@@ -266,7 +266,7 @@ async fn datagrams_that_a_tunnel_does_not_take_are_counted_while_the_connection_
     let text = format!(
         "admin = '127.0.0.1:0'\n[limits]\nmemory = '1MiB'\n{OPEN}[[host]]\nnames = ['localhost']\nfiles = 'DIR'\n"
     );
-    let place = Place::with(&text, &[("large", &"x".repeat(1 << 20))]).await;
+    let place = Fixture::with(&text, &[("large", &"x".repeat(1 << 20))]).await;
     // A tunnel takes nothing before its response has left, for which there is neither credit nor room beside the other.
     let client = place.client_without_credit().await;
     let _other = client.send(get("/large")).await.unwrap();
@@ -309,7 +309,7 @@ async fn udp_of_every_size_goes_through_both_ways_or_is_dropped_and_counted() {
         }
     });
     let text = "admin = '127.0.0.1:0'\n[transport]\nlargest_datagram = '1452B'\n[proxy]\nallow = ['127.0.0.1:*']\ntokens = 'DIR/tokens'\nreach = ['127.0.0.0/8']\n";
-    let place = Place::new(text).await;
+    let place = Fixture::new(text).await;
     let client = place.client().await;
     let (status, stream) = connect_udp(&client, &format!("/.well-known/masque/udp/127.0.0.1/{port}/")).await;
     assert_eq!(status, 200);

@@ -1,6 +1,6 @@
 //! Chromium loads a page of nginx through a proxy and a gateway.
 
-use crate::setup::{Place, within};
+use crate::setup::{Fixture, within};
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ impl Nginx {
 
 #[tokio::test]
 async fn chromium_loads_a_page_of_nginx_and_says_how_urgent_its_parts_are() {
-    let (place, nginx) = (Place::new().await, Nginx::start().await);
+    let (place, nginx) = (Fixture::new().await, Nginx::start().await);
     let profile = tempfile::tempdir().unwrap();
     let chromium = program(&["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]);
     let mut browser = tokio::process::Command::new(chromium);

@@ -1,6 +1,6 @@
 //! UDP of programs through SOCKS5, CONNECT-UDP and a gateway: every size, and HTTP/3.
 
-use crate::setup::{Place, within};
+use crate::setup::{Fixture, within};
 use bytes::Buf;
 use hvq::{ClientConfig, ClientTls, Endpoint, Identity, TransportConfig, Verify};
 use hvq_gateway::{Config, Gateway, Overrides};
@@ -79,7 +79,7 @@ async fn too_large(proxy: SocketAddr) -> usize {
 
 #[tokio::test]
 async fn packets_of_every_size_come_back_or_are_dropped_and_counted() {
-    let (place, host) = (Place::new().await, echo().await);
+    let (place, host) = (Fixture::new().await, echo().await);
     let association = Association::new(place.address()).await;
     let long = Duration::from_secs(20);
     within(async {
@@ -133,7 +133,7 @@ async fn site(size: usize) -> (Gateway, SocketAddr, Vec<u8>, tempfile::TempDir) 
 #[tokio::test]
 async fn http3_goes_through_the_tunnel_with_datagrams_as_large_as_that_carries() {
     const SIZE: usize = 2_000_000;
-    let place = Place::new().await;
+    let place = Fixture::new().await;
     let (_gateway, address, chain, _folder) = site(SIZE).await;
     // What a program that knows SOCKS does for its QUIC: packets of a client between its socket and the association.
     let association = Association::new(place.address()).await;

@@ -1,6 +1,6 @@
 //! The priorities of browsers' requests, over HTTP/2 to the proxy, on their way to the scheduler.
 
-use crate::setup::{Origin, Place, within};
+use crate::setup::{Fixture, Origin, within};
 use boring::ssl::{SslConnector, SslMethod};
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -35,7 +35,7 @@ impl Scheduler for Recorder {
 }
 
 /// A connection of a browser to the proxy.
-async fn browser(place: &Place) -> http2::SendRequest<Full<Bytes>> {
+async fn browser(place: &Fixture) -> http2::SendRequest<Full<Bytes>> {
     let mut connector = SslConnector::builder(SslMethod::tls()).unwrap();
     connector.set_ca_file(place.certificate()).unwrap();
     connector.set_alpn_protos(b"\x02h2").unwrap();
@@ -54,7 +54,7 @@ async fn priorities_that_a_browser_sends_over_http_2_reach_the_scheduler_and_the
     let seen = Seen::default();
     let record = seen.clone();
     let place =
-        Place::asking(Arc::new(move || Box::new(Recorder(record.clone(), Policy::default().scheduler()))))
+        Fixture::asking(Arc::new(move || Box::new(Recorder(record.clone(), Policy::default().scheduler()))))
             .await;
     let origin = Origin::new().await;
     let browser = within(browser(&place)).await;

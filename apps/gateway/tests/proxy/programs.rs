@@ -1,6 +1,6 @@
 //! Real programs through the proxy.
 
-use crate::setup::{Knows, Origin, Place, within};
+use crate::setup::{Fixture, Knows, Origin, within};
 use hvq::{ClientConfig, ClientTls, Policy, TransportConfig, Verify};
 use hvq_gateway::proxy::{GatewayAddress, Link, LinkOptions, Proxy, ProxyOptions};
 use std::fs;
@@ -38,7 +38,7 @@ async fn curl(arguments: &[&str]) -> (String, Option<i32>) {
 
 #[tokio::test]
 async fn curl_goes_through_by_url_by_connect_and_by_socks_over_both_paths() {
-    let (place, origin) = (Place::new().await, Origin::new().await);
+    let (place, origin) = (Fixture::new().await, Origin::new().await);
     let (proxy, url) = (place.address(), format!("http://{}/a?b", origin.address));
     let http = format!("http://{proxy}");
     for way in [
@@ -65,7 +65,7 @@ async fn curl_goes_through_by_url_by_connect_and_by_socks_over_both_paths() {
 
 #[tokio::test]
 async fn over_tls_the_priority_of_requests_arrives() {
-    let (place, origin) = (Place::new().await, Origin::new().await);
+    let (place, origin) = (Fixture::new().await, Origin::new().await);
     let (proxy, url) = (format!("https://{}", place.address()), format!("http://{}/a", origin.address));
     let ca = place.certificate();
     let ca = ca.to_str().unwrap();
@@ -79,7 +79,7 @@ async fn over_tls_the_priority_of_requests_arrives() {
 
 #[tokio::test]
 async fn wget_and_its_proxy_variable_work() {
-    let (place, origin) = (Place::new().await, Origin::new().await);
+    let (place, origin) = (Fixture::new().await, Origin::new().await);
     let file = place.folder.path().join("out");
     let (proxy, url) =
         (format!("http_proxy=http://{}", place.address()), format!("http://{}/w", origin.address));
@@ -92,7 +92,7 @@ async fn wget_and_its_proxy_variable_work() {
 
 #[tokio::test]
 async fn what_the_gateway_refuses_is_refused_in_every_language() {
-    let (place, origin) = (Place::who(Knows::AnotherToken).await, Origin::new().await);
+    let (place, origin) = (Fixture::who(Knows::AnotherToken).await, Origin::new().await);
     let (proxy, url) = (place.address(), format!("http://{}/", origin.address));
     let http = format!("http://{proxy}");
     let (status, _) = curl(&["-x", &http, "-o", "/dev/null", "-w", "%{http_code}", &url]).await;
@@ -106,7 +106,7 @@ async fn what_the_gateway_refuses_is_refused_in_every_language() {
 
 #[tokio::test]
 async fn a_gateway_that_was_away_is_found_again() {
-    let (mut place, origin) = (Place::new().await, Origin::new().await);
+    let (mut place, origin) = (Fixture::new().await, Origin::new().await);
     let (http, url) = (format!("http://{}", place.address()), format!("http://{}/", origin.address));
     assert_eq!(curl(&["-x", &http, &url]).await.0, "GET / 0");
     place.restart_gateway().await;
@@ -164,7 +164,7 @@ async fn requests_that_wait_for_a_gateway_that_is_not_there_share_one_attempt() 
 async fn a_first_path_that_is_dead_leaves_the_gateway_to_the_second() {
     let (silent, origin) = (UdpSocket::bind("127.0.0.1:0").await.unwrap(), Origin::new().await);
     let dead = silent.local_addr().unwrap();
-    let place = Place::behind(dead).await;
+    let place = Fixture::behind(dead).await;
     let (http, url) = (format!("http://{}", place.address()), format!("http://{}/", origin.address));
     let start = Instant::now();
     assert_eq!(curl(&["-x", &http, &url]).await.0, "GET / 0");

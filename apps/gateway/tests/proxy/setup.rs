@@ -27,7 +27,7 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Everything between a program and its origin.
-pub struct Place {
+pub struct Fixture {
     pub proxy: Proxy,
     pub link: Arc<Link>,
     pub gateway: Option<Gateway>,
@@ -42,7 +42,7 @@ pub enum Knows {
     AnotherToken,
 }
 
-impl Place {
+impl Fixture {
     pub async fn new() -> Self {
         Self::who(Knows::TheToken).await
     }

@@ -1,10 +1,10 @@
 //! Tests of the proxy's answers to whoever speaks to it by hand.
 
-use crate::setup::{Place, within};
+use crate::setup::{Fixture, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
-async fn say(place: &Place, text: impl AsRef<[u8]>) -> String {
+async fn say(place: &Fixture, text: impl AsRef<[u8]>) -> String {
     within(async {
         let mut stream = TcpStream::connect(place.address()).await.unwrap();
         stream.write_all(text.as_ref()).await.unwrap();
@@ -19,7 +19,7 @@ async fn say(place: &Place, text: impl AsRef<[u8]>) -> String {
 #[tokio::test]
 async fn browsers_configure_themselves_and_pages_of_other_names_learn_nothing() {
     // I12: DNS rebinding.
-    let place = Place::new().await;
+    let place = Fixture::new().await;
     let address = place.address();
     let ask =
         |path: &str, host: &str| format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
@@ -40,7 +40,7 @@ async fn browsers_configure_themselves_and_pages_of_other_names_learn_nothing() 
 
 #[tokio::test]
 async fn nonsense_ends_the_connection_and_nothing_else() {
-    let place = Place::new().await;
+    let place = Fixture::new().await;
     for text in [
         &b"\x05\x01\x02"[..],
         b"\x05\x00",
@@ -72,7 +72,7 @@ async fn packets_go_through_by_socks_and_come_back_from_where_they_went() {
             echo.send_to(&packet[..length], from).await.unwrap();
         }
     });
-    let place = Place::new().await;
+    let place = Fixture::new().await;
     within(async {
         let mut control = TcpStream::connect(place.address()).await.unwrap();
         control.write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();

@@ -146,7 +146,7 @@ impl Task {
         let (_programs, proxy) = pair.proxy()?;
         let (begun, told) = sync_channel(1);
         std::thread::scope(|scope| {
-            let near = network.scene().near();
+            let near = network.namespaces().near();
             let asking = scope.spawn(move || near.within(|| ask(proxy, time, &begun)));
             let begin = told.recv_timeout(START);
             let begin = begin.map_err(|_| LiveError::Program {

@@ -4,7 +4,7 @@ use super::event::{Change, Line, Step};
 use crate::error::{LiveError, cannot};
 use hvq_emulation::tun::namespace::Namespace;
 use hvq_emulation::tun::program::Launcher;
-use hvq_emulation::tun::shell::{Plan, Route, Scene};
+use hvq_emulation::tun::shell::{NamespacePair, Plan, Route};
 use hvq_emulation::tun::wiring;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -17,7 +17,7 @@ const MTU: u16 = 1_500;
 /// The network of one try.
 #[derive(Debug)]
 pub(super) struct Network {
-    scene: Scene,
+    namespaces: NamespacePair,
 }
 
 impl Line {
@@ -71,10 +71,10 @@ impl Network {
             user: None,
             launcher: launcher.clone(),
         };
-        let scene =
-            Scene::new(&plan).map_err(|error| cannot("make namespaces")(std::io::Error::other(error)))?;
-        let network = Self { scene };
-        for namespace in [network.scene.near(), network.scene.far()] {
+        let namespaces = NamespacePair::new(&plan)
+            .map_err(|error| cannot("make namespaces")(std::io::Error::other(error)))?;
+        let network = Self { namespaces };
+        for namespace in [network.namespaces.near(), network.namespaces.far()] {
             set(namespace, &[wiring::loopback()])?;
         }
         Line::ALL.into_iter().try_for_each(|line| network.make(line))?;
@@ -82,8 +82,8 @@ impl Network {
     }
 
     /// The namespaces.
-    pub(super) const fn scene(&self) -> &Scene {
-        &self.scene
+    pub(super) const fn namespaces(&self) -> &NamespacePair {
+        &self.namespaces
     }
 
     /// Does what `step` says, now.
@@ -91,7 +91,7 @@ impl Network {
     /// # Errors
     /// `ip` refuses it.
     pub(super) fn apply(&self, step: Step) -> Result<(), LiveError> {
-        let (near, far) = (self.scene.near(), self.scene.far());
+        let (near, far) = (self.namespaces.near(), self.namespaces.far());
         let Step { line, change, .. } = step;
         let device = line.device();
         let deafen =
@@ -121,7 +121,7 @@ impl Network {
 
     /// Makes a pair of interfaces with their addresses.
     fn make(&self, line: Line) -> Result<(), LiveError> {
-        let (near, far) = (self.scene.near(), self.scene.far());
+        let (near, far) = (self.namespaces.near(), self.namespaces.far());
         let device = line.device();
         // `ip` is a child of this process and sees its descriptors there.
         let place = format!("/proc/{}/fd/{}", std::process::id(), far.as_fd().as_raw_fd());
@@ -159,8 +159,8 @@ mod tests {
 
     /// Returns true for the datagrams of the near end, and for those of the far end, that arrive over `line`.
     fn passes(network: &Network, line: Line) -> (bool, bool) {
-        let near = (network.scene.near(), line.near());
-        let far = (network.scene.far(), line.far());
+        let near = (network.namespaces.near(), line.near());
+        let far = (network.namespaces.far(), line.far());
         (arrives(near, far), arrives(far, near))
     }
 
@@ -193,8 +193,8 @@ mod tests {
         ] {
             assert_eq!(after(change).expect("ip takes it"), wanted, "{change:?}");
         }
-        let renumbered = (network.scene.near(), Line::Wifi.other());
-        assert!(arrives(renumbered, (network.scene.far(), Line::Wifi.far())), "from the new address");
+        let renumbered = (network.namespaces.near(), Line::Wifi.other());
+        assert!(arrives(renumbered, (network.namespaces.far(), Line::Wifi.far())), "from the new address");
         assert_eq!(passes(&network, Line::Cell), (true, true));
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct Pair<'a> {
 
 /// The C example that asks.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct RequestProgram {
     program: Program,
     output: PathBuf,
 }
@@ -98,7 +98,7 @@ impl Pair<'_> {
         &self,
         examples: &Examples,
         time: Duration,
-    ) -> Result<(Program, Asking, Instant), LiveError> {
+    ) -> Result<(Program, RequestProgram, Instant), LiveError> {
         let [chain, key] = self.identity()?;
         let program = |name: &str| examples.folder.join(name).display().to_string();
         let listen: String = Line::ALL.map(|line| format!(" {}:{PORT}", line.far())).concat();
@@ -111,7 +111,7 @@ impl Pair<'_> {
         let milliseconds = time.as_millis();
         let command = format!("'{}' '{chain}' {policy} {milliseconds}{paths}", program("requests"));
         let program = self.start(End::Near, "requests", &command)?;
-        Ok((server, Asking { program, output: self.folder.join("requests") }, Instant::now()))
+        Ok((server, RequestProgram { program, output: self.folder.join("requests") }, Instant::now()))
     }
 
     fn identity(&self) -> Result<[PathBuf; 2], LiveError> {
@@ -123,10 +123,10 @@ impl Pair<'_> {
         let (output, errors) = (self.folder.join(name), self.folder.join(format!("{name}.errors")));
         let line = format!("exec {command} > '{}' 2> '{}'", output.display(), errors.display());
         let command = ["sh", "-c", &line].map(OsString::from);
-        let scene = self.network.scene();
+        let namespaces = self.network.namespaces();
         let program = match end {
-            End::Near => scene.run(&command),
-            End::Far => scene.serve(&command),
+            End::Near => namespaces.run(&command),
+            End::Far => namespaces.serve(&command),
         };
         let program = program.map_err(cannot("start a program"))?;
         let start = Instant::now();
@@ -142,7 +142,7 @@ impl Pair<'_> {
     }
 }
 
-impl Asking {
+impl RequestProgram {
     /// Waits for its end, and reads when its answers came.
     ///
     /// # Errors

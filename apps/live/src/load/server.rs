@@ -2,7 +2,7 @@
 
 use super::Subject;
 use crate::error::{LiveError, cannot};
-use crate::nginx::Site;
+use crate::nginx::NginxConfig;
 use std::fs::{self, File};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -147,7 +147,7 @@ impl Drop for Server {
 impl Setup {
     fn nginx(&self, folder: &Path, (plain, secure): (Vec<String>, Vec<String>)) -> Result<String, LiveError> {
         let identity = (!secure.is_empty()).then(|| self.identity.clone());
-        let site = Site { root: self.root.clone(), plain, secure, identity, more: String::new() };
+        let site = NginxConfig { root: self.root.clone(), plain, secure, identity, more: String::new() };
         site.command(&self.nginx, folder)
     }
 

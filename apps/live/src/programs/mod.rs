@@ -3,7 +3,7 @@
 pub mod traffic;
 
 use crate::error::{LiveError, cannot};
-use crate::nginx::Site;
+use crate::nginx::NginxConfig;
 use crate::observer::Observer;
 use crate::shell::{Packets, Shell};
 use crate::tools::{Tools, folder, found};
@@ -100,7 +100,7 @@ pub fn run(tools: &Tools, plan: &Plan, observer: Observer<'_>) -> Result<Vec<Out
 }
 
 fn programs(tools: &Tools, plan: &Plan, files: &Path) -> Result<Vec<Program>, LiveError> {
-    let site = Site {
+    let site = NginxConfig {
         root: files.to_owned(),
         plain: vec!["[::]:8080 ipv6only=off".to_owned()],
         secure: Vec::new(),

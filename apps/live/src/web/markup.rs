@@ -22,7 +22,7 @@ const FRAME: usize = "<!----><script>ended();</script></body></html>".len();
 
 /// A page for a browser.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct BrowserPage {
     /// Its name.
     pub id: String,
     /// The objects that the load event waits for.
@@ -67,7 +67,7 @@ fn address(id: &str, object: &Object) -> String {
     format!("//{}{}", host(id, object.domain), path(id, object))
 }
 
-impl Site {
+impl BrowserPage {
     /// `page` for a browser; `None` if it has no document.
     pub fn new(page: &Page) -> Option<Self> {
         let first = page.objects.iter().find(|object| object.before_onload)?;
@@ -283,7 +283,7 @@ mod tests {
     fn every_object_before_the_load_event_is_there_with_its_size() {
         for id in ["p05", "p12", "p34", "p25"] {
             let page = builtin::page(id).unwrap();
-            let site = Site::new(&page).unwrap();
+            let site = BrowserPage::new(&page).unwrap();
             let wanted = page.objects.iter().filter(|object| object.before_onload).count();
             assert_eq!(site.objects(), wanted, "{id}");
             for file in &site.files {
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn a_redirect_leads_to_the_document() {
         let page = builtin::page("p05").unwrap();
-        let site = Site::new(&page).unwrap();
+        let site = BrowserPage::new(&page).unwrap();
         assert!(
             site.first.starts_with("//d") && site.first.ends_with(".p05.test/p05/0.redirect"),
             "{}",
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn the_document_names_every_other_object_once_in_its_list() {
         let page = builtin::page("p12").unwrap();
-        let site = Site::new(&page).unwrap();
+        let site = BrowserPage::new(&page).unwrap();
         let text = String::from_utf8(site.files.last().unwrap().content.clone()).unwrap();
         for file in site.files.iter().rev().skip(1) {
             assert_eq!(text.matches(&format!("\"id\":{},", file.object)).count(), 1, "{}", file.object);

@@ -7,7 +7,7 @@ mod one;
 mod virtual_time;
 
 use crate::error::{LiveError, cannot};
-use crate::nginx::{self, Site};
+use crate::nginx::{self, NginxConfig};
 use crate::observer::Observer;
 use crate::tools::{Tools, folder, found};
 use arm::Arm;
@@ -71,7 +71,7 @@ struct Stage {
     server: String,
     /// The certificate and its key, and the hash of the key.
     identity: ([PathBuf; 2], String),
-    sites: Vec<markup::Site>,
+    sites: Vec<markup::BrowserPage>,
     hosts: Vec<Vec<String>>,
 }
 
@@ -147,7 +147,7 @@ impl Stage {
         for page in &plan.pages {
             let nothing =
                 || LiveError::Program { program: "page", says: format!("{} has no document", page.id) };
-            let site = markup::Site::new(page).ok_or_else(nothing)?;
+            let site = markup::BrowserPage::new(page).ok_or_else(nothing)?;
             fs::create_dir_all(root.join(&site.id)).map_err(cannot("make a folder"))?;
             for file in &site.files {
                 let target = root.join(file.path.trim_start_matches('/'));
@@ -157,7 +157,7 @@ impl Stage {
         }
         fs::write(root.join(WARM), "<!doctype html><title>warm</title>").map_err(cannot("write a page"))?;
         let identity = nginx::identity(folder)?;
-        let site = Site {
+        let site = NginxConfig {
             root,
             plain: vec!["[::]:80 ipv6only=off".to_owned()],
             secure: vec!["[::]:443 ipv6only=off".to_owned()],
@@ -171,7 +171,7 @@ impl Stage {
 }
 
 /// Returns the configuration of Nginx for the pages.
-fn served(sites: &[markup::Site]) -> String {
+fn served(sites: &[markup::BrowserPage]) -> String {
     let mut text = "types { text/html html; text/javascript js; text/css css; image/gif gif; font/woff2 woff2; }\n\
                     add_header Access-Control-Allow-Origin * always;\nadd_header Timing-Allow-Origin * always;\n"
         .to_owned();
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn redirects_keep_the_scheme_that_they_were_asked_by() {
-        let site = markup::Site::new(&builtin::page("p05").unwrap()).unwrap();
+        let site = markup::BrowserPage::new(&builtin::page("p05").unwrap()).unwrap();
         let text = served(&[site]);
         assert!(text.contains("location = /p05/0.redirect { return 302 $scheme://d"), "{text}");
     }

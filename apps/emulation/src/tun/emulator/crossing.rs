@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::steer::{Branch, Delivered, Sent, Steered};
-use crate::{Channel, Departure, Direction, LinkStatistics, Verdict};
+use crate::{Admission, Channel, Departure, Direction, LinkStatistics};
 use bytes::Bytes;
 
 use crate::tun::device::TunDevice;
@@ -13,7 +13,7 @@ use crate::tun::packet::{Flows, Header};
 
 /// A packet inside the channels.
 #[derive(Clone, Debug)]
-pub struct Parcel {
+pub struct QueuedPacket {
     pub(super) bytes: Bytes,
     pub(super) header: Option<Header>,
 }
@@ -22,9 +22,9 @@ pub struct Parcel {
 #[derive(Debug)]
 pub enum Network {
     /// One channel, and its name.
-    Single(Box<Channel<Parcel>>, String),
+    Single(Box<Channel<QueuedPacket>>, String),
     /// Two channels that look like one, called `embb` and `urllc`.
-    Pair(Box<Steered<Parcel>>),
+    Pair(Box<Steered<QueuedPacket>>),
 }
 
 impl Network {
@@ -33,14 +33,14 @@ impl Network {
         direction: Direction,
         now: Duration,
         flows: &Flows,
-        parcel: Parcel,
-    ) -> Verdict {
-        let size = parcel.bytes.len();
+        packet: QueuedPacket,
+    ) -> Admission {
+        let size = packet.bytes.len();
         match self {
-            Self::Single(channel, _) => channel.enqueue(direction, now, parcel, size),
+            Self::Single(channel, _) => channel.enqueue(direction, now, packet, size),
             Self::Pair(steered) => {
-                let flow = flows.of(parcel.header.as_ref());
-                steered.enqueue(direction, now, Sent { flow, packet: parcel, size })
+                let flow = flows.of(packet.header.as_ref());
+                steered.enqueue(direction, now, Sent { flow, packet, size })
             }
         }
     }
@@ -52,10 +52,10 @@ impl Network {
         }
     }
 
-    pub(super) fn deliver(&mut self, now: Duration) -> Option<Delivered<Parcel>> {
+    pub(super) fn deliver(&mut self, now: Duration) -> Option<Delivered<QueuedPacket>> {
         match self {
             Self::Single(channel, _) => {
-                let (direction, departure): (Direction, Departure<Parcel>) = channel.dequeue(now)?;
+                let (direction, departure): (Direction, Departure<QueuedPacket>) = channel.dequeue(now)?;
                 let branch = Branch::HighBandwidth;
                 Some(Delivered { direction, branch, departure, held: Duration::ZERO })
             }

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::steer::Delivered;
-use crate::{Direction, Verdict};
+use crate::{Admission, Direction};
 use bytes::{Bytes, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::log::{Fate, PacketLog, Record};
+use super::log::{PacketEnd, PacketLog, Record};
 use super::report::{Counters, Report};
-use super::{Crossing, Parcel, Shared};
+use super::{Crossing, QueuedPacket, Shared};
 use crate::tun::packet::{self, Flows, Header};
 
 /// The thread looks around at least this often.
@@ -90,7 +90,7 @@ impl Engine {
                         channel: crossing.network.name(delivered.branch),
                         size: departure.size,
                         header: departure.packet.header,
-                        fate: Fate::Left { delay, held: delivered.held, lateness },
+                        end: PacketEnd::Left { delay, held: delivered.held, lateness },
                     });
                     counters.unlogged = log.unlogged();
                 }
@@ -137,15 +137,16 @@ impl Engine {
             let bytes = Bytes::copy_from_slice(self.buffer.get(..size).unwrap_or_default());
             let header = Header::read(&bytes);
             let now = self.shared.start.elapsed();
-            let verdict = crossing.network.enqueue(direction, now, &self.flows, Parcel { bytes, header });
-            if let (Verdict::Dropped(reason), Some(log)) = (verdict, &mut self.log) {
+            let verdict =
+                crossing.network.enqueue(direction, now, &self.flows, QueuedPacket { bytes, header });
+            if let (Admission::Dropped(reason), Some(log)) = (verdict, &mut self.log) {
                 log.record(Record {
                     at: now,
                     direction,
                     channel: crossing.network.last_name(direction),
                     size,
                     header,
-                    fate: Fate::Dropped(reason),
+                    end: PacketEnd::Dropped(reason),
                 });
             }
         }
@@ -153,7 +154,7 @@ impl Engine {
 }
 
 /// Writes one packet, with the mark of congestion if its queue asks for it.
-fn write(crossing: &Crossing, delivered: &Delivered<Parcel>) -> io::Result<()> {
+fn write(crossing: &Crossing, delivered: &Delivered<QueuedPacket>) -> io::Result<()> {
     let target = crossing.target(delivered.direction);
     let bytes = &delivered.departure.packet.bytes;
     if delivered.departure.congested {

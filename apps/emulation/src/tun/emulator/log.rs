@@ -34,9 +34,9 @@ impl Form {
     }
 }
 
-/// The fate of a packet.
+/// The end of a packet.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Fate {
+pub enum PacketEnd {
     /// It came out.
     Left {
         /// The delay from its entry, as the channel says.
@@ -63,8 +63,8 @@ pub struct Record<'a> {
     pub size: usize,
     /// The packet's header, if it is an IP packet.
     pub header: Option<Header>,
-    /// The fate of the packet.
-    pub fate: Fate,
+    /// The end of the packet.
+    pub end: PacketEnd,
 }
 
 /// Writes lines on a thread of its own. If the disk does not keep up or is full, lines are lost and counted; packets never
@@ -201,13 +201,13 @@ fn as_json(record: &Record<'_>) -> String {
     let mut put = |key: &str, value: serde_json::Value| {
         line.as_object_mut().expect("it was made as an object above").insert(key.to_owned(), value)
     };
-    match record.fate {
-        Fate::Left { delay, held, lateness } => {
+    match record.end {
+        PacketEnd::Left { delay, held, lateness } => {
             put("delay_ms", milliseconds(delay).into());
             put("held_ms", milliseconds(held).into());
             put("late_ms", milliseconds(lateness).into());
         }
-        Fate::Dropped(why) => {
+        PacketEnd::Dropped(why) => {
             put("dropped", reason(why).into());
         }
     }
@@ -223,12 +223,12 @@ fn as_json(record: &Record<'_>) -> String {
 }
 
 fn as_csv(record: &Record<'_>) -> String {
-    let (times, dropped) = match record.fate {
-        Fate::Left { delay, held, lateness } => {
+    let (times, dropped) = match record.end {
+        PacketEnd::Left { delay, held, lateness } => {
             let [delay, held, lateness] = [delay, held, lateness].map(milliseconds);
             (format!("{delay},{held},{lateness}"), "")
         }
-        Fate::Dropped(why) => (",,".to_owned(), reason(why)),
+        PacketEnd::Dropped(why) => (",,".to_owned(), reason(why)),
     };
     let what = record.header.as_ref().map_or_else(
         || ",,,,".to_owned(),

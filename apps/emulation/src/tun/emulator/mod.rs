@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-pub use crossing::{Crossing, Network, Parcel};
+pub use crossing::{Crossing, Network, QueuedPacket};
 use engine::Engine;
 use log::PacketLog;
-pub use report::{ChannelReport, Report, Verdict};
+pub use report::{ChannelReport, Confidence, Report};
 
 /// A running emulator; dropping it stops it.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The report of an emulator, and a verdict on its figures.
+//! The report of an emulator, and a confidence on its figures.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,16 +13,16 @@ const LATE: Duration = Duration::from_millis(1);
 /// No packet is later than this: one such packet looks like a pause of the channel.
 const MUCH_TOO_LATE: Duration = Duration::from_millis(20);
 
-/// The verdict on the figures of a run: they are those of the channel, or of a machine that was busy.
+/// The confidence on the figures of a run: they are those of the channel, or of a machine that was busy.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum Confidence {
     /// The figures are the channel's.
     Trusted,
     /// The figures are not the channel's, for these reasons.
     NotTrusted(Vec<String>),
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Confidence {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Trusted => write!(formatter, "to be trusted"),
@@ -85,8 +85,8 @@ impl Report {
         }
     }
 
-    /// Returns the verdict on its figures: to be trusted, or not.
-    pub fn verdict(&self) -> Verdict {
+    /// Returns the confidence on its figures: to be trusted, or not.
+    pub fn confidence(&self) -> Confidence {
         let late = |what: &str, time: Duration, most: Duration| {
             (time > most).then(|| {
                 format!(
@@ -104,6 +104,6 @@ impl Report {
             lost(self.unsent.packets, "were not taken by the kernel"),
         ];
         let reasons: Vec<String> = reasons.into_iter().flatten().collect();
-        if reasons.is_empty() { Verdict::Trusted } else { Verdict::NotTrusted(reasons) }
+        if reasons.is_empty() { Confidence::Trusted } else { Confidence::NotTrusted(reasons) }
     }
 }

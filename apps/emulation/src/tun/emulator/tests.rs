@@ -1,4 +1,4 @@
-//! The log's lines and the verdict; the emulator itself is tested with real programs by the command line's tests.
+//! The log's lines and the confidence; the emulator itself is tested with real programs by the command line's tests.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::{Count, Direction, DropReason, Summary};
 
-use super::log::{Fate, Form, PacketLog, Record};
-use super::{Report, Verdict};
+use super::log::{Form, PacketEnd, PacketLog, Record};
+use super::{Confidence, Report};
 use crate::tun::packet::Header;
 
 fn ms(value: u64) -> Duration {
@@ -42,18 +42,18 @@ impl Write for FullDisk {
     }
 }
 
-fn record(fate: Fate) -> Record<'static> {
+fn record(end: PacketEnd) -> Record<'static> {
     let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
     packet.extend([0xd4, 0x31, 0, 53, 0, 8, 0, 0]);
     let header = Header::read(&packet);
-    Record { at: ms(1500), direction: Direction::Up, channel: "urllc", size: 28, header, fate }
+    Record { at: ms(1500), direction: Direction::Up, channel: "urllc", size: 28, header, end }
 }
 
 fn lines(form: Form) -> Vec<String> {
     let disk = Disk::default();
     let mut log = PacketLog::to(disk.clone(), form).unwrap();
-    log.record(record(Fate::Left { delay: ms(3), held: ms(1), lateness: Duration::from_micros(40) }));
-    log.record(record(Fate::Dropped(DropReason::Queue)));
+    log.record(record(PacketEnd::Left { delay: ms(3), held: ms(1), lateness: Duration::from_micros(40) }));
+    log.record(record(PacketEnd::Dropped(DropReason::Queue)));
     drop(log);
     let text = String::from_utf8(disk.0.lock().unwrap().clone()).unwrap();
     text.lines().map(str::to_owned).collect()
@@ -79,7 +79,7 @@ fn a_full_disk_costs_lines_and_nothing_else() {
     // Attack J3.
     let mut log = PacketLog::to(FullDisk, Form::Json).unwrap();
     for _ in 0..100_000 {
-        log.record(record(Fate::Dropped(DropReason::Queue)));
+        log.record(record(PacketEnd::Dropped(DropReason::Queue)));
     }
     let start = std::time::Instant::now();
     while log.unlogged() < 100_000 && start.elapsed() < Duration::from_secs(20) {
@@ -99,13 +99,13 @@ fn a_run_on_a_busy_machine_is_not_to_be_trusted() {
         unread: Some(unread),
     };
     let fine = report(Duration::from_micros(200), ms(3), 0);
-    assert_eq!(fine.verdict(), Verdict::Trusted);
+    assert_eq!(fine.confidence(), Confidence::Trusted);
     for (bad, part) in [
         (report(ms(2), ms(3), 0), "1 % of packets left 2.0 ms late"),
         (report(ms(1), ms(30), 0), "a packet left 30.0 ms late"),
         (report(ms(1), ms(3), 7), "7 packets were not read in time"),
     ] {
-        let said = bad.verdict().to_string();
+        let said = bad.confidence().to_string();
         assert!(said.starts_with("NOT") && said.contains(part), "{said}");
     }
 }

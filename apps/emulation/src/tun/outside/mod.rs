@@ -29,7 +29,7 @@ const BACKLOG: i32 = 128;
 
 /// Sockets in the far namespace that take what is meant for the world outside.
 #[derive(Debug)]
-pub struct Doors {
+pub struct PortForwards {
     streams: Vec<TcpListener>,
     datagrams: Vec<RelaySocket>,
 }
@@ -69,7 +69,7 @@ fn is_outside(address: IpAddr) -> bool {
     }
 }
 
-impl Doors {
+impl PortForwards {
     /// Opens `ports` of all addresses, and that of name servers, in `far`, which is wired up.
     ///
     /// # Errors
@@ -83,16 +83,16 @@ impl Doors {
         ports.sort_unstable();
         ports.dedup();
         far.within(|| {
-            let mut doors = Self { streams: Vec::new(), datagrams: Vec::new() };
+            let mut forwards = Self { streams: Vec::new(), datagrams: Vec::new() };
             let any = [IpAddr::from(Ipv4Addr::UNSPECIFIED), Ipv6Addr::UNSPECIFIED.into()];
             for port in ports {
                 for address in any.map(|address| SocketAddr::new(address, port)) {
-                    doors.streams.push(listen(address)?);
+                    forwards.streams.push(listen(address)?);
                 }
                 // One socket for both versions would see addresses of version 4 in the clothes of version 6.
-                doors.datagrams.push(RelaySocket::bind(SocketAddr::new(any[0], port))?);
+                forwards.datagrams.push(RelaySocket::bind(SocketAddr::new(any[0], port))?);
             }
-            Ok(doors)
+            Ok(forwards)
         })?
     }
 

@@ -9,7 +9,7 @@ use hvq_scheduler::Priority;
 use hvq_transport::connection::{Connection, Event};
 use hvq_transport::stream::{Direction, StreamEvent, StreamId};
 use hvq_transport::time::Instant;
-use hvq_video::gate::{Gate, Layer, Verdict};
+use hvq_video::gate::{Decision, Gate, Layer};
 use hvq_video::layers::LAYERS;
 use hvq_video::message;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -118,15 +118,15 @@ impl Sender {
         let reference = self.program.header(frame, layer).reference;
         let bytes = self.program.clip.frame(frame).bytes[layer] as usize;
         let asked = Layer { frame, layer, reference, bytes };
-        let verdict = match withdraws {
-            true if late <= now => Verdict::Useless,
+        let decision = match withdraws {
+            true if late <= now => Decision::Useless,
             true => self.gate.admits(&asked, now.since(Net::START)),
-            false => Verdict::Send,
+            false => Decision::Send,
         };
-        match verdict {
-            Verdict::Send => {}
-            Verdict::Wait => return Offer::Waits,
-            Verdict::Useless => {
+        match decision {
+            Decision::Send => {}
+            Decision::Wait => return Offer::Waits,
+            Decision::Useless => {
                 self.gate.on_given_up(frame, layer);
                 self.withdrawn += 1;
                 return Offer::Settled;

@@ -197,7 +197,7 @@ mod tests {
 
     #[tokio::test]
     async fn other_requests_are_refused() {
-        let (_gallery, address) = PageServer::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let (_server, address) = PageServer::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let mut missing = ask(address, "GET /etc/passwd HTTP/1.1\r\n\r\n").await;
         until(&mut missing, "404 Not Found").await;
         let mut post = ask(address, "POST / HTTP/1.1\r\n\r\n").await;

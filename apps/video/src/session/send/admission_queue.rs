@@ -1,6 +1,6 @@
 //! The admission queue of layers: they wait until those below them are not held up by them.
 
-use crate::gate::{Gate, Layer, Verdict};
+use crate::gate::{Decision, Gate, Layer};
 use crate::session::LATE;
 use hvq::{Connection, Priority, WriteError};
 use std::sync::{Mutex, PoisonError};
@@ -52,17 +52,17 @@ impl AdmissionQueue {
         loop {
             // It hears of what changes from here on.
             let changed = self.changed.notified();
-            let verdict = self.change(|gate, now| {
-                let verdict = gate.admits(layer, now);
-                if verdict == Verdict::Send {
+            let decision = self.change(|gate, now| {
+                let decision = gate.admits(layer, now);
+                if decision == Decision::Send {
                     gate.on_sent(*layer, now);
                 }
-                verdict
+                decision
             });
-            match verdict {
-                Verdict::Send => return true,
-                Verdict::Useless => return false,
-                Verdict::Wait => changed.await,
+            match decision {
+                Decision::Send => return true,
+                Decision::Useless => return false,
+                Decision::Wait => changed.await,
             }
         }
     }
