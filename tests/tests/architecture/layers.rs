@@ -10,7 +10,7 @@ const CORE: &str = "transport/core/src/";
 
 /// The layers, the lowest first. Modules of one layer do not use each other.
 const LAYERS: [&[&str]; 11] = [
-    &["time", "error", "memory"],
+    &["time", "error", "memory", "four_tuple"],
     &["ranges", "slots"],
     &["wire"],
     &["crypto"],

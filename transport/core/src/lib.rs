@@ -10,6 +10,7 @@ pub mod datagram;
 pub mod endpoint;
 pub mod error;
 pub mod flat_map;
+pub mod four_tuple;
 pub mod handshake;
 pub mod hashing;
 pub mod inspect;

@@ -4,14 +4,15 @@
 //! A request holds for the connection: every path counts its own packets by it, so the delay that is asked for suits the
 //! path with the shortest round trip. It never exceeds the peer's max_ack_delay, so that no timer here has to follow it.
 
-use crate::connection::Connection;
-use crate::connection::receive::{Origin, violation};
+use crate::connection::receive::violation;
 use crate::error::TransportError;
+use crate::path::path::Path;
+use crate::path::paths::Paths;
 use crate::recovery_token::RecoveryToken;
 use crate::space::received::AckPolicy;
 use crate::time::Instant;
 use crate::wire::frame::{AckFrequency, Frame};
-use crate::wire::transport_parameters::MAX_ACK_DELAY_LIMIT;
+use crate::wire::transport_parameters::{MAX_ACK_DELAY_LIMIT, TransportParameters};
 use std::time::Duration;
 
 /// The least delay that this endpoint can keep: its timers are about as fine.
@@ -38,6 +39,8 @@ pub enum AckRequests {
 /// The latest requests of either end.
 #[derive(Debug)]
 pub(crate) struct AckFrequencies {
+    /// Tells whether requests are exchanged at all.
+    requests: AckRequests,
     /// The policy by which this endpoint acknowledges.
     policy: AckPolicy,
     /// The sequence number of the peer's request that is in force.
@@ -52,13 +55,66 @@ pub(crate) struct AckFrequencies {
 
 impl AckFrequencies {
     /// Makes the state before anybody asked for anything: acknowledgements follow `policy`.
-    pub fn new(policy: AckPolicy) -> Self {
-        Self { policy, obeyed: None, asked: None, due: false, reviewed_at: Instant::ZERO }
+    pub fn new(requests: AckRequests, policy: AckPolicy) -> Self {
+        Self { requests, policy, obeyed: None, asked: None, due: false, reviewed_at: Instant::ZERO }
     }
 
     /// Returns the policy by which paths are to acknowledge.
     pub fn policy(&self) -> AckPolicy {
         self.policy
+    }
+
+    /// ACK_FREQUENCY arrived. Returns the policy by which paths are to acknowledge, if it is news.
+    ///
+    /// # Errors
+    /// PROTOCOL_VIOLATION if requests are not exchanged, and for a delay that cannot be.
+    pub fn on_frame(&mut self, request: &AckFrequency) -> Result<Option<AckPolicy>, TransportError> {
+        if self.requests == AckRequests::Off {
+            return Err(violation("ACK_FREQUENCY without min_ack_delay"));
+        }
+        // Draft §4, RFC 9000 §18.2: neither below min_ack_delay nor 2^14 ms and more.
+        let valid = MIN_ACK_DELAY..Duration::from_millis(MAX_ACK_DELAY_LIMIT);
+        if !valid.contains(&request.max_delay) {
+            return Err(violation("ACK_FREQUENCY with a delay that cannot be"));
+        }
+        Ok(self.obey(request))
+    }
+
+    /// IMMEDIATE_ACK arrived; the packet that carries it is not taken in yet.
+    ///
+    /// # Errors
+    /// PROTOCOL_VIOLATION if requests are not exchanged.
+    pub fn on_immediate_ack(&self) -> Result<(), TransportError> {
+        match self.requests {
+            AckRequests::Exchanged => Ok(()),
+            AckRequests::Off => Err(violation("IMMEDIATE_ACK without min_ack_delay")),
+        }
+    }
+
+    /// Returns true if `peer` obeys requests (draft §3).
+    pub fn may_ask(&self, peer: &TransportParameters) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
+        //# An extension to QUIC that wishes to use a new type of frame MUST first ensure that a peer is able
+        //# to understand the frame
+        self.requests == AckRequests::Exchanged && peer.min_ack_delay.is_some()
+    }
+
+    /// Asks `peer` for fewer acknowledgements while the windows of `paths` are large, once a round trip.
+    pub fn review(&mut self, paths: &Paths, peer: &TransportParameters, now: Instant) {
+        let Some(least) = peer.min_ack_delay.filter(|_| self.may_ask(peer)) else { return };
+        let answering = || paths.open().filter(|path| !path.liveness.is_silent() && path.rtts.is_sampled());
+        let Some(rtt) = answering().map(|path| path.rtt().smoothed()).min() else { return };
+        if now.since(self.reviewed_at) < rtt {
+            return;
+        }
+        self.reviewed_at = now;
+        let datagrams = |path: &Path| path.route.controller.window() / path.route.datagram_size.max(1);
+        let window = answering().map(datagrams).max().unwrap_or(0) as u64;
+        let most = if window < LARGE_WINDOW { MOST_UNACKNOWLEDGED } else { LARGE_WINDOW / PER_WINDOW };
+        let packets = (window / PER_WINDOW).clamp(2, most);
+        // A quarter of a round trip, as the draft's §9 weighs it; below min_ack_delay would be a violation.
+        let delay = (rtt / 4).min(peer.max_ack_delay).max(least);
+        self.wish(packets, Duration::from_micros(delay.as_micros() as u64).max(least));
     }
 
     /// Takes the peer's request; the policy that follows, if it is news (draft §4: older requests are ignored).
@@ -110,73 +166,6 @@ impl AckFrequencies {
     }
 }
 
-impl Connection {
-    /// ACK_FREQUENCY arrived.
-    pub(super) fn on_ack_frequency(&mut self, request: &AckFrequency) -> Result<(), TransportError> {
-        if self.config.ack_requests == AckRequests::Off {
-            return Err(violation("ACK_FREQUENCY without min_ack_delay"));
-        }
-        // Draft §4, RFC 9000 §18.2: neither below min_ack_delay nor 2^14 ms and more.
-        let valid = MIN_ACK_DELAY..Duration::from_millis(MAX_ACK_DELAY_LIMIT);
-        if !valid.contains(&request.max_delay) {
-            return Err(violation("ACK_FREQUENCY with a delay that cannot be"));
-        }
-        if let Some(policy) = self.ack_frequencies.obey(request) {
-            for id in self.paths.ids() {
-                if let Some(path) = self.paths.get_mut(id) {
-                    path.received.set_policy(policy);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// IMMEDIATE_ACK arrived; the packet that carries it is not taken in yet.
-    pub(super) fn on_immediate_ack(&self) -> Result<(), TransportError> {
-        match self.config.ack_requests {
-            AckRequests::Exchanged => Ok(()),
-            AckRequests::Off => Err(violation("IMMEDIATE_ACK without min_ack_delay")),
-        }
-    }
-
-    /// The packet from `origin` asks for an acknowledgement at once (draft §5). It gets one, however often it says so.
-    pub(super) fn acknowledge_at_once(&mut self, origin: &Origin, now: Instant) {
-        if let Some(path) = self.paths.any_mut(origin.path) {
-            path.received.acknowledge_at_once(now);
-        }
-    }
-
-    /// Returns true if the peer obeys requests (draft §3).
-    pub(super) fn may_request_acks(&self) -> bool {
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-19.21
-        //# An extension to QUIC that wishes to use a new type of frame MUST first ensure that a peer is able
-        //# to understand the frame
-        self.config.ack_requests == AckRequests::Exchanged && self.peer.parameters.min_ack_delay.is_some()
-    }
-
-    /// Asks for fewer acknowledgements while windows are large, once a round trip.
-    pub(super) fn review_ack_frequency(&mut self, now: Instant) {
-        let Some(least) = self.peer.parameters.min_ack_delay.filter(|_| self.may_request_acks()) else {
-            return;
-        };
-        let answering =
-            || self.paths.open().filter(|path| !path.liveness.is_silent() && path.rtts.is_sampled());
-        let Some(rtt) = answering().map(|path| path.rtt().smoothed()).min() else { return };
-        if now.since(self.ack_frequencies.reviewed_at) < rtt {
-            return;
-        }
-        self.ack_frequencies.reviewed_at = now;
-        let datagrams =
-            |path: &crate::path::path::Path| path.route.controller.window() / path.route.datagram_size.max(1);
-        let window = answering().map(datagrams).max().unwrap_or(0) as u64;
-        let most = if window < LARGE_WINDOW { MOST_UNACKNOWLEDGED } else { LARGE_WINDOW / PER_WINDOW };
-        let packets = (window / PER_WINDOW).clamp(2, most);
-        // A quarter of a round trip, as the draft's §9 weighs it; below min_ack_delay would be a violation.
-        let delay = (rtt / 4).min(self.peer.parameters.max_ack_delay).max(least);
-        self.ack_frequencies.wish(packets, Duration::from_micros(delay.as_micros() as u64).max(least));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,7 +181,7 @@ mod tests {
     #[test]
     fn only_a_newer_request_is_obeyed() {
         // Draft §4.
-        let mut frequencies = AckFrequencies::new(AckPolicy::default());
+        let mut frequencies = AckFrequencies::new(AckRequests::Exchanged, AckPolicy::default());
         let policy = frequencies.obey(&request(4, 9)).unwrap();
         assert_eq!(policy, AckPolicy { threshold: 10, max_delay: ms(5), reordering: 3 });
         assert_eq!(frequencies.obey(&request(4, 1)), None);
@@ -203,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_peer_is_asked_when_the_wish_changes_much_and_again_when_that_is_lost() {
-        let mut frequencies = AckFrequencies::new(AckPolicy::default());
+        let mut frequencies = AckFrequencies::new(AckRequests::Exchanged, AckPolicy::default());
         frequencies.wish(2, ms(5));
         assert_eq!(frequencies.next_frame(), None, "that is what it does anyway");
         frequencies.wish(10, ms(5));

@@ -37,7 +37,7 @@ impl Connection {
         if self.lifecycle != Lifecycle::Confirmed {
             return Ok(());
         }
-        let max_ack_delay = self.peer_max_ack_delay();
+        let max_ack_delay = self.peer.max_ack_delay(self.lifecycle);
         for path in self.paths.open().filter(|path| path.sent.has_ack_eliciting_in_flight()) {
             let probe = match (path.probe_at(max_ack_delay), path.sent.loss_time()) {
                 (Some(at), None) | (None, Some(at)) => at,

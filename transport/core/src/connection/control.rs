@@ -1,5 +1,7 @@
 //! Control frames that wait for a path.
 
+use crate::connection::ack_frequency::AckFrequencies;
+use crate::connection::new_token::NewTokens;
 use crate::recovery_token::RecoveryToken;
 use crate::wire::frame::Frame;
 use hvq_scheduler::History;
@@ -21,13 +23,44 @@ pub struct Control {
     pub history: History,
 }
 
-/// A bounded queue of control frames.
-#[derive(Debug, Default)]
-pub struct ControlQueue {
+/// A bounded queue of control frames, and the owners of those that belong to the connection as a whole.
+pub(in crate::connection) struct ControlFrames {
     waiting: VecDeque<Control>,
+    /// ACK_FREQUENCY.
+    pub ack_frequencies: AckFrequencies,
+    /// NEW_TOKEN.
+    pub tokens: NewTokens,
+    handshake_done: HandshakeDone,
 }
 
-impl ControlQueue {
+/// HANDSHAKE_DONE on a server (RFC 9000 §19.20).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum HandshakeDone {
+    /// Not to be sent (yet), or already in flight or acknowledged.
+    Quiet,
+    /// To be sent.
+    Wanted,
+}
+
+impl ControlFrames {
+    /// An empty queue.
+    pub fn new(ack_frequencies: AckFrequencies, tokens: NewTokens) -> Self {
+        Self { waiting: VecDeque::new(), ack_frequencies, tokens, handshake_done: HandshakeDone::Quiet }
+    }
+
+    /// HANDSHAKE_DONE is to be sent, again or for the first time.
+    pub fn want_handshake_done(&mut self) {
+        self.handshake_done = HandshakeDone::Wanted;
+    }
+
+    /// HANDSHAKE_DONE, if it is to be sent.
+    pub fn next_handshake_done(&mut self) -> Option<(Frame, RecoveryToken)> {
+        if std::mem::replace(&mut self.handshake_done, HandshakeDone::Quiet) == HandshakeDone::Quiet {
+            return None;
+        }
+        Some((Frame::HandshakeDone, RecoveryToken::HandshakeDone))
+    }
+
     /// Returns true if owners may hand over more.
     pub fn has_space(&self) -> bool {
         self.waiting.len() < LIMIT

@@ -27,13 +27,13 @@ impl Connection {
 
     /// Sends a 1-RTT packet with this payload, whatever it is, on path `id`.
     pub(crate) fn force_payload(&mut self, id: PathId, payload: &[u8], now: Instant) {
-        let start = self.next_packet(id).expect("the path can be used");
+        let start = self.sender().next_packet(id).expect("the path can be used");
         let mut builder = PacketBuilder::new(id, MINIMUM_DATAGRAM);
         builder.start(&start);
         builder.bytes.extend_from_slice(payload);
         builder.open.as_mut().expect("it was just started").elicits = Elicits::Acknowledgement;
-        self.seal_packet_of(&mut builder, now).expect("there is something in it");
-        self.queue_datagrams(builder);
+        self.sender().seal_packet_of(&mut builder, now).expect("there is something in it");
+        self.sender().queue_datagrams(builder);
     }
 
     /// Sends a packet of the handshake's `level` with this payload, in a datagram of 1200 bytes or more.
@@ -44,9 +44,9 @@ impl Connection {
     /// Sends a packet of the handshake's `level` with this payload, padded unless it is empty, and `bits` of its first byte
     /// set.
     pub(crate) fn force_long(&mut self, level: Level, payload: &[u8], bits: u8) {
-        let version = self.version();
+        let version = self.handshake.version();
         let kind = if level == Level::Initial { LongKind::Initial } else { LongKind::Handshake };
-        let (destination, source) = (self.handshake_ids.remote, self.handshake_ids.local);
+        let (destination, source) = (self.handshake.ids.remote(), self.handshake.ids.local);
         let space = self.handshake.space(level).expect("the level is in use");
         let number = space.sent.next_number(self.rng.get());
         let header = LongHeader { kind, version, destination, source, token: &[] };
@@ -66,23 +66,23 @@ impl Connection {
     /// Sends a 1-RTT packet with this payload and no padding on path 0, with `bits` of its first byte set. It is not in the
     /// books of the path.
     pub(crate) fn force_short(&mut self, payload: &[u8], bits: u8) {
-        let start = self.next_packet(PathId::ZERO).expect("the path can be used");
+        let start = self.sender().next_packet(PathId::ZERO).expect("the path can be used");
         let PacketForm::OneRtt { phase, spin } = start.form else { panic!("there are 1-RTT keys") };
         let header = ShortHeader { destination: start.destination, key_phase: phase, spin };
         let mut bytes = Vec::new();
         let layout = header.put(&mut bytes, start.number, 4);
         bytes.extend_from_slice(payload);
         bytes[0] |= bits;
-        let keys = self.keys.as_mut().expect("there are 1-RTT keys");
+        let keys = self.keys.current_mut().expect("there are 1-RTT keys");
         keys.seal(&mut bytes, 0, &layout, PathId::ZERO, start.number);
         self.force_bytes(bytes);
     }
 
     /// Sends a datagram over the addresses of the handshake.
     fn force_bytes(&mut self, bytes: Vec<u8>) {
-        let FourTuple { local, remote } = self.first_tuple;
+        let FourTuple { local, remote } = self.paths.handshake_tuple();
         let (ecn, dscp) = (Ecn::NotEct, Dscp::default());
-        self.transmits.push_back(Transmit { local, remote, ecn, dscp, bytes, segment: None });
+        self.queue.push(Transmit { local, remote, ecn, dscp, bytes, segment: None });
     }
 
     /// A client takes the next path into use without a challenge.
@@ -129,6 +129,6 @@ impl Connection {
 
     /// Three probe timeouts of the slowest path: how long an abandoned path is kept (RFC 10069 §3.4).
     pub(crate) fn abandonment(&self) -> std::time::Duration {
-        self.longest_probe_timeout() * 3
+        self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3
     }
 }

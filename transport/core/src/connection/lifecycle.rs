@@ -53,6 +53,11 @@ impl Lifecycle {
         }
     }
 
+    /// Returns true if the handshake is confirmed and the connection is open.
+    pub fn is_confirmed(self) -> bool {
+        self == Self::Confirmed
+    }
+
     /// Returns true if data may still flow.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Handshaking | Self::Connected | Self::Confirmed)

@@ -1,6 +1,7 @@
 //! A connection: the only place that composes the components, each phase in a file of its own.
 
 mod ack_frequency;
+mod activity;
 mod audit;
 mod close;
 mod commands;
@@ -10,6 +11,7 @@ pub mod event;
 mod events;
 #[cfg(test)]
 mod forced;
+mod frame_owners;
 pub(crate) mod handshake;
 mod hibernation;
 #[cfg(test)]
@@ -38,33 +40,31 @@ pub use paths::migration::{MigrateError, Migration, Moving};
 pub use paths::preferred::{Preference, PreferredAddresses};
 pub use stats::{ConnectionStats, FrameCounter, PathStats};
 
+use crate::connection::activity::Activity;
 use crate::connection::close::Closing;
-use crate::connection::control::ControlQueue;
+use crate::connection::control::ControlFrames;
 use crate::connection::events::Events;
-use crate::connection::handshake::key_update::KeyUpdate;
+use crate::connection::handshake::key_update::TrafficKeys;
 use crate::connection::handshake::zero_rtt::ZeroRtt;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::memory::Memory;
+use crate::connection::observe::Observer;
 use crate::connection::send::buffer_pool::BufferPool;
-use crate::connection::stats::Counters;
-use crate::crypto::one_rtt::OneRttKeys;
+use crate::connection::send::scheduler_slot::SchedulerSlot;
+use crate::connection::send::transmit_queue::TransmitQueue;
 use crate::datagram::Datagrams;
 use crate::handshake::Handshake;
-use crate::path::local_ids::IdSource;
 use crate::path::paths::Paths;
 use crate::seed::Randomness;
 use crate::stream::Streams;
 use crate::stream::blocks::Blocks;
-use crate::stream::short_queue::ShortQueue;
 use crate::time::{Deadline, Instant};
 use crate::trace::Tracer;
-use crate::wire::connection_id::ConnectionId;
-use crate::wire::header::ProtectedPacket;
 use crate::wire::transport_parameters::TransportParameters;
-use hvq_scheduler::Scheduler;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) use crate::connection::paths::multipath::IdChanges;
 pub use crate::path::dscp::{Dscp, DscpError};
@@ -117,88 +117,62 @@ pub enum Step {
     Idle(Option<Deadline>),
 }
 
-/// The peer's transport parameters.
+/// The peer's transport parameters, authenticated with the handshake.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
-    /// Its transport parameters, authenticated with the handshake.
-    pub parameters: TransportParameters,
-    /// True if `parameters` are there.
-    pub known: bool,
+    parameters: TransportParameters,
+    known: bool,
 }
 
-/// The policy, and what keeps it from stalling the connection.
-pub(crate) struct SchedulerSlot {
-    /// The policy.
-    pub policy: Box<dyn Scheduler>,
-    /// The time at which it asked to be asked again.
-    pub wake: Option<Instant>,
-    /// Passes in a row in which everything waited though nothing was in flight.
-    pub stalls: u32,
-}
+impl Peer {
+    /// The transport parameters; the defaults before they are known.
+    pub fn parameters(&self) -> &TransportParameters {
+        &self.parameters
+    }
 
-/// Times that the idle timeout and keep-alive count from (RFC 9000 §10.1).
-#[derive(Debug)]
-pub(crate) struct Activity {
-    /// The last packet that authenticated, or the first ack-eliciting packet sent after it.
-    pub last: Instant,
-    /// True if an ack-eliciting packet was sent since the last packet arrived.
-    pub sent_since: bool,
+    /// The transport parameters, once they are known.
+    pub fn known(&self) -> Option<&TransportParameters> {
+        self.known.then_some(&self.parameters)
+    }
+
+    /// Returns true if the transport parameters are known.
+    pub fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// Takes the transport parameters.
+    pub fn learn(&mut self, parameters: TransportParameters) {
+        self.parameters = parameters;
+        self.known = true;
+    }
+
+    /// The longest that the peer says it delays acknowledgements; zero while no connection is established.
+    pub fn max_ack_delay(&self, lifecycle: Lifecycle) -> Duration {
+        if lifecycle.is_connected() { self.parameters.max_ack_delay } else { Duration::ZERO }
+    }
 }
 
 /// One QUIC connection, sans-IO.
 pub struct Connection {
     role: Role,
     config: Arc<TransportConfig>,
-    born: Instant,
     lifecycle: Lifecycle,
     handshake: Handshake,
-    keys: Option<OneRttKeys>,
-    key_update: KeyUpdate,
+    keys: TrafficKeys,
     zero_rtt: ZeroRtt,
-    /// Packets that arrived before their keys.
-    undecryptable: Vec<(ProtectedPacket, FourTuple, Ecn)>,
     peer: Peer,
     paths: Paths,
-    /// The addresses of the handshake.
-    first_tuple: FourTuple,
-    preferred: paths::preferred::PreferredAddressState,
-    ids: Box<dyn IdSource + Send>,
-    tokens: crate::connection::new_token::NewTokens,
     streams: Streams,
     datagrams: Datagrams,
     scheduler: SchedulerSlot,
-    control: ControlQueue,
-    ack_frequencies: ack_frequency::AckFrequencies,
-    handshake_done: crate::connection::handshake::establish::HandshakeDone,
+    control: ControlFrames,
     closing: Option<Box<Closing>>,
     activity: Activity,
-    /// The time at which timers were last looked at, since the connection was idle.
-    served_at: Option<Instant>,
     events: Events,
     memory: Memory,
-    transmits: ShortQueue<Transmit>,
-    /// Memory for datagrams and records, while the endpoint lends its own.
-    pool: BufferPool,
-    counters: Counters,
-    tracer: Option<Box<dyn Tracer>>,
+    queue: TransmitQueue,
+    observer: Observer,
     rng: Randomness,
-    /// The time at which it is decided whether the connection may hibernate.
-    hibernate_at: Option<Instant>,
-    /// The peer's connection ID during the handshake, and ours.
-    handshake_ids: HandshakeIds,
-}
-
-/// The connection IDs of long headers.
-#[derive(Debug)]
-pub(crate) struct HandshakeIds {
-    /// Ours.
-    pub local: ConnectionId,
-    /// The peer's, or what the client chose for it.
-    pub remote: ConnectionId,
-    /// True if the peer's own choice is known.
-    pub remote_is_final: bool,
-    /// The IDs that the peer chose for this endpoint and the router does not know yet.
-    pub chosen_by_peer: Vec<ConnectionId>,
 }
 
 impl fmt::Debug for Connection {
@@ -217,10 +191,10 @@ impl Connection {
         if let Some(event) = self.next_event(now) {
             return Step::Event(event);
         }
-        if self.served_at != Some(now) {
+        if !self.activity.is_served(now) {
             self.run_timers(now);
             self.review_memory(now);
-            self.served_at = Some(now);
+            self.activity.on_served(now);
             if let Some(event) = self.next_event(now) {
                 return Step::Event(event);
             }
@@ -232,7 +206,7 @@ impl Connection {
         if let Some(event) = self.next_event(now) {
             return Step::Event(event);
         }
-        self.served_at = None;
+        self.activity.on_idle();
         self.hibernate_if_idle(now);
         Step::Idle(self.deadline(now))
     }
@@ -240,7 +214,7 @@ impl Connection {
     /// Lends or gives back memory for datagrams and records; see
     /// [`Endpoint::recycle`](crate::endpoint::Endpoint::recycle).
     pub(crate) fn exchange_pool(&mut self, pool: &mut BufferPool) {
-        std::mem::swap(&mut self.pool, pool);
+        self.queue.exchange_pool(pool);
     }
 
     /// Lends memory for copies of what is written, unless there is some.
@@ -256,7 +230,7 @@ impl Connection {
     /// The next event that waits to be told.
     pub(crate) fn next_event(&mut self, now: Instant) -> Option<Event> {
         if let Some(event) = self.events.pop() {
-            self.trace_event(&event, now);
+            self.observer.on_event(&event, &self.paths, now);
             return Some(event);
         }
         if !self.lifecycle.is_open() {
@@ -285,7 +259,7 @@ impl Connection {
 
     /// Has `tracer` told of everything from here on.
     pub fn set_tracer(&mut self, tracer: Box<dyn Tracer>) {
-        self.tracer = Some(tracer);
+        self.observer.set_tracer(tracer);
     }
 
     /// The application protocol that TLS agreed on (RFC 7301).
@@ -305,6 +279,6 @@ impl Connection {
 
     /// The peer's transport parameters, once they are authenticated.
     pub fn peer_parameters(&self) -> Option<&TransportParameters> {
-        self.peer.known.then_some(&self.peer.parameters)
+        self.peer.known()
     }
 }

@@ -1,9 +1,9 @@
 //! NEW_TOKEN frames (RFC 9000 §8.1.3): a server gives its client tokens for later connections.
 
-use crate::connection::{Connection, Event, Role};
 use crate::crypto::token::{Addresses, MAX_ADDRESSES};
 use crate::error::{ErrorCode, TransportError};
 use crate::path::amplification::Amplification;
+use crate::path::paths::Paths;
 use crate::recovery_token::RecoveryToken;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
@@ -59,6 +59,36 @@ impl NewTokens {
         self.supply = Supply::Due;
     }
 
+    /// A token, if the client should have one: after the handshake and whenever one more address is validated.
+    pub fn next_frame_for(
+        &mut self,
+        paths: &Paths,
+        version: Version,
+        now: Instant,
+    ) -> Option<(Frame, RecoveryToken)> {
+        self.source.as_ref()?;
+        for path in paths.open() {
+            if path.route.amplification == Amplification::Validated {
+                self.prove(path.route.tuple.remote.ip().to_canonical());
+            }
+        }
+        self.next_frame(version, now)
+    }
+
+    /// The server gave a client `token`. Returns true if its application is told of it: whoever started the connection
+    /// decides what becomes of it.
+    ///
+    /// # Errors
+    /// FRAME_ENCODING_ERROR if the token is empty.
+    pub fn on_frame(&mut self, token: &Bytes) -> Result<bool, TransportError> {
+        if token.is_empty() {
+            return Err(ErrorCode::FRAME_ENCODING_ERROR.because("an empty token"));
+        }
+        let is_told = self.received < MOST_RECEIVED;
+        self.received += u8::from(is_told);
+        Ok(is_told)
+    }
+
     fn next_frame(&mut self, version: Version, now: Instant) -> Option<(Frame, RecoveryToken)> {
         if self.supply == Supply::Sufficient {
             return None;
@@ -74,40 +104,6 @@ impl NewTokens {
         if number == self.given {
             self.supply = Supply::Due;
         }
-    }
-}
-
-impl Connection {
-    /// A token, if the client should have one: after the handshake and whenever one more address is validated.
-    pub(super) fn next_token(&mut self, now: Instant) -> Option<(Frame, RecoveryToken)> {
-        if self.tokens.source.is_none() || !self.is_confirmed() {
-            return None;
-        }
-        for path in self.paths.open() {
-            if path.route.amplification == Amplification::Validated {
-                self.tokens.prove(path.route.tuple.remote.ip().to_canonical());
-            }
-        }
-        self.tokens.next_frame(self.version(), now)
-    }
-
-    /// The server gave a token. The one who started the connection decides what becomes of it.
-    pub(super) fn on_new_token(&mut self, token: Bytes) -> Result<(), TransportError> {
-        if self.role == Role::Server {
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
-            //# A server MUST treat receipt of a NEW_TOKEN frame as a connection error of type
-            //# PROTOCOL_VIOLATION.
-            // RFC 9000 §19.7.
-            return Err(ErrorCode::PROTOCOL_VIOLATION.because("a client sent NEW_TOKEN"));
-        }
-        if token.is_empty() {
-            return Err(ErrorCode::FRAME_ENCODING_ERROR.because("an empty token"));
-        }
-        if self.tokens.received < MOST_RECEIVED {
-            self.tokens.received += 1;
-            self.events.push(Event::NewToken(token));
-        }
-        Ok(())
     }
 }
 

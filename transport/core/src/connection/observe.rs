@@ -1,32 +1,56 @@
-//! Tracing of beginnings, events and metrics, which no single step of the protocol knows.
+//! Observation of a connection: its counters, and the tracer that is told what happens.
 
 use crate::PathId;
-use crate::connection::send::transmission_round::TransmissionRound;
-use crate::connection::{Connection, Event, PathEvent};
-use crate::stream::StreamId;
+use crate::connection::stats::{Counters, FrameCounter};
+use crate::connection::{Event, PathEvent, TransportConfig};
+use crate::path::paths::Paths;
 use crate::time::Instant;
-use crate::trace::{Growth, PathChange, PathMetrics, Progress, Side, Subject, TraceEvent};
+use crate::trace::{Growth, PathChange, PathMetrics, Progress, Side, Subject, TraceEvent, Tracer};
 use crate::wire::connection_id::ConnectionId;
-use hvq_scheduler::{Expectation, Scheduler};
 
-impl Connection {
-    /// Asks the configured factory for a tracer, and tells it how the connection begins.
-    pub(super) fn begin_trace(&mut self, original_destination: ConnectionId) {
-        let Some(factory) = &self.config.tracer else { return };
-        let Some(path) = self.paths.get(PathId::ZERO) else { return };
-        let (local, remote) = (path.route.tuple.local, path.route.tuple.remote);
-        let subject = Subject { role: self.role, original_destination, local, remote };
-        let Some(mut tracer) = factory(&subject) else { return };
-        let mut parameters = self.config.parameters();
-        parameters.initial_source_connection_id = Some(self.handshake_ids.local);
-        tracer.record(self.born, &TraceEvent::Started(&subject));
-        let event = TraceEvent::ParametersSet { side: Side::Local, parameters: &parameters };
-        tracer.record(self.born, &event);
+/// The counters of a connection, and its tracer, if it has one.
+#[derive(Default)]
+pub(in crate::connection) struct Observer {
+    tracer: Option<Box<dyn Tracer>>,
+    counters: Counters,
+}
+
+impl Observer {
+    /// Asks the configured factory for a tracer of `subject`, and tells it how the connection begins, at `now` and under
+    /// the connection ID `local`.
+    pub fn begin(config: &TransportConfig, subject: &Subject, local: ConnectionId, now: Instant) -> Self {
+        let mut observer = Self::default();
+        let Some(mut tracer) = config.tracer.as_ref().and_then(|factory| factory(subject)) else {
+            return observer;
+        };
+        let mut parameters = config.parameters();
+        parameters.initial_source_connection_id = Some(local);
+        tracer.record(now, &TraceEvent::Started(subject));
+        tracer.record(now, &TraceEvent::ParametersSet { side: Side::Local, parameters: &parameters });
+        observer.tracer = Some(tracer);
+        observer
+    }
+
+    /// Has `tracer` told of everything from here on.
+    pub fn set_tracer(&mut self, tracer: Box<dyn Tracer>) {
         self.tracer = Some(tracer);
     }
 
+    /// The tracer, for events that cost something to describe.
+    #[inline]
+    pub fn tracer(&mut self) -> Option<&mut Box<dyn Tracer>> {
+        self.tracer.as_mut()
+    }
+
+    /// Tells the tracer of `event`.
+    pub fn trace(&mut self, event: &TraceEvent<'_>, now: Instant) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.record(now, event);
+        }
+    }
+
     /// Tells the tracer what the application is told.
-    pub(super) fn trace_event(&mut self, event: &Event, now: Instant) {
+    pub fn on_event(&mut self, event: &Event, paths: &Paths, now: Instant) {
         let Some(tracer) = &mut self.tracer else { return };
         let traced = match event {
             Event::Connected => TraceEvent::Handshake(Progress::Complete),
@@ -34,7 +58,7 @@ impl Connection {
             Event::Closed(error) => TraceEvent::Closed(error),
             Event::Path(event) => {
                 let Some((path, change)) = change_of(event) else { return };
-                let tuple = self.paths.any(path).map(|path| path.route.tuple);
+                let tuple = paths.any(path).map(|path| path.route.tuple);
                 let addresses = tuple.map(|tuple| (tuple.local, tuple.remote));
                 TraceEvent::PathChanged { path, change, addresses }
             }
@@ -43,38 +67,10 @@ impl Connection {
         tracer.record(now, &traced);
     }
 
-    /// Tells the tracer that a path was opened from here, of which the application needs no event.
-    pub(super) fn trace_opened(&mut self, path: PathId, now: Instant) {
-        self.trace_event(&Event::Path(PathEvent::Opened(path)), now);
-    }
-
-    /// Tells the tracer that the keys of 1-RTT packets were updated.
-    pub(super) fn trace_key_update(&mut self, by: Side, now: Instant) {
-        if let Some(tracer) = &mut self.tracer {
-            tracer.record(now, &TraceEvent::KeysUpdated { by });
-        }
-    }
-
-    /// Tells the tracer that `bytes` of `stream` are on the path with this index, and what was expected of that choice.
-    pub(super) fn trace_placement(
-        &mut self,
-        round: &TransmissionRound,
-        index: usize,
-        (stream, bytes): (StreamId, usize),
-        expected: fn(&dyn Scheduler) -> Option<Expectation>,
-    ) {
-        let Some(tracer) = &mut self.tracer else { return };
-        if let Some(view) = round.views.get(index).filter(|_| bytes > 0) {
-            let expectation = expected(&*self.scheduler.policy);
-            let event = TraceEvent::StreamPlaced { path: view.id, stream: stream.0, bytes, expectation };
-            tracer.record(round.now, &event);
-        }
-    }
-
     /// Tells the tracer what is known of path `of`.
-    pub(super) fn trace_metrics(&mut self, of: PathId, now: Instant) {
+    pub fn on_metrics(&mut self, of: PathId, paths: &Paths, now: Instant) {
         let Some(tracer) = &mut self.tracer else { return };
-        let Some(path) = self.paths.get(of) else { return };
+        let Some(path) = paths.get(of) else { return };
         let (rtt, controller) = (path.rtt(), &path.route.controller);
         let metrics = PathMetrics {
             min_rtt: rtt.min(),
@@ -88,6 +84,37 @@ impl Connection {
             growth: if controller.in_slow_start() { Growth::SlowStart } else { Growth::CongestionAvoidance },
         };
         tracer.record(now, &TraceEvent::MetricsUpdated { path: of, metrics });
+    }
+
+    /// Counts a frame of `bytes` bytes that was written for `path`.
+    #[inline]
+    pub fn count_sent(&mut self, path: PathId, kind: &'static str, bytes: usize) {
+        self.counters.count_sent(path, kind, bytes);
+    }
+
+    /// Counts a frame that arrived.
+    pub fn count_received(&mut self, path: PathId, kind: &'static str) {
+        self.counters.count_received(path, kind);
+    }
+
+    /// Counts a packet that is ignored.
+    pub fn count_dropped(&mut self) {
+        self.counters.dropped += 1;
+    }
+
+    /// Path `id` is over: its counters are kept for a while.
+    pub fn close_path(&mut self, id: PathId) {
+        self.counters.close_path(id);
+    }
+
+    /// The counters of frames, by path and kind.
+    pub fn frames(&self) -> &[FrameCounter] {
+        self.counters.frames()
+    }
+
+    /// The number of packets that were ignored.
+    pub fn dropped(&self) -> u64 {
+        self.counters.dropped
     }
 }
 

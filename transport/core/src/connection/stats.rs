@@ -84,6 +84,11 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    /// The counters of frames, by path and kind.
+    pub(super) fn frames(&self) -> &[FrameCounter] {
+        &self.frames
+    }
+
     /// A frame was written.
     pub(super) fn count_sent(&mut self, path: PathId, kind: &'static str, bytes: usize) {
         let counter = self.counter(path, kind);
@@ -146,9 +151,9 @@ impl Connection {
         let paths = self.paths.open().map(|path| self.path_stats_of(path)).collect();
         ConnectionStats {
             paths,
-            frames: self.counters.frames.clone(),
+            frames: self.observer.frames().to_vec(),
             datagrams: self.datagrams.stats(),
-            dropped: self.counters.dropped,
+            dropped: self.observer.dropped(),
         }
     }
 

@@ -29,7 +29,7 @@ impl Connection {
             return self.end_silently(ConnectionError::IdleTimeout);
         }
         self.run_recovery_timers(now);
-        self.expire_keys(now);
+        self.keys.expire(now);
         self.expire_zero_rtt(now);
         self.run_path_timers(now);
         self.keep_alive(now);
@@ -52,12 +52,14 @@ impl Connection {
             if path.sent.loss_time().is_some_and(|at| at <= now) {
                 self.detect_lost(id, now);
             }
-            let delay = self.peer_max_ack_delay();
+            let delay = self.peer.max_ack_delay(self.lifecycle);
             let due = self.paths.get(id).and_then(|path| path.probe_at(delay));
             if self.may_probe() && due.is_some_and(|at| at <= now) {
                 self.probe_path(id, now);
             }
-            self.expire_size_probe(id, now);
+            if let Some(path) = self.paths.get_mut(id) {
+                path.expire_size_probe(now);
+            }
             self.watch(id, now);
         }
     }
@@ -133,7 +135,7 @@ impl Connection {
     /// The effective idle timeout ends the connection at this instant (RFC 9000 §10.1: at least three PTOs).
     fn idle_at(&self) -> Option<Instant> {
         let ours = self.config.idle_timeout;
-        let theirs = self.peer.parameters.max_idle_timeout;
+        let theirs = self.peer.parameters().max_idle_timeout;
         let effective = match (ours.is_zero(), theirs.is_zero()) {
             (true, true) => return None,
             (true, false) => theirs,
@@ -143,20 +145,19 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-10.1
         //# To avoid excessively small idle timeout periods, endpoints MUST increase the idle timeout period
         //# to be at least three times the current Probe Timeout (PTO)
-        Some(self.activity.last + effective.max(self.longest_probe_timeout() * 3))
+        Some(
+            self.activity.last()
+                + effective
+                    .max(self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3),
+        )
     }
 
     fn keep_alive(&mut self, now: Instant) {
-        let due = self.keep_alive_at().is_some_and(|at| at <= now);
+        let due = self.activity.keep_alive_at(self.config.keep_alive).is_some_and(|at| at <= now);
         if due && self.lifecycle.is_connected() {
             self.control.push(crate::wire::frame::Frame::Ping, None);
-            self.activity.last = now;
+            self.activity.on_keep_alive(now);
         }
-    }
-
-    fn keep_alive_at(&self) -> Option<Instant> {
-        let period = self.config.keep_alive?;
-        (!self.activity.sent_since).then(|| self.activity.last + period)
     }
 
     fn expire(&mut self) {
@@ -171,7 +172,7 @@ impl Connection {
         if self.lifecycle.is_open() {
             self.events.push(Event::Closed(error));
         }
-        self.transmits.clear();
+        self.queue.clear();
         self.expire();
     }
 
@@ -191,11 +192,11 @@ impl Connection {
             Lifecycle::Connected | Lifecycle::Confirmed => {}
         }
         fold(self.idle_at(), TimerReason::Idle);
-        fold(self.keep_alive_at(), TimerReason::KeepAlive);
-        fold(self.key_update.discard_at, TimerReason::KeyDiscard);
+        fold(self.activity.keep_alive_at(self.config.keep_alive), TimerReason::KeepAlive);
+        fold(self.keys.discard_at(), TimerReason::KeyDiscard);
         fold(self.zero_rtt.discard_at, TimerReason::KeyDiscard);
-        fold(self.hibernate_at, TimerReason::Hibernation);
-        fold(self.scheduler.wake, TimerReason::Scheduler);
+        fold(self.activity.hibernate_at(), TimerReason::Hibernation);
+        fold(self.scheduler.wake_at(), TimerReason::Scheduler);
         fold(self.handshake_probe_at(), TimerReason::ProbeTimeout);
         for space in
             [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()].into_iter().flatten()
@@ -209,7 +210,7 @@ impl Connection {
 
     fn path_deadline(&self, now: Instant) -> Option<Deadline> {
         let mut earliest = self.paths.deadline();
-        let max_ack_delay = self.peer_max_ack_delay();
+        let max_ack_delay = self.peer.max_ack_delay(self.lifecycle);
         let carries = self.paths.open().any(|path| path.liveness.is_silent()) && self.has_to_carry();
         let wants = self.streams.has_sendable() || self.datagrams.has_waiting() || !self.control.is_empty();
         let mut fold = |at: Option<Instant>, reason: TimerReason| {

@@ -1,6 +1,7 @@
 //! Snapshots of the paths for the scheduler.
 
-use crate::connection::{Connection, Role};
+use crate::connection::Role;
+use crate::connection::send::Sender;
 use crate::path::lifecycle::State;
 use crate::path::path::Path;
 use crate::time::Instant;
@@ -9,9 +10,9 @@ use hvq_scheduler::{PathId, PathState, PathView, PerMille, Rtt};
 use smallvec::SmallVec;
 use std::time::Duration;
 
-impl Connection {
+impl Sender<'_> {
     /// Every open path that may carry 1-RTT packets, as a policy may know it.
-    pub(super) fn views(&self, now: Instant) -> SmallVec<[PathView; 4]> {
+    pub(in crate::connection) fn views(&self, now: Instant) -> SmallVec<[PathView; 4]> {
         let paths = &self.paths;
         let mut views = SmallVec::new();
         for path in paths.open() {
@@ -87,7 +88,7 @@ impl Connection {
             },
             loss: path.hints.loss.unwrap_or_else(|| loss(path)),
             datagram_size: path.route.datagram_size,
-            overhead: self.overhead(path.id),
+            overhead: self.sizes().overhead(path.id),
             lower_headers: lower_headers(path.route.tuple.remote.ip()),
             hints: path.hints,
             ..PathView::new(path.id)
@@ -95,7 +96,7 @@ impl Connection {
     }
 
     /// Path 0, for data before the handshake is complete.
-    pub(super) fn zero_rtt_views(&self, now: Instant) -> SmallVec<[PathView; 4]> {
+    pub(in crate::connection) fn zero_rtt_views(&self, now: Instant) -> SmallVec<[PathView; 4]> {
         let first = self.paths.get(crate::PathId::ZERO);
         first.map(|path| self.view(path, now)).into_iter().collect()
     }

@@ -5,6 +5,7 @@ pub mod hello;
 pub mod negotiation;
 pub mod parameters;
 pub mod tls;
+pub mod undecryptable;
 
 use crate::crypto::keys::Suite;
 use crate::crypto::protect::{OpenKey, SealKey};
@@ -14,10 +15,13 @@ use crate::handshake::hello::{Attempt, Hello};
 use crate::handshake::negotiation::Negotiation;
 use crate::handshake::parameters::SeenIds;
 use crate::handshake::tls::Tls;
+use crate::handshake::undecryptable::UndecryptablePackets;
 use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
+use crate::wire::connection_id::ConnectionId;
 use crate::wire::level::Level;
+use crate::wire::overhead;
 use crate::wire::version::Version;
 use bytes::Bytes;
 
@@ -153,11 +157,65 @@ fn take(secrets: &mut Vec<(Level, Suite, Secret)>, level: Level) -> Option<(Suit
     Some((suite, secret))
 }
 
+/// The connection IDs of long headers.
+#[derive(Debug)]
+pub struct HandshakeIds {
+    /// The ID of this endpoint.
+    pub local: ConnectionId,
+    remote: ConnectionId,
+    remote_is_final: bool,
+    chosen_by_peer: Vec<ConnectionId>,
+}
+
+impl HandshakeIds {
+    /// The IDs at the start: the one of this endpoint, the one that packets to the peer carry, and what the peer chose for
+    /// this endpoint.
+    pub fn new(local: ConnectionId, remote: ConnectionId, chosen_by_peer: Vec<ConnectionId>) -> Self {
+        Self { local, remote, remote_is_final: false, chosen_by_peer }
+    }
+
+    /// The peer's ID, or what the client chose for it.
+    pub fn remote(&self) -> ConnectionId {
+        self.remote
+    }
+
+    /// Returns true if the peer's own choice is known.
+    pub fn is_remote_final(&self) -> bool {
+        self.remote_is_final
+    }
+
+    /// The peer's first packet names its own choice, which no later one changes (RFC 9000 §7.2).
+    pub fn fix_remote(&mut self, source: ConnectionId) {
+        debug_assert!(!self.remote_is_final, "the peer chooses once");
+        self.remote = source;
+        self.remote_is_final = true;
+    }
+
+    /// A Retry, or another attempt, has packets go to another ID of the peer.
+    pub fn redirect(&mut self, remote: ConnectionId) {
+        self.remote = remote;
+    }
+
+    /// Takes the IDs that the peer chose for this endpoint and the router does not know yet.
+    pub fn take_chosen_by_peer(&mut self) -> Vec<ConnectionId> {
+        std::mem::take(&mut self.chosen_by_peer)
+    }
+
+    /// The bytes around the frames of a long-header packet at most.
+    pub fn overhead(&self) -> usize {
+        overhead::long(self.remote.len(), self.local.len())
+    }
+}
+
 /// The state that lives until the handshake is confirmed.
 #[derive(Debug)]
 pub struct Handshake {
     /// TLS.
     pub session: Tls,
+    /// The connection IDs of long headers.
+    pub ids: HandshakeIds,
+    /// Packets that came before their keys.
+    pub undecryptable: UndecryptablePackets,
     /// The Initial space, until its keys are discarded (RFC 9001 §4.9.1).
     pub initial: Option<Box<HandshakeSpace>>,
     /// The Handshake space, until its keys are discarded (RFC 9001 §4.9.2).
@@ -183,6 +241,11 @@ pub struct Handshake {
 }
 
 impl Handshake {
+    /// The version in use. It may change while the handshake goes on.
+    pub fn version(&self) -> Version {
+        self.negotiation.current()
+    }
+
     /// The space of `level`, unless it is gone or has none of its own.
     pub fn space(&mut self, level: Level) -> Option<&mut HandshakeSpace> {
         match level {

@@ -6,7 +6,7 @@ use crate::path::candidates::{Candidate, Candidates, Measurements, Purpose};
 use crate::path::dscp::Dscp;
 use crate::path::hints::{ChannelHints, Told};
 use crate::path::liveness::{Company, Liveness};
-use crate::path::rotation::Destination;
+use crate::path::rotation::{Destination, Rotation};
 use crate::path::route::Route;
 use crate::path::spin::Spin;
 use crate::recovery::delay::PathRtts;
@@ -16,7 +16,7 @@ use crate::recovery::pto::Pto;
 use crate::recovery::reordering::Thresholds;
 use crate::recovery::rtt::Rtt;
 use crate::recovery::sent_packet::SentPacket;
-use crate::recovery_token::Progress;
+use crate::recovery_token::{Progress, RecoveryTokens};
 use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
@@ -74,6 +74,17 @@ pub enum Account {
     Whole,
     /// The bytes that the endpoint itself sends to the peer whose channel it is.
     Part,
+}
+
+/// A packet of a path that does not answer.
+#[derive(Clone, Debug)]
+pub struct LatePacket {
+    /// The tokens of its frames.
+    pub tokens: RecoveryTokens,
+    /// Its size in bytes.
+    pub bytes: usize,
+    /// The time since it left.
+    pub age: Duration,
 }
 
 /// One open path of a connection.
@@ -260,6 +271,11 @@ impl Path {
         }
     }
 
+    /// Returns true if the path is known to reach the peer and answers.
+    pub fn is_answering(&self) -> bool {
+        !self.liveness.is_silent() && self.route.validation.is_validated()
+    }
+
     /// The round-trip time over the return path that answers fastest; the initial estimate before any sample.
     pub fn rtt(&self) -> Rtt {
         self.rtts.best().map_or_else(Rtt::default, |(_, rtt)| rtt)
@@ -392,11 +408,47 @@ impl Path {
         packets.find(|packet| packet.class.is_ack_eliciting()).map(|packet| packet.sent_at)
     }
 
+    /// The oldest packet that waits for an answer and was not offered to other paths yet. It counts as offered from here on.
+    pub fn next_late(&mut self, now: Instant) -> Option<LatePacket> {
+        let mut packets = self.sent.unacknowledged_from(self.liveness.offered_below());
+        let packet = packets.find(|packet| packet.class.is_ack_eliciting())?;
+        let late =
+            LatePacket { tokens: packet.tokens.clone(), bytes: packet.bytes, age: now.since(packet.sent_at) };
+        let number = packet.number;
+        self.liveness.on_offered(number + 1);
+        Some(late)
+    }
+
     /// Returns the time at which the path has been silent for so long that a PING keeps it warm. While something is in
     /// flight the probe timeout watches over it.
     pub fn keep_alive_at(&self) -> Option<Instant> {
         let period = self.keep_alive.filter(|_| !self.sent.has_ack_eliciting_in_flight())?;
         Some(self.active_at + period)
+    }
+
+    /// Packets show another connection ID of the peer from `now` on.
+    pub fn on_destination(&mut self, now: Instant) {
+        self.destination = Destination { since: self.sent.next_unused(), at: now, carried: false };
+    }
+
+    /// The path carries data of the application, one way or the other.
+    pub fn on_carried(&mut self) {
+        self.destination.carried = true;
+    }
+
+    /// Returns true if `rotation` asks for another connection ID, and the peer was heard under the present one.
+    pub fn is_rotation_due(&self, rotation: &Rotation, now: Instant) -> bool {
+        self.liveness.was_heard_since(self.destination.at)
+            && self.destination.is_due(rotation, self.sent.next_unused(), self.active_at, now)
+    }
+
+    /// Gives up the probe of the datagram size if it was not heard of in time.
+    pub fn expire_size_probe(&mut self, now: Instant) {
+        if let Some(number) = self.route.mtu.take_overdue(now) {
+            // What was probed is a size: its loss is no sign of congestion (RFC 9000 §14.4). It is not there any more if
+            // the path was elsewhere meanwhile.
+            let _nothing_to_tell = self.sent.drain(number..number + 1);
+        }
     }
 
     /// The probe timeout fired. Returns whether the path counted as answering before.

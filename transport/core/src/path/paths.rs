@@ -5,9 +5,10 @@ use crate::path::candidates::{Candidate, Measurements};
 use crate::path::hints::EarlyHints;
 use crate::path::lifecycle::{Event, Lifecycles, Transition};
 use crate::path::limits::PathLimits;
-use crate::path::local_ids::LocalIds;
+use crate::path::local_ids::{IdSource, LocalIds};
 use crate::path::path::Path;
 use crate::path::remote_ids::RemoteIds;
+use crate::path::rotation::Rotation;
 use crate::path::route::FourTuple;
 use crate::path::status::Statuses;
 use crate::recovery::delay::{PathRtts, one_way};
@@ -16,6 +17,7 @@ use crate::time::{Deadline, Instant};
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::frame::Frame;
 use crate::wire::transport_parameters::TransportParameters;
+use hvq_scheduler::PathState;
 use smallvec::SmallVec;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -33,8 +35,17 @@ pub enum Arrival {
     Gone,
 }
 
+/// Tells whether a client has considered the preferred address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum PreferredAddressState {
+    /// Not yet: the handshake is not confirmed.
+    #[default]
+    Due,
+    /// It has.
+    Done,
+}
+
 /// All paths of one connection.
-#[derive(Debug)]
 pub struct Paths {
     /// Open paths, ascending.
     open: Vec<Path>,
@@ -54,14 +65,33 @@ pub struct Paths {
     pub(crate) early_hints: EarlyHints,
     /// States of all path IDs.
     pub lifecycles: Lifecycles,
+    /// The source of connection IDs that this endpoint issues.
+    id_source: Box<dyn IdSource + Send>,
+    /// The addresses of the handshake.
+    handshake_tuple: FourTuple,
+    preferred: PreferredAddressState,
     /// True if the router has to be told about remote addresses.
     moved: bool,
 }
 
+/// The connection IDs of a connection, at its start.
+pub struct FirstConnectionIds {
+    /// Connection IDs that this endpoint issues.
+    pub local: LocalIds,
+    /// Connection IDs that the peer issues.
+    pub remote: RemoteIds,
+    /// The source of further ones of this endpoint.
+    pub source: Box<dyn IdSource + Send>,
+}
+
 impl Paths {
     /// A connection's paths before the handshake: path 0 alone.
-    pub fn new(first: Path, local_ids: LocalIds, remote_ids: RemoteIds, limit: Option<PathId>) -> Self {
+    pub fn new(first: Path, ids: FirstConnectionIds, limit: Option<PathId>) -> Self {
+        let FirstConnectionIds { local: local_ids, remote: remote_ids, source: id_source } = ids;
         Self {
+            handshake_tuple: first.route.tuple,
+            preferred: PreferredAddressState::default(),
+            id_source,
             open: vec![first],
             abandoned: Vec::new(),
             delays: SmallVec::new(),
@@ -73,6 +103,26 @@ impl Paths {
             lifecycles: Lifecycles::new(),
             moved: true,
         }
+    }
+
+    /// The addresses of the handshake.
+    pub fn handshake_tuple(&self) -> FourTuple {
+        self.handshake_tuple
+    }
+
+    /// Returns true once: a client considers the preferred address of its server when the handshake is confirmed.
+    pub fn take_preferred_due(&mut self) -> bool {
+        std::mem::replace(&mut self.preferred, PreferredAddressState::Done) == PreferredAddressState::Due
+    }
+
+    /// The next frame about paths and their connection IDs, with the token by which it comes back.
+    pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
+        self.lifecycles
+            .next_frame()
+            .or_else(|| self.local_ids.next_frame(self.id_source.as_mut()))
+            .or_else(|| self.remote_ids.next_frame())
+            .or_else(|| self.limits.next_frame())
+            .or_else(|| self.status.next_frame())
     }
 
     /// Takes what the peer's transport parameters say about paths and datagrams.
@@ -144,6 +194,63 @@ impl Paths {
         let rtts: SmallVec<[(PathId, &PathRtts); 4]> =
             self.open.iter().map(|path| (path.id, &path.rtts)).collect();
         self.delays = one_way(&rtts);
+    }
+
+    /// The largest PTO of all open paths, without backoff, for a peer that delays acknowledgements by `max_ack_delay` at
+    /// most; a second if none is open.
+    pub fn longest_probe_timeout(&self, max_ack_delay: Duration) -> Duration {
+        let periods = self.open.iter().map(|path| path.probe_period(max_ack_delay));
+        periods.max().unwrap_or(Duration::from_secs(1))
+    }
+
+    /// The shortest round trip that was seen on any open path, zero before the first.
+    pub fn shortest_round_trip(&self) -> Duration {
+        let sampled = self.open.iter().filter(|path| path.rtts.is_sampled());
+        sampled.filter_map(|path| path.rtt().min()).min().unwrap_or_default()
+    }
+
+    /// Bytes that paths other than `id` which answer could carry at `now`.
+    pub fn room_beside(&self, id: PathId, now: Instant) -> usize {
+        self.open
+            .iter()
+            .filter(|path| path.id != id && !path.liveness.is_silent())
+            .map(|path| path.route.room(path.sent.in_flight(), now))
+            .fold(0, usize::saturating_add)
+    }
+
+    /// Changes connection IDs that were used for as long as `rotation` permits; `reserve` of the peer's IDs stay unused.
+    pub fn rotate_due(&mut self, rotation: &Rotation, reserve: usize, now: Instant) {
+        for id in self.ids() {
+            let path = self.get(id).expect("the path is open");
+            // Who is not heard may not learn which connection IDs are retired, nor issue others: the last ones are needed
+            // should the peer turn out to be elsewhere (RFC 9000 §9.5).
+            let answers = matches!(path.scheduling_state(), PathState::Available | PathState::Backup);
+            if answers && path.is_rotation_due(rotation, now) {
+                let _unchanged_without_a_spare = self.rotate(id, reserve, now);
+            }
+        }
+    }
+
+    /// Takes another connection ID of the peer into use on path `id` and retires the one before; `None` if there is no
+    /// spare one beside `reserve`.
+    pub fn rotate(&mut self, id: PathId, reserve: usize, now: Instant) -> Option<ConnectionId> {
+        let destination = self.remote_ids.rotate(id, reserve);
+        let path = self.get_mut(id)?;
+        // Without a spare it is tried again as if there had been one: not with every packet.
+        path.on_destination(now);
+        if destination.is_some() {
+            // RFC 9000 §17.4: the spin bit starts anew with another connection ID.
+            path.spin.reset();
+        } else {
+            let next = self.remote_ids.next_expected_sequence(id);
+            self.limits.on_ids_exhausted(id, next);
+        }
+        destination
+    }
+
+    /// Returns true if no path answers that is known to reach the peer.
+    pub fn are_silent_everywhere(&self) -> bool {
+        !self.open.iter().any(Path::is_answering)
     }
 
     /// Returns the relation to the paths of a packet that named path `id` and came over `tuple`.

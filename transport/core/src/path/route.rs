@@ -2,6 +2,7 @@
 
 use crate::Bandwidth;
 use crate::congestion::{Algorithm, Controller};
+pub use crate::four_tuple::FourTuple;
 use crate::path::amplification::Amplification;
 use crate::path::mtu::{DatagramSizing, Discovery};
 use crate::path::validation::Validation;
@@ -12,7 +13,6 @@ use crate::recovery::pacing::Pacer;
 use crate::recovery::rate::RateSampler;
 use crate::recovery::reordering::Reordering;
 use crate::time::Instant;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The queue that a path of known rate may build at most, beside a few datagrams.
@@ -24,23 +24,6 @@ const UNACKNOWLEDGED: usize = 2;
 //# QUIC MUST NOT be used if the network path cannot support a maximum datagram size of at least 1200 bytes.
 /// The smallest datagram size that every path must carry (RFC 9000 §14).
 pub const MINIMUM_DATAGRAM: usize = 1200;
-
-/// A local and a remote address.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct FourTuple {
-    /// The address at which this endpoint receives.
-    pub local: SocketAddr,
-    /// The address at which the peer receives.
-    pub remote: SocketAddr,
-}
-
-impl FourTuple {
-    /// Returns true if `other` differs in ports at most: a NAT binding that changed, most likely, on the same way
-    /// through the network (RFC 9000 §9.4).
-    pub fn has_addresses_of(&self, other: &Self) -> bool {
-        self.local.ip() == other.local.ip() && self.remote.ip() == other.remote.ip()
-    }
-}
 
 /// The state that belongs to one 4-tuple of a path.
 #[derive(Debug)]

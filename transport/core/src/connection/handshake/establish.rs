@@ -1,5 +1,7 @@
 //! The handshake's progress: what TLS gives out becomes keys, CRYPTO frames and parameters.
 
+use crate::connection::frame_owners::frame_owners;
+use crate::connection::handshake::discard_space;
 use crate::connection::lifecycle::Milestone;
 use crate::connection::{Connection, Event, Role};
 use crate::crypto::keys::Cipher;
@@ -13,15 +15,6 @@ use crate::time::Instant;
 use crate::trace::{Side, TraceEvent};
 use crate::wire::level::Level;
 use crate::wire::transport_parameters::TransportParameters;
-
-/// HANDSHAKE_DONE on a server (RFC 9000 §19.20).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::connection) enum HandshakeDone {
-    /// Not to be sent (yet), or already in flight or acknowledged.
-    Quiet,
-    /// To be sent.
-    Wanted,
-}
 
 /// Repetitions of an endpoint's flight at most that packets of the peer cause (RFC 9002 §6.2.3).
 const REPETITIONS: u8 = 8;
@@ -106,7 +99,7 @@ impl Connection {
                     self.handshake.secrets.store_write(level, suite, secret);
                 }
                 SessionOutput::Ticket => self.keep_tickets(),
-                SessionOutput::EarlyDataRejected => self.on_zero_rtt_rejected(now),
+                SessionOutput::EarlyDataRejected => frame_owners!(self).on_zero_rtt_rejected(now),
             }
             self.install_keys(now);
         }
@@ -121,7 +114,7 @@ impl Connection {
     }
 
     fn install_keys(&mut self, now: Instant) {
-        let version = self.version();
+        let version = self.handshake.version();
         let secrets = &mut self.handshake.secrets;
         if let Some((suite, read, write)) = secrets.take_pair(Level::Handshake) {
             let cipher = Cipher { suite, version };
@@ -132,16 +125,12 @@ impl Connection {
             if let Some(space) = self.handshake.handshake.as_mut() {
                 space.keys = Some(keys);
             }
-            self.trace_keys(Level::Handshake, now);
+            self.observer.trace(&TraceEvent::KeysInstalled(Level::Handshake), now);
         }
         self.install_zero_rtt_keys(now);
         if let Some((suite, read, write)) = self.handshake.secrets.take_pair(Level::OneRtt) {
-            self.install_one_rtt(OneRttKeys::new(
-                Cipher { suite, version },
-                write.as_slice(),
-                read.as_slice(),
-            ));
-            self.trace_keys(Level::OneRtt, now);
+            self.keys.install(OneRttKeys::new(Cipher { suite, version }, write.as_slice(), read.as_slice()));
+            self.observer.trace(&TraceEvent::KeysInstalled(Level::OneRtt), now);
         }
     }
 
@@ -149,26 +138,20 @@ impl Connection {
         let secrets = &mut self.handshake.secrets;
         if let Some((suite, secret)) = secrets.take_write(Level::ZeroRtt) {
             self.start_zero_rtt(suite, &secret);
-            self.trace_keys(Level::ZeroRtt, now);
+            self.observer.trace(&TraceEvent::KeysInstalled(Level::ZeroRtt), now);
         } else if let Some((suite, secret)) = secrets.take_read(Level::ZeroRtt) {
             self.accept_early_data(suite, &secret);
-            self.trace_keys(Level::ZeroRtt, now);
-        } else if let Some(keys) = self.keys.as_mut().filter(|keys| !keys.can_open())
+            self.observer.trace(&TraceEvent::KeysInstalled(Level::ZeroRtt), now);
+        } else if let Some(keys) = self.keys.current_mut().filter(|keys| !keys.can_open())
             && let Some((_, secret)) = secrets.take_read(Level::OneRtt)
         {
             keys.receive(secret.as_slice());
-            self.trace_keys(Level::OneRtt, now);
-        }
-    }
-
-    fn trace_keys(&mut self, level: Level, now: Instant) {
-        if let Some(tracer) = &mut self.tracer {
-            tracer.record(now, &TraceEvent::KeysInstalled(level));
+            self.observer.trace(&TraceEvent::KeysInstalled(Level::OneRtt), now);
         }
     }
 
     fn learn_parameters(&mut self, now: Instant) -> Result<(), TransportError> {
-        if self.peer.known {
+        if self.peer.is_known() {
             return Ok(());
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7
@@ -177,7 +160,7 @@ impl Connection {
         let parameters = TransportParameters::decode(self.role.peer(), &bytes)?;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7.3
         //# Endpoints MUST validate that received transport parameters match received connection ID values
-        authenticate(&parameters, self.role, &self.handshake.seen, self.handshake_ids.local.is_empty())?;
+        authenticate(&parameters, self.role, &self.handshake.seen, self.handshake.ids.local.is_empty())?;
         self.handshake.negotiation.verify(self.role, parameters.version_information.as_ref())?;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
         //# The client MUST use the server's new values in the handshake instead; if the server does not
@@ -195,17 +178,16 @@ impl Connection {
                 .set_preferred(preferred.connection_id, preferred.stateless_reset_token)
                 .map_err(|error| ErrorCode::TRANSPORT_PARAMETER_ERROR.because(error.reason))?;
         }
-        if let Some(tracer) = &mut self.tracer {
+        if let Some(tracer) = self.observer.tracer() {
             let event = TraceEvent::ParametersSet { side: Side::Remote, parameters: &parameters };
             tracer.record(now, &event);
         }
-        self.peer.parameters = parameters;
-        self.peer.known = true;
+        self.peer.learn(parameters);
         Ok(())
     }
 
     fn complete(&mut self, now: Instant) -> Result<(), TransportError> {
-        if !self.peer.known {
+        if !self.peer.is_known() {
             //= https://www.rfc-editor.org/rfc/rfc9001#section-8.2
             //# Endpoints MUST send the quic_transport_parameters extension; endpoints that receive
             //# ClientHello or EncryptedExtensions messages without the quic_transport_parameters extension
@@ -227,7 +209,7 @@ impl Connection {
             //= https://www.rfc-editor.org/rfc/rfc9001#section-4.1.2
             //# The server MUST send a HANDSHAKE_DONE frame as soon as the handshake is complete
             // RFC 9001 §4.1.2: for a server the handshake is confirmed when it is complete.
-            self.handshake_done = HandshakeDone::Wanted;
+            self.control.want_handshake_done();
             self.confirm();
         }
         self.replay_undecryptable(now);
@@ -240,12 +222,12 @@ impl Connection {
             return;
         }
         self.lifecycle = self.lifecycle.after(Milestone::HandshakeConfirmed);
-        self.discard_space(Level::Initial);
+        discard_space(&mut self.handshake, &mut self.paths, Level::Initial);
         //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.2
         //# An endpoint MUST discard its Handshake keys when the TLS handshake is confirmed (Section 4.1.2).
-        self.discard_space(Level::Handshake);
+        discard_space(&mut self.handshake, &mut self.paths, Level::Handshake);
         self.free_handshake_room();
-        self.acknowledge_zero_rtt();
+        frame_owners!(self).acknowledge_zero_rtt();
         self.events.push(Event::Confirmed);
     }
 
@@ -256,29 +238,6 @@ impl Connection {
             Role::Client => self.handshake.session.session().into_iter().for_each(Session::settle),
         }
         self.handshake.secrets = PendingSecrets::default();
-        self.undecryptable.shrink_to_fit();
-        self.transmits.shrink_to_fit();
-    }
-
-    /// Drops the keys and the space of `level`; what was in flight in it is forgotten (RFC 9002 §6.4).
-    pub(in crate::connection) fn discard_space(&mut self, level: Level) {
-        let space = match level {
-            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.4
-            //# The sender MUST discard all recovery state associated with those packets and MUST remove them
-            //# from the count of bytes in flight.
-            Level::Initial => self.handshake.initial.take(),
-            Level::Handshake => self.handshake.handshake.take(),
-            Level::ZeroRtt | Level::OneRtt => None,
-        };
-        if space.is_none() {
-            return;
-        }
-        if let Some(path) = self.paths.get_mut(crate::PathId::ZERO) {
-            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2
-            //# When Initial or Handshake keys are discarded, the PTO and loss detection timers MUST be reset,
-            //# because discarding keys indicates forward progress and the loss detection timer might have
-            //# been set for
-            path.pto.reset();
-        }
+        self.queue.shrink_to_fit();
     }
 }

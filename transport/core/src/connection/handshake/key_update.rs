@@ -2,21 +2,25 @@
 //! paths).
 
 use crate::connection::Connection;
+use crate::connection::lifecycle::Lifecycle;
 use crate::crypto::keys::Suite;
-use crate::crypto::one_rtt::{Generation, LimitState, OneRttKeys, UpdateNotPermitted};
+use crate::crypto::one_rtt::{AeadLimits, Generation, LimitState, OneRttKeys, UpdateNotPermitted};
 use crate::error::{Dropped, ErrorCode, PacketError};
 use crate::time::Instant;
-use crate::trace::Side;
+use crate::trace::{Side, TraceEvent};
 use std::time::Duration;
 
 /// Packet numbers that are left when a connection ends for want of them: more than one round over the paths uses.
 const NUMBER_RESERVE: u64 = 256;
 
-/// The state of the current generation of keys.
+/// The keys of 1-RTT packets, and the times of their updates.
 #[derive(Debug, Default)]
-pub(in crate::connection) struct KeyUpdate {
+pub(in crate::connection) struct TrafficKeys {
+    keys: Option<OneRttKeys>,
+    /// Limits that the application set in place of those of the suite.
+    limits: Option<AeadLimits>,
     /// The time at which the keys of the generation before are dropped.
-    pub discard_at: Option<Instant>,
+    discard_at: Option<Instant>,
     /// The time at which the next update may begin; not known before a packet of the current generation is
     /// acknowledged.
     permitted_at: Option<Instant>,
@@ -24,6 +28,126 @@ pub(in crate::connection) struct KeyUpdate {
     count: u64,
     /// Initial, 0-RTT and Handshake packets that failed to authenticate before there were 1-RTT keys.
     failed: u64,
+}
+
+impl TrafficKeys {
+    /// Makes the state before there are keys; `limits` replace those of the suite.
+    pub fn new(limits: Option<AeadLimits>) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// The keys, once there are any.
+    pub fn current(&self) -> Option<&OneRttKeys> {
+        self.keys.as_ref()
+    }
+
+    /// The keys, once there are any.
+    pub fn current_mut(&mut self) -> Option<&mut OneRttKeys> {
+        self.keys.as_mut()
+    }
+
+    /// Returns true once there are keys.
+    pub fn are_installed(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Takes the first generation into use.
+    pub fn install(&mut self, keys: OneRttKeys) {
+        let keys = match self.limits {
+            Some(limits) => keys.with_limits(limits),
+            None => keys,
+        };
+        // RFC 9001 §6.6: packets that fail to authenticate count over all keys of the connection.
+        self.keys = Some(keys.with_failed(self.failed));
+    }
+
+    /// Updates the keys, both ways: the peer follows (RFC 9001 §6.1).
+    ///
+    /// # Errors
+    /// Returns [`UpdateNotPermitted`] before a packet of the current generation is acknowledged, and for a while after it.
+    pub fn update(&mut self, now: Instant) -> Result<(), UpdateNotPermitted> {
+        let keys = self.keys.as_mut().ok_or(UpdateNotPermitted::Unconfirmed)?;
+        match self.permitted_at {
+            None => return Err(UpdateNotPermitted::Unacknowledged),
+            Some(at) if at > now => return Err(UpdateNotPermitted::TooSoon),
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-6
+            //= type=implication
+            //= reason=Keys are updated here, without a message of TLS.
+            //# Endpoints MUST NOT send a TLS KeyUpdate message
+            Some(_) => keys.initiate_update()?,
+        }
+        self.on_updated();
+        Ok(())
+    }
+
+    /// The number of updates, by either side.
+    pub fn updates(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes note of the generation that opened a packet. The one before is kept for `grace` at `now`.
+    pub fn on_generation(&mut self, generation: Generation, grace: impl FnOnce() -> Duration, now: Instant) {
+        if generation == Generation::Next {
+            self.on_updated();
+        }
+        let followed = self.keys.as_ref().is_some_and(|keys| keys.has_previous() && keys.is_answered());
+        if followed && self.discard_at.is_none() {
+            // RFC 9001 §6.5: old keys stay for late packets, three times the PTO of the slowest path.
+            self.discard_at = Some(now + grace());
+        }
+    }
+
+    /// Takes note of acknowledgements: the first of a generation confirms the update to it. The next is permitted `grace`
+    /// later.
+    pub fn on_packets_acknowledged(&mut self, grace: impl FnOnce() -> Duration, now: Instant) {
+        let acknowledged = self.keys.as_ref().is_some_and(OneRttKeys::is_acknowledged);
+        if !acknowledged || self.permitted_at.is_some() {
+            return;
+        }
+        // The first generation has no predecessor whose packets could be late.
+        let wait = if self.count == 0 { Duration::ZERO } else { grace() };
+        self.permitted_at = Some(now + wait);
+    }
+
+    /// Counts a long-header packet that failed to authenticate (RFC 9001 §6.6: over all keys and paths).
+    pub fn on_forged(&mut self, dropped: Dropped) -> PacketError {
+        if dropped != Dropped::Undecryptable {
+            return dropped.into();
+        }
+        if let Some(keys) = self.keys.as_mut() {
+            return keys.failed(dropped);
+        }
+        self.failed += 1;
+        // Initial packets are sealed with AES-128-GCM (RFC 9001 §5.2).
+        let suite = Suite::Aes128Gcm.integrity_limit();
+        let limit = self.limits.map_or(suite, |limits| limits.integrity.min(suite));
+        if self.failed >= limit {
+            return ErrorCode::AEAD_LIMIT_REACHED.because("too many packets failed to authenticate").into();
+        }
+        dropped.into()
+    }
+
+    /// The time at which [`Self::expire`] has something to drop.
+    pub fn discard_at(&self) -> Option<Instant> {
+        self.discard_at
+    }
+
+    /// Drops keys that are due to go.
+    pub fn expire(&mut self, now: Instant) {
+        if self.discard_at.is_some_and(|at| at <= now) {
+            self.discard_at = None;
+            if let Some(keys) = self.keys.as_mut() {
+                keys.discard_previous();
+            }
+        }
+    }
+
+    /// The next generation is in use.
+    fn on_updated(&mut self) {
+        self.count += 1;
+        self.permitted_at = None;
+        self.discard_at = None;
+    }
 }
 
 impl Connection {
@@ -34,85 +158,23 @@ impl Connection {
     pub fn update_keys(&mut self, now: Instant) -> Result<(), UpdateNotPermitted> {
         //= https://www.rfc-editor.org/rfc/rfc9001#section-6.1
         //# An endpoint MUST NOT initiate a key update prior to having confirmed the handshake (Section 4.1.2)
-        if !self.is_confirmed() {
+        if self.lifecycle != Lifecycle::Confirmed {
             return Err(UpdateNotPermitted::Unconfirmed);
         }
-        let keys = self.keys.as_mut().ok_or(UpdateNotPermitted::Unconfirmed)?;
-        match self.key_update.permitted_at {
-            None => return Err(UpdateNotPermitted::Unacknowledged),
-            Some(at) if at > now => return Err(UpdateNotPermitted::TooSoon),
-            //= https://www.rfc-editor.org/rfc/rfc9001#section-6
-            //= type=implication
-            //= reason=Keys are updated here, without a message of TLS.
-            //# Endpoints MUST NOT send a TLS KeyUpdate message
-            Some(_) => keys.initiate_update()?,
-        }
-        self.key_update.on_updated();
-        self.trace_key_update(Side::Local, now);
+        self.keys.update(now)?;
+        self.observer.trace(&TraceEvent::KeysUpdated { by: Side::Local }, now);
         Ok(())
     }
 
     /// Returns the number of updates of the keys of 1-RTT packets, by either side.
     pub fn key_updates(&self) -> u64 {
-        self.key_update.count
-    }
-
-    /// The first generation of 1-RTT keys, with the limits that the application set.
-    pub(in crate::connection) fn install_one_rtt(&mut self, keys: OneRttKeys) {
-        let keys = match self.config.aead_limits {
-            Some(limits) => keys.with_limits(limits),
-            None => keys,
-        };
-        // RFC 9001 §6.6: packets that fail to authenticate count over all keys of the connection.
-        self.keys = Some(keys.with_failed(self.key_update.failed));
-    }
-
-    /// Takes note of the generation that opened a packet.
-    pub(in crate::connection) fn on_generation(&mut self, generation: Generation, now: Instant) {
-        if generation == Generation::Next {
-            self.key_update.on_updated();
-            self.trace_key_update(Side::Remote, now);
-        }
-        let followed = self.keys.as_ref().is_some_and(|keys| keys.has_previous() && keys.is_answered());
-        if followed && self.key_update.discard_at.is_none() {
-            // RFC 9001 §6.5: old keys stay for late packets, three times the PTO of the slowest path.
-            self.key_update.discard_at = Some(now + self.longest_probe_timeout() * 3);
-        }
-    }
-
-    /// Takes note of acknowledgements: the first of a generation confirms the update to it.
-    pub(in crate::connection) fn on_packets_acknowledged(&mut self, now: Instant) {
-        let acknowledged = self.keys.as_ref().is_some_and(OneRttKeys::is_acknowledged);
-        if !acknowledged || self.key_update.permitted_at.is_some() {
-            return;
-        }
-        // The first generation has no predecessor whose packets could be late.
-        let wait = if self.key_update.count == 0 { Duration::ZERO } else { self.longest_probe_timeout() * 3 };
-        self.key_update.permitted_at = Some(now + wait);
-    }
-
-    /// Counts a long-header packet that failed to authenticate (RFC 9001 §6.6: over all keys and paths).
-    pub(in crate::connection) fn on_forged(&mut self, dropped: Dropped) -> PacketError {
-        if dropped != Dropped::Undecryptable {
-            return dropped.into();
-        }
-        if let Some(keys) = self.keys.as_mut() {
-            return keys.failed(dropped);
-        }
-        self.key_update.failed += 1;
-        // Initial packets are sealed with AES-128-GCM (RFC 9001 §5.2).
-        let suite = Suite::Aes128Gcm.integrity_limit();
-        let limit = self.config.aead_limits.map_or(suite, |limits| limits.integrity.min(suite));
-        if self.key_update.failed >= limit {
-            return ErrorCode::AEAD_LIMIT_REACHED.because("too many packets failed to authenticate").into();
-        }
-        dropped.into()
+        self.keys.updates()
     }
 
     /// Updates the keys in good time before they are worn out. If that is not permitted until it is nearly too late, the
     /// connection closes while its last packets can still be sealed (RFC 9001 §6.6).
     pub(in crate::connection) fn guard_limits(&mut self, now: Instant) {
-        let Some(keys) = &self.keys else { return };
+        let Some(keys) = self.keys.current() else { return };
         match keys.limits() {
             LimitState::Fine => {}
             //= https://www.rfc-editor.org/rfc/rfc9001#section-5.3
@@ -141,35 +203,5 @@ impl Connection {
             let error = ErrorCode::AEAD_LIMIT_REACHED.because("a path is out of packet numbers");
             self.end_silently(crate::error::ConnectionError::Transport(error));
         }
-    }
-
-    /// Drops keys that are due to go.
-    pub(in crate::connection) fn expire_keys(&mut self, now: Instant) {
-        if self.key_update.discard_at.is_some_and(|at| at <= now) {
-            self.key_update.discard_at = None;
-            if let Some(keys) = self.keys.as_mut() {
-                keys.discard_previous();
-            }
-        }
-    }
-
-    /// The largest PTO of all open paths, without backoff.
-    pub(in crate::connection) fn longest_probe_timeout(&self) -> Duration {
-        let delay = self.peer_max_ack_delay();
-        self.paths.open().map(|path| path.probe_period(delay)).max().unwrap_or(Duration::from_secs(1))
-    }
-
-    /// The longest that the peer says it delays acknowledgements; zero before the handshake is confirmed.
-    pub(in crate::connection) fn peer_max_ack_delay(&self) -> Duration {
-        if self.lifecycle.is_connected() { self.peer.parameters.max_ack_delay } else { Duration::ZERO }
-    }
-}
-
-impl KeyUpdate {
-    /// The next generation is in use.
-    fn on_updated(&mut self) {
-        self.count += 1;
-        self.permitted_at = None;
-        self.discard_at = None;
     }
 }

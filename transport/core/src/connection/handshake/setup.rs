@@ -1,15 +1,18 @@
 //! The setup of connections, and the packets that can only come at the beginning: Retry and Version Negotiation.
 
+use crate::connection::ack_frequency::AckFrequencies;
+use crate::connection::control::ControlFrames;
 use crate::connection::events::Events;
-use crate::connection::handshake::establish::HandshakeDone;
-use crate::connection::handshake::key_update::KeyUpdate;
+use crate::connection::frame_owners::frame_owners;
+use crate::connection::handshake::key_update::TrafficKeys;
 use crate::connection::handshake::zero_rtt::{Resumption, ZeroRtt};
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::memory::Memory;
 use crate::connection::new_token::{NewTokens, TokenSource};
-use crate::connection::paths::preferred::{PreferredAddressState, preferred_address};
-use crate::connection::stats::Counters;
-use crate::connection::{Activity, Connection, HandshakeIds, Peer, Role, SchedulerSlot, TransportConfig};
+use crate::connection::observe::Observer;
+use crate::connection::paths::preferred::preferred_address;
+use crate::connection::send::transmit_queue::TransmitQueue;
+use crate::connection::{Activity, Connection, Peer, Role, SchedulerSlot, TransportConfig};
 use crate::crypto::initial::initial_keys;
 use crate::crypto::replay::ReplayGuard;
 use crate::crypto::session::{ClientTls, EarlyData as Choice, ServerTls, Session, TlsConfigError};
@@ -20,17 +23,18 @@ use crate::handshake::hello::{Attempt, Hello};
 use crate::handshake::negotiation::Negotiation;
 use crate::handshake::parameters::SeenIds;
 use crate::handshake::tls::Tls;
-use crate::handshake::{Handshake, HandshakeSpace, LevelKeys, PendingSecrets};
+use crate::handshake::undecryptable::UndecryptablePackets;
+use crate::handshake::{Handshake, HandshakeIds, HandshakeSpace, LevelKeys, PendingSecrets};
 use crate::memory::{MemoryAccount, MemoryQuota};
 use crate::path::amplification::Amplification;
 use crate::path::local_ids::{IdSource, LocalIds};
 use crate::path::path::Path;
-use crate::path::paths::Paths;
+use crate::path::paths::{FirstConnectionIds, Paths};
 use crate::path::remote_ids::RemoteIds;
 use crate::path::route::FourTuple;
 use crate::stream::Streams;
-use crate::stream::short_queue::ShortQueue;
 use crate::time::Instant;
+use crate::trace::Subject;
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::level::Level;
 use crate::wire::transport_parameters::TransportParameters;
@@ -71,6 +75,15 @@ pub struct InitialIds {
     pub destination: ConnectionId,
     /// The client's own.
     pub source: ConnectionId,
+}
+
+/// The first connection IDs of a connection: the one of this endpoint, and those of the client's first Initial.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::connection) struct FirstIds {
+    /// The ID of this endpoint.
+    pub local: ConnectionId,
+    /// The IDs of the client's first Initial.
+    pub initial: InitialIds,
 }
 
 /// Tells whether somebody showed that the client receives at its address (RFC 9000 §8.1).
@@ -116,11 +129,17 @@ impl Connection {
         };
         let ids = InitialIds { destination, source: ConnectionId::EMPTY };
         let deadline = setup.now + config.handshake_timeout;
-        let mut handshake = first_handshake(Role::Client, session, ids, deadline, negotiation);
+        let mut handshake = first_handshake(
+            Role::Client,
+            session,
+            FirstIds { local: setup.first_id, initial: ids },
+            deadline,
+            negotiation,
+        );
         handshake.attempt = Some(Box::new(Attempt { tls: tls.clone(), server_name: server_name.into() }));
         let mut connection = Self::assemble(Role::Client, config, setup, ids, handshake);
         connection.zero_rtt = early_data;
-        let now = connection.born;
+        let now = connection.scheduler.epoch();
         if let Err(error) = connection.handshake.session.start().and_then(|()| connection.collect_tls(now)) {
             connection.fail(error, now);
         }
@@ -178,7 +197,13 @@ impl Connection {
             session.accept_early_data(&context, replay, setup.now)?;
         }
         let deadline = setup.now + config.handshake_timeout;
-        let mut handshake = first_handshake(Role::Server, session, incoming.ids, deadline, negotiation);
+        let mut handshake = first_handshake(
+            Role::Server,
+            session,
+            FirstIds { local: setup.first_id, initial: incoming.ids },
+            deadline,
+            negotiation,
+        );
         if handshake.negotiation.awaits_hello() {
             handshake.hello = Some(Box::new(Hello::new(parameters)));
         }
@@ -205,56 +230,42 @@ impl Connection {
         ids: InitialIds,
         handshake: Handshake,
     ) -> Self {
-        let paths = first_paths(role, &config, &mut setup);
+        let first = first_path(role, &config, &mut setup);
+        let parameters = own_parameters(&config, setup.first_id);
+        let limit = usize::try_from(parameters.active_connection_id_limit).unwrap_or(usize::MAX);
+        let (own, peers) = (LocalIds::new(setup.first_id), RemoteIds::new(limit));
+        let path_ids = FirstConnectionIds { local: own, remote: peers, source: setup.ids };
+        let paths = Paths::new(first, path_ids, parameters.initial_max_path_id);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
         //# Clients MUST NOT send NEW_TOKEN frames
         let tokens = Some(setup.tokens).filter(|_| role == Role::Server);
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
-        //# Until a packet is received from the server, the client MUST use the same Destination Connection ID
-        //# value on all packets in this connection.
-        let remote = if role == Role::Client { ids.destination } else { ids.source };
-        // The client's own choice of a destination leads here too (RFC 9000 §7.2).
-        let chosen_by_peer = if role == Role::Server { vec![ids.destination] } else { Vec::new() };
-        let handshake_ids =
-            HandshakeIds { local: setup.first_id, remote, remote_is_final: false, chosen_by_peer };
-        let original_destination = ids.destination;
-        let mut connection = Self {
+        let FourTuple { local, remote } = setup.tuple;
+        let subject = Subject { role, original_destination: ids.destination, local, remote };
+        let observer = Observer::begin(&config, &subject, setup.first_id, setup.now);
+        Self {
             role,
-            born: setup.now,
             lifecycle: Lifecycle::Handshaking,
             handshake,
-            keys: None,
-            key_update: KeyUpdate::default(),
+            keys: TrafficKeys::new(config.aead_limits),
             zero_rtt: ZeroRtt::default(),
-            undecryptable: Vec::new(),
             peer: Peer::default(),
             paths,
-            first_tuple: setup.tuple,
-            preferred: PreferredAddressState::default(),
-            ids: setup.ids,
-            tokens: NewTokens::new(tokens),
             streams: Streams::new(role, config.streams),
             datagrams: Datagrams::new(config.max_datagram_frame, config.datagram_queue),
-            scheduler: SchedulerSlot { policy: (config.scheduler)(), wake: None, stalls: 0 },
-            control: crate::connection::control::ControlQueue::default(),
-            ack_frequencies: crate::connection::ack_frequency::AckFrequencies::new(config.acknowledge),
-            handshake_done: HandshakeDone::Quiet,
+            scheduler: SchedulerSlot::new((config.scheduler)(), role, setup.now),
+            control: ControlFrames::new(
+                AckFrequencies::new(config.ack_requests, config.acknowledge),
+                NewTokens::new(tokens),
+            ),
             closing: None,
-            activity: Activity { last: setup.now, sent_since: false },
-            served_at: None,
+            activity: Activity::new(setup.now),
             events: Events::default(),
             memory: Memory::new(MemoryAccount::new(setup.memory, config.memory)),
-            transmits: ShortQueue::default(),
-            pool: Default::default(),
-            counters: Counters::default(),
-            tracer: None,
+            queue: TransmitQueue::default(),
+            observer,
             rng: setup.rng.into(),
-            hibernate_at: None,
-            handshake_ids,
             config,
-        };
-        connection.begin_trace(original_destination);
-        connection
+        }
     }
 
     /// Returns true if the address of path 0 is known to be the peer's, so that nothing limits the bytes that are sent
@@ -266,7 +277,7 @@ impl Connection {
 
     /// Returns true if any packet of the peer authenticated.
     pub fn has_authenticated(&self) -> bool {
-        self.handshake_ids.remote_is_final
+        self.handshake.ids.is_remote_final()
     }
 
     /// A Retry: the Initial starts anew with the server's token and connection ID (RFC 9000 §17.2.5).
@@ -281,7 +292,7 @@ impl Connection {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
             //# After the client has received and processed an Initial or Retry packet from the server, it
             //# MUST discard any subsequent Retry packets that it receives.
-            || self.handshake_ids.remote_is_final
+            || self.handshake.ids.is_remote_final()
             //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
             //# A client MUST accept and process at most one Retry packet for each connection attempt
             || self.handshake.seen.retry_source.is_some()
@@ -289,14 +300,18 @@ impl Connection {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
             //# A client MUST discard a Retry packet that contains a Source Connection ID field that is
             //# identical to the Destination Connection ID field of its Initial packet
-            || source == self.handshake_ids.remote;
+            || source == self.handshake.ids.remote();
         if unexpected {
             return Err(Dropped::Unexpected.into());
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
         //# Clients MUST discard Retry packets that have a Retry Integrity Tag that cannot be validated; see
         //# Section 5.8 of [QUIC-TLS]
-        crate::crypto::retry::verify(self.version(), &self.handshake.seen.original_destination, packet)?;
+        crate::crypto::retry::verify(
+            self.handshake.version(),
+            &self.handshake.seen.original_destination,
+            packet,
+        )?;
         self.handshake.seen.retry_source = Some(source);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.2
         //# This token MUST be repeated by the client in all Initial packets it sends for that connection
@@ -316,8 +331,8 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
         //# The client MUST use the value from the Source Connection ID field of the Retry packet in the
         //# Destination Connection ID field of subsequent packets that it sends.
-        self.handshake_ids.remote = source;
-        let (seal, open) = initial_keys(self.version(), &source, self.role);
+        self.handshake.ids.redirect(source);
+        let (seal, open) = initial_keys(self.handshake.version(), &source, self.role);
         if let Some(space) = self.handshake.initial.as_mut() {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
             //# A client MUST NOT reset the packet number for any packet number space after processing a Retry
@@ -334,7 +349,7 @@ impl Connection {
             //# A client MUST use the same cryptographic handshake message it included in this packet
             space.crypto.repeat();
         }
-        self.repeat_zero_rtt(now);
+        frame_owners!(self).repeat_zero_rtt(now);
         Ok(())
     }
 }
@@ -365,21 +380,32 @@ pub(in crate::connection) fn client_parameters(
 pub(in crate::connection) fn first_handshake(
     role: Role,
     session: Session,
-    ids: InitialIds,
+    ids: FirstIds,
     deadline: Instant,
     negotiation: Negotiation,
 ) -> Handshake {
-    let (seal, open) = initial_keys(negotiation.current(), &ids.destination, role);
+    let FirstIds { local, initial: InitialIds { destination, source } } = ids;
+    let ids = match role {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# Until a packet is received from the server, the client MUST use the same Destination Connection ID
+        //# value on all packets in this connection.
+        Role::Client => HandshakeIds::new(local, destination, Vec::new()),
+        // The client's own choice of a destination leads here too (RFC 9000 §7.2).
+        Role::Server => HandshakeIds::new(local, source, vec![destination]),
+    };
+    let (seal, open) = initial_keys(negotiation.current(), &destination, role);
     let mut initial = Box::new(HandshakeSpace::new(Level::Initial));
     initial.keys = Some(LevelKeys { seal, open });
     Handshake {
         session: Tls::Session(session),
+        ids,
+        undecryptable: UndecryptablePackets::default(),
         initial: Some(initial),
         handshake: Some(Box::new(HandshakeSpace::new(Level::Handshake))),
         post: CryptoStream::new(Level::OneRtt),
         secrets: PendingSecrets::default(),
         seen: SeenIds {
-            original_destination: ids.destination,
+            original_destination: destination,
             peer_source: ConnectionId::EMPTY,
             retry_source: None,
         },
@@ -392,7 +418,7 @@ pub(in crate::connection) fn first_handshake(
     }
 }
 
-fn first_paths(role: Role, config: &TransportConfig, setup: &mut ConnectionSetup) -> Paths {
+fn first_path(role: Role, config: &TransportConfig, setup: &mut ConnectionSetup) -> Path {
     // RFC 9000 §8.1: the server's address counts as validated for the client, not the other way round.
     let amplification = match role {
         Role::Client => Amplification::Validated,
@@ -405,8 +431,5 @@ fn first_paths(role: Role, config: &TransportConfig, setup: &mut ConnectionSetup
     let mut path = Path::new(crate::PathId::ZERO, route, config.acknowledge);
     path.set_hints(config.hints_for(setup.tuple.local));
     config.configure(&mut path, &mut setup.rng, setup.now);
-    let parameters = own_parameters(config, setup.first_id);
-    let limit = usize::try_from(parameters.active_connection_id_limit).unwrap_or(usize::MAX);
-    let (local_ids, remote_ids) = (LocalIds::new(setup.first_id), RemoteIds::new(limit));
-    Paths::new(path, local_ids, remote_ids, parameters.initial_max_path_id)
+    path
 }

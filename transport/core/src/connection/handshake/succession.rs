@@ -1,8 +1,8 @@
 //! A client's connection that takes the place of another to the same server, whose handshake came to nothing.
 
 use crate::PathId;
+use crate::connection::frame_owners::frame_owners;
 use crate::connection::lifecycle::Lifecycle;
-use crate::connection::receive::ack_processing::Fate;
 use crate::connection::{Connection, Event, PathEvent};
 use crate::error::ConnectionError;
 use crate::time::Instant;
@@ -22,7 +22,7 @@ pub enum Replay {
 impl Connection {
     /// The latest packet of the peer that authenticated, or the start.
     pub(crate) fn progressed_at(&self) -> Instant {
-        self.activity.last
+        self.activity.last()
     }
 
     /// The smoothed round-trip time of path 0, the initial one of RFC 9002 §6.2.2 before the first sample.
@@ -51,7 +51,7 @@ impl Connection {
 
     /// The time at which the connection was begun.
     pub(crate) fn born(&self) -> Instant {
-        self.born
+        self.scheduler.epoch()
     }
 
     /// Returns true if anything that the server sent on streams or in datagrams arrived, which the application may have read.
@@ -88,11 +88,11 @@ impl Connection {
     /// Takes over what the application did on `previous`, which [is replaceable](Self::is_replaceable): all of it is sent
     /// again within the limits that the peer announced here, as after 0-RTT that was rejected (RFC 9001 §4.6.2).
     pub(crate) fn succeed(&mut self, previous: &mut Self, now: Instant) {
-        previous.withdraw(now);
+        frame_owners!(previous).withdraw(now);
         std::mem::swap(&mut self.streams, &mut previous.streams);
         std::mem::swap(&mut self.datagrams, &mut previous.datagrams);
-        self.streams.set_peer_limits(&self.peer.parameters);
-        self.datagrams.set_peer_limit(self.peer.parameters.max_datagram_frame_size);
+        self.streams.set_peer_limits(self.peer.parameters());
+        self.datagrams.set_peer_limit(self.peer.parameters().max_datagram_frame_size);
         let protocol = if previous.lifecycle.is_connected() {
             previous.handshake.session.alpn().or(Some(Vec::new()))
         } else {
@@ -111,16 +111,5 @@ impl Connection {
         for path in others {
             self.events.push(Event::Path(PathEvent::Abandoned { path, code: 0 }));
         }
-    }
-
-    /// Counts everything that was sent as lost, and forgets what the peer permitted.
-    fn withdraw(&mut self, now: Instant) {
-        for id in self.paths.ids() {
-            let Some(path) = self.paths.get_mut(id) else { continue };
-            for packet in path.sent.drain_all() {
-                self.settle(id, &packet, Fate::Lost, now);
-            }
-        }
-        self.restart_streams();
     }
 }

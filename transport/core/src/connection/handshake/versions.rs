@@ -1,7 +1,7 @@
 //! The version that a connection speaks: servers that choose, clients that follow, and second attempts (RFC 9368, RFC
 //! 9369).
 
-use crate::connection::handshake::setup::{InitialIds, client_parameters, first_handshake};
+use crate::connection::handshake::setup::{FirstIds, InitialIds, client_parameters, first_handshake};
 use crate::connection::{Connection, Role};
 use crate::crypto::initial::initial_keys;
 use crate::crypto::session::Session;
@@ -19,7 +19,7 @@ use crate::wire::version::Version;
 impl Connection {
     /// The version in use. It may change while the handshake goes on.
     pub fn version(&self) -> Version {
-        self.handshake.negotiation.current()
+        self.handshake.version()
     }
 
     /// Gives TLS the next CRYPTO bytes of `level`. A server that may choose the version sees the whole ClientHello first,
@@ -41,7 +41,7 @@ impl Connection {
         let parameters = client_hello::transport_parameters(hello.bytes());
         let parameters = parameters.and_then(|bytes| TransportParameters::decode(Role::Client, bytes).ok());
         let client = parameters.and_then(|parameters| parameters.version_information);
-        let original = self.version();
+        let original = self.handshake.version();
         if self.handshake.negotiation.choose(client.as_ref()).is_none() {
             return Ok(());
         }
@@ -55,7 +55,7 @@ impl Connection {
             .set_transport_parameters(&encoded)
             .and_then(|()| session.bind_tickets(self.handshake.negotiation.current()));
         set.map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
-        let keys = self.initial_keys_of(self.version());
+        let keys = self.initial_keys_of(self.handshake.version());
         if let Some(space) = self.handshake.initial.as_mut() {
             // RFC 9369 §4.1: until the client follows, its Initial packets are of the original version.
             space.former = space.keys.replace(keys).map(|keys| (original, keys.open));
@@ -96,9 +96,9 @@ impl Connection {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
             //# A client MUST discard any Version Negotiation packet if it has received and successfully
             //# processed any other packet, including an earlier Version Negotiation packet
-            || self.handshake_ids.remote_is_final
+            || self.handshake.ids.is_remote_final()
             || self.handshake.seen.retry_source.is_some()
-            || source != self.handshake_ids.remote;
+            || source != self.handshake.ids.remote();
         if unexpected {
             return Err(Dropped::Unexpected.into());
         }
@@ -118,15 +118,16 @@ impl Connection {
     /// A second attempt in another version. To the application it is the same connection.
     fn begin_again(&mut self, negotiation: Negotiation, now: Instant) -> Result<(), PacketError> {
         let attempt = self.handshake.attempt.take().ok_or(Dropped::Unexpected)?;
-        let destination = ConnectionId::random(self.rng.get(), self.handshake_ids.remote.len());
-        let local = self.handshake_ids.local;
+        let destination = ConnectionId::random(self.rng.get(), self.handshake.ids.remote().len());
+        let local = self.handshake.ids.local;
         let encoded = client_parameters(&self.config, local, &negotiation, self.rng.get());
         let session = Session::client(&attempt.tls, &attempt.server_name, &encoded)
             .map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
-        let ids = InitialIds { destination, source: ConnectionId::EMPTY };
+        let ids = FirstIds { local, initial: InitialIds { destination, source: ConnectionId::EMPTY } };
         let deadline = self.handshake.deadline;
+        let undecryptable = std::mem::take(&mut self.handshake.undecryptable);
         self.handshake = first_handshake(self.role, session, ids, deadline, negotiation);
-        self.handshake_ids.remote = destination;
+        self.handshake.undecryptable = undecryptable;
         self.begin_again_without_zero_rtt(now);
         if let Some(path) = self.paths.get_mut(crate::PathId::ZERO) {
             path.pto.reset();

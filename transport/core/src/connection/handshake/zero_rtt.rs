@@ -2,10 +2,9 @@
 //! packet numbers of its 1-RTT packets; nothing about multipath is remembered (RFC 10069 §2).
 
 use crate::PathId;
+use crate::connection::frame_owners::frame_owners;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::receive::{LONG_RESERVED, Origin};
-use crate::connection::send::packet_builder::{PacketForm, PacketStart};
-use crate::connection::send::transmission_round::TransmissionRound;
 use crate::connection::{Connection, Event, Role};
 use crate::crypto::keys::{Cipher, Secret, Suite};
 use crate::crypto::one_rtt::OneRttKeys;
@@ -80,6 +79,28 @@ impl ZeroRtt {
         self.acknowledged.push(token.clone());
     }
 
+    /// Takes the tokens of contents that were acknowledged before the handshake was confirmed.
+    pub fn take_deferred(&mut self) -> Vec<RecoveryToken> {
+        std::mem::take(&mut self.acknowledged)
+    }
+
+    /// The server rejected 0-RTT: nothing is sealed with its key any more.
+    pub fn on_rejected(&mut self) {
+        self.seal = None;
+        self.state = EarlyDataState::Rejected;
+    }
+
+    /// Returns true if data may be sent (a client) or was accepted (a server) before the handshake is complete.
+    pub fn is_usable(&self, lifecycle: Lifecycle) -> bool {
+        lifecycle == Lifecycle::Handshaking
+            && matches!(self.state, EarlyDataState::Offered | EarlyDataState::Accepted)
+    }
+
+    /// Returns true if a client offered 0-RTT and knows no answer.
+    pub fn is_offered(&self) -> bool {
+        self.state == EarlyDataState::Offered
+    }
+
     /// The application protocol that 0-RTT was sent under, if it was.
     pub fn remembered_protocol(&self) -> Option<&[u8]> {
         (self.state != EarlyDataState::default()).then_some(&self.alpn)
@@ -113,8 +134,7 @@ impl Connection {
     /// Returns true if data may be sent (a client) or was accepted (a server) before the handshake is complete. Data
     /// that a server reads meanwhile may be a copy that an attacker sends (RFC 9001 §9.2, RFC 8470).
     pub fn is_early_data(&self) -> bool {
-        self.lifecycle == Lifecycle::Handshaking
-            && matches!(self.zero_rtt.state, EarlyDataState::Offered | EarlyDataState::Accepted)
+        self.zero_rtt.is_usable(self.lifecycle)
     }
 
     /// Returns the state of 0-RTT.
@@ -161,55 +181,19 @@ impl Connection {
         self.zero_rtt.open = Some(Box::new(OpenKey::new(self.early_cipher(suite), secret.as_slice())));
         self.zero_rtt.state = EarlyDataState::Accepted;
         if let Some((suite, secret)) = self.handshake.secrets.take_write(Level::OneRtt) {
-            let cipher = Cipher { suite, version: self.version() };
+            let cipher = Cipher { suite, version: self.handshake.version() };
             //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
             //# A server MUST NOT use 0-RTT keys to protect packets; it uses 1-RTT keys to protect
             //# acknowledgments of 0-RTT packets
-            self.install_one_rtt(OneRttKeys::sending(cipher, secret.as_slice()));
+            self.keys.install(OneRttKeys::sending(cipher, secret.as_slice()));
         }
         self.events.push(Event::EarlyData);
     }
 
-    /// The server rejected 0-RTT: what was sent never happened, and is sent again in 1-RTT packets within the limits that
-    /// the server announces now (RFC 9001 §4.6.2). The rejection says nothing about congestion.
-    pub(in crate::connection) fn on_zero_rtt_rejected(&mut self, now: Instant) {
-        self.zero_rtt.seal = None;
-        self.zero_rtt.state = EarlyDataState::Rejected;
-        self.repeat_zero_rtt(now);
-        self.restart_streams();
-    }
-
-    /// Nothing that was sent on streams or in datagrams ever was, for the peer.
-    pub(in crate::connection) fn restart_streams(&mut self) {
-        //= https://www.rfc-editor.org/rfc/rfc9001#section-4.6.2
-        //# The client therefore MUST reset the state of all streams, including application state bound to
-        //# those streams.
-        // Control frames that still wait were made from that state, such as the final size of a stream: they are made anew.
-        while let Some(control) = self.control.pop() {
-            if let Some(token) = control.token {
-                self.on_token_lost(&token, PathId::ZERO);
-            }
-        }
-        self.streams.restart();
-        self.datagrams.set_peer_limit(0);
-    }
-
     /// A client begins again in another version, for which it has no ticket: its 0-RTT, if any, is over (RFC 9369 §5).
     pub(in crate::connection) fn begin_again_without_zero_rtt(&mut self, now: Instant) {
-        if self.zero_rtt.state == EarlyDataState::Offered {
-            self.on_zero_rtt_rejected(now);
-        }
-    }
-
-    /// 0-RTT packets that were sent are given up, and their contents sent again: after a Retry the server knows nothing
-    /// of them (RFC 9000 §17.2.5.3).
-    pub(in crate::connection) fn repeat_zero_rtt(&mut self, now: Instant) {
-        let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
-        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.4
-        //# The sender MUST discard all recovery state associated with those packets and MUST remove them from
-        //# the count of bytes in flight.
-        for packet in path.sent.drain_all() {
-            self.settle(PathId::ZERO, &packet, crate::connection::receive::ack_processing::Fate::Lost, now);
+        if self.zero_rtt.is_offered() {
+            frame_owners!(self).on_zero_rtt_rejected(now);
         }
     }
 
@@ -226,7 +210,8 @@ impl Connection {
             //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.3
             //# After receiving a 1-RTT packet, servers MUST discard 0-RTT keys within a short time; the
             //# RECOMMENDED time period is three times the Probe Timeout (PTO, see [QUIC-RECOVERY])
-            self.zero_rtt.discard_at = Some(now + self.longest_probe_timeout() * 3);
+            self.zero_rtt.discard_at =
+                Some(now + self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3);
         }
         if self.role == Role::Server {
             return Ok(());
@@ -239,7 +224,7 @@ impl Connection {
                 //# If a client stores the value of the max_datagram_frame_size transport parameter with their
                 //# 0-RTT state, they MUST validate that the new value of the max_datagram_frame_size
                 //# transport parameter sent
-                if self.peer.parameters.lowers(&remembered) {
+                if self.peer.parameters().lowers(&remembered) {
                     // RFC 9000 §7.4.1.
                     let reason = "the server accepted 0-RTT and lowered a limit that it was sent under";
                     return Err(ErrorCode::PROTOCOL_VIOLATION.because(reason));
@@ -266,13 +251,6 @@ impl Connection {
         Ok(())
     }
 
-    /// The handshake is confirmed, and nothing is sent on another connection any more.
-    pub(in crate::connection) fn acknowledge_zero_rtt(&mut self) {
-        for token in std::mem::take(&mut self.zero_rtt.acknowledged) {
-            self.on_token_acknowledged(&token);
-        }
-    }
-
     /// A ticket arrived: it goes to the store, with what else 0-RTT relies on.
     pub(in crate::connection) fn keep_tickets(&mut self) {
         let tickets = self.handshake.session.take_tickets();
@@ -282,13 +260,14 @@ impl Connection {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
             //# A client that attempts to send 0-RTT data MUST remember all other transport parameters used by
             //# the server that it is able to process
-            let parameters = self.peer.parameters.encode_remembered();
+            let parameters = self.peer.parameters().encode_remembered();
             //= https://www.rfc-editor.org/rfc/rfc9001#section-9.2
             //= type=implication
             //= reason=Tickets are kept and given back as they came.
             //# These MUST NOT be used to communicate application semantics between endpoints; clients MUST
             //# treat them as opaque values
-            store.put(server_name, SessionTicket { tls, version: self.version(), alpn, parameters });
+            store
+                .put(server_name, SessionTicket { tls, version: self.handshake.version(), alpn, parameters });
         }
     }
 
@@ -298,41 +277,6 @@ impl Connection {
             self.zero_rtt.discard_at = None;
             self.zero_rtt.open = None;
         }
-    }
-
-    /// Returns true if application data may leave before the handshake is complete: a client's in 0-RTT packets, a
-    /// server's in answer to them in 1-RTT packets.
-    fn may_send_zero_rtt(&self) -> bool {
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
-        //# When sending frames in 0-RTT packets, a client MUST only use remembered transport parameters;
-        //# importantly
-        let client = self.zero_rtt.seal.is_some() && !self.peer.known;
-        let server = self.role == Role::Server && self.keys.is_some() && self.is_early_data();
-        client || server
-    }
-
-    /// Queues datagrams with data that does not wait for the handshake.
-    pub(in crate::connection) fn send_zero_rtt(&mut self, now: Instant) {
-        if !self.may_send_zero_rtt() {
-            return;
-        }
-        let mut round = TransmissionRound::new(self.zero_rtt_views(now), now);
-        self.run_zero_rtt_scheduler(&mut round);
-        self.complete_round(round);
-    }
-
-    /// Returns the number, destination and form of the next 0-RTT packet.
-    pub(in crate::connection) fn next_zero_rtt_packet(&mut self) -> Option<PacketStart> {
-        self.zero_rtt.seal.as_ref()?;
-        let version = self.handshake.negotiation.original();
-        let path = self.paths.get_mut(PathId::ZERO)?;
-        Some(PacketStart {
-            number: path.sent.next_number(self.rng.get()),
-            largest_acknowledged: path.sent.largest_acknowledged(),
-            destination: self.handshake_ids.remote,
-            form: PacketForm::ZeroRtt { version, source: self.handshake_ids.local },
-            marking: path.route.ecn.marking(),
-        })
     }
 
     /// Opens a 0-RTT packet; one that came before its key is kept for later (RFC 9001 §5.7, attacks B15).
@@ -356,10 +300,10 @@ impl Connection {
         //# When rejecting 0-RTT, a server MUST NOT process any 0-RTT packets, even if it could
         let Some(key) = &self.zero_rtt.open else {
             // Without the client's parameters TLS has not seen the ClientHello.
-            if self.peer.known || !self.lifecycle.is_open() {
+            if self.peer.is_known() || !self.lifecycle.is_open() {
                 return Err(Dropped::NoKeys.into());
             }
-            self.keep_for_later(packet, tuple, ecn)?;
+            self.handshake.undecryptable.keep(packet, tuple, ecn)?;
             return Ok(None);
         };
         let largest = self.paths.get(PathId::ZERO).and_then(|path| path.received.largest());
@@ -367,7 +311,7 @@ impl Connection {
         let header = key.unprotect(&mut packet.bytes, offset)?;
         let number = packet_number::expand(header.truncated, header.number_length, largest);
         let opened = key.open(packet.bytes, offset + header.number_length, PathId::ZERO, number);
-        let payload = opened.map_err(|dropped| self.on_forged(dropped))?;
+        let payload = opened.map_err(|dropped| self.keys.on_forged(dropped))?;
         if header.first & LONG_RESERVED != 0 {
             return Err(ErrorCode::PROTOCOL_VIOLATION
                 .because("reserved bits of a long header are set")

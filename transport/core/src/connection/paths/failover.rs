@@ -7,13 +7,13 @@
 //! [`Liveness`]: crate::path::liveness::Liveness
 
 use crate::PathId;
+use crate::connection::frame_owners::frame_owners;
 use crate::connection::{Connection, Event, PathEvent, Role};
 use crate::path::liveness::Company;
 use crate::path::path::Path;
-use crate::recovery_token::{RecoveryToken, RecoveryTokens};
+use crate::recovery_token::RecoveryToken;
 use crate::space::sent::Sent;
 use crate::time::Instant;
-use std::time::Duration;
 
 /// Packets of each path that are looked at for what they carry, the oldest.
 const LOOKED_AT: usize = 16;
@@ -39,7 +39,7 @@ impl Connection {
         let takes_over =
             |other: &&Path| other.id != path.id && (is_answering(other) || other.liveness.is_heard());
         let beside = self.paths.open().filter(takes_over).map(|other| other.rtt().smoothed()).max()?;
-        path.silent_at(self.peer_max_ack_delay(), beside)
+        path.silent_at(self.peer.max_ack_delay(self.lifecycle), beside)
     }
 
     /// Returns the time at which `path` is to be asked whether it is back, if it is silent.
@@ -47,13 +47,8 @@ impl Connection {
         if !self.may_probe() || !path.liveness.is_silent() {
             return None;
         }
-        let company = if self.is_silent_everywhere() { Company::Alone } else { Company::Beside };
-        path.ask_at(self.peer_max_ack_delay(), company)
-    }
-
-    /// Returns true if no path answers that is known to reach the peer.
-    pub(in crate::connection) fn is_silent_everywhere(&self) -> bool {
-        !self.paths.open().any(is_answering)
+        let company = if self.paths.are_silent_everywhere() { Company::Alone } else { Company::Beside };
+        path.ask_at(self.peer.max_ack_delay(self.lifecycle), company)
     }
 
     /// Returns true if anything waits to be sent or to be known to have arrived. Probes alone are no reason for more of
@@ -64,7 +59,7 @@ impl Connection {
             || self.streams.has_unacknowledged()
             || self.datagrams.has_waiting()
             || !self.control.is_empty()
-            || self.is_silent_everywhere() && self.paths.open().any(carries_control)
+            || self.paths.are_silent_everywhere() && self.paths.open().any(carries_control)
     }
 
     /// The probe timeout of path `id` fired.
@@ -79,7 +74,8 @@ impl Connection {
     /// Nothing came back since a client shows another connection ID on path `id`: the server may have none left to answer
     /// with (RFC 9000 §5.1.1, §9.5), and cannot ask for one. It gets new ones with the probes, once until it answers.
     fn supply_ids(&mut self, id: PathId) {
-        if self.role == Role::Server || !self.is_confirmed() || !self.is_silent_everywhere() {
+        if self.role == Role::Server || !self.lifecycle.is_confirmed() || !self.paths.are_silent_everywhere()
+        {
             return;
         }
         // A move that is not validated yet may be taken back (RFC 9000 §9.3.2).
@@ -114,55 +110,9 @@ impl Connection {
 
     /// Path `id`, which was silent, answers again: what it holds is offered to no other path any more.
     pub(in crate::connection) fn on_answering(&mut self, id: PathId, now: Instant) {
-        self.resend(id, Sent::drain_probes, now);
+        frame_owners!(self).resend(id, Sent::drain_probes, now);
         self.streams.on_answer(id);
         self.events.push(Event::Path(PathEvent::Answering(id)));
-    }
-
-    /// Offers what paths carry that do not answer to those that do, oldest first and no more than they have room for:
-    /// it may only be late, and the oldest data is what receivers wait for. Each packet is offered once in a silence.
-    pub(in crate::connection) fn offer_late_data(&mut self, now: Instant) {
-        for id in self.paths.ids() {
-            let quiet = self.paths.get(id).is_some_and(|path| path.liveness.is_silent());
-            let mut room = if quiet { self.room_elsewhere(id, now) } else { 0 };
-            while room > 0 {
-                let Some((tokens, bytes, age)) = self.next_late(id, now) else { break };
-                room = room.saturating_sub(bytes);
-                for token in &tokens {
-                    self.on_token_late(token, id, age);
-                }
-            }
-        }
-    }
-
-    /// Reports to the owner of `token` that its frame was sent on path `on`, which is silent for `age`.
-    fn on_token_late(&mut self, token: &RecoveryToken, on: PathId, age: Duration) {
-        match token {
-            RecoveryToken::Stream { .. } => self.streams.on_silent(token, on, age),
-            RecoveryToken::Ack { .. } | RecoveryToken::Datagram(_) => {}
-            // Control frames are small: a second copy costs less than waiting (RFC 9002 §6.2.4).
-            _ => self.on_token_lost(token, on),
-        }
-    }
-
-    /// The oldest packet of path `id` that was not offered elsewhere yet: its tokens, size and age.
-    fn next_late(&mut self, id: PathId, now: Instant) -> Option<(RecoveryTokens, usize, Duration)> {
-        let path = self.paths.get_mut(id)?;
-        let mut packets = path.sent.unacknowledged_from(path.liveness.offered_below());
-        let packet = packets.find(|packet| packet.class.is_ack_eliciting())?;
-        let late = (packet.tokens.clone(), packet.bytes, now.since(packet.sent_at));
-        let number = packet.number;
-        path.liveness.on_offered(number + 1);
-        Some(late)
-    }
-
-    /// Bytes that paths other than `silent` which answer could carry now.
-    fn room_elsewhere(&self, silent: PathId, now: Instant) -> usize {
-        self.paths
-            .open()
-            .filter(|path| path.id != silent && !path.liveness.is_silent())
-            .map(|path| path.route.room(path.sent.in_flight(), now))
-            .fold(0, usize::saturating_add)
     }
 }
 

@@ -2,12 +2,17 @@
 
 use crate::PathId;
 use crate::connection::receive::violation;
-use crate::connection::{Connection, Event, PathEvent};
+use crate::connection::{Connection, Event, PathEvent, Peer, TransportConfig};
 use crate::error::{ErrorCode, TransportError};
 use crate::path::hints::Told;
 use crate::wire::frame::PathHints;
 use crate::wire::transport_parameters::HintExchange;
 use hvq_scheduler::Hints;
+
+/// Returns true if both ends take part in the exchange of hints.
+pub(in crate::connection) fn exchanges_hints(config: &TransportConfig, peer: &Peer) -> bool {
+    config.path_hints == HintExchange::On && peer.parameters().path_hints == HintExchange::On
+}
 
 impl Connection {
     /// Returns the peer's latest hints about path `id`, as this end sees the channel: `rate` is that of what this end
@@ -18,11 +23,6 @@ impl Connection {
         self.paths.get(id)?.channel().told()
     }
 
-    /// Returns true if both ends take part in the exchange of hints.
-    pub(super) fn exchanges_hints(&self) -> bool {
-        self.config.path_hints == HintExchange::On && self.peer.parameters.path_hints == HintExchange::On
-    }
-
     /// Takes PATH_HINTS. About paths that are over they are ignored.
     ///
     /// FRAME_ENCODING_ERROR if this end did not offer to take them, or if they name a path without multipath;
@@ -31,7 +31,7 @@ impl Connection {
         if self.config.path_hints == HintExchange::Off {
             return Err(ErrorCode::FRAME_ENCODING_ERROR.because("PATH_HINTS was not offered"));
         }
-        if !self.exchanges_hints() {
+        if !exchanges_hints(&self.config, &self.peer) {
             return Err(violation("PATH_HINTS without its transport parameter"));
         }
         let id = frame.path;

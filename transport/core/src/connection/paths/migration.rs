@@ -5,27 +5,20 @@
 
 use crate::PathId;
 use crate::congestion::Algorithm;
+use crate::connection::frame_owners::frame_owners;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::paths::multipath::VALIDATIONS;
 use crate::connection::receive::Origin;
-use crate::connection::receive::ack_processing::Fate;
-use crate::connection::send::packet_builder::{PacketBuilder, PacketStart};
-use crate::connection::send::path_frames::LEAST_PROBE;
-use crate::connection::{Connection, Event, FourTuple, PathEvent, Role, Transmit};
+use crate::connection::{Connection, Event, FourTuple, PathEvent, Role};
 use crate::error::{Dropped, PacketError};
 use crate::path::amplification::Amplification;
 use crate::path::candidates::{Candidate, Measurements, Purpose};
 use crate::path::lifecycle::Event as PathLife;
 use crate::path::rotation::Destination;
-use crate::path::route::MINIMUM_DATAGRAM;
 use crate::recovery::delay::PathRtts;
-use crate::recovery::ecn::Ecn;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::rtt::INITIAL_RTT;
-use crate::recovery::sent_packet::{PacketClass, SentPacket};
-use crate::space::sent::Sent;
 use crate::time::Instant;
-use crate::wire::frame::Frame;
 use crate::wire::level::Level;
 use std::time::Duration;
 
@@ -145,9 +138,9 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
         //# An endpoint that receives this transport parameter MUST NOT use a new local address when sending
         //# to the address that the peer used during the handshake
-        self.peer.parameters.disable_active_migration
-            && tuple.remote == self.first_tuple.remote
-            && tuple.local != self.first_tuple.local
+        self.peer.parameters().disable_active_migration
+            && tuple.remote == self.paths.handshake_tuple().remote
+            && tuple.local != self.paths.handshake_tuple().local
     }
 
     /// Returns the time for which an address beside the one in use is remembered: longer than its validation takes.
@@ -325,7 +318,7 @@ impl Connection {
         self.paths.migrate_to(id, tuple, fresh, now);
         if returns {
             // What went to the wrong address did not arrive, which says nothing about this one.
-            self.resend(id, |sent| sent.drain(since..next), now);
+            frame_owners!(self).resend(id, |sent| sent.drain(since..next), now);
         }
         self.start_validations(id, now);
         let Some(path) = self.paths.get_mut(id) else { return };
@@ -384,21 +377,8 @@ impl Connection {
     fn settle_in(&mut self, id: PathId, now: Instant) {
         let since = self.paths.get(id).map_or(0, |path| path.route.since);
         // What is still in flight to the old address is sent again: it most likely went nowhere.
-        self.resend(id, |sent| sent.drain(0..since), now);
+        frame_owners!(self).resend(id, |sent| sent.drain(0..since), now);
         self.events.push(Event::Path(PathEvent::Migrated(id)));
-    }
-
-    /// Hands the packets that `drain` takes out of path `id` back to their owners, without a word to the controller.
-    pub(in crate::connection) fn resend(
-        &mut self,
-        id: PathId,
-        drain: impl FnOnce(&mut Sent) -> Vec<SentPacket>,
-        now: Instant,
-    ) {
-        let Some(path) = self.paths.get_mut(id) else { return };
-        for packet in drain(&mut path.sent) {
-            self.settle(id, &packet, Fate::Lost, now);
-        }
     }
 
     /// The next packets of path `id` shall show the peer where it is.
@@ -487,71 +467,5 @@ impl Connection {
             self.migrate_to(origin.path, tuple, now);
             self.show(origin.path, now);
         }
-    }
-
-    /// Sends the challenges and responses that path `id` owes to addresses beside the one in use.
-    pub(in crate::connection) fn send_elsewhere(&mut self, id: PathId, now: Instant) {
-        let tuples = self.paths.get(id).map(|path| path.elsewhere.tuples()).unwrap_or_default();
-        for tuple in tuples {
-            while self.send_probe_to(id, tuple, now) {}
-        }
-    }
-
-    fn send_probe_to(&mut self, id: PathId, tuple: FourTuple, now: Instant) -> bool {
-        let Some(destination) = self.paths.destination(id, tuple) else { return false };
-        let Some(path) = self.paths.get_mut(id) else { return false };
-        let Some(candidate) = path.elsewhere.get_mut(tuple) else { return false };
-        let allowance = candidate.amplification.allowance();
-        if allowance < LEAST_PROBE {
-            return false;
-        }
-        let response = candidate.validation.next_response().map(Frame::PathResponse);
-        let challenge = candidate.validation.next_challenge(now, self.rng.get()).map(Frame::PathChallenge);
-        if challenge.is_some() && allowance < MINIMUM_DATAGRAM {
-            candidate.validation.on_cut();
-        }
-        if response.is_none() && challenge.is_none() {
-            return false;
-        }
-        let Some(start) = self.next_packet(id) else { return false };
-        let mut builder = PacketBuilder::new(id, MINIMUM_DATAGRAM);
-        builder.start(&PacketStart { destination, ..start });
-        for frame in response.iter().chain(&challenge) {
-            let bytes = builder.put(frame, None);
-            self.counters.count_sent(id, frame.kind(), bytes);
-        }
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
-        //# However, an endpoint MUST NOT expand the datagram containing the PATH_RESPONSE if the resulting
-        //# data exceeds the anti-amplification limit
-        // RFC 9000 §8.2.1, §8.2.2: expanded, as far as the address may be sent that much.
-        builder.pad_to(MINIMUM_DATAGRAM.min(allowance));
-        self.send_probe(builder, tuple, now)
-    }
-
-    /// Seals the probe in `builder` and queues it for `tuple`. It is no part of what the path has in flight: that it is
-    /// lost tells nothing about the address in use, and challenges are repeated by a timer of their own.
-    fn send_probe(&mut self, mut builder: PacketBuilder, tuple: FourTuple, now: Instant) -> bool {
-        let Some((open, size)) = self.encrypt(&mut builder, now) else { return false };
-        let Some(path) = self.paths.get_mut(builder.path) else { return false };
-        path.counters.bytes_sent += size as u64;
-        path.counters.datagrams_sent += 1;
-        path.sent.on_sent(SentPacket::new(open.number, now, size, PacketClass::AckOnly));
-        if let Some(candidate) = path.elsewhere.get_mut(tuple) {
-            candidate.amplification.on_sent(size);
-        }
-        if path.sent.is_overgrown(|| path.route.window(), now) {
-            self.resend(builder.path, |sent| sent.shed(now), now);
-        }
-        let Some(path) = self.paths.get(builder.path) else { return false };
-        let dscp = path.dscp;
-        self.transmits.push_back(Transmit {
-            dscp,
-            local: tuple.local,
-            remote: tuple.remote,
-            ecn: Ecn::NotEct,
-            bytes: builder.bytes,
-            segment: None,
-        });
-        true
     }
 }

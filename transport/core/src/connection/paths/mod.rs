@@ -1,7 +1,7 @@
 //! The paths of a connection: opened, moved, watched and abandoned.
 
 pub mod failover;
-mod hints;
+pub mod hints;
 pub mod migration;
 pub mod multipath;
 pub mod path_use;

@@ -1,7 +1,7 @@
 //! Paths come and go (RFC 10069 §3): opening, accepting, validating, abandoning, and the frames that say so.
 
 use crate::PathId;
-use crate::connection::handshake::establish::HandshakeDone;
+use crate::connection::frame_owners::frame_owners;
 use crate::connection::receive::Origin;
 use crate::connection::{Connection, Event, FourTuple, OpenPathError, PathEvent, Role};
 use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportError};
@@ -10,9 +10,8 @@ use crate::path::lifecycle::{AbandonReason, Event as PathLife};
 use crate::path::path::Path;
 use crate::path::route::{MINIMUM_DATAGRAM, Route};
 use crate::recovery::rtt::INITIAL_RTT;
-use crate::recovery_token::{RecoveryToken, Tracked};
 use crate::time::Instant;
-use crate::wire::frame::{Frame, PathFrame, Status};
+use crate::wire::frame::{PathFrame, Status};
 use std::time::Duration;
 
 /// Paths that a server validates at the same time at most (RFC 10069 §7).
@@ -45,7 +44,7 @@ impl Connection {
         let mut path = self.new_path(id, tuple, Amplification::Validated, now);
         path.opening_datagrams = if is_narrow(&path) { 0 } else { self.config.opening_datagrams };
         self.paths.insert(path);
-        self.trace_opened(id, now);
+        self.observer.on_event(&Event::Path(PathEvent::Opened(id)), &self.paths, now);
         Ok(id)
     }
 
@@ -59,7 +58,7 @@ impl Connection {
             return Err(Dropped::PathGone.into());
         }
         if self.paths.lifecycles.unvalidated() >= VALIDATIONS {
-            let keep = self.longest_probe_timeout() * 3;
+            let keep = self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
             let reason = AbandonReason::ResourceLimit;
             self.paths.apply(origin.path, PathLife::Abandon { reason, keep }, now);
             return Err(Dropped::Limit.into());
@@ -94,7 +93,7 @@ impl Connection {
         //# A client that wants to use a new path MUST validate the peer's address as described in Section 8.2
         //# of [QUIC-TRANSPORT], unless it has previously validated the 4-tuple used for that path.
         route.validation.start_within(now, self.rng.get(), INITIAL_RTT, self.config.validation_timeout);
-        let mut path = Path::new(id, route, self.ack_frequencies.policy());
+        let mut path = Path::new(id, route, self.control.ack_frequencies.policy());
         path.set_hints(self.config.hints_for(tuple.local));
         self.config.configure(&mut path, self.rng.get(), now);
         path
@@ -107,7 +106,7 @@ impl Connection {
         amplification: Amplification,
         now: Instant,
     ) -> Route {
-        let limit = usize::try_from(self.peer.parameters.max_udp_payload_size).unwrap_or(usize::MAX);
+        let limit = usize::try_from(self.peer.parameters().max_udp_payload_size).unwrap_or(usize::MAX);
         let mut route = self.config.route(tuple, amplification, now);
         route.limit_datagram_size(limit);
         route
@@ -122,7 +121,14 @@ impl Connection {
             0x3e77 => AbandonReason::NoConnectionId,
             _ => AbandonReason::Application,
         };
-        self.end_path(id, PathLife::Abandon { reason, keep: self.longest_probe_timeout() * 3 }, now);
+        self.end_path(
+            id,
+            PathLife::Abandon {
+                reason,
+                keep: self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3,
+            },
+            now,
+        );
         self.events.push(Event::Path(PathEvent::Abandoned { path: id, code: reason.code() }));
     }
 
@@ -137,9 +143,9 @@ impl Connection {
         //# path and not yet acknowledged MUST be considered lost
         let unresolved = self.paths.any_mut(id).map(|path| path.sent.drain_all()).unwrap_or_default();
         for packet in &unresolved {
-            self.settle(id, packet, crate::connection::receive::ack_processing::Fate::Lost, now);
+            frame_owners!(self).on_packet_lost(id, packet, now);
         }
-        self.scheduler.policy.observe(&hvq_scheduler::Observation::PathGone { path: id });
+        self.scheduler.observe(&hvq_scheduler::Observation::PathGone { path: id });
         true
     }
 
@@ -219,7 +225,7 @@ impl Connection {
 
     fn on_path_abandon(&mut self, id: PathId, error: u64, now: Instant) -> Result<(), TransportError> {
         self.check_multipath(id)?;
-        let keep = self.longest_probe_timeout() * 3;
+        let keep = self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
         let ended = self.end_path(id, PathLife::PeerAbandon { keep }, now);
         if ended {
             self.events.push(Event::Path(PathEvent::Abandoned { path: id, code: error }));
@@ -274,14 +280,14 @@ impl Connection {
             //# CONNECTION_CLOSE frames, on the affected path
             if failed && !self.revert_migration(id, now) && (id != PathId::ZERO || self.is_narrow(id)) {
                 // RFC 10069 §3.1: the ID is spent; PATH_ABANDON says so.
-                let keep = self.longest_probe_timeout() * 3;
+                let keep = self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
                 self.end_path(id, PathLife::Abandon { reason: AbandonReason::UnstableOrPoor, keep }, now);
                 self.events.push(Event::Path(PathEvent::ValidationFailed(id)));
             }
         }
         for id in self.paths.expire(now) {
-            self.counters.close_path(id);
-            if let Some(keys) = self.keys.as_mut() {
+            self.observer.close_path(id);
+            if let Some(keys) = self.keys.current_mut() {
                 keys.forget_path(id);
             }
         }
@@ -295,58 +301,13 @@ impl Connection {
         self.paths.get(id).is_some_and(|path| path.route.validation.is_narrow())
     }
 
-    /// Takes control frames from their owners, as long as there is space for them.
-    pub(in crate::connection) fn collect_control(&mut self, now: Instant) {
-        while self.control.has_space() {
-            let Some((frame, token)) = self.next_control(now) else { return };
-            debug_assert!(Tracked::of(&frame).is(&token), "{token:?} is not that of {frame:?}");
-            self.control.push(frame, Some(token));
-        }
-    }
-
-    fn next_control(&mut self, now: Instant) -> Option<(Frame, RecoveryToken)> {
-        if !self.lifecycle.is_connected() {
-            //= https://www.rfc-editor.org/rfc/rfc10069#section-4
-            //= type=implication
-            //= reason=Frames about paths come from the queues below, which are read for 1-RTT packets after
-            //= reason=the handshake only.
-            //# All frames defined in this document MUST only be sent in 1-RTT packets
-            // What the handshake has not settled yet is not talked about.
-            return self.streams.next_control(now);
-        }
-        if self.handshake_done == HandshakeDone::Wanted {
-            self.handshake_done = HandshakeDone::Quiet;
-            return Some((Frame::HandshakeDone, RecoveryToken::HandshakeDone));
-        }
-        if let Some(token) = self.next_token(now) {
-            return Some(token);
-        }
-        let exchanges_hints = self.exchanges_hints();
-        let paths = &mut self.paths;
-        paths
-            .lifecycles
-            .next_frame()
-            .or_else(|| paths.local_ids.next_frame(self.ids.as_mut()))
-            .or_else(|| paths.remote_ids.next_frame())
-            .or_else(|| paths.limits.next_frame())
-            .or_else(|| paths.status.next_frame())
-            .or_else(|| exchanges_hints.then(|| paths.next_hints()).flatten())
-            .or_else(|| self.ack_frequencies.next_frame())
-            .or_else(|| self.streams.next_control(now))
-    }
-
     /// Takes the changes of addressing that the endpoint's router has to know, if there are any.
     pub(crate) fn take_id_changes(&mut self) -> Option<IdChanges> {
         let mut new = self.paths.local_ids.take_new();
-        new.append(&mut self.handshake_ids.chosen_by_peer);
+        new.append(&mut self.handshake.ids.take_chosen_by_peer());
         let changes =
             IdChanges { new, gone: self.paths.local_ids.take_gone(), remotes: self.paths.take_remotes() };
         (changes != IdChanges::default()).then_some(changes)
-    }
-
-    /// Returns true if the handshake is confirmed.
-    pub(in crate::connection) fn is_confirmed(&self) -> bool {
-        self.lifecycle == crate::connection::lifecycle::Lifecycle::Confirmed
     }
 }
 

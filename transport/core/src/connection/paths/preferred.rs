@@ -1,7 +1,6 @@
 //! The server's preferred address: offered in the handshake, taken by the client afterwards (RFC 9000 §9.6).
 
 use crate::PathId;
-use crate::connection::lifecycle::Lifecycle;
 use crate::connection::{Connection, ConnectionSetup, FourTuple, Moving, Role, TransportConfig};
 use crate::time::Instant;
 use crate::wire::transport_parameters::PreferredAddress;
@@ -38,16 +37,6 @@ pub enum Preference {
     Ignored,
 }
 
-/// Tells whether a client has considered the preferred address.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::connection) enum PreferredAddressState {
-    /// Not yet: the handshake is not confirmed.
-    #[default]
-    Due,
-    /// It has.
-    Done,
-}
-
 /// The transport parameter of a server, with a connection ID of its own, if it prefers an address.
 pub(in crate::connection) fn preferred_address(
     config: &TransportConfig,
@@ -75,8 +64,7 @@ impl Connection {
     /// A client whose handshake is confirmed moves path 0 to the server's preferred address, once it has answered there
     /// (RFC 9000 §9.6.1). If it does not, the path stays.
     pub(in crate::connection) fn consider_preferred(&mut self, now: Instant) {
-        let due = self.preferred == PreferredAddressState::Due && self.lifecycle == Lifecycle::Confirmed;
-        if !due || self.role == Role::Server {
+        if !self.lifecycle.is_confirmed() || self.role == Role::Server || !self.paths.take_preferred_due() {
             return;
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.2
@@ -84,8 +72,7 @@ impl Connection {
         //= reason=A preferred address is part of the parameters of one connection, which are not kept.
         //# A client MUST NOT use these for other connections, including connections that are resumed from the
         //# current connection.
-        self.preferred = PreferredAddressState::Done;
-        let Some(preferred) = &self.peer.parameters.preferred_address else { return };
+        let Some(preferred) = &self.peer.parameters().preferred_address else { return };
         let Some(path) = self.paths.get(PathId::ZERO) else { return };
         let current = path.route.tuple;
         let remote = match current.remote {

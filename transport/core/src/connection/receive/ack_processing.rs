@@ -3,8 +3,7 @@
 use crate::PathId;
 use crate::congestion::coupled::Flow;
 use crate::congestion::{LossSample, LostPacket, MarkSample, Sample, SpuriousSample};
-use crate::connection::handshake::establish::HandshakeDone;
-use crate::connection::lifecycle::Lifecycle;
+use crate::connection::frame_owners::frame_owners;
 use crate::connection::receive::violation;
 use crate::connection::{Connection, Role};
 use crate::error::TransportError;
@@ -17,24 +16,13 @@ use crate::recovery::reordering::{Lateness, Thresholds};
 use crate::recovery::rtt::ack_delay;
 use crate::recovery::sent_packet::Lost;
 use crate::recovery::sent_packet::SentPacket;
-use crate::recovery_token::RecoveryToken;
 use crate::space::sent::Acknowledged;
 use crate::time::Instant;
 use crate::trace::TraceEvent;
 use crate::wire::frame::Ack;
 use crate::wire::level::Level;
-use hvq_scheduler::{Content, Observation};
 use smallvec::SmallVec;
 use std::time::Duration;
-
-/// The fate of a packet: acknowledged or lost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::connection) enum Fate {
-    /// The peer has it.
-    Acknowledged,
-    /// It counts as lost.
-    Lost,
-}
 
 impl Connection {
     /// An acknowledgement of packets of `of` that arrived over `over`.
@@ -56,9 +44,9 @@ impl Connection {
             return Ok(());
         };
         let before = path.sent.largest_acknowledged();
-        let acknowledged = path.sent.on_ack_into(ack, now, self.pool.take_acknowledged())?;
+        let acknowledged = path.sent.on_ack_into(ack, now, self.queue.pool().take_acknowledged())?;
         if acknowledged.packets.is_empty() && acknowledged.spurious.is_empty() {
-            self.pool.put_acknowledged(acknowledged.packets);
+            self.queue.pool().put_acknowledged(acknowledged.packets);
             return Ok(());
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.4
@@ -73,7 +61,7 @@ impl Connection {
                 path.on_round_trip(newest, over, rtt.saturating_sub(delay), now);
             }
             path.persistent.on_rtt_sample(now);
-            if let Some(tracer) = &mut self.tracer {
+            if let Some(tracer) = self.observer.tracer() {
                 tracer.record(now, &TraceEvent::RttSampled { sent_on: of, acknowledged_over: over, rtt });
             }
         }
@@ -87,19 +75,20 @@ impl Connection {
         }
         self.settle_sizes(of, &acknowledged, now);
         for packet in &acknowledged.packets {
-            self.settle(of, packet, Fate::Acknowledged, now);
-            if let Some(keys) = self.keys.as_mut() {
+            frame_owners!(self).on_packet_acknowledged(of, packet, now);
+            if let Some(keys) = self.keys.current_mut() {
                 keys.on_acknowledged(of, packet.number);
             }
         }
-        self.on_packets_acknowledged(now);
+        let grace = || self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
+        self.keys.on_packets_acknowledged(grace, now);
         for token in acknowledged.spurious.iter().flat_map(|spurious| &spurious.tokens) {
-            self.on_token_acknowledged(token);
+            frame_owners!(self).on_token_acknowledged(token);
         }
-        self.pool.put_acknowledged(acknowledged.packets);
+        self.queue.pool().put_acknowledged(acknowledged.packets);
         self.detect_lost(of, now);
-        self.review_ack_frequency(now);
-        self.trace_metrics(of, now);
+        self.control.ack_frequencies.review(&self.paths, self.peer.parameters(), now);
+        self.observer.on_metrics(of, &self.paths, now);
         self.tune_streams();
         Ok(())
     }
@@ -127,7 +116,7 @@ impl Connection {
 
     /// The acknowledgement delay that the peer reports, at most what it promised (RFC 9002 §5.3).
     fn scaled_delay(&self, raw: u64) -> Duration {
-        ack_delay(raw, self.peer.parameters.ack_delay_exponent, self.peer_max_ack_delay())
+        ack_delay(raw, self.peer.parameters().ack_delay_exponent, self.peer.max_ack_delay(self.lifecycle))
     }
 
     /// A coupled controller learns what those of the other paths show; the others need not.
@@ -149,17 +138,17 @@ impl Connection {
 
     /// Declares packets of `of` lost that the thresholds of RFC 9002 §6.1 say are.
     pub(in crate::connection) fn detect_lost(&mut self, of: PathId, now: Instant) {
-        let delay = self.peer_max_ack_delay();
+        let delay = self.peer.max_ack_delay(self.lifecycle);
         self.introduce_siblings(of);
         let Some(path) = self.paths.get_mut(of) else { return };
         let mut lost = path.sent.detect_lost(now, path.thresholds());
         if let Some(records) = path.sent.take_records() {
-            self.pool.put_records(records);
+            self.queue.pool().put_records(records);
         }
         path.route.mtu.take_lost_probe(&mut lost.packets);
         let refused = path.route.mtu.take_refused(&mut lost.packets);
         for packet in &refused {
-            self.settle(of, packet, Fate::Lost, now);
+            frame_owners!(self).on_packet_lost(of, packet, now);
         }
         let Some(path) = self.paths.get_mut(of).filter(|_| !lost.packets.is_empty()) else { return };
         if path.route.mtu.on_lost(&lost.packets, now) {
@@ -173,88 +162,10 @@ impl Connection {
             on_loss(path, &lost, persistence, now);
         }
         for packet in &lost.packets {
-            if let Some(tracer) = &mut self.tracer {
+            if let Some(tracer) = self.observer.tracer() {
                 tracer.record(now, &lost_event(Level::OneRtt, of, packet));
             }
-            self.settle(of, packet, Fate::Lost, now);
-        }
-    }
-
-    /// Hands the tokens of a packet back to their owners.
-    pub(in crate::connection) fn settle(
-        &mut self,
-        on: PathId,
-        packet: &SentPacket,
-        fate: Fate,
-        now: Instant,
-    ) {
-        let delay = now.since(packet.sent_at);
-        for token in &packet.tokens {
-            let content = content_of(token);
-            let bytes = bytes_of(token);
-            let observation = match fate {
-                Fate::Acknowledged => Observation::Acknowledged { path: on, content, bytes, delay },
-                Fate::Lost => Observation::Lost { path: on, content, bytes, delay },
-            };
-            self.scheduler.policy.observe(&observation);
-            match fate {
-                Fate::Acknowledged if self.may_be_replaced(token) => self.zero_rtt.defer(token),
-                Fate::Acknowledged => self.on_token_acknowledged(token),
-                Fate::Lost => self.on_token_lost(token, on),
-            }
-        }
-    }
-
-    /// Returns true if another connection may still take the place of this one and send what `token` stands for: content of
-    /// 0-RTT packets, for the acknowledgement of another confirms the handshake (RFC 9001 §4.1.2).
-    fn may_be_replaced(&self, token: &RecoveryToken) -> bool {
-        let is_unconfirmed = matches!(self.lifecycle, Lifecycle::Handshaking | Lifecycle::Connected);
-        let is_own = matches!(token, RecoveryToken::Crypto { .. } | RecoveryToken::Ack { .. });
-        self.role == Role::Client && is_unconfirmed && !is_own
-    }
-
-    pub(in crate::connection) fn on_token_acknowledged(&mut self, token: &RecoveryToken) {
-        match token {
-            RecoveryToken::Crypto { level, offset, length } => {
-                if let Some(crypto) = self.handshake.crypto(*level) {
-                    crypto.on_acknowledged(*offset, *length);
-                }
-            }
-            RecoveryToken::Ack { of, largest } => {
-                if let Some(path) = self.paths.any_mut(*of) {
-                    path.received.on_ack_acknowledged(*largest);
-                }
-            }
-            RecoveryToken::Datagram(number) => self.datagrams.on_acknowledged(*number),
-            RecoveryToken::HandshakeDone | RecoveryToken::NewToken(_) | RecoveryToken::AckFrequency(_) => {}
-            RecoveryToken::Stream { .. } => self.streams.on_acknowledged(token),
-            token => {
-                if !self.paths.on_acknowledged(token) {
-                    self.streams.on_acknowledged(token);
-                }
-            }
-        }
-    }
-
-    pub(in crate::connection) fn on_token_lost(&mut self, token: &RecoveryToken, on: PathId) {
-        match token {
-            RecoveryToken::Crypto { level, offset, length } => {
-                if let Some(crypto) = self.handshake.crypto(*level) {
-                    crypto.on_lost(*offset, *length);
-                }
-            }
-            RecoveryToken::Ack { .. } => {}
-            RecoveryToken::NewToken(number) => self.tokens.on_lost(*number),
-            RecoveryToken::Datagram(number) => self.datagrams.on_lost(*number),
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
-            //# The HANDSHAKE_DONE frame MUST be retransmitted until it is acknowledged.
-            RecoveryToken::HandshakeDone => self.handshake_done = HandshakeDone::Wanted,
-            RecoveryToken::AckFrequency(sequence) => self.ack_frequencies.on_lost(*sequence),
-            token => {
-                if !self.paths.on_lost(token) {
-                    self.streams.on_lost(token, on);
-                }
-            }
+            frame_owners!(self).on_packet_lost(of, packet, now);
         }
     }
 
@@ -282,10 +193,10 @@ impl Connection {
             on_ack(path, &acknowledged, PathId::ZERO, Limited::BySample, now);
         }
         for packet in &acknowledged.packets {
-            self.settle(PathId::ZERO, packet, Fate::Acknowledged, now);
+            frame_owners!(self).on_packet_acknowledged(PathId::ZERO, packet, now);
         }
         self.detect_long_lost(level, now);
-        self.trace_metrics(PathId::ZERO, now);
+        self.observer.on_metrics(PathId::ZERO, &self.paths, now);
         Ok(())
     }
 
@@ -306,10 +217,10 @@ impl Connection {
             on_loss(path, &lost, Persistence::Passing, now);
         }
         for packet in &lost.packets {
-            if let Some(tracer) = &mut self.tracer {
+            if let Some(tracer) = self.observer.tracer() {
                 tracer.record(now, &lost_event(level, PathId::ZERO, packet));
             }
-            self.settle(PathId::ZERO, packet, Fate::Lost, now);
+            frame_owners!(self).on_packet_lost(PathId::ZERO, packet, now);
         }
     }
 }
@@ -430,23 +341,4 @@ fn resolved(path: &mut Path, now: Instant) {
     // After an outage the smoothed round-trip time is that of the outage for long: a window must not be spread over it.
     let rtt = path.rtt();
     path.route.pace(rtt.smoothed().min(rtt.latest()), now);
-}
-
-fn content_of(token: &RecoveryToken) -> Content {
-    match token {
-        RecoveryToken::Crypto { .. } => Content::Handshake,
-        RecoveryToken::Stream { id, .. } => Content::Stream { id: id.0 },
-        RecoveryToken::Ack { of, .. } => Content::Acknowledgement { of: *of },
-        RecoveryToken::Datagram(_) => Content::Datagram,
-        _ => Content::Control,
-    }
-}
-
-fn bytes_of(token: &RecoveryToken) -> usize {
-    match token {
-        RecoveryToken::Crypto { length, .. } | RecoveryToken::Stream { length, .. } => {
-            usize::try_from(*length).unwrap_or(usize::MAX)
-        }
-        _ => 0,
-    }
 }

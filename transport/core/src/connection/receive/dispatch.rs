@@ -2,7 +2,7 @@
 
 use crate::PathId;
 use crate::connection::receive::{Origin, violation};
-use crate::connection::{Connection, Role};
+use crate::connection::{Connection, Event, Role};
 use crate::error::{ConnectionError, TransportError};
 use crate::handshake::crypto_stream::Novelty;
 use crate::time::Instant;
@@ -12,6 +12,7 @@ use crate::wire::frame::{
     AckingFrame, CloseFrame, DatagramFrame, HandshakeFrame, Owned, PacketFrame, StreamFrame,
 };
 use crate::wire::level::Level;
+use bytes::Bytes;
 
 impl Connection {
     /// Hands `frame` to its owner.
@@ -22,8 +23,8 @@ impl Connection {
         now: Instant,
     ) -> Result<(), TransportError> {
         let frame_type = frame.frame_type();
-        self.counters.count_received(origin.path, types::name(frame_type));
-        if let Some(tracer) = &mut self.tracer {
+        self.observer.count_received(origin.path, types::name(frame_type));
+        if let Some(tracer) = self.observer.tracer() {
             tracer.record(now, &TraceEvent::FrameReceived { path: origin.path, kind: frame.kind() });
         }
         self.dispatch(origin, frame, now)
@@ -79,8 +80,13 @@ impl Connection {
     ) -> Result<(), TransportError> {
         match frame {
             AckingFrame::Ack(ack) => self.on_ack_frame(origin, &ack, now),
-            AckingFrame::AckFrequency(request) => self.on_ack_frequency(&request),
-            AckingFrame::ImmediateAck => self.on_immediate_ack(),
+            AckingFrame::AckFrequency(request) => {
+                if let Some(policy) = self.control.ack_frequencies.on_frame(&request)? {
+                    self.paths.open_mut().for_each(|path| path.received.set_policy(policy));
+                }
+                Ok(())
+            }
+            AckingFrame::ImmediateAck => self.control.ack_frequencies.on_immediate_ack(),
         }
     }
 
@@ -108,7 +114,7 @@ impl Connection {
         //# Endpoints MUST still process ACK frames that acknowledge 0-RTT packets or 1-RTT packets
         let of = ack.path.unwrap_or(PathId::ZERO);
         let one_rtt = of != PathId::ZERO || ack.largest >= self.zero_rtt.first_one_rtt;
-        if self.role == Role::Client && !self.is_confirmed() && one_rtt {
+        if self.role == Role::Client && !self.lifecycle.is_confirmed() && one_rtt {
             // RFC 9001 §4.1.2: an acknowledged 1-RTT packet confirms the handshake too; a 0-RTT packet does not.
             self.confirm();
         }
@@ -122,6 +128,19 @@ impl Connection {
         let Some(stream) = self.handshake.crypto(level) else { return Ok(()) };
         if stream.receive(crypto)? == Novelty::Known {
             self.ask_again(level, now);
+        }
+        Ok(())
+    }
+
+    fn on_new_token(&mut self, token: Bytes) -> Result<(), TransportError> {
+        if self.role == Role::Server {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.7
+            //# A server MUST treat receipt of a NEW_TOKEN frame as a connection error of type
+            //# PROTOCOL_VIOLATION.
+            return Err(violation("a client sent NEW_TOKEN"));
+        }
+        if self.control.tokens.on_frame(&token)? {
+            self.events.push(Event::NewToken(token));
         }
         Ok(())
     }

@@ -4,12 +4,15 @@ pub mod ack_processing;
 pub mod dispatch;
 
 use crate::PathId;
+use crate::connection::handshake::discard_space;
 use crate::connection::{Connection, Datagram, Ecn, FourTuple, Role};
+use crate::crypto::one_rtt::Generation;
 use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportError};
+use crate::handshake::undecryptable::Undecrypted;
 use crate::path::paths::Arrival;
 use crate::space::received::Received;
 use crate::time::Instant;
-use crate::trace::{Payload, TraceEvent, TracedPacket};
+use crate::trace::{Payload, Side, TraceEvent, TracedPacket};
 use crate::wire::frame::{Frame, FrameReader, Stream};
 use crate::wire::header::{
     Incoming, KeyPhase, PacketKind, ProtectedPacket, ShortPacket, next_packet, short_packet,
@@ -18,10 +21,6 @@ use crate::wire::level::Level;
 use crate::wire::packet_number;
 use bytes::{Bytes, BytesMut};
 
-/// Packets kept while their keys are missing (RFC 9001 §5.7 allows it; a few are enough for reordering).
-const UNDECRYPTABLE_LIMIT: usize = 10;
-/// Bytes of those packets: ten of the size that clients begin with, or those of a wider path.
-const UNDECRYPTABLE_BYTES_LIMIT: usize = 16 * 1024;
 /// Datagrams and packets above this size, which few networks carry, must not be kept alive by a small part of them.
 const USUAL_SIZE: usize = 2048;
 /// Packets read of one datagram at most: no honest sender coalesces more.
@@ -86,8 +85,8 @@ impl Connection {
                 //# the receiver MAY either discard or buffer the packet for later processing and MUST attempt
                 //# to process the remaining packets.
                 Err(PacketError::Dropped(reason)) => {
-                    self.counters.dropped += 1;
-                    if let Some(tracer) = &mut self.tracer {
+                    self.observer.count_dropped();
+                    if let Some(tracer) = self.observer.tracer() {
                         let event = TraceEvent::PacketDropped { reason, bytes: before - bytes.len() };
                         tracer.record(now, &event);
                     }
@@ -119,7 +118,7 @@ impl Connection {
         ecn: Ecn,
         now: Instant,
     ) -> Result<(), PacketError> {
-        let (id_length, quic_bit) = (self.handshake_ids.local.len(), self.config.greasing.quic_bit());
+        let (id_length, quic_bit) = (self.handshake.ids.local.len(), self.config.greasing.quic_bit());
         if let Some(packet) = short_packet(bytes, id_length, quic_bit) {
             return self.receive_short(packet?, tuple, ecn, now);
         }
@@ -134,7 +133,7 @@ impl Connection {
             Incoming::VersionNegotiation { source, versions, .. } => {
                 self.on_version_negotiation(source, &versions, now)
             }
-            Incoming::Retry { version, source, token, bytes, .. } if version == self.version() => {
+            Incoming::Retry { version, source, token, bytes, .. } if version == self.handshake.version() => {
                 self.on_retry(source, token, &bytes, now)
             }
             //= https://www.rfc-editor.org/rfc/rfc9000#section-5.2.1
@@ -183,8 +182,8 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc9001#section-5.7
         //# Even if it has 1-RTT secrets, a client MUST NOT process incoming 1-RTT protected packets before
         //# the TLS handshake is complete.
-        if self.keys.is_none() || !self.lifecycle.is_connected() && self.lifecycle.is_open() {
-            return self.keep_for_later(packet.into(), tuple, ecn);
+        if !self.keys.are_installed() || !self.lifecycle.is_connected() && self.lifecycle.is_open() {
+            return self.handshake.undecryptable.keep(packet.into(), tuple, ecn);
         }
         let (origin, payload) = self.open_short(packet, tuple, ecn, now)?;
         self.receive_opened(&origin, payload, now)
@@ -192,7 +191,7 @@ impl Connection {
 
     /// Takes in what an authentic packet contains.
     fn receive_opened(&mut self, origin: &Origin, payload: Bytes, now: Instant) -> Result<(), PacketError> {
-        if let Some(tracer) = &mut self.tracer {
+        if let Some(tracer) = self.observer.tracer() {
             let packet = TracedPacket {
                 level: origin.level,
                 path: origin.path,
@@ -202,35 +201,16 @@ impl Connection {
             };
             tracer.record(now, &TraceEvent::PacketReceived(packet));
         }
-        self.activity.last = now;
-        self.activity.sent_since = false;
+        self.activity.on_received(now);
         if !self.lifecycle.is_open() {
             return self.receive_while_closing(origin, payload, now);
         }
         self.receive_frames(origin, payload, now)
     }
 
-    pub(in crate::connection) fn keep_for_later(
-        &mut self,
-        mut packet: ProtectedPacket,
-        tuple: FourTuple,
-        ecn: Ecn,
-    ) -> Result<(), PacketError> {
-        let kept: usize = self.undecryptable.iter().map(|(packet, ..)| packet.bytes.len()).sum();
-        if self.undecryptable.len() >= UNDECRYPTABLE_LIMIT
-            || kept + packet.bytes.len() > UNDECRYPTABLE_BYTES_LIMIT
-        {
-            return Err(Dropped::NoKeys.into());
-        }
-        // Nobody is known to have sent it: it must not keep the rest of its datagram alive.
-        packet.bytes = BytesMut::from(packet.bytes.as_ref());
-        self.undecryptable.push((packet, tuple, ecn));
-        Ok(())
-    }
-
     /// Takes in the packets that came before their keys.
     pub(in crate::connection) fn replay_undecryptable(&mut self, now: Instant) {
-        for (packet, tuple, ecn) in std::mem::take(&mut self.undecryptable) {
+        for Undecrypted { packet, tuple, ecn } in self.handshake.undecryptable.take() {
             if let Err(PacketError::Close(error)) = self.receive_protected(packet, tuple, ecn, now) {
                 return self.fail(error, now);
             }
@@ -247,7 +227,7 @@ impl Connection {
             PacketKind::Initial { .. } => Level::Initial,
             _ => Level::Handshake,
         };
-        let (version, current) = (packet.version, self.version());
+        let (version, current) = (packet.version, self.handshake.version());
         let fresh = self.keys_to_follow(level, version);
         let space = self.handshake.space(level).ok_or(Dropped::NoKeys)?;
         if version != current && fresh.is_none() && space.opener(version, current).is_none() {
@@ -259,7 +239,7 @@ impl Connection {
         //# packet it receives on that connection with a different Source Connection ID.
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
         //# if subsequent Initial packets include a different Source Connection ID, they MUST be discarded
-        if self.handshake_ids.remote_is_final && packet.source != self.handshake_ids.remote {
+        if self.handshake.ids.is_remote_final() && packet.source != self.handshake.ids.remote() {
             return Err(Dropped::Unexpected.into());
         }
         let has_token = matches!(&packet.kind, PacketKind::Initial { token } if !token.is_empty());
@@ -271,7 +251,7 @@ impl Connection {
         }
         let has_keys = self.handshake.space(level).map(|space| space.keys.is_some());
         if has_keys == Some(false) {
-            self.keep_for_later(packet, tuple, ecn)?;
+            self.handshake.undecryptable.keep(packet, tuple, ecn)?;
             return Ok(None);
         }
         let space = self.handshake.space(level).ok_or(Dropped::NoKeys)?;
@@ -282,7 +262,7 @@ impl Connection {
         let header = open.unprotect(&mut packet.bytes, offset)?;
         let number = packet_number::expand(header.truncated, header.number_length, space.received.largest());
         let opened = open.open(packet.bytes, offset + header.number_length, PathId::ZERO, number);
-        let payload = opened.map_err(|dropped| self.on_forged(dropped))?;
+        let payload = opened.map_err(|dropped| self.keys.on_forged(dropped))?;
         if let Some(keys) = fresh {
             self.follow_version(version, keys);
         }
@@ -313,13 +293,12 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
         //# A server MUST set the Destination Connection ID it uses for sending packets based on the first
         //# received Initial packet
-        if !self.handshake_ids.remote_is_final {
+        if !self.handshake.ids.is_remote_final() {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
             //# A client MUST change the Destination Connection ID it uses for sending packets in response to
             //# only the first received Initial or Retry packet
             // RFC 9000 §7.2: the first packet of the peer fixes its connection ID.
-            self.handshake_ids.remote = source;
-            self.handshake_ids.remote_is_final = true;
+            self.handshake.ids.fix_remote(source);
             self.handshake.seen.peer_source = source;
             self.paths.remote_ids.set_initial(source);
         }
@@ -332,7 +311,7 @@ impl Connection {
             //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.1
             //# Thus, a client MUST discard Initial keys when it first sends a Handshake packet and a server
             //# MUST discard Initial keys when it first successfully processes a Handshake packet
-            self.discard_space(Level::Initial);
+            discard_space(&mut self.handshake, &mut self.paths, Level::Initial);
         }
     }
 
@@ -346,7 +325,7 @@ impl Connection {
         let (path, id_sequence) =
             self.paths.local_ids.lookup(&packet.destination).ok_or(Dropped::UnknownConnection)?;
         let largest = self.paths.any(path).and_then(|path| path.received.largest());
-        let keys = self.keys.as_mut().ok_or(Dropped::NoKeys)?;
+        let keys = self.keys.current_mut().ok_or(Dropped::NoKeys)?;
         let size = packet.bytes.len();
         let offset = packet.number_offset;
         let header = keys.unprotect(&mut packet.bytes, offset)?;
@@ -354,7 +333,11 @@ impl Connection {
         let phase = KeyPhase::of(header.first);
         let payload_offset = offset + header.number_length;
         let (payload, generation) = keys.open(packet.bytes, payload_offset, phase, path, number)?;
-        self.on_generation(generation, now);
+        let grace = || self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
+        self.keys.on_generation(generation, grace, now);
+        if generation == Generation::Next {
+            self.observer.trace(&TraceEvent::KeysUpdated { by: Side::Remote }, now);
+        }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-17.3.1
         //# An endpoint MUST treat receipt of a packet that has a non-zero value for these bits, after
         //# removing both packet and header protection, as a connection error of type PROTOCOL_VIOLATION
@@ -456,10 +439,16 @@ impl Connection {
             }
         }
         if urgent {
-            self.acknowledge_at_once(origin, now);
+            // Draft-ietf-quic-ack-frequency-14 §5. It gets one, however often it says so.
+            if let Some(path) = self.paths.any_mut(origin.path) {
+                path.received.acknowledge_at_once(now);
+            }
         }
-        if carries {
-            self.note_carried(origin.path);
+        if carries
+            && self.config.rotation.is_set()
+            && let Some(path) = self.paths.get_mut(origin.path)
+        {
+            path.on_carried();
         }
         if eliciting && origin.level == Level::Initial {
             self.answer_again(now);

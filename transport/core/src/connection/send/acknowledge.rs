@@ -1,7 +1,7 @@
 //! Acknowledgements: due ones are placed first, others ride along where a packet leaves anyway.
 
 use crate::PathId;
-use crate::connection::Connection;
+use crate::connection::send::Sender;
 use crate::connection::send::frame_scheduler::Choice;
 use crate::connection::send::transmission_round::TransmissionRound;
 use crate::path::path::Path;
@@ -15,12 +15,12 @@ const TYPICAL: usize = 24;
 /// Bytes that an acknowledgement takes at most of a packet that carries other things.
 const LARGEST: usize = 400;
 
-impl Connection {
+impl Sender<'_> {
     /// Places every acknowledgement that is due.
     pub(in crate::connection) fn place_acknowledgements(&mut self, round: &mut TransmissionRound) {
         let now = round.now;
         for of in self.acknowledgeable(|received| received.ack_due(now)) {
-            if let Some(own) = round.index(of).filter(|_| self.is_silent_everywhere()) {
+            if let Some(own) = round.index(of).filter(|_| self.paths.are_silent_everywhere()) {
                 // A packet that arrived shows that its path works one way; of the others nothing is known.
                 self.write_acknowledgement(round, own, of);
                 continue;

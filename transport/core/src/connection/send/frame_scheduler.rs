@@ -1,22 +1,19 @@
 //! The frame scheduler: what goes next. The scheduler says where; frames that find no path wait for the next round.
 
-use crate::connection::Connection;
 use crate::connection::control::Control;
+use crate::connection::send::Sender;
 use crate::connection::send::transmission_round::{LEAST_ROOM, TransmissionRound};
 use crate::recovery_token::RecoveryToken;
+use crate::stream::StreamId;
 use crate::time::Instant;
+use crate::trace::TraceEvent;
 use crate::wire::frame::Frame;
-use hvq_scheduler::{Content, History, Item, PathSet, PathState, PathView, Placement};
+use hvq_scheduler::{Content, Expectation, History, Item, PathSet, PathState, PathView, Placement};
 use smallvec::SmallVec;
 use std::time::Duration;
 
 /// Streams that may be told to wait before a round stops asking.
 const PATIENCE: usize = 32;
-/// Passes without any placement, though the network is idle, after which the transport overrules the policy.
-const STALL_LIMIT: u32 = 3;
-/// The longest that a policy may hold everything back before it is asked again.
-const STALL_WAKE: Duration = Duration::from_millis(20);
-
 /// The transport's reading of a placement: what the policy said, as far as it can be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::connection) enum Choice {
@@ -28,11 +25,18 @@ pub(in crate::connection) enum Choice {
     Wait,
 }
 
-impl Connection {
+/// Bytes of a stream that were written, and what the policy expects of them.
+struct Written {
+    stream: StreamId,
+    bytes: usize,
+    expectation: Option<Expectation>,
+}
+
+impl Sender<'_> {
     /// Offers everything that waits, in order of importance, until no path has room.
     pub(in crate::connection) fn run_frame_scheduler(&mut self, round: &mut TransmissionRound) {
         // A policy that held something back is asked again when there is a path for it.
-        self.scheduler.wake = None;
+        self.scheduler.on_round();
         if round.views.is_empty() {
             return;
         }
@@ -49,11 +53,11 @@ impl Connection {
     /// acknowledgements (RFC 9001 §4.6, RFC 9000 §12.5).
     pub(in crate::connection) fn run_zero_rtt_scheduler(&mut self, round: &mut TransmissionRound) {
         // A policy that held something back is asked again when there is a path for it.
-        self.scheduler.wake = None;
+        self.scheduler.on_round();
         if round.views.is_empty() {
             return;
         }
-        if self.keys.is_some() {
+        if self.keys.are_installed() {
             self.place_acknowledgements(round);
         }
         self.place_control(round);
@@ -69,7 +73,7 @@ impl Connection {
         let wide = round.wide(item);
         // Who takes the whole item takes a part of it, too.
         let able = round.able(item.bytes + item.header).intersection(wide);
-        if self.scheduler.stalls >= STALL_LIMIT && !exempt {
+        if self.scheduler.is_overruled() && !exempt {
             return overrule(item, able, round);
         }
         let can_take = |index: usize, bytes: usize| {
@@ -79,7 +83,7 @@ impl Connection {
         };
         let all_fit = exempt || able == PathSet::first(round.views.len());
         let fitting = if all_fit { None } else { fitting(able, wide, round) };
-        match self.scheduler.policy.place(item, fitting.as_deref().unwrap_or(&round.views)) {
+        match self.scheduler.place(item, fitting.as_deref().unwrap_or(&round.views)) {
             // The item never fits there: a policy that does not look at sizes would wait for ever.
             Placement::On { path, .. } if round.index(path).is_some_and(|index| !wide.contains(index)) => {
                 overrule(item, able, round)
@@ -103,8 +107,7 @@ impl Connection {
             }
             Placement::Wait => Choice::Wait,
             Placement::WaitAtMost(longest) => {
-                let at = round.now + longest;
-                self.scheduler.wake = Some(self.scheduler.wake.map_or(at, |wake| wake.min(at)));
+                self.scheduler.wake_by(round.now + longest);
                 Choice::Wait
             }
         }
@@ -227,7 +230,7 @@ impl Connection {
     }
 
     /// Places the next frame of stream `id`; false if it has to wait.
-    fn place_one_stream(&mut self, round: &mut TransmissionRound, id: crate::stream::StreamId) -> bool {
+    fn place_one_stream(&mut self, round: &mut TransmissionRound, id: StreamId) -> bool {
         let Some(offer) = self.streams.offer(id, round.now) else { return false };
         let largest = round.views.iter().map(|view| view.datagram_size.saturating_sub(view.overhead)).max();
         let in_message = offer.message.map_or(usize::MAX, |message| message.remaining);
@@ -246,7 +249,8 @@ impl Connection {
             // A policy that takes the whole item means the packet: what else fits of the message rides along.
             Choice::On(index, most) if most >= item.bytes => {
                 let written = self.write_stream(round, [index], &item, in_message.max(1));
-                self.trace_placement(round, index, (id, written), |policy| policy.expected());
+                let expectation = self.scheduler.expected();
+                self.trace_placement(round, index, Written { stream: id, bytes: written, expectation });
                 if written >= item.bytes {
                     self.repeat_stream(round, index, &item, in_message.saturating_sub(written));
                 }
@@ -254,7 +258,8 @@ impl Connection {
             }
             Choice::On(index, most) => {
                 let written = self.write_stream(round, [index], &item, most);
-                self.trace_placement(round, index, (id, written), |policy| policy.expected());
+                let expectation = self.scheduler.expected();
+                self.trace_placement(round, index, Written { stream: id, bytes: written, expectation });
                 written > 0
             }
             Choice::OnEach(set) => self.write_stream(round, set.iter(), &item, item.bytes) > 0,
@@ -270,7 +275,7 @@ impl Connection {
             return;
         }
         let Some(view) = round.views.get(index).filter(|_| item.history == History::Fresh) else { return };
-        for _ in 0..self.scheduler.policy.repeats(item, view) {
+        for _ in 0..self.scheduler.repeats(item, view) {
             let is_next = self.streams.next_sendable(None).is_some_and(|next| next.id.0 == id);
             if !is_next
                 || left < item.bytes
@@ -283,7 +288,8 @@ impl Connection {
             if written == 0 {
                 return;
             }
-            self.trace_placement(round, index, (crate::stream::StreamId(id), written), |_| None);
+            let (stream, expectation) = (StreamId(id), None);
+            self.trace_placement(round, index, Written { stream, bytes: written, expectation });
             left = left.saturating_sub(written);
         }
     }
@@ -298,7 +304,7 @@ impl Connection {
         most: usize,
     ) -> usize {
         let Content::Stream { id } = item.content else { return 0 };
-        let id = crate::stream::StreamId(id);
+        let id = StreamId(id);
         let mut paths = paths.into_iter();
         let Some(index) = paths.next() else { return 0 };
         let least = item.bytes.min(most).saturating_add(STREAM_HEADER).min(LEAST_ROOM);
@@ -319,15 +325,20 @@ impl Connection {
         written
     }
 
+    /// Tells the tracer what was written of a stream on the path with this index.
+    fn trace_placement(&mut self, round: &TransmissionRound, index: usize, written: Written) {
+        let Some(tracer) = self.observer.tracer() else { return };
+        let Written { stream, bytes, expectation } = written;
+        if let Some(view) = round.views.get(index).filter(|_| bytes > 0) {
+            let event = TraceEvent::StreamPlaced { path: view.id, stream: stream.0, bytes, expectation };
+            tracer.record(round.now, &event);
+        }
+    }
+
     /// An item of `content` with default priority and no history.
     #[inline]
     pub(in crate::connection) fn item(&self, content: Content, bytes: usize, now: Instant) -> Item {
-        Item {
-            credit: self.streams.credit(),
-            role: self.role,
-            now: now.since(self.born),
-            ..Item::new(content, bytes.max(1))
-        }
+        self.scheduler.item(content, bytes, self.streams.credit(), now)
     }
 
     /// No policy can stall the connection: if all waits and nothing is in flight where an answer is to be expected, it is
@@ -337,12 +348,10 @@ impl Connection {
         let mut answering = self.paths.open().filter(|path| !path.liveness.is_silent());
         let quiet = answering.all(|path| !path.sent.has_ack_eliciting_in_flight());
         if round.placed || !wants || !quiet || !round.has_room(1) {
-            self.scheduler.stalls = 0;
+            self.scheduler.on_progress();
             return;
         }
-        self.scheduler.stalls += 1;
-        let at = round.now + STALL_WAKE;
-        self.scheduler.wake = Some(self.scheduler.wake.map_or(at, |wake| wake.min(at)));
+        self.scheduler.on_stall(round.now);
     }
 }
 

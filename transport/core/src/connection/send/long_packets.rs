@@ -1,7 +1,9 @@
 //! Initial and Handshake packets: the datagrams of the first round trips.
 
 use crate::PathId;
-use crate::connection::{Connection, Role, Transmit};
+use crate::connection::handshake::discard_space;
+use crate::connection::send::Sender;
+use crate::connection::{Role, Transmit};
 use crate::handshake::HandshakeSpace;
 use crate::path::route::MINIMUM_DATAGRAM;
 use crate::recovery::ecn::Ecn;
@@ -50,7 +52,7 @@ impl EarlyPacket {
     }
 }
 
-impl Connection {
+impl Sender<'_> {
     /// Queues one datagram of Initial and Handshake packets; false if nothing wants to be sent or may be.
     pub(in crate::connection) fn send_long(&mut self, now: Instant) -> bool {
         let allowance = self.long_allowance();
@@ -98,8 +100,8 @@ impl Connection {
         size: usize,
         now: Instant,
     ) -> Option<EarlyPacket> {
-        let ids = (self.handshake_ids.remote, self.handshake_ids.local);
-        let version = self.version();
+        let ids = (self.handshake.ids.remote(), self.handshake.ids.local);
+        let version = self.handshake.version();
         let token = self.handshake.token.clone();
         let in_flight = self.handshake.in_flight();
         let has_room = self
@@ -203,7 +205,7 @@ impl Connection {
                 bytes: datagram,
                 segment: None,
             };
-            self.queue(transmit, MINIMUM_DATAGRAM);
+            self.queue.join(transmit, MINIMUM_DATAGRAM, self.config.segments);
         }
         true
     }
@@ -243,7 +245,7 @@ impl Connection {
         };
         space.sent.on_sent(sent);
         for (kind, size) in &packet.frames {
-            self.counters.count_sent(PathId::ZERO, kind, *size);
+            self.observer.count_sent(PathId::ZERO, kind, *size);
         }
         datagram.extend_from_slice(&body);
         if packet.level == Level::Handshake && self.role == Role::Client {
@@ -251,13 +253,13 @@ impl Connection {
             //# Thus, a client MUST discard Initial keys when it first sends a Handshake packet and a server
             //# MUST discard Initial keys when it first successfully processes a Handshake packet
             // RFC 9001 §4.9.1: a client is done with Initial keys once it sends a Handshake packet.
-            self.discard_space(Level::Initial);
+            discard_space(self.handshake, self.paths, Level::Initial);
         }
     }
 
     /// Tells the tracer of a packet whose `body` is written and not sealed.
     fn trace_long(&mut self, packet: &EarlyPacket, layout: &HeaderLayout, body: &[u8], now: Instant) {
-        let Some(tracer) = &mut self.tracer else { return };
+        let Some(tracer) = self.observer.tracer() else { return };
         for (kind, bytes) in &packet.frames {
             tracer.record(now, &TraceEvent::FrameSent { path: PathId::ZERO, kind, bytes: *bytes });
         }

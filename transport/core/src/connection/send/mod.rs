@@ -2,25 +2,44 @@
 
 pub mod acknowledge;
 pub mod buffer_pool;
+pub mod close;
+pub mod control;
 pub mod frame_scheduler;
 pub mod grease;
 pub mod long_packets;
 pub mod mtu_discovery;
 pub mod packet_builder;
 pub mod path_frames;
+pub mod scheduler_slot;
 pub mod transmission_round;
 pub mod transmit_queue;
+pub mod zero_rtt;
 
 use crate::congestion::Sending;
+use crate::connection::activity::Activity;
+use crate::connection::close::Closing;
+use crate::connection::control::ControlFrames;
+use crate::connection::frame_owners::frame_owners;
+use crate::connection::handshake::key_update::TrafficKeys;
+use crate::connection::handshake::zero_rtt::ZeroRtt;
 use crate::connection::lifecycle::Lifecycle;
+use crate::connection::observe::Observer;
+use crate::connection::paths::path_use::id_reserve;
 use crate::connection::send::packet_builder::{
     Elicits, OpenPacket, PacketBuilder, PacketForm, PacketStart, Purpose,
 };
+use crate::connection::send::scheduler_slot::SchedulerSlot;
 use crate::connection::send::transmission_round::{LEAST_ROOM, TransmissionRound};
-use crate::connection::{Connection, Transmit};
+use crate::connection::send::transmit_queue::TransmitQueue;
+use crate::connection::{Connection, Peer, Role, Transmit, TransportConfig};
+use crate::datagram::Datagrams;
+use crate::handshake::Handshake;
 use crate::path::path::Path;
+use crate::path::paths::Paths;
 use crate::recovery::sent_packet::{PacketClass, SentPacket};
 use crate::recovery_token::RecoveryToken;
+use crate::seed::Randomness;
+use crate::stream::Streams;
 use crate::time::Instant;
 use crate::trace::{Payload, TraceEvent, TracedPacket};
 use crate::wire::frame::Frame;
@@ -30,19 +49,71 @@ use crate::wire::overhead::TAG;
 use hvq_scheduler::{Content, Observation};
 
 /// Datagram batches that wait for the network at most before a round starts.
-const OUTBOX_LIMIT: usize = 64;
+const QUEUE_LIMIT: usize = 64;
+
+/// The sending part of a connection: what it sends from, and what it takes note of.
+pub(in crate::connection) struct Sender<'a> {
+    pub role: Role,
+    pub config: &'a TransportConfig,
+    pub lifecycle: Lifecycle,
+    pub handshake: &'a mut Handshake,
+    pub keys: &'a mut TrafficKeys,
+    pub zero_rtt: &'a mut ZeroRtt,
+    pub peer: &'a Peer,
+    pub paths: &'a mut Paths,
+    pub streams: &'a mut Streams,
+    pub datagrams: &'a mut Datagrams,
+    pub control: &'a mut ControlFrames,
+    pub scheduler: &'a mut SchedulerSlot,
+    pub closing: Option<&'a mut Closing>,
+    pub activity: &'a mut Activity,
+    pub queue: &'a mut TransmitQueue,
+    pub observer: &'a mut Observer,
+    pub rng: &'a mut Randomness,
+}
 
 impl Connection {
     /// The next datagrams to send at `now`, if any.
     pub(in crate::connection) fn next_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if self.transmits.is_empty() {
-            self.fill_transmits(now);
+        if self.queue.is_empty() {
+            self.guard_limits(now);
+            self.sender().fill_queue(now);
         }
-        self.transmits.pop_front()
+        self.queue.pop()
     }
 
-    fn fill_transmits(&mut self, now: Instant) {
-        self.guard_limits(now);
+    /// The sending part.
+    pub(in crate::connection) fn sender(&mut self) -> Sender<'_> {
+        Sender {
+            role: self.role,
+            config: &self.config,
+            lifecycle: self.lifecycle,
+            handshake: &mut self.handshake,
+            keys: &mut self.keys,
+            zero_rtt: &mut self.zero_rtt,
+            peer: &self.peer,
+            paths: &mut self.paths,
+            streams: &mut self.streams,
+            datagrams: &mut self.datagrams,
+            control: &mut self.control,
+            scheduler: &mut self.scheduler,
+            closing: self.closing.as_deref_mut(),
+            activity: &mut self.activity,
+            queue: &mut self.queue,
+            observer: &mut self.observer,
+            rng: &mut self.rng,
+        }
+    }
+}
+
+impl Sender<'_> {
+    /// Returns true if frames about several paths may be sent (RFC 10069 §2).
+    fn is_multipath(&self) -> bool {
+        self.lifecycle.is_connected() && self.paths.limits.is_negotiated()
+    }
+
+    /// Queues what is to be sent at `now`.
+    fn fill_queue(&mut self, now: Instant) {
         match self.lifecycle {
             Lifecycle::Handshaking | Lifecycle::Connected | Lifecycle::Confirmed => {}
             Lifecycle::Closing(_) => return self.send_close(now),
@@ -56,19 +127,21 @@ impl Connection {
             Lifecycle::Draining(_) | Lifecycle::Closed => return,
         }
         while self.send_long(now) {
-            if self.transmits.len() >= OUTBOX_LIMIT {
+            if self.queue.len() >= QUEUE_LIMIT {
                 return;
             }
         }
-        if self.keys.is_none() || !self.lifecycle.is_connected() {
+        if !self.keys.are_installed() || !self.lifecycle.is_connected() {
             return self.send_zero_rtt(now);
         }
-        self.rotate_due(now);
+        if self.config.rotation.is_set() && self.lifecycle.is_confirmed() {
+            self.paths.rotate_due(&self.config.rotation, id_reserve(self.role), now);
+        }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
         //# An endpoint MUST NOT delay transmission of a packet containing a PATH_RESPONSE frame unless
         //# constrained by congestion control.
         self.send_path_frames(now);
-        self.offer_late_data(now);
+        frame_owners!(self).offer_late_data(now);
         self.probe_datagram_sizes(now);
         let mut round = TransmissionRound::new(self.views(now), now);
         //= https://www.rfc-editor.org/rfc/rfc9002#section-7.5
@@ -104,12 +177,12 @@ impl Connection {
             let Some(start) = self.next_packet(builder.path) else { return 0 };
             // The second packet means a batch.
             let spare = match builder.segments {
-                0 => self.pool.take_single(builder.segment),
-                1 => self.pool.take_batch(),
+                0 => self.queue.pool().take_single(builder.segment),
+                1 => self.queue.pool().take_batch(),
                 _ => None,
             };
             if let Some(spare) = spare {
-                self.pool.put(builder.move_to(spare));
+                self.queue.pool().put(builder.move_to(spare));
             }
             if builder.segments == 1 && self.streams.has_sendable() {
                 builder.expect_bulk();
@@ -120,7 +193,7 @@ impl Connection {
     }
 
     pub(in crate::connection) fn next_packet(&mut self, path: crate::PathId) -> Option<PacketStart> {
-        let Some(keys) = &self.keys else { return self.next_zero_rtt_packet() };
+        let Some(keys) = self.keys.current() else { return self.next_zero_rtt_packet() };
         let phase = keys.phase();
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
         //# An endpoint MUST use a connection ID associated to the same path ID as used in the packet received
@@ -151,12 +224,15 @@ impl Connection {
         let bytes = builder.put(frame, token);
         round.placed = true;
         view.backlog += bytes;
-        self.counters.count_sent(view.id, frame.kind(), bytes);
-        self.scheduler.policy.observe(&Observation::Placed { path: view.id, content, bytes });
-        if matches!(content, Content::Stream { .. } | Content::Datagram) {
-            self.note_carried(view.id);
+        self.observer.count_sent(view.id, frame.kind(), bytes);
+        self.scheduler.observe(&Observation::Placed { path: view.id, content, bytes });
+        if matches!(content, Content::Stream { .. } | Content::Datagram)
+            && self.config.rotation.is_set()
+            && let Some(path) = self.paths.get_mut(view.id)
+        {
+            path.on_carried();
         }
-        if let Some(tracer) = &mut self.tracer {
+        if let Some(tracer) = self.observer.tracer() {
             tracer.record(round.now, &TraceEvent::FrameSent { path: view.id, kind: frame.kind(), bytes });
         }
         bytes
@@ -211,7 +287,7 @@ impl Connection {
             Elicits::Nothing => PacketClass::AckOnly,
         };
         if path.sent.lacks_memory()
-            && let Some(records) = self.pool.take_records()
+            && let Some(records) = self.queue.pool().take_records()
         {
             path.sent.lend(records);
         }
@@ -224,12 +300,10 @@ impl Connection {
             },
         );
         if path.sent.is_overgrown(|| path.route.window(), now) {
-            self.resend(builder.path, |sent| sent.shed(now), now);
+            frame_owners!(self).resend(builder.path, |sent| sent.shed(now), now);
         }
-        if eliciting && !self.activity.sent_since {
-            // RFC 9000 §10.1: the first ack-eliciting packet since input restarts the idle timer.
-            self.activity.sent_since = true;
-            self.activity.last = now;
+        if eliciting {
+            self.activity.on_sent(now);
         }
         Some(size)
     }
@@ -251,7 +325,7 @@ impl Connection {
             return None;
         }
         self.grease(builder.bytes.get_mut(start..).unwrap_or_default());
-        if let Some(tracer) = &mut self.tracer {
+        if let Some(tracer) = self.observer.tracer() {
             let payload = builder.bytes.get(layout.payload_offset()..).unwrap_or_default();
             let packet = TracedPacket {
                 level,
@@ -271,14 +345,14 @@ impl Connection {
     fn may_seal(&self, level: Level) -> bool {
         match level {
             Level::ZeroRtt => self.zero_rtt.seal.is_some(),
-            _ => self.keys.as_ref().is_some_and(|keys| !keys.is_spent()),
+            _ => self.keys.current().is_some_and(|keys| !keys.is_spent()),
         }
     }
 
     /// Seals the packet that starts at `start` and ends the bytes of `builder`.
     fn seal_packet(&mut self, builder: &mut PacketBuilder, start: usize, layout: &HeaderLayout, number: u64) {
         if layout.length_offset.is_none() {
-            if let Some(keys) = self.keys.as_mut() {
+            if let Some(keys) = self.keys.current_mut() {
                 keys.seal(&mut builder.bytes, start, layout, builder.path, number);
             }
         } else if let Some(key) = &self.zero_rtt.seal {
@@ -309,7 +383,7 @@ impl Connection {
             bytes: builder.bytes,
         };
         let largest = path.route.datagram_size;
-        self.queue(transmit, largest);
+        self.queue.join(transmit, largest, self.config.segments);
     }
 
     pub(in crate::connection) fn complete_round(&mut self, mut round: TransmissionRound) {

@@ -1,12 +1,17 @@
 //! Probes of the datagram size: one datagram at a time, larger than the others (RFC 8899, RFC 9000 §14.3).
 
 use crate::PathId;
+use crate::connection::handshake::key_update::TrafficKeys;
+use crate::connection::send::Sender;
 use crate::connection::send::packet_builder::{PacketBuilder, Purpose};
 use crate::connection::send::transmission_round::foremost;
 use crate::connection::{Connection, FourTuple};
 use crate::datagram::Asked;
+use crate::datagram::Datagrams;
+use crate::handshake::Handshake;
 use crate::path::mtu::JUMBO;
 use crate::path::path::Path;
+use crate::path::paths::Paths;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
 use crate::wire::{connection_id, overhead};
@@ -18,11 +23,11 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 /// The longest round-trip time of a path where datagrams larger than any network's are worth a probe.
 const NEARBY: Duration = Duration::from_millis(3);
 
-impl Connection {
+impl Sender<'_> {
     /// Sends the probe of every path that wants one and has room for it.
     pub(in crate::connection) fn probe_datagram_sizes(&mut self, now: Instant) {
         // RFC 9000 §14.3: nothing large before the handshake is confirmed.
-        if !self.is_confirmed() {
+        if !self.lifecycle.is_confirmed() {
             return;
         }
         for id in self.paths.ids() {
@@ -32,67 +37,9 @@ impl Connection {
         }
     }
 
-    /// The system refuses to send datagrams of `size` bytes over `tuple`: its routes use smaller ones from now on.
-    /// Returns true if there is such a route.
-    pub fn on_refused(&mut self, tuple: FourTuple, size: usize, now: Instant) -> bool {
-        let mut concerned = false;
-        for id in self.paths.ids() {
-            let Some(path) = self.paths.get_mut(id).filter(|path| path.route.tuple == tuple) else {
-                continue;
-            };
-            concerned = true;
-            if path.route.mtu.on_refused(size, now) {
-                path.route.follow_mtu(now);
-            }
-        }
-        concerned
-    }
-
-    /// Returns the most bytes that a packet on path `id` has beside its frames.
-    pub(in crate::connection) fn overhead(&self, id: PathId) -> usize {
-        if self.keys.is_none() {
-            return overhead::long(self.handshake_ids.remote.len(), self.handshake_ids.local.len());
-        }
-        let destination = self.paths.remote_ids.current(id);
-        overhead::short(destination.map_or(connection_id::MAX_LENGTH, |destination| destination.len()))
-    }
-
-    /// Announces datagrams of up to `bytes`: paths that are not known to carry them are probed for larger sizes at once,
-    /// as soon as the handshake is confirmed. Without that, the first one that is refused has the same effect.
-    pub fn expect_datagrams(&mut self, bytes: usize) {
-        self.datagrams.expect(bytes);
-    }
-
-    /// Returns the bytes of the largest datagram that can be sent now, `None` if the peer accepts none. It is that of the
-    /// widest path among those that are to be used, and rises and falls with what they carry.
-    pub fn max_datagram_size(&self) -> Option<usize> {
-        self.largest_datagram(|path| path.route.datagram_size)
-    }
-
-    /// Returns the bytes of the largest datagram that can be sent once the sizes that are being tried have been carried;
-    /// what [`Self::max_datagram_size`] returns when none are.
-    pub fn later_max_datagram_size(&self) -> Option<usize> {
-        self.largest_datagram(|path| path.route.mtu.reach(self.asked_of(path.id)))
-    }
-
-    /// Returns the bytes of the largest datagram that can be sent if packets have the `size` of their path.
-    fn largest_datagram(&self, size: impl Fn(&Path) -> usize) -> Option<usize> {
-        let foremost = foremost(self.paths.open().map(Path::scheduling_state))?;
-        let used = self.paths.open().filter(|path| path.scheduling_state() == foremost);
-        let room = used.map(|path| size(path).saturating_sub(self.overhead(path.id))).max()?;
-        self.datagrams.max_size(room)
-    }
-
-    /// Returns the sizes of packets on path `id` that the application has use for.
-    fn asked_of(&self, id: PathId) -> Option<Asked> {
-        let around = self.overhead(id);
-        let packet = |frame: usize| frame.saturating_add(around);
-        self.datagrams.asked().map(|asked| Asked { most: packet(asked.most), latest: packet(asked.latest) })
-    }
-
     fn wanted_size(&mut self, id: PathId, now: Instant) -> Option<usize> {
         self.paths.remote_ids.current(id)?;
-        let asked = self.asked_of(id);
+        let asked = self.sizes().asked_of(id);
         let path = self.paths.get_mut(id)?;
         if path.liveness.is_silent() || !path.route.validation.is_validated() {
             return None;
@@ -113,25 +60,107 @@ impl Connection {
         builder.purpose = Purpose::SizeProbe;
         builder.start(&start);
         let bytes = builder.put(&Frame::Ping, None);
-        self.counters.count_sent(id, Frame::Ping.kind(), bytes);
+        self.observer.count_sent(id, Frame::Ping.kind(), bytes);
         builder.pad_to(size);
         if self.seal_packet_of(&mut builder, now).is_none() {
             return;
         }
-        let overdue_at = now + (self.longest_probe_timeout() * 3).max(LEAST_PATIENCE);
+        let overdue_at = now
+            + (self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3)
+                .max(LEAST_PATIENCE);
         if let Some(path) = self.paths.get_mut(id) {
             path.route.mtu.on_probe_sent(start.number, size, overdue_at);
         }
         self.queue_datagrams(builder);
     }
 
-    /// Gives up the probe of path `id` if it was not heard of in time.
-    pub(in crate::connection) fn expire_size_probe(&mut self, id: PathId, now: Instant) {
-        let Some(path) = self.paths.get_mut(id) else { return };
-        if let Some(number) = path.route.mtu.take_overdue(now) {
-            // What was probed is a size: its loss is no sign of congestion (RFC 9000 §14.4). It is not there any more if
-            // the path was elsewhere meanwhile.
-            let _nothing_to_tell = path.sent.drain(number..number + 1);
+    /// The sizes that packets may have.
+    pub(in crate::connection) fn sizes(&self) -> DatagramSizes<'_> {
+        DatagramSizes {
+            keys: self.keys,
+            handshake: self.handshake,
+            paths: self.paths,
+            datagrams: self.datagrams,
+        }
+    }
+}
+
+/// The sizes of packets and of the datagrams of the application in them.
+pub(in crate::connection) struct DatagramSizes<'a> {
+    pub keys: &'a TrafficKeys,
+    pub handshake: &'a Handshake,
+    pub paths: &'a Paths,
+    pub datagrams: &'a Datagrams,
+}
+
+impl DatagramSizes<'_> {
+    /// Returns the most bytes that a packet on path `id` has beside its frames.
+    pub(in crate::connection) fn overhead(&self, id: PathId) -> usize {
+        if !self.keys.are_installed() {
+            return self.handshake.ids.overhead();
+        }
+        let destination = self.paths.remote_ids.current(id);
+        overhead::short(destination.map_or(connection_id::MAX_LENGTH, |destination| destination.len()))
+    }
+
+    /// Returns the bytes of the largest datagram that can be sent if packets have the `size` of their path.
+    pub fn largest_datagram(&self, size: impl Fn(&Path) -> usize) -> Option<usize> {
+        let foremost = foremost(self.paths.open().map(Path::scheduling_state))?;
+        let used = self.paths.open().filter(|path| path.scheduling_state() == foremost);
+        let room = used.map(|path| size(path).saturating_sub(self.overhead(path.id))).max()?;
+        self.datagrams.max_size(room)
+    }
+
+    /// Returns the sizes of packets on path `id` that the application has use for.
+    fn asked_of(&self, id: PathId) -> Option<Asked> {
+        let around = self.overhead(id);
+        let packet = |frame: usize| frame.saturating_add(around);
+        self.datagrams.asked().map(|asked| Asked { most: packet(asked.most), latest: packet(asked.latest) })
+    }
+}
+
+impl Connection {
+    /// The system refuses to send datagrams of `size` bytes over `tuple`: its routes use smaller ones from now on.
+    /// Returns true if there is such a route.
+    pub fn on_refused(&mut self, tuple: FourTuple, size: usize, now: Instant) -> bool {
+        let mut concerned = false;
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get_mut(id).filter(|path| path.route.tuple == tuple) else {
+                continue;
+            };
+            concerned = true;
+            if path.route.mtu.on_refused(size, now) {
+                path.route.follow_mtu(now);
+            }
+        }
+        concerned
+    }
+
+    /// Announces datagrams of up to `bytes`: paths that are not known to carry them are probed for larger sizes at once,
+    /// as soon as the handshake is confirmed. Without that, the first one that is refused has the same effect.
+    pub fn expect_datagrams(&mut self, bytes: usize) {
+        self.datagrams.expect(bytes);
+    }
+
+    /// Returns the bytes of the largest datagram that can be sent now, `None` if the peer accepts none. It is that of the
+    /// widest path among those that are to be used, and rises and falls with what they carry.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.sizes().largest_datagram(|path| path.route.datagram_size)
+    }
+
+    /// Returns the bytes of the largest datagram that can be sent once the sizes that are being tried have been carried;
+    /// what [`Self::max_datagram_size`] returns when none are.
+    pub fn later_max_datagram_size(&self) -> Option<usize> {
+        self.sizes().largest_datagram(|path| path.route.mtu.reach(self.sizes().asked_of(path.id)))
+    }
+
+    /// The sizes that packets may have.
+    fn sizes(&self) -> DatagramSizes<'_> {
+        DatagramSizes {
+            keys: &self.keys,
+            handshake: &self.handshake,
+            paths: &self.paths,
+            datagrams: &self.datagrams,
         }
     }
 }

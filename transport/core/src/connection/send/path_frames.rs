@@ -1,11 +1,19 @@
 //! Frames that belong to one path and are never offered to the policy: challenges, responses and probes.
 
 use crate::PathId;
+use crate::connection::Role;
+use crate::connection::Transmit;
+use crate::connection::frame_owners::frame_owners;
+use crate::connection::send::Sender;
+use crate::connection::send::packet_builder::PacketStart;
 use crate::connection::send::packet_builder::{PacketBuilder, Purpose};
 use crate::connection::send::transmission_round::TransmissionRound;
-use crate::connection::{Connection, Role};
+use crate::four_tuple::FourTuple;
 use crate::path::liveness::ProbesDue;
 use crate::path::route::MINIMUM_DATAGRAM;
+use crate::recovery::ecn::Ecn;
+use crate::recovery::sent_packet::PacketClass;
+use crate::recovery::sent_packet::SentPacket;
 use crate::recovery_token::RecoveryToken;
 use crate::time::Instant;
 use crate::wire::frame::Frame;
@@ -24,7 +32,7 @@ enum Filling {
     Whatever,
 }
 
-impl Connection {
+impl Sender<'_> {
     /// Queues the challenges and responses that are due, each in a datagram of its path (RFC 9000 §8.2).
     pub(in crate::connection) fn send_path_frames(&mut self, now: Instant) {
         for id in self.paths.ids() {
@@ -92,7 +100,7 @@ impl Connection {
         builder.start(&start);
         for frame in frames {
             let bytes = builder.put(frame, None);
-            self.counters.count_sent(id, frame.kind(), bytes);
+            self.observer.count_sent(id, frame.kind(), bytes);
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
         //# An endpoint MUST expand datagrams that contain a PATH_RESPONSE frame to at least the smallest
@@ -135,12 +143,16 @@ impl Connection {
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.4
         //# All probe packets sent on a PTO MUST be ack-eliciting.
         // An answer to a probe is wanted at once, whatever was asked for (draft-ietf-quic-ack-frequency-14 §5).
-        let frame = if self.may_request_acks() { Frame::ImmediateAck } else { Frame::Ping };
+        let frame = if self.control.ack_frequencies.may_ask(self.peer.parameters()) {
+            Frame::ImmediateAck
+        } else {
+            Frame::Ping
+        };
         self.put(round, index, &frame, None);
         if filling != Filling::Nothing {
             self.report_in_probe(round, index);
         }
-        if filling != Filling::Nothing && self.is_silent_everywhere() {
+        if filling != Filling::Nothing && self.paths.are_silent_everywhere() {
             self.repeat_control(round, index);
         }
         if filling == Filling::Whatever && round.views.len() == 1 {
@@ -195,5 +207,71 @@ impl Connection {
             let token = RecoveryToken::from(&stream);
             self.put(round, index, &Frame::Stream(stream), Some(token));
         }
+    }
+
+    /// Sends the challenges and responses that path `id` owes to addresses beside the one in use.
+    fn send_elsewhere(&mut self, id: PathId, now: Instant) {
+        let tuples = self.paths.get(id).map(|path| path.elsewhere.tuples()).unwrap_or_default();
+        for tuple in tuples {
+            while self.send_probe_to(id, tuple, now) {}
+        }
+    }
+
+    fn send_probe_to(&mut self, id: PathId, tuple: FourTuple, now: Instant) -> bool {
+        let Some(destination) = self.paths.destination(id, tuple) else { return false };
+        let Some(path) = self.paths.get_mut(id) else { return false };
+        let Some(candidate) = path.elsewhere.get_mut(tuple) else { return false };
+        let allowance = candidate.amplification.allowance();
+        if allowance < LEAST_PROBE {
+            return false;
+        }
+        let response = candidate.validation.next_response().map(Frame::PathResponse);
+        let challenge = candidate.validation.next_challenge(now, self.rng.get()).map(Frame::PathChallenge);
+        if challenge.is_some() && allowance < MINIMUM_DATAGRAM {
+            candidate.validation.on_cut();
+        }
+        if response.is_none() && challenge.is_none() {
+            return false;
+        }
+        let Some(start) = self.next_packet(id) else { return false };
+        let mut builder = PacketBuilder::new(id, MINIMUM_DATAGRAM);
+        builder.start(&PacketStart { destination, ..start });
+        for frame in response.iter().chain(&challenge) {
+            let bytes = builder.put(frame, None);
+            self.observer.count_sent(id, frame.kind(), bytes);
+        }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.2.2
+        //# However, an endpoint MUST NOT expand the datagram containing the PATH_RESPONSE if the resulting
+        //# data exceeds the anti-amplification limit
+        // RFC 9000 §8.2.1, §8.2.2: expanded, as far as the address may be sent that much.
+        builder.pad_to(MINIMUM_DATAGRAM.min(allowance));
+        self.send_probe(builder, tuple, now)
+    }
+
+    /// Seals the probe in `builder` and queues it for `tuple`. It is no part of what the path has in flight: that it is
+    /// lost tells nothing about the address in use, and challenges are repeated by a timer of their own.
+    fn send_probe(&mut self, mut builder: PacketBuilder, tuple: FourTuple, now: Instant) -> bool {
+        let Some((open, size)) = self.encrypt(&mut builder, now) else { return false };
+        let Some(path) = self.paths.get_mut(builder.path) else { return false };
+        path.counters.bytes_sent += size as u64;
+        path.counters.datagrams_sent += 1;
+        path.sent.on_sent(SentPacket::new(open.number, now, size, PacketClass::AckOnly));
+        if let Some(candidate) = path.elsewhere.get_mut(tuple) {
+            candidate.amplification.on_sent(size);
+        }
+        if path.sent.is_overgrown(|| path.route.window(), now) {
+            frame_owners!(self).resend(builder.path, |sent| sent.shed(now), now);
+        }
+        let Some(path) = self.paths.get(builder.path) else { return false };
+        let dscp = path.dscp;
+        self.queue.push(Transmit {
+            dscp,
+            local: tuple.local,
+            remote: tuple.remote,
+            ecn: Ecn::NotEct,
+            bytes: builder.bytes,
+            segment: None,
+        });
+        true
     }
 }

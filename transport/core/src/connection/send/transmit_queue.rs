@@ -1,24 +1,72 @@
 //! The transmit queue: datagrams that one system call can send are put together.
 
+use crate::connection::Transmit;
+use crate::connection::send::buffer_pool::BufferPool;
 use crate::connection::send::packet_builder::LARGEST_BATCH;
-use crate::connection::{Connection, Transmit};
+use crate::stream::short_queue::ShortQueue;
 
 /// Datagrams that are copied to join others at most: a call costs as much as copying some.
 const MOST_COPIED: usize = 4;
 
-impl Connection {
-    /// Queues `transmit`, with the datagrams before it if they are alike: a flight of the handshake is one batch. Datagrams
-    /// larger than `largest` are probes that may be refused, and stay alone.
-    pub(in crate::connection) fn queue(&mut self, transmit: Transmit, largest: usize) {
-        let most = self.config.segments;
-        match self.transmits.back_mut() {
+/// Datagrams that wait for the network, and memory for more: the endpoint's own, which it lends while it polls.
+#[derive(Debug, Default)]
+pub(in crate::connection) struct TransmitQueue {
+    waiting: ShortQueue<Transmit>,
+    pool: BufferPool,
+}
+
+impl TransmitQueue {
+    /// Appends `transmit` by itself.
+    pub fn push(&mut self, transmit: Transmit) {
+        self.waiting.push_back(transmit);
+    }
+
+    /// Appends `transmit`, with the datagrams before it if they are alike: a flight of the handshake is one batch, of at
+    /// most `most` datagrams. Datagrams larger than `largest` are probes that may be refused, and stay alone.
+    pub fn join(&mut self, transmit: Transmit, largest: usize, most: usize) {
+        match self.waiting.back_mut() {
             Some(last) if last.size() <= largest && last.takes(&transmit, most) => {
                 last.segment = Some(last.size());
                 last.bytes.extend_from_slice(&transmit.bytes);
                 self.pool.put(transmit.bytes);
             }
-            _ => self.transmits.push_back(transmit),
+            _ => self.waiting.push_back(transmit),
         }
+    }
+
+    /// Takes the first batch.
+    pub fn pop(&mut self) -> Option<Transmit> {
+        self.waiting.pop_front()
+    }
+
+    /// The number of batches that wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Returns true if nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Drops what waits: the connection ends.
+    pub fn clear(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Frees the room for more than usual.
+    pub fn shrink_to_fit(&mut self) {
+        self.waiting.shrink_to_fit();
+    }
+
+    /// The memory for datagrams and for records of what was sent.
+    pub fn pool(&mut self) -> &mut BufferPool {
+        &mut self.pool
+    }
+
+    /// Lends or gives back that memory.
+    pub fn exchange_pool(&mut self, pool: &mut BufferPool) {
+        std::mem::swap(&mut self.pool, pool);
     }
 }
 

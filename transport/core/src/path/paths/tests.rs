@@ -31,6 +31,19 @@ fn connection_id(number: u8) -> ConnectionId {
     ConnectionId::new(&[number; 8]).expect("not too long")
 }
 
+/// A source of connection IDs that is never asked.
+struct Unasked;
+
+impl IdSource for Unasked {
+    fn issue(&mut self) -> (ConnectionId, ResetToken) {
+        unreachable!("no test here issues connection IDs")
+    }
+}
+
+fn first_ids(remote: RemoteIds) -> FirstConnectionIds {
+    FirstConnectionIds { local: LocalIds::new(connection_id(99)), remote, source: Box::new(Unasked) }
+}
+
 /// Path 0 to port 1 and path 1 to port 2, none of them validated; the peer issued a spare connection ID for each.
 fn paths() -> Paths {
     let mut remote_ids = RemoteIds::new(4);
@@ -42,8 +55,7 @@ fn paths() -> Paths {
         let frame = NewConnectionId { path, sequence, retire_prior_to: 0, id, token };
         remote_ids.on_new(frame).expect("within the limits");
     }
-    let mut paths =
-        Paths::new(path(PathId::ZERO, 1), LocalIds::new(connection_id(99)), remote_ids, Some(PathId(4)));
+    let mut paths = Paths::new(path(PathId::ZERO, 1), first_ids(remote_ids), Some(PathId(4)));
     paths.lifecycles.apply(ONE, Event::Opened, Instant::ZERO);
     paths.insert(path(ONE, 2));
     paths
@@ -144,7 +156,7 @@ fn an_address_has_the_connection_id_that_it_was_lent_or_that_of_its_path() {
 fn delays_are_half_of_the_fastest_round_trip_and_what_others_take_beyond_it() {
     let first = path(PathId::ZERO, 1);
     let half = first.rtt().smoothed() / 2;
-    let alone = Paths::new(first, LocalIds::new(connection_id(99)), RemoteIds::new(4), None);
+    let alone = Paths::new(first, first_ids(RemoteIds::new(4)), None);
     assert_eq!(alone.delay(PathId::ZERO), half, "before anything was measured");
     let mut paths = paths();
     let half = paths.get(ONE).map(|path| path.rtt().smoothed() / 2);

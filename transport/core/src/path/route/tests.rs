@@ -1,4 +1,5 @@
 use super::*;
+use std::net::SocketAddr;
 
 fn tuple(local: [u8; 2], remote: [u8; 2]) -> FourTuple {
     let address = |[host, port]: [u8; 2]| SocketAddr::from(([10, 0, 0, host], u16::from(port)));
