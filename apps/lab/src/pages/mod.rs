@@ -12,6 +12,7 @@ mod loader;
 mod page;
 mod parse;
 mod place;
+mod spread;
 
 pub use error::{LoadError, PageError};
 pub use loader::{Loader, Request, THINK_SCALE, Timing};

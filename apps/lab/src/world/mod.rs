@@ -9,12 +9,14 @@
 //! Everything follows from the seed: the channels' dice, the endpoints' randomness, the order of events.
 
 pub mod capture;
+pub mod cross;
 pub mod identity;
 pub mod ledger;
 pub mod medium;
 pub mod rewards;
 pub mod wire;
 
+use cross::Cross;
 use hvq_emulation::{Channel, ChannelSpec, Direction};
 use hvq_transport::connection::{
     Connection, Datagram, Dscp, Ecn, Event, FourTuple, Replay, Transmit, TransportConfig,
@@ -173,6 +175,8 @@ pub struct Net {
     pub wires: Vec<Wire>,
     /// The property that the wires have in common.
     pub radio: Radio,
+    /// The traffic of others.
+    pub crosses: Vec<Cross>,
     /// The tap, which watches and meddles.
     pub tap: Option<Tap>,
     /// The ledger of bytes that the server sends to unproven addresses, if there is one.
@@ -201,6 +205,7 @@ impl Net {
             server: End::new(Endpoint::new(EndpointConfig::default(), Some(server_config), secret(seed, 2))),
             wires: Vec::new(),
             radio: Radio::Apart,
+            crosses: Vec::new(),
             tap: None,
             ledger: None,
             rewards: None,
@@ -300,6 +305,8 @@ impl Net {
                 return true;
             }
             let arrival = self.wires.iter().filter_map(|wire| wire.channel.next_deadline()).min();
+            let crossing = self.crosses.iter().map(Cross::next_deadline).min();
+            let arrival = arrival.into_iter().chain(crossing).min();
             let next =
                 [timer, arrival.map(|at| Self::START + at), application.wake()].into_iter().flatten().min();
             match next {
@@ -432,9 +439,18 @@ impl Net {
 
     fn deliver(&mut self) {
         let (at, now) = (self.elapsed(), self.now);
+        for cross in &mut self.crosses {
+            while let Some((wire, direction, packet, size)) = cross.due(at) {
+                self.wires[wire].channel.enqueue(direction, at, packet, size);
+            }
+        }
         let mut came_down = false;
         for wire in &mut self.wires {
             while let Some((direction, packet)) = wire.leave(at) {
+                if packet.server == cross::nowhere() {
+                    wire.count_crossed(direction, packet.payload.len());
+                    continue;
+                }
                 came_down |= direction == Direction::Down;
                 let end = match direction {
                     Direction::Up => &mut self.server,

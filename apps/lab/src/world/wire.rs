@@ -1,5 +1,6 @@
 //! A wire, which joins an address of the client and one of the server.
 
+use crate::world::cross::nowhere;
 use crate::world::medium::Medium;
 use bytes::{Bytes, BytesMut};
 use hvq_emulation::Direction;
@@ -32,6 +33,8 @@ pub struct Traffic {
     pub sent: u64,
     /// Handed out to the receiver.
     pub delivered: u64,
+    /// Bytes of others that were handed out: no part of the above.
+    pub crossed: u64,
     /// The Differentiated Services codepoint of the last datagram.
     pub dscp: Dscp,
 }
@@ -146,12 +149,19 @@ impl Wire {
 
     pub(super) fn leave(&mut self, at: Duration) -> Option<(Direction, Packet)> {
         let (direction, departure) = self.channel.dequeue(at)?;
-        self.traffic(direction).delivered += departure.size as u64;
+        if departure.packet.server != nowhere() {
+            self.traffic(direction).delivered += departure.size as u64;
+        }
         let mut packet = departure.packet;
         if departure.congested && packet.ecn != Ecn::NotEct {
             packet.ecn = Ecn::Ce;
         }
         Some((direction, packet))
+    }
+
+    /// A packet of others of so many bytes came out.
+    pub(super) fn count_crossed(&mut self, direction: Direction, size: usize) {
+        self.traffic(direction).crossed += size as u64;
     }
 
     /// `packet` as the receiver gets it.

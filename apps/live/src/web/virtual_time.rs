@@ -70,6 +70,7 @@ fn run(page: &Arc<Page>, (channel, repetition): (&str, u32), model: Model) -> Re
             wait_scale: 0.0,
             size_scale: 1.0,
             background: Background::NONE,
+            connections: 1,
         },
         channels: Channels { name: channel.to_owned(), embb, urllc: ChannelSpec::urllc() },
         belief: Belief::default(),

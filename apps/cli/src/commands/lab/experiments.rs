@@ -5,8 +5,8 @@ use super::{jobs, progress};
 use crate::failure::{Exit, Failure, OrFail};
 use crate::output::{self, Console, check_distinct};
 use clap::{Args, ValueEnum};
-use hvq_lab::experiment::campaign::{Record, Scope, Session, Store, Tally, read, tasks};
-use hvq_lab::experiment::definition::{Definition, builtin, names};
+use hvq_lab::experiment::campaign::{Record, Scope, Session, Shard, Store, Tally, merge, read, tasks};
+use hvq_lab::experiment::definition::{Definition, builtin, goals, names};
 use hvq_lab::experiment::statistics::Results;
 use hvq_lab::report::experiments::markdown;
 use indicatif::ProgressBar;
@@ -20,8 +20,9 @@ pub(super) const RESULTS: &str = "lab-results";
 /// Arguments of `hvq lab run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Experiments: names of those compiled in (hvq lab list), files, or all
-    #[arg(value_name = "NAME|FILE|all", required = true)]
+    /// Experiments: names of those compiled in (hvq lab list), files, goals for those with the goals about channels as they
+    /// are, or all
+    #[arg(value_name = "NAME|FILE|goals|all", required = true)]
     experiments: Vec<String>,
     /// Repetitions of each run, each on another stretch of a trace (by default as the experiment says)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -36,6 +37,9 @@ pub(crate) struct RunArguments {
     /// A first look: the part that the experiment names, or else two pages and one repetition
     #[arg(long, conflicts_with = "seeds")]
     quick: bool,
+    /// One of N equal shares of the runs, such as 3/8: for several machines, whose folders `hvq lab merge` puts together
+    #[arg(long, value_name = "I/N", default_value = "1/1")]
+    shard: Shard,
     /// The treatment of results that are there already
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Existing::Keep)]
     existing: Existing,
@@ -78,7 +82,7 @@ fn run_one(
         Existing::Drop => Store::afresh,
     };
     let store = open(definition, &arguments.out).or_fail(Exit::Runtime, || "results".to_owned())?;
-    let session = Session::new(definition, scope, store);
+    let session = Session::of_shard(definition, (scope, arguments.shard), store);
     let Tally { runs, kept } = session.tally;
     let bar = progress(runs, console);
     bar.inc(kept as u64);
@@ -114,6 +118,7 @@ pub(super) fn chosen(wanted: &[String]) -> Result<Vec<Definition>, Failure> {
     for name in wanted {
         match name.as_str() {
             "all" => definitions.extend(names().map(find).collect::<Result<Vec<_>, _>>()?),
+            "goals" => definitions.extend(goals().map(find).collect::<Result<Vec<_>, _>>()?),
             name => definitions.push(find(name)?),
         }
     }
@@ -135,6 +140,32 @@ fn find(name: &str) -> Result<Definition, Failure> {
         }
     };
     definition.or_fail(Exit::Usage, || "experiment".to_owned())
+}
+
+/// Arguments of `hvq lab merge`.
+#[derive(Debug, Args)]
+pub(crate) struct MergeArguments {
+    /// Experiments: names of those compiled in, files, or all
+    #[arg(value_name = "NAME|FILE|goals|all", required = true)]
+    experiments: Vec<String>,
+    /// Folders with shares of the results
+    #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
+    from: Vec<PathBuf>,
+    /// The folder for all of them
+    #[arg(long, value_name = "DIR", default_value = RESULTS)]
+    out: PathBuf,
+}
+
+/// Puts shares of results together.
+pub(super) fn join(arguments: &MergeArguments, console: Console) -> Result<(), Failure> {
+    for definition in chosen(&arguments.experiments)? {
+        let found = merge(&definition, &arguments.from, &arguments.out);
+        let found = found.or_fail(Exit::Runtime, || "results".to_owned())?;
+        let (name, runs, all) =
+            (&definition.name, found.records.len(), tasks(&definition, Scope::default()).len());
+        console.say(format!("{name}: {runs} of {all} runs, {} of another build left out", found.stale));
+    }
+    Ok(())
 }
 
 /// Arguments of `hvq lab show`.

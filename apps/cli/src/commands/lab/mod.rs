@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure, OrFail};
 use crate::output::Console;
 use clap::{Args, Subcommand};
 use controllers::ControllersArguments;
-use experiments::{RunArguments, ShowArguments};
+use experiments::{MergeArguments, RunArguments, ShowArguments};
 use hvq_emulation::TraceError;
 use hvq_lab::experiment::pool;
 use hvq_live::interruption;
@@ -52,6 +52,8 @@ enum Experiment {
     Chaos(chaos::ChaosArguments),
     /// Run experiments that are described in files: the figures and tables of the papers, and our own
     Run(RunArguments),
+    /// Put together the results of several machines, each of which ran a share
+    Merge(MergeArguments),
     /// Print the goals and tables of results as text
     Show(ShowArguments),
     /// Write a report on the results of experiments: one file of HTML with drawings, tables and goals
@@ -81,6 +83,7 @@ pub(crate) fn run(arguments: &LabArguments, console: Console) -> Result<(), Fail
         #[cfg(target_os = "linux")]
         Experiment::Chaos(arguments) => chaos::run(arguments, console),
         Experiment::Run(arguments) => experiments::run(arguments, console),
+        Experiment::Merge(arguments) => experiments::join(arguments, console),
         Experiment::Show(arguments) => experiments::show(arguments, console),
         Experiment::Report(arguments) => report::run(arguments, console),
         Experiment::List => experiments::list(),

@@ -118,6 +118,7 @@ impl PagesArguments {
                 wait_scale: self.half.wait_scale(),
                 size_scale: 1.0,
                 background: page_load::Background::Flows(self.background),
+                connections: 1,
             },
             traces: self.trace.clone(),
             schemes: self.schemes.clone(),

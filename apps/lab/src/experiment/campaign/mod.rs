@@ -9,5 +9,5 @@ mod tests;
 
 pub use record::{Key, Record};
 pub use session::{CampaignError, Session, Stop, Tally};
-pub use store::{Found, Store, StoreError, read};
-pub use task::{Scope, Task, progress_name, tasks};
+pub use store::{Found, Store, StoreError, merge, read};
+pub use task::{Scope, Shard, Task, progress_name, tasks};

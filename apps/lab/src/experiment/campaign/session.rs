@@ -2,7 +2,7 @@
 
 use super::record::Record;
 use super::store::{Store, StoreError};
-use super::task::{Scope, Task, tasks};
+use super::task::{Scope, Shard, Task, tasks};
 use crate::experiment::definition::Definition;
 use crate::experiment::pool;
 use hvq_emulation::TraceError;
@@ -58,7 +58,12 @@ pub struct Tally {
 impl<'a> Session<'a> {
     /// Makes a session of the runs of `definition` within `scope` that are missing in `store`.
     pub fn new(definition: &'a Definition, scope: Scope, store: Store) -> Self {
-        let all = tasks(definition, scope);
+        Self::of_shard(definition, (scope, Shard::WHOLE), store)
+    }
+
+    /// Makes a session of those runs that are part of a share.
+    pub fn of_shard(definition: &'a Definition, (scope, shard): (Scope, Shard), store: Store) -> Self {
+        let all = shard.part(tasks(definition, scope));
         let runs = all.len();
         let missing: Vec<Task> = all.into_iter().filter(|task| !store.has(&task.key)).collect();
         let tally = Tally { runs, kept: runs - missing.len() };

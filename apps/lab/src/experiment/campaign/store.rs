@@ -38,6 +38,19 @@ pub fn read(definition: &Definition, folder: &Path) -> Result<Found, StoreError>
     Ok(Found { records: sorted(definition, kept), stale })
 }
 
+/// Puts the results of `definition` in the folders `from` together with those in `folder`, in the order of its runs: the file is
+/// the same whatever share each of them is of. Returns the results that count and the number of those that do not.
+pub fn merge(definition: &Definition, from: &[PathBuf], folder: &Path) -> Result<Found, StoreError> {
+    let mut store = Store::open(definition, folder)?;
+    let mut stale = 0;
+    for other in from {
+        let (kept, dropped) = kept(definition, &path(definition, other))?;
+        stale += dropped;
+        store.kept.extend(kept);
+    }
+    Ok(Found { records: store.finish(definition)?, stale })
+}
+
 impl Store {
     /// Opens the file in `folder`, or begins it. Results of another build of the program or another form of the
     /// experiment are dropped, and so is a line that was cut off.

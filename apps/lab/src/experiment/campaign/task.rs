@@ -13,6 +13,7 @@ use hvq_emulation::samples::quantile;
 use hvq_emulation::{ChannelSpec, Direction, Probability, Rate, TraceError};
 use hvq_video::clip::Clip;
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,42 @@ pub enum Scope {
     Repetitions(u32),
     /// A first look, as the file describes it.
     Quick,
+}
+
+/// A share of the runs of an experiment, for one of several machines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shard {
+    /// Its number, from 1 on.
+    pub number: usize,
+    /// The number of shares.
+    pub of: usize,
+}
+
+impl Shard {
+    /// Everything.
+    pub const WHOLE: Self = Self { number: 1, of: 1 };
+
+    /// Those of `tasks` that are part of it: runs that are compared stand together and are dealt out in turn, so that shares
+    /// take about the same time.
+    pub fn part(self, tasks: Vec<Task>) -> Vec<Task> {
+        let own = self.number.saturating_sub(1);
+        let dealt = tasks.into_iter().enumerate().filter(|(index, _)| index % self.of.max(1) == own);
+        dealt.map(|(_, task)| task).collect()
+    }
+}
+
+/// Reads `I/N`, such as `3/8`.
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = || {
+            let (number, of) = text.split_once('/')?;
+            let (number, of): (usize, usize) = (number.parse().ok()?, of.parse().ok()?);
+            (1 <= number && number <= of).then_some(Self { number, of })
+        };
+        read().ok_or_else(|| format!("{text:?} is no share of the runs such as 3/8"))
+    }
 }
 
 /// A run.
@@ -184,7 +221,7 @@ impl Task {
             seed: self.seed(definition),
         };
         let outcome = run.outcome()?;
-        let mut values = outcome.paper.values(outcome.seconds);
+        let mut values = outcome.values();
         values.insert("embb_bytes".to_owned(), outcome.embb.bytes() as f64);
         values.insert("urllc_bytes".to_owned(), outcome.urllc.bytes() as f64);
         Ok(self.record(definition, values, outcome.failure))
@@ -202,6 +239,7 @@ impl Task {
                 wait_scale: scales.wait,
                 size_scale: scales.size,
                 background: matrix.background[at(Axis::Background)].is,
+                connections: 1,
             },
             channels: self.channels(definition)?,
             belief: matrix.belief[at(Axis::Belief)].is,

@@ -106,3 +106,28 @@ fn every_scheme_meets_the_same_stretch() {
     let stretches: Vec<u32> = tasks.iter().map(|task| task.key.stretch).collect();
     assert_eq!(stretches, [0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1]);
 }
+
+#[test]
+fn shares_of_a_run_come_together_to_the_same_bytes() {
+    let whole = folder();
+    run(whole.path(), Scope::default(), 2);
+    let definition = definition();
+    let shares: Vec<TempDir> = (1..=3)
+        .map(|number| {
+            let share = folder();
+            let store = Store::open(&definition, share.path()).expect("the folder can be written");
+            let part = (Scope::default(), Shard { number, of: 3 });
+            let session = Session::of_shard(&definition, part, store);
+            assert_eq!(session.tally.runs, 4);
+            session.run(1, &Stop::default(), |_| ()).expect("the traces are compiled in");
+            share
+        })
+        .collect();
+    let together = folder();
+    let from: Vec<_> = shares.iter().rev().map(|share| share.path().to_owned()).collect();
+    let found = merge(&definition, &from, together.path()).expect("all can be read");
+    assert_eq!((found.records.len(), found.stale), (12, 0));
+    assert_eq!(bytes(together.path()), bytes(whole.path()));
+    assert!(["0/3", "4/3", "1", "a/b"].iter().all(|text| text.parse::<Shard>().is_err()));
+    assert_eq!("2/3".parse(), Ok(Shard { number: 2, of: 3 }));
+}

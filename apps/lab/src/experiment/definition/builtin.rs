@@ -41,21 +41,37 @@ const TEXTS: &[(&str, &str)] = texts![
     "price-training",
     "request-response",
     "mobility",
+];
+
+/// The goals about channels as they are: nothing told, two ordinary links, told, wrong or shared, a foreign sender, video.
+const GOALS: &[(&str, &str)] = texts![
+    "untold",
     "links",
     "links-upload",
     "links-pages",
     "links-requests",
-    "untold",
+    "told",
+    "told-deployments",
+    "told-domains",
+    "wrong",
+    "taken",
+    "foreign",
+    "viewer",
 ];
 
 /// Their names.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    TEXTS.iter().map(|(name, _)| *name)
+    TEXTS.iter().chain(GOALS).map(|(name, _)| *name)
+}
+
+/// The names of those with the goals about channels as they are.
+pub fn goals() -> impl Iterator<Item = &'static str> {
+    GOALS.iter().map(|(name, _)| *name)
 }
 
 /// The experiment `name`, if it is compiled in.
 pub fn builtin(name: &str) -> Option<Result<Definition, DefinitionError>> {
-    let (_, text) = TEXTS.iter().find(|(known, _)| *known == name)?;
+    let (_, text) = TEXTS.iter().chain(GOALS).find(|(known, _)| *known == name)?;
     Some(Definition::parse(&format!("{name}.toml"), text))
 }
 

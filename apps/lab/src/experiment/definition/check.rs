@@ -38,8 +38,7 @@ impl Problem {
 pub(super) struct GoalText {
     number: u32,
     says: String,
-    #[serde(default)]
-    why: String,
+    cells: Option<usize>,
     of: Option<Operand>,
     at_least: Option<Bound>,
     at_most: Option<Bound>,
@@ -184,7 +183,7 @@ impl Check<'_> {
     }
 
     pub(super) fn goal(&self, goal: &Spanned<GoalText>) -> Result<Goal, Problem> {
-        let GoalText { number, says, why, of, at_least, at_most, near_published, order, measure, at } =
+        let GoalText { number, says, cells, of, at_least, at_most, near_published, order, measure, at } =
             goal.get_ref().clone();
         if let Some(operand) = &of {
             self.operand(operand)?;
@@ -210,7 +209,7 @@ impl Check<'_> {
                 return Err(Problem::at(goal, problem));
             }
         };
-        Ok(Goal { number, says, why, wanted })
+        Ok(Goal { number, says, cells, wanted })
     }
 }
 

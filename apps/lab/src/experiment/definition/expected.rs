@@ -41,8 +41,8 @@ pub struct Goal {
     pub number: u32,
     /// The goal, in words.
     pub says: String,
-    /// The reason for which it is missed where it is: shown only then.
-    pub why: String,
+    /// The number of cells in which it is to be met, if not all.
+    pub cells: Option<usize>,
     /// The goal, in numbers.
     pub wanted: Wanted,
 }

@@ -113,16 +113,24 @@ impl Setting for Interaction {
 /// More exchanges would not be made in the time that a run has.
 const MOST_EXCHANGES: u32 = 1000;
 
-/// Reads a number of flows (HotNets 2023, Table 1: two), or `download` or `upload` for content without end.
+/// Reads a number of flows (HotNets 2023, Table 1: two), `download` or `upload` for content without end, or `urllc:50%` for
+/// packets of others that take half of URLLC.
 impl Setting for Background {
     fn read(text: &str) -> Result<Self, String> {
         match text {
             "download" => Ok(Self::Bulk(Direction::Down)),
             "upload" => Ok(Self::Bulk(Direction::Up)),
+            _ if text.starts_with("urllc:") => {
+                let percent = text.strip_prefix("urllc:").and_then(|share| share.strip_suffix('%'));
+                let percent = percent.and_then(|percent| percent.parse().ok());
+                let percent = percent.filter(|percent| (1..=95).contains(percent));
+                let wrong = || format!("{text:?} is no share of URLLC from urllc:1% to urllc:95%");
+                percent.map(|percent| Self::OnUrllc { percent }).ok_or_else(wrong)
+            }
             _ => {
                 let number = text.parse::<u32>().ok().filter(|number| *number <= MOST_FLOWS);
                 number.map(Self::Flows).ok_or_else(|| {
-                    format!("{text:?} is no number of flows from 0 to {MOST_FLOWS}, nor download or upload")
+                    format!("{text:?} is no number of flows from 0 to {MOST_FLOWS}, nor download, upload or urllc:50%")
                 })
             }
         }

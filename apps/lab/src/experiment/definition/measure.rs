@@ -41,7 +41,7 @@ pub enum Measure {
 }
 
 /// The names under which runs of any workload note values.
-const NOTED: [&str; 26] = [
+const NOTED: [&str; 29] = [
     "plt_ms",
     "time_ms",
     "exchange_ms",
@@ -63,6 +63,9 @@ const NOTED: [&str; 26] = [
     "latency_p50_ms",
     "latency_p95_ms",
     "latency_p99_ms",
+    "latency_p999_ms",
+    "longest_gap_ms",
+    "quality_percent",
     "ssim",
     "freezes",
     "frozen_percent",

@@ -16,7 +16,7 @@ mod tests;
 mod workload;
 
 pub use axis::Axis;
-pub use builtin::{builtin, names};
+pub use builtin::{builtin, goals, names};
 pub use error::DefinitionError;
 pub use expected::{Bound, Goal, Operand, Plot, PlotKind, Published, Selection, Wanted};
 pub use half::Half;

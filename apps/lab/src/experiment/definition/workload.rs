@@ -136,6 +136,9 @@ impl Workload {
             Self::Video(_) => &[
                 "latency_p50_ms",
                 "latency_p99_ms",
+                "latency_p999_ms",
+                "longest_gap_ms",
+                "quality_percent",
                 "ssim",
                 "freezes",
                 "frozen_percent",
@@ -222,12 +225,14 @@ pub(super) struct PageText {
     think: f64,
     #[serde(default, deserialize_with = "some_factor")]
     waits: Option<f64>,
+    /// Hosts that pages are spread over, if not those of the capture.
+    hosts: Option<Spanned<u32>>,
 }
 
 impl PageText {
     /// The workload with pages of `half`, where the text has but a number.
     pub(super) fn of(self, half: Half) -> Result<PageWorkload, Problem> {
-        let Self { pages, sizes, think, waits } = self;
+        let Self { pages, sizes, think, waits, hosts } = self;
         let span = pages.span();
         let mut usual = 1.0;
         let pages = match pages.into_inner() {
@@ -242,9 +247,22 @@ impl PageText {
                 known.into_iter().take(count).map(Arc::new).collect()
             }
         };
+        let pages = match hosts {
+            None => pages,
+            Some(hosts) => {
+                let number = *hosts.get_ref();
+                if !(2..=MOST_HOSTS).contains(&number) {
+                    return Err(Problem::at(&hosts, format!("from 2 to {MOST_HOSTS}")));
+                }
+                pages.iter().map(|page| Arc::new(page.spread(number))).collect()
+            }
+        };
         Ok(PageWorkload { pages, sizes, think, waits: waits.unwrap_or(usual) })
     }
 }
+
+/// More hosts than this are no page.
+const MOST_HOSTS: u32 = 500;
 
 const fn think() -> f64 {
     THINK_SCALE

@@ -114,6 +114,7 @@ impl Cell {
                 wait_scale: 1.0,
                 size_scale: 1.0,
                 background: Background::NONE,
+                connections: 1,
             },
             channels: Channels { name: self.name.clone(), embb, urllc },
             belief: Belief::default(),

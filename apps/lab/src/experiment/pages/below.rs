@@ -1,13 +1,17 @@
 //! Steerers of sealed packets by name.
 
+use super::scheme::SlowStart;
+use crate::world::cross::nowhere;
+use crate::world::medium;
 use hvq_emulation::Direction;
 use hvq_emulation::steer::{
-    Always, Asap, Branch, CostReward, DelaySource, Flow, Knowledge, PacketSize, PacketState, Reordering,
-    SteeringPolicy,
+    Always, Asap, Branch, CostReward, DelaySource, Estimate, Flow, Knowledge, PacketSize, PacketState,
+    Reordering, SteeringPolicy,
 };
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Packets without data are smaller than this: an acknowledgement, sealed.
 const CONTROL: usize = 80;
@@ -61,7 +65,15 @@ pub struct Rule {
     pub delay_factor: u32,
     /// The treatment of background flows: told apart in `dchannel-priority`.
     pub background: Background,
+    /// The end of slow start of the flows above it.
+    pub slow_start: SlowStart,
+    /// Connections to the gateway, which requests take in turn, domain by domain: a flow waits for nothing of another, and
+    /// together they begin with a larger window.
+    pub flows: u32,
 }
+
+/// More connections to a gateway are no deployment.
+const MOST_FLOWS: u32 = 64;
 
 impl Default for Rule {
     /// The published rule: α = 0.75, reordering buffers on both sides, delays measured.
@@ -72,6 +84,8 @@ impl Default for Rule {
             delays: DelaySource::Measured,
             delay_factor: 1000,
             background: Background::Alike,
+            slow_start: SlowStart::Plain,
+            flows: 1,
         }
     }
 }
@@ -88,13 +102,18 @@ fn thousandths(text: &str) -> Option<u32> {
 }
 
 impl Below {
-    /// The policy of one direction, for channels as `known` and flows as `flows`.
+    /// The policy of one direction, for channels as `known` and flows as `flows`. The traffic of others on URLLC stays there.
     pub(in crate::experiment) fn steerer(
         self,
         direction: Direction,
         known: Knowledge,
         flows: &Flows,
     ) -> Box<dyn SteeringPolicy> {
+        Box::new(Beside { own: self.rule(direction, known, flows) })
+    }
+
+    /// The policy of one direction for the device's own flows.
+    fn rule(self, direction: Direction, known: Knowledge, flows: &Flows) -> Box<dyn SteeringPolicy> {
         match (self, direction) {
             (Self::DChannel(rule), _) => {
                 let policy = CostReward::new(known).with_alpha(number(rule.alpha)).with_delays(rule.delays);
@@ -119,6 +138,26 @@ impl Below {
             Self::DChannel(rule) => rule.reordering,
             _ => Reordering::BothSides,
         }
+    }
+}
+
+/// A policy for one device, beside whose packets those of others take the low-latency channel.
+#[derive(Debug)]
+struct Beside {
+    own: Box<dyn SteeringPolicy>,
+}
+
+impl SteeringPolicy for Beside {
+    fn choose(&mut self, now: Duration, flow: Flow, size: usize) -> Branch {
+        if flow == medium::flow(nowhere()) { Branch::LowLatency } else { self.own.choose(now, flow, size) }
+    }
+
+    fn expected_reward(&self) -> Option<f64> {
+        self.own.expected_reward()
+    }
+
+    fn on_estimate(&mut self, estimate: Estimate) {
+        self.own.on_estimate(estimate);
     }
 }
 
@@ -182,6 +221,12 @@ impl fmt::Display for Rule {
         if self.background == Background::Apart {
             options.push("background=apart".to_owned());
         }
+        if self.slow_start != usual.slow_start {
+            options.push(format!("slow-start={}", self.slow_start.name()));
+        }
+        if self.flows != usual.flows {
+            options.push(format!("flows={}", self.flows));
+        }
         f.write_str("dchannel")?;
         if options.is_empty() { Ok(()) } else { write!(f, ":{}", options.join(",")) }
     }
@@ -196,7 +241,7 @@ impl FromStr for Rule {
             let wrong = || {
                 format!(
                     "{option:?} is no option of dchannel: choose alpha=NUMBER, buffer=client, buffer=none, \
-                     delays=told, delay=FACTOR or background=apart"
+                     delays=told, delay=FACTOR, background=apart, slow-start=hystart or flows=NUMBER"
                 )
             };
             match option.split_once('=').ok_or_else(wrong)? {
@@ -205,6 +250,11 @@ impl FromStr for Rule {
                 ("buffer", "none") => rule.reordering = Reordering::Nowhere,
                 ("delays", "told") => rule.delays = DelaySource::Told,
                 ("background", "apart") => rule.background = Background::Apart,
+                ("slow-start", end) => rule.slow_start = end.parse()?,
+                ("flows", flows) => {
+                    let number = flows.parse().ok().filter(|number| (1..=MOST_FLOWS).contains(number));
+                    rule.flows = number.ok_or_else(wrong)?;
+                }
                 ("delay", factor) => rule.delay_factor = thousandths(factor).ok_or_else(wrong)?,
                 _ => return Err(wrong()),
             }

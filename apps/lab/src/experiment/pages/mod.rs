@@ -19,5 +19,5 @@ pub use outcome::{ChannelUse, Outcome};
 pub use plan::{Plan, Sizes};
 pub use run::{Channels, Ending, LIMIT, Notes, Reach, Run};
 pub(super) use run::{ideal, is_told};
-pub use scheme::Scheme;
+pub use scheme::{Scheme, SlowStart};
 pub use stretch::{part, seed_of, stretch};

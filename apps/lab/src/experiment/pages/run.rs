@@ -8,6 +8,7 @@ use super::scheme::Scheme;
 use super::stretch::led;
 use crate::pages::Page;
 use crate::workload::page_load::{Background, Deployment, Manner, PageLoad, Paths};
+use crate::world::cross::Cross;
 use crate::world::medium::{self, Medium};
 use crate::world::rewards::Rewards;
 use crate::world::wire::Wire;
@@ -127,9 +128,10 @@ impl Run {
     pub fn outcome(&self) -> Result<Outcome, TraceError> {
         let mut net = self.net()?;
         let paths = self.connect(&mut net)?;
+        net.crosses = self.crosses()?;
         let listens = self.notes == Notes::Rewards && paths.second.is_some();
         net.rewards = listens.then(Rewards::default);
-        let mut load = PageLoad::new(&self.page, self.manner, paths).with_rewards(net.rewards.clone());
+        let mut load = PageLoad::new(&self.page, self.shared(), paths).with_rewards(net.rewards.clone());
         let begin = Net::START + self.manner.deployment.lead();
         net.run(&mut load, begin);
         let before = self.usage(&net);
@@ -153,6 +155,15 @@ impl Run {
         })
     }
 
+    /// The manner of the load, with the connections to a gateway that the scheme asks for.
+    fn shared(&self) -> Manner {
+        let connections = match self.scheme {
+            Scheme::Below(Below::DChannel(rule)) => rule.flows,
+            _ => 1,
+        };
+        Manner { connections, ..self.manner }
+    }
+
     /// The network without its channels.
     fn net(&self) -> Result<Net, TraceError> {
         let mut net = Net::new(self.config(Side::Client)?, self.config(Side::Server)?, self.seed);
@@ -170,6 +181,8 @@ impl Run {
     fn controller(&self) -> Algorithm {
         let same_sender = self.manner.deployment.greets();
         match (self.scheme, self.congestion) {
+            (Scheme::Below(Below::DChannel(rule)), Algorithm::Cubic) => rule.slow_start.cubic(),
+            (Scheme::EmbbWith(slow_start), Algorithm::Cubic) => slow_start.cubic(),
             (Scheme::Below(_), Algorithm::Cubic) => Algorithm::PlainCubic,
             (Scheme::EmbbAlone | Scheme::UrllcAlone | Scheme::Ideal, Algorithm::Cubic) if same_sender => {
                 Algorithm::PlainCubic
@@ -179,17 +192,14 @@ impl Run {
     }
 
     fn config(&self, side: Side) -> Result<TransportConfig, TraceError> {
-        let policy = match self.scheme {
-            Scheme::Paths(policy) => policy,
-            _ => Policy::Single(None),
-        };
+        let policy = self.scheme.policy(side);
         let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
         config.datagram_size = DATAGRAM.into();
         config.congestion = self.controller();
         config.multipath = Multipath::Off;
-        if let Scheme::Paths(policy) = self.scheme {
+        if self.scheme.has_paths() {
             config.multipath = Multipath::UpTo(PathId(3));
-            if is_told(policy) && self.belief.informed.includes(side) {
+            if self.scheme.hears(side) && self.belief.informed.includes(side) {
                 config.channels = self.guaranteed()?;
                 config.channels.extend(self.rumoured()?);
             }
@@ -214,7 +224,7 @@ impl Run {
     /// advance.
     fn guaranteed(&self) -> Result<Vec<ChannelHint>, TraceError> {
         let is_alone = self.manner.deployment == Deployment::Gateway
-            && matches!(self.manner.background, Background::Flows(_));
+            && !matches!(self.manner.background, Background::Bulk(_));
         let shared = if is_alone { Sharing::Dedicated } else { Sharing::Endpoint };
         let hints = |direction| -> Result<Hints, TraceError> {
             let typical = self.channels.urllc.typical(direction)?;
@@ -251,19 +261,36 @@ impl Run {
             Ok(net.join(Medium::Plain(Box::new(channel))))
         };
         Ok(match self.scheme {
-            Scheme::EmbbAlone => Paths { first: plain(net, embb)?, second: None },
+            Scheme::EmbbAlone | Scheme::EmbbWith(_) => Paths { first: plain(net, embb)?, second: None },
             Scheme::UrllcAlone => Paths { first: plain(net, urllc)?, second: None },
             Scheme::Ideal => Paths { first: plain(net, &ideal(&self.led())?)?, second: None },
             Scheme::Below(below) => {
                 let steered = self.steered(below, net.dice())?;
                 Paths { first: net.join(Medium::Steered(Box::new(steered))), second: None }
             }
-            Scheme::Paths(_) => {
+            Scheme::Paths(_) | Scheme::Told(_) | Scheme::Foreign(_) => {
                 let [one, other] = self.order.of([urllc, embb]);
                 let first = plain(net, one)?;
                 Paths { first, second: Some(plain(net, other)?) }
             }
         })
+    }
+
+    /// The traffic of others on URLLC, or on the ideal channel in its place.
+    fn crosses(&self) -> Result<Vec<Cross>, TraceError> {
+        let Background::OnUrllc { percent } = self.manner.background else { return Ok(Vec::new()) };
+        let wire = match self.scheme {
+            Scheme::EmbbAlone | Scheme::EmbbWith(_) => return Ok(Vec::new()),
+            scheme if scheme.has_paths() => self.order.of([0, 1])[0],
+            _ => 0,
+        };
+        let flow = |direction| -> Result<Option<Cross>, TraceError> {
+            let rate = self.channels.urllc.typical(direction)?.rate;
+            let taken = rate.map(|rate| rate.bits_per_second() * u64::from(percent) / 100);
+            let taken = taken.filter(|taken| *taken > 0);
+            Ok(taken.map(|taken| Cross::new(wire, direction, taken, self.seed)))
+        };
+        Ok([flow(Direction::Up)?, flow(Direction::Down)?].into_iter().flatten().collect())
     }
 
     /// The channels, eMBB's trace begun so that the load meets the place that was chosen.
@@ -306,9 +333,9 @@ impl Run {
     /// Returns the traffic over eMBB and over URLLC so far.
     fn usage(&self, net: &Net) -> (ChannelUse, ChannelUse) {
         let plain = |index: usize| {
-            let [up, down] = [Direction::Up, Direction::Down]
-                .map(|direction| net.wires[index].channel.link(direction).statistics().left.bytes);
-            ChannelUse { up, down }
+            let wire = &net.wires[index];
+            let left = |direction| wire.channel.link(direction).statistics().left.bytes;
+            ChannelUse { up: left(Direction::Up), down: left(Direction::Down) }.since(crossed(wire))
         };
         let none = ChannelUse::default();
         match (self.scheme, net.wires[0].channel.steered()) {
@@ -318,9 +345,9 @@ impl Run {
                         .map(|direction| steered.statistics(branch, direction).left.bytes);
                     ChannelUse { up, down }
                 };
-                (branch(Branch::HighBandwidth), branch(Branch::LowLatency))
+                (branch(Branch::HighBandwidth), branch(Branch::LowLatency).since(crossed(&net.wires[0])))
             }
-            (Scheme::Paths(_), None) => {
+            (scheme, None) if scheme.has_paths() => {
                 let [urllc, embb] = self.order.of([plain(0), plain(1)]);
                 (embb, urllc)
             }
@@ -328,6 +355,11 @@ impl Run {
             (_, None) => (plain(0), none),
         }
     }
+}
+
+/// The bytes of others that `wire` delivered.
+const fn crossed(wire: &Wire) -> ChannelUse {
+    ChannelUse { up: wire.up.crossed, down: wire.down.crossed }
 }
 
 /// `time` in milliseconds, to three places.

@@ -14,6 +14,7 @@ fn plan(deployment: Deployment, schemes: &[&str]) -> Plan {
         size_scale: 1.0,
         wait_scale: 1.0,
         background: Background::NONE,
+        connections: 1,
     };
     Plan {
         pages: builtin::page("p05").into_iter().map(Arc::new).collect(),
@@ -166,6 +167,7 @@ fn fetch(size: u64, embb: &str, scheme: &str) -> f64 {
             size_scale: 1.0,
             wait_scale: 1.0,
             background: Background::NONE,
+            connections: 1,
         },
         channels: Channels {
             name: embb.to_owned(),
@@ -207,6 +209,7 @@ fn gain(round_trip: &str, scheme: &str) -> f64 {
         size_scale: 1.0,
         wait_scale: 1.0,
         background: Background::NONE,
+        connections: 1,
     };
     let mean = |scheme: &str| {
         let times = builtin::pages().into_iter().take(6).map(|page| {

@@ -1,6 +1,7 @@
 //! Goals held against results.
 
 use super::estimate::Estimate;
+use super::evidence::evidence;
 use super::results::{Results, Term};
 use crate::experiment::definition::{Bound, Cell, Goal, Measure, Operand, Selection, Wanted};
 use crate::experiment::pages::Scheme;
@@ -13,12 +14,12 @@ pub struct Verdict {
     pub number: u32,
     /// The goal, in words.
     pub says: String,
-    /// The reason for which it is missed where it is, in words; empty if nobody said.
-    pub why: String,
     /// The experiment that shows it.
     pub experiment: String,
     /// One for each cell.
     pub checks: Vec<Check>,
+    /// The number of cells in which it is to be met, if not all.
+    pub cells: Option<usize>,
 }
 
 /// A goal in a cell.
@@ -32,6 +33,8 @@ pub struct Check {
     pub wanted: String,
     /// The decision.
     pub decision: Decision,
+    /// The measurements beside it, where it is not met.
+    pub evidence: String,
 }
 
 /// The decision about a goal in a cell: by the 95 % interval of the difference between what is measured and what is wanted.
@@ -71,9 +74,19 @@ impl Decision {
 const NOTHING: f64 = 1e-9;
 
 impl Verdict {
-    /// Returns the decision about all cells: met if all are met, missed if one is missed; `None` if nothing was measured.
+    /// Returns the decision about all cells: met if as many are met as are to be, missed if they cannot be whatever becomes of
+    /// the undecided ones; `None` if nothing was measured.
     pub fn decision(&self) -> Option<Decision> {
-        self.checks.iter().map(|check| check.decision).max()
+        if self.checks.is_empty() {
+            return None;
+        }
+        let wanted = self.cells.unwrap_or(self.checks.len());
+        let (met, undecided) = (self.count(Decision::Met), self.count(Decision::Undecided));
+        Some(match wanted {
+            wanted if met >= wanted => Decision::Met,
+            wanted if met + undecided >= wanted => Decision::Undecided,
+            _ => Decision::Missed,
+        })
     }
 
     /// Returns the number of cells with this decision.
@@ -94,8 +107,8 @@ fn verdict(results: &Results<'_>, goal: &Goal) -> Verdict {
         Wanted::Order(measure, schemes, at) => order(results, measure, schemes, at),
         Wanted::NearPublished(of, distance) => near(results, of, *distance),
     };
-    let Goal { number, says, why, .. } = goal.clone();
-    Verdict { number, says, why, experiment: results.definition.name.clone(), checks }
+    let Goal { number, says, cells, .. } = goal.clone();
+    Verdict { number, says, experiment: results.definition.name.clone(), checks, cells }
 }
 
 /// The cells that have what `selection` says.
@@ -145,11 +158,17 @@ fn each(results: &Results<'_>, of: &Operand, bound: &Bound, side: Side) -> Vec<C
             Side::Least => ("≥", above),
             Side::Most => ("≤", above.scaled(-1.0, 0.0)),
         };
+        let decision = Decision::on(excess);
+        let evidence = match decision {
+            Decision::Met => String::new(),
+            _ => evidence(results, term(results, of, cell)?),
+        };
         Some(Check {
             place: results.definition.matrix.describe(cell, &[]),
             measured: with_interval(&of.measure, measured),
             wanted: format!("{sign} {}", number(&of.measure, limit)),
-            decision: Decision::on(excess),
+            decision,
+            evidence,
         })
     };
     cells(results, &of.at).filter_map(check).collect()
@@ -181,6 +200,7 @@ fn order(
             measured: values?.join(", "),
             wanted: "from the largest to the smallest".to_owned(),
             decision: decisions?.into_iter().max().unwrap_or(Decision::Met),
+            evidence: String::new(),
         })
     };
     cells(results, at).filter_map(check).collect()
@@ -207,6 +227,7 @@ fn near(results: &Results<'_>, of: &Operand, distance: f64) -> Vec<Check> {
                 measured: with_interval(&of.measure, measured),
                 wanted: format!("{} ± {distance}", number(&of.measure, *theirs)),
                 decision: Decision::on(above).max(Decision::on(below)),
+                evidence: String::new(),
             });
         }
     }

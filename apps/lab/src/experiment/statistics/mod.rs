@@ -1,6 +1,7 @@
 //! Statistics of results: estimates with confidence intervals, and goals compared with them.
 
 mod estimate;
+mod evidence;
 mod frame;
 mod goal;
 mod quantity;

@@ -6,7 +6,7 @@ use super::quantity::{Subject, saved};
 use crate::experiment::campaign::Record;
 use crate::experiment::definition::{Better, Cell, Definition, Measure};
 use crate::experiment::pages::{LIMIT, Scheme};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 /// The results of an experiment.
@@ -70,13 +70,15 @@ impl<'a> Results<'a> {
         counts.min().unwrap_or_default()
     }
 
+    /// Returns the number of cells of which anything was run.
+    pub fn cells(&self) -> usize {
+        self.by.keys().map(|(cell, _)| *cell).collect::<BTreeSet<_>>().len()
+    }
+
     /// Returns the number of subjects that were run.
     pub fn subjects(&self) -> usize {
-        let mut subjects: Vec<&str> =
-            self.by.values().flat_map(|runs| runs.keys().map(|(subject, _)| *subject)).collect();
-        subjects.sort_unstable();
-        subjects.dedup();
-        subjects.len()
+        let subjects = self.by.values().flat_map(|runs| runs.keys().map(|(subject, _)| *subject));
+        subjects.collect::<BTreeSet<_>>().len()
     }
 
     /// `measure` of `scheme` in `cell`; `None` if nothing of it was run.

@@ -1,5 +1,6 @@
 //! Real-time video over eMBB and URLLC with every scheme (HotNets 2023, Fig. 2).
 
+mod curve;
 mod datagrams;
 mod outcome;
 mod plan;

@@ -1,5 +1,6 @@
 //! The results of a viewer. All of it follows from the run's seed.
 
+use super::curve::area;
 use super::scheme::Scheme;
 use crate::experiment::pages::ChannelUse;
 use crate::workload::video::Arrival;
@@ -22,6 +23,9 @@ pub struct Outcome {
     pub repetition: u32,
     /// The duration of the video, in seconds.
     pub seconds: f64,
+    /// The mean quality by the time that a viewer waits, in steps of 10 ms: no receiver's choice is in it.
+    #[serde(default)]
+    pub curve: Vec<f64>,
     /// The view of the paper's receiver, which waits for 60 ms.
     pub paper: Viewing,
     /// The view of a receiver that waits for as long as it is of use.
@@ -51,6 +55,19 @@ pub struct Viewing {
     pub freezes: u32,
     /// The total duration of freezes, in milliseconds.
     pub frozen_ms: f64,
+    /// The longest time between two frames that were shown one after another, in milliseconds.
+    #[serde(default)]
+    pub longest_gap_ms: f64,
+}
+
+impl Outcome {
+    /// Returns the values for a line of results, by name: those of the paper's receiver, which has no quota of late frames,
+    /// and the area under the curve of quality against latency.
+    pub fn values(&self) -> BTreeMap<String, f64> {
+        let mut values = self.paper.values(self.seconds);
+        values.insert("quality_percent".to_owned(), (area(&self.curve) * 1e3).round() / 1e3);
+        values
+    }
 }
 
 impl Viewing {
@@ -59,6 +76,7 @@ impl Viewing {
         let mut playout = Playout::new(wait, gaps);
         let (mut viewing, mut freezes) = (Self::default(), Freezes::default());
         let mut arrivals = arrivals.iter().peekable();
+        let mut last = None;
         loop {
             let next = arrivals.peek().map(|(at, _)| *at);
             let Some(now) = [playout.deadline(), next].into_iter().flatten().min() else { break };
@@ -76,6 +94,9 @@ impl Viewing {
                     }
                     viewing.depths[shown] += 1;
                     freezes.on_shown(decoded.at);
+                    let gap = last.replace(decoded.at).map(|last| decoded.at.saturating_sub(last));
+                    let gap = gap.map_or(0.0, |gap| (gap.as_secs_f64() * 1e5).round() / 100.0);
+                    viewing.longest_gap_ms = viewing.longest_gap_ms.max(gap);
                 }
             }
         }
@@ -96,6 +117,8 @@ impl Viewing {
             ("latency_p50_ms", latency(0.5)),
             ("latency_p95_ms", latency(0.95)),
             ("latency_p99_ms", latency(0.99)),
+            ("latency_p999_ms", latency(0.999)),
+            ("longest_gap_ms", self.longest_gap_ms),
             ("ssim", rounded(self.ssim.iter().sum::<f64>() / shown)),
             ("freezes", f64::from(self.freezes)),
             ("frozen_percent", rounded(self.frozen_ms / 10.0 / seconds)),

@@ -1,17 +1,18 @@
 //! One video with one scheme.
 
+use super::curve::curve;
 use super::datagrams;
 use super::outcome::{Outcome, Viewing};
 use super::scheme::Scheme;
-use crate::experiment::pages::{self, ChannelUse, Channels, Flows, ideal, is_told};
+use crate::experiment::pages::{self, ChannelUse, Channels, Flows, ideal};
 use crate::workload::page_load::Paths;
 use crate::workload::video::{Arrival, Program, Video, Voice};
 use crate::world::medium::Medium;
 use crate::world::wire::Wire;
-use crate::world::{Net, Radio};
+use crate::world::{Net, Radio, Side};
 use hvq_emulation::steer::{Branch, Knowledge, Pair, Steered};
 use hvq_emulation::{Channel, ChannelSpec, Direction, TraceError};
-use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
+use hvq_scheduler::{Bandwidth, Hints, PathId, Sharing};
 use hvq_transport::congestion::Algorithm;
 use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
 use hvq_transport::stream::StreamLimits;
@@ -69,12 +70,14 @@ impl Run {
             }
             Scheme::Transport(scheme, voice) => self.transport(scheme, voice)?,
         };
+        let curve = curve(&arrivals, &self.clip, self.frames);
         let (paper, adaptive) = Viewing::both(&arrivals, &self.clip, self.frames, gaps);
         Ok(Outcome {
             channels: self.channels.name.clone(),
             scheme: self.scheme,
             repetition: self.repetition,
             seconds: (Clip::INTERVAL * self.frames).as_secs_f64(),
+            curve,
             paper,
             adaptive,
             embb,
@@ -94,8 +97,8 @@ impl Run {
     }
 
     fn transport(&self, scheme: pages::Scheme, voice: Voice) -> Result<Sent, TraceError> {
-        let config = self.config(scheme)?;
-        let mut net = Net::new(config.clone(), config, self.seed);
+        let mut net =
+            Net::new(self.config(scheme, Side::Client)?, self.config(scheme, Side::Server)?, self.seed);
         net.radio = Radio::Common;
         let paths = self.connect(scheme, &mut net)?;
         let mut video = Video::new(self.program(voice), paths);
@@ -111,11 +114,8 @@ impl Run {
         })
     }
 
-    fn config(&self, scheme: pages::Scheme) -> Result<TransportConfig, TraceError> {
-        let policy = match scheme {
-            pages::Scheme::Paths(policy) => policy,
-            _ => Policy::Single(None),
-        };
+    fn config(&self, scheme: pages::Scheme, side: Side) -> Result<TransportConfig, TraceError> {
+        let policy = scheme.policy(side);
         let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
         config.datagram_size = DATAGRAM.into();
         config.multipath = Multipath::Off;
@@ -131,9 +131,9 @@ impl Run {
         if matches!(scheme, pages::Scheme::Below(_)) {
             config.congestion = Algorithm::PlainCubic;
         }
-        if matches!(scheme, pages::Scheme::Paths(_)) {
+        if scheme.has_paths() {
             config.multipath = Multipath::UpTo(PathId(3));
-            if is_told(policy) {
+            if scheme.hears(side) {
                 config.channels = self.guaranteed()?;
             }
         }
@@ -165,7 +165,7 @@ impl Run {
         };
         let alone = |first| Paths { first, second: None };
         Ok(match scheme {
-            pages::Scheme::EmbbAlone => alone(plain(net, embb)?),
+            pages::Scheme::EmbbAlone | pages::Scheme::EmbbWith(_) => alone(plain(net, embb)?),
             pages::Scheme::Ideal => alone(plain(net, &ideal(&self.channels)?)?),
             pages::Scheme::UrllcAlone => alone(plain(net, urllc)?),
             pages::Scheme::Below(below) => {
@@ -184,7 +184,7 @@ impl Run {
                 let steered = Steered::new(&pair, net.dice(), up, down)?.with_reordering(below.reordering());
                 alone(net.join(Medium::Steered(Box::new(steered))))
             }
-            pages::Scheme::Paths(_) => {
+            pages::Scheme::Paths(_) | pages::Scheme::Told(_) | pages::Scheme::Foreign(_) => {
                 let first = plain(net, urllc)?;
                 Paths { first, second: Some(plain(net, embb)?) }
             }
@@ -205,7 +205,7 @@ fn usage(scheme: pages::Scheme, net: &Net) -> (ChannelUse, ChannelUse) {
             let branch = |branch| both(&|direction| steered.statistics(branch, direction).left.bytes);
             (branch(Branch::HighBandwidth), branch(Branch::LowLatency))
         }
-        (pages::Scheme::Paths(_), None) => (plain(1), plain(0)),
+        (scheme, None) if scheme.has_paths() => (plain(1), plain(0)),
         (pages::Scheme::UrllcAlone, None) => (ChannelUse::default(), plain(0)),
         (_, None) => (plain(0), ChannelUse::default()),
     }

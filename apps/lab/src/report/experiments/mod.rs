@@ -1,6 +1,7 @@
 //! The report on experiments: goals, then each figure and table with the published values beside ours.
 
 mod bars;
+mod extent;
 mod goals;
 mod lines;
 mod overview;

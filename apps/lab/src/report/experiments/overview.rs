@@ -1,5 +1,6 @@
 //! The contents of the report, and the share of the gap that each scheme closes.
 
+use super::extent::is_part;
 use super::panel::panels;
 use crate::experiment::definition::{Axis, Cell, Measure};
 use crate::experiment::pages::Scheme;
@@ -26,6 +27,22 @@ pub(super) fn contents(experiments: &[Results<'_>], missing: &[String]) -> Strin
     let missing = match missing {
         [] => String::new(),
         names => note(&format!("Not run: {}.", names.join(", "))),
+    };
+    let parts: Vec<&str> = experiments
+        .iter()
+        .filter(|results| is_part(results))
+        .map(|results| results.definition.name.as_str())
+        .collect();
+    let missing = match parts.as_slice() {
+        [] => missing,
+        names => {
+            let text = format!(
+                "A first look, with fewer runs than the experiments ask for (--quick, --seeds or an interrupted run): {}. \
+                 Their intervals are wide, or points; no decision about them stands.",
+                names.join(", ")
+            );
+            format!("<p class=\"part\"><strong>{}</strong></p>{missing}", escape(&text))
+        }
     };
     let runs: usize = experiments.iter().map(Results::len).sum();
     let title = match experiments.len() {

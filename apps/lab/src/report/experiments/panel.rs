@@ -67,13 +67,13 @@ pub(super) fn published(
 /// The class of a scheme's colour: what it is among the others.
 pub(super) const fn class(scheme: Scheme) -> &'static str {
     match scheme {
-        Scheme::EmbbAlone => "s0",
+        Scheme::EmbbAlone | Scheme::EmbbWith(_) => "s0",
         Scheme::UrllcAlone => "s5",
         Scheme::Ideal => "s4",
         Scheme::Below(Below::DChannel(_)) => "s1",
         Scheme::Below(_) => "s6",
         Scheme::Paths(hvq_scheduler::Policy::Hvc) => "s2",
-        Scheme::Paths(_) => "s3",
+        Scheme::Paths(_) | Scheme::Told(_) | Scheme::Foreign(_) => "s3",
     }
 }
 

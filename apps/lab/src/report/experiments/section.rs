@@ -1,5 +1,6 @@
 //! The section of an experiment: drawings, tables, what differs and how it was measured.
 
+use super::extent::extent;
 use super::panel::{Panel, drawn, legend, panels, range};
 use super::{bars, lines, table};
 use crate::experiment::definition::{Cell, Definition, Labelled, Measure, PlotKind};
@@ -144,7 +145,7 @@ fn method(results: &Results<'_>) -> String {
     };
     format!(
         "<details><summary>How it was measured: {} runs</summary><ul><li>{}: {}</li><li>eMBB: {}</li><li>URLLC: {}</li>\
-         <li>{} stretches of the {} half, from seed {} on; {} runs in all</li></ul></details>",
+         <li>{} stretches of the {} half, from seed {} on; {}</li></ul></details>",
         results.len(),
         escape(definition.workload.measured_in_words()),
         escape(&subjects.join(", ")),
@@ -153,6 +154,6 @@ fn method(results: &Results<'_>) -> String {
         definition.stretches,
         definition.half,
         definition.seed,
-        results.len(),
+        escape(&extent(results)),
     )
 }

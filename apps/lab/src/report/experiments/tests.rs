@@ -31,7 +31,6 @@ values = { "1%" = 5.5 }
 number = 5
 says = "closes 30 %"
 of = { measure = "gap", scheme = "hvc" }
-why = "Never shown <yet>."
 at_least = 30
 "#;
 
@@ -93,8 +92,24 @@ fn a_report_without_results_says_so() {
 }
 
 #[test]
-fn a_goal_says_why_it_is_missed_only_where_it_is() {
-    assert!(!report(TEXT).contains("Never shown"));
+fn a_goal_that_is_missed_has_the_measurements_beside_it() {
+    assert!(!report(TEXT).contains("class=\"why\""));
     let missed = report(&TEXT.replace("at_least = 30", "at_least = 90"));
-    assert!(missed.contains("<p class=\"why\">Never shown &lt;yet&gt;.</p>"));
+    assert!(missed.contains("<p class=\"why\">hvc 800; embb 1000</p>"), "{missed}");
+}
+
+#[test]
+fn a_first_look_is_called_one() {
+    let note = "no decision about them stands";
+    assert!(!report(TEXT).contains(note));
+    let definition = Definition::parse("small.toml", TEXT).expect("it is well-formed");
+    let one = tasks(&definition, Scope::Quick).into_iter().map(|task| Record {
+        basis: String::new(),
+        key: task.key,
+        values: [("plt_ms".to_owned(), 1.0)].into(),
+        failure: None,
+    });
+    let records: Vec<Record> = one.collect();
+    assert!(html(&[Results::new(&definition, &records)], &[]).contains(note));
+    assert!(markdown(&Results::new(&definition, &records)).contains("A part of the experiment"));
 }

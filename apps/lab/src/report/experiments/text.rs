@@ -1,5 +1,6 @@
 //! Goals and tables of experiments as text, for a terminal or a document.
 
+use super::extent::extent;
 use super::panel::{drawn, panels};
 use crate::experiment::definition::{Cell, Measure};
 use crate::experiment::pages::Scheme;
@@ -12,7 +13,7 @@ const MOST_CHECKS: usize = 60;
 /// The goals of `results` with their numbers, and a table of what is drawn and of the mean.
 pub fn markdown(results: &Results<'_>) -> String {
     let definition = results.definition;
-    let mut text = format!("## {}: {}\n\n{}", definition.name, definition.title, runs(results));
+    let mut text = format!("## {}: {}\n\n{}", definition.name, definition.title, extent(results) + "\n");
     for verdict in verdicts(results) {
         let _ = write!(text, "\n{}", goal(&verdict));
     }
@@ -27,21 +28,6 @@ pub fn markdown(results: &Results<'_>) -> String {
     text
 }
 
-/// The extent of what was run, and a word if that is less than the file says.
-fn runs(results: &Results<'_>) -> String {
-    let definition = results.definition;
-    let (subjects, all) = (results.subjects(), definition.workload.subjects().len());
-    let (repetitions, wanted) = (results.repetitions(), definition.stretches as usize);
-    let extent = format!(
-        "{} runs: {subjects} of {all} subjects, {repetitions} of {wanted} repetitions.",
-        results.len()
-    );
-    match subjects < all || repetitions < wanted {
-        true => format!("{extent} **A part of the experiment: intervals are wide, or points.**\n"),
-        false => format!("{extent}\n"),
-    }
-}
-
 /// A goal with its decision and its cells, the missed ones first.
 fn goal(verdict: &Verdict) -> String {
     let decision = verdict.decision().map_or("not run", Decision::name);
@@ -54,8 +40,9 @@ fn goal(verdict: &Verdict) -> String {
     let mut checks: Vec<&Check> =
         verdict.checks.iter().filter(|check| check.decision != Decision::Met).collect();
     checks.sort_by_key(|check| std::cmp::Reverse(check.decision));
-    for Check { place, measured, wanted, decision } in checks.iter().take(MOST_CHECKS) {
-        let _ = writeln!(text, "- {}: {place}: {measured}, wanted {wanted}", decision.name());
+    for Check { place, measured, wanted, decision, evidence } in checks.iter().take(MOST_CHECKS) {
+        let evidence = if evidence.is_empty() { String::new() } else { format!(" ({evidence})") };
+        let _ = writeln!(text, "- {}: {place}: {measured}, wanted {wanted}{evidence}", decision.name());
     }
     if checks.len() > MOST_CHECKS {
         let _ = writeln!(text, "- and {} more", checks.len() - MOST_CHECKS);

@@ -9,6 +9,7 @@ fn outcome(scheme: &str, latency: &[f64], ssim: f64) -> Outcome {
         ..Viewing::default()
     };
     Outcome {
+        curve: Vec::new(),
         channels: "MM-D".into(),
         scheme: scheme.parse().expect("a scheme"),
         repetition: 0,

@@ -22,6 +22,8 @@ use std::time::Duration;
 enum Host {
     /// The gateway, or else the resolver of names: it is there before the load.
     Standing,
+    /// The gateway by a further connection.
+    Gateway(u32),
     /// The server of one domain.
     Domain(u32),
     /// The server of a background flow.
@@ -92,7 +94,8 @@ impl Browser {
                 hosts.extend(domains.into_iter().flat_map(servers).map(Host::Domain));
             }
             Deployment::Resumed => hosts.extend(domains.into_keys().map(Host::Earlier)),
-            Deployment::Gateway | Deployment::Cold => {}
+            Deployment::Gateway => hosts.extend((1..manner.connections).map(Host::Gateway)),
+            Deployment::Cold => {}
         }
         let content = page.objects.iter().map(|object| object.scaled_size(manner.size_scale).max(1)).sum();
         let mut browser = Self {
@@ -113,7 +116,7 @@ impl Browser {
             hosts.insert(host);
             let priority = browser.background_priority();
             let first = match manner.background {
-                Background::Flows(_) => UPLOAD,
+                Background::Flows(_) | Background::OnUrllc { .. } => UPLOAD,
                 Background::Bulk(Direction::Up) => ENDLESS_UPLOAD,
                 Background::Bulk(Direction::Down) => ENDLESS_DOWNLOAD,
             };
@@ -123,6 +126,14 @@ impl Browser {
             manner.deployment.lead().saturating_sub(SETTLED) / u32::try_from(hosts.len()).unwrap_or(u32::MAX);
         browser.planned = (0..).zip(hosts).map(|(index, host)| (Net::START + apart * index, host)).collect();
         browser
+    }
+
+    /// Returns the connection to the gateway that is for `domain`.
+    fn gateway(&self, domain: u32) -> Host {
+        match domain % self.manner.connections.max(1) {
+            0 => Host::Standing,
+            further => Host::Gateway(further),
+        }
     }
 
     /// Returns the host of background flow number `flow`: through a gateway, two paths are for all small flows.
@@ -209,16 +220,17 @@ impl Browser {
             Host::Standing | Host::Earlier(_) => self.paths,
             Host::Domain(domain) => self.paths.to_domain(domain),
             Host::Background(flow) => self.paths.to_background(flow),
+            Host::Gateway(connection) => self.paths.to_gateway(connection),
         }
     }
 
     fn request_due(&mut self) {
         for request in self.loader.ready(clock(self.now)) {
             let host = match self.manner.deployment {
-                Deployment::Gateway => Host::Standing,
+                Deployment::Gateway => self.gateway(request.domain),
                 _ => Host::Domain(request.domain),
             };
-            if host != Host::Standing && self.asked.insert(request.domain) {
+            if self.manner.deployment != Deployment::Gateway && self.asked.insert(request.domain) {
                 self.ask(Host::Standing, Wanted::Address(request.domain));
             }
             let wanted = Wanted::Object(request.object, request.request_size);

@@ -128,6 +128,8 @@ pub struct Manner {
     pub size_scale: f64,
     /// The traffic beside the load.
     pub background: Background,
+    /// Connections to the gateway, if there is one; requests take them in turn, domain by domain.
+    pub connections: u32,
 }
 
 /// Traffic that the load does not wait for.
@@ -138,6 +140,11 @@ pub enum Background {
     Flows(u32),
     /// Content without end in this direction, on a connection of its own.
     Bulk(Direction),
+    /// Packets of others that take this share of URLLC, each way.
+    OnUrllc {
+        /// The share in per cent of its rate.
+        percent: u32,
+    },
 }
 
 impl Background {
@@ -149,6 +156,7 @@ impl Background {
         match self {
             Self::Flows(number) => number,
             Self::Bulk(_) => 1,
+            Self::OnUrllc { .. } => 0,
         }
     }
 }
@@ -165,6 +173,9 @@ pub struct Paths {
 /// The number of the first server of a background flow among the domains.
 const BACKGROUND: u32 = 60_000;
 
+/// The number of the first further address of a gateway among the domains.
+const GATEWAYS: u32 = 50_000;
+
 impl Paths {
     /// Starts a connection over the first of them that answers.
     pub fn begin(self, net: &mut Net) -> ConnectionHandle {
@@ -177,6 +188,11 @@ impl Paths {
     /// Returns the paths to the server of background flow `index`.
     pub fn to_background(self, index: u32) -> Self {
         self.to_domain(BACKGROUND.saturating_add(index))
+    }
+
+    /// Returns the paths of connection number `index` to the gateway.
+    pub fn to_gateway(self, index: u32) -> Self {
+        if index == 0 { self } else { self.to_domain(GATEWAYS.saturating_add(index)) }
     }
 
     /// Returns the paths to the server of `domain`.
