@@ -3,14 +3,14 @@
 use super::interruption::Interruption;
 use super::{jobs, progress};
 use crate::failure::{Exit, Failure, OrFail};
-use crate::output::{self, Console, check_distinct};
+use crate::output::{self, Console};
 use clap::{Args, ValueEnum};
 use hvq_lab::experiment::campaign::{Record, Scope, Session, Shard, Store, Tally, merge, read, tasks};
-use hvq_lab::experiment::definition::{Definition, builtin, goals, names};
+use hvq_lab::experiment::definition::Definition;
 use hvq_lab::experiment::statistics::Results;
 use hvq_lab::report::experiments::markdown;
 use indicatif::ProgressBar;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -114,32 +114,7 @@ fn note(bar: &ProgressBar, Record { key, .. }: &Record) {
 
 /// The experiments of these names.
 pub(super) fn chosen(wanted: &[String]) -> Result<Vec<Definition>, Failure> {
-    let mut definitions = Vec::new();
-    for name in wanted {
-        match name.as_str() {
-            "all" => definitions.extend(names().map(find).collect::<Result<Vec<_>, _>>()?),
-            "goals" => definitions.extend(goals().map(find).collect::<Result<Vec<_>, _>>()?),
-            name => definitions.push(find(name)?),
-        }
-    }
-    // Their results would be in one file, and one would drop those of the other.
-    let names: Vec<&str> = definitions.iter().map(|definition| definition.name.as_str()).collect();
-    check_distinct("experiments", &names)?;
-    Ok(definitions)
-}
-
-/// The experiment `name`: compiled in, or else a file.
-fn find(name: &str) -> Result<Definition, Failure> {
-    let definition = match builtin(name) {
-        Some(definition) => definition,
-        None if Path::new(name).exists() => Definition::read(Path::new(name)),
-        None => {
-            let text =
-                format!("there is no experiment {name}: no such file, and hvq lab list does not name it");
-            return Err(Failure::new(Exit::Usage, text));
-        }
-    };
-    definition.or_fail(Exit::Usage, || "experiment".to_owned())
+    Definition::chosen(wanted).or_fail(Exit::Usage, || "experiment".to_owned())
 }
 
 /// Arguments of `hvq lab merge`.

@@ -3,6 +3,7 @@
 mod axis;
 mod builtin;
 mod check;
+mod choice;
 mod error;
 mod expected;
 mod half;
@@ -17,6 +18,7 @@ mod workload;
 
 pub use axis::Axis;
 pub use builtin::{builtin, goals, names};
+pub use choice::ChoiceError;
 pub use error::DefinitionError;
 pub use expected::{Bound, Goal, Operand, Plot, PlotKind, Published, Selection, Wanted};
 pub use half::Half;

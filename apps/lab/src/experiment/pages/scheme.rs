@@ -35,9 +35,9 @@ pub enum Scheme {
 /// The end of slow start of CUBIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SlowStart {
-    /// At the first loss (RFC 5681).
+    /// The first loss (RFC 5681).
     Plain,
-    /// When round trips grow (HyStart++, RFC 9406).
+    /// The first growth of round trips (HyStart++, RFC 9406).
     Hystart,
 }
 
