@@ -59,8 +59,15 @@ fn load(page: &Page, deployment: Deployment, told: Told) -> Duration {
     let paths = Paths { first: net.wire(URLLC), second: Some(net.wire(EMBB)) };
     let (think_scale, wait_scale, size_scale) = (0.1, 1.0, 1.0);
     let voice = Voice::Silent;
-    let manner =
-        Manner { deployment, voice, think_scale, wait_scale, size_scale, background: Background::Flows(0) };
+    let manner = Manner {
+        deployment,
+        voice,
+        think_scale,
+        wait_scale,
+        size_scale,
+        background: Background::NONE,
+        connections: 1,
+    };
     let mut load = PageLoad::new(page, manner, paths);
     net.run(&mut load, Net::START + deployment.lead() + Duration::from_secs(60));
     load.page_load_time().unwrap_or_else(|| panic!("{}: {}", page.id, net.describe()))

@@ -17,7 +17,7 @@ use hvq_emulation::steer::{Branch, Knowledge, Pair, Steered};
 use hvq_emulation::{Channel, ChannelSpec, Collapse, Direction, Probability, TraceError};
 use hvq_scheduler::{Bandwidth, Hints, PathId, Policy, Sharing};
 use hvq_transport::congestion::Algorithm;
-use hvq_transport::connection::{ChannelHint, FourTuple, Multipath, TransportConfig};
+use hvq_transport::connection::{ChannelHint, FourTuple, HintExchange, Multipath, TransportConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -197,6 +197,9 @@ impl Run {
         config.datagram_size = DATAGRAM.into();
         config.congestion = self.controller();
         config.multipath = Multipath::Off;
+        if matches!(self.scheme, Scheme::Foreign(_)) && side == Side::Server {
+            config.path_hints = HintExchange::Off;
+        }
         if self.scheme.has_paths() {
             config.multipath = Multipath::UpTo(PathId(3));
             if self.scheme.hears(side) && self.belief.informed.includes(side) {
