@@ -124,7 +124,9 @@ pub(crate) unsafe fn read(pointer: *const hvq_transport_config) -> Result<Read, 
     // SAFETY: the caller's struct points to what the header says.
     let (scheduler, congestion) = unsafe { (scheduler_of(&given)?, algorithm(given.congestion)?) };
     let mut config = TransportConfig::new(scheduler);
-    config.congestion = congestion.unwrap_or(config.congestion);
+    if let Some(congestion) = congestion {
+        config.congestion = congestion.into();
+    }
     set_times(&mut config, &given);
     set_limits(&mut config, &given)?;
     set_choices(&mut config, &given)?;
@@ -229,7 +231,7 @@ fn set_choices(config: &mut TransportConfig, given: &hvq_transport_config) -> Re
 unsafe fn add_channel(config: &mut TransportConfig, channel: &hvq_channel) -> Result<(), Failure> {
     let local = channel.local.decode()?;
     // SAFETY: the caller passes text or NULL.
-    let congestion = unsafe { algorithm(channel.congestion) }?;
+    let congestion = unsafe { algorithm(channel.congestion) }?.map(Into::into);
     config.channels.push(ChannelHint { local, hints: channel.hints.decode()?, congestion });
     config.codepoints.push((local, dscp(channel.dscp)?));
     Ok(())

@@ -13,8 +13,8 @@ const SPAN: Duration = Duration::from_secs(15);
 
 /// A download over `channel`: goodput in Mbit/s, and the server's view of its path.
 fn run(congestion: Algorithm, channel: &str) -> (f64, PathStats) {
-    let config =
-        TransportConfig { congestion, ..TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler())) };
+    let mut config = TransportConfig::new(Arc::new(|| Policy::MinRtt.scheduler()));
+    config.congestion = congestion.into();
     let mut net = Net::new(config.clone(), config, 1);
     let tuple = net.wire(channel);
     net.connect(tuple);

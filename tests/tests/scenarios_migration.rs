@@ -6,7 +6,7 @@ use hvq_scheduler::{PathId, Policy};
 use hvq_tests::net::wire::Wire;
 use hvq_tests::net::{Fate, Net, Side};
 use hvq_tests::transfer::Transfer;
-use hvq_transport::congestion::Algorithm;
+use hvq_transport::congestion::{Algorithm, Congestion};
 use hvq_transport::connection::{
     Event, FourTuple, MigrateError, Migration, Moving, Multipath, PathCommandError, PathEvent, Rotation,
     TransportConfig,
@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const FAST: &str = "rtt=10ms,rate=20mbit";
@@ -669,12 +670,19 @@ fn a_path_changes_its_connection_id_of_itself_only_while_the_peer_is_heard() {
 #[test]
 fn a_path_keeps_the_controller_that_it_was_given_wherever_it_moves() {
     let mut net = connected(config(), config());
-    let commands = [(ZERO, Algorithm::Bbr), (ONE, Algorithm::Vegas)];
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    let of_ones_own = Congestion::custom(move |size: usize| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Algorithm::Bbr.build(size)
+    });
+    let commands = [(ZERO, of_ones_own, "bbr"), (ONE, Algorithm::Vegas.into(), "vegas")];
     for side in Side::BOTH {
-        for (path, algorithm) in commands {
-            net.end(side).connection().set_congestion(path, algorithm).expect("the path is open");
+        for (path, congestion, _) in &commands {
+            net.end(side).connection().set_congestion(*path, congestion.clone()).expect("the path is open");
         }
     }
+    assert_eq!(made.load(Ordering::Relaxed), 2);
     // Another port keeps what was measured, another address does not; then back to where it was.
     for outer in [SocketAddr::from(([10, 0, 0, 1], 7777)), outside(7, 1000), Wire::addresses(0).local] {
         transfer_while(&mut net, 500_000, |net, round| {
@@ -685,10 +693,11 @@ fn a_path_keeps_the_controller_that_it_was_given_wherever_it_moves() {
         net.run_for(milliseconds(500));
         assert_eq!(tuple_of(&mut net, Side::Server, ZERO).remote, outer, "{}", net.describe());
         for side in Side::BOTH {
-            for (path, algorithm) in commands {
-                let stats = net.end(side).connection().path_stats(path).expect("the path is open");
-                assert_eq!(stats.controller, algorithm.name(), "{side:?}, {path}, at {outer}");
+            for (path, _, name) in &commands {
+                let stats = net.end(side).connection().path_stats(*path).expect("the path is open");
+                assert_eq!(stats.controller, *name, "{side:?}, {path}, at {outer}");
             }
         }
     }
+    assert!(made.load(Ordering::Relaxed) > 2, "a new address has a new controller of the same factory");
 }

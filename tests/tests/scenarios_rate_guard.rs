@@ -17,7 +17,7 @@ const HANDSHAKE: Duration = Duration::from_secs(1);
 
 fn config(algorithm: Algorithm) -> TransportConfig {
     let mut config = TransportConfig::new(Arc::new(|| Policy::Single(None).scheduler()));
-    (config.datagram_size, config.congestion) = (DATAGRAM.into(), algorithm);
+    (config.datagram_size, config.congestion) = (DATAGRAM.into(), algorithm.into());
     config
 }
 
@@ -62,7 +62,7 @@ fn beside_urllc(algorithm: Algorithm, multipath: bool) -> f64 {
     const TIME: Duration = Duration::from_secs(15);
     let told = |local| {
         let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
-        (config.datagram_size, config.congestion) = (DATAGRAM.into(), algorithm);
+        (config.datagram_size, config.congestion) = (DATAGRAM.into(), algorithm.into());
         let delay = Some(Duration::from_micros(2500));
         config.channels.push(ChannelHint::new(local, Hints { delay, ..urllc(Sharing::Dedicated) }));
         config

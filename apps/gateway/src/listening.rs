@@ -159,7 +159,7 @@ pub(crate) fn server(config: &Config, tls: ServerTls, bound: &[SocketAddr]) -> S
     let base = TransportConfig::new(Arc::new(move || policy.scheduler()));
     let streams = StreamLimits { max_streams_bidi: config.limits.requests_per_connection, ..base.streams };
     let transport = TransportConfig {
-        congestion: config.congestion,
+        congestion: config.congestion.into(),
         idle_timeout: config.connection_idle,
         memory: config.limits.memory_per_connection,
         datagram_size: DatagramSizing::Discover { most: config.largest_datagram },

@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 /// A transport configuration with this policy and congestion control, and defaults for everything else.
 pub fn config(policy: Policy, congestion: Algorithm) -> TransportConfig {
-    TransportConfig { congestion, ..TransportConfig::new(Arc::new(move || policy.scheduler())) }
+    TransportConfig {
+        congestion: congestion.into(),
+        ..TransportConfig::new(Arc::new(move || policy.scheduler()))
+    }
 }
 
 /// Checks that no two paths have one name: what is said of a path would not tell which.

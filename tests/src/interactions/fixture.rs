@@ -320,7 +320,7 @@ fn receive(setting: &Setting, tls: ServerTls, transport: Arc<TransportConfig>) -
 fn config(setting: &Setting, end: usize) -> TransportConfig {
     let policy = setting.policies[end];
     let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
-    config.congestion = setting.algorithms[end];
+    config.congestion = setting.algorithms[end].into();
     config.multipath = setting.paths[end].map_or(Multipath::Off, |highest| Multipath::UpTo(PathId(highest)));
     config.idle_timeout = IDLE;
     config.handshake_timeout = IDLE;

@@ -45,6 +45,7 @@ pub use workers::{SteeredBy, Succession};
 
 pub use hvq_qlog as qlog;
 pub use hvq_transport as transport;
+pub use hvq_transport::congestion;
 pub use hvq_transport::connection::{
     ConnectionStats, Dscp, Greasing, Migration, Multipath, PathEvent, PathStats, Preference,
     PreferredAddresses, Replay, Rotation, SpinBit, TransportConfig,

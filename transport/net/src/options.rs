@@ -6,7 +6,7 @@ pub use values::parse_hints;
 use values::parse_values;
 
 use crate::{Hints, LocalAddress, LocalAddressError};
-use hvq_transport::congestion::{Algorithm, UnknownAlgorithm};
+use hvq_transport::congestion::{Congestion, UnknownAlgorithm};
 use hvq_transport::connection::{ChannelHint, Dscp, Replay};
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -24,8 +24,8 @@ pub struct ConnectOptions {
     pub name: Option<String>,
     /// Hints about the channel of path 0.
     pub hints: Hints,
-    /// The congestion controller of path 0, if not that of the connection.
-    pub congestion: Option<Algorithm>,
+    /// The congestion control of path 0, if not that of the connection.
+    pub congestion: Option<Congestion>,
     /// The Differentiated Services codepoint of what is sent on path 0.
     pub dscp: Dscp,
     /// Further paths on which the connection may begin, the preferred first; none by default. Attempts over them follow the
@@ -76,14 +76,14 @@ impl ConnectOptions {
         self.local = Some(path.local.clone());
         self.name = Some(path.name.clone());
         self.hints = path.hints;
-        self.congestion = path.congestion;
+        self.congestion.clone_from(&path.congestion);
         self.dscp = path.dscp;
         self
     }
 }
 
 /// A path to open. Text form: `NAME=LOCAL[>REMOTE][,key=value…]` with the keys of [`parse_hints`], `congestion`, which names
-/// an [`Algorithm`], and `dscp`, a number from 0 to 63, as in
+/// an [`Algorithm`](crate::congestion::Algorithm), and `dscp`, a number from 0 to 63, as in
 /// `urllc=127.0.0.1:0>127.0.0.1:4434,rate=2mbit,delay=2.5ms,congestion=copa,dscp=46`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PathOptions {
@@ -96,8 +96,8 @@ pub struct PathOptions {
     pub remote: Option<SocketAddr>,
     /// Hints about its channel.
     pub hints: Hints,
-    /// Its congestion controller, if not that of the connection.
-    pub congestion: Option<Algorithm>,
+    /// Its congestion control, if not that of the connection.
+    pub congestion: Option<Congestion>,
     /// The Differentiated Services codepoint of what is sent on it (RFC 10069 §5.2).
     pub dscp: Dscp,
 }
@@ -129,10 +129,10 @@ impl PathOptions {
         self
     }
 
-    /// Returns the same path under `algorithm`.
+    /// Returns the same path under `congestion`: an [`Algorithm`](crate::congestion::Algorithm), or what a factory makes.
     #[must_use]
-    pub fn with_congestion(mut self, algorithm: Algorithm) -> Self {
-        self.congestion = Some(algorithm);
+    pub fn with_congestion(mut self, congestion: impl Into<Congestion>) -> Self {
+        self.congestion = Some(congestion.into());
         self
     }
 }
@@ -147,8 +147,8 @@ pub struct ChannelOptions {
     pub local: LocalAddress,
     /// Hints about the channel.
     pub hints: Hints,
-    /// The congestion controller of its paths, if not that of the connection.
-    pub congestion: Option<Algorithm>,
+    /// The congestion control of its paths, if not that of the connection.
+    pub congestion: Option<Congestion>,
     /// The Differentiated Services codepoint of what is sent through it.
     pub dscp: Dscp,
 }
@@ -176,7 +176,7 @@ impl ChannelOptions {
         (local == bound || within).then_some(ChannelHint {
             local,
             hints: self.hints,
-            congestion: self.congestion,
+            congestion: self.congestion.clone(),
         })
     }
 }
@@ -253,7 +253,7 @@ struct Parts<'a> {
     local: LocalAddress,
     remote: Option<&'a str>,
     hints: Hints,
-    congestion: Option<Algorithm>,
+    congestion: Option<Congestion>,
     dscp: Dscp,
 }
 
@@ -280,6 +280,7 @@ impl<'a> Parts<'a> {
 mod tests {
     use super::*;
     use crate::Bandwidth;
+    use hvq_transport::congestion::Algorithm;
     use std::time::Duration;
 
     #[test]
@@ -299,14 +300,14 @@ mod tests {
     fn a_path_or_channel_names_its_congestion_controller() {
         let path: PathOptions = "urllc=127.0.0.1,congestion=copa,rate=2mbit".parse().unwrap();
         assert_eq!(
-            (path.congestion, path.hints.rate),
-            (Some(Algorithm::Copa), Some(Bandwidth::from_mbit(2)))
+            (path.congestion.clone(), path.hints.rate),
+            (Some(Algorithm::Copa.into()), Some(Bandwidth::from_mbit(2)))
         );
         let first = ConnectOptions::new(([127, 0, 0, 1], 1).into(), "localhost").over(&path);
-        assert_eq!(first.congestion, Some(Algorithm::Copa));
+        assert_eq!(first.congestion, Some(Algorithm::Copa.into()));
         let channel: ChannelOptions = "embb=10.0.0.1:4433,congestion=vegas".parse().unwrap();
         let hint = channel.hint_for(([10, 0, 0, 1], 4433).into());
-        assert_eq!(hint.and_then(|hint| hint.congestion), Some(Algorithm::Vegas));
+        assert_eq!(hint.and_then(|hint| hint.congestion), Some(Algorithm::Vegas.into()));
         let unknown = "a=127.0.0.1,congestion=tahoe".parse::<PathOptions>().unwrap_err();
         assert!(unknown.to_string().contains("vivace"), "{unknown}");
         let twice = "a=127.0.0.1,congestion=lia,congestion=lia".parse::<PathOptions>();

@@ -5,7 +5,7 @@ use crate::handle_state::PathFate;
 use crate::{
     Dscp, Hints, OpenPathError, PathCommandError, PathEvent, PathId, PathOptions, PathStats, Status,
 };
-use hvq_transport::congestion::Algorithm;
+use hvq_transport::congestion::Congestion;
 use hvq_transport::connection::{FourTuple, OpenPathError as Refusal};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -172,8 +172,8 @@ impl Connection {
             if options.hints != Hints::NONE && core.set_hints(path, options.hints).is_err() {
                 tracing::debug!(%path, "a path that was just opened takes no hints");
             }
-            if let Some(algorithm) = options.congestion
-                && core.set_congestion(path, algorithm).is_err()
+            if let Some(congestion) = options.congestion.clone()
+                && core.set_congestion(path, congestion).is_err()
             {
                 tracing::debug!(%path, "a path that was just opened takes no congestion controller");
             }
@@ -276,9 +276,14 @@ impl Connection {
     ///
     /// # Errors
     /// The path is not open.
-    pub fn set_congestion(&self, id: PathId, algorithm: Algorithm) -> Result<(), PathCommandError> {
-        self.reference()
-            .command(|access| access.core.ok_or(PathCommandError::UnknownPath)?.set_congestion(id, algorithm))
+    pub fn set_congestion(
+        &self,
+        id: PathId,
+        congestion: impl Into<Congestion>,
+    ) -> Result<(), PathCommandError> {
+        self.reference().command(|access| {
+            access.core.ok_or(PathCommandError::UnknownPath)?.set_congestion(id, congestion)
+        })
     }
 
     /// Marks what is sent on a path with a Differentiated Services codepoint (RFC 10069 §5.2).

@@ -116,7 +116,11 @@ fn find(state: &mut State, options: &ConnectOptions) -> Found {
         let tuple = tuple.filter(|tuple| found.candidates.iter().all(|other| other.way.tuple != *tuple));
         if let Some(tuple) = tuple {
             let way = NetworkPath { tuple, hints: path.hints };
-            found.candidates.push(CandidatePath { way, congestion: path.congestion, dscp: path.dscp });
+            found.candidates.push(CandidatePath {
+                way,
+                congestion: path.congestion.clone(),
+                dscp: path.dscp,
+            });
         }
         found.known.paths.push((tuple, path.clone()));
     }
@@ -131,7 +135,7 @@ fn first(options: &ConnectOptions) -> PathOptions {
         local: options.local.clone().unwrap_or(LocalAddress::Ip(any)),
         remote: Some(options.remote),
         hints: options.hints,
-        congestion: options.congestion,
+        congestion: options.congestion.clone(),
         dscp: options.dscp,
     }
 }

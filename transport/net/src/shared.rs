@@ -173,8 +173,8 @@ impl State {
         if options.hints != Hints::NONE && connection.set_hints(PathId::ZERO, options.hints).is_err() {
             tracing::debug!("path 0 of a connection that was just started takes no hints");
         }
-        if let Some(algorithm) = options.congestion
-            && connection.set_congestion(PathId::ZERO, algorithm).is_err()
+        if let Some(congestion) = options.congestion.clone()
+            && connection.set_congestion(PathId::ZERO, congestion).is_err()
         {
             tracing::debug!("path 0 of a connection that was just started takes no congestion controller");
         }

@@ -199,9 +199,9 @@ async fn a_client_without_sockets_binds_them_as_needed_and_closes_them() {
     within(near.open_path("embb=127.0.0.4,congestion=vivace".parse().unwrap())).await.unwrap();
     let controllers: Vec<_> = near.paths().iter().map(|path| path.stats.controller).collect();
     assert_eq!(controllers, ["copa", "vivace"]);
-    near.set_congestion(PathId(1), "olia".parse().unwrap()).unwrap();
+    near.set_congestion(PathId(1), hvq::congestion::Algorithm::Olia).unwrap();
     assert_eq!(near.path(PathId(1)).unwrap().stats.controller, "olia");
-    assert!(near.set_congestion(PathId(9), "olia".parse().unwrap()).is_err());
+    assert!(near.set_congestion(PathId(9), hvq::congestion::Algorithm::Olia).is_err());
     assert_eq!(client.local_addrs().len(), 2);
     near.close(0, b"");
     within(client.wait_idle()).await;

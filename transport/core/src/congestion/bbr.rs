@@ -220,10 +220,6 @@ impl Controller for Bbr {
         self.state == State::Startup
     }
 
-    fn reset(&mut self, datagram_size: usize) {
-        *self = Self::new(datagram_size);
-    }
-
     fn set_datagram_size(&mut self, datagram_size: usize) {
         self.datagram_size = datagram_size.max(1) as u64;
         self.window = self.window.max(minimum_window(datagram_size) as u64);

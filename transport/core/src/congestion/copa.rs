@@ -332,10 +332,6 @@ impl Controller for Copa {
         self.slow_start
     }
 
-    fn reset(&mut self, datagram_size: usize) {
-        *self = Self::new(datagram_size);
-    }
-
     fn set_datagram_size(&mut self, datagram_size: usize) {
         self.datagram_size = datagram_size;
         self.set_window(self.window);

@@ -285,10 +285,6 @@ impl<R: Rule> Controller for Coupled<R> {
         self.window < self.slow_start_threshold
     }
 
-    fn reset(&mut self, datagram_size: usize) {
-        *self = Self::new(datagram_size);
-    }
-
     fn set_datagram_size(&mut self, datagram_size: usize) {
         self.datagram_size = datagram_size;
         self.set_window(self.window);

@@ -260,10 +260,6 @@ impl Controller for Cubic {
         self.window < self.slow_start_threshold
     }
 
-    fn reset(&mut self, datagram_size: usize) {
-        *self = Self::new(datagram_size);
-    }
-
     fn set_datagram_size(&mut self, datagram_size: usize) {
         self.datagram_size = datagram_size;
         self.set_window(self.window);

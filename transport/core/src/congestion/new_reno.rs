@@ -131,10 +131,6 @@ impl Controller for NewReno {
         self.window < self.slow_start_threshold
     }
 
-    fn reset(&mut self, datagram_size: usize) {
-        *self = Self::new(datagram_size);
-    }
-
     fn set_datagram_size(&mut self, datagram_size: usize) {
         self.datagram_size = datagram_size;
         self.window = self.window.max(minimum_window(datagram_size));

@@ -229,10 +229,6 @@ impl Controller for Vegas {
         matches!(self.phase, Phase::Doubling | Phase::Holding)
     }
 
-    fn reset(&mut self, datagram_size: usize) {
-        *self = Self::new(datagram_size);
-    }
-
     fn set_datagram_size(&mut self, datagram_size: usize) {
         self.datagram_size = datagram_size;
         self.set_window(self.window);

@@ -315,10 +315,6 @@ impl Controller for Vivace {
         matches!(self.phase, Phase::Starting { .. })
     }
 
-    fn reset(&mut self, datagram_size: usize) {
-        *self = Self::new(datagram_size);
-    }
-
     fn set_datagram_size(&mut self, datagram_size: usize) {
         self.datagram_size = datagram_size;
         self.set_window(self.window as f64);

@@ -1,7 +1,7 @@
 //! Commands of the application to a connection. After any command, poll until idle.
 
 use crate::PathId;
-use crate::congestion::Algorithm;
+use crate::congestion::Congestion;
 use crate::connection::{Connection, Role};
 use crate::datagram::DatagramError;
 use crate::path::path::Path;
@@ -185,9 +185,16 @@ impl Connection {
     }
 
     /// Puts path `id` under another congestion controller, which begins in its initial state.
-    pub fn set_congestion(&mut self, id: PathId, algorithm: Algorithm) -> Result<(), PathCommandError> {
+    ///
+    /// # Errors
+    /// The path is not open.
+    pub fn set_congestion(
+        &mut self,
+        id: PathId,
+        congestion: impl Into<Congestion>,
+    ) -> Result<(), PathCommandError> {
         let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;
-        path.route.set_algorithm(algorithm);
+        path.route.set_congestion(congestion.into());
         Ok(())
     }
 

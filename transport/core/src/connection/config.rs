@@ -1,7 +1,7 @@
 //! The configuration of connections: an application's decisions before they start.
 
 use crate::PathId;
-use crate::congestion::Algorithm;
+use crate::congestion::Congestion;
 use crate::connection::ack_frequency::{AckRequests, MIN_ACK_DELAY};
 use crate::connection::paths::migration::Migration;
 use crate::connection::paths::preferred::{Preference, PreferredAddresses};
@@ -38,8 +38,8 @@ pub struct ChannelHint {
     pub local: SocketAddr,
     /// The hints.
     pub hints: Hints,
-    /// The congestion controller of these paths, if not that of the connection.
-    pub congestion: Option<Algorithm>,
+    /// The congestion control of these paths, if not that of the connection.
+    pub congestion: Option<Congestion>,
 }
 
 impl ChannelHint {
@@ -63,9 +63,9 @@ pub enum Multipath {
 pub struct TransportConfig {
     /// The policy that places frames on paths.
     pub scheduler: SchedulerFactory,
-    /// The congestion controller of each path whose channel names no other (see [`ChannelHint`]). Default: CUBIC (RFC
-    /// 9438).
-    pub congestion: Algorithm,
+    /// The congestion control of each path whose channel names no other (see [`ChannelHint`]): a built-in algorithm or a
+    /// factory of the program's. Default: CUBIC (RFC 9438).
+    pub congestion: Congestion,
     /// The versions of QUIC that are spoken, the preferred one first. Default: 1 (RFC 9000) and 2 (RFC 9369).
     pub versions: Versions,
     /// Greasing: values that mean nothing vary, such as reserved versions and transport parameters, and the QUIC bit if
@@ -153,7 +153,7 @@ impl TransportConfig {
     pub fn new(scheduler: SchedulerFactory) -> Self {
         Self {
             scheduler,
-            congestion: Algorithm::Cubic,
+            congestion: Congestion::default(),
             versions: Versions::default(),
             greasing: Greasing::default(),
             multipath: Multipath::UpTo(PathId(3)),
@@ -192,9 +192,9 @@ impl TransportConfig {
         self.channel(local).map(|channel| channel.hints).unwrap_or_default()
     }
 
-    /// The congestion controller for paths from `local`.
-    pub fn congestion_for(&self, local: SocketAddr) -> Algorithm {
-        self.channel(local).and_then(|channel| channel.congestion).unwrap_or(self.congestion)
+    /// The congestion control of paths from `local`.
+    pub fn congestion_for(&self, local: SocketAddr) -> &Congestion {
+        self.channel(local).and_then(|channel| channel.congestion.as_ref()).unwrap_or(&self.congestion)
     }
 
     fn channel(&self, local: SocketAddr) -> Option<&ChannelHint> {
@@ -203,8 +203,8 @@ impl TransportConfig {
 
     /// A new route over `tuple`, as the configuration has routes (RFC 9000 §9.4: nothing of another one holds).
     pub(crate) fn route(&self, tuple: FourTuple, amplification: Amplification, now: Instant) -> Route {
-        let controller = self.congestion_for(tuple.local).build(self.datagram_size.first());
-        let mut route = Route::new(tuple, controller, amplification, self.datagram_size, now);
+        let congestion = self.congestion_for(tuple.local).clone();
+        let mut route = Route::new(tuple, congestion, amplification, self.datagram_size, now);
         route.ecn = EcnValidation::new(self.ecn);
         route
     }

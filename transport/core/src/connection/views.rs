@@ -213,8 +213,8 @@ mod tests {
         let address = ([192, 0, 2, 1], 443).into();
         let tuple = FourTuple { local: address, remote: address };
         let sizing = DatagramSizing::default();
-        let controller = Algorithm::NewReno.build(sizing.first());
-        let route = Route::new(tuple, controller, Amplification::Validated, sizing, Instant::ZERO);
+        let congestion = Algorithm::NewReno.into();
+        let route = Route::new(tuple, congestion, Amplification::Validated, sizing, Instant::ZERO);
         let mut path = Path::new(PathId(1), route, AckPolicy::default());
         let packet = |number| SentPacket::new(number, Instant::ZERO, 1200, PacketClass::AckEliciting);
         path.counters.packets_acknowledged = 7;

@@ -1,7 +1,7 @@
 //! A route: one 4-tuple of a path, and everything that a migration resets (RFC 9000 §9.4).
 
 use crate::Bandwidth;
-use crate::congestion::{Algorithm, Controller};
+use crate::congestion::{Congestion, Controller};
 pub use crate::four_tuple::FourTuple;
 use crate::path::amplification::Amplification;
 use crate::path::mtu::{DatagramSizing, Discovery};
@@ -32,6 +32,8 @@ pub struct Route {
     pub tuple: FourTuple,
     /// The congestion controller, which sets the bytes that may be in flight.
     pub controller: Box<dyn Controller>,
+    /// The congestion control that made it.
+    congestion: Congestion,
     /// The pacer, which sets the times at which they may be sent.
     pub pacer: Pacer,
     /// The sampler of the delivery rate.
@@ -70,10 +72,10 @@ struct RateGuard {
 }
 
 impl Route {
-    /// A new route over `tuple` under `controller`, with datagrams as `sizing` says.
+    /// A new route over `tuple` under `congestion`, with datagrams as `sizing` says.
     pub fn new(
         tuple: FourTuple,
-        controller: Box<dyn Controller>,
+        congestion: Congestion,
         amplification: Amplification,
         sizing: DatagramSizing,
         now: Instant,
@@ -81,7 +83,8 @@ impl Route {
         let datagram_size = sizing.first();
         Self {
             tuple,
-            controller,
+            controller: congestion.build(datagram_size),
+            congestion,
             pacer: Pacer::new(datagram_size, now),
             rate: RateSampler::default(),
             backlog: Backlog::new(now),
@@ -112,8 +115,14 @@ impl Route {
     }
 
     /// Another controller takes over, in its initial state.
-    pub fn set_algorithm(&mut self, algorithm: Algorithm) {
-        self.controller = algorithm.build(self.datagram_size);
+    pub fn set_congestion(&mut self, congestion: Congestion) {
+        self.controller = congestion.build(self.datagram_size);
+        self.congestion = congestion;
+    }
+
+    /// The congestion control that made the controller.
+    pub fn congestion(&self) -> &Congestion {
+        &self.congestion
     }
 
     /// The channel lets `rate` through, no more: the path is paced to it and keeps its queue short.

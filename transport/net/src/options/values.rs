@@ -2,7 +2,7 @@
 
 use super::OptionsError;
 use crate::{Bandwidth, Hints, Sharing};
-use hvq_transport::congestion::Algorithm;
+use hvq_transport::congestion::Congestion;
 use hvq_transport::connection::Dscp;
 use hvq_transport::scheduler::{Metering, PerMille};
 use std::time::Duration;
@@ -32,8 +32,8 @@ pub fn parse_hints(text: &str) -> Result<Hints, OptionsError> {
     Ok(hints)
 }
 
-/// Reads what [`parse_hints`] does, and `congestion`, the name of an [`Algorithm`].
-pub(super) fn parse_values(text: &str) -> Result<(Hints, Option<Algorithm>), OptionsError> {
+/// Reads what [`parse_hints`] does, and `congestion`, the name of an [`Algorithm`](crate::congestion::Algorithm).
+pub(super) fn parse_values(text: &str) -> Result<(Hints, Option<Congestion>), OptionsError> {
     const KEY: &str = "congestion";
     let (mut congestion, mut others) = (None, Vec::new());
     for pair in text.split(',') {

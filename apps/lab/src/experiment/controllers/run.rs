@@ -49,7 +49,7 @@ impl Run {
     fn config(&self) -> TransportConfig {
         let mut config = TransportConfig::new(Arc::new(|| Policy::Hvc.scheduler()));
         config.datagram_size = DATAGRAM.into();
-        config.congestion = self.controller;
+        config.congestion = self.controller.into();
         config.multipath = self.arrangement.multipath();
         tell(&mut config, self.arrangement, &self.setting);
         config

@@ -195,7 +195,7 @@ impl Run {
         let policy = self.scheme.policy(side);
         let mut config = TransportConfig::new(Arc::new(move || policy.scheduler()));
         config.datagram_size = DATAGRAM.into();
-        config.congestion = self.controller();
+        config.congestion = self.controller().into();
         config.multipath = Multipath::Off;
         if matches!(self.scheme, Scheme::Foreign(_)) && side == Side::Server {
             config.path_hints = HintExchange::Off;

@@ -129,7 +129,7 @@ impl Run {
         };
         // HyStart++ takes a packet's change of channel for a queue, and ends slow start.
         if matches!(scheme, pages::Scheme::Below(_)) {
-            config.congestion = Algorithm::PlainCubic;
+            config.congestion = Algorithm::PlainCubic.into();
         }
         if scheme.has_paths() {
             config.multipath = Multipath::UpTo(PathId(3));

@@ -4,7 +4,7 @@
 //! port changed. The old addresses are kept until the new ones have proven themselves.
 
 use crate::PathId;
-use crate::congestion::Algorithm;
+use crate::congestion::Congestion;
 use crate::connection::frame_owners::frame_owners;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::paths::multipath::VALIDATIONS;
@@ -310,11 +310,12 @@ impl Connection {
         let forged = to.purpose == Purpose::Previous && !path.route.validation.is_validated();
         let same_network = path.route.tuple.has_addresses_of(&tuple);
         let (since, next) = (path.route.since, path.sent.next_unused());
-        let algorithm = path.route.controller.name().parse().ok();
+        let congestion = path.route.congestion().clone();
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.4
         //# On confirming a peer's ownership of its new address, an endpoint MUST immediately reset the
         //# congestion controller and round-trip time estimator for the new path to initial values
-        let fresh = (!returns && !same_network).then(|| self.fresh_measurements(tuple, algorithm, next, now));
+        let fresh =
+            (!returns && !same_network).then(|| self.fresh_measurements(tuple, congestion, next, now));
         self.paths.migrate_to(id, tuple, fresh, now);
         if returns {
             // What went to the wrong address did not arrive, which says nothing about this one.
@@ -333,18 +334,16 @@ impl Connection {
         }
     }
 
-    /// A route over `tuple` of which nothing is known but the controller that the path shall have.
+    /// A route over `tuple` of which nothing is known but the congestion control of the path.
     fn fresh_measurements(
         &self,
         tuple: FourTuple,
-        algorithm: Option<Algorithm>,
+        congestion: Congestion,
         since: u64,
         now: Instant,
     ) -> Box<Measurements> {
         let mut route = self.new_route(tuple, Amplification::default(), now);
-        if let Some(algorithm) = algorithm {
-            route.set_algorithm(algorithm);
-        }
+        route.set_congestion(congestion);
         route.since = since;
         Box::new(Measurements {
             route,

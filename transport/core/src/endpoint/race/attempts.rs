@@ -76,7 +76,10 @@ impl Endpoint {
         let hints = candidate.way.hints;
         let told = [
             (hints != Hints::NONE).then(|| connection.set_hints(PathId::ZERO, hints)),
-            candidate.congestion.map(|algorithm| connection.set_congestion(PathId::ZERO, algorithm)),
+            candidate
+                .congestion
+                .clone()
+                .map(|congestion| connection.set_congestion(PathId::ZERO, congestion)),
             Some(connection.set_dscp(PathId::ZERO, candidate.dscp)),
         ];
         debug_assert!(told.into_iter().flatten().all(|told| told.is_ok()), "path 0 is open from the start");
@@ -117,7 +120,7 @@ impl Endpoint {
 
     fn begin_attempt(&mut self, race: ConnectionHandle, index: usize, now: Instant) {
         let Some(contest) = self.races.get_mut(race) else { return };
-        let Some(candidate) = contest.candidates.get(index).copied() else { return };
+        let Some(candidate) = contest.candidates.get(index).cloned() else { return };
         let (config, name) = (contest.config.clone(), contest.server_name.clone());
         let (options, until) = (contest.options, contest.race.until());
         let delay = self.delay_of(&candidate, options, now);

@@ -1,7 +1,7 @@
 //! Races of an endpoint, and which connection belongs to which.
 
 use super::ConnectionRace;
-use crate::congestion::Algorithm;
+use crate::congestion::Congestion;
 use crate::connection::{Dscp, Event, Replay};
 use crate::endpoint::{ClientConfig, ConnectionHandle, NetworkPath};
 use crate::error::ConnectionError;
@@ -11,12 +11,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// A path on which a connection may begin.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CandidatePath {
     /// Its addresses, and what is known of its channel.
     pub way: NetworkPath,
-    /// Its congestion controller, if not that of the configuration.
-    pub congestion: Option<Algorithm>,
+    /// Its congestion control, if not that of the configuration.
+    pub congestion: Option<Congestion>,
     /// The Differentiated Services codepoint of what is sent on it.
     pub dscp: Dscp,
 }

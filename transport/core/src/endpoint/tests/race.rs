@@ -258,7 +258,8 @@ fn each_attempt_has_the_settings_of_its_candidate() {
         let hints = Hints { delay: Some(milliseconds(70)), ..Hints::NONE };
         for (index, candidate) in course.candidates.iter_mut().enumerate() {
             if index == winner {
-                (candidate.congestion, candidate.dscp, candidate.way.hints) = (Some(other), dscp, hints);
+                (candidate.congestion, candidate.dscp, candidate.way.hints) =
+                    (Some(other.into()), dscp, hints);
             }
         }
         let handle = course.begin(RaceOptions::default());

@@ -13,8 +13,8 @@ fn path() -> Path {
     let address = ([192, 0, 2, 1], 443).into();
     let tuple = FourTuple { local: address, remote: address };
     let sizing = DatagramSizing::default();
-    let controller = Algorithm::NewReno.build(sizing.first());
-    let route = Route::new(tuple, controller, Amplification::Validated, sizing, Instant::ZERO);
+    let congestion = Algorithm::NewReno.into();
+    let route = Route::new(tuple, congestion, Amplification::Validated, sizing, Instant::ZERO);
     Path::new(PathId(1), route, AckPolicy::default())
 }
 
@@ -43,9 +43,9 @@ fn crowded(shared: Sharing) -> (Path, Instant) {
     let address = ([192, 0, 2, 1], 443).into();
     let tuple = FourTuple { local: address, remote: address };
     let sizing = DatagramSizing::default();
-    let controller = Algorithm::NewReno.build(sizing.first());
+    let congestion = Algorithm::NewReno.into();
     let mut now = Instant::ZERO + INITIAL_RTT;
-    let route = Route::new(tuple, controller, Amplification::Validated, sizing, now);
+    let route = Route::new(tuple, congestion, Amplification::Validated, sizing, now);
     let mut path = Path::new(PathId(1), route, AckPolicy::default());
     path.set_hints(Hints { rate: Some(Bandwidth::from_mbit(2)), shared, ..Hints::NONE });
     for (number, rtt) in [(0, 5), (1, 45)] {

@@ -22,8 +22,8 @@ fn tuple(port: u16) -> FourTuple {
 
 fn path(id: PathId, port: u16) -> Path {
     let sizing = DatagramSizing::default();
-    let controller = Algorithm::NewReno.build(sizing.first());
-    let route = Route::new(tuple(port), controller, Amplification::default(), sizing, Instant::ZERO);
+    let congestion = Algorithm::NewReno.into();
+    let route = Route::new(tuple(port), congestion, Amplification::default(), sizing, Instant::ZERO);
     Path::new(id, route, AckPolicy::default())
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::congestion::Algorithm;
 use std::net::SocketAddr;
 
 fn tuple(local: [u8; 2], remote: [u8; 2]) -> FourTuple {
@@ -9,8 +10,8 @@ fn tuple(local: [u8; 2], remote: [u8; 2]) -> FourTuple {
 /// A route of the default sizing under NewReno, in use since the start.
 fn route() -> Route {
     let sizing = DatagramSizing::default();
-    let controller = Algorithm::NewReno.build(sizing.first());
-    Route::new(tuple([1, 1], [2, 2]), controller, Amplification::Validated, sizing, Instant::ZERO)
+    let congestion = Algorithm::NewReno.into();
+    Route::new(tuple([1, 1], [2, 2]), congestion, Amplification::Validated, sizing, Instant::ZERO)
 }
 
 #[test]
@@ -42,7 +43,7 @@ fn the_window_was_used_with_packets_before_the_one_for_which_there_was_no_room()
 #[test]
 fn another_controller_begins_anew() {
     let mut route = route();
-    route.set_algorithm(Algorithm::Cubic);
+    route.set_congestion(Algorithm::Cubic.into());
     assert_eq!(route.controller.name(), Algorithm::Cubic.name());
     assert_eq!(route.window(), Algorithm::Cubic.build(1_200).window());
 }
