@@ -378,7 +378,8 @@ typedef struct hvq_transport_config {
     /// A scheduler of the program in place of a built-in one, or NULL. The table is copied; what its `user` points to is
     /// not.
     const hvq_scheduler *custom_scheduler;
-    /// The congestion controller by name: "cubic" (the default, for NULL), "newreno", "bbr", "copa", "vegas" and others.
+    /// The congestion controller by name: "cubic" (the default, for NULL), "newreno", "bbr", "vegas", "copa", "vivace",
+    /// the last three also for radios ("vegas-radio" and so on), "lia", "olia" and "balia".
     const char *congestion;
     /// Hints about channels, by local address.
     const hvq_channel *channels;

@@ -92,7 +92,8 @@ pub struct hvq_transport_config {
     /// A scheduler of the program in place of a built-in one, or NULL. The table is copied; what its `user` points to is
     /// not.
     pub custom_scheduler: *const hvq_scheduler,
-    /// The congestion controller by name: "cubic" (the default, for NULL), "newreno", "bbr", "copa", "vegas" and others.
+    /// The congestion controller by name: "cubic" (the default, for NULL), "newreno", "bbr", "vegas", "copa", "vivace",
+    /// the last three also for radios ("vegas-radio" and so on), "lia", "olia" and "balia".
     pub congestion: *const c_char,
     /// Hints about channels, by local address.
     pub channels: *const hvq_channel,

@@ -22,7 +22,8 @@ pub(crate) struct TransportArguments {
     /// dchannel (a wrong name lists them all), or single:PATH
     #[arg(long, value_name = "NAME", default_value_t = Policy::Hvc)]
     pub(crate) scheduler: Policy,
-    /// Congestion control of paths that name none: cubic, bbr, newreno, vegas, copa, vivace, or coupled lia, olia, balia
+    /// Congestion control of paths that name none: cubic, bbr, newreno, vegas, copa, vivace (these three
+    /// also for radios: vegas-radio …), or coupled lia, olia, balia
     #[arg(long, visible_alias = "cc", value_name = "NAME", default_value_t = Algorithm::Cubic)]
     pub(crate) congestion: Algorithm,
     /// Size of datagrams, in bytes of UDP payload; by default each path finds out what it carries, up to 1452

@@ -34,7 +34,8 @@ pub(crate) struct DemoArguments {
     /// Write everything that was measured to this file too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Congestion control of each path: cubic, bbr, newreno, vegas, copa, vivace, or coupled lia, olia, balia
+    /// Congestion control of each path: cubic, bbr, newreno, vegas, copa, vivace (these three
+    /// also for radios: vegas-radio …), or coupled lia, olia, balia
     #[arg(long, visible_alias = "cc", value_name = "NAME", default_value_t = Algorithm::Cubic)]
     congestion: Algorithm,
 }

@@ -1,7 +1,9 @@
 //! The built-in controllers, by name.
 
 use super::controller::Controller;
-use super::{balia, bbr, copa, cubic, lia, new_reno, olia, vegas, vivace};
+use super::{
+    balia, bbr, copa, copa_radio, cubic, lia, new_reno, olia, vegas, vegas_radio, vivace, vivace_radio,
+};
 use std::fmt;
 use std::str::FromStr;
 
@@ -18,12 +20,18 @@ pub enum Algorithm {
     PlainCubic,
     /// draft-ietf-ccwg-bbr (version 3).
     Bbr,
-    /// Brakmo and Peterson 1994.
+    /// Brakmo and Peterson 1995, as published.
     Vegas,
-    /// Arun and Balakrishnan 2018.
+    /// [`Vegas`](Self::Vegas) that tolerates what the delay of a radio varies by.
+    VegasRadio,
+    /// Arun and Balakrishnan 2018, as published.
     Copa,
-    /// Dong et al. 2018.
+    /// [`Copa`](Self::Copa) that tolerates what the delay of a radio varies by.
+    CopaRadio,
+    /// Dong et al. 2018, as published, with the latency utility.
     Vivace,
+    /// [`Vivace`](Self::Vivace) that tolerates what the delay of a radio varies by.
+    VivaceRadio,
     /// RFC 6356, coupled.
     Lia,
     /// Khalili et al. 2012, coupled.
@@ -34,13 +42,16 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All of them, but for [`Self::PlainCubic`], which differs in its slow start only.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::NewReno,
         Self::Cubic,
         Self::Bbr,
         Self::Vegas,
+        Self::VegasRadio,
         Self::Copa,
+        Self::CopaRadio,
         Self::Vivace,
+        Self::VivaceRadio,
         Self::Lia,
         Self::Olia,
         Self::Balia,
@@ -59,8 +70,11 @@ impl Algorithm {
             Self::PlainCubic => Box::new(cubic::Cubic::new(datagram_size).without_hystart()),
             Self::Bbr => Box::new(bbr::Bbr::new(datagram_size)),
             Self::Vegas => Box::new(vegas::Vegas::new(datagram_size)),
+            Self::VegasRadio => Box::new(vegas_radio::VegasRadio::new(datagram_size)),
             Self::Copa => Box::new(copa::Copa::new(datagram_size)),
+            Self::CopaRadio => Box::new(copa_radio::CopaRadio::new(datagram_size)),
             Self::Vivace => Box::new(vivace::Vivace::new(datagram_size)),
+            Self::VivaceRadio => Box::new(vivace_radio::VivaceRadio::new(datagram_size)),
             Self::Lia => Box::new(lia::LiaController::new(datagram_size)),
             Self::Olia => Box::new(olia::OliaController::new(datagram_size)),
             Self::Balia => Box::new(balia::BaliaController::new(datagram_size)),
@@ -75,8 +89,11 @@ impl Algorithm {
             Self::PlainCubic => "plain-cubic",
             Self::Bbr => "bbr",
             Self::Vegas => "vegas",
+            Self::VegasRadio => "vegas-radio",
             Self::Copa => "copa",
+            Self::CopaRadio => "copa-radio",
             Self::Vivace => "vivace",
+            Self::VivaceRadio => "vivace-radio",
             Self::Lia => "lia",
             Self::Olia => "olia",
             Self::Balia => "balia",

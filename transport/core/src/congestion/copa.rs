@@ -1,44 +1,37 @@
-//! Copa (Arun and Balakrishnan, NSDI 2018): the window moves towards the rate of one datagram per δ times the queueing
-//! delay.
+//! Copa as published (Arun and Balakrishnan, NSDI 2018): the window moves towards the rate of one datagram per δ times the
+//! queueing delay, and beside flows that fill the queue δ adapts (mode switching, §2.2).
 //!
-//! Queueing delays are measured per return path (see `queueing`), with the smallest round-trip time over
-//! each in the last ten seconds as RTTmin, and without what a radio's delay varies by (see
-//! `variation`). Six more things are added. Congestion marks halve the window once a round trip
-//! (RFC 9002 §7.1), as does a loss in slow start. In the default mode, in which the paper takes no notice of losses, more
-//! than a tenth of the window lost in a round trip halves it too: a queue of less than two datagrams shows no delay.
-//! The effect of a round trip's losses is undone if all were spurious. And two are ours: before it is learnt what a
-//! radio's delay varies by, slow start ends only for a delay that HyStart++ would end it for (RFC 9406); and a round
-//! trip takes no more than an eighth of the window away.
+//! The paper leaves open how a sender recovers, and QUIC asks for more. So: the smallest and the standing round-trip time
+//! are those of each return path, and the window is kept for the longest one in use (see `queueing`). Marks halve the
+//! window once a round trip (RFC 9002 §7.1), as does a loss in slow start (§7.3.1). In the default mode, in which the paper
+//! takes no notice of losses, more than a tenth of the window lost in a round trip halves it too (RFC 8085 §3.1): a queue of
+//! less than two datagrams shows no delay. Persistent congestion leads back to slow start (RFC 9002 §7.6.2), a window
+//! that is not used does not grow (§7.8), and the effect of losses that were none is undone. The velocity changes the window
+//! by no more than itself in a round trip, as in the authors' sender (genericCC).
+//!
+//! [`CopaRadio`](super::copa_radio::CopaRadio) is the variant for channels whose delay varies by itself.
 
-use super::hystart;
+pub(in crate::congestion) mod bases;
+pub(in crate::congestion) mod competition;
+
 use super::period::Period;
 use super::queueing::{Round, Rounds};
-use super::variation::Variation;
-use super::{Controller, LossSample, MarkSample, Sample, SpuriousSample, initial_window, minimum_window};
+use super::{
+    Controller, LossSample, MarkSample, Sample, SpuriousSample, initial_window, minimum_window,
+    slow_start_rate,
+};
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
 use crate::recovery::windowed::Recent;
 use bases::Bases;
+use competition::{Competition, Mode};
 use std::time::Duration;
 
-mod bases;
-
-/// 1/δ of the default mode: datagrams that the flow wants in the queue (§2.2).
-const DATAGRAMS: f64 = 2.0;
-/// Round trips in which the queue must have been nearly empty once, or another flow fills it (§2.2).
-const DETECTION_ROUNDS: usize = 5;
-/// "Nearly empty" is less than this share of the largest queueing delay seen (§2.2).
-const NEARLY_EMPTY: f64 = 0.1;
 /// Round trips in one direction before the velocity doubles (§2.1).
 const STEADY_ROUNDS: u32 = 3;
-/// The divisor of the window that limits the change by the velocity in a round trip, lest the next steps go too far:
-/// the effect of a step shows a round trip later, and later still while acknowledgements are uneven. (The authors'
-/// sender, genericCC, permits a whole window.)
-const BRISK: f64 = 4.0;
-const CAREFUL: f64 = 16.0;
-/// The divisor of the window that limits its decrease in a round trip: in the competitive mode 1/δ goes on growing
-/// while the velocity stays.
-const LEAVING: f64 = 8.0;
+/// The divisor of the round trip that gives the spans of which the last one to two give the standing round-trip time: half
+/// a round trip at most (τ; §2).
+const STANDING_SPANS: u32 = 4;
 /// The share of the window whose loss within a round trip counts in the default mode.
 const LOST_SHARE: f64 = 0.1;
 /// Windows do not grow beyond this.
@@ -49,19 +42,6 @@ const LARGEST_WINDOW: f64 = (1u64 << 48) as f64;
 enum Heading {
     Up,
     Down,
-}
-
-/// The mode of the controller, by the competition that seems to be at the bottleneck.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Mode {
-    /// Flows that keep the queue short.
-    Default,
-    /// A flow that fills it: this one is a little like it, with `datagrams` (1/δ) growing by one each round trip and
-    /// halving with each loss.
-    Competitive {
-        /// 1/δ.
-        datagrams: f64,
-    },
 }
 
 /// The state that a reduction changes, so that a spurious one can be undone.
@@ -79,7 +59,7 @@ pub struct Copa {
     /// Bytes; fractions accumulate.
     window: f64,
     slow_start: bool,
-    mode: Mode,
+    competition: Competition,
     /// v of §2.1.
     velocity: f64,
     heading: Heading,
@@ -89,19 +69,14 @@ pub struct Copa {
     window_before: f64,
     rounds: Rounds,
     bases: Bases,
-    /// Queueing delays of the last half to whole round trip (RTTstanding − RTTmin, §2 of the paper), of which the smallest counts:
-    /// jitter and delayed acknowledgements only add to it. The paper has half a round trip; of thinned acknowledgements that
-    /// share a narrow return path with others, so few fall into it that each of them may have waited.
+    /// Queueing delays of the last half round trip, of which the smallest counts (RTTstanding − RTTmin; §2).
     standing: Recent<Duration>,
-    variation: Variation,
-    /// Queueing delays of the last round trips, the newest last.
-    history: Vec<Round>,
     recovery: Period<Before>,
     /// Bytes lost in it.
     lost: usize,
     /// The window that they halved.
     halved: Option<f64>,
-    /// The round-trip time that the rate is computed with.
+    /// The standing round-trip time, with which the rate is computed.
     rtt: Option<Duration>,
 }
 
@@ -113,7 +88,7 @@ impl Copa {
             datagram_size,
             window,
             slow_start: true,
-            mode: Mode::Default,
+            competition: Competition::default(),
             velocity: 1.0,
             heading: Heading::Up,
             steady: 0,
@@ -121,8 +96,6 @@ impl Copa {
             rounds: Rounds::default(),
             bases: Bases::default(),
             standing: Recent::default(),
-            variation: Variation::growing(),
-            history: Vec::with_capacity(DETECTION_ROUNDS),
             recovery: Period::default(),
             lost: 0,
             halved: None,
@@ -138,37 +111,19 @@ impl Copa {
         self.window = window.min(LARGEST_WINDOW).max(minimum_window(self.datagram_size) as f64);
     }
 
-    /// 1/δ.
-    fn datagrams(&self) -> f64 {
-        match self.mode {
-            Mode::Default => DATAGRAMS,
-            Mode::Competitive { datagrams } => datagrams,
-        }
-    }
-
     /// The heading that §2.1 asks for: up while the current rate, a window per standing round-trip time, is at most the
     /// target, 1/(δ × queueing delay).
     fn wanted(&self, base: Duration, queueing: Duration) -> Heading {
         let (base, queueing) = (base.as_secs_f64(), queueing.as_secs_f64());
         let current = self.window / self.datagram() * queueing;
-        if current <= self.datagrams() * (base + queueing) { Heading::Up } else { Heading::Down }
+        if current <= self.competition.datagrams() * (base + queueing) { Heading::Up } else { Heading::Down }
     }
 
     /// Moves the window by v/(δ × window) datagrams for each that is acknowledged (§2.1).
     fn step(&mut self, sample: &Sample, wanted: Heading) {
-        if wanted != self.heading && self.velocity > 1.0 {
-            // Waiting for the end of the round trip would overshoot by what the velocity has become.
-            (self.velocity, self.steady) = (1.0, 0);
-            self.heading = wanted;
-        }
         let datagram = self.datagram();
         let acknowledged = (sample.bytes as f64).min(self.window) / datagram;
-        // No more than slow start would grow, a doubling a round trip; and down, no more than shows a round trip later.
-        let most = match wanted {
-            Heading::Up => self.window,
-            Heading::Down => self.window / LEAVING,
-        };
-        let speed = (self.velocity * self.datagrams()).min(most / datagram);
+        let speed = (self.velocity * self.competition.datagrams()).min(self.window / datagram);
         let change = speed * acknowledged * datagram * datagram / self.window;
         match wanted {
             Heading::Up if sample.app_limited => {}
@@ -177,54 +132,25 @@ impl Copa {
         }
     }
 
-    /// The largest velocity: changes are 1/δ times as many datagrams a round trip.
-    fn fastest(&self) -> f64 {
-        if self.heading == Heading::Down && !self.is_certain() {
-            return 1.0;
-        }
-        let share = if self.rounds.is_uneven(self.window) { CAREFUL } else { BRISK };
-        (self.window / self.datagram() / self.datagrams() / share).max(1.0)
-    }
-
-    /// Returns true if the queue is one in any case. A radio whose delay may have become longer for a moment is not
-    /// left in a hurry.
-    fn is_certain(&self) -> bool {
-        self.standing.get(Duration::min).is_some_and(|standing| self.variation.is_exceeded(standing))
-    }
-
     /// Updates velocity (§2.1) and mode (§2.2), once a round trip.
     fn on_round(&mut self, round: Round) {
-        let lump = self.rounds.flight(self.window) - self.window;
-        self.variation.on_round(&round, self.window, lump);
         let heading = if self.window > self.window_before { Heading::Up } else { Heading::Down };
         if heading == self.heading {
             self.steady = self.steady.saturating_add(1);
             if self.steady >= STEADY_ROUNDS {
-                self.velocity = (self.velocity * 2.0).min(self.fastest());
+                let fastest = self.window / self.datagram() / self.competition.datagrams();
+                self.velocity = (self.velocity * 2.0).min(fastest.max(1.0));
             }
         } else {
             (self.velocity, self.steady, self.heading) = (1.0, 0, heading);
         }
         self.set_window(self.window * round.shift);
         self.window_before = self.window;
-        if self.history.len() >= DETECTION_ROUNDS {
-            self.history.remove(0);
+        if self.slow_start {
+            self.competition.on_slow_start_round(round);
+        } else {
+            self.competition.on_round(round);
         }
-        self.history.push(Round { least: self.variation.queueing(round.least), ..round });
-        self.detect();
-    }
-
-    fn detect(&mut self) {
-        let most = self.history.iter().rev().take(4).map(|round| round.most).max().unwrap_or_default();
-        let least = self.history.iter().map(|round| round.least).min().unwrap_or_default();
-        let crowded = self.history.len() == DETECTION_ROUNDS && least > most.mul_f64(NEARLY_EMPTY);
-        self.mode = match self.mode {
-            _ if !crowded || self.slow_start => Mode::Default,
-            Mode::Default => Mode::Competitive { datagrams: DATAGRAMS },
-            Mode::Competitive { datagrams } => {
-                Mode::Competitive { datagrams: (datagrams + 1.0).min(LARGEST_WINDOW) }
-            }
-        };
     }
 
     fn halve(&mut self) {
@@ -239,16 +165,16 @@ impl Controller for Copa {
     fn on_acknowledged(&mut self, sample: &Sample) {
         let reading = self.bases.read(sample);
         if let Some(reading) = reading {
-            self.standing.offer(reading.queueing, sample.now, sample.smoothed_rtt / 2, Duration::min);
+            let span = sample.smoothed_rtt / STANDING_SPANS;
+            self.standing.offer(reading.queueing, sample.now, span, Duration::min);
         }
         let rounded = Sample { min_rtt: reading.map_or(sample.min_rtt, |reading| reading.base), ..*sample };
         let round = self.rounds.on_sample(&rounded);
         let Some(standing) = self.standing.get(Duration::min) else { return };
-        let queueing = self.variation.queueing(standing);
         let base = self.rounds.longest().unwrap_or(sample.min_rtt);
-        self.rtt = Some(sample.smoothed_rtt);
-        let wanted = self.wanted(base, queueing);
-        if self.slow_start && wanted == Heading::Down && standing >= hystart::threshold(base) {
+        self.rtt = Some(base.saturating_add(standing));
+        let wanted = self.wanted(base, standing);
+        if self.slow_start && wanted == Heading::Down {
             self.slow_start = false;
             self.heading = Heading::Down;
         }
@@ -265,7 +191,7 @@ impl Controller for Copa {
     fn on_lost(&mut self, sample: &LossSample) {
         if sample.persistent == Persistence::Persistent {
             // RFC 9002 §7.6.2.
-            *self = Self { slow_start: true, ..Self::new(self.datagram_size) };
+            *self = Self::new(self.datagram_size);
             self.set_window(0.0);
             self.window_before = self.window;
             return;
@@ -273,7 +199,8 @@ impl Controller for Copa {
         if sample.bytes == 0 {
             return;
         }
-        let state = Before { slow_start: self.slow_start, mode: self.mode, heading: self.heading };
+        let mode = self.competition.mode();
+        let state = Before { slow_start: self.slow_start, mode, heading: self.heading };
         let repeated = !self.recovery.on_lost(sample, state);
         let before = if repeated { self.lost } else { 0 };
         self.lost = before.saturating_add(sample.bytes);
@@ -281,11 +208,9 @@ impl Controller for Copa {
         let crosses = before as f64 <= enough && self.lost as f64 > enough;
         if !repeated {
             self.halved = None;
-            if let Mode::Competitive { datagrams } = &mut self.mode {
-                *datagrams = (*datagrams / 2.0).max(DATAGRAMS);
-            }
+            self.competition.on_loss();
         }
-        if self.slow_start || (self.mode == Mode::Default && crosses) {
+        if self.slow_start || (mode == Mode::Default && crosses) {
             self.halved = Some(self.window);
             self.halve();
         }
@@ -301,11 +226,7 @@ impl Controller for Copa {
     fn on_spurious(&mut self, sample: &SpuriousSample) {
         let Some(before) = self.recovery.on_spurious(sample) else { return };
         self.lost = 0;
-        if let (Mode::Competitive { datagrams }, Mode::Competitive { datagrams: had }) =
-            (&mut self.mode, before.mode)
-        {
-            *datagrams = datagrams.max(had);
-        }
+        self.competition.on_spurious(before.mode);
         if let Some(window) = self.halved.take() {
             self.set_window(self.window.max(window));
             self.window_before = self.window;
@@ -317,11 +238,11 @@ impl Controller for Copa {
         self.rounds.flight(self.window) as usize
     }
 
-    /// Two windows a round trip (§2.1), so that datagrams are spread and acknowledgements still set the pace; one while
-    /// they cannot, because they change their path.
+    /// Two windows a standing round-trip time (§2.1), so that datagrams are spread and acknowledgements still set the
+    /// pace; one while they cannot, because they change their path.
     fn pacing_rate(&self) -> Option<Bandwidth> {
         let even = self.rounds.pace(self.window, self.standing.get(Duration::min).unwrap_or_default());
-        even.filter(|_| !self.slow_start).or_else(|| super::slow_start_rate(self.window as usize, self.rtt))
+        even.filter(|_| !self.slow_start).or_else(|| slow_start_rate(self.window as usize, self.rtt))
     }
 
     fn name(&self) -> &'static str {

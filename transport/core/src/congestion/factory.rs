@@ -42,7 +42,7 @@ where
 pub enum Congestion {
     /// A built-in algorithm.
     BuiltIn(Algorithm),
-    /// What this factory makes.
+    /// The controllers that this factory makes.
     Custom(Arc<dyn ControllerFactory>),
 }
 

@@ -7,8 +7,10 @@
 mod algorithm;
 pub mod balia;
 pub mod bbr;
+pub mod contract;
 mod controller;
 pub mod copa;
+pub mod copa_radio;
 pub mod coupled;
 pub mod cubic;
 mod events;
@@ -19,16 +21,13 @@ pub mod new_reno;
 pub mod olia;
 mod period;
 mod queueing;
+pub mod simulation;
 mod variation;
 pub mod vegas;
+pub mod vegas_radio;
 pub mod vivace;
+pub mod vivace_radio;
 
-#[cfg(test)]
-mod radio;
-#[cfg(test)]
-mod sharing;
-#[cfg(test)]
-mod simulation;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -62,5 +61,5 @@ pub fn minimum_window(datagram_size: usize) -> usize {
 fn slow_start_rate(window: usize, smoothed_rtt: Option<Duration>) -> Option<Bandwidth> {
     let nanos = smoothed_rtt?.as_nanos().max(1000);
     let bits = (window as u128).saturating_mul(16 * 1_000_000_000) / nanos;
-    Some(Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX)))
+    Some(Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX).max(1)))
 }

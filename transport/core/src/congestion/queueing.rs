@@ -180,7 +180,8 @@ impl Rounds {
     /// even enough to set the pace themselves.
     pub(super) fn pace(&self, window: f64, queueing: Duration) -> Option<Bandwidth> {
         let seconds = self.longest()?.saturating_add(queueing).as_secs_f64().max(1e-6);
-        self.is_uneven(window).then(|| Bandwidth::from_bits_per_second((window * 8.0 / seconds) as u64))
+        self.is_uneven(window)
+            .then(|| Bandwidth::from_bits_per_second(((window * 8.0 / seconds) as u64).max(1)))
     }
 
     /// Returns the bytes that may be in flight so that a `window` is delivered each round trip: more if

@@ -1,7 +1,25 @@
 //! Events for the tests of controllers, and what holds for all controllers.
 
 use super::*;
-use proptest::prelude::*;
+use rand::Rng;
+use rand::rngs::StdRng;
+
+mod filling;
+mod interruptions;
+mod radio;
+mod sharing;
+
+/// Acknowledgements return over path 0 and path 1, with these delays, by turns of `period`, or over either if that is zero.
+pub(crate) fn by_turns(
+    delays: [Duration; 2],
+    period: Duration,
+) -> impl FnMut(Instant, &mut StdRng) -> (PathId, Duration) {
+    move |now, rng| {
+        let turn = now.since(Instant::ZERO).as_nanos().checked_div(period.as_nanos());
+        let turn = turn.unwrap_or_else(|| rng.random_range(0..2)) % 2;
+        (PathId(turn as u32), delays[turn as usize])
+    }
+}
 
 /// `ms` after the start.
 pub(crate) const fn at(ms: u64) -> Instant {
@@ -70,97 +88,4 @@ fn names_round_trip() {
     assert_eq!("Reno".parse(), Ok(Algorithm::NewReno));
     assert_eq!("BBRv3".parse(), Ok(Algorithm::Bbr));
     assert!("bbr9".parse::<Algorithm>().is_err());
-}
-
-fn arbitrary_delivery(bytes: usize, time: u64) -> Option<RateSample> {
-    (!time.is_multiple_of(7)).then(|| RateSample {
-        rate: (!time.is_multiple_of(11)).then(|| Bandwidth::from_bits_per_second(time)),
-        delivered: time,
-        interval: Duration::from_nanos(time),
-        prior_delivered: time / 3,
-        total_delivered: time,
-        newly_acknowledged: bytes as u64,
-        tx_in_flight: bytes as u64,
-        lost: time / 5,
-        app_limited: time.is_multiple_of(2),
-    })
-}
-
-fn arbitrary_loss(now: Instant, bytes: usize, time: u64) -> LostPacket {
-    LostPacket {
-        now,
-        number: time,
-        bytes,
-        sent_at: Instant::from_nanos(time),
-        tx_in_flight: time / 3,
-        lost: time,
-        total_delivered: bytes as u64,
-        app_limited: time.is_multiple_of(2),
-    }
-}
-
-/// Feeds one arbitrary event; numbers of any size.
-fn feed(controller: &mut dyn Controller, kind: u8, now: Instant, bytes: usize, time: u64) {
-    let (rtt, earlier) = (Duration::from_micros(time), Instant::from_nanos(time));
-    match kind {
-        0 => controller.on_sent(&Sending {
-            now,
-            bytes,
-            in_flight: if time.is_multiple_of(3) { bytes } else { time as usize },
-            app_limited: time.is_multiple_of(2),
-        }),
-        1 | 2 => controller.on_acknowledged(&Sample {
-            now,
-            data_path: PathId::ZERO,
-            acknowledged_over: PathId((time % 3) as u32),
-            bytes,
-            sent_at: earlier,
-            rtt: Some(rtt),
-            min_rtt: rtt,
-            smoothed_rtt: rtt,
-            delivery_rate: Some(Bandwidth::from_bits_per_second(time)),
-            delivery: arbitrary_delivery(bytes, time),
-            in_flight: bytes,
-            app_limited: kind == 2 && time.is_multiple_of(2),
-        }),
-        3 => {
-            controller.on_packet_lost(&arbitrary_loss(now, bytes, time));
-            controller.on_lost(&LossSample {
-                now,
-                bytes,
-                largest_sent_at: earlier,
-                persistent: if time.is_multiple_of(5) {
-                    Persistence::Persistent
-                } else {
-                    Persistence::Passing
-                },
-                cause: Cause::Congestion,
-                in_flight: bytes,
-            })
-        }
-        4 => controller.on_ecn_ce(&MarkSample { now, sent_at: earlier }),
-        5 => controller.on_spurious(&SpuriousSample { now, bytes, sent_at: earlier, lost_at: now }),
-        _ => controller.set_datagram_size(bytes % 65_536),
-    }
-}
-
-proptest! {
-    #[test]
-    fn the_window_stays_sane_whatever_happens(
-        events in prop::collection::vec((0u8..7, any::<u64>(), any::<usize>(), any::<u64>()), 1..100)
-    ) {
-        // attacks.md C14, C15.
-        for algorithm in Algorithm::ALL {
-            let mut controller = algorithm.build(1200);
-            for &(kind, now, bytes, time) in &events {
-                let rtt = Duration::from_nanos(time);
-                let sibling = Flow { path: PathId(1), window: bytes as f64, rtt, between_losses: now };
-                controller.on_siblings(&[sibling]);
-                let size = if kind >= 6 { bytes % 65_536 } else { 0 };
-                feed(controller.as_mut(), kind, Instant::from_nanos(now), bytes, time);
-                prop_assert!(controller.window() >= minimum_window(size));
-                prop_assert!(controller.window() <= usize::MAX / 2);
-            }
-        }
-    }
 }

@@ -22,7 +22,7 @@ impl Bbr {
     pub(super) fn initialise_pacing_rate(&mut self, smoothed_rtt: Duration) {
         let nanos = smoothed_rtt.as_nanos().max(1_000);
         let bits = u128::from(self.initial_window()) * 8_000_000_000 / nanos;
-        let nominal = Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX));
+        let nominal = Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX).max(1));
         self.pacing_rate = Some(scaled(nominal, State::Startup.pacing_gain()));
     }
 

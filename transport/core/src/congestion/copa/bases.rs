@@ -17,7 +17,7 @@ const MOST_RETURN_PATHS: usize = 16;
 
 /// The smallest round-trip time of the last seconds, by return path.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bases {
+pub(in crate::congestion) struct Bases {
     paths: SmallVec<[Base; 2]>,
 }
 
@@ -33,7 +33,7 @@ struct Base {
 
 impl Bases {
     /// The parts of `sample`'s round-trip time, if it has one.
-    pub(super) fn read(&mut self, sample: &Sample) -> Option<Reading> {
+    pub(in crate::congestion) fn read(&mut self, sample: &Sample) -> Option<Reading> {
         let (rtt, now, over) = (sample.rtt?, sample.now, sample.acknowledged_over);
         let index = self.paths.iter().position(|path| path.over == over);
         let index = index.unwrap_or_else(|| {

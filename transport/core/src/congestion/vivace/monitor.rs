@@ -1,7 +1,5 @@
 //! Monitor intervals: what was sent in each, and what became of it (§3 and §4 of the paper).
 
-use super::noise::Seen;
-use super::phase::Purpose;
 use crate::PathId;
 use crate::congestion::Sample;
 use crate::congestion::queueing::Reading;
@@ -16,9 +14,6 @@ const EXPONENT: f64 = 0.9;
 const DELAY_WEIGHT: f64 = 900.0;
 /// Weight of losses (c; §3.1): up to a twentieth is tolerated.
 const LOSS_WEIGHT: f64 = 11.35;
-/// Slopes smaller than this are noise, as in the authors' kernel module (PCC-Kernel); their sender of 2018 (PCC-Uspace,
-/// branch NSDI-2018) cuts slopes to steps of 0.02.
-const LEAST_SLOPE: f64 = 0.03;
 /// An interval in which less than this share of its rate was sent says nothing about the rate.
 const USED: f64 = 0.8;
 /// Intervals that wait for acknowledgements at most; then the newest are given up, or none would ever be accounted for.
@@ -27,6 +22,38 @@ const MOST_PENDING: usize = 32;
 const LEAST_SAMPLES: f64 = 3.0;
 /// Return paths told apart in an interval.
 const MOST_RETURN_PATHS: usize = 16;
+
+/// The purpose of an interval.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::congestion) enum Purpose {
+    /// It measures a rate of the starting phase.
+    Start,
+    /// It measures a rate of a climb without trials.
+    Climb,
+    /// It is the trial above the rate.
+    Above,
+    /// It is the trial below.
+    Below,
+    /// It fills the time until results are in.
+    Fill,
+}
+
+/// The measurements of an interval.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::congestion) struct Seen {
+    /// Bits per second that were sent.
+    pub rate: f64,
+    /// The share of them that was lost.
+    pub loss: f64,
+    /// The growth of delay, in seconds a second.
+    pub slope: f64,
+    /// Seconds that it lasted.
+    pub length: f64,
+    /// The least delay beyond the smallest round trip, in seconds.
+    pub delay: f64,
+    /// The smallest round trip in seconds.
+    pub base: f64,
+}
 
 /// The slope of delays over time, by least squares. Sums are of differences to the first sample.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +92,7 @@ impl Fit {
 
 /// One monitor interval.
 #[derive(Clone, Debug)]
-pub(super) struct Monitor {
+pub(in crate::congestion) struct Monitor {
     /// The purpose of the interval.
     pub purpose: Purpose,
     /// Bits per second.
@@ -81,7 +108,12 @@ pub(super) struct Monitor {
 
 impl Monitor {
     /// An interval at `rate` bits per second.
-    pub(super) fn new(purpose: Purpose, rate: f64, started: Instant, length: Duration) -> Self {
+    pub(in crate::congestion) fn new(
+        purpose: Purpose,
+        rate: f64,
+        started: Instant,
+        length: Duration,
+    ) -> Self {
         Self { purpose, rate, started, length, sent: 0.0, lost: 0.0, least: None, fits: SmallVec::new() }
     }
 
@@ -108,14 +140,14 @@ impl Monitor {
     }
 
     /// The growth of delay, in seconds a second: what the samples of each return path show, taken together.
-    fn slope(&self) -> f64 {
+    pub(in crate::congestion) fn slope(&self) -> f64 {
         let moments = self.fits.iter().map(Fit::moments);
         let (product, square) = moments.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         if square > 0.0 { (product / square).clamp(-1.0, 1e3) } else { 0.0 }
     }
 
     /// Returns the interval's measurements of the channel, if there were samples enough.
-    pub(super) fn seen(&self) -> Option<Seen> {
+    pub(in crate::congestion) fn seen(&self) -> Option<Seen> {
         let least = self.least?;
         let length = self.length.as_secs_f64().max(1e-6);
         let count: f64 = self.fits.iter().map(|fit| fit.count).sum();
@@ -130,20 +162,17 @@ impl Monitor {
     }
 
     /// The share of what was sent that was lost.
-    pub(super) fn loss(&self) -> f64 {
+    pub(in crate::congestion) fn loss(&self) -> f64 {
         (self.lost / self.sent.max(1.0)).clamp(0.0, 1.0)
     }
 
-    /// The utility x^t − b x dRTT/dT − c x L of its rate x in Mbit/s (Eq. 2), `None` if it was not used up. The slope does
-    /// not count if the delay `is_noise`.
-    pub(super) fn utility(&self, is_noise: bool) -> Option<f64> {
+    /// The utility x^t − b x dRTT/dT − c x L of its rate x in Mbit/s (Eq. 2) if delay grew by `slope`; `None` if the rate was
+    /// not used up.
+    pub(in crate::congestion) fn utility(&self, slope: f64) -> Option<f64> {
         let planned = self.rate / 8.0 * self.length.as_secs_f64();
         if self.sent < USED * planned {
             return None;
         }
-        // A queue that empties is no merit of the rate: the authors' sender (PCC-Uspace) does not reward it either.
-        let slope = self.slope();
-        let slope = if slope < LEAST_SLOPE || is_noise { 0.0 } else { slope };
         let rate = self.rate / 1e6;
         Some(rate.powf(EXPONENT) - DELAY_WEIGHT * rate * slope - LOSS_WEIGHT * rate * self.loss())
     }
@@ -151,23 +180,23 @@ impl Monitor {
 
 /// The interval that runs and those whose packets are not all accounted for.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Monitors {
+pub(in crate::congestion) struct Monitors {
     all: VecDeque<Monitor>,
 }
 
 impl Monitors {
     /// Returns true if the running interval has ended by `now`, or there is none.
-    pub(super) fn is_over(&self, now: Instant) -> bool {
+    pub(in crate::congestion) fn is_over(&self, now: Instant) -> bool {
         self.all.back().is_none_or(|monitor| now >= monitor.ends())
     }
 
     /// Returns true if no interval that runs or is not accounted for is of use.
-    pub(super) fn awaits_nothing(&self) -> bool {
+    pub(in crate::congestion) fn awaits_nothing(&self) -> bool {
         self.all.iter().all(|monitor| monitor.purpose == Purpose::Fill)
     }
 
     /// Starts the next interval.
-    pub(super) fn begin(&mut self, monitor: Monitor) {
+    pub(in crate::congestion) fn begin(&mut self, monitor: Monitor) {
         if self.all.len() >= MOST_PENDING {
             self.all.pop_back();
         }
@@ -175,24 +204,24 @@ impl Monitors {
     }
 
     /// The rate of the running interval in bits per second.
-    pub(super) fn rate(&self) -> Option<f64> {
+    pub(in crate::congestion) fn rate(&self) -> Option<f64> {
         self.all.back().map(|monitor| monitor.rate)
     }
 
     /// Discards all intervals, which serve no purpose any more; the next one begins with the next packet.
-    pub(super) fn discard(&mut self) {
+    pub(in crate::congestion) fn discard(&mut self) {
         self.all.clear();
     }
 
     /// `bytes` leave in the running interval.
-    pub(super) fn on_sent(&mut self, bytes: usize) {
+    pub(in crate::congestion) fn on_sent(&mut self, bytes: usize) {
         if let Some(monitor) = self.all.back_mut() {
             monitor.sent += bytes as f64;
         }
     }
 
     /// A round-trip time, of the interval in which its packet left.
-    pub(super) fn on_sample(&mut self, sample: &Sample) {
+    pub(in crate::congestion) fn on_sample(&mut self, sample: &Sample) {
         let (Some(reading), sent_at) = (Reading::of(sample), sample.sent_at) else { return };
         if let Some(monitor) = self.all.iter_mut().find(|monitor| monitor.covers(sent_at)) {
             monitor.on_sample(sample.acknowledged_over, sent_at, reading);
@@ -200,21 +229,21 @@ impl Monitors {
     }
 
     /// `bytes` that left at `sent_at` are lost.
-    pub(super) fn on_lost(&mut self, sent_at: Instant, bytes: usize) {
+    pub(in crate::congestion) fn on_lost(&mut self, sent_at: Instant, bytes: usize) {
         if let Some(monitor) = self.all.iter_mut().find(|monitor| monitor.covers(sent_at)) {
             monitor.lost += bytes as f64;
         }
     }
 
     /// `bytes` that left at `sent_at` and counted as lost are not.
-    pub(super) fn on_spurious(&mut self, sent_at: Instant, bytes: usize) {
+    pub(in crate::congestion) fn on_spurious(&mut self, sent_at: Instant, bytes: usize) {
         if let Some(monitor) = self.all.iter_mut().find(|monitor| monitor.covers(sent_at)) {
             monitor.lost = (monitor.lost - bytes as f64).max(0.0);
         }
     }
 
     /// The oldest interval, if a packet that left `grace` after its end is acknowledged: the last packet of `sent_at`.
-    pub(super) fn complete(&mut self, sent_at: Instant, grace: Duration) -> Option<Monitor> {
+    pub(in crate::congestion) fn complete(&mut self, sent_at: Instant, grace: Duration) -> Option<Monitor> {
         let first = self.all.front()?;
         if sent_at >= first.ends() + grace { self.all.pop_front() } else { None }
     }

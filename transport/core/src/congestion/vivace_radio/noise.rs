@@ -11,6 +11,7 @@
 //! because it is small can build a queue of any length.
 
 use crate::congestion::variation::{CERTAIN, MOST, TOLERATED};
+use crate::congestion::vivace::monitor::Seen;
 use crate::recovery::windowed::Recent;
 use crate::time::Instant;
 use std::time::Duration;
@@ -31,23 +32,6 @@ const LONG_AGO: Duration = Duration::from_secs(5);
 const ROUNDS_AGO: u32 = 10;
 /// More losses than this are no accident (§3.1: the utility tolerates as many).
 const LOSSES: f64 = 0.05;
-
-/// The measurements of an interval.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    /// Bits per second that were sent.
-    pub rate: f64,
-    /// The share of them that was lost.
-    pub loss: f64,
-    /// The growth of delay, in seconds a second.
-    pub slope: f64,
-    /// Seconds that it lasted.
-    pub length: f64,
-    /// The least delay beyond the smallest round trip, in seconds.
-    pub delay: f64,
-    /// The smallest round trip in seconds.
-    pub base: f64,
-}
 
 impl Seen {
     /// Bits per second that arrived: what left within a second did so within a second and its growth of delay.

@@ -1,4 +1,4 @@
-//! The phases of the controller, and the purposes of its intervals.
+//! The phases of the controller.
 
 use crate::time::Instant;
 
@@ -51,19 +51,4 @@ impl Pair {
     pub(super) fn difference(self) -> Option<f64> {
         Some(self.above? - self.below?)
     }
-}
-
-/// The purpose of an interval.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Purpose {
-    /// It measures a rate of the starting phase.
-    Start,
-    /// It measures a rate of the climb.
-    Climb,
-    /// It is the trial above the rate.
-    Above,
-    /// It is the trial below.
-    Below,
-    /// It fills the time until results are in.
-    Fill,
 }
