@@ -75,3 +75,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
 struct Guide;
+
+/// The snippets of the guide to congestion control, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/congestion.md")]
+struct CongestionGuide;

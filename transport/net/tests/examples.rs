@@ -2,6 +2,8 @@
 
 #[path = "../examples/echo.rs"]
 mod echo;
+#[path = "../examples/own_controller.rs"]
+mod own_controller;
 #[path = "../examples/own_policy.rs"]
 mod own_policy;
 #[path = "../examples/two_paths.rs"]
@@ -15,6 +17,11 @@ fn the_echo_comes_back() {
 #[test]
 fn a_download_uses_two_paths() {
     two_paths::main().unwrap();
+}
+
+#[test]
+fn a_controller_from_outside_keeps_the_contract_and_carries_a_download() {
+    own_controller::main().unwrap();
 }
 
 #[test]
