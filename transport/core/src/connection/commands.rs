@@ -66,11 +66,17 @@ impl Connection {
     }
 
     /// Appends bytes to a stream and returns how many were taken.
+    ///
+    /// # Errors
+    /// The stream is not open for sending, is finished or was reset, or the peer stopped it; [`WriteError::Blocked`] if it takes nothing now.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         self.with_memory(|streams| streams.write(id, data))
     }
 
     /// Appends bytes to a stream without copying them, and returns how many were taken.
+    ///
+    /// # Errors
+    /// The stream is not open for sending, is finished or was reset, or the peer stopped it; [`WriteError::Blocked`] if it takes nothing now.
     pub fn write_bytes(&mut self, id: StreamId, data: Bytes) -> Result<usize, WriteError> {
         self.with_memory(|streams| streams.write_bytes(id, data))
     }
@@ -87,26 +93,41 @@ impl Connection {
     }
 
     /// Marks what was written so far as the end of a message, which is of use only if it arrives by `deadline`, if any.
+    ///
+    /// # Errors
+    /// The stream is not open for sending ([`WriteError`]).
     pub fn end_message(&mut self, id: StreamId, deadline: Option<Instant>) -> Result<(), WriteError> {
         self.streams.end_message(id, deadline)
     }
 
     /// Ends the sending half of a stream.
+    ///
+    /// # Errors
+    /// The stream is not open for sending, or is finished already ([`WriteError`]).
     pub fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
         self.streams.finish(id)
     }
 
     /// Abandons the sending half of a stream with the application's `code` (RFC 9000 §19.4).
+    ///
+    /// # Errors
+    /// The stream is not open for sending ([`WriteError`]).
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
         self.streams.reset(id, code)
     }
 
     /// Takes at most `most` bytes that arrived on a stream.
+    ///
+    /// # Errors
+    /// The stream is not open for receiving, or the peer reset it ([`ReadError`]).
     pub fn read(&mut self, id: StreamId, most: usize) -> Result<ReadOutcome, ReadError> {
         self.streams.read(id, most)
     }
 
     /// Asks the peer to stop sending on a stream (RFC 9000 §19.5).
+    ///
+    /// # Errors
+    /// The stream is not open for receiving ([`ReadError`]).
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
         self.streams.stop(id, code)
     }
@@ -117,6 +138,9 @@ impl Connection {
     }
 
     /// Queues a datagram, which is dropped if it is not sent by `deadline` (RFC 9221). Returns its number.
+    ///
+    /// # Errors
+    /// The peer takes no datagrams, or none of this length ([`DatagramError`]).
     pub fn send_datagram(
         &mut self,
         data: Bytes,
@@ -143,6 +167,10 @@ impl Connection {
     }
 
     /// Opens a path over `tuple` (RFC 10069 §3.1). Data flows on it at once; its validation goes on meanwhile.
+    ///
+    /// # Errors
+    /// This is a server, the connection is not established, one end has no multipath, a limit is reached, or the peer has issued no
+    /// connection ID for it yet ([`OpenPathError`]).
     pub fn open_path(&mut self, tuple: FourTuple, now: Instant) -> Result<PathId, OpenPathError> {
         if self.role != Role::Client {
             return Err(OpenPathError::NotClient);
@@ -160,6 +188,9 @@ impl Connection {
     }
 
     /// Gives up path `id`, telling the peer why (RFC 10069 §3.4). Data in flight on it is sent on others.
+    ///
+    /// # Errors
+    /// There is no such path, one end has no multipath, or it is the last path ([`PathCommandError`]).
     pub fn abandon_path(&mut self, id: PathId, code: u64, now: Instant) -> Result<(), PathCommandError> {
         self.path_command(id)?;
         if self.paths.open().count() == 1 {
@@ -170,6 +201,9 @@ impl Connection {
     }
 
     /// Tells the peer whether it should use path `id` (RFC 10069 §3.3).
+    ///
+    /// # Errors
+    /// There is no such path, or one end has no multipath ([`PathCommandError`]).
     pub fn set_path_status(&mut self, id: PathId, status: Status) -> Result<(), PathCommandError> {
         self.path_command(id)?;
         self.paths.status.set_local(id, status);
@@ -178,6 +212,9 @@ impl Connection {
 
     /// Says what is known about the channel of path `id`. The path is paced to a rate that it does not share with others,
     /// whatever its controller believes.
+    ///
+    /// # Errors
+    /// There is no such path ([`PathCommandError::UnknownPath`]).
     pub fn set_hints(&mut self, id: PathId, hints: Hints) -> Result<(), PathCommandError> {
         let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;
         path.set_hints(hints);
@@ -187,7 +224,7 @@ impl Connection {
     /// Puts path `id` under another congestion controller, which begins in its initial state.
     ///
     /// # Errors
-    /// The path is not open.
+    /// There is no such path ([`PathCommandError::UnknownPath`]).
     pub fn set_congestion(
         &mut self,
         id: PathId,
