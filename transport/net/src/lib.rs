@@ -61,7 +61,7 @@ pub use hvq_transport::endpoint::steering::Generation;
 pub use hvq_transport::endpoint::{
     Admission, Candidate, ClientConfig, Decision, EndpointConfig, EndpointStats, RetryPolicy, ServerConfig,
 };
-pub use hvq_transport::scheduler::{Hints, Policy, Priority, Sharing};
+pub use hvq_transport::scheduler::{Hints, Metering, PerMille, Policy, Priority, Sharing};
 pub use hvq_transport::stream::{Direction, StreamId};
 pub use hvq_transport::wire::frame::Status;
 pub use hvq_transport::{Bandwidth, PathId};

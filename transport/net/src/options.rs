@@ -1,5 +1,6 @@
 //! Paths and channels as people write them on a command line.
 
+mod typed;
 mod values;
 
 pub use values::parse_hints;
@@ -13,6 +14,7 @@ use std::str::FromStr;
 
 /// The options of a connection that a client starts.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct ConnectOptions {
     /// The server's address.
     pub remote: SocketAddr,
@@ -86,6 +88,7 @@ impl ConnectOptions {
 /// an [`Algorithm`](crate::congestion::Algorithm), and `dscp`, a number from 0 to 63, as in
 /// `urllc=127.0.0.1:0>127.0.0.1:4434,rate=2mbit,delay=2.5ms,congestion=copa,dscp=46`.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct PathOptions {
     /// The name of the path, for people.
     pub name: String,
@@ -140,6 +143,7 @@ impl PathOptions {
 /// A listening address that belongs to a channel. Text form: `NAME=LOCAL[,key=value…]` with the keys of [`PathOptions`],
 /// as in `embb=10.0.0.1,rate=60mbit,delay=25ms`.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct ChannelOptions {
     /// The name of the channel, for people.
     pub name: String,

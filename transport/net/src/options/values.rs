@@ -18,6 +18,9 @@ use std::time::Duration;
 /// | `price` | per byte, a whole number in any one unit | `price=3` |
 /// | `shared` | `yes`, `no`, or `endpoint` for other connections of this endpoint only: who else uses the channel | `shared=no` |
 /// | `metered` | `yes` or `no`: whether bytes are paid for or counted | `metered=yes` |
+///
+/// # Errors
+/// A key is unknown, stands there twice, or has a value that it cannot have.
 pub fn parse_hints(text: &str) -> Result<Hints, OptionsError> {
     let mut hints = Hints::NONE;
     let mut seen: Vec<&str> = Vec::new();
