@@ -6,10 +6,7 @@ use crate::experiment::pages::seed_of;
 use hvq_emulation::ChannelSpec;
 use std::str::FromStr;
 
-/// Links of one device at most.
-pub const MOST_LINKS: usize = 3;
-
-/// The links of one device: the channels eMBB and URLLC, or two or three ordinary links.
+/// The links of one device: the channels eMBB and URLLC, or two ordinary links.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Links(Vec<Link>);
 
@@ -24,7 +21,7 @@ impl Links {
     pub fn drawn(&self, seed: u64) -> Vec<ChannelSpec> {
         let draw = |(index, link): (usize, &Link)| {
             let before = self.0[..index].iter().filter(|other| *other == link).count();
-            let turn = u32::try_from(before).expect("there are three links at most");
+            let turn = u32::try_from(before).expect("there are two links");
             varied(*link, seed_of(seed, link.name(), turn))
         };
         self.0.iter().enumerate().map(draw).collect()
@@ -40,10 +37,9 @@ impl FromStr for Links {
             return Ok(Self::default());
         }
         let links: Vec<Link> = text.split('+').map(str::parse).collect::<Result<_, _>>()?;
-        if (2..=MOST_LINKS).contains(&links.len()) {
-            Ok(Self(links))
-        } else {
-            Err(format!("{text:?} is not two or three links, as in wifi+lte, nor channels"))
+        match links.len() {
+            2 => Ok(Self(links)),
+            _ => Err(format!("{text:?} is not two links, as in wifi+lte, nor channels")),
         }
     }
 }
@@ -63,11 +59,11 @@ mod tests {
     }
 
     #[test]
-    fn links_are_two_or_three() {
-        for text in ["", "wifi", "wifi+", "wifi+lte+dsl+geo", "wifi+modem"] {
+    fn links_are_two() {
+        for text in ["", "wifi", "wifi+", "wifi+lte+dsl", "wifi+modem"] {
             assert!(text.parse::<Links>().is_err(), "{text}");
         }
         assert!("channels".parse::<Links>().expect("the channels").is_channels());
-        assert_eq!("wifi+lte+geo".parse::<Links>().expect("links").drawn(1).len(), 3);
+        assert_eq!("wifi+lte".parse::<Links>().expect("links").drawn(1).len(), 2);
     }
 }

@@ -1,8 +1,8 @@
-//! Ordinary access links, two or three of which one device has: channels without a guarantee and without a name.
+//! Ordinary access links, two of which one device has: channels without a guarantee and without a name.
 
 mod device;
 mod link;
 mod variation;
 
-pub use device::{Links, MOST_LINKS};
+pub use device::Links;
 pub use link::Link;
