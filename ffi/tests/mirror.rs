@@ -97,6 +97,7 @@ const MIRRORS: &[Mirror] = &[
             ("peer_certificates", "hvq_connection_certificate"),
             ("peer_parameters", "hvq_connection_get_peer"),
             ("set_path_keep_alive", "hvq_path_set_keep_alive"),
+            ("ping_path", "- hvq_path_set_keep_alive has a path asked, too"),
             ("set_dscp", "hvq_path_set_dscp"),
             ("rotate_connection_id", "hvq_path_rotate_connection_id"),
             ("retire_connection_ids", "hvq_path_retire_connection_ids"),

@@ -87,6 +87,19 @@ fn an_idle_backup_path_is_kept_warm_and_its_death_is_noticed() {
 }
 
 #[test]
+fn a_path_that_is_pinged_is_asked_at_once_and_no_other() {
+    let mut net = two_paths(config());
+    net.run_for(milliseconds(5_000));
+    let before = [net.wires[0].up.sent, net.wires[1].up.sent];
+    let now = net.now;
+    net.client.connection().ping_path(ONE, now).expect("the path is open");
+    net.run_for(milliseconds(100));
+    let sent = [net.wires[0].up.sent - before[0], net.wires[1].up.sent - before[1]];
+    assert!(sent[0] == 0 && (20..100).contains(&sent[1]), "{sent:?}");
+    assert_eq!(net.client.connection().ping_path(PathId(9), now), Err(PathCommandError::UnknownPath));
+}
+
+#[test]
 fn only_the_path_that_is_asked_for_is_kept_warm() {
     let mut net = two_paths(config());
     net.run_for(milliseconds(1_000));

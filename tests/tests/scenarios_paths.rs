@@ -138,9 +138,10 @@ fn the_last_path_is_not_abandoned() {
 }
 
 #[test]
-fn a_path_that_the_peer_calls_backup_carries_no_data_while_another_is_available() {
+fn a_path_that_an_end_calls_backup_carries_no_data_of_either_while_another_is_available() {
     let mut net = two_paths();
     net.client.connection().set_path_status(PathId(0), Status::Backup).unwrap();
+    assert_eq!(net.client.connection().path_stats(PathId(0)).unwrap().state, PathState::Backup);
     net.run_for(Duration::from_millis(200));
     assert!(net.server.saw(&Event::Path(PathEvent::PeerStatus(PathId(0), Status::Backup))));
     assert_eq!(net.server.connection().path_stats(PathId(0)).unwrap().state, PathState::Backup);

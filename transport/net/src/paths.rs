@@ -154,7 +154,7 @@ impl Connection {
         tokio::time::timeout(VALIDATION_PATIENCE, validated).await.unwrap_or(Err(late))
     }
 
-    fn try_start_path(&self, options: &PathOptions) -> Result<PathId, OpenPathError> {
+    pub(crate) fn try_start_path(&self, options: &PathOptions) -> Result<PathId, OpenPathError> {
         let remote = options.remote.unwrap_or_else(|| self.remote_address());
         let (shared, handle) = (self.reference().shared(), self.reference().handle());
         let now = shared.now();
@@ -237,7 +237,7 @@ impl Connection {
         })
     }
 
-    /// Tells the peer whether it should use a path (RFC 10069 §3.3).
+    /// Tells the peer whether it should use a path, or only while no other works (RFC 10069 §3.3); this end does the same.
     ///
     /// # Errors
     /// The path is not open.
@@ -302,6 +302,17 @@ impl Connection {
     pub fn set_path_keep_alive(&self, id: PathId, period: Option<Duration>) -> Result<(), PathCommandError> {
         self.reference().command(|access| {
             access.core.ok_or(PathCommandError::UnknownPath)?.set_path_keep_alive(id, period)
+        })
+    }
+
+    /// Has a PING sent on a path now, which tells whether it answers: its network may be back, for instance.
+    ///
+    /// # Errors
+    /// The path is not open.
+    pub fn ping_path(&self, id: PathId) -> Result<(), PathCommandError> {
+        self.reference().command(|access| {
+            let now = access.now();
+            access.core.ok_or(PathCommandError::UnknownPath)?.ping_path(id, now)
         })
     }
 

@@ -200,13 +200,17 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the peer whether it should use path `id` (RFC 10069 §3.3).
+    /// Tells the peer whether it should use path `id`, or only while no other works (RFC 10069 §3.3); this endpoint does the
+    /// same.
     ///
     /// # Errors
     /// There is no such path, or one end has no multipath ([`PathCommandError`]).
     pub fn set_path_status(&mut self, id: PathId, status: Status) -> Result<(), PathCommandError> {
         self.path_command(id)?;
         self.paths.status.set_local(id, status);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.own_status = Some(status);
+        }
         Ok(())
     }
 

@@ -129,6 +129,8 @@ pub struct Path {
     channel: ChannelHints,
     /// The peer's latest advice about its use (RFC 10069 §3.3).
     pub peer_status: Option<Status>,
+    /// The advice of this endpoint, which holds for itself, too.
+    pub own_status: Option<Status>,
     /// Padding-only full datagrams to send with the challenge that opens the path, to widen the peer's allowance.
     pub opening_datagrams: u8,
     /// Counters.
@@ -160,6 +162,7 @@ impl Path {
             hints: Hints::NONE,
             channel: ChannelHints::default(),
             peer_status: None,
+            own_status: None,
             opening_datagrams: 0,
             counters: PathCounters::default(),
             others: Others::default(),
@@ -264,7 +267,7 @@ impl Path {
     pub fn scheduling_state_if_heard(&self) -> PathState {
         if !self.route.validation.is_validated() {
             PathState::Unvalidated
-        } else if self.peer_status == Some(Status::Backup) {
+        } else if [self.peer_status, self.own_status].contains(&Some(Status::Backup)) {
             PathState::Backup
         } else {
             PathState::Available

@@ -18,6 +18,16 @@ impl Connection {
         Ok(())
     }
 
+    /// Has a PING sent on path `id` now, which tells whether the path answers.
+    ///
+    /// # Errors
+    /// There is no such path ([`PathCommandError::UnknownPath`]).
+    pub fn ping_path(&mut self, id: PathId, now: Instant) -> Result<(), PathCommandError> {
+        let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;
+        path.liveness.ask(now);
+        Ok(())
+    }
+
     /// Marks the packets of path `id` with a Differentiated Services codepoint from here on (RFC 10069 §5.2).
     pub fn set_dscp(&mut self, id: PathId, dscp: Dscp) -> Result<(), PathCommandError> {
         let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;

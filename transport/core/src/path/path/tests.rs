@@ -175,6 +175,9 @@ fn the_scheduling_state_of_a_path_is_what_the_worst_news_of_it_is() {
     assert_eq!(path.scheduling_state(), PathState::Backup);
     path.peer_status = Some(Status::Available);
     assert_eq!(path.scheduling_state(), PathState::Available);
+    path.own_status = Some(Status::Backup);
+    assert_eq!(path.scheduling_state(), PathState::Backup, "what is asked of the peer holds here, too");
+    path.own_status = Some(Status::Available);
     path.on_probe_timeout(at(1_000));
     assert_eq!(
         (path.scheduling_state(), path.scheduling_state_if_heard()),
