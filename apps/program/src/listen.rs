@@ -88,6 +88,9 @@ fn addresses(listen: &[SocketAddr], channels: &[ChannelOptions]) -> Result<Vec<L
                 local.push(LocalAddress::Socket(SocketAddr::new(*address, DEFAULT.port())));
             }
             LocalAddress::Socket(_) => local.push(channel.local.clone()),
+            LocalAddress::Link(link) => {
+                local.push(LocalAddress::Socket(SocketAddr::new(link.address, DEFAULT.port())));
+            }
             LocalAddress::Interface(name) => {
                 let text =
                     format!("--channel {}: {name} is an interface; a server needs an address", channel.name);

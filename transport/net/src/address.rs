@@ -7,7 +7,8 @@ use std::str::FromStr;
 /// Bytes of an interface's name at most (IFNAMSIZ of Linux, without the final zero).
 const NAME_LIMIT: usize = 15;
 
-/// A local address as people write it. Text forms: `10.0.0.1`, `::1`, `10.0.0.1:4433`, `[::1]:4433`, `eth0`.
+/// A local address as people write it. Text forms: `10.0.0.1`, `::1`, `10.0.0.1:4433`, `[::1]:4433`, `eth0`,
+/// `10.0.0.1%eth0`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum LocalAddress {
     /// This address, and any port: a socket that the endpoint has there, or else a new one.
@@ -16,6 +17,30 @@ pub enum LocalAddress {
     Socket(SocketAddr),
     /// A network interface, through which the path leaves (SO_BINDTODEVICE, Linux only).
     Interface(String),
+    /// An address of an interface, through which the path leaves: always a new socket with any port. Linux binds it to both;
+    /// elsewhere the address alone counts.
+    Link(LinkAddress),
+}
+
+/// An address of a network interface. Text form: `10.0.0.1%eth0`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct LinkAddress {
+    /// The address.
+    pub address: IpAddr,
+    /// The name of the interface.
+    pub interface: String,
+}
+
+impl fmt::Display for LinkAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%{}", self.address, self.interface)
+    }
+}
+
+impl From<LinkAddress> for LocalAddress {
+    fn from(address: LinkAddress) -> Self {
+        Self::Link(address)
+    }
 }
 
 /// Text that names no local address.
@@ -34,6 +59,12 @@ impl FromStr for LocalAddress {
         if let Ok(address) = bare.parse() {
             return Ok(Self::Ip(address));
         }
+        if let Some((address, interface)) = text.split_once('%')
+            && let Ok(address) = address.parse()
+            && is_interface_name(interface)
+        {
+            return Ok(Self::Link(LinkAddress { address, interface: interface.to_owned() }));
+        }
         if is_interface_name(text) {
             return Ok(Self::Interface(text.to_owned()));
         }
@@ -47,6 +78,7 @@ impl fmt::Display for LocalAddress {
             Self::Ip(address) => address.fmt(f),
             Self::Socket(address) => address.fmt(f),
             Self::Interface(name) => name.fmt(f),
+            Self::Link(address) => address.fmt(f),
         }
     }
 }
@@ -84,6 +116,13 @@ mod tests {
             ("[::1]:443", LocalAddress::Socket("[::1]:443".parse().unwrap())),
             ("wlan0", LocalAddress::Interface("wlan0".to_owned())),
             ("veth-a.100", LocalAddress::Interface("veth-a.100".to_owned())),
+            (
+                "10.0.0.1%wlan0",
+                LocalAddress::Link(LinkAddress {
+                    address: [10, 0, 0, 1].into(),
+                    interface: "wlan0".to_owned(),
+                }),
+            ),
         ] {
             let address: LocalAddress = text.parse().unwrap();
             assert_eq!(address, wanted);

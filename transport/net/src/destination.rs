@@ -92,6 +92,7 @@ fn toward(
     let version = match &path.local {
         LocalAddress::Ip(local) => Some(if local.is_ipv4() { 4 } else { 6 }),
         LocalAddress::Socket(local) => Some(if local.is_ipv4() { 4 } else { 6 }),
+        LocalAddress::Link(local) => Some(if local.address.is_ipv4() { 4 } else { 6 }),
         LocalAddress::Interface(_) => None,
     };
     let fits = |remote: &SocketAddr| version.is_none_or(|version| remote.is_ipv4() == (version == 4));

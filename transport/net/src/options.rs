@@ -5,6 +5,7 @@ mod values;
 
 pub use values::parse_hints;
 use values::parse_values;
+pub(crate) use values::split_dscp;
 
 use crate::{Hints, LocalAddress, LocalAddressError};
 use hvq_transport::congestion::{Congestion, UnknownAlgorithm};
@@ -172,6 +173,7 @@ impl ChannelOptions {
             LocalAddress::Ip(address) => SocketAddr::new(address, bound.port()),
             LocalAddress::Socket(local) if local.port() == 0 => SocketAddr::new(local.ip(), bound.port()),
             LocalAddress::Socket(local) => local,
+            LocalAddress::Link(ref link) => SocketAddr::new(link.address, bound.port()),
             LocalAddress::Interface(_) => return None,
         };
         let within = SocketAddr::new(bound.ip(), local.port()) == bound

@@ -1,8 +1,8 @@
 //! The sockets of an endpoint: bound at its start, or for as long as connections use them.
 
-use crate::LocalAddress;
 use crate::socket::{Port, Socket};
 use crate::steering::Shares;
+use crate::{LinkAddress, LocalAddress};
 use hvq_transport::endpoint::ConnectionHandle;
 use std::collections::HashSet;
 use std::io;
@@ -96,6 +96,7 @@ impl Sockets {
         let (mut address, device) = match local {
             LocalAddress::Ip(address) => (SocketAddr::new(*address, 0), None),
             LocalAddress::Socket(address) => (*address, None),
+            LocalAddress::Link(link) => (SocketAddr::new(link.address, 0), device_of(link)),
             LocalAddress::Interface(name) => {
                 (SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0), Some(name.as_str()))
             }
@@ -117,9 +118,7 @@ impl Sockets {
         if remote.port() == 0 || remote.ip().is_unspecified() {
             return Err(invalid(format!("{remote} is no address to connect to")));
         }
-        if let Some(LocalAddress::Ip(_) | LocalAddress::Socket(_)) = local
-            && family(local) != Some(remote.is_ipv4())
-        {
+        if family(local).is_some_and(|is_ipv4| is_ipv4 != remote.is_ipv4()) {
             return Err(invalid(format!("it and the remote address {remote} are of different IP versions")));
         }
         let known = self.all().find(|socket| fits(socket, local, remote)).cloned();
@@ -130,6 +129,7 @@ impl Sockets {
             Some(LocalAddress::Ip(address)) => (SocketAddr::new(*address, 0), None),
             Some(LocalAddress::Socket(address)) => (*address, None),
             Some(LocalAddress::Interface(name)) => (any(remote), Some(name.as_str())),
+            Some(LocalAddress::Link(link)) => (SocketAddr::new(link.address, 0), device_of(link)),
             None => (any(remote), None),
         };
         let _context = self.runtime.enter();
@@ -143,6 +143,21 @@ impl Sockets {
         if let Some(Holders::Connections(holders)) = entry.map(|entry| &mut entry.holders) {
             holders.insert(handle);
         }
+    }
+
+    /// `handle` uses the socket that is bound to `local` no more.
+    pub(crate) fn release_from(&mut self, handle: ConnectionHandle, local: SocketAddr) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.socket.local() == local) {
+            if let Holders::Connections(holders) = &mut entry.holders {
+                holders.remove(&handle);
+            }
+        }
+        self.release_unused();
+    }
+
+    /// The interface of the socket that is bound to `local`.
+    pub(crate) fn device_at(&self, local: SocketAddr) -> Option<&str> {
+        self.all().find(|socket| socket.local() == local)?.device()
     }
 
     /// `handle` is gone: sockets that only it used are closed.
@@ -190,6 +205,8 @@ fn fits(socket: &Socket, local: Option<&LocalAddress>, remote: SocketAddr) -> bo
         Some(LocalAddress::Interface(name)) => {
             socket.device() == Some(name) && bound.is_ipv4() == remote.is_ipv4()
         }
+        // An interface that was made anew has the name and the address of one whose sockets lead nowhere.
+        Some(LocalAddress::Link(_)) => false,
         None => bound.is_ipv4() == remote.is_ipv4() && reaches(bound.ip(), remote.ip()),
     }
 }
@@ -203,8 +220,14 @@ fn family(local: Option<&LocalAddress>) -> Option<bool> {
     match local? {
         LocalAddress::Ip(address) => Some(address.is_ipv4()),
         LocalAddress::Socket(address) => Some(address.is_ipv4()),
+        LocalAddress::Link(link) => Some(link.address.is_ipv4()),
         LocalAddress::Interface(_) => None,
     }
+}
+
+/// The interface to bind to beside an address: only Linux binds sockets to interfaces.
+fn device_of(link: &LinkAddress) -> Option<&str> {
+    cfg!(target_os = "linux").then_some(link.interface.as_str())
 }
 
 /// All addresses of the IP version of `remote`, and any port.
