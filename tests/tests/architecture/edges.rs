@@ -42,7 +42,7 @@ const EDGES: [(&str, &[&str]); 18] = [
         ],
     ),
     ("hvq-runner", &["hvq-transport", "hvq", "hvq-h3", "hvq-emulation", "hvq-decode", "hvq-program"]),
-    ("hvq-tests", &["hvq-scheduler", "hvq-transport", "hvq-emulation", "hvq-decode", "hvq-lab"]),
+    ("hvq-tests", &["hvq-scheduler", "hvq-transport", "hvq", "hvq-emulation", "hvq-decode", "hvq-lab"]),
     (
         "hvq-fuzz",
         &["hvq-scheduler", "hvq-transport", "hvq", "hvq-h3", "hvq-emulation", "hvq-decode", "hvq-lab"],

@@ -13,8 +13,10 @@ mod driver;
 mod endpoint;
 mod error;
 mod handle_state;
+mod links;
 mod migration;
 mod options;
+mod path_manager;
 mod paths;
 mod race;
 mod recv_stream;
@@ -27,7 +29,7 @@ mod steering;
 mod timer;
 mod workers;
 
-pub use address::{LocalAddress, LocalAddressError};
+pub use address::{LinkAddress, LocalAddress, LocalAddressError};
 pub use connection::Connection;
 pub use destination::{Destination, DestinationError};
 pub use endpoint::{Connecting, EarlyDataAccepted, Endpoint, EndpointOptions};
@@ -35,7 +37,13 @@ pub use error::{
     ConnectError, ConnectionError, MigratePathError, OpenPathError, PathCommandError, ReadError,
     ReadToEndError, SendDatagramError, WriteError,
 };
+pub use links::{Link, LinkKind, LinkRoute, LinkState, Links, UnknownLinkKind};
 pub use options::{ChannelOptions, ConnectOptions, OptionsError, PathOptions, parse_hints};
+pub use path_manager::{
+    Budget, BudgetError, Condition, LinkStatus, LinkUse, PathManager, PathManagerBuilder, PathManagerError,
+    PathManagerEvent, PathManagerEvents, PathManagerStatus, Period, Reason, Rule, RuleError, Rules,
+    RulesError, Spending, Use,
+};
 pub use paths::{PathEvents, PathInfo, PathState};
 pub use recv_stream::RecvStream;
 pub use send_stream::{Ending, SendStream};

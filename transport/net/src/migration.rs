@@ -63,7 +63,12 @@ impl Connection {
         self.path_moved(id).await
     }
 
-    fn start_move(&self, id: PathId, local: &LocalAddress, moving: Moving) -> Result<(), MigratePathError> {
+    pub(crate) fn start_move(
+        &self,
+        id: PathId,
+        local: &LocalAddress,
+        moving: Moving,
+    ) -> Result<(), MigratePathError> {
         let (shared, handle) = (self.reference().shared(), self.reference().handle());
         let now = shared.now();
         let mut state = shared.lock();

@@ -422,7 +422,7 @@ fn set_traffic_class(io: &tokio::net::UdpSocket, local: SocketAddr, class: u32) 
 }
 
 /// The local address that the kernel would choose towards `remote`.
-fn route(remote: SocketAddr) -> io::Result<IpAddr> {
+pub(crate) fn route(remote: SocketAddr) -> io::Result<IpAddr> {
     let any: IpAddr =
         if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let probe = UdpSocket::bind(SocketAddr::new(any, 0))?;

@@ -6,6 +6,8 @@ mod echo;
 mod own_controller;
 #[path = "../examples/own_policy.rs"]
 mod own_policy;
+#[path = "../examples/path_manager.rs"]
+mod path_manager;
 #[path = "../examples/two_paths.rs"]
 mod two_paths;
 
@@ -22,6 +24,11 @@ fn a_download_uses_two_paths() {
 #[test]
 fn a_controller_from_outside_keeps_the_contract_and_carries_a_download() {
     own_controller::main().unwrap();
+}
+
+#[test]
+fn paths_follow_the_links() {
+    path_manager::main().unwrap();
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(super) fn parse_values(text: &str) -> Result<(Hints, Option<Congestion>), Op
 }
 
 /// Takes `dscp=NUMBER` out of pairs separated by commas; returns it, and the rest.
-pub(super) fn split_dscp(text: &str) -> Result<(Dscp, String), OptionsError> {
+pub(crate) fn split_dscp(text: &str) -> Result<(Dscp, String), OptionsError> {
     let (marks, rest): (Vec<&str>, Vec<&str>) = text.split(',').partition(|pair| pair.starts_with("dscp="));
     let mut values = marks.iter().filter_map(|pair| pair.strip_prefix("dscp="));
     let value = values.next().unwrap_or("0");
