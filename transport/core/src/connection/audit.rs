@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::connection::lifecycle::Lifecycle;
+use crate::connection::loss_recovery::handshake_probe_at;
 use crate::stream::streams::Accounts;
 use crate::time::Instant;
 
@@ -31,7 +32,9 @@ impl Connection {
             return Err(format!("no timer at all: {:?}", self.lifecycle));
         };
         // RFC 9002 §6.2.1: of the two timers one runs at most.
-        if self.handshake.awaits_loss() && self.handshake_probe_at().is_some() {
+        if self.handshake.awaits_loss()
+            && handshake_probe_at(&self.handshake, &self.paths, self.role).is_some()
+        {
             return Err("a probe of the handshake while packets of it may be lost".to_owned());
         }
         if self.lifecycle != Lifecycle::Confirmed {

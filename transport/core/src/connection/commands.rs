@@ -2,6 +2,7 @@
 
 use crate::PathId;
 use crate::congestion::Congestion;
+use crate::connection::paths::migration::is_bound_to;
 use crate::connection::{Connection, Role};
 use crate::datagram::DatagramError;
 use crate::path::path::Path;
@@ -181,10 +182,10 @@ impl Connection {
         if !self.is_multipath() {
             return Err(OpenPathError::NotNegotiated);
         }
-        if self.is_bound_to(tuple) {
+        if is_bound_to(self.peer.parameters(), &self.paths, tuple) {
             return Err(OpenPathError::Disabled);
         }
-        self.start_path(tuple, now)
+        self.path_maintenance().start_path(tuple, now)
     }
 
     /// Gives up path `id`, telling the peer why (RFC 10069 §3.4). Data in flight on it is sent on others.
@@ -196,7 +197,7 @@ impl Connection {
         if self.paths.open().count() == 1 {
             return Err(PathCommandError::LastPath);
         }
-        self.abandon(id, code, now);
+        self.path_maintenance().abandon(id, code, now);
         Ok(())
     }
 

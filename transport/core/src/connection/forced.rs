@@ -87,7 +87,7 @@ impl Connection {
 
     /// A client takes the next path into use without a challenge.
     pub(crate) fn force_open(&mut self, tuple: FourTuple, now: Instant) -> PathId {
-        let id = self.start_path(tuple, now).expect("the limits permit it");
+        let id = self.path_maintenance().start_path(tuple, now).expect("the limits permit it");
         let path = self.paths.get_mut(id).expect("it was just opened");
         path.route.validation.presume();
         path.opening_datagrams = 0;

@@ -198,6 +198,12 @@ impl FrameOwners<'_> {
         self.restart_streams();
     }
 
+    /// Path `id`, which was silent, answers again: what it holds is offered to no other path any more.
+    pub fn on_answering(&mut self, id: PathId, now: Instant) {
+        self.resend(id, Sent::drain_probes, now);
+        self.streams.on_answer(id);
+    }
+
     /// Offers what paths carry that do not answer to those that do, oldest first and no more than they have room for:
     /// it may only be late, and the oldest data is what receivers wait for. Each packet is offered once in a silence.
     pub fn offer_late_data(&mut self, now: Instant) {

@@ -17,6 +17,7 @@ mod hibernation;
 #[cfg(test)]
 mod inject;
 pub mod lifecycle;
+mod loss_recovery;
 mod memory;
 mod new_token;
 mod observe;

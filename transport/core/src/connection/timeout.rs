@@ -1,13 +1,12 @@
 //! Time passes: each component's deadline, folded into one, and what happens when it is reached.
 
-use crate::PathId;
 use crate::connection::lifecycle::{Lifecycle, Milestone};
-use crate::connection::send::long_packets::LEAST_LONG;
-use crate::connection::{Connection, Event, Role};
+use crate::connection::loss_recovery::handshake_probe_at;
+use crate::connection::paths::failover::has_to_carry;
+use crate::connection::{Connection, Event};
 use crate::error::ConnectionError;
+use crate::error::ErrorCode;
 use crate::time::{Deadline, Instant, TimerReason};
-use crate::wire::level::Level;
-use std::time::Duration;
 
 impl Connection {
     /// Does everything that is due at `now`.
@@ -28,108 +27,17 @@ impl Connection {
         if self.idle_at().is_some_and(|at| at <= now) {
             return self.end_silently(ConnectionError::IdleTimeout);
         }
-        self.run_recovery_timers(now);
+        self.loss_recovery().run_timers(now);
         self.keys.expire(now);
         self.expire_zero_rtt(now);
-        self.run_path_timers(now);
+        self.path_maintenance().run_path_timers(now);
+        if self.paths.lifecycles.forsaken_at().is_some_and(|at| at <= now) {
+            let reason = ErrorCode::NO_VIABLE_PATH.because("no path is left");
+            self.end_silently(ConnectionError::Transport(reason));
+        }
         self.keep_alive(now);
-        self.keep_paths_alive(now);
-        self.consider_preferred(now);
-    }
-
-    fn run_recovery_timers(&mut self, now: Instant) {
-        for level in [Level::Initial, Level::Handshake] {
-            let due = self.handshake.space(level).and_then(|space| space.sent.loss_time());
-            if due.is_some_and(|at| at <= now) {
-                self.detect_long_lost(level, now);
-            }
-        }
-        if self.handshake_probe_at().is_some_and(|at| at <= now) {
-            self.probe_handshake(now);
-        }
-        for id in self.paths.ids() {
-            let Some(path) = self.paths.get(id) else { continue };
-            if path.sent.loss_time().is_some_and(|at| at <= now) {
-                self.detect_lost(id, now);
-            }
-            let delay = self.peer.max_ack_delay(self.lifecycle);
-            let due = self.paths.get(id).and_then(|path| path.probe_at(delay));
-            if self.may_probe() && due.is_some_and(|at| at <= now) {
-                self.probe_path(id, now);
-            }
-            if let Some(path) = self.paths.get_mut(id) {
-                path.expire_size_probe(now);
-            }
-            self.watch(id, now);
-        }
-    }
-
-    /// Returns true if the probe timeout of path `id` runs: on the path of the handshake not before that is confirmed,
-    /// so that the backoff is the handshake's (RFC 9002 §6.2.1).
-    pub(super) fn may_probe(&self) -> bool {
-        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
-        //# An endpoint MUST NOT set its PTO timer for the Application Data packet number space until the
-        //# handshake is confirmed
-        self.lifecycle == Lifecycle::Confirmed
-    }
-
-    /// Returns the time at which Initial or Handshake packets are probed. A client that may be waiting for a server
-    /// that is not allowed to send probes even with nothing in flight (RFC 9002 §6.2.2.1).
-    pub(super) fn handshake_probe_at(&self) -> Option<Instant> {
-        let path = self.paths.get(PathId::ZERO)?;
-        let mut base = None;
-        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
-        //# If no additional data can be sent, the server's PTO timer MUST NOT be armed until datagrams have been
-        //# received from the client
-        if self.handshake.awaits_loss() || path.route.amplification.allowance() < LEAST_LONG {
-            return None;
-        }
-        for space in self.handshake.existing() {
-            if space.sent.has_ack_eliciting_in_flight() {
-                //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
-                //# When ack-eliciting packets in multiple packet number spaces are in flight, the timer MUST be
-                //# set to the earlier value of the Initial and Handshake packet number spaces.
-                base = base.into_iter().chain(space.last_eliciting).min();
-            }
-        }
-        let exists = self.handshake.existing().any(|space| space.keys.is_some());
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
-        //# To prevent this deadlock, clients MUST send a packet on a Probe Timeout (PTO); see Section 6.2 of
-        //# [QUIC-RECOVERY]
-        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
-        //# That is, the client MUST set the PTO timer if the client has not received an acknowledgment for
-        //# any of its Handshake packets and the handshake is not confirmed (see Section 4.1.2 of [QUIC-TLS])
-        if base.is_none() && self.role == Role::Client && exists {
-            base = self.handshake.existing().filter_map(|space| space.last_eliciting).max();
-        }
-        Some(base? + path.pto.period(path.probe_period(Duration::ZERO)))
-    }
-
-    fn probe_handshake(&mut self, now: Instant) {
-        let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
-        path.pto.on_timeout();
-        path.route.ecn.on_probe_timeout();
-        path.counters.probe_timeouts += 1;
-        let role = self.role;
-        let handshake_has_keys = self.handshake.handshake.as_ref().is_some_and(|space| space.keys.is_some());
-        for (level, space) in self.handshake.spaces() {
-            if space.keys.is_none() {
-                continue;
-            }
-            let in_flight = space.sent.has_ack_eliciting_in_flight();
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
-            //# Specifically, the client MUST send an Initial packet in a UDP datagram that contains at least
-            //# 1200 bytes if it does not have Handshake keys, and otherwise send a Handshake packet.
-            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
-            //# When the PTO fires, the client MUST send a Handshake packet if it has Handshake keys,
-            //# otherwise it MUST send an Initial packet in a UDP datagram with a payload of at least 1200
-            //# bytes.
-            let anti_deadlock = role == Role::Client && (level == Level::Handshake) == handshake_has_keys;
-            if in_flight || anti_deadlock {
-                space.probe();
-                space.last_eliciting = Some(now);
-            }
-        }
+        self.path_maintenance().keep_paths_alive(now);
+        self.path_maintenance().consider_preferred(now);
     }
 
     /// The effective idle timeout ends the connection at this instant (RFC 9000 §10.1: at least three PTOs).
@@ -197,7 +105,7 @@ impl Connection {
         fold(self.zero_rtt.discard_at, TimerReason::KeyDiscard);
         fold(self.activity.hibernate_at(), TimerReason::Hibernation);
         fold(self.scheduler.wake_at(), TimerReason::Scheduler);
-        fold(self.handshake_probe_at(), TimerReason::ProbeTimeout);
+        fold(handshake_probe_at(&self.handshake, &self.paths, self.role), TimerReason::ProbeTimeout);
         for space in
             [self.handshake.initial.as_ref(), self.handshake.handshake.as_ref()].into_iter().flatten()
         {
@@ -211,7 +119,8 @@ impl Connection {
     fn path_deadline(&self, now: Instant) -> Option<Deadline> {
         let mut earliest = self.paths.deadline();
         let max_ack_delay = self.peer.max_ack_delay(self.lifecycle);
-        let carries = self.paths.open().any(|path| path.liveness.is_silent()) && self.has_to_carry();
+        let carries = self.paths.open().any(|path| path.liveness.is_silent())
+            && has_to_carry(&self.streams, &self.datagrams, &self.control, &self.paths);
         let wants = self.streams.has_sendable() || self.datagrams.has_waiting() || !self.control.is_empty();
         let mut fold = |at: Option<Instant>, reason: TimerReason| {
             let next = at.map(|at| Deadline::new(at, reason));
@@ -234,12 +143,12 @@ impl Connection {
             let warm = path.keep_alive_at().filter(|_| self.lifecycle.is_connected());
             fold(warm, TimerReason::KeepAlive);
             fold(path.elsewhere.deadline(&path.liveness, now), TimerReason::PathValidation);
-            if self.may_probe() {
+            if self.lifecycle.is_confirmed() {
                 fold(path.probe_at(max_ack_delay), TimerReason::ProbeTimeout);
-            }
-            fold(self.overdue_at(path), TimerReason::Silence);
-            if path.liveness.is_silent() && carries {
-                fold(self.ask_at(path), TimerReason::Silence);
+                fold(self.paths.overdue_at(path, max_ack_delay), TimerReason::Silence);
+                if path.liveness.is_silent() && carries {
+                    fold(self.paths.ask_at(path, max_ack_delay), TimerReason::Silence);
+                }
             }
             if wants {
                 fold(path.route.paced_until(path.sent.in_flight(), now), TimerReason::Pacing);

@@ -454,6 +454,14 @@ impl Path {
         }
     }
 
+    /// Asks the path whether it still answers, if it was silent for as long as it may be.
+    pub fn keep_alive(&mut self, now: Instant) {
+        if self.keep_alive_at().is_some_and(|at| at <= now) {
+            self.active_at = now;
+            self.liveness.ask(now);
+        }
+    }
+
     /// The probe timeout fired. Returns whether the path counted as answering before.
     pub fn on_probe_timeout(&mut self, now: Instant) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2

@@ -5,6 +5,7 @@ use crate::path::candidates::{Candidate, Measurements};
 use crate::path::hints::EarlyHints;
 use crate::path::lifecycle::{Event, Lifecycles, Transition};
 use crate::path::limits::PathLimits;
+use crate::path::liveness::Company;
 use crate::path::local_ids::{IdSource, LocalIds};
 use crate::path::path::Path;
 use crate::path::remote_ids::RemoteIds;
@@ -246,6 +247,27 @@ impl Paths {
             self.limits.on_ids_exhausted(id, next);
         }
         destination
+    }
+
+    /// Returns the time at which `path` counts as silent though its probe timeout does not fire; only if another path
+    /// could take over, for it answers or was heard.
+    pub fn overdue_at(&self, path: &Path, max_ack_delay: Duration) -> Option<Instant> {
+        if path.liveness.is_silent() {
+            return None;
+        }
+        let takes_over =
+            |other: &&Path| other.id != path.id && (other.is_answering() || other.liveness.is_heard());
+        let beside = self.open.iter().filter(takes_over).map(|other| other.rtt().smoothed()).max()?;
+        path.silent_at(max_ack_delay, beside)
+    }
+
+    /// Returns the time at which `path` is to be asked whether it is back, if it is silent.
+    pub fn ask_at(&self, path: &Path, max_ack_delay: Duration) -> Option<Instant> {
+        if !path.liveness.is_silent() {
+            return None;
+        }
+        let company = if self.are_silent_everywhere() { Company::Alone } else { Company::Beside };
+        path.ask_at(max_ack_delay, company)
     }
 
     /// Returns true if no path answers that is known to reach the peer.

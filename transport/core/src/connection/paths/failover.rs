@@ -7,59 +7,33 @@
 //! [`Liveness`]: crate::path::liveness::Liveness
 
 use crate::PathId;
-use crate::connection::frame_owners::frame_owners;
-use crate::connection::{Connection, Event, PathEvent, Role};
-use crate::path::liveness::Company;
+use crate::connection::control::ControlFrames;
+use crate::connection::loss_recovery::LossRecovery;
+use crate::connection::{Event, PathEvent, Role};
+use crate::datagram::Datagrams;
 use crate::path::path::Path;
+use crate::path::paths::Paths;
 use crate::recovery_token::RecoveryToken;
-use crate::space::sent::Sent;
+use crate::stream::Streams;
 use crate::time::Instant;
 
 /// Packets of each path that are looked at for what they carry, the oldest.
 const LOOKED_AT: usize = 16;
 
-impl Connection {
+impl LossRecovery<'_> {
     /// Takes note if path `id` has not answered in time, or asks it again.
     pub(in crate::connection) fn watch(&mut self, id: PathId, now: Instant) {
+        let delay = self.peer.max_ack_delay(self.lifecycle);
         let Some(path) = self.paths.get(id) else { return };
-        if self.overdue_at(path).is_some_and(|at| at <= now) {
+        if self.may_probe() && self.paths.overdue_at(path, delay).is_some_and(|at| at <= now) {
             self.suspect(id, now);
-        } else if self.ask_at(path).is_some_and(|at| at <= now) && self.has_to_carry() {
+        } else if self.may_probe()
+            && self.paths.ask_at(path, delay).is_some_and(|at| at <= now)
+            && has_to_carry(self.streams, self.datagrams, self.control, self.paths)
+        {
             let Some(path) = self.paths.get_mut(id) else { return };
             path.liveness.on_pace(now);
         }
-    }
-
-    /// Returns the time at which `path` counts as silent though its probe timeout does not fire; only if another path
-    /// could take over, for it answers or was heard.
-    pub(in crate::connection) fn overdue_at(&self, path: &Path) -> Option<Instant> {
-        if !self.may_probe() || path.liveness.is_silent() {
-            return None;
-        }
-        let takes_over =
-            |other: &&Path| other.id != path.id && (is_answering(other) || other.liveness.is_heard());
-        let beside = self.paths.open().filter(takes_over).map(|other| other.rtt().smoothed()).max()?;
-        path.silent_at(self.peer.max_ack_delay(self.lifecycle), beside)
-    }
-
-    /// Returns the time at which `path` is to be asked whether it is back, if it is silent.
-    pub(in crate::connection) fn ask_at(&self, path: &Path) -> Option<Instant> {
-        if !self.may_probe() || !path.liveness.is_silent() {
-            return None;
-        }
-        let company = if self.paths.are_silent_everywhere() { Company::Alone } else { Company::Beside };
-        path.ask_at(self.peer.max_ack_delay(self.lifecycle), company)
-    }
-
-    /// Returns true if anything waits to be sent or to be known to have arrived. Probes alone are no reason for more of
-    /// them.
-    pub(in crate::connection) fn has_to_carry(&self) -> bool {
-        self.streams.has_sendable()
-            || self.streams.has_control()
-            || self.streams.has_unacknowledged()
-            || self.datagrams.has_waiting()
-            || !self.control.is_empty()
-            || self.paths.are_silent_everywhere() && self.paths.open().any(carries_control)
     }
 
     /// The probe timeout of path `id` fired.
@@ -107,18 +81,22 @@ impl Connection {
             }
         }
     }
-
-    /// Path `id`, which was silent, answers again: what it holds is offered to no other path any more.
-    pub(in crate::connection) fn on_answering(&mut self, id: PathId, now: Instant) {
-        frame_owners!(self).resend(id, Sent::drain_probes, now);
-        self.streams.on_answer(id);
-        self.events.push(Event::Path(PathEvent::Answering(id)));
-    }
 }
 
-/// Returns true if `path` is known to reach the peer and answers.
-fn is_answering(path: &Path) -> bool {
-    !path.liveness.is_silent() && path.route.validation.is_validated()
+/// Returns true if anything waits to be sent or to be known to have arrived. Probes alone are no reason for more of
+/// them.
+pub(in crate::connection) fn has_to_carry(
+    streams: &Streams,
+    datagrams: &Datagrams,
+    control: &ControlFrames,
+    paths: &Paths,
+) -> bool {
+    streams.has_sendable()
+        || streams.has_control()
+        || streams.has_unacknowledged()
+        || datagrams.has_waiting()
+        || !control.is_empty()
+        || paths.are_silent_everywhere() && paths.open().any(carries_control)
 }
 
 /// Returns true if `path` has frames in flight that must arrive, beside those of streams.

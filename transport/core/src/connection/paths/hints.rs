@@ -1,6 +1,7 @@
 //! Hints about paths: what the peer tells, and whether it is told (docs/spec/path-hints.md).
 
 use crate::PathId;
+use crate::connection::paths::maintenance::PathMaintenance;
 use crate::connection::receive::violation;
 use crate::connection::{Connection, Event, PathEvent, Peer, TransportConfig};
 use crate::error::{ErrorCode, TransportError};
@@ -22,7 +23,9 @@ impl Connection {
     pub fn peer_hints(&self, id: PathId) -> Option<Hints> {
         self.paths.get(id)?.channel().told()
     }
+}
 
+impl PathMaintenance<'_> {
     /// Takes PATH_HINTS. About paths that are over they are ignored.
     ///
     /// FRAME_ENCODING_ERROR if this end did not offer to take them, or if they name a path without multipath;
@@ -31,7 +34,7 @@ impl Connection {
         if self.config.path_hints == HintExchange::Off {
             return Err(ErrorCode::FRAME_ENCODING_ERROR.because("PATH_HINTS was not offered"));
         }
-        if !exchanges_hints(&self.config, &self.peer) {
+        if !exchanges_hints(self.config, self.peer) {
             return Err(violation("PATH_HINTS without its transport parameter"));
         }
         let id = frame.path;

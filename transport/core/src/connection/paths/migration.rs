@@ -7,6 +7,7 @@ use crate::PathId;
 use crate::congestion::Congestion;
 use crate::connection::frame_owners::frame_owners;
 use crate::connection::lifecycle::Lifecycle;
+use crate::connection::paths::maintenance::PathMaintenance;
 use crate::connection::paths::multipath::VALIDATIONS;
 use crate::connection::receive::Origin;
 use crate::connection::{Connection, Event, FourTuple, PathEvent, Role};
@@ -14,12 +15,14 @@ use crate::error::{Dropped, PacketError};
 use crate::path::amplification::Amplification;
 use crate::path::candidates::{Candidate, Measurements, Purpose};
 use crate::path::lifecycle::Event as PathLife;
+use crate::path::paths::Paths;
 use crate::path::rotation::Destination;
 use crate::recovery::delay::PathRtts;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::rtt::INITIAL_RTT;
 use crate::time::Instant;
 use crate::wire::level::Level;
+use crate::wire::transport_parameters::TransportParameters;
 use std::time::Duration;
 
 /// Tells whether a server lets clients move their paths (RFC 9000 §9).
@@ -75,6 +78,25 @@ impl Connection {
         moving: Moving,
         now: Instant,
     ) -> Result<(), MigrateError> {
+        self.path_maintenance().start_migration(id, tuple, moving, now)
+    }
+
+    /// Addresses of the peer, on all paths, that are being validated.
+    pub fn pending_validations(&self) -> usize {
+        let routes = self.paths.open().filter(|path| path.route.validation.is_pending()).count();
+        routes + self.paths.pending_candidates()
+    }
+}
+
+impl PathMaintenance<'_> {
+    /// A client moves path `id` to `tuple`, in place of a move that is not validated yet.
+    pub(in crate::connection) fn start_migration(
+        &mut self,
+        id: PathId,
+        tuple: FourTuple,
+        moving: Moving,
+        now: Instant,
+    ) -> Result<(), MigrateError> {
         self.may_migrate(id, tuple)?;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.5
         //# An endpoint MUST NOT reuse a connection ID when sending from more than one local address -- for
@@ -103,12 +125,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Addresses of the peer, on all paths, that are being validated.
-    pub fn pending_validations(&self) -> usize {
-        let routes = self.paths.open().filter(|path| path.route.validation.is_pending()).count();
-        routes + self.paths.pending_candidates()
-    }
-
     fn may_migrate(&self, id: PathId, tuple: FourTuple) -> Result<(), MigrateError> {
         if self.role != Role::Client {
             return Err(MigrateError::NotClient);
@@ -123,24 +139,10 @@ impl Connection {
         if path.route.tuple == tuple {
             return Err(MigrateError::SameAddresses);
         }
-        if self.is_bound_to(tuple) {
+        if is_bound_to(self.peer.parameters(), self.paths, tuple) {
             return Err(MigrateError::Disabled);
         }
         Ok(())
-    }
-
-    /// Returns true if the server forbids to use `tuple`: another local address towards the address of the handshake
-    /// (RFC 9000 §18.2).
-    pub(in crate::connection) fn is_bound_to(&self, tuple: FourTuple) -> bool {
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-9
-        //# If the peer sent the disable_active_migration transport parameter, an endpoint also MUST NOT send
-        //# packets (including probing packets
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
-        //# An endpoint that receives this transport parameter MUST NOT use a new local address when sending
-        //# to the address that the peer used during the handshake
-        self.peer.parameters().disable_active_migration
-            && tuple.remote == self.paths.handshake_tuple().remote
-            && tuple.local != self.paths.handshake_tuple().local
     }
 
     /// Returns the time for which an address beside the one in use is remembered: longer than its validation takes.
@@ -449,7 +451,8 @@ impl Connection {
             path.route.amplification.validate();
             path.opening_datagrams = 0;
             if path.liveness.on_answered(now) {
-                self.on_answering(origin.path, now);
+                frame_owners!(self).on_answering(origin.path, now);
+                self.events.push(Event::Path(PathEvent::Answering(origin.path)));
             }
             if self.paths.apply(origin.path, PathLife::Validated, now).opens() {
                 self.events.push(Event::Path(PathEvent::Validated(origin.path)));
@@ -467,4 +470,22 @@ impl Connection {
             self.show(origin.path, now);
         }
     }
+}
+
+/// Returns true if the server forbids to use `tuple`: another local address towards the address of the handshake
+/// (RFC 9000 §18.2).
+pub(in crate::connection) fn is_bound_to(
+    peer: &TransportParameters,
+    paths: &Paths,
+    tuple: FourTuple,
+) -> bool {
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-9
+    //# If the peer sent the disable_active_migration transport parameter, an endpoint also MUST NOT send
+    //# packets (including probing packets
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-18.2
+    //# An endpoint that receives this transport parameter MUST NOT use a new local address when sending
+    //# to the address that the peer used during the handshake
+    peer.disable_active_migration
+        && tuple.remote == paths.handshake_tuple().remote
+        && tuple.local != paths.handshake_tuple().local
 }

@@ -2,6 +2,7 @@
 
 pub mod failover;
 pub mod hints;
+pub mod maintenance;
 pub mod migration;
 pub mod multipath;
 pub mod path_use;

@@ -2,9 +2,10 @@
 
 use crate::PathId;
 use crate::connection::frame_owners::frame_owners;
+use crate::connection::paths::maintenance::PathMaintenance;
 use crate::connection::receive::Origin;
 use crate::connection::{Connection, Event, FourTuple, OpenPathError, PathEvent, Role};
-use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportError};
+use crate::error::{Dropped, PacketError, TransportError};
 use crate::path::amplification::Amplification;
 use crate::path::lifecycle::{AbandonReason, Event as PathLife};
 use crate::path::path::Path;
@@ -21,6 +22,17 @@ pub(in crate::connection) const VALIDATIONS: usize = 8;
 const NEGLIGIBLE: Duration = Duration::from_millis(1);
 
 impl Connection {
+    /// Takes the changes of addressing that the endpoint's router has to know, if there are any.
+    pub(crate) fn take_id_changes(&mut self) -> Option<IdChanges> {
+        let mut new = self.paths.local_ids.take_new();
+        new.append(&mut self.handshake.ids.take_chosen_by_peer());
+        let changes =
+            IdChanges { new, gone: self.paths.local_ids.take_gone(), remotes: self.paths.take_remotes() };
+        (changes != IdChanges::default()).then_some(changes)
+    }
+}
+
+impl PathMaintenance<'_> {
     /// A client starts the next path over `tuple`.
     pub(in crate::connection) fn start_path(
         &mut self,
@@ -44,7 +56,7 @@ impl Connection {
         let mut path = self.new_path(id, tuple, Amplification::Validated, now);
         path.opening_datagrams = if is_narrow(&path) { 0 } else { self.config.opening_datagrams };
         self.paths.insert(path);
-        self.observer.on_event(&Event::Path(PathEvent::Opened(id)), &self.paths, now);
+        self.observer.on_event(&Event::Path(PathEvent::Opened(id)), self.paths, now);
         Ok(id)
     }
 
@@ -291,23 +303,10 @@ impl Connection {
                 keys.forget_path(id);
             }
         }
-        if self.paths.lifecycles.forsaken_at().is_some_and(|at| at <= now) {
-            let reason = ErrorCode::NO_VIABLE_PATH.because("no path is left");
-            self.end_silently(ConnectionError::Transport(reason));
-        }
     }
 
     fn is_narrow(&self, id: PathId) -> bool {
         self.paths.get(id).is_some_and(|path| path.route.validation.is_narrow())
-    }
-
-    /// Takes the changes of addressing that the endpoint's router has to know, if there are any.
-    pub(crate) fn take_id_changes(&mut self) -> Option<IdChanges> {
-        let mut new = self.paths.local_ids.take_new();
-        new.append(&mut self.handshake.ids.take_chosen_by_peer());
-        let changes =
-            IdChanges { new, gone: self.paths.local_ids.take_gone(), remotes: self.paths.take_remotes() };
-        (changes != IdChanges::default()).then_some(changes)
     }
 }
 

@@ -52,20 +52,6 @@ impl Connection {
         }
         Ok(())
     }
-
-    /// Asks paths that were silent for as long as they may be whether they still answer.
-    pub(in crate::connection) fn keep_paths_alive(&mut self, now: Instant) {
-        if !self.lifecycle.is_connected() {
-            return;
-        }
-        for id in self.paths.ids() {
-            let Some(path) = self.paths.get_mut(id) else { continue };
-            if path.keep_alive_at().is_some_and(|at| at <= now) {
-                path.active_at = now;
-                path.liveness.ask(now);
-            }
-        }
-    }
 }
 
 /// The number of the peer's connection IDs that a rotation leaves unused.

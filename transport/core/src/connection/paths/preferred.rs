@@ -1,7 +1,8 @@
 //! The server's preferred address: offered in the handshake, taken by the client afterwards (RFC 9000 §9.6).
 
 use crate::PathId;
-use crate::connection::{Connection, ConnectionSetup, FourTuple, Moving, Role, TransportConfig};
+use crate::connection::paths::maintenance::PathMaintenance;
+use crate::connection::{ConnectionSetup, FourTuple, Moving, Role, TransportConfig};
 use crate::time::Instant;
 use crate::wire::transport_parameters::PreferredAddress;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -60,7 +61,7 @@ pub(in crate::connection) fn preferred_address(
     })
 }
 
-impl Connection {
+impl PathMaintenance<'_> {
     /// A client whose handshake is confirmed moves path 0 to the server's preferred address, once it has answered there
     /// (RFC 9000 §9.6.1). If it does not, the path stays.
     pub(in crate::connection) fn consider_preferred(&mut self, now: Instant) {
@@ -86,7 +87,7 @@ impl Connection {
             //# A client that migrates to a preferred address MUST validate the address it chooses before
             //# migrating; see Section 21.5.3.
             // What keeps it from moving is no reason to end anything: the first address serves as well.
-            let _stays = self.migrate(
+            let _stays = self.start_migration(
                 PathId::ZERO,
                 FourTuple { local: current.local, remote },
                 Moving::Validated,

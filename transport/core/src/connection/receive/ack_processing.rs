@@ -3,9 +3,12 @@
 use crate::PathId;
 use crate::congestion::coupled::Flow;
 use crate::congestion::{LossSample, LostPacket, MarkSample, Sample, SpuriousSample};
+use crate::connection::Event;
+use crate::connection::PathEvent;
+use crate::connection::Role;
 use crate::connection::frame_owners::frame_owners;
+use crate::connection::loss_recovery::LossRecovery;
 use crate::connection::receive::violation;
-use crate::connection::{Connection, Role};
 use crate::error::TransportError;
 use crate::path::lifecycle::State;
 use crate::path::path::Path;
@@ -24,7 +27,7 @@ use crate::wire::level::Level;
 use smallvec::SmallVec;
 use std::time::Duration;
 
-impl Connection {
+impl LossRecovery<'_> {
     /// An acknowledgement of packets of `of` that arrived over `over`.
     pub(in crate::connection) fn on_path_ack(
         &mut self,
@@ -71,7 +74,8 @@ impl Connection {
         }
         self.paths.refresh_delays();
         if answered {
-            self.on_answering(of, now);
+            frame_owners!(self).on_answering(of, now);
+            self.events.push(Event::Path(PathEvent::Answering(of)));
         }
         self.settle_sizes(of, &acknowledged, now);
         for packet in &acknowledged.packets {
@@ -87,8 +91,8 @@ impl Connection {
         }
         self.queue.pool().put_acknowledged(acknowledged.packets);
         self.detect_lost(of, now);
-        self.control.ack_frequencies.review(&self.paths, self.peer.parameters(), now);
-        self.observer.on_metrics(of, &self.paths, now);
+        self.control.ack_frequencies.review(self.paths, self.peer.parameters(), now);
+        self.observer.on_metrics(of, self.paths, now);
         self.tune_streams();
         Ok(())
     }
@@ -196,7 +200,7 @@ impl Connection {
             frame_owners!(self).on_packet_acknowledged(PathId::ZERO, packet, now);
         }
         self.detect_long_lost(level, now);
-        self.observer.on_metrics(PathId::ZERO, &self.paths, now);
+        self.observer.on_metrics(PathId::ZERO, self.paths, now);
         Ok(())
     }
 

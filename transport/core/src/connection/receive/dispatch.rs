@@ -45,7 +45,7 @@ impl Connection {
                 self.on_connection_close(close, now);
                 Ok(())
             }
-            Owned::Paths(frame) => self.on_path_frame(origin, frame, now),
+            Owned::Paths(frame) => self.path_maintenance().on_path_frame(origin, frame, now),
         }
     }
 
@@ -105,10 +105,10 @@ impl Connection {
 
     fn on_ack_frame(&mut self, origin: &Origin, ack: &Ack, now: Instant) -> Result<(), TransportError> {
         if origin.level != Level::OneRtt {
-            return self.on_long_ack(origin.level, ack, now);
+            return self.loss_recovery().on_long_ack(origin.level, ack, now);
         }
         if let Some(of) = ack.path {
-            self.check_multipath(of)?;
+            self.paths.limits.validate(of)?;
         }
         //= https://www.rfc-editor.org/rfc/rfc10069#section-2.3
         //# Endpoints MUST still process ACK frames that acknowledge 0-RTT packets or 1-RTT packets
@@ -118,7 +118,7 @@ impl Connection {
             // RFC 9001 §4.1.2: an acknowledged 1-RTT packet confirms the handshake too; a 0-RTT packet does not.
             self.confirm();
         }
-        self.on_path_ack(of, origin.path, ack, now)
+        self.loss_recovery().on_path_ack(of, origin.path, ack, now)
     }
 
     fn on_crypto(&mut self, level: Level, crypto: Crypto, now: Instant) -> Result<(), TransportError> {

@@ -362,10 +362,10 @@ impl Connection {
         }
         match self.paths.arrival(origin.path, origin.tuple) {
             Arrival::Known => Ok(()),
-            Arrival::OtherAddress => self.arrive_elsewhere(origin),
+            Arrival::OtherAddress => self.path_maintenance().arrive_elsewhere(origin),
             Arrival::Gone => Err(Dropped::PathGone.into()),
             Arrival::Fresh if self.role == Role::Client => Err(Dropped::Unexpected.into()),
-            Arrival::Fresh => self.accept_path(origin, now),
+            Arrival::Fresh => self.path_maintenance().accept_path(origin, now),
         }
     }
 
@@ -392,7 +392,7 @@ impl Connection {
             return Err(ErrorCode::PROTOCOL_VIOLATION.because("a packet without frames").into());
         }
         let newest = received.largest().is_none_or(|largest| origin.number > largest);
-        self.hear(origin, now);
+        self.path_maintenance().hear(origin, now);
         let (mut eliciting, mut probing, mut urgent, mut carries) = (false, true, false, false);
         let size = payload.len();
         for frame in FrameReader::new(payload) {
@@ -433,9 +433,9 @@ impl Connection {
             received.on_packet(origin.number, eliciting.into(), origin.ecn, now)?;
         }
         if newest {
-            self.observe_spin(origin);
+            self.path_maintenance().observe_spin(origin);
             if !probing {
-                self.follow(origin, now);
+                self.path_maintenance().follow(origin, now);
             }
         }
         if urgent {

@@ -1,0 +1,164 @@
+//! Loss recovery: acknowledgements, lost packets and probe timeouts of all packet number spaces (RFC 9002).
+
+use crate::PathId;
+use crate::connection::Connection;
+use crate::connection::Peer;
+use crate::connection::Role;
+use crate::connection::control::ControlFrames;
+use crate::connection::events::Events;
+use crate::connection::handshake::key_update::TrafficKeys;
+use crate::connection::handshake::zero_rtt::ZeroRtt;
+use crate::connection::lifecycle::Lifecycle;
+use crate::connection::observe::Observer;
+use crate::connection::send::long_packets::LEAST_LONG;
+use crate::connection::send::scheduler_slot::SchedulerSlot;
+use crate::connection::send::transmit_queue::TransmitQueue;
+use crate::datagram::Datagrams;
+use crate::handshake::Handshake;
+use crate::path::paths::Paths;
+use crate::stream::Streams;
+use crate::time::Instant;
+use crate::wire::level::Level;
+use std::time::Duration;
+
+/// The part of a connection that learns what became of packets.
+pub(in crate::connection) struct LossRecovery<'a> {
+    pub role: Role,
+    pub lifecycle: Lifecycle,
+    pub handshake: &'a mut Handshake,
+    pub zero_rtt: &'a mut ZeroRtt,
+    pub keys: &'a mut TrafficKeys,
+    pub peer: &'a Peer,
+    pub paths: &'a mut Paths,
+    pub streams: &'a mut Streams,
+    pub datagrams: &'a mut Datagrams,
+    pub control: &'a mut ControlFrames,
+    pub scheduler: &'a mut SchedulerSlot,
+    pub queue: &'a mut TransmitQueue,
+    pub observer: &'a mut Observer,
+    pub events: &'a mut Events,
+}
+
+impl Connection {
+    /// The part that learns what became of packets.
+    pub(in crate::connection) fn loss_recovery(&mut self) -> LossRecovery<'_> {
+        LossRecovery {
+            role: self.role,
+            lifecycle: self.lifecycle,
+            handshake: &mut self.handshake,
+            zero_rtt: &mut self.zero_rtt,
+            keys: &mut self.keys,
+            peer: &self.peer,
+            paths: &mut self.paths,
+            streams: &mut self.streams,
+            datagrams: &mut self.datagrams,
+            control: &mut self.control,
+            scheduler: &mut self.scheduler,
+            queue: &mut self.queue,
+            observer: &mut self.observer,
+            events: &mut self.events,
+        }
+    }
+}
+
+impl LossRecovery<'_> {
+    /// Does what is due at `now`.
+    pub fn run_timers(&mut self, now: Instant) {
+        for level in [Level::Initial, Level::Handshake] {
+            let due = self.handshake.space(level).and_then(|space| space.sent.loss_time());
+            if due.is_some_and(|at| at <= now) {
+                self.detect_long_lost(level, now);
+            }
+        }
+        if handshake_probe_at(self.handshake, self.paths, self.role).is_some_and(|at| at <= now) {
+            self.probe_handshake(now);
+        }
+        for id in self.paths.ids() {
+            let Some(path) = self.paths.get(id) else { continue };
+            if path.sent.loss_time().is_some_and(|at| at <= now) {
+                self.detect_lost(id, now);
+            }
+            let delay = self.peer.max_ack_delay(self.lifecycle);
+            let due = self.paths.get(id).and_then(|path| path.probe_at(delay));
+            if self.may_probe() && due.is_some_and(|at| at <= now) {
+                self.probe_path(id, now);
+            }
+            if let Some(path) = self.paths.get_mut(id) {
+                path.expire_size_probe(now);
+            }
+            self.watch(id, now);
+        }
+    }
+
+    /// Returns true if the probe timeout of path `id` runs: on the path of the handshake not before that is confirmed,
+    /// so that the backoff is the handshake's (RFC 9002 §6.2.1).
+    pub(super) fn may_probe(&self) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+        //# An endpoint MUST NOT set its PTO timer for the Application Data packet number space until the
+        //# handshake is confirmed
+        self.lifecycle == Lifecycle::Confirmed
+    }
+
+    fn probe_handshake(&mut self, now: Instant) {
+        let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
+        path.pto.on_timeout();
+        path.route.ecn.on_probe_timeout();
+        path.counters.probe_timeouts += 1;
+        let role = self.role;
+        let handshake_has_keys = self.handshake.handshake.as_ref().is_some_and(|space| space.keys.is_some());
+        for (level, space) in self.handshake.spaces() {
+            if space.keys.is_none() {
+                continue;
+            }
+            let in_flight = space.sent.has_ack_eliciting_in_flight();
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
+            //# Specifically, the client MUST send an Initial packet in a UDP datagram that contains at least
+            //# 1200 bytes if it does not have Handshake keys, and otherwise send a Handshake packet.
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
+            //# When the PTO fires, the client MUST send a Handshake packet if it has Handshake keys,
+            //# otherwise it MUST send an Initial packet in a UDP datagram with a payload of at least 1200
+            //# bytes.
+            let anti_deadlock = role == Role::Client && (level == Level::Handshake) == handshake_has_keys;
+            if in_flight || anti_deadlock {
+                space.probe();
+                space.last_eliciting = Some(now);
+            }
+        }
+    }
+}
+
+/// Returns the time at which Initial or Handshake packets are probed. A client that may be waiting for a server
+/// that is not allowed to send probes even with nothing in flight (RFC 9002 §6.2.2.1).
+pub(in crate::connection) fn handshake_probe_at(
+    handshake: &Handshake,
+    paths: &Paths,
+    role: Role,
+) -> Option<Instant> {
+    let path = paths.get(PathId::ZERO)?;
+    let mut base = None;
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
+    //# If no additional data can be sent, the server's PTO timer MUST NOT be armed until datagrams have been
+    //# received from the client
+    if handshake.awaits_loss() || path.route.amplification.allowance() < LEAST_LONG {
+        return None;
+    }
+    for space in handshake.existing() {
+        if space.sent.has_ack_eliciting_in_flight() {
+            //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.1
+            //# When ack-eliciting packets in multiple packet number spaces are in flight, the timer MUST be
+            //# set to the earlier value of the Initial and Handshake packet number spaces.
+            base = base.into_iter().chain(space.last_eliciting).min();
+        }
+    }
+    let exists = handshake.existing().any(|space| space.keys.is_some());
+    //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1
+    //# To prevent this deadlock, clients MUST send a packet on a Probe Timeout (PTO); see Section 6.2 of
+    //# [QUIC-RECOVERY]
+    //= https://www.rfc-editor.org/rfc/rfc9002#section-6.2.2.1
+    //# That is, the client MUST set the PTO timer if the client has not received an acknowledgment for
+    //# any of its Handshake packets and the handshake is not confirmed (see Section 4.1.2 of [QUIC-TLS])
+    if base.is_none() && role == Role::Client && exists {
+        base = handshake.existing().filter_map(|space| space.last_eliciting).max();
+    }
+    Some(base? + path.pto.period(path.probe_period(Duration::ZERO)))
+}
