@@ -55,6 +55,26 @@ impl Activity {
         self.last = now;
     }
 
+    /// The time at which silence ends the connection: after the shorter of the timeouts of both ends, zero being none, and
+    /// not before `least` (RFC 9000 §10.1: at least three PTOs).
+    pub fn idle_at(
+        &self,
+        ours: Duration,
+        theirs: Duration,
+        least: impl FnOnce() -> Duration,
+    ) -> Option<Instant> {
+        let effective = match (ours.is_zero(), theirs.is_zero()) {
+            (true, true) => return None,
+            (true, false) => theirs,
+            (false, true) => ours,
+            (false, false) => ours.min(theirs),
+        };
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-10.1
+        //# To avoid excessively small idle timeout periods, endpoints MUST increase the idle timeout period
+        //# to be at least three times the current Probe Timeout (PTO)
+        Some(self.last + effective.max(least()))
+    }
+
     /// The time at which a PING keeps the connection alive, if one is sent after each `period` without input.
     pub fn keep_alive_at(&self, period: Option<Duration>) -> Option<Instant> {
         let period = period?;

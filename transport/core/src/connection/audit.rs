@@ -19,38 +19,38 @@ impl Connection {
         for space in self.handshake.existing() {
             space.sent.audit().map_err(|problem| format!("handshake: {problem}"))?;
         }
-        self.audit_timers(now)?;
+        audit_timers(self, now)?;
         self.streams.audit()
     }
+}
 
-    /// Work that nothing would ever resume is a stall (RFC 9002 §6.2).
-    fn audit_timers(&self, now: Instant) -> Result<(), String> {
-        if self.lifecycle == Lifecycle::Closed {
-            return Ok(());
-        }
-        let Some(deadline) = self.deadline(now) else {
-            return Err(format!("no timer at all: {:?}", self.lifecycle));
-        };
-        // RFC 9002 §6.2.1: of the two timers one runs at most.
-        if self.handshake.awaits_loss()
-            && handshake_probe_at(&self.handshake, &self.paths, self.role).is_some()
-        {
-            return Err("a probe of the handshake while packets of it may be lost".to_owned());
-        }
-        if self.lifecycle != Lifecycle::Confirmed {
-            return Ok(());
-        }
-        let max_ack_delay = self.peer.max_ack_delay(self.lifecycle);
-        for path in self.paths.open().filter(|path| path.sent.has_ack_eliciting_in_flight()) {
-            let probe = match (path.probe_at(max_ack_delay), path.sent.loss_time()) {
-                (Some(at), None) | (None, Some(at)) => at,
-                (Some(_), Some(_)) => return Err(format!("two timers for path {}", path.id)),
-                (None, None) => return Err(format!("no probe for path {}", path.id)),
-            };
-            if probe <= now || deadline.at > probe {
-                return Err(format!("path {} is probed at {probe:?}, but {deadline:?} at {now:?}", path.id));
-            }
-        }
-        Ok(())
+/// Work that nothing would ever resume is a stall (RFC 9002 §6.2).
+fn audit_timers(connection: &Connection, now: Instant) -> Result<(), String> {
+    if connection.lifecycle == Lifecycle::Closed {
+        return Ok(());
     }
+    let Some(deadline) = connection.deadline(now) else {
+        return Err(format!("no timer at all: {:?}", connection.lifecycle));
+    };
+    // RFC 9002 §6.2.1: of the two timers one runs at most.
+    if connection.handshake.awaits_loss()
+        && handshake_probe_at(&connection.handshake, &connection.paths, connection.role).is_some()
+    {
+        return Err("a probe of the handshake while packets of it may be lost".to_owned());
+    }
+    if connection.lifecycle != Lifecycle::Confirmed {
+        return Ok(());
+    }
+    let max_ack_delay = connection.peer.max_ack_delay(connection.lifecycle);
+    for path in connection.paths.open().filter(|path| path.sent.has_ack_eliciting_in_flight()) {
+        let probe = match (path.probe_at(max_ack_delay), path.sent.loss_time()) {
+            (Some(at), None) | (None, Some(at)) => at,
+            (Some(_), Some(_)) => return Err(format!("two timers for path {}", path.id)),
+            (None, None) => return Err(format!("no probe for path {}", path.id)),
+        };
+        if probe <= now || deadline.at > probe {
+            return Err(format!("path {} is probed at {probe:?}, but {deadline:?} at {now:?}", path.id));
+        }
+    }
+    Ok(())
 }

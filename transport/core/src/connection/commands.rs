@@ -5,7 +5,7 @@ use crate::congestion::Congestion;
 use crate::connection::paths::migration::is_bound_to;
 use crate::connection::{Connection, Role};
 use crate::datagram::DatagramError;
-use crate::path::path::Path;
+use crate::path::paths::Paths;
 use crate::path::route::FourTuple;
 use crate::stream::streams::{ReadError, ReadOutcome, WriteError};
 use crate::stream::{Direction, StreamId};
@@ -156,9 +156,9 @@ impl Connection {
                 later: self.later_max_datagram_size().unwrap_or(max),
             });
         }
-        self.bound_datagrams();
+        self.memory.bound_datagrams(&self.streams, &mut self.datagrams);
         let sent = self.datagrams.send(data, priority, deadline);
-        self.note_memory();
+        self.memory.note(&self.streams, &self.datagrams);
         sent
     }
 
@@ -193,7 +193,7 @@ impl Connection {
     /// # Errors
     /// There is no such path, one end has no multipath, or it is the last path ([`PathCommandError`]).
     pub fn abandon_path(&mut self, id: PathId, code: u64, now: Instant) -> Result<(), PathCommandError> {
-        self.path_command(id)?;
+        check_path(self.is_multipath(), &self.paths, id)?;
         if self.paths.open().count() == 1 {
             return Err(PathCommandError::LastPath);
         }
@@ -207,7 +207,7 @@ impl Connection {
     /// # Errors
     /// There is no such path, or one end has no multipath ([`PathCommandError`]).
     pub fn set_path_status(&mut self, id: PathId, status: Status) -> Result<(), PathCommandError> {
-        self.path_command(id)?;
+        check_path(self.is_multipath(), &self.paths, id)?;
         self.paths.status.set_local(id, status);
         if let Some(path) = self.paths.get_mut(id) {
             path.own_status = Some(status);
@@ -240,15 +240,16 @@ impl Connection {
         Ok(())
     }
 
-    fn path_command(&self, id: PathId) -> Result<&Path, PathCommandError> {
-        if !self.is_multipath() {
-            return Err(PathCommandError::NotNegotiated);
-        }
-        self.paths.get(id).ok_or(PathCommandError::UnknownPath)
-    }
-
     /// IDs of the open paths.
     pub fn path_ids(&self) -> Vec<PathId> {
         self.paths.open().map(|path| path.id).collect()
     }
+}
+
+/// A command about path `id` needs multipath and the path.
+fn check_path(is_multipath: bool, paths: &Paths, id: PathId) -> Result<(), PathCommandError> {
+    if !is_multipath {
+        return Err(PathCommandError::NotNegotiated);
+    }
+    paths.get(id).map(|_| ()).ok_or(PathCommandError::UnknownPath)
 }

@@ -33,9 +33,12 @@ pub(in crate::connection) struct FrameOwners<'a> {
 /// The [`FrameOwners`] of a connection, or of a part of one that borrows them.
 macro_rules! frame_owners {
     ($of:expr) => {
+        $crate::connection::frame_owners::frame_owners!($of, $of.lifecycle)
+    };
+    ($of:expr, $lifecycle:expr) => {
         $crate::connection::frame_owners::FrameOwners {
             role: $of.role,
-            lifecycle: $of.lifecycle,
+            lifecycle: $lifecycle,
             handshake: &mut $of.handshake,
             zero_rtt: &mut $of.zero_rtt,
             paths: &mut $of.paths,

@@ -1,6 +1,7 @@
 //! The memory that the connection holds, as its account with the endpoint's accounts of memory has it.
 
 use crate::connection::Connection;
+use crate::datagram::Datagrams;
 use crate::error::ErrorCode;
 use crate::memory::MemoryAccount;
 use crate::stream::Streams;
@@ -19,6 +20,28 @@ impl Memory {
     pub(super) fn new(account: MemoryAccount) -> Self {
         Self { account, charged: 0 }
     }
+
+    /// Bytes that the connection holds for its peer and its application.
+    fn held(&self, streams: &Streams, datagrams: &Datagrams) -> usize {
+        streams.held() + datagrams.held() + self.charged
+    }
+
+    /// Streams take from the application what there is room for beside all else.
+    fn allow(&self, streams: &mut Streams, datagrams: &Datagrams) {
+        streams.set_allowance(self.account.allowance(), datagrams.held() + self.charged);
+    }
+
+    /// Datagrams wait within the bound of their queues, and within what there is memory for.
+    pub(super) fn bound_datagrams(&self, streams: &Streams, datagrams: &mut Datagrams) {
+        datagrams.set_memory_room(self.account.room(self.held(streams, datagrams)));
+    }
+
+    /// Tells the account what is held now.
+    #[inline]
+    pub(super) fn note(&mut self, streams: &Streams, datagrams: &Datagrams) {
+        let held = self.held(streams, datagrams);
+        self.account.note(held);
+    }
 }
 
 impl Connection {
@@ -28,7 +51,7 @@ impl Connection {
         let fits = bytes <= self.memory.account.room(self.held_memory());
         if fits {
             self.memory.charged += bytes;
-            self.note_memory();
+            self.memory.note(&self.streams, &self.datagrams);
         }
         fits
     }
@@ -36,59 +59,41 @@ impl Connection {
     /// The application does not hold `bytes` any more that it had charged.
     pub fn discharge_memory(&mut self, bytes: usize) {
         self.memory.charged = self.memory.charged.saturating_sub(bytes);
-        self.note_memory();
+        self.memory.note(&self.streams, &self.datagrams);
     }
 
     /// Bytes that the connection holds for its peer and its application.
     pub fn held_memory(&self) -> usize {
-        self.streams.held() + self.datagrams.held() + self.memory.charged
+        self.memory.held(&self.streams, &self.datagrams)
     }
 
     /// Runs a command that takes bytes from the application, as many as there is room for.
     pub(super) fn with_memory<T>(&mut self, command: impl FnOnce(&mut Streams) -> T) -> T {
-        self.allow_memory();
+        self.memory.allow(&mut self.streams, &self.datagrams);
         let result = command(&mut self.streams);
         if self.streams.was_held_back() {
             self.memory.account.on_held_back();
         }
-        self.note_memory();
+        self.memory.note(&self.streams, &self.datagrams);
         result
-    }
-
-    fn allow_memory(&mut self) {
-        let elsewhere = self.datagrams.held() + self.memory.charged;
-        self.streams.set_allowance(self.memory.account.allowance(), elsewhere);
-    }
-
-    /// Datagrams wait within the bound of their queues, and within what there is memory for.
-    pub(super) fn bound_datagrams(&mut self) {
-        let room = self.memory.account.room(self.held_memory());
-        self.datagrams.set_memory_room(room);
-    }
-
-    /// Tells the accounts what is held now.
-    #[inline]
-    pub(super) fn note_memory(&mut self) {
-        let held = self.held_memory();
-        self.memory.account.note(held);
     }
 
     /// Takes account of what arrived and what left: those write again that were held back, as far as there is room for it.
     #[inline]
     pub(super) fn review_memory(&mut self, now: Instant) {
-        self.note_memory();
+        self.memory.note(&self.streams, &self.datagrams);
         if self.memory.account.is_overdrawn(self.streams.unread() + self.datagrams.unread()) {
-            self.refuse_memory(now);
+            self.give_up_memory(now);
         }
         if self.streams.has_starved() {
-            self.allow_memory();
+            self.memory.allow(&mut self.streams, &self.datagrams);
             self.streams.wake_starved();
         }
     }
 
     /// Ends the connection, whose peer fills more than its share of a memory that is full. It was permitted to send all that,
     /// but somebody has to give way, and nobody with more reason.
-    fn refuse_memory(&mut self, now: Instant) {
+    fn give_up_memory(&mut self, now: Instant) {
         if !self.lifecycle.is_open() {
             return;
         }
@@ -96,6 +101,6 @@ impl Connection {
         self.fail(ErrorCode::INTERNAL_ERROR.because("no memory is left for what the peer sends"), now);
         self.streams = Streams::new(self.role, self.config.streams);
         self.datagrams.clear();
-        self.note_memory();
+        self.memory.note(&self.streams, &self.datagrams);
     }
 }

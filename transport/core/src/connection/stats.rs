@@ -3,7 +3,9 @@
 use crate::PathId;
 use crate::connection::Connection;
 use crate::datagram::DatagramStats;
+use crate::path::path::Path;
 use crate::path::path::PathCounters;
+use crate::path::paths::Paths;
 use crate::path::route::FourTuple;
 use crate::time::Instant;
 use hvq_scheduler::{Bandwidth, PathState};
@@ -148,7 +150,7 @@ pub(crate) struct Seen {
 impl Connection {
     /// A snapshot of all counters and estimates.
     pub fn stats(&self) -> ConnectionStats {
-        let paths = self.paths.open().map(|path| self.path_stats_of(path)).collect();
+        let paths = self.paths.open().map(|path| path_stats_of(&self.paths, path)).collect();
         ConnectionStats {
             paths,
             frames: self.observer.frames().to_vec(),
@@ -159,39 +161,39 @@ impl Connection {
 
     /// A snapshot of path `id`, if it is open.
     pub fn path_stats(&self, id: PathId) -> Option<PathStats> {
-        self.paths.get(id).map(|path| self.path_stats_of(path))
+        self.paths.get(id).map(|path| path_stats_of(&self.paths, path))
     }
 
     /// Returns the knowledge of their channel that the paths from `local` have.
     pub(crate) fn paths_from(&self, local: SocketAddr, now: Instant) -> impl Iterator<Item = Seen> + '_ {
         let from = self.paths.open().filter(move |path| path.route.tuple.local == local);
         from.map(move |path| Seen {
-            delay: self.delay_of(path),
+            delay: delay_of(&self.paths, path),
             backlog: path.own_backlog(now),
             heard_at: path.liveness.acknowledged_at(),
         })
     }
+}
 
-    fn delay_of(&self, path: &crate::path::path::Path) -> Option<Duration> {
-        let there_and_back = path.rtts.min_for(path.id).map(|rtt| rtt / 2);
-        there_and_back.or_else(|| path.rtts.is_sampled().then(|| self.paths.delay(path.id)))
-    }
+fn delay_of(paths: &Paths, path: &Path) -> Option<Duration> {
+    let there_and_back = path.rtts.min_for(path.id).map(|rtt| rtt / 2);
+    there_and_back.or_else(|| path.rtts.is_sampled().then(|| paths.delay(path.id)))
+}
 
-    fn path_stats_of(&self, path: &crate::path::path::Path) -> PathStats {
-        let rtt = path.rtt();
-        PathStats {
-            id: path.id,
-            tuple: path.route.tuple,
-            state: path.scheduling_state(),
-            rtt: rtt.smoothed(),
-            min_rtt: rtt.min().unwrap_or_default(),
-            delay: path.hints.delay.unwrap_or_else(|| self.paths.delay(path.id)),
-            window: path.route.window(),
-            in_flight: path.sent.in_flight(),
-            rate: path.rate(),
-            datagram_size: path.route.datagram_size,
-            controller: path.route.controller.name(),
-            counters: path.counters,
-        }
+fn path_stats_of(paths: &Paths, path: &Path) -> PathStats {
+    let rtt = path.rtt();
+    PathStats {
+        id: path.id,
+        tuple: path.route.tuple,
+        state: path.scheduling_state(),
+        rtt: rtt.smoothed(),
+        min_rtt: rtt.min().unwrap_or_default(),
+        delay: path.hints.delay.unwrap_or_else(|| paths.delay(path.id)),
+        window: path.route.window(),
+        in_flight: path.sent.in_flight(),
+        rate: path.rate(),
+        datagram_size: path.route.datagram_size,
+        controller: path.route.controller.name(),
+        counters: path.counters,
     }
 }

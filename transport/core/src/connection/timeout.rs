@@ -29,43 +29,25 @@ impl Connection {
         }
         self.loss_recovery().run_timers(now);
         self.keys.expire(now);
-        self.expire_zero_rtt(now);
+        self.zero_rtt.expire(now);
         self.path_maintenance().run_path_timers(now);
         if self.paths.lifecycles.forsaken_at().is_some_and(|at| at <= now) {
             let reason = ErrorCode::NO_VIABLE_PATH.because("no path is left");
             self.end_silently(ConnectionError::Transport(reason));
         }
-        self.keep_alive(now);
+        let keep_alive_at = self.activity.keep_alive_at(self.config.keep_alive);
+        if keep_alive_at.is_some_and(|at| at <= now) && self.lifecycle.is_connected() {
+            self.control.push(crate::wire::frame::Frame::Ping, None);
+            self.activity.on_keep_alive(now);
+        }
         self.path_maintenance().keep_paths_alive(now);
         self.path_maintenance().consider_preferred(now);
     }
 
-    /// The effective idle timeout ends the connection at this instant (RFC 9000 §10.1: at least three PTOs).
+    /// The effective idle timeout ends the connection at this instant.
     fn idle_at(&self) -> Option<Instant> {
-        let ours = self.config.idle_timeout;
-        let theirs = self.peer.parameters().max_idle_timeout;
-        let effective = match (ours.is_zero(), theirs.is_zero()) {
-            (true, true) => return None,
-            (true, false) => theirs,
-            (false, true) => ours,
-            (false, false) => ours.min(theirs),
-        };
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-10.1
-        //# To avoid excessively small idle timeout periods, endpoints MUST increase the idle timeout period
-        //# to be at least three times the current Probe Timeout (PTO)
-        Some(
-            self.activity.last()
-                + effective
-                    .max(self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3),
-        )
-    }
-
-    fn keep_alive(&mut self, now: Instant) {
-        let due = self.activity.keep_alive_at(self.config.keep_alive).is_some_and(|at| at <= now);
-        if due && self.lifecycle.is_connected() {
-            self.control.push(crate::wire::frame::Frame::Ping, None);
-            self.activity.on_keep_alive(now);
-        }
+        let least = || self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
+        self.activity.idle_at(self.config.idle_timeout, self.peer.parameters().max_idle_timeout, least)
     }
 
     fn expire(&mut self) {

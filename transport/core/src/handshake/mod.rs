@@ -7,10 +7,13 @@ pub mod parameters;
 pub mod tls;
 pub mod undecryptable;
 
+use crate::Role;
+use crate::crypto::initial::initial_keys;
 use crate::crypto::keys::Suite;
 use crate::crypto::protect::{OpenKey, SealKey};
 use crate::crypto::session::Secret;
-use crate::handshake::crypto_stream::CryptoStream;
+use crate::error::TransportError;
+use crate::handshake::crypto_stream::{CryptoStream, Novelty};
 use crate::handshake::hello::{Attempt, Hello};
 use crate::handshake::negotiation::Negotiation;
 use crate::handshake::parameters::SeenIds;
@@ -20,10 +23,14 @@ use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
 use crate::wire::connection_id::ConnectionId;
+use crate::wire::frame::Crypto;
 use crate::wire::level::Level;
 use crate::wire::overhead;
 use crate::wire::version::Version;
 use bytes::Bytes;
+
+/// Repetitions of an endpoint's flight at most that packets of the peer cause (RFC 9002 §6.2.3).
+const REPETITIONS: u8 = 8;
 
 /// Keys of one level, both ways.
 #[derive(Debug)]
@@ -244,6 +251,77 @@ impl Handshake {
     /// The version in use. It may change while the handshake goes on.
     pub fn version(&self) -> Version {
         self.negotiation.current()
+    }
+
+    /// A client that still asks in Initial packets has not got the answer to its ClientHello: it is sent again, without
+    /// waiting for a probe timeout that knows no round-trip time yet (RFC 9002 §6.2.3).
+    pub fn answer_again(&mut self, role: Role, now: Instant) {
+        let handshake = self.handshake.as_ref();
+        let answered = handshake
+            .is_some_and(|space| space.keys.is_some() && space.last_eliciting.is_some_and(|at| at < now));
+        if role == Role::Client || !answered || self.repetitions >= REPETITIONS {
+            return;
+        }
+        self.repetitions += 1;
+        for (_, space) in self.spaces() {
+            space.repeat();
+        }
+    }
+
+    /// A server that repeats itself at `level`, or whose Handshake packets come before their keys, may not have what this
+    /// client said last: it is said again without waiting for a probe timeout, which loss has made long by then
+    /// (RFC 9002 §6.2.3).
+    pub fn ask_again(&mut self, role: Role, level: Level, now: Instant) {
+        if role == Role::Server || self.repetitions >= REPETITIONS {
+            return;
+        }
+        let Some(space) = self.space(level).filter(|space| space.keys.is_some()) else { return };
+        // What is repeated already is not repeated for every packet of the same flight.
+        if space.crypto.has_pending() || space.last_eliciting.is_none_or(|at| at >= now) {
+            return;
+        }
+        space.repeat();
+        self.repetitions += u8::from(space.crypto.has_pending());
+    }
+
+    /// The keys of Initial packets of `version`, as `role` uses them.
+    pub fn initial_keys_of(&self, role: Role, version: Version) -> LevelKeys {
+        let destination = self.seen.client_destination();
+        let (seal, open) = initial_keys(version, &destination, role);
+        LevelKeys { seal, open }
+    }
+
+    /// Keys for a packet that shows that the server moved the connection to `version`, if that may be (RFC 9369 §4.1).
+    pub fn keys_to_follow(&self, role: Role, level: Level, version: Version) -> Option<LevelKeys> {
+        let may_follow =
+            role == Role::Client && level == Level::Initial && self.negotiation.may_become(version);
+        may_follow.then(|| self.initial_keys_of(role, version))
+    }
+
+    /// The server moved the connection to `version`: a packet that `keys` opened said so.
+    pub fn follow_version(&mut self, version: Version, keys: LevelKeys) {
+        self.negotiation.become_version(version);
+        if let Some(space) = self.initial.as_mut() {
+            space.keys = Some(keys);
+        }
+    }
+
+    /// CRYPTO data arrived at `level`.
+    pub fn on_crypto(
+        &mut self,
+        role: Role,
+        level: Level,
+        crypto: Crypto,
+        now: Instant,
+    ) -> Result<(), TransportError> {
+        if role == Role::Client && level == Level::Initial {
+            self.negotiation.settle();
+        }
+        let Some(stream) = self.crypto(level) else { return Ok(()) };
+        if stream.receive(crypto)? == Novelty::Known {
+            self.ask_again(role, level, now);
+        }
+        Ok(())
     }
 
     /// The space of `level`, unless it is gone or has none of its own.

@@ -1,54 +1,87 @@
 //! The handshake's progress: what TLS gives out becomes keys, CRYPTO frames and parameters.
 
+use crate::PathId;
+use crate::connection::Peer;
+use crate::connection::TransportConfig;
+use crate::connection::control::ControlFrames;
+use crate::connection::events::Events;
 use crate::connection::frame_owners::frame_owners;
 use crate::connection::handshake::discard_space;
+use crate::connection::handshake::key_update::TrafficKeys;
+use crate::connection::handshake::zero_rtt::ZeroRtt;
+use crate::connection::lifecycle::Lifecycle;
 use crate::connection::lifecycle::Milestone;
+use crate::connection::observe::Observer;
+use crate::connection::send::scheduler_slot::SchedulerSlot;
+use crate::connection::send::transmit_queue::TransmitQueue;
 use crate::connection::{Connection, Event, Role};
 use crate::crypto::keys::Cipher;
 use crate::crypto::one_rtt::OneRttKeys;
 use crate::crypto::protect::{OpenKey, SealKey};
 use crate::crypto::session::{Session, SessionOutput};
+use crate::datagram::Datagrams;
 use crate::error::{ErrorCode, TransportError};
+use crate::handshake::Handshake;
 use crate::handshake::parameters::authenticate;
 use crate::handshake::{LevelKeys, PendingSecrets};
+use crate::path::paths::Paths;
+use crate::seed::Randomness;
+use crate::stream::Streams;
 use crate::time::Instant;
 use crate::trace::{Side, TraceEvent};
 use crate::wire::level::Level;
 use crate::wire::transport_parameters::TransportParameters;
 
-/// Repetitions of an endpoint's flight at most that packets of the peer cause (RFC 9002 §6.2.3).
-const REPETITIONS: u8 = 8;
+/// The part of a connection that drives the handshake.
+pub(in crate::connection) struct HandshakeDriver<'a> {
+    pub role: Role,
+    pub config: &'a TransportConfig,
+    pub lifecycle: &'a mut Lifecycle,
+    pub handshake: &'a mut Handshake,
+    pub keys: &'a mut TrafficKeys,
+    pub zero_rtt: &'a mut ZeroRtt,
+    pub peer: &'a mut Peer,
+    pub paths: &'a mut Paths,
+    pub streams: &'a mut Streams,
+    pub datagrams: &'a mut Datagrams,
+    pub control: &'a mut ControlFrames,
+    pub scheduler: &'a mut SchedulerSlot,
+    pub queue: &'a mut TransmitQueue,
+    pub observer: &'a mut Observer,
+    pub events: &'a mut Events,
+    pub rng: &'a mut Randomness,
+}
+
+/// Tells whether packets can be read that could not before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::connection) enum Readable {
+    /// Those that came before their keys are to be tried.
+    More,
+    /// None.
+    Same,
+}
 
 impl Connection {
-    /// A client that still asks in Initial packets has not got the answer to its ClientHello: it is sent again, without
-    /// waiting for a probe timeout that knows no round-trip time yet (RFC 9002 §6.2.3).
-    pub(in crate::connection) fn answer_again(&mut self, now: Instant) {
-        let handshake = self.handshake.handshake.as_ref();
-        let answered = handshake
-            .is_some_and(|space| space.keys.is_some() && space.last_eliciting.is_some_and(|at| at < now));
-        if self.role == Role::Client || !answered || self.handshake.repetitions >= REPETITIONS {
-            return;
+    /// The part that drives the handshake.
+    pub(in crate::connection) fn handshake_driver(&mut self) -> HandshakeDriver<'_> {
+        HandshakeDriver {
+            role: self.role,
+            config: &self.config,
+            lifecycle: &mut self.lifecycle,
+            handshake: &mut self.handshake,
+            keys: &mut self.keys,
+            zero_rtt: &mut self.zero_rtt,
+            peer: &mut self.peer,
+            paths: &mut self.paths,
+            streams: &mut self.streams,
+            datagrams: &mut self.datagrams,
+            control: &mut self.control,
+            scheduler: &mut self.scheduler,
+            queue: &mut self.queue,
+            observer: &mut self.observer,
+            events: &mut self.events,
+            rng: &mut self.rng,
         }
-        self.handshake.repetitions += 1;
-        for (_, space) in self.handshake.spaces() {
-            space.repeat();
-        }
-    }
-
-    /// A server that repeats itself at `level`, or whose Handshake packets come before their keys, may not have what this
-    /// client said last: it is said again without waiting for a probe timeout, which loss has made long by then
-    /// (RFC 9002 §6.2.3).
-    pub(in crate::connection) fn ask_again(&mut self, level: Level, now: Instant) {
-        if self.role == Role::Server || self.handshake.repetitions >= REPETITIONS {
-            return;
-        }
-        let Some(space) = self.handshake.space(level).filter(|space| space.keys.is_some()) else { return };
-        // What is repeated already is not repeated for every packet of the same flight.
-        if space.crypto.has_pending() || space.last_eliciting.is_none_or(|at| at >= now) {
-            return;
-        }
-        space.repeat();
-        self.handshake.repetitions += u8::from(space.crypto.has_pending());
     }
 
     /// Gives TLS what arrived at `level`, as far as it is contiguous.
@@ -61,8 +94,19 @@ impl Connection {
             return Ok(());
         }
         while let Some(data) = self.handshake.crypto(level).and_then(|crypto| crypto.read()) {
-            self.provide(level, &data)?;
+            self.handshake_driver().provide(level, &data)?;
             self.collect_tls(now)?;
+        }
+        Ok(())
+    }
+
+    /// Takes everything that TLS has to say, and then the packets that waited for it.
+    pub(in crate::connection) fn collect_tls(&mut self, now: Instant) -> Result<(), TransportError> {
+        if self.handshake_driver().collect_tls(now)? == Readable::More {
+            self.replay_undecryptable(now);
+        }
+        if self.handshake_driver().complete(now)? == Readable::More {
+            self.replay_undecryptable(now);
         }
         Ok(())
     }
@@ -79,9 +123,11 @@ impl Connection {
             self.fail(error, now);
         }
     }
+}
 
+impl HandshakeDriver<'_> {
     /// Takes everything that TLS has to say.
-    pub(in crate::connection) fn collect_tls(&mut self, now: Instant) -> Result<(), TransportError> {
+    pub fn collect_tls(&mut self, now: Instant) -> Result<Readable, TransportError> {
         while let Some(output) = self.handshake.session.poll() {
             match output {
                 SessionOutput::Send { level, data } => {
@@ -99,18 +145,15 @@ impl Connection {
                     self.handshake.secrets.store_write(level, suite, secret);
                 }
                 SessionOutput::Ticket => self.keep_tickets(),
-                SessionOutput::EarlyDataRejected => frame_owners!(self).on_zero_rtt_rejected(now),
+                SessionOutput::EarlyDataRejected => {
+                    frame_owners!(self, *self.lifecycle).on_zero_rtt_rejected(now)
+                }
             }
             self.install_keys(now);
         }
         self.learn_parameters(now)?;
-        if self.is_early_data() && self.role == Role::Server {
-            self.replay_undecryptable(now);
-        }
-        if !self.handshake.session.is_handshaking() && !self.lifecycle.is_connected() {
-            self.complete(now)?;
-        }
-        Ok(())
+        let accepts_zero_rtt = self.role == Role::Server && self.zero_rtt.is_usable(*self.lifecycle);
+        Ok(if accepts_zero_rtt { Readable::More } else { Readable::Same })
     }
 
     fn install_keys(&mut self, now: Instant) {
@@ -186,7 +229,11 @@ impl Connection {
         Ok(())
     }
 
-    fn complete(&mut self, now: Instant) -> Result<(), TransportError> {
+    /// Takes note if TLS is done with the handshake.
+    pub fn complete(&mut self, now: Instant) -> Result<Readable, TransportError> {
+        if self.handshake.session.is_handshaking() || self.lifecycle.is_connected() {
+            return Ok(Readable::Same);
+        }
         if !self.peer.is_known() {
             //= https://www.rfc-editor.org/rfc/rfc9001#section-8.2
             //# Endpoints MUST send the quic_transport_parameters extension; endpoints that receive
@@ -199,7 +246,7 @@ impl Connection {
         //# While [ALPN] only specifies that servers use this alert, QUIC clients MUST use error 0x0178 to
         //# terminate a connection when ALPN negotiation fails.
         self.end_zero_rtt(now)?;
-        self.lifecycle = self.lifecycle.after(Milestone::HandshakeComplete);
+        *self.lifecycle = self.lifecycle.after(Milestone::HandshakeComplete);
         // RFC 10069 §2: the extension is in use once the handshake is complete.
         self.paths.follow_limits();
         self.events.push(Event::Connected);
@@ -212,22 +259,21 @@ impl Connection {
             self.control.want_handshake_done();
             self.confirm();
         }
-        self.replay_undecryptable(now);
-        Ok(())
+        Ok(Readable::More)
     }
 
     /// The handshake is confirmed: Handshake keys go (RFC 9001 §4.9.2).
-    pub(in crate::connection) fn confirm(&mut self) {
-        if self.lifecycle == self.lifecycle.after(Milestone::HandshakeConfirmed) {
+    pub fn confirm(&mut self) {
+        if *self.lifecycle == self.lifecycle.after(Milestone::HandshakeConfirmed) {
             return;
         }
-        self.lifecycle = self.lifecycle.after(Milestone::HandshakeConfirmed);
-        discard_space(&mut self.handshake, &mut self.paths, Level::Initial);
+        *self.lifecycle = self.lifecycle.after(Milestone::HandshakeConfirmed);
+        discard_space(self.handshake, self.paths, Level::Initial);
         //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.2
         //# An endpoint MUST discard its Handshake keys when the TLS handshake is confirmed (Section 4.1.2).
-        discard_space(&mut self.handshake, &mut self.paths, Level::Handshake);
+        discard_space(self.handshake, self.paths, Level::Handshake);
         self.free_handshake_room();
-        frame_owners!(self).acknowledge_zero_rtt();
+        frame_owners!(self, *self.lifecycle).acknowledge_zero_rtt();
         self.events.push(Event::Confirmed);
     }
 
@@ -239,5 +285,32 @@ impl Connection {
         }
         self.handshake.secrets = PendingSecrets::default();
         self.queue.shrink_to_fit();
+    }
+
+    /// Consequences of an authentic long-header packet, whatever is in it.
+    pub fn on_long_packet(&mut self, level: Level, source: crate::wire::connection_id::ConnectionId) {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# A server MUST set the Destination Connection ID it uses for sending packets based on the first
+        //# received Initial packet
+        if !self.handshake.ids.is_remote_final() {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+            //# A client MUST change the Destination Connection ID it uses for sending packets in response to
+            //# only the first received Initial or Retry packet
+            // RFC 9000 §7.2: the first packet of the peer fixes its connection ID.
+            self.handshake.ids.fix_remote(source);
+            self.handshake.seen.peer_source = source;
+            self.paths.remote_ids.set_initial(source);
+        }
+        if level == Level::Handshake && self.role == Role::Server {
+            // RFC 9000 §8.1: a Handshake packet validates the client's address; RFC 9001 §4.9.1: Initial keys go.
+            if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+                path.route.amplification.validate();
+                path.route.validation.presume();
+            }
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.1
+            //# Thus, a client MUST discard Initial keys when it first sends a Handshake packet and a server
+            //# MUST discard Initial keys when it first successfully processes a Handshake packet
+            discard_space(self.handshake, self.paths, Level::Initial);
+        }
     }
 }

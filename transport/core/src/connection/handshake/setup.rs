@@ -3,7 +3,6 @@
 use crate::connection::ack_frequency::AckFrequencies;
 use crate::connection::control::ControlFrames;
 use crate::connection::events::Events;
-use crate::connection::frame_owners::frame_owners;
 use crate::connection::handshake::key_update::TrafficKeys;
 use crate::connection::handshake::zero_rtt::{Resumption, ZeroRtt};
 use crate::connection::lifecycle::Lifecycle;
@@ -17,7 +16,6 @@ use crate::crypto::initial::initial_keys;
 use crate::crypto::replay::ReplayGuard;
 use crate::crypto::session::{ClientTls, EarlyData as Choice, ServerTls, Session, TlsConfigError};
 use crate::datagram::Datagrams;
-use crate::error::{Dropped, PacketError};
 use crate::handshake::crypto_stream::CryptoStream;
 use crate::handshake::hello::{Attempt, Hello};
 use crate::handshake::negotiation::Negotiation;
@@ -278,79 +276,6 @@ impl Connection {
     /// Returns true if any packet of the peer authenticated.
     pub fn has_authenticated(&self) -> bool {
         self.handshake.ids.is_remote_final()
-    }
-
-    /// A Retry: the Initial starts anew with the server's token and connection ID (RFC 9000 §17.2.5).
-    pub(in crate::connection) fn on_retry(
-        &mut self,
-        source: ConnectionId,
-        token: Bytes,
-        packet: &[u8],
-        now: Instant,
-    ) -> Result<(), PacketError> {
-        let unexpected = self.role == Role::Server
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
-            //# After the client has received and processed an Initial or Retry packet from the server, it
-            //# MUST discard any subsequent Retry packets that it receives.
-            || self.handshake.ids.is_remote_final()
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
-            //# A client MUST accept and process at most one Retry packet for each connection attempt
-            || self.handshake.seen.retry_source.is_some()
-            || token.is_empty()
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
-            //# A client MUST discard a Retry packet that contains a Source Connection ID field that is
-            //# identical to the Destination Connection ID field of its Initial packet
-            || source == self.handshake.ids.remote();
-        if unexpected {
-            return Err(Dropped::Unexpected.into());
-        }
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
-        //# Clients MUST discard Retry packets that have a Retry Integrity Tag that cannot be validated; see
-        //# Section 5.8 of [QUIC-TLS]
-        crate::crypto::retry::verify(
-            self.handshake.version(),
-            &self.handshake.seen.original_destination,
-            packet,
-        )?;
-        self.handshake.seen.retry_source = Some(source);
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.2
-        //# This token MUST be repeated by the client in all Initial packets it sends for that connection
-        //# after it receives the Retry packet.
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
-        //= type=implication
-        //= reason=The token of a Retry stays in the handshake; only those of NEW_TOKEN frames are told to the
-        //= reason=endpoint, which keeps them.
-        //# The client MUST NOT use the token provided in a Retry for future connections
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
-        //# In comparison, a token obtained in a Retry packet MUST be used immediately during the connection
-        //# attempt and cannot be used in subsequent connection attempts.
-        self.handshake.token = token;
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
-        //# A client MUST change the Destination Connection ID it uses for sending packets in response to only
-        //# the first received Initial or Retry packet
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
-        //# The client MUST use the value from the Source Connection ID field of the Retry packet in the
-        //# Destination Connection ID field of subsequent packets that it sends.
-        self.handshake.ids.redirect(source);
-        let (seal, open) = initial_keys(self.handshake.version(), &source, self.role);
-        if let Some(space) = self.handshake.initial.as_mut() {
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
-            //# A client MUST NOT reset the packet number for any packet number space after processing a Retry
-            //# packet
-            // Packet numbers go on; what was in flight is neither lost nor acknowledged (RFC 9002 §6.3).
-            let _unresolved = space.sent.drain_all();
-            space.keys = Some(LevelKeys { seal, open });
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
-            //= type=implication
-            //= reason=The connection ID of this endpoint is set once, when the connection begins.
-            //# The client MUST NOT change the Source Connection ID because the server could include the
-            //# connection ID as part of its token validation logic; see Section 8.1.4.
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
-            //# A client MUST use the same cryptographic handshake message it included in this packet
-            space.crypto.repeat();
-        }
-        frame_owners!(self).repeat_zero_rtt(now);
-        Ok(())
     }
 }
 

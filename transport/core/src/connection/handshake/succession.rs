@@ -1,10 +1,16 @@
 //! A client's connection that takes the place of another to the same server, whose handshake came to nothing.
 
 use crate::PathId;
+use crate::connection::activity::Activity;
 use crate::connection::frame_owners::frame_owners;
+use crate::connection::handshake::zero_rtt::ZeroRtt;
 use crate::connection::lifecycle::Lifecycle;
+use crate::connection::send::scheduler_slot::SchedulerSlot;
 use crate::connection::{Connection, Event, PathEvent};
+use crate::datagram::Datagrams;
 use crate::error::ConnectionError;
+use crate::path::paths::Paths;
+use crate::stream::Streams;
 use crate::time::Instant;
 use std::time::Duration;
 
@@ -19,15 +25,77 @@ pub enum Replay {
     Accepted,
 }
 
-impl Connection {
+/// The progress of a connection's handshake, for whoever runs several attempts at one connection.
+pub(crate) struct AttemptProgress<'a> {
+    lifecycle: Lifecycle,
+    activity: &'a Activity,
+    scheduler: &'a SchedulerSlot,
+    zero_rtt: &'a ZeroRtt,
+    paths: &'a Paths,
+    streams: &'a Streams,
+    datagrams: &'a Datagrams,
+}
+
+impl AttemptProgress<'_> {
     /// The latest packet of the peer that authenticated, or the start.
-    pub(crate) fn progressed_at(&self) -> Instant {
+    pub fn progressed_at(&self) -> Instant {
         self.activity.last()
     }
 
     /// The smoothed round-trip time of path 0, the initial one of RFC 9002 §6.2.2 before the first sample.
-    pub(crate) fn handshake_rtt(&self) -> Duration {
+    pub fn handshake_rtt(&self) -> Duration {
         self.paths.get(PathId::ZERO).map_or(Duration::ZERO, |path| path.rtt().smoothed())
+    }
+
+    /// Returns true if nothing of the server authenticated since `since`.
+    pub fn stands_still_since(&self, since: Instant) -> bool {
+        self.progressed_at() <= since
+    }
+
+    /// The time at which the connection was begun.
+    pub fn born(&self) -> Instant {
+        self.scheduler.epoch()
+    }
+
+    /// Returns true if anything that the server sent on streams or in datagrams arrived, which the application may have read.
+    pub fn has_arrivals(&self) -> bool {
+        self.streams.has_arrivals() || self.datagrams.stats().received > 0
+    }
+
+    /// Returns true if the server is known to have completed the handshake: it said so, or acknowledged a 1-RTT packet
+    /// (RFC 9001 §4.1.2), which a path that was validated beside the first shows too.
+    pub fn is_completed_by_peer(&self) -> bool {
+        let first_one_rtt = self.zero_rtt.first_one_rtt;
+        let acknowledged = |number: u64, id: PathId| id != PathId::ZERO || number >= first_one_rtt;
+        self.lifecycle == Lifecycle::Confirmed
+            || self.lifecycle == Lifecycle::Connected
+                && self.paths.all().any(|path| {
+                    let largest = path.sent.largest_acknowledged();
+                    largest.is_some_and(|number| acknowledged(number, path.id))
+                })
+    }
+
+    /// Returns true if another connection can take the place of this one without the application noticing: no data of
+    /// the peer on streams or in datagrams arrived, and none was sent that `replay` forbids to repeat.
+    pub fn is_replaceable(&self, replay: Replay) -> bool {
+        let sent = self.streams.has_departures() || self.datagrams.stats().sent > 0;
+        let left = self.lifecycle.is_connected() && sent;
+        !self.has_arrivals() && (replay == Replay::Accepted || !left)
+    }
+}
+
+impl Connection {
+    /// The progress of the handshake.
+    pub(crate) fn progress(&self) -> AttemptProgress<'_> {
+        AttemptProgress {
+            lifecycle: self.lifecycle,
+            activity: &self.activity,
+            scheduler: &self.scheduler,
+            zero_rtt: &self.zero_rtt,
+            paths: &self.paths,
+            streams: &self.streams,
+            datagrams: &self.datagrams,
+        }
     }
 
     /// Ends the handshake with an error at `until` if it takes so long, whatever the configuration says.
@@ -44,45 +112,9 @@ impl Connection {
         }
     }
 
-    /// Returns true if nothing of the server authenticated since `since`.
-    pub(crate) fn stands_still_since(&self, since: Instant) -> bool {
-        self.progressed_at() <= since
-    }
-
-    /// The time at which the connection was begun.
-    pub(crate) fn born(&self) -> Instant {
-        self.scheduler.epoch()
-    }
-
-    /// Returns true if anything that the server sent on streams or in datagrams arrived, which the application may have read.
-    pub(crate) fn has_arrivals(&self) -> bool {
-        self.streams.has_arrivals() || self.datagrams.stats().received > 0
-    }
-
     /// Ends a connection whose handshake the server never completed, without a word.
     pub(crate) fn give_up_handshake(&mut self) {
         self.end_silently(ConnectionError::HandshakeTimeout);
-    }
-
-    /// Returns true if the server is known to have completed the handshake: it said so, or acknowledged a 1-RTT packet
-    /// (RFC 9001 §4.1.2), which a path that was validated beside the first shows too.
-    pub(crate) fn is_completed_by_peer(&self) -> bool {
-        let first_one_rtt = self.zero_rtt.first_one_rtt;
-        let acknowledged = |number: u64, id: PathId| id != PathId::ZERO || number >= first_one_rtt;
-        self.lifecycle == Lifecycle::Confirmed
-            || self.lifecycle == Lifecycle::Connected
-                && self.paths.all().any(|path| {
-                    let largest = path.sent.largest_acknowledged();
-                    largest.is_some_and(|number| acknowledged(number, path.id))
-                })
-    }
-
-    /// Returns true if another connection can take the place of this one without the application noticing: no data of
-    /// the peer on streams or in datagrams arrived, and none was sent that `replay` forbids to repeat.
-    pub(crate) fn is_replaceable(&self, replay: Replay) -> bool {
-        let sent = self.streams.has_departures() || self.datagrams.stats().sent > 0;
-        let left = self.lifecycle.is_connected() && sent;
-        !self.has_arrivals() && (replay == Replay::Accepted || !left)
     }
 
     /// Takes over what the application did on `previous`, which [is replaceable](Self::is_replaceable): all of it is sent
@@ -98,7 +130,7 @@ impl Connection {
         } else {
             previous.zero_rtt.remembered_protocol().map(<[u8]>::to_vec)
         };
-        if let Err(error) = self.check_restart(protocol.as_deref()) {
+        if let Err(error) = self.handshake_driver().check_restart(protocol.as_deref()) {
             self.fail(error, now);
         }
     }

@@ -1,6 +1,8 @@
 //! The version that a connection speaks: servers that choose, clients that follow, and second attempts (RFC 9368, RFC
 //! 9369).
 
+use crate::connection::frame_owners::frame_owners;
+use crate::connection::handshake::establish::HandshakeDriver;
 use crate::connection::handshake::setup::{FirstIds, InitialIds, client_parameters, first_handshake};
 use crate::connection::{Connection, Role};
 use crate::crypto::initial::initial_keys;
@@ -15,6 +17,7 @@ use crate::wire::connection_id::ConnectionId;
 use crate::wire::level::Level;
 use crate::wire::transport_parameters::TransportParameters;
 use crate::wire::version::Version;
+use bytes::Bytes;
 
 impl Connection {
     /// The version in use. It may change while the handshake goes on.
@@ -22,9 +25,34 @@ impl Connection {
         self.handshake.version()
     }
 
+    /// Version Negotiation: the server does not speak the client's version (RFC 9000 §6.2, RFC 9368 §2.1).
+    pub(in crate::connection) fn on_version_negotiation(
+        &mut self,
+        source: ConnectionId,
+        versions: &[Version],
+        now: Instant,
+    ) -> Result<(), PacketError> {
+        match self.handshake_driver().on_version_negotiation(source, versions, now)? {
+            Attempt::Another => self.collect_tls(now)?,
+            Attempt::Impossible => self.end_silently(ConnectionError::VersionMismatch),
+        }
+        Ok(())
+    }
+}
+
+/// The attempt that follows Version Negotiation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::connection) enum Attempt {
+    /// Another one was begun, in a version that both speak.
+    Another,
+    /// There is no such version.
+    Impossible,
+}
+
+impl HandshakeDriver<'_> {
     /// Gives TLS the next CRYPTO bytes of `level`. A server that may choose the version sees the whole ClientHello first,
     /// since TLS answers at once.
-    pub(in crate::connection) fn provide(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
+    pub fn provide(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
         let Some(mut hello) = self.handshake.hello.take_if(|_| level == Level::Initial) else {
             return self.handshake.session.provide(level, data);
         };
@@ -55,7 +83,7 @@ impl Connection {
             .set_transport_parameters(&encoded)
             .and_then(|()| session.bind_tickets(self.handshake.negotiation.current()));
         set.map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
-        let keys = self.initial_keys_of(self.handshake.version());
+        let keys = self.handshake.initial_keys_of(self.role, self.handshake.version());
         if let Some(space) = self.handshake.initial.as_mut() {
             // RFC 9369 §4.1: until the client follows, its Initial packets are of the original version.
             space.former = space.keys.replace(keys).map(|keys| (original, keys.open));
@@ -63,35 +91,13 @@ impl Connection {
         Ok(())
     }
 
-    fn initial_keys_of(&self, version: Version) -> LevelKeys {
-        let destination = self.handshake.seen.client_destination();
-        let (seal, open) = initial_keys(version, &destination, self.role);
-        LevelKeys { seal, open }
-    }
-
-    /// Keys for a packet that shows that the server moved the connection to `version`, if that may be (RFC 9369 §4.1).
-    pub(in crate::connection) fn keys_to_follow(&self, level: Level, version: Version) -> Option<LevelKeys> {
-        let may_follow = self.role == Role::Client
-            && level == Level::Initial
-            && self.handshake.negotiation.may_become(version);
-        may_follow.then(|| self.initial_keys_of(version))
-    }
-
-    /// The server moved the connection to `version`: a packet that `keys` opened said so.
-    pub(in crate::connection) fn follow_version(&mut self, version: Version, keys: LevelKeys) {
-        self.handshake.negotiation.become_version(version);
-        if let Some(space) = self.handshake.initial.as_mut() {
-            space.keys = Some(keys);
-        }
-    }
-
     /// Version Negotiation: the server does not speak the client's version (RFC 9000 §6.2, RFC 9368 §2.1).
-    pub(in crate::connection) fn on_version_negotiation(
+    pub fn on_version_negotiation(
         &mut self,
         source: ConnectionId,
         versions: &[Version],
         now: Instant,
-    ) -> Result<(), PacketError> {
+    ) -> Result<Attempt, PacketError> {
         let unexpected = self.role == Role::Server
             //= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
             //# A client MUST discard any Version Negotiation packet if it has received and successfully
@@ -103,15 +109,12 @@ impl Connection {
             return Err(Dropped::Unexpected.into());
         }
         match self.handshake.negotiation.retried_with(versions) {
-            Ok(negotiation) => self.begin_again(negotiation, now),
+            Ok(negotiation) => self.begin_again(negotiation, now).map(|()| Attempt::Another),
             Err(Refusal::Ignored) => Err(Dropped::Unexpected.into()),
             //= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
             //# A client that supports only this version of QUIC MUST abandon the current connection attempt
             //# if it receives a Version Negotiation packet, with the following two exceptions
-            Err(Refusal::NothingShared) => {
-                self.end_silently(ConnectionError::VersionMismatch);
-                Ok(())
-            }
+            Err(Refusal::NothingShared) => Ok(Attempt::Impossible),
         }
     }
 
@@ -120,19 +123,91 @@ impl Connection {
         let attempt = self.handshake.attempt.take().ok_or(Dropped::Unexpected)?;
         let destination = ConnectionId::random(self.rng.get(), self.handshake.ids.remote().len());
         let local = self.handshake.ids.local;
-        let encoded = client_parameters(&self.config, local, &negotiation, self.rng.get());
+        let encoded = client_parameters(self.config, local, &negotiation, self.rng.get());
         let session = Session::client(&attempt.tls, &attempt.server_name, &encoded)
             .map_err(|error| ErrorCode::INTERNAL_ERROR.because(error.to_string()))?;
         let ids = FirstIds { local, initial: InitialIds { destination, source: ConnectionId::EMPTY } };
         let deadline = self.handshake.deadline;
         let undecryptable = std::mem::take(&mut self.handshake.undecryptable);
-        self.handshake = first_handshake(self.role, session, ids, deadline, negotiation);
+        *self.handshake = first_handshake(self.role, session, ids, deadline, negotiation);
         self.handshake.undecryptable = undecryptable;
         self.begin_again_without_zero_rtt(now);
         if let Some(path) = self.paths.get_mut(crate::PathId::ZERO) {
             path.pto.reset();
         }
-        self.handshake.session.start()?;
-        Ok(self.collect_tls(now)?)
+        Ok(self.handshake.session.start()?)
+    }
+
+    /// A Retry: the Initial starts anew with the server's token and connection ID (RFC 9000 §17.2.5).
+    pub fn on_retry(
+        &mut self,
+        source: ConnectionId,
+        token: Bytes,
+        packet: &[u8],
+        now: Instant,
+    ) -> Result<(), PacketError> {
+        let unexpected = self.role == Role::Server
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+            //# After the client has received and processed an Initial or Retry packet from the server, it
+            //# MUST discard any subsequent Retry packets that it receives.
+            || self.handshake.ids.is_remote_final()
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+            //# A client MUST accept and process at most one Retry packet for each connection attempt
+            || self.handshake.seen.retry_source.is_some()
+            || token.is_empty()
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
+            //# A client MUST discard a Retry packet that contains a Source Connection ID field that is
+            //# identical to the Destination Connection ID field of its Initial packet
+            || source == self.handshake.ids.remote();
+        if unexpected {
+            return Err(Dropped::Unexpected.into());
+        }
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+        //# Clients MUST discard Retry packets that have a Retry Integrity Tag that cannot be validated; see
+        //# Section 5.8 of [QUIC-TLS]
+        crate::crypto::retry::verify(
+            self.handshake.version(),
+            &self.handshake.seen.original_destination,
+            packet,
+        )?;
+        self.handshake.seen.retry_source = Some(source);
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.2
+        //# This token MUST be repeated by the client in all Initial packets it sends for that connection
+        //# after it receives the Retry packet.
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //= type=implication
+        //= reason=The token of a Retry stays in the handshake; only those of NEW_TOKEN frames are told to the
+        //= reason=endpoint, which keeps them.
+        //# The client MUST NOT use the token provided in a Retry for future connections
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
+        //# In comparison, a token obtained in a Retry packet MUST be used immediately during the connection
+        //# attempt and cannot be used in subsequent connection attempts.
+        self.handshake.token = token;
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
+        //# A client MUST change the Destination Connection ID it uses for sending packets in response to only
+        //# the first received Initial or Retry packet
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
+        //# The client MUST use the value from the Source Connection ID field of the Retry packet in the
+        //# Destination Connection ID field of subsequent packets that it sends.
+        self.handshake.ids.redirect(source);
+        let (seal, open) = initial_keys(self.handshake.version(), &source, self.role);
+        if let Some(space) = self.handshake.initial.as_mut() {
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
+            //# A client MUST NOT reset the packet number for any packet number space after processing a Retry
+            //# packet
+            // Packet numbers go on; what was in flight is neither lost nor acknowledged (RFC 9002 §6.3).
+            let _unresolved = space.sent.drain_all();
+            space.keys = Some(LevelKeys { seal, open });
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.2
+            //= type=implication
+            //= reason=The connection ID of this endpoint is set once, when the connection begins.
+            //# The client MUST NOT change the Source Connection ID because the server could include the
+            //# connection ID as part of its token validation logic; see Section 8.1.4.
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.3
+            //# A client MUST use the same cryptographic handshake message it included in this packet
+            space.crypto.repeat();
+        }
+        frame_owners!(self, *self.lifecycle).repeat_zero_rtt(now);
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::PathId;
 use crate::connection::frame_owners::frame_owners;
+use crate::connection::handshake::establish::HandshakeDriver;
 use crate::connection::lifecycle::Lifecycle;
 use crate::connection::receive::{LONG_RESERVED, Origin};
 use crate::connection::{Connection, Event, Role};
@@ -79,6 +80,18 @@ impl ZeroRtt {
         self.acknowledged.push(token.clone());
     }
 
+    /// A frame of stream `id` came in a 0-RTT packet. The streams' own limits bound how many are remembered.
+    pub fn note_stream(&mut self, id: StreamId) {
+        self.streams.insert(id);
+    }
+
+    /// Drops a server's key, if it is time.
+    pub fn expire(&mut self, now: Instant) {
+        if self.discard_at.is_some_and(|at| at <= now) {
+            (self.open, self.discard_at) = (None, None);
+        }
+    }
+
     /// Takes the tokens of contents that were acknowledged before the handshake was confirmed.
     pub fn take_deferred(&mut self) -> Vec<RecoveryToken> {
         std::mem::take(&mut self.acknowledged)
@@ -153,132 +166,6 @@ impl Connection {
         self.lifecycle.is_connected() && self.handshake.session.is_resumed()
     }
 
-    /// A stream frame came in a 0-RTT packet. The streams' own limits bound how many are remembered.
-    pub(in crate::connection) fn note_early_stream(&mut self, id: StreamId) {
-        self.zero_rtt.streams.insert(id);
-    }
-
-    /// TLS gave out the secret for a client's 0-RTT packets: data flows within the limits that are remembered.
-    pub(in crate::connection) fn start_zero_rtt(&mut self, suite: Suite, secret: &Secret) {
-        let Some(remembered) = &self.zero_rtt.remembered else { return };
-        self.streams.set_peer_limits(remembered);
-        self.datagrams.set_peer_limit(remembered.max_datagram_frame_size);
-        let limit = usize::try_from(remembered.max_udp_payload_size).unwrap_or(usize::MAX);
-        if let Some(path) = self.paths.get_mut(PathId::ZERO) {
-            path.route.limit_datagram_size(limit);
-        }
-        self.zero_rtt.seal = Some(Box::new(SealKey::new(self.early_cipher(suite), secret.as_slice())));
-        self.zero_rtt.state = EarlyDataState::Offered;
-    }
-
-    /// RFC 9369 §4.1: 0-RTT packets keep the version of the client's first flight.
-    fn early_cipher(&self, suite: Suite) -> Cipher {
-        Cipher { suite, version: self.handshake.negotiation.original() }
-    }
-
-    /// TLS accepted 0-RTT on a server, which may answer in 1-RTT packets from here on.
-    pub(in crate::connection) fn accept_early_data(&mut self, suite: Suite, secret: &Secret) {
-        self.zero_rtt.open = Some(Box::new(OpenKey::new(self.early_cipher(suite), secret.as_slice())));
-        self.zero_rtt.state = EarlyDataState::Accepted;
-        if let Some((suite, secret)) = self.handshake.secrets.take_write(Level::OneRtt) {
-            let cipher = Cipher { suite, version: self.handshake.version() };
-            //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
-            //# A server MUST NOT use 0-RTT keys to protect packets; it uses 1-RTT keys to protect
-            //# acknowledgments of 0-RTT packets
-            self.keys.install(OneRttKeys::sending(cipher, secret.as_slice()));
-        }
-        self.events.push(Event::EarlyData);
-    }
-
-    /// A client begins again in another version, for which it has no ticket: its 0-RTT, if any, is over (RFC 9369 §5).
-    pub(in crate::connection) fn begin_again_without_zero_rtt(&mut self, now: Instant) {
-        if self.zero_rtt.is_offered() {
-            frame_owners!(self).on_zero_rtt_rejected(now);
-        }
-    }
-
-    /// The handshake is complete: 0-RTT is over, and what the server says now must not contradict what was assumed.
-    pub(in crate::connection) fn end_zero_rtt(&mut self, now: Instant) -> Result<(), TransportError> {
-        self.zero_rtt.first_one_rtt = self.paths.get(PathId::ZERO).map_or(0, |path| path.sent.next_unused());
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.3
-        //# A client MUST NOT send 0-RTT packets once it starts processing 1-RTT packets from the server
-        //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
-        //# Once a client has installed 1-RTT keys, it MUST NOT send any more 0-RTT packets.
-        // RFC 9001 §4.9.3: a client drops its key with the first 1-RTT keys, a server a short time later.
-        self.zero_rtt.seal = None;
-        if self.zero_rtt.open.is_some() {
-            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.3
-            //# After receiving a 1-RTT packet, servers MUST discard 0-RTT keys within a short time; the
-            //# RECOMMENDED time period is three times the Probe Timeout (PTO, see [QUIC-RECOVERY])
-            self.zero_rtt.discard_at =
-                Some(now + self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3);
-        }
-        if self.role == Role::Server {
-            return Ok(());
-        }
-        let remembered = self.zero_rtt.remembered.take();
-        match (self.zero_rtt.state, remembered) {
-            (EarlyDataState::Offered, Some(remembered)) => {
-                self.zero_rtt.state = EarlyDataState::Accepted;
-                //= https://www.rfc-editor.org/rfc/rfc9221#section-3
-                //# If a client stores the value of the max_datagram_frame_size transport parameter with their
-                //# 0-RTT state, they MUST validate that the new value of the max_datagram_frame_size
-                //# transport parameter sent
-                if self.peer.parameters().lowers(&remembered) {
-                    // RFC 9000 §7.4.1.
-                    let reason = "the server accepted 0-RTT and lowered a limit that it was sent under";
-                    return Err(ErrorCode::PROTOCOL_VIOLATION.because(reason));
-                }
-                Ok(())
-            }
-            (EarlyDataState::Rejected, _) => self.check_restart(Some(&self.zero_rtt.alpn)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks that what was begun under the application protocol `alpn`, or under whichever the server chooses if that is
-    /// `None`, can go on though nothing of it arrived.
-    pub(in crate::connection) fn check_restart(&self, alpn: Option<&[u8]>) -> Result<(), TransportError> {
-        if alpn.is_some_and(|alpn| self.handshake.session.alpn().unwrap_or_default() != alpn) {
-            // RFC 9001 §4.6.2: the application would have to start anew.
-            let reason = "the server rejected 0-RTT and chose another application protocol";
-            return Err(ErrorCode::crypto(120).because(reason));
-        }
-        if self.streams.exceeds_stream_limits() {
-            let reason = "the server rejected 0-RTT and permits fewer streams than were opened";
-            return Err(ErrorCode::STREAM_LIMIT_ERROR.because(reason));
-        }
-        Ok(())
-    }
-
-    /// A ticket arrived: it goes to the store, with what else 0-RTT relies on.
-    pub(in crate::connection) fn keep_tickets(&mut self) {
-        let tickets = self.handshake.session.take_tickets();
-        let Some((store, server_name)) = &self.zero_rtt.store else { return };
-        for tls in tickets {
-            let alpn = self.handshake.session.alpn().unwrap_or_default();
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
-            //# A client that attempts to send 0-RTT data MUST remember all other transport parameters used by
-            //# the server that it is able to process
-            let parameters = self.peer.parameters().encode_remembered();
-            //= https://www.rfc-editor.org/rfc/rfc9001#section-9.2
-            //= type=implication
-            //= reason=Tickets are kept and given back as they came.
-            //# These MUST NOT be used to communicate application semantics between endpoints; clients MUST
-            //# treat them as opaque values
-            store
-                .put(server_name, SessionTicket { tls, version: self.handshake.version(), alpn, parameters });
-        }
-    }
-
-    /// Drops a server's key for 0-RTT packets when it is due.
-    pub(in crate::connection) fn expire_zero_rtt(&mut self, now: Instant) {
-        if self.zero_rtt.discard_at.is_some_and(|at| at <= now) {
-            self.zero_rtt.discard_at = None;
-            self.zero_rtt.open = None;
-        }
-    }
-
     /// Opens a 0-RTT packet; one that came before its key is kept for later (RFC 9001 §5.7, attacks B15).
     pub(in crate::connection) fn open_zero_rtt(
         &mut self,
@@ -329,5 +216,120 @@ impl Connection {
         };
         self.arrive(&origin, now)?;
         Ok(Some((origin, payload)))
+    }
+}
+
+impl HandshakeDriver<'_> {
+    /// TLS gave out the secret for a client's 0-RTT packets: data flows within the limits that are remembered.
+    pub fn start_zero_rtt(&mut self, suite: Suite, secret: &Secret) {
+        let Some(remembered) = &self.zero_rtt.remembered else { return };
+        self.streams.set_peer_limits(remembered);
+        self.datagrams.set_peer_limit(remembered.max_datagram_frame_size);
+        let limit = usize::try_from(remembered.max_udp_payload_size).unwrap_or(usize::MAX);
+        if let Some(path) = self.paths.get_mut(PathId::ZERO) {
+            path.route.limit_datagram_size(limit);
+        }
+        self.zero_rtt.seal = Some(Box::new(SealKey::new(self.early_cipher(suite), secret.as_slice())));
+        self.zero_rtt.state = EarlyDataState::Offered;
+    }
+
+    /// RFC 9369 §4.1: 0-RTT packets keep the version of the client's first flight.
+    fn early_cipher(&self, suite: Suite) -> Cipher {
+        Cipher { suite, version: self.handshake.negotiation.original() }
+    }
+
+    /// TLS accepted 0-RTT on a server, which may answer in 1-RTT packets from here on.
+    pub fn accept_early_data(&mut self, suite: Suite, secret: &Secret) {
+        self.zero_rtt.open = Some(Box::new(OpenKey::new(self.early_cipher(suite), secret.as_slice())));
+        self.zero_rtt.state = EarlyDataState::Accepted;
+        if let Some((suite, secret)) = self.handshake.secrets.take_write(Level::OneRtt) {
+            let cipher = Cipher { suite, version: self.handshake.version() };
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
+            //# A server MUST NOT use 0-RTT keys to protect packets; it uses 1-RTT keys to protect
+            //# acknowledgments of 0-RTT packets
+            self.keys.install(OneRttKeys::sending(cipher, secret.as_slice()));
+        }
+        self.events.push(Event::EarlyData);
+    }
+
+    /// A client begins again in another version, for which it has no ticket: its 0-RTT, if any, is over (RFC 9369 §5).
+    pub fn begin_again_without_zero_rtt(&mut self, now: Instant) {
+        if self.zero_rtt.is_offered() {
+            frame_owners!(self, *self.lifecycle).on_zero_rtt_rejected(now);
+        }
+    }
+
+    /// The handshake is complete: 0-RTT is over, and what the server says now must not contradict what was assumed.
+    pub fn end_zero_rtt(&mut self, now: Instant) -> Result<(), TransportError> {
+        self.zero_rtt.first_one_rtt = self.paths.get(PathId::ZERO).map_or(0, |path| path.sent.next_unused());
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.3
+        //# A client MUST NOT send 0-RTT packets once it starts processing 1-RTT packets from the server
+        //= https://www.rfc-editor.org/rfc/rfc9001#section-5.6
+        //# Once a client has installed 1-RTT keys, it MUST NOT send any more 0-RTT packets.
+        // RFC 9001 §4.9.3: a client drops its key with the first 1-RTT keys, a server a short time later.
+        self.zero_rtt.seal = None;
+        if self.zero_rtt.open.is_some() {
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.3
+            //# After receiving a 1-RTT packet, servers MUST discard 0-RTT keys within a short time; the
+            //# RECOMMENDED time period is three times the Probe Timeout (PTO, see [QUIC-RECOVERY])
+            self.zero_rtt.discard_at =
+                Some(now + self.paths.longest_probe_timeout(self.peer.max_ack_delay(*self.lifecycle)) * 3);
+        }
+        if self.role == Role::Server {
+            return Ok(());
+        }
+        let remembered = self.zero_rtt.remembered.take();
+        match (self.zero_rtt.state, remembered) {
+            (EarlyDataState::Offered, Some(remembered)) => {
+                self.zero_rtt.state = EarlyDataState::Accepted;
+                //= https://www.rfc-editor.org/rfc/rfc9221#section-3
+                //# If a client stores the value of the max_datagram_frame_size transport parameter with their
+                //# 0-RTT state, they MUST validate that the new value of the max_datagram_frame_size
+                //# transport parameter sent
+                if self.peer.parameters().lowers(&remembered) {
+                    // RFC 9000 §7.4.1.
+                    let reason = "the server accepted 0-RTT and lowered a limit that it was sent under";
+                    return Err(ErrorCode::PROTOCOL_VIOLATION.because(reason));
+                }
+                Ok(())
+            }
+            (EarlyDataState::Rejected, _) => self.check_restart(Some(&self.zero_rtt.alpn)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that what was begun under the application protocol `alpn`, or under whichever the server chooses if that is
+    /// `None`, can go on though nothing of it arrived.
+    pub fn check_restart(&self, alpn: Option<&[u8]>) -> Result<(), TransportError> {
+        if alpn.is_some_and(|alpn| self.handshake.session.alpn().unwrap_or_default() != alpn) {
+            // RFC 9001 §4.6.2: the application would have to start anew.
+            let reason = "the server rejected 0-RTT and chose another application protocol";
+            return Err(ErrorCode::crypto(120).because(reason));
+        }
+        if self.streams.exceeds_stream_limits() {
+            let reason = "the server rejected 0-RTT and permits fewer streams than were opened";
+            return Err(ErrorCode::STREAM_LIMIT_ERROR.because(reason));
+        }
+        Ok(())
+    }
+
+    /// A ticket arrived: it goes to the store, with what else 0-RTT relies on.
+    pub fn keep_tickets(&mut self) {
+        let tickets = self.handshake.session.take_tickets();
+        let Some((store, server_name)) = &self.zero_rtt.store else { return };
+        for tls in tickets {
+            let alpn = self.handshake.session.alpn().unwrap_or_default();
+            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.4.1
+            //# A client that attempts to send 0-RTT data MUST remember all other transport parameters used by
+            //# the server that it is able to process
+            let parameters = self.peer.parameters().encode_remembered();
+            //= https://www.rfc-editor.org/rfc/rfc9001#section-9.2
+            //= type=implication
+            //= reason=Tickets are kept and given back as they came.
+            //# These MUST NOT be used to communicate application semantics between endpoints; clients MUST
+            //# treat them as opaque values
+            store
+                .put(server_name, SessionTicket { tls, version: self.handshake.version(), alpn, parameters });
+        }
     }
 }

@@ -4,10 +4,9 @@ use crate::PathId;
 use crate::connection::receive::{Origin, violation};
 use crate::connection::{Connection, Event, Role};
 use crate::error::{ConnectionError, TransportError};
-use crate::handshake::crypto_stream::Novelty;
 use crate::time::Instant;
 use crate::trace::TraceEvent;
-use crate::wire::frame::{Ack, ConnectionClose, Crypto, Frame, types};
+use crate::wire::frame::{Ack, ConnectionClose, Frame, types};
 use crate::wire::frame::{
     AckingFrame, CloseFrame, DatagramFrame, HandshakeFrame, Owned, PacketFrame, StreamFrame,
 };
@@ -36,13 +35,13 @@ impl Connection {
             Owned::Packet(PacketFrame::Padding(_) | PacketFrame::Ping) => Ok(()),
             Owned::Streams(frame) => self.on_stream_frame(origin, frame),
             Owned::Datagrams(DatagramFrame::Datagram(data)) => {
-                self.bound_datagrams();
+                self.memory.bound_datagrams(&self.streams, &mut self.datagrams);
                 self.datagrams.on_datagram(data)
             }
             Owned::Acknowledgements(frame) => self.on_acking_frame(origin, frame, now),
             Owned::Handshake(frame) => self.on_handshake_frame(origin, frame, now),
             Owned::Close(CloseFrame::ConnectionClose(close)) => {
-                self.on_connection_close(close, now);
+                self.end_by_peer(peer_error(close), now);
                 Ok(())
             }
             Owned::Paths(frame) => self.path_maintenance().on_path_frame(origin, frame, now),
@@ -55,7 +54,7 @@ impl Connection {
                 let id = stream.id;
                 self.streams.on_stream(stream)?;
                 if origin.level == Level::ZeroRtt {
-                    self.note_early_stream(id);
+                    self.zero_rtt.note_stream(id);
                 }
                 Ok(())
             }
@@ -97,9 +96,18 @@ impl Connection {
         now: Instant,
     ) -> Result<(), TransportError> {
         match frame {
-            HandshakeFrame::Crypto(crypto) => self.on_crypto(origin.level, crypto, now),
+            HandshakeFrame::Crypto(crypto) => self.handshake.on_crypto(self.role, origin.level, crypto, now),
             HandshakeFrame::NewToken(token) => self.on_new_token(token),
-            HandshakeFrame::HandshakeDone => self.on_handshake_done(),
+            HandshakeFrame::HandshakeDone if self.role == Role::Server => {
+                //= https://www.rfc-editor.org/rfc/rfc9000#section-19.20
+                //# A server MUST treat receipt of a HANDSHAKE_DONE frame as a connection error of type
+                //# PROTOCOL_VIOLATION.
+                Err(violation("a client sent HANDSHAKE_DONE"))
+            }
+            HandshakeFrame::HandshakeDone => {
+                self.handshake_driver().confirm();
+                Ok(())
+            }
         }
     }
 
@@ -116,20 +124,9 @@ impl Connection {
         let one_rtt = of != PathId::ZERO || ack.largest >= self.zero_rtt.first_one_rtt;
         if self.role == Role::Client && !self.lifecycle.is_confirmed() && one_rtt {
             // RFC 9001 §4.1.2: an acknowledged 1-RTT packet confirms the handshake too; a 0-RTT packet does not.
-            self.confirm();
+            self.handshake_driver().confirm();
         }
         self.loss_recovery().on_path_ack(of, origin.path, ack, now)
-    }
-
-    fn on_crypto(&mut self, level: Level, crypto: Crypto, now: Instant) -> Result<(), TransportError> {
-        if self.role == Role::Client && level == Level::Initial {
-            self.handshake.negotiation.settle();
-        }
-        let Some(stream) = self.handshake.crypto(level) else { return Ok(()) };
-        if stream.receive(crypto)? == Novelty::Known {
-            self.ask_again(level, now);
-        }
-        Ok(())
     }
 
     fn on_new_token(&mut self, token: Bytes) -> Result<(), TransportError> {
@@ -144,32 +141,20 @@ impl Connection {
         }
         Ok(())
     }
+}
 
-    fn on_handshake_done(&mut self) -> Result<(), TransportError> {
-        if self.role == Role::Server {
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-19.20
-            //# A server MUST treat receipt of a HANDSHAKE_DONE frame as a connection error of type
-            //# PROTOCOL_VIOLATION.
-            return Err(violation("a client sent HANDSHAKE_DONE"));
-        }
-        self.confirm();
-        Ok(())
-    }
-
-    fn on_connection_close(&mut self, close: ConnectionClose, now: Instant) {
-        let error = match close {
-            ConnectionClose::Transport { code, frame_type, reason } => {
-                ConnectionError::PeerTransport(TransportError {
-                    code,
-                    frame_type,
-                    reason: String::from_utf8_lossy(&reason).into_owned().into(),
-                })
-            }
-            ConnectionClose::Application { code, reason } => ConnectionError::PeerApplication {
+/// The error that the application is told of when the peer says `close`.
+fn peer_error(close: ConnectionClose) -> ConnectionError {
+    match close {
+        ConnectionClose::Transport { code, frame_type, reason } => {
+            ConnectionError::PeerTransport(TransportError {
                 code,
-                reason: String::from_utf8_lossy(&reason).into_owned(),
-            },
-        };
-        self.end_by_peer(error, now);
+                frame_type,
+                reason: String::from_utf8_lossy(&reason).into_owned().into(),
+            })
+        }
+        ConnectionClose::Application { code, reason } => {
+            ConnectionError::PeerApplication { code, reason: String::from_utf8_lossy(&reason).into_owned() }
+        }
     }
 }

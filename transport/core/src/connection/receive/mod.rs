@@ -4,12 +4,13 @@ pub mod ack_processing;
 pub mod dispatch;
 
 use crate::PathId;
-use crate::connection::handshake::discard_space;
 use crate::connection::{Connection, Datagram, Ecn, FourTuple, Role};
 use crate::crypto::one_rtt::Generation;
 use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportError};
+use crate::handshake::Handshake;
 use crate::handshake::undecryptable::Undecrypted;
 use crate::path::paths::Arrival;
+use crate::path::paths::Paths;
 use crate::space::received::Received;
 use crate::time::Instant;
 use crate::trace::{Payload, Side, TraceEvent, TracedPacket};
@@ -134,7 +135,7 @@ impl Connection {
                 self.on_version_negotiation(source, &versions, now)
             }
             Incoming::Retry { version, source, token, bytes, .. } if version == self.handshake.version() => {
-                self.on_retry(source, token, &bytes, now)
+                self.handshake_driver().on_retry(source, token, &bytes, now)
             }
             //= https://www.rfc-editor.org/rfc/rfc9000#section-5.2.1
             //# If a client receives a packet that uses a different version than it initially selected, it
@@ -161,7 +162,7 @@ impl Connection {
             Some((origin, payload)) => self.receive_opened(&origin, payload, now),
             None => {
                 // It came before its keys: what the server said before it may be lost.
-                self.ask_again(Level::Initial, now);
+                self.handshake.ask_again(self.role, Level::Initial, now);
                 Ok(())
             }
         }
@@ -203,7 +204,13 @@ impl Connection {
         }
         self.activity.on_received(now);
         if !self.lifecycle.is_open() {
-            return self.receive_while_closing(origin, payload, now);
+            // Closing and draining connections look for nothing but the peer's CONNECTION_CLOSE (RFC 9000 §10.2).
+            for frame in FrameReader::new(payload).map_while(Result::ok) {
+                if matches!(frame, Frame::ConnectionClose(_)) && frame.permitted_in(origin.level) {
+                    self.on_frame(origin, frame, now)?;
+                }
+            }
+            return Ok(());
         }
         self.receive_frames(origin, payload, now)
     }
@@ -228,7 +235,7 @@ impl Connection {
             _ => Level::Handshake,
         };
         let (version, current) = (packet.version, self.handshake.version());
-        let fresh = self.keys_to_follow(level, version);
+        let fresh = self.handshake.keys_to_follow(self.role, level, version);
         let space = self.handshake.space(level).ok_or(Dropped::NoKeys)?;
         if version != current && fresh.is_none() && space.opener(version, current).is_none() {
             // RFC 9369 §4.1: Handshake packets are of the version in use only.
@@ -264,9 +271,9 @@ impl Connection {
         let opened = open.open(packet.bytes, offset + header.number_length, PathId::ZERO, number);
         let payload = opened.map_err(|dropped| self.keys.on_forged(dropped))?;
         if let Some(keys) = fresh {
-            self.follow_version(version, keys);
+            self.handshake.follow_version(version, keys);
         }
-        self.on_long_packet(level, packet.source);
+        self.handshake_driver().on_long_packet(level, packet.source);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2
         //# An endpoint MUST treat receipt of a packet that has a non-zero value for these bits after removing
         //# both packet and header protection as a connection error of type PROTOCOL_VIOLATION
@@ -286,33 +293,6 @@ impl Connection {
             spin: false,
         };
         Ok(Some((origin, payload)))
-    }
-
-    /// Consequences of an authentic long-header packet, whatever is in it.
-    fn on_long_packet(&mut self, level: Level, source: crate::wire::connection_id::ConnectionId) {
-        //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
-        //# A server MUST set the Destination Connection ID it uses for sending packets based on the first
-        //# received Initial packet
-        if !self.handshake.ids.is_remote_final() {
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-7.2
-            //# A client MUST change the Destination Connection ID it uses for sending packets in response to
-            //# only the first received Initial or Retry packet
-            // RFC 9000 §7.2: the first packet of the peer fixes its connection ID.
-            self.handshake.ids.fix_remote(source);
-            self.handshake.seen.peer_source = source;
-            self.paths.remote_ids.set_initial(source);
-        }
-        if level == Level::Handshake && self.role == Role::Server {
-            // RFC 9000 §8.1: a Handshake packet validates the client's address; RFC 9001 §4.9.1: Initial keys go.
-            if let Some(path) = self.paths.get_mut(PathId::ZERO) {
-                path.route.amplification.validate();
-                path.route.validation.presume();
-            }
-            //= https://www.rfc-editor.org/rfc/rfc9001#section-4.9.1
-            //# Thus, a client MUST discard Initial keys when it first sends a Handshake packet and a server
-            //# MUST discard Initial keys when it first successfully processes a Handshake packet
-            discard_space(&mut self.handshake, &mut self.paths, Level::Initial);
-        }
     }
 
     fn open_short(
@@ -375,7 +355,7 @@ impl Connection {
         payload: Bytes,
         now: Instant,
     ) -> Result<(), PacketError> {
-        let received = self.received(origin).ok_or(Dropped::PathGone)?;
+        let received = received_in(&mut self.handshake, &mut self.paths, origin).ok_or(Dropped::PathGone)?;
         //= https://www.rfc-editor.org/rfc/rfc9000#section-12.3
         //# A receiver MUST discard a newly unprotected packet unless it is certain that it has not processed
         //# another packet with the same packet number from the same packet number space
@@ -426,7 +406,7 @@ impl Connection {
             }
         }
         // A frame may have closed the space (HANDSHAKE_DONE, PATH_ABANDON).
-        if let Some(received) = self.received(origin) {
+        if let Some(received) = received_in(&mut self.handshake, &mut self.paths, origin) {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-13.1
             //# A packet MUST NOT be acknowledged until packet protection has been successfully removed and
             //# all frames contained in the packet have been processed
@@ -451,36 +431,9 @@ impl Connection {
             path.on_carried();
         }
         if eliciting && origin.level == Level::Initial {
-            self.answer_again(now);
+            self.handshake.answer_again(self.role, now);
         }
         self.advance_handshake(origin.level, now)?;
-        Ok(())
-    }
-
-    fn received(&mut self, origin: &Origin) -> Option<&mut Received> {
-        match origin.level {
-            //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.6
-            //= reason=Level::OneRtt => self.paths.any_mut(origin.path).map(
-            //# Packets that a client sends with 0-RTT packet protection MUST be acknowledged by the server in
-            //# packets protected by 1-RTT keys
-            // RFC 9000 §12.3: 0-RTT and 1-RTT packets share their numbers.
-            Level::ZeroRtt | Level::OneRtt => self.paths.any_mut(origin.path).map(|path| &mut path.received),
-            level => self.handshake.space(level).map(|space| &mut space.received),
-        }
-    }
-
-    /// Closing and draining connections look for nothing but the peer's CONNECTION_CLOSE (RFC 9000 §10.2).
-    fn receive_while_closing(
-        &mut self,
-        origin: &Origin,
-        payload: Bytes,
-        now: Instant,
-    ) -> Result<(), PacketError> {
-        for frame in FrameReader::new(payload).map_while(Result::ok) {
-            if matches!(frame, Frame::ConnectionClose(_)) && frame.permitted_in(origin.level) {
-                self.on_frame(origin, frame, now)?;
-            }
-        }
         Ok(())
     }
 
@@ -532,4 +485,21 @@ fn detached(frame: Frame, size: usize) -> Frame {
 /// PROTOCOL_VIOLATION, with what the peer did wrong.
 pub(in crate::connection) fn violation(text: &'static str) -> TransportError {
     ErrorCode::PROTOCOL_VIOLATION.because(text)
+}
+
+/// The record of the packet number space that `origin` belongs to; `None` if it is gone.
+fn received_in<'a>(
+    handshake: &'a mut Handshake,
+    paths: &'a mut Paths,
+    origin: &Origin,
+) -> Option<&'a mut Received> {
+    match origin.level {
+        //= https://www.rfc-editor.org/rfc/rfc9000#section-13.2.6
+        //= reason=Level::OneRtt => paths.any_mut(origin.path).map(
+        //# Packets that a client sends with 0-RTT packet protection MUST be acknowledged by the server in
+        //# packets protected by 1-RTT keys
+        // RFC 9000 §12.3: 0-RTT and 1-RTT packets share their numbers.
+        Level::ZeroRtt | Level::OneRtt => paths.any_mut(origin.path).map(|path| &mut path.received),
+        level => handshake.space(level).map(|space| &mut space.received),
+    }
 }

@@ -102,12 +102,15 @@ impl Endpoint {
                 let attempt = attempts.get(index).copied().flatten();
                 let connection = attempt.and_then(|attempt| connections.get(&attempt)).map(Box::as_ref);
                 // A server that repeats itself has not got the last flight of the winner. One that sends data works on it.
-                let counts = |connection: &&Connection| winner != Some(index) || connection.has_arrivals();
-                connection.filter(counts).map_or(Instant::ZERO, |connection| connection.progressed_at())
+                let counts =
+                    |connection: &&Connection| winner != Some(index) || connection.progress().has_arrivals();
+                connection
+                    .filter(counts)
+                    .map_or(Instant::ZERO, |connection| connection.progress().progressed_at())
             };
             let Some(action) = contest.race.next(now, progress) else { return };
             let is_complete = contest.race.winner().is_some()
-                && connections.get(&handle).is_some_and(|lead| lead.is_completed_by_peer());
+                && connections.get(&handle).is_some_and(|lead| lead.progress().is_completed_by_peer());
             match action {
                 Action::Stop => return self.stop_race(handle, now),
                 // HANDSHAKE_DONE is still to come, but the connection stands.
@@ -153,9 +156,9 @@ impl Endpoint {
         let Some(contest) = self.races.get_mut(race) else { return };
         let Some(handle) = contest.attempts.get(index).copied().flatten() else { return };
         let Some(connection) = self.connections.get_mut(&handle) else { return };
-        let stood = now.since(connection.progressed_at());
+        let stood = now.since(connection.progress().progressed_at());
         let patience = if connection.has_authenticated() { STALE } else { UNANSWERED };
-        let is_stale = stood >= patience.max(connection.handshake_rtt() * 3);
+        let is_stale = stood >= patience.max(connection.progress().handshake_rtt() * 3);
         if is_stale && contest.race.winner() != Some(index) {
             if handle == race {
                 // The application knows it, so that it stays until another wins.
@@ -315,11 +318,11 @@ impl Endpoint {
         let index = contest.candidate(handle)?;
         let (was_told, replay) = (contest.race.winner().is_some(), contest.options.replay);
         let lead = self.connections.get_mut(&race)?;
-        if was_told && lead.is_completed_by_peer() {
+        if was_told && lead.progress().is_completed_by_peer() {
             self.end_race(race, now);
             return None;
         }
-        if !lead.is_replaceable(replay) {
+        if !lead.progress().is_replaceable(replay) {
             self.keep_or_give_up(race, handle, now);
             return None;
         }
@@ -347,12 +350,12 @@ impl Endpoint {
     /// sent was read, or what it may have read must not be sent again. A lead whose server goes on to speak stays; of one that
     /// stands still the application learns now rather than after the idle timeout.
     fn keep_or_give_up(&mut self, race: ConnectionHandle, handle: ConnectionHandle, now: Instant) {
-        let born = self.connections.get(&handle).map_or(now, |attempt| attempt.born());
+        let born = self.connections.get(&handle).map_or(now, |attempt| attempt.progress().born());
         let Some(lead) = self.connections.get_mut(&race) else { return };
-        let patience = STALE.max(lead.handshake_rtt() * 3);
-        let is_over = match lead.has_arrivals() {
-            true => lead.stands_still_since(now - patience),
-            false => lead.stands_still_since(born),
+        let patience = STALE.max(lead.progress().handshake_rtt() * 3);
+        let is_over = match lead.progress().has_arrivals() {
+            true => lead.progress().stands_still_since(now - patience),
+            false => lead.progress().stands_still_since(born),
         };
         if is_over {
             lead.give_up_handshake();
@@ -399,13 +402,15 @@ impl Endpoint {
     /// The handshake of the connection under `race`, over candidate `index`, is complete here.
     fn complete_race(&mut self, race: ConnectionHandle, index: usize, now: Instant) {
         let winner = self.connections.get(&race);
-        let (rtt, born) =
-            (winner.map(|winner| winner.handshake_rtt()), winner.map_or(now, |winner| winner.born()));
+        let (rtt, born) = (
+            winner.map(|winner| winner.progress().handshake_rtt()),
+            winner.map_or(now, |winner| winner.progress().born()),
+        );
         let Some(contest) = self.races.get_mut(race) else { return };
         let others = contest.take_others(race);
         contest.race.on_completed(index, attempt_delay(rtt), now);
         for handle in &others {
-            let earlier = self.connections.get(handle).filter(|attempt| attempt.born() < born);
+            let earlier = self.connections.get(handle).filter(|attempt| attempt.progress().born() < born);
             let unanswered = earlier.filter(|attempt| !attempt.has_authenticated());
             if let Some(local) = unanswered.and_then(|attempt| first_local(attempt)) {
                 self.channels.on_unanswered(local, now);
