@@ -210,7 +210,7 @@ impl Connection {
         check_path(self.is_multipath(), &self.paths, id)?;
         self.paths.status.set_local(id, status);
         if let Some(path) = self.paths.get_mut(id) {
-            path.own_status = Some(status);
+            path.on_own_status(status);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::handshake::negotiation::Versions;
 use crate::path::amplification::Amplification;
 use crate::path::dscp::Dscp;
 use crate::path::mtu::DatagramSizing;
-use crate::path::path::Path;
+use crate::path::path::{Path, PathSettings};
 use crate::path::rotation::Rotation;
 use crate::path::route::{FourTuple, Route};
 use crate::path::spin::{Spin, SpinBit};
@@ -211,12 +211,10 @@ impl TransportConfig {
 
     /// Has a new `path` used as configured; what is left to chance comes from `rng`.
     pub(super) fn configure(&self, path: &mut Path, rng: &mut StdRng, now: Instant) {
-        path.spin = Spin::draw(self.spin_bit, rng);
+        let spin = Spin::draw(self.spin_bit, rng);
         path.sent.begin_at_random(rng);
-        path.keep_alive = self.path_keep_alive;
-        path.dscp = self.dscp_for(path.route.tuple.local);
-        path.destination.at = now;
-        path.active_at = now;
+        let dscp = self.dscp_for(path.route.tuple.local);
+        path.configure(PathSettings { spin, keep_alive: self.path_keep_alive, dscp }, now);
     }
 
     /// The codepoint of paths from `local`.

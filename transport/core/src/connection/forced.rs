@@ -90,7 +90,7 @@ impl Connection {
         let id = self.path_maintenance().start_path(tuple, now).expect("the limits permit it");
         let path = self.paths.get_mut(id).expect("it was just opened");
         path.route.validation.presume();
-        path.opening_datagrams = 0;
+        path.open_with(0);
         id
     }
 

@@ -101,9 +101,7 @@ impl LossRecovery<'_> {
 
     fn probe_handshake(&mut self, now: Instant) {
         let Some(path) = self.paths.get_mut(PathId::ZERO) else { return };
-        path.pto.on_timeout();
-        path.route.ecn.on_probe_timeout();
-        path.counters.probe_timeouts += 1;
+        path.on_handshake_timeout();
         let role = self.role;
         let handshake_has_keys = self.handshake.handshake.as_ref().is_some_and(|space| space.keys.is_some());
         for (level, space) in self.handshake.spaces() {
@@ -120,8 +118,7 @@ impl LossRecovery<'_> {
             //# bytes.
             let anti_deadlock = role == Role::Client && (level == Level::Handshake) == handshake_has_keys;
             if in_flight || anti_deadlock {
-                space.probe();
-                space.last_eliciting = Some(now);
+                space.probe(now);
             }
         }
     }
@@ -160,5 +157,5 @@ pub(in crate::connection) fn handshake_probe_at(
     if base.is_none() && role == Role::Client && exists {
         base = handshake.existing().filter_map(|space| space.last_eliciting).max();
     }
-    Some(base? + path.pto.period(path.probe_period(Duration::ZERO)))
+    Some(base? + path.pto().period(path.probe_period(Duration::ZERO)))
 }

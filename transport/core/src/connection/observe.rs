@@ -77,7 +77,7 @@ impl Observer {
             smoothed_rtt: rtt.smoothed(),
             latest_rtt: rtt.latest(),
             rtt_variance: rtt.variance(),
-            pto_count: path.pto.count(),
+            pto_count: path.pto().count(),
             window: controller.window(),
             in_flight: path.sent.in_flight(),
             pacing_rate: path.route.pacer.rate(),

@@ -194,6 +194,6 @@ fn path_stats_of(paths: &Paths, path: &Path) -> PathStats {
         rate: path.rate(),
         datagram_size: path.route.datagram_size,
         controller: path.route.controller.name(),
-        counters: path.counters,
+        counters: *path.counters(),
     }
 }

@@ -27,7 +27,7 @@ impl Sender<'_> {
             }
         }
         self.prefer_heard(&mut views);
-        correct(&mut views, |id| paths.get(id).map_or(Duration::ZERO, |path| now.since(path.active_at)));
+        correct(&mut views, |id| paths.get(id).map_or(Duration::ZERO, |path| now.since(path.active_at())));
         views
     }
 
@@ -127,9 +127,9 @@ fn next_send(path: &Path, room: usize, now: Instant) -> Duration {
 }
 
 fn loss(path: &Path) -> PerMille {
-    let counters = &path.counters;
+    let counters = path.counters();
     // A path that is cut off now and then is silent meanwhile. Were its losses counted as its share, it would be avoided for long.
-    let lost = counters.packets_lost.saturating_sub(path.interruptions.packets());
+    let lost = path.lost_to_congestion();
     PerMille::of(lost, counters.packets_acknowledged + lost)
 }
 
@@ -159,6 +159,7 @@ mod tests {
     use crate::congestion::Algorithm;
     use crate::path::amplification::Amplification;
     use crate::path::mtu::DatagramSizing;
+    use crate::path::path::PathCounters;
     use crate::path::route::{FourTuple, Route};
     use crate::recovery::sent_packet::Lost;
     use crate::recovery::sent_packet::{PacketClass, SentPacket};
@@ -217,11 +218,14 @@ mod tests {
         let route = Route::new(tuple, congestion, Amplification::Validated, sizing, Instant::ZERO);
         let mut path = Path::new(PathId(1), route, AckPolicy::default());
         let packet = |number| SentPacket::new(number, Instant::ZERO, 1200, PacketClass::AckEliciting);
-        path.counters.packets_acknowledged = 7;
-        path.counters.packets_lost = 3;
+        path.set_counters(PathCounters {
+            packets_acknowledged: 7,
+            packets_lost: 3,
+            ..PathCounters::default()
+        });
         assert_eq!(loss(&path), PerMille::of(3, 10));
-        path.interruptions.on_acknowledged(&[packet(2)], None, None, None);
-        path.interruptions.on_lost(&Lost { packets: vec![packet(0), packet(1)], ..Lost::default() });
+        path.interruptions_mut().on_acknowledged(&[packet(2)], None, None, None);
+        path.interruptions_mut().on_lost(&Lost { packets: vec![packet(0), packet(1)], ..Lost::default() });
         assert_eq!(loss(&path), PerMille::of(1, 8));
     }
 }

@@ -107,10 +107,16 @@ impl HandshakeSpace {
     }
 
     /// Has all that was not acknowledged sent again, as [`Self::repeat`] does, with two probes at least (RFC 9002
-    /// §6.2.4): timeouts grow fast here, and all else waits for them.
-    pub fn probe(&mut self) {
+    /// §6.2.4): timeouts grow fast here, and all else waits for them. The next is counted from `now`.
+    pub fn probe(&mut self, now: Instant) {
         self.repeat();
         self.probes_due = self.probes_due.max(2);
+        self.last_eliciting = Some(now);
+    }
+
+    /// The peer acknowledged something: no probes are due.
+    pub fn on_acknowledged(&mut self) {
+        self.probes_due = 0;
     }
 
     /// Returns true if there is something to send, given keys.

@@ -12,6 +12,7 @@ pub mod mtu;
 #[expect(clippy::module_inception, reason = "a path's state is named after what it is")]
 pub mod path;
 pub mod paths;
+pub mod recovery;
 pub mod remote_ids;
 pub mod rotation;
 pub mod route;

@@ -1,7 +1,5 @@
 //! A path: packet numbers, round-trip times and a route, under one path ID (RFC 10069).
 
-use crate::PathId;
-use crate::Role;
 use crate::path::candidates::{Candidate, Candidates, Measurements, Purpose};
 use crate::path::dscp::Dscp;
 use crate::path::hints::{ChannelHints, Told};
@@ -21,6 +19,7 @@ use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
 use crate::wire::frame::{PathHints, Status};
+use crate::{PathId, Role};
 use hvq_scheduler::{Bandwidth, Hints, PathState, Sharing};
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -76,6 +75,17 @@ pub enum Account {
     Part,
 }
 
+/// The use that the application makes of a path, beside its channel.
+#[derive(Clone, Copy, Debug)]
+pub struct PathSettings {
+    /// The spin bit.
+    pub spin: Spin,
+    /// The time of silence after which a PING keeps the path warm, if any.
+    pub keep_alive: Option<Duration>,
+    /// The Differentiated Services codepoint of packets.
+    pub dscp: Dscp,
+}
+
 /// A packet of a path that does not answer.
 #[derive(Clone, Debug)]
 pub struct LatePacket {
@@ -99,27 +109,27 @@ pub struct Path {
     /// Round-trip times, one estimate for each path that returned the acknowledgements.
     pub rtts: PathRtts,
     /// The probe timeout.
-    pub pto: Pto,
+    pub(in crate::path) pto: Pto,
     /// The detector of persistent congestion.
-    pub persistent: PersistentCongestion,
+    pub(in crate::path) persistent: PersistentCongestion,
     /// The detector of interruptions.
-    pub interruptions: Interruptions,
+    pub(in crate::path) interruptions: Interruptions,
     /// The addresses, and what belongs to them.
     pub route: Route,
     /// Other addresses: probed, or left behind.
     pub elsewhere: Candidates,
     /// The sequence number of this endpoint's connection ID that the peer last used on the route.
-    pub heard_with: u64,
+    pub(in crate::path) heard_with: u64,
     /// The spin bit, by which observers of the network may measure round-trip times (RFC 9000 §17.4).
-    pub spin: Spin,
+    pub(in crate::path) spin: Spin,
     /// A PING after this much silence of the path, if set.
-    pub keep_alive: Option<Duration>,
+    pub(in crate::path) keep_alive: Option<Duration>,
     /// The time at which a packet last arrived on it, or an ack-eliciting one left.
-    pub active_at: Instant,
+    pub(in crate::path) active_at: Instant,
     /// The connection ID of the peer that it is used with.
-    pub destination: Destination,
+    pub(in crate::path) destination: Destination,
     /// The Differentiated Services codepoint of its packets.
-    pub dscp: Dscp,
+    pub(in crate::path) dscp: Dscp,
     /// The liveness: tells whether it answers, and when it is asked.
     pub liveness: Liveness,
     /// The hints about the channel that hold: those of the application or the modem, and where these say nothing, the
@@ -128,13 +138,13 @@ pub struct Path {
     /// The hints of both ends.
     channel: ChannelHints,
     /// The peer's latest advice about its use (RFC 10069 §3.3).
-    pub peer_status: Option<Status>,
+    pub(in crate::path) peer_status: Option<Status>,
     /// The advice of this endpoint, which holds for itself, too.
-    pub own_status: Option<Status>,
+    pub(in crate::path) own_status: Option<Status>,
     /// Padding-only full datagrams to send with the challenge that opens the path, to widen the peer's allowance.
-    pub opening_datagrams: u8,
+    pub(in crate::path) opening_datagrams: u8,
     /// Counters.
-    pub counters: PathCounters,
+    pub(in crate::path) counters: PathCounters,
     /// The bytes that other connections of this endpoint have queued on the channel.
     others: Others,
 }
@@ -427,6 +437,151 @@ impl Path {
     pub fn keep_alive_at(&self) -> Option<Instant> {
         let period = self.keep_alive.filter(|_| !self.sent.has_ack_eliciting_in_flight())?;
         Some(self.active_at + period)
+    }
+
+    /// Takes the use that the application makes of the path, beside its channel, into account from `now` on.
+    pub fn configure(&mut self, settings: PathSettings, now: Instant) {
+        self.spin = settings.spin;
+        self.keep_alive = settings.keep_alive;
+        self.dscp = settings.dscp;
+        self.destination.at = now;
+        self.active_at = now;
+    }
+
+    /// Sets the time of silence after which a PING keeps the path warm, if any.
+    pub fn set_keep_alive(&mut self, period: Option<Duration>) {
+        self.keep_alive = period;
+    }
+
+    /// Sets the Differentiated Services codepoint of packets.
+    pub fn set_dscp(&mut self, dscp: Dscp) {
+        self.dscp = dscp;
+    }
+
+    /// The Differentiated Services codepoint of packets.
+    pub fn dscp(&self) -> Dscp {
+        self.dscp
+    }
+
+    /// This endpoint advises the peer, and itself, whether to use the path (RFC 10069 §3.3).
+    pub fn on_own_status(&mut self, status: Status) {
+        self.own_status = Some(status);
+    }
+
+    /// The peer's latest advice about the use of the path.
+    pub fn on_peer_status(&mut self, status: Option<Status>) {
+        self.peer_status = status;
+    }
+
+    /// Padding-only datagrams go with the challenge that opens the path, to widen the peer's allowance.
+    pub fn open_with(&mut self, datagrams: u8) {
+        self.opening_datagrams = datagrams;
+    }
+
+    /// Takes one of those datagrams; false if none is left.
+    pub fn take_opening_datagram(&mut self) -> bool {
+        let left = self.opening_datagrams.checked_sub(1);
+        self.opening_datagrams = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    /// The peer answered a challenge on the route: nothing limits what is sent there. Returns true if the path was silent.
+    pub fn on_validated(&mut self, now: Instant) -> bool {
+        self.route.amplification.validate();
+        self.opening_datagrams = 0;
+        self.liveness.on_answered(now)
+    }
+
+    /// The path uses other addresses from `now` on.
+    pub fn on_migrated(&mut self, now: Instant) {
+        // What is known about the channel holds for another address too: the application would say otherwise.
+        self.follow_hints();
+        self.on_destination(now);
+        self.spin.reset();
+        self.pto.reset();
+        self.liveness.on_moved(now);
+    }
+
+    /// An ack-eliciting packet left, or a packet arrived.
+    pub fn on_activity(&mut self, now: Instant) {
+        self.active_at = now;
+    }
+
+    /// The time at which a packet last arrived, or an ack-eliciting one left.
+    pub fn active_at(&self) -> Instant {
+        self.active_at
+    }
+
+    /// The number of the first packet with the connection ID of the peer that is in use.
+    pub fn destination_since(&self) -> u64 {
+        self.destination.since
+    }
+
+    /// The sequence number of this endpoint's connection ID that the peer last used on the route.
+    pub fn heard_with(&self) -> u64 {
+        self.heard_with
+    }
+
+    /// A packet arrived over the route, under the connection ID with this sequence number.
+    pub fn on_heard_with(&mut self, id_sequence: u64, now: Instant) {
+        self.heard_with = self.heard_with.max(id_sequence);
+        self.on_heard(now);
+    }
+
+    /// The packet with the largest number arrived, with this spin bit (RFC 9000 §17.4).
+    pub fn on_newest(&mut self, spin: bool, role: Role) {
+        self.spin.on_newest(spin, role);
+    }
+
+    /// The spin bit of the next packet (RFC 9000 §17.4).
+    pub fn spin(&self) -> bool {
+        self.spin.value()
+    }
+
+    /// Counts a packet of `bytes` bytes that authenticated.
+    pub fn count_received(&mut self, bytes: usize) {
+        self.counters.packets_received += 1;
+        self.counters.bytes_received += bytes as u64;
+    }
+
+    /// Counts a datagram of `bytes` bytes that leaves.
+    pub fn count_sent(&mut self, bytes: usize) {
+        self.counters.datagrams_sent += 1;
+        self.counters.bytes_sent += bytes as u64;
+    }
+
+    /// The counters since the path was opened.
+    pub fn counters(&self) -> &PathCounters {
+        &self.counters
+    }
+
+    /// Sets the counters, for tests of what reads them.
+    #[cfg(test)]
+    pub fn set_counters(&mut self, counters: PathCounters) {
+        self.counters = counters;
+    }
+
+    /// The detector of interruptions, for tests of what reads it.
+    #[cfg(test)]
+    pub fn interruptions_mut(&mut self) -> &mut Interruptions {
+        &mut self.interruptions
+    }
+
+    /// The peer answered, or keys were discarded: the backoff of the probe timeout ends (RFC 9002 §6.2.1, §6.2.2).
+    pub fn on_answer(&mut self) {
+        self.pto.reset();
+    }
+
+    /// The probe timeout with its backoff.
+    pub fn pto(&self) -> &Pto {
+        &self.pto
+    }
+
+    /// The probe timeout of the handshake fired, whose packets count on the path.
+    pub fn on_handshake_timeout(&mut self) {
+        self.pto.on_timeout();
+        self.route.ecn.on_probe_timeout();
+        self.counters.probe_timeouts += 1;
     }
 
     /// Packets show another connection ID of the peer from `now` on.

@@ -29,6 +29,6 @@ pub(in crate::connection) fn discard_space(handshake: &mut Handshake, paths: &mu
         //# When Initial or Handshake keys are discarded, the PTO and loss detection timers MUST be reset,
         //# because discarding keys indicates forward progress and the loss detection timer might have
         //# been set for
-        path.pto.reset();
+        path.on_answer();
     }
 }

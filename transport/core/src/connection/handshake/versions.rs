@@ -133,7 +133,7 @@ impl HandshakeDriver<'_> {
         self.handshake.undecryptable = undecryptable;
         self.begin_again_without_zero_rtt(now);
         if let Some(path) = self.paths.get_mut(crate::PathId::ZERO) {
-            path.pto.reset();
+            path.on_answer();
         }
         Ok(self.handshake.session.start()?)
     }

@@ -55,7 +55,7 @@ impl LossRecovery<'_> {
         // A move that is not validated yet may be taken back (RFC 9000 §9.3.2).
         let stays = |path: &&Path| !path.route.validation.is_pending();
         let Some(path) = self.paths.get(id).filter(stays) else { return };
-        if path.sent.largest_acknowledged().is_none_or(|largest| largest < path.destination.since) {
+        if path.sent.largest_acknowledged().is_none_or(|largest| largest < path.destination_since()) {
             let _without_connection_ids_none_is_needed = self.paths.local_ids.request_retirement(id);
         }
     }

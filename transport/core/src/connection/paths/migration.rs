@@ -16,7 +16,6 @@ use crate::path::amplification::Amplification;
 use crate::path::candidates::{Candidate, Measurements, Purpose};
 use crate::path::lifecycle::Event as PathLife;
 use crate::path::paths::Paths;
-use crate::path::rotation::Destination;
 use crate::recovery::delay::PathRtts;
 use crate::recovery::persistent::PersistentCongestion;
 use crate::recovery::rtt::INITIAL_RTT;
@@ -176,8 +175,7 @@ impl PathMaintenance<'_> {
         if refused {
             return Err(Dropped::Unexpected.into());
         }
-        path.counters.packets_received += 1;
-        path.counters.bytes_received += origin.bytes as u64;
+        path.count_received(origin.bytes);
         Ok(())
     }
 
@@ -188,8 +186,7 @@ impl PathMaintenance<'_> {
             return;
         };
         if path.route.tuple == origin.tuple {
-            path.heard_with = path.heard_with.max(origin.id_sequence);
-            path.on_heard(now);
+            path.on_heard_with(origin.id_sequence, now);
         } else if path.elsewhere.get(origin.tuple).is_some() {
             path.elsewhere.heard(origin.tuple, origin.id_sequence, now + lifetime);
             self.validate_again(origin, now);
@@ -226,7 +223,7 @@ impl PathMaintenance<'_> {
         let empty = self.paths.remote_ids.current(origin.path).is_none_or(|id| id.is_empty());
         let known = path.elsewhere.iter().find(|one| one.heard_with == origin.id_sequence);
         let known = known.filter(|one| self.paths.destination(origin.path, one.tuple).is_some());
-        if path.heard_with == origin.id_sequence || empty {
+        if path.heard_with() == origin.id_sequence || empty {
             candidate.destination = None;
         } else if let Some(known) = known {
             // A NAT moves the peer while it moves on purpose: it shows what it showed there, and so may this end.
@@ -281,7 +278,7 @@ impl PathMaintenance<'_> {
     pub(in crate::connection) fn observe_spin(&mut self, origin: &Origin) {
         let role = self.role;
         if let Some(path) = self.paths.get_mut(origin.path).filter(|_| origin.level == Level::OneRtt) {
-            path.spin.on_newest(origin.spin, role);
+            path.on_newest(origin.spin, role);
         }
     }
 
@@ -325,12 +322,7 @@ impl PathMaintenance<'_> {
         }
         self.start_validations(id, now);
         let Some(path) = self.paths.get_mut(id) else { return };
-        // What is known about the channel holds for another address too: the application would say otherwise.
-        path.follow_hints();
-        path.destination = Destination { since: next, at: now, carried: false };
-        path.spin.reset();
-        path.pto.reset();
-        path.liveness.on_moved(now);
+        path.on_migrated(now);
         if path.route.validation.is_validated() && !forged {
             self.settle_in(id, now);
         }
@@ -448,9 +440,7 @@ impl PathMaintenance<'_> {
             if was_validated {
                 return;
             }
-            path.route.amplification.validate();
-            path.opening_datagrams = 0;
-            if path.liveness.on_answered(now) {
+            if path.on_validated(now) {
                 frame_owners!(self).on_answering(origin.path, now);
                 self.events.push(Event::Path(PathEvent::Answering(origin.path)));
             }

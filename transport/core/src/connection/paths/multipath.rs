@@ -54,7 +54,7 @@ impl PathMaintenance<'_> {
         }
         self.paths.apply(id, PathLife::Opened, now);
         let mut path = self.new_path(id, tuple, Amplification::Validated, now);
-        path.opening_datagrams = if is_narrow(&path) { 0 } else { self.config.opening_datagrams };
+        path.open_with(if is_narrow(&path) { 0 } else { self.config.opening_datagrams });
         self.paths.insert(path);
         self.observer.on_event(&Event::Path(PathEvent::Opened(id)), self.paths, now);
         Ok(id)
@@ -86,9 +86,8 @@ impl PathMaintenance<'_> {
             amplification.on_received(origin.bytes);
         }
         let mut path = self.new_path(origin.path, origin.tuple, amplification, now);
-        path.counters.packets_received = 1;
-        path.counters.bytes_received = origin.bytes as u64;
-        path.peer_status = self.paths.status.remote(origin.path);
+        path.count_received(origin.bytes);
+        path.on_peer_status(self.paths.status.remote(origin.path));
         if known {
             path.route.validation.presume();
             self.paths.apply(origin.path, PathLife::Validated, now);
@@ -251,7 +250,7 @@ impl PathMaintenance<'_> {
         }
         if let Some(news) = self.paths.status.on_frame(id, sequence, status) {
             if let Some(path) = self.paths.get_mut(id) {
-                path.peer_status = Some(news);
+                path.on_peer_status(Some(news));
             }
             self.events.push(Event::Path(PathEvent::PeerStatus(id, news)));
         }

@@ -14,7 +14,7 @@ impl Connection {
         period: Option<Duration>,
     ) -> Result<(), PathCommandError> {
         let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;
-        path.keep_alive = period;
+        path.set_keep_alive(period);
         Ok(())
     }
 
@@ -31,7 +31,7 @@ impl Connection {
     /// Marks the packets of path `id` with a Differentiated Services codepoint from here on (RFC 10069 §5.2).
     pub fn set_dscp(&mut self, id: PathId, dscp: Dscp) -> Result<(), PathCommandError> {
         let path = self.paths.get_mut(id).ok_or(PathCommandError::UnknownPath)?;
-        path.dscp = dscp;
+        path.set_dscp(dscp);
         Ok(())
     }
 

@@ -2,7 +2,6 @@
 
 use crate::PathId;
 use crate::congestion::coupled::Flow;
-use crate::congestion::{LossSample, LostPacket, MarkSample, Sample, SpuriousSample};
 use crate::connection::Event;
 use crate::connection::PathEvent;
 use crate::connection::Role;
@@ -12,12 +11,11 @@ use crate::connection::receive::violation;
 use crate::error::TransportError;
 use crate::path::lifecycle::State;
 use crate::path::path::Path;
-use crate::recovery::ecn::EcnOutcome;
+use crate::path::recovery::Limited;
+use crate::path::recovery::Return;
 use crate::recovery::persistent::Persistence;
-use crate::recovery::rate::Arrival;
-use crate::recovery::reordering::{Lateness, Thresholds};
+use crate::recovery::reordering::Thresholds;
 use crate::recovery::rtt::ack_delay;
-use crate::recovery::sent_packet::Lost;
 use crate::recovery::sent_packet::SentPacket;
 use crate::space::sent::Acknowledged;
 use crate::time::Instant;
@@ -57,20 +55,20 @@ impl LossRecovery<'_> {
         //# new path.
         // RFC 9000 §9.4: what was sent to another address says nothing about this one.
         let sent_here = acknowledged.packets.last().is_none_or(|newest| newest.number >= path.route.since);
-        note_gap(path, before, &acknowledged, (over, delay));
+        path.on_gap(before, &acknowledged, Return { over, delay });
         if let Some(rtt) = acknowledged.rtt_sample.filter(|_| sent_here) {
             path.rtts.sample(over, rtt, delay, now);
             if let Some(newest) = acknowledged.packets.last() {
                 path.on_round_trip(newest, over, rtt.saturating_sub(delay), now);
             }
-            path.persistent.on_rtt_sample(now);
+            path.on_rtt_sample(now);
             if let Some(tracer) = self.observer.tracer() {
                 tracer.record(now, &TraceEvent::RttSampled { sent_on: of, acknowledged_over: over, rtt });
             }
         }
         let answered = path.on_acknowledged(now);
         if sent_here {
-            on_ack(path, &acknowledged, over, Limited::ByRounds, now);
+            path.on_ack(&acknowledged, over, Limited::ByRounds, now);
         }
         self.paths.refresh_delays();
         if answered {
@@ -159,11 +157,11 @@ impl LossRecovery<'_> {
             path.route.follow_mtu(now);
         }
         let period = path.rtts.for_timers().persistent_congestion_duration(delay);
-        let persistence = path.persistent.on_lost(&lost, period);
+        let persistence = path.judge_persistence(&lost, period);
         if lost.packets.last().is_some_and(|newest| newest.number >= path.route.since) {
             //= https://www.rfc-editor.org/rfc/rfc9000#section-13.3
             //# Upon detecting losses, a sender MUST take appropriate congestion control action
-            on_loss(path, &lost, persistence, now);
+            path.on_loss(&lost, persistence, now);
         }
         for packet in &lost.packets {
             if let Some(tracer) = self.observer.tracer() {
@@ -185,16 +183,16 @@ impl LossRecovery<'_> {
         if acknowledged.packets.is_empty() {
             return Ok(());
         }
-        space.probes_due = 0;
+        space.on_acknowledged();
         if let Some(path) = self.paths.get_mut(PathId::ZERO) {
             if let Some(rtt) = acknowledged.rtt_sample {
                 path.rtts.sample(PathId::ZERO, rtt, Duration::ZERO, now);
             }
             // RFC 9002 §6.2.1: an acknowledged Initial does not tell a client that the server may answer freely.
             if self.role == Role::Server || level == Level::Handshake {
-                path.pto.reset();
+                path.on_answer();
             }
-            on_ack(path, &acknowledged, PathId::ZERO, Limited::BySample, now);
+            path.on_ack(&acknowledged, PathId::ZERO, Limited::BySample, now);
         }
         for packet in &acknowledged.packets {
             frame_owners!(self).on_packet_acknowledged(PathId::ZERO, packet, now);
@@ -218,7 +216,7 @@ impl LossRecovery<'_> {
             //= https://www.rfc-editor.org/rfc/rfc9002#section-7.4
             //# Endpoints MUST NOT ignore the loss of packets that were sent after the earliest acknowledged
             //# packet in a given packet number space.
-            on_loss(path, &lost, Persistence::Passing, now);
+            path.on_loss(&lost, Persistence::Passing, now);
         }
         for packet in &lost.packets {
             if let Some(tracer) = self.observer.tracer() {
@@ -229,120 +227,6 @@ impl LossRecovery<'_> {
     }
 }
 
-/// The evidence that a window was not used up for want of data (RFC 9002 §7.8).
-#[derive(Clone, Copy)]
-enum Limited {
-    /// No packet of those with 1-RTT keys was in flight when the window was used.
-    ByRounds,
-    /// There was too little to send when the packets of the handshake left, which have numbers of their own.
-    BySample,
-}
-
-impl Limited {
-    fn holds(self, path: &Path, newest: &SentPacket) -> bool {
-        match self {
-            Self::ByRounds => !path.route.was_used_with(newest.number),
-            Self::BySample => newest.delivery.app_limited,
-        }
-    }
-}
-
-/// Takes note of the packets that did not arrive between `before`, the largest number that had, and those that did now.
-fn note_gap(
-    path: &mut Path,
-    before: Option<u64>,
-    acknowledged: &Acknowledged,
-    (over, delay): (PathId, Duration),
-) {
-    let rtt = acknowledged.rtt_sample.map(|rtt| rtt.saturating_sub(delay));
-    let known = path.rtts.over(over).copied();
-    path.interruptions.on_acknowledged(&acknowledged.packets, before, rtt, known);
-}
-
-fn on_ack(path: &mut Path, acknowledged: &Acknowledged, over: PathId, limited: Limited, now: Instant) {
-    path.counters.packets_acknowledged += acknowledged.packets.len() as u64;
-    path.counters.spurious_losses += acknowledged.spurious.len() as u64;
-    for spurious in &acknowledged.spurious {
-        path.route.controller.on_spurious(&SpuriousSample {
-            now,
-            bytes: spurious.bytes,
-            sent_at: spurious.sent_at,
-            lost_at: spurious.lost_at,
-        });
-        let largest = path.sent.largest_acknowledged().unwrap_or(spurious.number);
-        let lateness = Lateness {
-            packets: spurious.distance.max(largest.saturating_sub(spurious.number)),
-            time: now.since(spurious.sent_at),
-        };
-        path.route.reordering.on_spurious(lateness, path.rtts.loss_delay());
-    }
-    let rtt = path.rtt();
-    let min_rtt = path.rtts.min_for(over).or(rtt.min());
-    let arrival = Arrival { now, over, rtts: &path.rtts };
-    let delivery = path.route.rate.on_acknowledged(arrival, &acknowledged.packets);
-    let newest = acknowledged.packets.last();
-    let sample = Sample {
-        now,
-        data_path: path.id,
-        acknowledged_over: over,
-        bytes: acknowledged.bytes(),
-        sent_at: acknowledged.largest_sent_at().unwrap_or(now),
-        rtt: acknowledged.rtt_sample,
-        min_rtt: min_rtt.unwrap_or(rtt.smoothed()),
-        smoothed_rtt: rtt.smoothed(),
-        delivery_rate: delivery.and_then(|sample| sample.rate),
-        delivery,
-        in_flight: path.sent.in_flight(),
-        app_limited: path.route.is_held_below_window()
-            || newest.is_some_and(|packet| limited.holds(path, packet)),
-    };
-    path.route.controller.on_acknowledged(&sample);
-    process_ecn(path, acknowledged, now);
-    if path.route.controller.withholds() {
-        path.route.rate.on_app_limited(path.sent.in_flight());
-    }
-    resolved(path, now);
-}
-
-/// Processes the peer's counts of ECN marks: they signal congestion, or show that marks do not work here.
-fn process_ecn(path: &mut Path, acknowledged: &Acknowledged, now: Instant) {
-    if let EcnOutcome::Congestion { marked } = path.route.ecn.on_report(&acknowledged.ecn) {
-        path.counters.marked += marked;
-        // RFC 9002 §7.1: the largest newly acknowledged packet dates the signal; the controller reacts once per round trip.
-        if let Some(sent_at) = acknowledged.largest_sent_at() {
-            path.route.controller.on_ecn_ce(&MarkSample { now, sent_at });
-        }
-    }
-}
-
-fn on_loss(path: &mut Path, lost: &Lost, persistent: Persistence, now: Instant) {
-    path.counters.packets_lost += lost.packets.len() as u64;
-    for packet in &lost.packets {
-        path.route.ecn.on_lost(packet.ecn);
-    }
-    let Some(largest_sent_at) = lost.largest_sent_at() else { return };
-    path.route.reordering.on_lost(now, largest_sent_at);
-    for packet in lost.packets.iter().filter(|packet| packet.class.in_flight()) {
-        let lost = LostPacket::of(packet, &mut path.route.rate, now);
-        path.route.controller.on_packet_lost(&lost);
-    }
-    let in_flight = path.sent.in_flight();
-    let cause = path.interruptions.on_lost(lost);
-    let sample = LossSample { now, bytes: lost.bytes(), largest_sent_at, persistent, cause, in_flight };
-    path.route.controller.on_lost(&sample);
-    resolved(path, now);
-}
-
 fn lost_event(level: Level, path: PathId, packet: &SentPacket) -> TraceEvent<'static> {
     TraceEvent::PacketLost { level, path, number: packet.number, bytes: packet.bytes }
-}
-
-/// Follows a decrease of the bytes in flight: the estimate of the queue and the pacer are updated.
-fn resolved(path: &mut Path, now: Instant) {
-    let rate = path.rate();
-    path.route.backlog.on_resolved(now, path.sent.in_flight(), rate);
-    path.route.keep_flight_within(path.rtts.longest_base());
-    // After an outage the smoothed round-trip time is that of the outage for long: a window must not be spread over it.
-    let rtt = path.rtt();
-    path.route.pace(rtt.smoothed().min(rtt.latest()), now);
 }

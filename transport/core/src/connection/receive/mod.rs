@@ -336,8 +336,7 @@ impl Connection {
     /// Finds the path of an authentic 1-RTT packet, or opens it (RFC 10069 §3.1).
     pub(in crate::connection) fn arrive(&mut self, origin: &Origin, now: Instant) -> Result<(), PacketError> {
         if let Some(path) = self.paths.any_mut(origin.path).filter(|path| path.route.tuple == origin.tuple) {
-            path.counters.packets_received += 1;
-            path.counters.bytes_received += origin.bytes as u64;
+            path.count_received(origin.bytes);
             return Ok(());
         }
         match self.paths.arrival(origin.path, origin.tuple) {

@@ -70,7 +70,7 @@ impl Sender<'_> {
             number: path.sent.next_number(self.rng.get()),
             largest_acknowledged: path.sent.largest_acknowledged(),
             destination,
-            form: PacketForm::OneRtt { phase, spin: path.spin.value() },
+            form: PacketForm::OneRtt { phase, spin: path.spin() },
             marking: path.route.ecn.marking(),
         };
         let allowance = path.route.amplification.allowance();
@@ -147,7 +147,7 @@ impl Sender<'_> {
     fn send_closes(&mut self, bytes: Vec<u8>, ecn: Ecn) {
         let Some(path) = self.paths.get(PathId::ZERO).filter(|_| !bytes.is_empty()) else { return };
         let FourTuple { local, remote } = path.route.tuple;
-        self.queue.push(Transmit { local, remote, ecn, dscp: path.dscp, bytes, segment: None });
+        self.queue.push(Transmit { local, remote, ecn, dscp: path.dscp(), bytes, segment: None });
     }
 }
 

@@ -193,15 +193,14 @@ impl Sender<'_> {
             self.seal_one_long(packet, body, &mut datagram, now);
         }
         if let Some(path) = self.paths.get_mut(PathId::ZERO) {
-            path.counters.datagrams_sent += 1;
-            path.counters.bytes_sent += datagram.len() as u64;
+            path.count_sent(datagram.len());
             path.route.amplification.on_sent(datagram.len());
             path.route.ecn.on_sent(ecn);
             let transmit = Transmit {
                 local: path.route.tuple.local,
                 remote: path.route.tuple.remote,
                 ecn,
-                dscp: path.dscp,
+                dscp: path.dscp(),
                 bytes: datagram,
                 segment: None,
             };

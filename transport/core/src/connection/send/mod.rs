@@ -15,7 +15,6 @@ pub mod transmission_round;
 pub mod transmit_queue;
 pub mod zero_rtt;
 
-use crate::congestion::Sending;
 use crate::connection::activity::Activity;
 use crate::connection::close::Closing;
 use crate::connection::control::ControlFrames;
@@ -34,7 +33,6 @@ use crate::connection::send::transmit_queue::TransmitQueue;
 use crate::connection::{Connection, Peer, Role, Transmit, TransportConfig};
 use crate::datagram::Datagrams;
 use crate::handshake::Handshake;
-use crate::path::path::Path;
 use crate::path::paths::Paths;
 use crate::recovery::sent_packet::{PacketClass, SentPacket};
 use crate::recovery_token::RecoveryToken;
@@ -204,7 +202,7 @@ impl Sender<'_> {
             number: path.sent.next_number(self.rng.get()),
             largest_acknowledged: path.sent.largest_acknowledged(),
             destination,
-            form: PacketForm::OneRtt { phase, spin: path.spin.value() },
+            form: PacketForm::OneRtt { phase, spin: path.spin() },
             marking: path.route.ecn.marking(),
         })
     }
@@ -274,10 +272,9 @@ impl Sender<'_> {
         let eliciting = open.elicits == Elicits::Acknowledgement;
         let path = self.paths.get_mut(builder.path)?;
         if eliciting {
-            path.active_at = now;
+            path.on_activity(now);
         }
-        path.counters.bytes_sent += size as u64;
-        path.counters.datagrams_sent += 1;
+        path.count_sent(size);
         path.route.amplification.on_sent(size);
         let class = match open.elicits {
             Elicits::Acknowledgement if builder.purpose == Purpose::SizeProbe => PacketClass::InFlight,
@@ -291,14 +288,11 @@ impl Sender<'_> {
         {
             path.sent.lend(records);
         }
-        record(
-            path,
-            SentPacket {
-                tokens: open.tokens,
-                ecn: builder.ecn,
-                ..SentPacket::new(open.number, now, size, class)
-            },
-        );
+        path.on_packet_sent(SentPacket {
+            tokens: open.tokens,
+            ecn: builder.ecn,
+            ..SentPacket::new(open.number, now, size, class)
+        });
         if path.sent.is_overgrown(|| path.route.window(), now) {
             frame_owners!(self).resend(builder.path, |sent| sent.shed(now), now);
         }
@@ -378,7 +372,7 @@ impl Sender<'_> {
             local: path.route.tuple.local,
             remote: path.route.tuple.remote,
             ecn: builder.ecn,
-            dscp: path.dscp,
+            dscp: path.dscp(),
             segment: (builder.segments > 1).then_some(builder.segment),
             bytes: builder.bytes,
         };
@@ -400,24 +394,6 @@ impl Sender<'_> {
             }
         }
     }
-}
-
-/// Tells everything that counts what the path sends.
-#[inline]
-pub(in crate::connection) fn record(path: &mut Path, mut packet: SentPacket) {
-    let (now, bytes) = (packet.sent_at, packet.bytes);
-    path.route.ecn.on_sent(packet.ecn);
-    path.route.mtu.on_sent(bytes);
-    if packet.class.in_flight() {
-        packet.delivery = path.route.rate.on_sent(now, path.sent.in_flight());
-        path.route.pacer.on_sent(bytes, now);
-        let rate = path.rate();
-        path.route.backlog.on_sent(now, bytes, rate);
-        let in_flight = path.sent.in_flight() + bytes;
-        let app_limited = packet.delivery.app_limited;
-        path.route.controller.on_sent(&Sending { now, bytes, in_flight, app_limited });
-    }
-    path.sent.on_sent(packet);
 }
 
 /// Returns the policies' name for the content of the frame.

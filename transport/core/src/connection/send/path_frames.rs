@@ -73,10 +73,7 @@ impl Sender<'_> {
             //# validation by sending a PATH_CHALLENGE frame in a datagram of at least 1200 bytes
             path.route.validation.on_cut();
         }
-        let widen = response.is_none() && challenge.is_none() && path.opening_datagrams > 0;
-        if widen {
-            path.opening_datagrams -= 1;
-        }
+        let widen = response.is_none() && challenge.is_none() && path.take_opening_datagram();
         let mut frames: Vec<Frame> = Vec::new();
         frames.extend(response.map(Frame::PathResponse));
         frames.extend(challenge.map(Frame::PathChallenge));
@@ -253,8 +250,7 @@ impl Sender<'_> {
     fn send_probe(&mut self, mut builder: PacketBuilder, tuple: FourTuple, now: Instant) -> bool {
         let Some((open, size)) = self.encrypt(&mut builder, now) else { return false };
         let Some(path) = self.paths.get_mut(builder.path) else { return false };
-        path.counters.bytes_sent += size as u64;
-        path.counters.datagrams_sent += 1;
+        path.count_sent(size);
         path.sent.on_sent(SentPacket::new(open.number, now, size, PacketClass::AckOnly));
         if let Some(candidate) = path.elsewhere.get_mut(tuple) {
             candidate.amplification.on_sent(size);
@@ -263,7 +259,7 @@ impl Sender<'_> {
             frame_owners!(self).resend(builder.path, |sent| sent.shed(now), now);
         }
         let Some(path) = self.paths.get(builder.path) else { return false };
-        let dscp = path.dscp;
+        let dscp = path.dscp();
         self.queue.push(Transmit {
             dscp,
             local: tuple.local,
