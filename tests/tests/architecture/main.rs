@@ -7,6 +7,7 @@ mod edges;
 mod layers;
 mod lexer;
 mod overhead;
+mod ownership;
 mod paths;
 mod rules;
 mod sizes;
@@ -102,6 +103,16 @@ fn the_bytes_around_frames_stand_in_one_place() {
 #[test]
 fn doc_comments_begin_with_a_noun_or_a_verb() {
     enforce(doc_comments::check);
+}
+
+#[test]
+fn the_connection_stays_small() {
+    report(ownership::size(&tree::files()));
+}
+
+#[test]
+fn nobody_outside_assigns_a_field_of_a_path() {
+    enforce(ownership::assignments);
 }
 
 #[test]

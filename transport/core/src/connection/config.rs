@@ -205,7 +205,7 @@ impl TransportConfig {
     pub(crate) fn route(&self, tuple: FourTuple, amplification: Amplification, now: Instant) -> Route {
         let congestion = self.congestion_for(tuple.local).clone();
         let mut route = Route::new(tuple, congestion, amplification, self.datagram_size, now);
-        route.ecn = EcnValidation::new(self.ecn);
+        route.set_ecn(EcnValidation::new(self.ecn));
         route
     }
 

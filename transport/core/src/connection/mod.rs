@@ -9,13 +9,9 @@ pub mod config;
 mod control;
 pub mod event;
 mod events;
-#[cfg(test)]
-mod forced;
 mod frame_owners;
 pub(crate) mod handshake;
 mod hibernation;
-#[cfg(test)]
-mod inject;
 pub mod lifecycle;
 mod loss_recovery;
 mod memory;
@@ -25,6 +21,8 @@ pub(crate) mod paths;
 mod receive;
 pub(crate) mod send;
 pub mod stats;
+#[cfg(test)]
+mod tests;
 mod timeout;
 mod views;
 

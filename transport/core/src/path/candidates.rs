@@ -75,6 +75,26 @@ impl Candidate {
         }
     }
 
+    /// Nothing limits what is sent there (RFC 9000 §8.1): the address is known to be the peer's.
+    pub fn lift_limit(&mut self) {
+        self.amplification = Amplification::Validated;
+    }
+
+    /// Packets there show the peer's connection ID with this sequence number, or the one of the path.
+    pub fn send_to(&mut self, destination: Option<u64>) {
+        self.destination = destination;
+    }
+
+    /// A packet came from there, to this endpoint's connection ID with this sequence number.
+    pub fn on_heard(&mut self, id_sequence: u64) {
+        self.heard_with = id_sequence;
+    }
+
+    /// It is remembered until `until`.
+    pub fn keep_until(&mut self, until: Instant) {
+        self.until = until;
+    }
+
     /// Nothing came back from there by `now`: it keeps its connection ID and the limit on what is sent there.
     pub fn fail(&mut self, now: Instant) {
         self.purpose = Purpose::Failed(now);

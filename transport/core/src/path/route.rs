@@ -101,6 +101,11 @@ impl Route {
         }
     }
 
+    /// Measurements begin with packet number `since`.
+    pub fn measure_from(&mut self, since: u64) {
+        self.since = since;
+    }
+
     /// A pass over what wants to be sent is over, `room` bytes are left, and the next packet will be number `next`: takes
     /// note of it if the window was used, so that no full datagram fits any more (RFC 9002 §7.8).
     pub fn on_pass(&mut self, room: usize, next: u64) {
@@ -112,6 +117,11 @@ impl Route {
     /// Returns true if the window was used while packet `number` was in flight.
     pub fn was_used_with(&self, number: u64) -> bool {
         number < self.used_below
+    }
+
+    /// Packets are marked as `ecn` decides.
+    pub fn set_ecn(&mut self, ecn: EcnValidation) {
+        self.ecn = ecn;
     }
 
     /// Another controller takes over, in its initial state.

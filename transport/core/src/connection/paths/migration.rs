@@ -110,8 +110,8 @@ impl PathMaintenance<'_> {
         let before = self.paths.get_mut(id).and_then(|path| path.elsewhere.take_pending());
         self.paths.forget_candidates(id, before);
         // A server's address needs no protection from its client (RFC 9000 §8.1), and only challenges go there first.
-        candidate.amplification = Amplification::Validated;
-        candidate.destination = Some(sequence);
+        candidate.lift_limit();
+        candidate.send_to(Some(sequence));
         //= https://www.rfc-editor.org/rfc/rfc9000#section-21.5.3
         //# A client MUST NOT send non-probing frames to a preferred address prior to validating that address;
         //# see Section 8
@@ -219,15 +219,15 @@ impl PathMaintenance<'_> {
         }
         let Some(path) = self.paths.get(origin.path) else { return };
         let mut candidate = Candidate::new(origin.tuple, Purpose::Probing, now + self.candidate_lifetime());
-        candidate.heard_with = origin.id_sequence;
+        candidate.on_heard(origin.id_sequence);
         let empty = self.paths.remote_ids.current(origin.path).is_none_or(|id| id.is_empty());
         let known = path.elsewhere.iter().find(|one| one.heard_with == origin.id_sequence);
         let known = known.filter(|one| self.paths.destination(origin.path, one.tuple).is_some());
         if path.heard_with() == origin.id_sequence || empty {
-            candidate.destination = None;
+            candidate.send_to(None);
         } else if let Some(known) = known {
             // A NAT moves the peer while it moves on purpose: it shows what it showed there, and so may this end.
-            candidate.destination = known.destination;
+            candidate.send_to(known.destination);
         } else {
             //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1.2
             //# This MUST be treated as path migration, as specified in Section 9.3 of [QUIC-TRANSPORT], with
@@ -242,13 +242,13 @@ impl PathMaintenance<'_> {
                 let next = self.paths.remote_ids.next_expected_sequence(origin.path);
                 return self.paths.limits.on_ids_exhausted(origin.path, next);
             };
-            candidate.destination = Some(sequence);
+            candidate.send_to(Some(sequence));
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9
         //# An endpoint MUST perform path validation (Section 8.2) if it detects any change to a peer's
         //# address, unless it has previously validated that address.
         if self.paths.is_validated(origin.tuple) {
-            candidate.amplification = Amplification::Validated;
+            candidate.lift_limit();
             candidate.validation.presume();
         } else {
             if !self.paths.counts(origin.tuple) {
@@ -338,7 +338,7 @@ impl PathMaintenance<'_> {
     ) -> Box<Measurements> {
         let mut route = self.new_route(tuple, Amplification::default(), now);
         route.set_congestion(congestion);
-        route.since = since;
+        route.measure_from(since);
         Box::new(Measurements {
             route,
             rtts: PathRtts::default(),
@@ -352,7 +352,7 @@ impl PathMaintenance<'_> {
         let (patience, lifetime) = (self.config.validation_timeout, self.candidate_lifetime());
         let Some(path) = self.paths.get_mut(id) else { return };
         if let Some(left) = path.elsewhere.previous_mut() {
-            left.until = now + lifetime;
+            left.keep_until(now + lifetime);
             //= https://www.rfc-editor.org/rfc/rfc9000#section-9.3.3
             //# In response to an apparent migration, endpoints MUST validate the previously active path using
             //# a PATH_CHALLENGE frame
