@@ -18,6 +18,7 @@ mod memory;
 mod new_token;
 mod observe;
 pub(crate) mod paths;
+mod queue_bound;
 mod receive;
 pub(crate) mod send;
 pub mod stats;

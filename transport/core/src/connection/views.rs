@@ -1,7 +1,7 @@
 //! Snapshots of the paths for the scheduler.
 
-use crate::connection::Role;
 use crate::connection::send::Sender;
+use crate::connection::{Role, queue_bound};
 use crate::path::lifecycle::State;
 use crate::path::path::Path;
 use crate::time::Instant;
@@ -27,6 +27,7 @@ impl Sender<'_> {
             }
         }
         self.prefer_heard(&mut views);
+        queue_bound::apply(&mut views, |id| paths.get(id).and_then(Path::shown_rate));
         correct(&mut views, |id| paths.get(id).map_or(Duration::ZERO, |path| now.since(path.active_at())));
         views
     }
@@ -90,7 +91,7 @@ impl Sender<'_> {
             datagram_size: path.route.datagram_size,
             overhead: self.sizes().overhead(path.id),
             lower_headers: lower_headers(path.route.tuple.remote.ip()),
-            hints: path.hints,
+            hints: path.believed_hints(),
             ..PathView::new(path.id)
         }
     }
@@ -136,21 +137,28 @@ fn loss(path: &Path) -> PerMille {
 /// The delay that a radio may add, which stays however long the path is idle.
 const RADIO: Duration = Duration::from_millis(50);
 
-/// Beside a path whose rate an operator guarantees, what deliveries show of another is a lower bound only: it was idle,
-/// or its window limited it. Its rate counts as unknown then, and what queues, and radio, add to its delay of late stands
-/// for its backlog. While the path is `idle` its queue drains as the time passes: were it not for that, one that was
-/// avoided for a long queue would be avoided for ever, for nothing would show that the queue is gone.
+/// Adds to the delay of the widest paths what queues, and radio, added there of late, beyond the path's own backlog.
+///
+/// Their rate is an estimate from below: they were idle, or their window limited them, and a radio's changes. While the path
+/// is `idle` its queue drains as the time passes: were it not for that, one that was avoided for a long queue would be
+/// avoided for ever, for nothing would show that the queue is gone.
 fn correct(views: &mut [PathView], idle: impl Fn(PathId) -> Duration) {
-    if !views.iter().any(|view| view.hints.rate.is_some()) {
+    if views.len() < 2 {
         return;
     }
-    for view in views.iter_mut().filter(|view| view.hints.rate.is_none()) {
-        view.rate = None;
+    let greatest = views.iter().map(rate).max();
+    for view in views.iter_mut().filter(|view| Some(rate(view)) == greatest && view.hints.rate.is_none()) {
         let added = view.rtt.smoothed.saturating_sub(view.rtt.minimum);
         let left = added.saturating_sub(idle(view.id)).max(added.min(RADIO));
-        view.delay += left;
+        let own = view.rate.map_or(Duration::ZERO, |rate| rate.transmission_time(view.backlog));
+        view.delay += left.saturating_sub(own);
         view.rtt.smoothed = view.rtt.minimum + left;
     }
+}
+
+/// The rate of a path in bits per second, where an unknown one may be any.
+fn rate(view: &PathView) -> u64 {
+    view.rate.map_or(u64::MAX, |rate| rate.bits_per_second())
 }
 
 #[cfg(test)]
@@ -180,18 +188,23 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_guaranteed_rate_measured_ones_count_as_unknown_and_queues_as_delay() {
+    fn what_queues_on_the_widest_path_counts_as_its_delay_beyond_its_own_backlog() {
         let guaranteed = measured(0, Some(Bandwidth::from_mbit(3)));
-        let mut views = [guaranteed, measured(1, None)];
-        correct(&mut views, |_| Duration::ZERO);
-        assert_eq!(views[0], guaranteed);
-        assert_eq!((views[1].rate, views[1].delay), (None, Duration::from_millis(50)));
+        let wide = PathView { rate: Some(Bandwidth::from_mbit(8)), ..measured(1, None) };
+        // 10 ms at 8 Mbit/s.
+        for (backlog, delay) in [(0, 50), (10_000, 40), (40_000, 20)] {
+            let mut views = [guaranteed, PathView { backlog, ..wide }];
+            correct(&mut views, |_| Duration::ZERO);
+            assert_eq!(views[0], guaranteed);
+            assert_eq!((views[1].rate, views[1].delay), (wide.rate, Duration::from_millis(delay)));
+        }
     }
 
     #[test]
     fn a_queue_that_nobody_adds_to_is_forgotten_as_it_drains() {
         let stuck = PathView {
             rtt: Rtt { smoothed: Duration::from_millis(2240), ..measured(1, None).rtt },
+            rate: None,
             ..measured(1, None)
         };
         for (idle, delay) in [(0, 2220), (1000, 1220), (2190, 70), (60_000, 70)] {
@@ -202,11 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_guaranteed_measurements_stand() {
-        let before = [measured(0, None), measured(1, None)];
-        let mut views = before;
+    fn an_only_path_and_a_narrow_one_are_shown_as_they_were_measured() {
+        let narrow = measured(0, None);
+        let mut alone = [narrow];
+        correct(&mut alone, |_| Duration::ZERO);
+        assert_eq!(alone, [narrow]);
+        let mut views = [narrow, PathView { rate: Some(Bandwidth::from_mbit(50)), ..measured(1, None) }];
         correct(&mut views, |_| Duration::ZERO);
-        assert_eq!(views, before);
+        assert_eq!(views[0], narrow);
     }
 
     #[test]

@@ -263,8 +263,7 @@ impl Path {
             // Should it be shared again, what was sent meanwhile is nobody's queue.
             self.others = Others::default();
         }
-        let own = hints.rate.filter(|_| hints.shared != Sharing::Shared);
-        self.route.guard_rate(own);
+        self.review_rate();
         self.route.keep_flight_within(self.rtts.longest_base());
     }
 
@@ -294,13 +293,44 @@ impl Path {
         self.rtts.best().map_or_else(Rtt::default, |(_, rtt)| rtt)
     }
 
-    /// The bottleneck rate: the channel's hint, else what deliveries show once the window has found the bottleneck.
+    /// The bottleneck rate: the channel's hint, as far as deliveries do not refute it; else what bursts and deliveries
+    /// show.
     ///
-    /// In slow start deliveries show the window and not the bottleneck. A path that was only probed would look slow,
-    /// get nothing to send for it, and never show that it is fast.
+    /// In slow start deliveries show the window and not the bottleneck: they count only once a burst was seen, if they are
+    /// faster. A path that was only probed would look slow, get nothing to send for it, and never show that it is fast.
     pub fn rate(&self) -> Option<Bandwidth> {
-        let measured = || self.route.rate.estimate().filter(|_| !self.route.controller.in_slow_start());
-        self.hints.rate.or_else(measured)
+        let (burst, delivered) = (self.route.rate.capacity(), self.route.rate.estimate());
+        let counts = burst.is_some() || !self.route.controller.in_slow_start();
+        self.believed_rate().or_else(|| burst.max(delivered.filter(|_| counts)))
+    }
+
+    /// The rate that the path was seen to carry: its bottleneck's if a burst showed that, else what was delivered, which is
+    /// less.
+    pub fn shown_rate(&self) -> Option<Bandwidth> {
+        self.route.rate.capacity().and_then(|_| self.rate()).or_else(|| self.route.rate.estimate())
+    }
+
+    /// The hinted rate, or what bursts show instead if they refute it; `None` without a hint.
+    pub fn believed_rate(&self) -> Option<Bandwidth> {
+        self.hints.rate.map(|promised| self.refuted(promised))
+    }
+
+    /// `promised`, or what bursts show instead.
+    fn refuted(&self, promised: Bandwidth) -> Bandwidth {
+        self.route.rate.refutation(promised).unwrap_or(promised)
+    }
+
+    /// The hints with the rate as it is believed.
+    pub fn believed_hints(&self) -> Hints {
+        Hints { rate: self.believed_rate(), ..self.hints }
+    }
+
+    /// Follows what is believed of the channel's rate.
+    pub fn review_rate(&mut self) {
+        let own = self.believed_rate().filter(|_| self.hints.shared != Sharing::Shared);
+        if own != self.route.guarded_rate() {
+            self.route.guard_rate(own);
+        }
     }
 
     /// Bytes believed queued at the bottleneck: those of this path and, where others share the channel, theirs.
@@ -317,7 +347,7 @@ impl Path {
 
     /// The rate of the channel, if that was promised to an endpoint whose connections share it.
     pub fn rate_of_endpoint(&self) -> Option<Bandwidth> {
-        self.channel.rate_of_endpoint()
+        self.channel.rate_of_endpoint().map(|promised| self.refuted(promised))
     }
 
     /// All connections together have `queued` bytes on the channel, of which this path's are those that were entered.
@@ -354,14 +384,14 @@ impl Path {
     /// Bytes that others are believed to have queued on a channel of promised rate.
     fn competing(&self, now: Instant) -> usize {
         let left = self.route.competing.left(now);
-        let bytes = self.hints.rate.map_or(0, |rate| rate.bytes_in(left));
+        let bytes = self.believed_rate().map_or(0, |rate| rate.bytes_in(left));
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// `packet`, which was sent here, was acknowledged over `over` after `rtt`: what that took beyond the packets of this
     /// path shows the queue of others.
     pub fn on_round_trip(&mut self, packet: &SentPacket, over: PathId, rtt: Duration, now: Instant) {
-        let (Some(rate), Some(base)) = (self.hints.rate, self.rtts.min_for(over)) else { return };
+        let (Some(rate), Some(base)) = (self.believed_rate(), self.rtts.min_for(over)) else { return };
         let before = usize::try_from(packet.delivery.in_flight).unwrap_or(usize::MAX);
         self.route.competing.on_sample([rtt, base], before.saturating_add(packet.bytes), rate, now);
     }

@@ -67,7 +67,8 @@ impl Path {
     }
 
     /// Packets were acknowledged over path `over`: tells the controller, and all estimates of the self.
-    pub fn on_ack(&mut self, acknowledged: &Acknowledged, over: PathId, limited: Limited, now: Instant) {
+    pub fn on_ack(&mut self, acknowledged: &Acknowledged, back: Return, limited: Limited, now: Instant) {
+        let Return { over, delay } = back;
         self.counters.packets_acknowledged += acknowledged.packets.len() as u64;
         self.counters.spurious_losses += acknowledged.spurious.len() as u64;
         for spurious in &acknowledged.spurious {
@@ -86,7 +87,8 @@ impl Path {
         }
         let rtt = self.rtt();
         let min_rtt = self.rtts.min_for(over).or(rtt.min());
-        let arrival = Arrival { now, over, rtts: &self.rtts };
+        let rtt_alone = acknowledged.rtt_sample.map(|rtt| rtt.saturating_sub(delay));
+        let arrival = Arrival { now, over, rtts: &self.rtts, rtt: rtt_alone };
         let delivery = self.route.rate.on_acknowledged(arrival, &acknowledged.packets);
         let newest = acknowledged.packets.last();
         let sample = Sample {
@@ -146,6 +148,7 @@ impl Path {
     fn on_resolved(&mut self, now: Instant) {
         let rate = self.rate();
         self.route.backlog.on_resolved(now, self.sent.in_flight(), rate);
+        self.review_rate();
         self.route.keep_flight_within(self.rtts.longest_base());
         // After an outage the smoothed round-trip time is that of the outage for long: a window must not be spread over it.
         let rtt = self.rtt();

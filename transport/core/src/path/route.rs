@@ -141,6 +141,11 @@ impl Route {
         self.guard = rate.map(|rate| RateGuard { rate, flight: None });
     }
 
+    /// The rate that the path is paced to, if the channel's is known.
+    pub fn guarded_rate(&self) -> Option<Bandwidth> {
+        self.guard.map(|guard| guard.rate)
+    }
+
     /// Returns true if the channel's rate was promised to this path ([`Self::guard_rate`]), so that no other shares its
     /// bottleneck.
     pub fn has_own_rate(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Loss recovery (RFC 9002): round-trip times, timers, pacing, ECN and what is known about the bottleneck.
 
 pub mod backlog;
+pub mod capacity;
 pub mod competing_backlog;
 pub mod delay;
 pub mod ecn;

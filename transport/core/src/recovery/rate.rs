@@ -4,6 +4,7 @@
 //! paths, the difference of the return delays is part of that time although nothing was delivered faster or slower. It
 //! is the difference of the smallest round-trip times, and it is taken out.
 
+use crate::recovery::capacity::{Burst, Capacity, Passage};
 use crate::recovery::delay::PathRtts;
 use crate::recovery::sent_packet::SentPacket;
 use crate::recovery::windowed::WindowedMax;
@@ -31,6 +32,8 @@ pub struct DeliveryState {
     pub in_flight: u64,
     /// True if the sender had too little to send to fill the path.
     pub app_limited: bool,
+    /// The burst that it left in.
+    pub burst: Burst,
 }
 
 /// An acknowledgement of packets that were in flight.
@@ -42,6 +45,8 @@ pub struct Arrival<'a> {
     pub over: PathId,
     /// The round-trip times of the path that carried the packets.
     pub rtts: &'a PathRtts,
+    /// The round-trip time of the newest packet without the receiver's delay, if the acknowledgement is a sample of it.
+    pub rtt: Option<Duration>,
 }
 
 /// The rate sample of one acknowledgement (draft, "Rate Sample (rs) Output"). "Since" means since the newest
@@ -81,6 +86,7 @@ pub struct RateSampler {
     round: u64,
     round_ends: u64,
     largest: WindowedMax<Bandwidth>,
+    capacity: Capacity,
 }
 
 impl Default for RateSampler {
@@ -95,6 +101,7 @@ impl Default for RateSampler {
             round: 0,
             round_ends: 0,
             largest: WindowedMax::new(WINDOW_ROUNDS),
+            capacity: Capacity::default(),
         }
     }
 }
@@ -108,7 +115,9 @@ impl RateSampler {
             self.delivered_at = now;
             self.delivered_over = None;
         }
+        let sent = self.delivered.saturating_add(self.lost).saturating_add(in_flight as u64);
         DeliveryState {
+            burst: self.capacity.on_sent(now, sent, in_flight),
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             delivered_over: self.delivered_over,
@@ -152,6 +161,9 @@ impl RateSampler {
             self.round += 1;
             self.round_ends = self.delivered;
         }
+        if let Some(rtt) = arrival.rtt {
+            self.capacity.on_passage(&Passage::of(newest, arrival.over, rtt));
+        }
         let sample = self.sample(newest, newly, arrival);
         // A sample of an idle flow tells only when it is larger than all others.
         if let Some(rate) = sample.rate
@@ -165,6 +177,16 @@ impl RateSampler {
     /// The largest sample of the last ten round trips, not counting those that the application limited.
     pub fn estimate(&self) -> Option<Bandwidth> {
         self.largest.get()
+    }
+
+    /// The rate of the bottleneck, as bursts that spread out there show it; `None` if none did yet.
+    pub fn capacity(&self) -> Option<Bandwidth> {
+        self.capacity.estimate()
+    }
+
+    /// The rate of the bottleneck, if bursts show it to be less than `promised`.
+    pub fn refutation(&self, promised: Bandwidth) -> Option<Bandwidth> {
+        self.capacity.refutation(promised)
     }
 
     /// Bytes delivered so far.
@@ -233,7 +255,7 @@ mod tests {
     /// An acknowledgement over path 0 without a known round-trip time.
     fn acknowledge(sampler: &mut RateSampler, now: Instant, packets: &[SentPacket]) -> Option<RateSample> {
         let rtts = PathRtts::default();
-        sampler.on_acknowledged(Arrival { now, over: PathId::ZERO, rtts: &rtts }, packets)
+        sampler.on_acknowledged(Arrival { now, over: PathId::ZERO, rtts: &rtts, rtt: None }, packets)
     }
 
     /// One packet per `gap` ms, acknowledged 20 ms after it left.
@@ -282,7 +304,7 @@ mod tests {
         let sent = packet(&mut sampler, 0, at(0), 0);
         let mut rtts = PathRtts::default();
         rtts.sample(PathId::ZERO, Duration::from_millis(20), Duration::ZERO, at(0));
-        let arrival = Arrival { now: at(5), over: PathId::ZERO, rtts: &rtts };
+        let arrival = Arrival { now: at(5), over: PathId::ZERO, rtts: &rtts, rtt: None };
         let sample = sampler.on_acknowledged(arrival, &[sent]).expect("it was in flight");
         assert_eq!((sample.rate, sampler.estimate()), (None, None));
     }
@@ -351,7 +373,7 @@ mod tests {
             while let Some((now, over, up_to)) = acks.pop_front_if(|(at, ..)| *at <= number * 2) {
                 let covered = flight.iter().filter(|packet: &&SentPacket| packet.number <= up_to).count();
                 let packets: Vec<_> = flight.drain(..covered).collect();
-                let arrival = Arrival { now: at(now), over: PathId(over), rtts: &rtts };
+                let arrival = Arrival { now: at(now), over: PathId(over), rtts: &rtts, rtt: None };
                 samples.extend(sampler.on_acknowledged(arrival, &packets));
             }
             flight.push_back(packet(&mut sampler, number, at(number * 2), flight.len() * 1000));

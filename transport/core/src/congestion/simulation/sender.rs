@@ -296,7 +296,7 @@ impl Sender {
         }
         if let Some(sent_at) = outcome.largest_sent_at() {
             self.pto.reset();
-            let arrival = Arrival { now, over, rtts: &self.rtts };
+            let arrival = Arrival { now, over, rtts: &self.rtts, rtt: None };
             let delivery = self.rate.on_acknowledged(arrival, &outcome.packets);
             let newest = outcome.packets.last();
             self.controller.on_acknowledged(&Sample {

@@ -68,7 +68,7 @@ impl LossRecovery<'_> {
         }
         let answered = path.on_acknowledged(now);
         if sent_here {
-            path.on_ack(&acknowledged, over, Limited::ByRounds, now);
+            path.on_ack(&acknowledged, Return { over, delay }, Limited::ByRounds, now);
         }
         self.paths.refresh_delays();
         if answered {
@@ -192,7 +192,7 @@ impl LossRecovery<'_> {
             if self.role == Role::Server || level == Level::Handshake {
                 path.on_answer();
             }
-            path.on_ack(&acknowledged, PathId::ZERO, Limited::BySample, now);
+            path.on_ack(&acknowledged, Return { over: PathId::ZERO, delay: Duration::ZERO }, Limited::BySample, now);
         }
         for packet in &acknowledged.packets {
             frame_owners!(self).on_packet_acknowledged(PathId::ZERO, packet, now);

@@ -388,7 +388,9 @@ impl Sender<'_> {
         let exhausted = !self.streams.has_sendable() && self.control.is_empty();
         for view in &round.views {
             let Some(path) = self.paths.get_mut(view.id) else { continue };
-            path.route.on_pass(view.send_allowance, path.sent.next_unused());
+            // Held back for the queue it would make, a path has not used its window.
+            let room = path.route.room(path.sent.in_flight(), round.now).max(view.send_allowance);
+            path.route.on_pass(room, path.sent.next_unused());
             if exhausted && view.send_allowance >= view.datagram_size {
                 path.route.rate.on_app_limited(path.sent.in_flight());
             }

@@ -1,0 +1,191 @@
+//! The queue that a quick path may have while others are there.
+//!
+//! A path is worth something beside slower ones only as long as its queue is short, and a controller that does not know
+//! the path's rate finds it by filling that queue. So the quicker and narrower a path is than the others, the less may be
+//! in flight there: a few datagrams until its rate is known, then what it carries in an empty round trip and some
+//! milliseconds. An only path, the slowest and the widest are not bound, and those that hardly differ from them hardly.
+
+use hvq_scheduler::{Bandwidth, PathId, PathView};
+use std::time::Duration;
+
+/// Datagrams that may be in flight on a path of unknown rate, if all others are much slower: the second is acknowledged at
+/// once (RFC 9000 §13.2.2), and its round trip shows the rate. At 2 Mbit/s both take 12 ms.
+const DATAGRAMS: u64 = 2;
+
+/// The queue that a path of known rate may have, if all others are much wider and much slower.
+const QUEUE: Duration = Duration::from_millis(6);
+
+/// Datagrams that may be in flight beside: a peer acknowledges every second one (RFC 9000 §13.2.2).
+const UNACKNOWLEDGED: usize = 2;
+
+/// The whole of a share.
+const WHOLE: u64 = 1024;
+
+/// Limits the send allowance of each of `views` by the queue that its path may have, where `shown` is the rate that the path
+/// was seen to carry, whatever was promised. A path that carries more comes to show it, for more may be in flight than that
+/// rate carries.
+pub(super) fn apply(views: &mut [PathView], shown: impl Fn(PathId) -> Option<Bandwidth>) {
+    if views.len() < 2 {
+        return;
+    }
+    let slowest = views.iter().filter_map(delay).max().unwrap_or_default();
+    let widest = views.iter().map(rate).max().unwrap_or(u64::MAX);
+    for view in views {
+        // Nothing tells that a path is quick before its first round trip; its first flight then shows best what it carries.
+        let quicker = delay(view).map_or(0, |delay| share(nanos(slowest) - nanos(delay), nanos(slowest)));
+        let narrower = if view.rate.is_none() { WHOLE } else { share(widest - rate(view), widest) };
+        let scarcity = quicker * narrower / WHOLE;
+        if scarcity > 0 {
+            limit(view, scarcity, shown(view.id));
+        }
+    }
+}
+
+/// Limits the send allowance of a path that is `scarcity` of [`WHOLE`] quicker and narrower than others.
+fn limit(view: &mut PathView, scarcity: u64, shown: Option<Bandwidth>) {
+    let most = match shown {
+        Some(rate) => {
+            let queue = Duration::from_nanos((nanos(QUEUE) * WHOLE).div_ceil(scarcity));
+            let carried = rate.bytes_in(view.rtt.minimum.saturating_add(queue));
+            let carried = usize::try_from(carried).unwrap_or(usize::MAX);
+            carried.saturating_add(UNACKNOWLEDGED * view.datagram_size)
+        }
+        None => (view.datagram_size as u64 * DATAGRAMS * WHOLE).div_ceil(scarcity) as usize,
+    };
+    let left = most.saturating_sub(view.in_flight);
+    if left >= view.send_allowance {
+        return;
+    }
+    view.send_allowance = left;
+    if left < view.datagram_size && view.next_send.is_zero() {
+        // An acknowledgement makes room.
+        view.next_send = shown.map_or(view.rtt.smoothed, |rate| rate.transmission_time(view.datagram_size));
+    }
+}
+
+/// The delay of a path, if that was measured or promised.
+fn delay(view: &PathView) -> Option<Duration> {
+    let is_known = !view.rtt.minimum.is_zero() || view.hints.delay.is_some();
+    is_known.then_some(view.delay)
+}
+
+/// The rate of a path in bits per second; an unknown one may be any.
+fn rate(view: &PathView) -> u64 {
+    view.rate.map_or(u64::MAX, |rate| rate.bits_per_second())
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / WHOLE).min(u64::MAX / WHOLE)
+}
+
+/// `part` of `whole` in units of 1/[`WHOLE`].
+fn share(part: u64, whole: u64) -> u64 {
+    let share = u128::from(part) * u128::from(WHOLE) / u128::from(whole.max(1));
+    u64::try_from(share).unwrap_or(WHOLE).min(WHOLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hvq_scheduler::{Hints, Rtt};
+    use proptest::prelude::*;
+
+    const ROOM: usize = 1_000_000;
+
+    fn path(id: u32, mbit: Option<u64>, delay: u64) -> PathView {
+        let delay = Duration::from_millis(delay);
+        PathView {
+            rate: mbit.map(Bandwidth::from_mbit),
+            delay,
+            send_allowance: ROOM,
+            window: ROOM,
+            rtt: Rtt { smoothed: delay * 2, minimum: delay * 2, ..Rtt::ZERO },
+            ..PathView::new(PathId(id))
+        }
+    }
+
+    /// The send allowances of `views`, in the order of their IDs.
+    fn allowances(mut views: Vec<PathView>, measured: bool) -> Vec<usize> {
+        let rates: Vec<_> = views.iter().map(|view| (view.id, view.rate)).collect();
+        let rate = |id| rates.iter().find(|(known, _)| *known == id).and_then(|(_, rate)| *rate);
+        apply(&mut views, |id| rate(id).filter(|_| measured));
+        views.sort_by_key(|view| view.id);
+        views.iter().map(|view| view.send_allowance).collect()
+    }
+
+    #[test]
+    fn an_only_path_is_not_bound() {
+        assert_eq!(allowances(vec![path(0, None, 2)], false), [ROOM]);
+    }
+
+    #[test]
+    fn a_quick_path_of_unknown_rate_has_two_datagrams_beside_a_slow_one() {
+        let allowed = allowances(vec![path(0, None, 1), path(1, None, 100)], false);
+        assert!((2 * 1200..3 * 1200).contains(&allowed[0]), "{allowed:?}");
+        assert_eq!(allowed[1], ROOM);
+    }
+
+    #[test]
+    fn a_path_is_not_taken_for_a_quick_one_before_its_first_round_trip() {
+        let unmeasured = PathView { rtt: Rtt::ZERO, ..path(0, None, 2) };
+        assert_eq!(allowances(vec![unmeasured, path(1, Some(50), 100)], false)[0], ROOM);
+        let hints = Hints { delay: Some(unmeasured.delay), ..Hints::NONE };
+        let promised = PathView { hints, ..unmeasured };
+        assert!(allowances(vec![promised, path(1, Some(50), 100)], false)[0] < 3 * 1200);
+    }
+
+    #[test]
+    fn nothing_is_left_while_they_are_in_flight() {
+        let mut views = vec![PathView { in_flight: 3 * 1200, ..path(0, None, 1) }, path(1, None, 100)];
+        apply(&mut views, |_| None);
+        assert_eq!(views[0].send_allowance, 0);
+        assert!(!views[0].next_send.is_zero(), "room comes with the next acknowledgement");
+    }
+
+    #[test]
+    fn a_promised_rate_is_not_relied_on_before_anything_was_measured() {
+        let promised = |measured| allowances(vec![path(0, Some(10), 2), path(1, None, 100)], measured)[0];
+        assert!(promised(false) < 3 * 1200, "{}", promised(false));
+        // 10 ms at 10 Mbit/s, two datagrams.
+        assert!((12_000..16_000).contains(&promised(true)), "{}", promised(true));
+    }
+
+    #[test]
+    fn links_of_one_kind_are_not_bound() {
+        assert_eq!(allowances(vec![path(0, None, 10), path(1, None, 10)], false), [ROOM, ROOM]);
+        assert_eq!(allowances(vec![path(0, Some(50), 5), path(1, Some(50), 20)], true), [ROOM, ROOM]);
+        let alike = allowances(vec![path(0, Some(90), 18), path(1, Some(100), 20)], true);
+        assert!(alike[0] > 500_000, "{alike:?}: 600 ms at 90 Mbit/s and more");
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_and_the_names_of_paths_change_nothing(
+            paths in proptest::collection::vec((proptest::option::of(1u64..200), 1u64..300), 1..5),
+            measured: bool,
+        ) {
+            let views = |names: Vec<u32>| {
+                paths.iter().zip(names).map(|(&(mbit, delay), id)| path(id, mbit, delay)).collect::<Vec<_>>()
+            };
+            let count = paths.len() as u32;
+            let straight = allowances(views((0..count).collect()), measured);
+            let mut renamed = allowances(views((0..count).rev().collect()), measured);
+            renamed.reverse();
+            prop_assert_eq!(&straight, &renamed);
+            let mut exchanged = views((0..count).collect());
+            exchanged.reverse();
+            prop_assert_eq!(straight, allowances(exchanged, measured));
+        }
+
+        #[test]
+        fn no_more_is_allowed_than_without_a_bound_and_some_path_has_all_of_its_room(
+            paths in proptest::collection::vec((proptest::option::of(0u64..200), 1u64..300), 1..5),
+            measured: bool,
+        ) {
+            let views = (0..).zip(&paths).map(|(id, &(mbit, delay))| path(id, mbit, delay)).collect();
+            let allowed = allowances(views, measured);
+            prop_assert!(allowed.iter().all(|&bytes| bytes <= ROOM));
+            prop_assert!(allowed.contains(&ROOM));
+        }
+    }
+}

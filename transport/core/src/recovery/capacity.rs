@@ -1,0 +1,193 @@
+//! The rate of the bottleneck, from how bursts spread out there (packet trains: Dovrolis et al., INFOCOM 2001).
+//!
+//! Packets that leave faster than the bottleneck carries them arrive as fast as it does. The time between the arrivals of
+//! two of them is known at the sender: that between their departures and the difference of their round-trip times. The
+//! first packet of a burst that finds the path idle is where the smallest round trip says, so that the first flight of two
+//! packets tells. A stretch of a burst shows at most the rate of the bottleneck, but for acknowledgements that come closer
+//! together than the packets did; so the greatest of the latest bursts is taken, and only of the longer ones.
+
+use crate::recovery::sent_packet::SentPacket;
+use crate::time::Instant;
+use crate::{Bandwidth, PathId};
+use smallvec::SmallVec;
+use std::time::Duration;
+
+/// Packets that leave with no longer pauses are one burst.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The bursts of which the greatest rate is taken.
+const BURSTS: usize = 8;
+/// Bursts that refute a promise, if they fall short of it by little.
+const SEVERAL: usize = 3;
+/// A stretch of fewer bytes shows nothing: timers and the receiver's processing are as long as it.
+const LEAST_BYTES: u64 = 1000;
+/// A stretch between two packets is as long as this at least, in bytes. Either acknowledgement may have been held up, while a
+/// stretch from the beginning of a burst is compared with the smallest round trip.
+const LONG_BYTES: u64 = 8000;
+/// The time by which any measurement may be too short: timers and packets that are handled together.
+const NOISE: Duration = Duration::from_micros(100);
+/// Return paths that are told apart.
+const RETURN_PATHS: usize = 4;
+
+/// The burst that a packet left in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Burst {
+    /// Its number.
+    number: u64,
+    /// The time at which it began, if nothing was in flight then.
+    idle_since: Option<Instant>,
+    /// Bytes of it that left before the packet.
+    ahead: u64,
+}
+
+/// A packet that passed the bottleneck, as its acknowledgement tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage {
+    burst: Burst,
+    sent_at: Instant,
+    bytes: u64,
+    over: PathId,
+    rtt: Duration,
+}
+
+impl Passage {
+    /// `packet` was acknowledged over the path `over` after `rtt`, of which nothing was the receiver's.
+    pub fn of(packet: &SentPacket, over: PathId, rtt: Duration) -> Self {
+        let (burst, bytes) = (packet.delivery.burst, packet.bytes as u64);
+        Self { burst, sent_at: packet.sent_at, bytes, over, rtt }
+    }
+
+    /// The stretch from the beginning of the burst, which found the path idle; its first bytes take as long as those of `base`.
+    fn from_idle(&self, base: Base) -> Option<Stretch> {
+        let sending = self.sent_at.since(self.burst.idle_since?);
+        let bytes = (self.burst.ahead + self.bytes).saturating_sub(base.bytes);
+        self.stretch(bytes, sending, base.rtt).filter(|stretch| stretch.bytes >= LEAST_BYTES)
+    }
+
+    /// The stretch from `earlier`, of the same burst.
+    fn from_earlier(&self, earlier: &Self) -> Option<Stretch> {
+        let bytes = self.burst.ahead.saturating_sub(earlier.burst.ahead);
+        let sending = self.sent_at.since(earlier.sent_at);
+        self.stretch(bytes, sending, earlier.rtt).filter(|stretch| stretch.bytes >= LONG_BYTES)
+    }
+
+    /// A stretch of `bytes` that left within `sending`, the first of them with a round trip of `rtt`; `None` if the sender
+    /// spread them no less than the bottleneck did, for then they show the sender.
+    fn stretch(&self, bytes: u64, sending: Duration, rtt: Duration) -> Option<Stretch> {
+        let time = sending.saturating_add(self.rtt).saturating_sub(rtt);
+        let is_spread = time >= sending.saturating_mul(2);
+        is_spread.then_some(Stretch { burst: self.burst.number, bytes, time })
+    }
+}
+
+/// The smallest round trip over one return path, and the bytes that the bottleneck carried in it.
+#[derive(Clone, Copy, Debug)]
+struct Base {
+    over: PathId,
+    rtt: Duration,
+    bytes: u64,
+}
+
+/// Bytes of a burst that the bottleneck spread over a time.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    burst: u64,
+    bytes: u64,
+    time: Duration,
+}
+
+impl Stretch {
+    fn rate(&self) -> Bandwidth {
+        let nanos = self.time.saturating_add(NOISE).as_nanos();
+        let bits = u128::from(self.bytes) * 8_000_000_000 / nanos.max(1);
+        Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX))
+    }
+}
+
+/// The estimate of the rate of one route's bottleneck.
+#[derive(Clone, Debug, Default)]
+pub struct Capacity {
+    burst: Burst,
+    /// Bytes that had been sent when it began.
+    began_with: u64,
+    last_sent: Option<Instant>,
+    bases: SmallVec<[Base; 2]>,
+    /// The first passage of the burst that the latest belongs to.
+    first: Option<Passage>,
+    /// The longest stretches of the latest bursts, the latest first.
+    stretches: SmallVec<[Stretch; BURSTS]>,
+}
+
+impl Capacity {
+    /// A packet leaves at `now` after `sent` bytes, of which `in_flight` are in flight. Returns the burst that it is part of.
+    pub fn on_sent(&mut self, now: Instant, sent: u64, in_flight: usize) -> Burst {
+        let continues = in_flight > 0 && self.last_sent.is_some_and(|last| now.since(last) <= PAUSE);
+        if !continues {
+            let idle_since = (in_flight == 0).then_some(now);
+            self.burst = Burst { number: self.burst.number + 1, idle_since, ahead: 0 };
+            self.began_with = sent;
+        }
+        self.last_sent = Some(now);
+        Burst { ahead: sent.saturating_sub(self.began_with), ..self.burst }
+    }
+
+    /// Takes note of a packet that arrived.
+    pub fn on_passage(&mut self, passage: &Passage) {
+        if let Some(stretch) = self.base(passage).and_then(|base| passage.from_idle(base)) {
+            self.note(stretch);
+        }
+        let is_same =
+            |first: &Passage| first.burst.number == passage.burst.number && first.over == passage.over;
+        match self.first.filter(is_same) {
+            Some(first) => passage.from_earlier(&first).into_iter().for_each(|stretch| self.note(stretch)),
+            None => self.first = Some(*passage),
+        }
+    }
+
+    /// The greatest rate that any of the latest bursts showed, of those of at least half the length of the longest.
+    pub fn estimate(&self) -> Option<Bandwidth> {
+        let longest = self.stretches.iter().map(|stretch| stretch.bytes).max()?;
+        let long = self.stretches.iter().filter(|stretch| stretch.bytes >= longest / 2);
+        long.map(Stretch::rate).max()
+    }
+
+    /// The rate that bursts show, if that refutes `promised`: one shows less than half of it, or several a fifth less, by
+    /// which a radio may vary for a while.
+    pub fn refutation(&self, promised: Bandwidth) -> Option<Bandwidth> {
+        let shown = self.estimate()?;
+        let [bits, promised] = [shown, promised].map(|rate| u128::from(rate.bits_per_second()));
+        let needed = if bits * 2 < promised { 1 } else { SEVERAL };
+        (bits * 5 < promised * 4 && self.stretches.len() >= needed).then_some(shown)
+    }
+
+    /// Keeps the longest stretch of each of the latest bursts, and of equals the later one.
+    fn note(&mut self, stretch: Stretch) {
+        if let Some(known) = self.stretches.iter_mut().find(|known| known.burst == stretch.burst) {
+            if known.bytes <= stretch.bytes {
+                *known = stretch;
+            }
+            return;
+        }
+        self.stretches.truncate(BURSTS - 1);
+        self.stretches.insert(0, stretch);
+    }
+
+    /// The smallest round trip over the return path of `passage` before it.
+    fn base(&mut self, passage: &Passage) -> Option<Base> {
+        let Passage { over, rtt, .. } = *passage;
+        let now = Base { over, rtt, bytes: passage.burst.ahead + passage.bytes };
+        let Some(base) = self.bases.iter_mut().find(|base| base.over == over) else {
+            if self.bases.len() < RETURN_PATHS {
+                self.bases.push(now);
+            }
+            return None;
+        };
+        let before = *base;
+        if rtt < before.rtt {
+            *base = now;
+        }
+        Some(before)
+    }
+}
+
+#[cfg(test)]
+mod tests;

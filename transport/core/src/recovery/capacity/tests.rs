@@ -1,0 +1,121 @@
+use super::*;
+use crate::recovery::sent_packet::PacketClass;
+use proptest::prelude::*;
+
+/// A path of `rate` and an empty round trip of `base`, over which bursts are sent when it is idle.
+struct World {
+    capacity: Capacity,
+    rate: Bandwidth,
+    base: Duration,
+    now: Instant,
+    sent: u64,
+}
+
+impl World {
+    fn new(mbit: u64, base: u64) -> Self {
+        let (rate, base) = (Bandwidth::from_mbit(mbit), Duration::from_millis(base));
+        let mut world = Self { capacity: Capacity::default(), rate, base, now: Instant::ZERO, sent: 0 };
+        world.burst(&[60], &[Duration::ZERO]);
+        world
+    }
+
+    /// Sends packets of `sizes` at once; the acknowledgement of each is late by what `late` says.
+    fn burst(&mut self, sizes: &[usize], late: &[Duration]) {
+        let mut packets = Vec::new();
+        for (number, bytes) in (0..).zip(sizes.iter().copied()) {
+            let ahead: usize = sizes[..number as usize].iter().sum();
+            let mut packet = SentPacket::new(number, self.now, bytes, PacketClass::AckEliciting);
+            packet.delivery.burst = self.capacity.on_sent(self.now, self.sent, ahead);
+            self.sent += bytes as u64;
+            packets.push((packet, self.base + self.rate.transmission_time(ahead + bytes)));
+        }
+        for ((packet, rtt), late) in packets.iter().zip(late.iter().cycle()) {
+            self.capacity.on_passage(&Passage::of(packet, PathId::ZERO, *rtt + *late));
+        }
+        self.now += Duration::from_secs(1);
+    }
+
+    fn mbit(&self) -> Option<f64> {
+        self.capacity.estimate().map(|rate| rate.bits_per_second() as f64 / 1e6)
+    }
+}
+
+const IN_TIME: [Duration; 1] = [Duration::ZERO];
+
+#[test]
+fn two_packets_at_once_show_a_narrow_path() {
+    let mut world = World::new(2, 5);
+    assert_eq!(world.mbit(), None);
+    world.burst(&[1452, 1452], &IN_TIME);
+    let shown = world.mbit().expect("a burst was seen");
+    assert!((1.7..=2.0).contains(&shown), "{shown} Mbit/s");
+}
+
+#[test]
+fn single_small_packets_show_nothing() {
+    let mut world = World::new(2, 5);
+    (0..20).for_each(|_| world.burst(&[200], &IN_TIME));
+    assert_eq!(world.mbit(), None);
+}
+
+#[test]
+fn a_wide_path_is_not_taken_for_a_narrow_one_because_acknowledgements_are_late_now_and_then() {
+    let mut world = World::new(60, 50);
+    let late = [0, 20, 3, 40, 0, 9, 15].map(Duration::from_millis);
+    for late in late {
+        world.burst(&[1452; 10], &[late]);
+    }
+    let shown = world.mbit().expect("bursts were seen");
+    assert!(shown > 30.0, "{shown} Mbit/s");
+}
+
+#[test]
+fn a_path_that_became_slower_is_seen_after_some_bursts() {
+    let mut world = World::new(2, 5);
+    (0..BURSTS).for_each(|_| world.burst(&[1452; 4], &IN_TIME));
+    world.rate = Bandwidth::from_mbit(1);
+    (0..BURSTS).for_each(|_| world.burst(&[1452; 4], &IN_TIME));
+    let shown = world.mbit().expect("bursts were seen");
+    assert!((0.8..=1.0).contains(&shown), "{shown} Mbit/s");
+}
+
+#[test]
+fn packets_that_the_sender_spread_show_nothing() {
+    let mut capacity = Capacity::default();
+    for number in 0..100 {
+        let now = Instant::ZERO + Duration::from_micros(900) * number;
+        let burst = capacity.on_sent(now, u64::from(number) * 1000, 5000 * usize::from(number > 0));
+        let passage =
+            Passage { burst, sent_at: now, bytes: 1000, over: PathId::ZERO, rtt: Duration::from_millis(5) };
+        capacity.on_passage(&passage);
+    }
+    assert!(capacity.estimate().is_none());
+}
+
+#[test]
+fn a_promise_is_refuted_by_one_burst_that_shows_less_than_half_and_by_three_that_show_a_fifth_less() {
+    let refuted = |promised, bursts| {
+        let mut world = World::new(2, 5);
+        (0..bursts).for_each(|_| world.burst(&[1452; 4], &IN_TIME));
+        world.capacity.refutation(Bandwidth::from_bits_per_second(promised)).is_some()
+    };
+    assert!(!refuted(10_000_000, 0) && refuted(10_000_000, 1));
+    assert!(!refuted(2_700_000, 2) && refuted(2_700_000, 3));
+    assert!(!refuted(2_000_000, 8) && !refuted(1_000_000, 8));
+}
+
+proptest! {
+    #[test]
+    fn where_nothing_is_early_no_more_is_shown_than_the_path_carries(
+        mbit in 1u64..1000,
+        base in 1u64..300,
+        bursts in proptest::collection::vec((2usize..20, 0u64..50), 1..20),
+    ) {
+        let mut world = World::new(mbit, base);
+        for (packets, late) in bursts {
+            // All that belongs to a burst is late by the same.
+            world.burst(&vec![1452; packets], &[Duration::from_millis(late)]);
+        }
+        prop_assert!(world.mbit().is_none_or(|shown| shown <= mbit as f64 * 1.001));
+    }
+}
