@@ -19,11 +19,11 @@ pub struct PathView {
     pub window: usize,
     /// Bytes in flight (RFC 9002 §2).
     pub in_flight: usize,
-    /// One-way delay from sender to receiver, without queueing in front of the bottleneck if `rate` is known and with
-    /// what was seen of it of late if not; only differences between paths need to be right.
+    /// One-way delay from sender to receiver, without queueing in front of the bottleneck; on the widest path with what was
+    /// seen of it of late beyond `backlog`; only differences between paths need to be right.
     pub delay: Duration,
-    /// Bottleneck rate: the channel's hint if given; else estimated, unless another path has a hint, which an estimate
-    /// of a path that was not filled cannot be compared with; else unknown.
+    /// Bottleneck rate: the channel's hint if given, as far as bursts do not refute it; else what bursts and deliveries show;
+    /// else unknown.
     pub rate: Option<Bandwidth>,
     /// Bytes believed queued at that bottleneck, those placed and not yet sent included.
     pub backlog: usize,

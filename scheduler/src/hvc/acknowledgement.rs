@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::cost::{PathEstimate, WEIGHT_UNIT, nanos, transmission};
+use super::cost::{PathEstimate, nanos, transmission};
 use super::reward::ALPHA;
 use crate::usable::named;
 use crate::{Bandwidth, Item, PathId, PathSet, PathView, proven};
@@ -74,7 +74,7 @@ impl Budget {
         let others = proven.iter().filter(|&index| paths[index].id != of && paths[index].can_send());
         let Some(low) = earliest(item, paths, others) else { return Some(own) };
         let other = &paths[low.index];
-        let gains = low.arrival + low.cost * ALPHA / WEIGHT_UNIT < at_once(0, own, item.bytes).arrival;
+        let gains = low.arrival + low.price(ALPHA) < at_once(0, own, item.bytes).arrival;
         if gains && self.take(other, item.bytes, item.now) { Some(other) } else { Some(own) }
     }
 }

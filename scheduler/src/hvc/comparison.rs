@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::cost::{NEVER, PathEstimate, available, nanos};
+use super::cost::{NEVER, PathEstimate, WHOLE, available, nanos};
 use super::reward::{Pressure, price_multiplier, weight};
 use crate::{Arrival, Expectation, Item, PathView};
 
@@ -87,8 +87,8 @@ impl Comparison<'_> {
         let deadline = item.message.and_then(|message| message.deadline).map(nanos);
         let pressure = Pressure::of(deadline, bulk, estimate.completion(head_of_line_delay));
         let all_of_it = Decision::Bulk { bytes: item.bytes };
-        let weight =
-            weight(item.priority.urgency, self.alpha) * price_multiplier(self.scarce.1, &self.bulk.1.hints);
+        let multiplier = price_multiplier(self.scarce.1, self.bulk.1);
+        let weight = weight(item.priority.urgency, self.alpha) * multiplier / WHOLE;
         let Some(weight) = pressure.applied_to(weight) else { return all_of_it };
         let scarce = estimate.sum(head_of_line_delay, weight);
         if let Some((split, bytes)) = self.split(item, head_of_line_delay, weight)

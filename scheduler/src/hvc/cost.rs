@@ -8,7 +8,7 @@ use crate::{Bandwidth, PathSet, PathView};
 pub(super) const NEVER: u64 = 1 << 50;
 
 /// A transmission cost is weighted in units of this share of it.
-pub(super) const WEIGHT_UNIT: u64 = 64;
+pub(super) const WEIGHT_UNIT: u64 = 64 * WHOLE;
 
 /// `time` in nanoseconds, at most [`NEVER`].
 pub(super) fn nanos(time: Duration) -> u64 {
@@ -105,10 +105,33 @@ pub(super) fn available(path: &PathView) -> usize {
     if path.can_send() { path.send_allowance.max(path.window.saturating_sub(path.in_flight)) } else { 0 }
 }
 
-/// The scarce channels among `set`: those on which a byte has a price.
+/// The whole of a share.
+pub(super) const WHOLE: u64 = 1024;
+
+/// The share of 1/[`WHOLE`] by which `path` is narrower than `other`, to which it is the alternative. An unknown rate of the
+/// other may be any.
+pub(super) fn narrowness(path: &PathView, other: &PathView) -> u64 {
+    let Some(rate) = path.rate else { return 0 };
+    let Some(wide) = other.rate else { return WHOLE };
+    share(wide.bits_per_second(), rate.bits_per_second())
+}
+
+/// The share of 1/[`WHOLE`] by which `path` is narrower and quicker than `other`: what is lost if its queue grows.
+pub(super) fn scarcity(path: &PathView, other: &PathView) -> u64 {
+    narrowness(path, other) * share(nanos(other.delay), nanos(path.delay)) / WHOLE
+}
+
+/// The share of `great` by which `small` is less, in units of 1/[`WHOLE`].
+fn share(great: u64, small: u64) -> u64 {
+    let share = u128::from(great.saturating_sub(small)) * u128::from(WHOLE) / u128::from(great.max(1));
+    u64::try_from(share).unwrap_or(WHOLE)
+}
+
+/// The paths of `set` on which a byte may have a price: all but the widest, and but the cheapest where prices are hinted.
 ///
-/// A path is scarce if its rate is less than a quarter of the greatest rate (a path of unknown rate and longer delay
-/// counts as great), or if its hinted price is above the lowest.
+/// A path is among them if its rate is less than the greatest (a path of unknown rate and longer delay counts as great), or
+/// if its hinted price is above the lowest. How much a byte costs there is a matter of [`scarcity`]: on a path that is hardly
+/// narrower, or not quicker, hardly anything.
 pub(super) fn scarce(paths: &[PathView], set: PathSet) -> PathSet {
     let (mut greatest, mut slowest_unknown, mut cheapest) = (0, None, u64::MAX);
     for index in set.iter() {
@@ -120,9 +143,9 @@ pub(super) fn scarce(paths: &[PathView], set: PathSet) -> PathSet {
         cheapest = path.hints.price_per_byte.unwrap_or(0).min(cheapest);
     }
     let is_scarce = |path: &PathView| {
-        let narrow = path.rate.is_some_and(|rate| {
-            rate.bits_per_second() < greatest.div_ceil(4) || slowest_unknown > Some(path.delay)
-        });
+        let narrow = path
+            .rate
+            .is_some_and(|rate| rate.bits_per_second() < greatest || slowest_unknown > Some(path.delay));
         narrow || path.hints.price_per_byte.unwrap_or(0) > cheapest
     };
     set.iter().filter(|&index| is_scarce(&paths[index])).collect()
@@ -149,11 +172,25 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_scarce_below_a_quarter_of_the_greatest_rate() {
-        assert_eq!(scarce_among(&[path(Some(100), 20), path(Some(2), 2), path(Some(25), 9)]), [1]);
+    fn every_path_but_the_widest_may_have_a_price() {
+        assert_eq!(scarce_among(&[path(Some(100), 20), path(Some(2), 2), path(Some(25), 9)]), [1, 2]);
         assert_eq!(scarce_among(&[path(None, 20), path(Some(2), 2)]), [1]);
         assert!(scarce_among(&[path(Some(100), 20), path(None, 2)]).is_empty());
+        assert!(scarce_among(&[path(Some(100), 20), path(Some(100), 2)]).is_empty());
         assert!(scarce_among(&[path(Some(2), 2)]).is_empty());
+    }
+
+    #[test]
+    fn a_path_is_as_scarce_as_it_is_narrower_and_quicker() {
+        let wide = path(Some(100), 20);
+        let among = |mbit, delay| {
+            let narrow = path(Some(mbit), delay);
+            (narrowness(&narrow, &wide) * 100 / WHOLE, scarcity(&narrow, &wide) * 100 / WHOLE)
+        };
+        assert_eq!([among(2, 2), among(50, 2), among(50, 10)], [(97, 88), (50, 44), (50, 25)]);
+        assert_eq!([among(100, 2), among(50, 20), among(200, 2)], [(0, 0), (50, 0), (0, 0)]);
+        let unknown = path(None, 20);
+        assert_eq!((narrowness(&wide, &unknown), narrowness(&unknown, &wide)), (WHOLE, 0));
     }
 
     #[test]

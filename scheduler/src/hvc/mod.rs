@@ -32,7 +32,7 @@ use stream_bursts::StreamBursts;
 
 use crate::usable::named;
 use crate::{
-    Content, Expectation, Flights, Hints, History, Item, Observation, PathId, PathSet, PathView, Placement,
+    Content, Expectation, Flights, History, Item, Observation, PathId, PathSet, PathView, Placement,
     Scheduler, proven, usable,
 };
 
@@ -59,10 +59,11 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 
 /// The HVC rule: each frame goes where the earlier completion is worth its price.
 ///
-/// On path p an item completes at C = max(`head_of_line_delay`, delay + (bytes + backlog) / rate), and costs α = 0.75 times
-/// F = (bytes + backlog) / rate if p is scarce (a rate of less than a quarter of the greatest, or a hinted price); the
-/// smallest C + αF wins, a path that is not scarce in a tie. On two paths, with one flow, room on both and no
-/// input from the application, that is DChannel's Algorithm 1 (NSDI 2023, §3.4 and A.1). Beyond it:
+/// On path p an item completes at C = max(`head_of_line_delay`, delay + (bytes + backlog) / rate), and costs α · n times
+/// F = (bytes + backlog) / rate: α is 0.75, and n the share by which p is narrower than its alternative, the widest path, or
+/// 1 if that one's rate is not known or the hinted price of p is higher. The smallest C + αnF wins, the widest path in a tie.
+/// On two paths, with one flow, room on both and no input from the application, that is DChannel's Algorithm 1 (NSDI 2023,
+/// §3.4 and A.1) with αn for α. Beyond it:
 ///
 /// - a path without room counts with the time until it has some, and the answer is to wait if it wins even so;
 /// - a message is compared as a whole; of one that exceeds the bulk path's window the tail may ride a scarce path;
@@ -78,7 +79,8 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// - what was told to wait for a path stands in its queue for what is asked about later;
 /// - a connection begins where its keys and its data are soonest there;
 /// - acknowledgements use the low-latency path within a budget;
-/// - of a scarce path's promised rate bulk is lent what nothing latency-critical wants, in small pieces;
+/// - of a path's rate bulk is lent what nothing latency-critical wants: in small pieces if it was promised, else with the
+///   shorter a queue the narrower and quicker the path is;
 /// - lost and late data goes where it arrives first, whatever that costs.
 ///
 /// The price adapts to demand through the transmission cost, which is the queue that an item finds and adds to: what was
@@ -179,7 +181,7 @@ impl Hvc {
         let wide = candidates.without(scarce);
         let scarce = if wide.is_empty() { scarce } else { scarce.without(closed(item, paths, scarce)) };
         let Some(bulk) = self.soonest_that_moves(item, paths, wide) else {
-            return match self.cheapest(item, paths, scarce, ComparisonUnit::Item) {
+            return match self.cheapest(item, paths, (scarce, None), ComparisonUnit::Item) {
                 Some(index) => self.send_scarce(item, &paths[index]),
                 None => Placement::Wait,
             };
@@ -189,7 +191,7 @@ impl Hvc {
         let unit = if open && item.message.is_none() { ComparisonUnit::Item } else { whole };
         let rival = match self.yields_to_foreground(item) {
             true => None,
-            false => self.cheapest(item, paths, scarce, unit),
+            false => self.cheapest(item, paths, (scarce, Some(&paths[bulk])), unit),
         };
         let decision = rival.map(|rival| (rival, self.compare(item, paths, (bulk, rival), unit)));
         let bytes = match decision {
@@ -329,8 +331,14 @@ impl Hvc {
         recent && is_background(item)
     }
 
-    /// The path of `set` with the least completion and price; of equals one with room.
-    fn cheapest(&self, item: &Item, paths: &[PathView], set: PathSet, unit: ComparisonUnit) -> Option<usize> {
+    /// The path of `set` with the least completion and price, to which `bulk` is the alternative; of equals one with room.
+    fn cheapest(
+        &self,
+        item: &Item,
+        paths: &[PathView],
+        (set, bulk): (PathSet, Option<&PathView>),
+        unit: ComparisonUnit,
+    ) -> Option<usize> {
         if set.len() <= 1 {
             return set.iter().next();
         }
@@ -338,7 +346,10 @@ impl Hvc {
         let weight = weight(item.priority.urgency, self.price.alpha(item.now));
         set.iter().min_by_key(|&index| {
             let path = &paths[index];
-            let weight = weight * price_multiplier(path, &Hints::NONE);
+            let weight = match bulk {
+                Some(bulk) => weight * price_multiplier(path, bulk) / cost::WHOLE,
+                None => weight,
+            };
             (unit.estimate(index, path, item.bytes).sum(head_of_line_delay, weight), !path.can_send())
         })
     }

@@ -162,7 +162,7 @@ mod tests {
         assert!((LEAST + 1..LEAST + (MOST - LEAST) / 2).contains(&price.alpha(at(110))));
         assert_eq!(price.alpha(at(120)), LEAST);
         (0..1000).for_each(|_| price.note_forgone(u64::MAX, at(200)));
-        assert!((MOST - 4..MOST).contains(&price.alpha(at(200))));
+        assert!((MOST - MOST / 48..MOST).contains(&price.alpha(at(200))));
         assert_eq!(price.alpha(at(1200)), LEAST);
     }
 }

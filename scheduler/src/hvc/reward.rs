@@ -1,7 +1,7 @@
 //! The value of an earlier arrival: urgency and deadlines scale the reward.
 
-use super::cost::WEIGHT_UNIT;
-use crate::{Hints, PathView, Sharing};
+use super::cost::{WEIGHT_UNIT, WHOLE, narrowness};
+use crate::{PathView, Sharing};
 
 /// DChannel's α in units of 1/[`WEIGHT_UNIT`]: 0.75 (NSDI §3.4, Table 5). Acknowledgements have it at any price of data.
 pub(super) const ALPHA: u64 = WEIGHT_UNIT * 3 / 4;
@@ -18,9 +18,13 @@ pub(super) const fn weight(urgency: u8, alpha: u64) -> u64 {
     alpha * 16 / SCALE[if urgency > 7 { 7 } else { urgency as usize }]
 }
 
-/// Returns the price multiplier of a byte on `scarce`, to which a path with the hints `bulk` is the alternative.
-pub(super) fn price_multiplier(scarce: &PathView, bulk: &Hints) -> u64 {
-    sharing_multiplier(scarce) * price_ratio(scarce.hints.price_per_byte, bulk.price_per_byte)
+/// Returns the price multiplier of a byte on `scarce`, to which `bulk` is the alternative, in units of 1/[`WHOLE`]: the
+/// narrower the path, the more of its transmission cost counts. On a path that costs more all of it does.
+pub(super) fn price_multiplier(scarce: &PathView, bulk: &PathView) -> u64 {
+    let [own, other] = [scarce, bulk].map(|path| path.hints.price_per_byte);
+    let ratio = price_ratio(own, other);
+    let narrowness = if ratio > 1 { WHOLE } else { narrowness(scarce, bulk) };
+    sharing_multiplier(scarce) * ratio * narrowness
 }
 
 /// Returns the price multiplier of a path that others share: their queue of late is seen only a round trip later. If the

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::comparison::ComparisonUnit;
-use super::cost::{PathEstimate, available, nanos, transmission};
+use super::cost::{NEVER, PathEstimate, WHOLE, available, nanos, narrowness, scarcity, transmission};
+use super::reward::ALPHA;
 use crate::{Bandwidth, Content, Item, PathId, PathView, Sharing};
 
 /// The time for which bulk stays off a scarce channel after a latency-critical frame used it: its sender may send
@@ -20,6 +21,10 @@ const BURST: Duration = Duration::from_millis(2);
 /// One over the share of the rate that is lent until then. The other half keeps frames and acknowledgements from meeting
 /// a burst each time.
 const SHARE: u64 = 2;
+
+/// The queue that bulk may make on a path whose rate nobody promised, if that is as scarce as can be: half a datagram at
+/// 2 Mbit/s.
+const QUEUE: Duration = Duration::from_millis(3);
 
 /// A piece that carries less than this is mostly header.
 const LEAST: usize = 200;
@@ -60,6 +65,9 @@ impl SpareCapacity {
         bulk: &PathView,
         scarce: &PathView,
     ) -> LentQuota {
+        if scarce.hints.rate.is_none() {
+            return self.lend_unpromised(item, unit, bulk, scarce);
+        }
         let (Some(rate), ComparisonUnit::Whole(whole)) = (promised(scarce, bulk), unit) else {
             return LentQuota::None;
         };
@@ -93,6 +101,44 @@ impl SpareCapacity {
     }
 }
 
+impl SpareCapacity {
+    /// Returns the part of `item` that may go on a path whose rate nobody promised, so that it was measured, and may be
+    /// greater: what is lent finds that out.
+    ///
+    /// The scarcer the path, the longer it is left alone after something latency-critical used it, and the less may be in
+    /// flight there. A path that is not quicker than the `bulk` path, or not narrower, takes all that arrives in time. Of a
+    /// unit that the bulk path takes at once a part goes there only if the bulk path is spared more time than that costs.
+    fn lend_unpromised(
+        &self,
+        item: &Item,
+        unit: ComparisonUnit,
+        bulk: &PathView,
+        scarce: &PathView,
+    ) -> LentQuota {
+        let (Some(rate), ComparisonUnit::Whole(whole)) = (scarce.rate, unit) else { return LentQuota::None };
+        let is_free = price(scarce) <= price(bulk) && !is_shared(scarce);
+        let is_worth_it = || is_long(item, unit, bulk) || relieves(item, bulk, scarce);
+        if !is_free || !scarce.can_send() || !is_worth_it() {
+            return LentQuota::None;
+        }
+        let scarcity = scarcity(scarce, bulk);
+        let since = self.wanted.map_or(u64::MAX, |last| nanos(item.now.saturating_sub(last)));
+        let in_time =
+            PathEstimate::of(0, scarce, item.bytes).arrival <= PathEstimate::of_whole(0, bulk, whole).arrival;
+        if since <= nanos(HOLD) * scarcity / WHOLE || !in_time {
+            return LentQuota::None;
+        }
+        // Where nothing is scarce the division says for ever.
+        let queue = (nanos(QUEUE) * WHOLE).checked_div(scarcity).unwrap_or(NEVER);
+        let carried = rate.bytes_in(scarce.rtt.minimum.saturating_add(Duration::from_nanos(queue)));
+        let most = usize::try_from(carried).unwrap_or(usize::MAX).saturating_add(scarce.datagram_size);
+        if scarce.in_flight.saturating_add(item.bytes) > most {
+            return LentQuota::In(rate.transmission_time(scarce.datagram_size).max(BURST / 4));
+        }
+        LentQuota::Now(item.bytes)
+    }
+}
+
 /// The share of a scarce path that bulk may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LentQuota {
@@ -106,10 +152,24 @@ pub(super) enum LentQuota {
 
 /// The rate that was promised to this connection on `scarce`, if it may be used up.
 fn promised(scarce: &PathView, bulk: &PathView) -> Option<Bandwidth> {
-    let price = |path: &PathView| path.hints.price_per_byte.unwrap_or(0);
-    let free =
-        price(scarce) <= price(bulk) && !matches!(scarce.hints.shared, Sharing::Shared | Sharing::Endpoint);
-    scarce.hints.rate.filter(|_| free)
+    scarce.hints.rate.filter(|_| price(scarce) <= price(bulk) && !is_shared(scarce))
+}
+
+/// Returns true if the `bulk` path is busy with the item for longer than its weighted transmission cost on `scarce`.
+fn relieves(item: &Item, bulk: &PathView, scarce: &PathView) -> bool {
+    let weight = ALPHA * narrowness(scarce, bulk) / WHOLE;
+    let cost = PathEstimate::of(0, scarce, item.bytes).price(weight);
+    item.content.is_divisible() && cost < transmission(item.bytes, bulk.rate)
+}
+
+/// The hinted price of a byte.
+fn price(path: &PathView) -> u64 {
+    path.hints.price_per_byte.unwrap_or(0)
+}
+
+/// Returns true if others are known to use the channel.
+const fn is_shared(path: &PathView) -> bool {
+    matches!(path.hints.shared, Sharing::Shared | Sharing::Endpoint)
 }
 
 /// Returns true if `item` belongs to more than the bulk path takes at once.

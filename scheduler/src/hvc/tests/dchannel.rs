@@ -1,4 +1,5 @@
-//! With two paths, one flow and no word from the application, the rule is Algorithm 1 of DChannel (NSDI 2023, A.1).
+//! With two paths, one flow and no word from the application, the rule is Algorithm 1 of DChannel (NSDI 2023, A.1): its α
+//! is the more of 0.75 the narrower the LLC is beside an HBC of known rate.
 
 use proptest::prelude::*;
 
@@ -30,7 +31,8 @@ fn gain(channels: Channels, packet: Packet, now: f64, previous: f64) -> (f64, f6
     let queueing = channels.hbc_rate.map_or(0.0, |rate| busy(packet.hbc_queue, rate));
     let c_hbc = now + channels.hbc_delay as f64 + queueing;
     let reward = c_hbc - previous.max(c_llc);
-    (reward - 0.75 * cost, c_llc, c_hbc)
+    let narrower = channels.hbc_rate.map_or(1024, |rate| (rate - channels.llc_rate) * 1024 / rate);
+    (reward - 0.75 * narrower as f64 / 1024.0 * cost, c_llc, c_hbc)
 }
 
 fn views(channels: Channels, packet: Packet) -> [PathView; 2] {
@@ -98,7 +100,7 @@ proptest! {
     #[test]
     fn the_rule_is_the_equations_once_the_rate_of_the_hbc_is_known(
         (llc_delay, hbc_delay) in (500_000_u64..60_000_000, 500_000_u64..120_000_000),
-        (llc_rate, ratio) in (100_000_u64..20_000_000, 5_u64..200),
+        (llc_rate, ratio) in (100_000_u64..20_000_000, 2_u64..200),
         packets in packets(),
         swapped: bool,
     ) {

@@ -1,6 +1,12 @@
 //! A message is worth what its end is worth.
 
 use super::*;
+use crate::Hints;
+
+/// URLLC, of which nothing is lent, for a byte has a price there.
+fn priced() -> PathView {
+    PathView { hints: Hints { price_per_byte: Some(1), ..Hints::NONE }, ..urllc() }
+}
 
 #[test]
 fn a_message_that_the_scarce_path_completes_sooner_rides_it_whole() {
@@ -21,10 +27,10 @@ fn a_message_whose_end_cannot_be_accelerated_gets_nothing_of_the_scarce_path() {
 fn the_tail_beyond_the_window_rides_the_scarce_path() {
     // The bulk path takes 2400 bytes now, the rest a round trip later, at 60 ms.
     let narrow = PathView { send_allowance: 2400, window: 2400, ..embb() };
-    assert_eq!(place(&part_of(3600), &[narrow, urllc()]), on(EMBB, 1200));
+    assert_eq!(place(&part_of(3600), &[narrow, priced()]), on(EMBB, 1200));
     let rest = PathView { send_allowance: 1200, window: 2400, in_flight: 1200, ..embb() };
     let second = Item { head_of_line_delay: milliseconds(20), ..part_of(2400) };
-    assert_eq!(place(&second, &[rest, urllc()]), on(EMBB, 1200));
+    assert_eq!(place(&second, &[rest, priced()]), on(EMBB, 1200));
     let tail = Item { head_of_line_delay: milliseconds(20), ..part_of(1200) };
     assert_eq!(place(&tail, &[full(narrow, 40), urllc()]), on(URLLC, 1200));
 }
@@ -41,7 +47,7 @@ fn an_item_is_cut_where_its_tail_begins() {
 #[test]
 fn a_tail_too_long_for_the_scarce_path_waits_for_the_bulk_path() {
     let tail = Item { head_of_line_delay: milliseconds(20), ..part_of(100_000) };
-    assert_eq!(place(&tail, &[full(embb(), 40), urllc()]), Placement::WaitAtMost(milliseconds(40)));
+    assert_eq!(place(&tail, &[full(embb(), 40), priced()]), Placement::WaitAtMost(milliseconds(40)));
 }
 
 #[test]

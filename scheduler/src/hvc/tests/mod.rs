@@ -59,7 +59,7 @@ fn full(path: PathView, next_send: u64) -> PathView {
 }
 
 fn queued(path: PathView, backlog: usize) -> PathView {
-    PathView { backlog, ..path }
+    PathView { backlog, in_flight: backlog, ..path }
 }
 
 fn milliseconds(number: u64) -> Duration {

@@ -49,11 +49,11 @@ proptest! {
     fn the_queue_of_a_scarce_path_is_bounded_by_what_the_path_saves(
         items in prop::collection::vec((0_u64..8000, 1_usize..1400, 0_u8..8), 1..200),
     ) {
-        // At urgency 0 α is 0.375; 1400 bytes take eMBB 0.1 ms that URLLC saves as well.
-        let most = carried((SAVED + 112_000) * 1000 / 1375) + 2;
+        // URLLC is narrower by 0.98: at urgency 0 α is 0.367. 1400 bytes take eMBB 0.1 ms that URLLC saves as well.
+        let most = carried((SAVED + 112_000) * 1000 / 1367) + 2;
         prop_assert!(longest_queue(&items) <= most, "{} of {most} bytes", longest_queue(&items));
         let ordinary: Vec<_> = items.iter().map(|&(pause, bytes, _)| (pause, bytes, 3)).collect();
-        let most = carried((SAVED + 112_000) * 1000 / 1750) + 2;
+        let most = carried((SAVED + 112_000) * 1000 / 1734) + 2;
         prop_assert!(longest_queue(&ordinary) <= most, "{} of {most} bytes", longest_queue(&ordinary));
     }
 
@@ -75,8 +75,8 @@ proptest! {
         bytes in 1_usize..1000,
     ) {
         let mut policy = Hvc::at(Price::Demand);
-        // At urgency 0 the least α is 0.125.
-        let most = carried((SAVED + 112_000) * 1000 / 1125) + 2;
+        // At urgency 0 the least α is 0.122.
+        let most = carried((SAVED + 112_000) * 1000 / 1122) + 2;
         let queue = longest_queue_with(&mut policy, &items);
         prop_assert!(queue <= most, "{queue} of {most} bytes");
         // Four transmission costs of it are less than what it saves.

@@ -72,13 +72,54 @@ fn bulk_that_waits_asks_again_when_it_may_borrow() {
 fn bulk_borrows_only_what_is_promised_to_this_connection_and_free() {
     let hints = promised().hints;
     for hints in [
-        Hints { rate: None, ..hints },
         Hints { shared: Sharing::Shared, ..hints },
         Hints { shared: Sharing::Endpoint, ..hints },
         Hints { price_per_byte: Some(1), ..hints },
     ] {
         assert_eq!(lent(&mut Hvc::default(), PathView { hints, ..promised() }, 0, 100).0, 0, "{hints:?}");
     }
+}
+
+/// Bulk over a path whose rate was measured and that returns acknowledgements after 5 ms; bytes lent, and the longest queue.
+fn lent_unpromised(bulk: PathView, mbit: u64) -> (usize, usize) {
+    let mut policy = Hvc::default();
+    let rate = Bandwidth::from_mbit(mbit);
+    let (mut lent, mut backlog, mut most) = (0, 0_usize, 0);
+    for now in 0..1000 {
+        let drained = rate.bytes_in(milliseconds(1)) as usize;
+        backlog = backlog.saturating_sub(drained);
+        loop {
+            let in_flight = backlog + if backlog > 0 { 5 * drained } else { 0 };
+            let rtt = Rtt { smoothed: milliseconds(5), minimum: milliseconds(5), ..Rtt::ZERO };
+            let path = PathView { rate: Some(rate), backlog, in_flight, rtt, ..urllc() };
+            let Placement::On { path: URLLC, bytes } = policy.place(&bulk_at(now), &[bulk, path]) else {
+                break;
+            };
+            (lent, backlog) = (lent + bytes, backlog + bytes);
+        }
+        most = most.max(backlog);
+    }
+    (lent, most)
+}
+
+#[test]
+fn bulk_fills_a_path_whose_rate_was_measured_and_queues_the_less_there_the_scarcer_it_is() {
+    // 250 kB in a second beside 100 Mbit/s; 3 ms of queue take 750 bytes, and a datagram may be in flight beside.
+    let (narrow, queue) = lent_unpromised(busy(), 2);
+    assert!(narrow > 150_000 && queue <= 2 * 1200, "{narrow} bytes, {queue} queued");
+    // As wide as the other: nothing is kept back but what would come too late.
+    let (equal, queue) = lent_unpromised(busy(), 99);
+    assert!(equal > 10_000_000 && queue > 100_000, "{equal} bytes, {queue} queued");
+}
+
+#[test]
+fn of_what_fits_the_bulk_path_a_part_is_lent_only_to_a_path_of_about_its_rate() {
+    let beside = |mbit| {
+        let path = PathView { rate: Some(Bandwidth::from_mbit(mbit)), delay: milliseconds(20), ..urllc() };
+        place(&part_of(100_000), &[embb(), path])
+    };
+    assert_eq!([beside(2), beside(20)], [on(EMBB, 1200); 2]);
+    assert_eq!([beside(60), beside(90)], [on(URLLC, 1200); 2]);
 }
 
 #[test]
