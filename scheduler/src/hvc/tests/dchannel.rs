@@ -1,5 +1,6 @@
 //! With two paths, one flow and no word from the application, the rule is Algorithm 1 of DChannel (NSDI 2023, A.1): its α
-//! is the more of 0.75 the narrower the LLC is beside an HBC of known rate.
+//! is the more of 0.75 the narrower the LLC is beside an HBC of known rate, which carries at least three times as much: two
+//! paths of about one rate are both used for the sum of their rates.
 
 use proptest::prelude::*;
 
@@ -100,7 +101,7 @@ proptest! {
     #[test]
     fn the_rule_is_the_equations_once_the_rate_of_the_hbc_is_known(
         (llc_delay, hbc_delay) in (500_000_u64..60_000_000, 500_000_u64..120_000_000),
-        (llc_rate, ratio) in (100_000_u64..20_000_000, 2_u64..200),
+        (llc_rate, ratio) in (100_000_u64..20_000_000, 3_u64..200),
         packets in packets(),
         swapped: bool,
     ) {

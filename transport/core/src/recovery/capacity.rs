@@ -57,14 +57,14 @@ impl Passage {
     }
 
     /// The stretch from the beginning of the burst, which found the path idle; its first bytes take as long as those of `base`.
-    fn from_idle(&self, base: Base) -> Option<Stretch> {
+    fn since_idle(&self, base: Base) -> Option<Stretch> {
         let sending = self.sent_at.since(self.burst.idle_since?);
         let bytes = (self.burst.ahead + self.bytes).saturating_sub(base.bytes);
         self.stretch(bytes, sending, base.rtt).filter(|stretch| stretch.bytes >= LEAST_BYTES)
     }
 
     /// The stretch from `earlier`, of the same burst.
-    fn from_earlier(&self, earlier: &Self) -> Option<Stretch> {
+    fn since_earlier(&self, earlier: &Self) -> Option<Stretch> {
         let bytes = self.burst.ahead.saturating_sub(earlier.burst.ahead);
         let sending = self.sent_at.since(earlier.sent_at);
         self.stretch(bytes, sending, earlier.rtt).filter(|stretch| stretch.bytes >= LONG_BYTES)
@@ -132,13 +132,13 @@ impl Capacity {
 
     /// Takes note of a packet that arrived.
     pub fn on_passage(&mut self, passage: &Passage) {
-        if let Some(stretch) = self.base(passage).and_then(|base| passage.from_idle(base)) {
+        if let Some(stretch) = self.base(passage).and_then(|base| passage.since_idle(base)) {
             self.note(stretch);
         }
         let is_same =
             |first: &Passage| first.burst.number == passage.burst.number && first.over == passage.over;
         match self.first.filter(is_same) {
-            Some(first) => passage.from_earlier(&first).into_iter().for_each(|stretch| self.note(stretch)),
+            Some(first) => passage.since_earlier(&first).into_iter().for_each(|stretch| self.note(stretch)),
             None => self.first = Some(*passage),
         }
     }

@@ -192,7 +192,12 @@ impl LossRecovery<'_> {
             if self.role == Role::Server || level == Level::Handshake {
                 path.on_answer();
             }
-            path.on_ack(&acknowledged, Return { over: PathId::ZERO, delay: Duration::ZERO }, Limited::BySample, now);
+            path.on_ack(
+                &acknowledged,
+                Return { over: PathId::ZERO, delay: Duration::ZERO },
+                Limited::BySample,
+                now,
+            );
         }
         for packet in &acknowledged.packets {
             frame_owners!(self).on_packet_acknowledged(PathId::ZERO, packet, now);
