@@ -196,10 +196,12 @@ impl Hvc {
         let decision = rival.map(|rival| (rival, self.compare(item, paths, (bulk, rival), unit)));
         let bytes = match decision {
             // A bulk path that looks slow, after an outage for instance, shows what it carries only if it is used.
+            // Unless all of it crosses the other before that.
             Some((rival, Decision::Scarce))
                 if !paths[rival].can_send()
                     && paths[bulk].can_send()
-                    && spare_capacity::is_long(item, whole, &paths[bulk]) =>
+                    && spare_capacity::is_long(item, whole, &paths[bulk])
+                    && !self.crosses(item, paths, (rival, bulk)) =>
             {
                 item.bytes
             }
@@ -256,15 +258,17 @@ impl Hvc {
             return Some(first);
         }
         let with_room: PathSet = set.iter().filter(|&index| paths[index].can_send()).collect();
-        let (ComparisonUnit::Whole(whole), Some(open)) =
-            (self.comparison_unit(item), soonest(item, paths, with_room))
-        else {
-            return Some(first);
-        };
+        let Some(open) = soonest(item, paths, with_room) else { return Some(first) };
+        let crosses = self.crosses(item, paths, (first, open));
+        Some(if crosses { first } else { open })
+    }
+
+    /// Returns true if all that stands or falls with the item crosses path `one` before the item is there on the `other`.
+    fn crosses(&self, item: &Item, paths: &[PathView], (one, other): (usize, usize)) -> bool {
+        let ComparisonUnit::Whole(whole) = self.comparison_unit(item) else { return true };
         let arrival =
             |index: usize, bytes| ComparisonUnit::Item.estimate(index, &paths[index], bytes).arrival;
-        let crosses = arrival(first, whole.max(item.bytes)) <= arrival(open, item.bytes);
-        Some(if crosses { first } else { open })
+        arrival(one, whole.max(item.bytes)) <= arrival(other, item.bytes)
     }
 
     /// Places lost or late data where it arrives first: the data after it already waits for it. If more is to follow

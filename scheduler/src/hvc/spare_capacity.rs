@@ -123,8 +123,11 @@ impl SpareCapacity {
         }
         let scarcity = scarcity(scarce, bulk);
         let since = self.wanted.map_or(u64::MAX, |last| nanos(item.now.saturating_sub(last)));
-        let in_time =
-            PathEstimate::of(0, scarce, item.bytes).arrival <= PathEstimate::of_whole(0, bulk, whole).arrival;
+        // A window grows, so that a rate that is known says better than it how long the whole takes.
+        let [by_window, by_rate] = [PathEstimate::of_whole(0, bulk, whole), PathEstimate::of(0, bulk, whole)]
+            .map(|whole| whole.arrival);
+        let soon = if bulk.rate.is_some() { by_rate.min(by_window) } else { by_window };
+        let in_time = PathEstimate::of(0, scarce, item.bytes).arrival <= soon;
         if since <= nanos(HOLD) * scarcity / WHOLE || !in_time {
             return LentQuota::None;
         }

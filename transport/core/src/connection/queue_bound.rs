@@ -46,7 +46,10 @@ fn limit(view: &mut PathView, scarcity: u64, shown: Option<Bandwidth>) {
     let most = match shown {
         Some(rate) => {
             let queue = Duration::from_nanos((nanos(QUEUE) * WHOLE).div_ceil(scarcity));
-            let carried = rate.bytes_in(view.rtt.minimum.saturating_add(queue));
+            // As long as no queue shows, the path may carry more: its window doubles as in slow start.
+            let is_empty = view.rtt.latest <= view.rtt.minimum.saturating_add(queue / 2);
+            let time = if is_empty { view.rtt.minimum.saturating_mul(2) } else { view.rtt.minimum };
+            let carried = rate.bytes_in(time.saturating_add(queue));
             let carried = usize::try_from(carried).unwrap_or(usize::MAX);
             carried.saturating_add(UNACKNOWLEDGED * view.datagram_size)
         }
@@ -99,7 +102,7 @@ mod tests {
             delay,
             send_allowance: ROOM,
             window: ROOM,
-            rtt: Rtt { smoothed: delay * 2, minimum: delay * 2, ..Rtt::ZERO },
+            rtt: Rtt { smoothed: delay * 2, minimum: delay * 2, latest: delay * 4, ..Rtt::ZERO },
             ..PathView::new(PathId(id))
         }
     }
