@@ -63,7 +63,8 @@ fn a_server_of_somebody_else_places_by_its_own_policy_and_knows_nothing() {
     );
     let urllc = values(&records, "urllc_bytes");
     assert!(urllc["foreign:round-robin"] > urllc["hvc"], "{urllc:?}");
-    assert_ne!(urllc["foreign:min-rtt"], urllc["foreign:round-robin"]);
+    // The transport bounds what either may have in flight on URLLC, so that they place the same there.
+    assert!(urllc["foreign:min-rtt"] > urllc["hvc"], "{urllc:?}");
 }
 
 #[test]

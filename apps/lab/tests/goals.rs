@@ -53,13 +53,13 @@ fn assert_reaches(values: &[(String, f64)], least: f64, mean: f64) {
 #[test]
 fn two_ordinary_links_are_as_quick_as_is_known() {
     let (definition, records) = first_look("links", &["embb", "urllc", "hvc"], |_, _| true);
-    assert_reaches(&sorted(&definition, &records, &Measure::Single), 72.0, 108.0);
+    assert_reaches(&sorted(&definition, &records, &Measure::Single), 49.0, 106.0);
 }
 
 #[test]
 fn two_ordinary_links_up_are_as_quick_as_is_known() {
     let (definition, records) = first_look("links-upload", &["embb", "urllc", "hvc"], |_, _| true);
-    assert_reaches(&sorted(&definition, &records, &Measure::Single), 40.0, 100.0);
+    assert_reaches(&sorted(&definition, &records, &Measure::Single), 60.0, 108.0);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn pages_gain_what_is_known_with_nothing_told_the_client_told_and_both() {
     let told = |by: &str| gains.iter().filter(|(cell, _)| cell.ends_with(by)).cloned().collect::<Vec<_>>();
     assert_reaches(&told("both"), 18.0, 22.0);
     assert_reaches(&told("client"), 18.0, 22.0);
-    assert_reaches(&told("none"), -18.0, -14.0);
+    assert_reaches(&told("none"), 18.0, 20.0);
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn knowledge_that_is_wrong_and_a_channel_that_is_shared_cost_what_is_known() {
     let (definition, records) = first_look("wrong", &["embb", "hvc"], |definition, cell| {
         definition.matrix.label(cell, Axis::Embb) == "LB-D"
     });
-    assert_reaches(&sorted(&definition, &records, &Measure::Gain), -20.0, 14.0);
+    assert_reaches(&sorted(&definition, &records, &Measure::Gain), -15.0, 16.0);
     let (definition, records) = first_look("taken", &["embb", "hvc"], |definition, cell| {
         definition.matrix.label(cell, Axis::Embb) == "LB-D"
     });
-    assert_reaches(&sorted(&definition, &records, &Measure::Gain), -12.0, 7.0);
+    assert_reaches(&sorted(&definition, &records, &Measure::Gain), -23.0, 7.0);
 }
