@@ -110,6 +110,13 @@ pub struct Capacity {
     /// Bytes that had been sent when it began.
     began_with: u64,
     last_sent: Option<Instant>,
+    /// The memory of packets that arrived. A path that is not validated yet has none, and is to take little memory.
+    shown: Option<Box<Shown>>,
+}
+
+/// The memory of packets that arrived.
+#[derive(Clone, Debug, Default)]
+struct Shown {
     bases: SmallVec<[Base; 2]>,
     /// The first passage of the burst that the latest belongs to.
     first: Option<Passage>,
@@ -132,21 +139,17 @@ impl Capacity {
 
     /// Takes note of a packet that arrived.
     pub fn on_passage(&mut self, passage: &Passage) {
-        if let Some(stretch) = self.base(passage).and_then(|base| passage.since_idle(base)) {
-            self.note(stretch);
-        }
-        let is_same =
-            |first: &Passage| first.burst.number == passage.burst.number && first.over == passage.over;
-        match self.first.filter(is_same) {
-            Some(first) => passage.since_earlier(&first).into_iter().for_each(|stretch| self.note(stretch)),
-            None => self.first = Some(*passage),
-        }
+        self.shown.get_or_insert_default().on_passage(passage);
+    }
+
+    fn stretches(&self) -> &[Stretch] {
+        self.shown.as_ref().map_or(&[], |shown| &shown.stretches)
     }
 
     /// The greatest rate that any of the latest bursts showed, of those of at least half the length of the longest.
     pub fn estimate(&self) -> Option<Bandwidth> {
-        let longest = self.stretches.iter().map(|stretch| stretch.bytes).max()?;
-        let long = self.stretches.iter().filter(|stretch| stretch.bytes >= longest / 2);
+        let longest = self.stretches().iter().map(|stretch| stretch.bytes).max()?;
+        let long = self.stretches().iter().filter(|stretch| stretch.bytes >= longest / 2);
         long.map(Stretch::rate).max()
     }
 
@@ -156,7 +159,21 @@ impl Capacity {
         let shown = self.estimate()?;
         let [bits, promised] = [shown, promised].map(|rate| u128::from(rate.bits_per_second()));
         let needed = if bits * 2 < promised { 1 } else { SEVERAL };
-        (bits * 5 < promised * 4 && self.stretches.len() >= needed).then_some(shown)
+        (bits * 5 < promised * 4 && self.stretches().len() >= needed).then_some(shown)
+    }
+}
+
+impl Shown {
+    fn on_passage(&mut self, passage: &Passage) {
+        if let Some(stretch) = self.base(passage).and_then(|base| passage.since_idle(base)) {
+            self.note(stretch);
+        }
+        let is_same =
+            |first: &Passage| first.burst.number == passage.burst.number && first.over == passage.over;
+        match self.first.filter(is_same) {
+            Some(first) => passage.since_earlier(&first).into_iter().for_each(|stretch| self.note(stretch)),
+            None => self.first = Some(*passage),
+        }
     }
 
     /// Keeps the longest stretch of each of the latest bursts, and of equals the later one.

@@ -7,7 +7,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 const INTEGERS: [u64; 13] = [0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0e, 0x20, 0x3e];
-const KNOWN: [u64; 21] = [
+const KNOWN: [u64; 22] = [
     0x00,
     0x01,
     0x02,
@@ -29,6 +29,7 @@ const KNOWN: [u64; 21] = [
     0x3e,
     0xff04_de1b,
     0x2ab2,
+    0x1d6b_52e4,
 ];
 
 fn parameter_of(id: u64, value: &[u8]) -> Vec<u8> {
