@@ -43,7 +43,7 @@ class Client(unittest.TestCase):
         with self.connect(paths=[("127.0.0.2", SECOND, hints)]) as connection:
             connection.set_hints(1, rate=2_000_000, rate_back=60_000_000)
             self.assertEqual(connection.peer_hints(1), {})
-            self.assertEqual(connection.get("/").status, 200)
+            self.assertEqual(connection.get("/small").status, 200)
             with self.assertRaises(ValueError):
                 connection.set_hints(1, sharing="nobody")
             with self.assertRaises(hvq.Error):
