@@ -62,7 +62,7 @@ impl Condition {
 /// Tells how a link is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
-    /// As the scheduler likes.
+    /// Used whenever the scheduler chooses it.
     Freely,
     /// Only while no other path works: the peer is told so, too (PATH_STATUS_BACKUP, RFC 10069 §3.3).
     AsBackup,
