@@ -61,8 +61,8 @@ fn libraries() -> [Library; 2] {
     const SUITE: Suite = Suite::Aes128Gcm;
     let (key, nonce, header) = ([0x42; 16], [0x24; 12], [0x40; HEADER]);
     let (default, default_open) =
-        (boringssl::AeadKey::new(SUITE, &key), boringssl::AeadKey::new(SUITE, &key));
-    let (other, other_open) = (ring::AeadKey::new(SUITE, &key), ring::AeadKey::new(SUITE, &key));
+        (boringssl::BoringKey::new(SUITE, &key), boringssl::BoringKey::new(SUITE, &key));
+    let (other, other_open) = (ring::RingKey::new(SUITE, &key), ring::RingKey::new(SUITE, &key));
     [
         Library {
             name: "BoringSSL, the default",

@@ -10,8 +10,8 @@ use crate::transport::{self, is_on, wrong};
 use bytes::Bytes;
 use hvq_transport::crypto::keys::Suite;
 use hvq_transport::crypto::session::{
-    ClientTls, EarlyData, Identity, KeyLog, NameCheck, Presented, ServerTls, TlsConfigError, Verdict,
-    Verifier, Verify,
+    CertificateVerdict, ClientTls, EarlyData, Identity, KeyLog, NameCheck, Presented, ServerTls,
+    TlsConfigError, Verifier, Verify,
 };
 use hvq_transport::endpoint::{ClientConfig, RetryPolicy, ServerConfig};
 use std::ffi::{CString, c_char, c_void};
@@ -149,14 +149,16 @@ fn keylog(callback: hvq_keylog_callback, user: *mut c_void) -> Option<KeyLog> {
 fn verifier(callback: hvq_verify_callback, user: *mut c_void) -> Option<Verifier> {
     let (call, user) = (callback?, User(user));
     Some(Arc::new(move |presented: Presented<'_>| {
-        let Ok(name) = CString::new(presented.server_name) else { return Verdict::Refused { alert: 0 } };
+        let Ok(name) = CString::new(presented.server_name) else {
+            return CertificateVerdict::Refused { alert: 0 };
+        };
         let bytes = |der: &Vec<u8>| hvq_bytes { data: der.as_ptr(), length: der.len() };
         let chain: Vec<hvq_bytes> = presented.chain.iter().map(bytes).collect();
         // SAFETY: the callback may be called with its `user`, and everything else is valid during the call.
         match unsafe { call(user.pointer(), name.as_ptr(), chain.as_ptr(), chain.len()) } {
-            HVQ_VERIFY_TRUSTED => Verdict::Trusted,
-            HVQ_VERIFY_PENDING => Verdict::Pending,
-            other => Verdict::Refused { alert: u8::try_from(other.unsigned_abs()).unwrap_or(0) },
+            HVQ_VERIFY_TRUSTED => CertificateVerdict::Trusted,
+            HVQ_VERIFY_PENDING => CertificateVerdict::Pending,
+            other => CertificateVerdict::Refused { alert: u8::try_from(other.unsigned_abs()).unwrap_or(0) },
         }
     }))
 }

@@ -3,7 +3,7 @@
 
 use crate::tokens::Tokens;
 use http::HeaderValue;
-use hvq::Holder;
+use hvq::CertificateHolder;
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -33,7 +33,7 @@ impl Clients {
         self.authority.as_ref()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // A session that is resumed has the certificate of the one before, which may have expired since.
-        let holder = Holder::of(chain().first()?).filter(|holder| holder.expires > now)?;
+        let holder = CertificateHolder::of(chain().first()?).filter(|holder| holder.expires > now)?;
         let counts = |name: &&String| self.names.is_empty() || self.names.iter().any(|known| is(known, name));
         holder.names.iter().find(counts).map(|name| word(name))
     }

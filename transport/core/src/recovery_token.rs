@@ -16,7 +16,7 @@ pub type RecoveryTokens = SmallVec<[RecoveryToken; 2]>;
 
 /// The progress of a value on its way to the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
+pub enum TransmissionState {
     /// It is to be sent, for the first time or because it was lost.
     Queued,
     /// It is in flight.

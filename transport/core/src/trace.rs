@@ -123,7 +123,7 @@ pub enum PathChange {
 
 /// The progress of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
+pub enum HandshakeProgress {
     /// TLS is done (RFC 9001 §4.1.1).
     Complete,
     /// The peer is known to be done too (RFC 9001 §4.1.2).
@@ -143,7 +143,7 @@ pub enum TraceEvent<'a> {
         parameters: &'a TransportParameters,
     },
     /// The handshake advanced.
-    Handshake(Progress),
+    Handshake(HandshakeProgress),
     /// Keys of a level are there.
     KeysInstalled(Level),
     /// The 1-RTT keys were updated (RFC 9001 §6).

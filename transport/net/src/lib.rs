@@ -61,7 +61,8 @@ pub use hvq_transport::connection::{
 pub use hvq_transport::crypto::keys::Suite;
 pub use hvq_transport::crypto::one_rtt::UpdateNotPermitted;
 pub use hvq_transport::crypto::session::{
-    ClientTls, EarlyData, Holder, Identity, ServerTls, SessionStore, SessionTicket, TlsConfigError, Verify,
+    CertificateHolder, ClientTls, EarlyData, Identity, ServerTls, SessionStore, SessionTicket,
+    TlsConfigError, Verify,
 };
 pub use hvq_transport::endpoint::ids::ConnectionIds;
 pub use hvq_transport::endpoint::quic_lb::{FirstOctet, QuicLb, QuicLbConfig, QuicLbError};

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hvq_transport::PathId;
 use hvq_transport::crypto::keys::Level;
 use hvq_transport::error::{ConnectionError, Dropped};
-use hvq_transport::trace::{Growth, PathChange, PathMetrics, Progress, Side, Subject};
+use hvq_transport::trace::{Growth, HandshakeProgress, PathChange, PathMetrics, Side, Subject};
 use hvq_transport::wire::frame::{FrameReader, Status};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -54,8 +54,8 @@ impl Translator {
             }
             Record::Handshake(progress) => {
                 let state = match progress {
-                    Progress::Complete => "handshake_complete",
-                    Progress::Confirmed => "handshake_confirmed",
+                    HandshakeProgress::Complete => "handshake_complete",
+                    HandshakeProgress::Confirmed => "handshake_confirmed",
                 };
                 single(Name::ConnectionStateUpdated, json!({ "new": state }))
             }

@@ -7,7 +7,7 @@ use hvq_transport::crypto::keys::Level;
 use hvq_transport::error::{ConnectionError, Dropped};
 use hvq_transport::time::Instant;
 use hvq_transport::trace::{
-    PathChange, PathMetrics, Progress, Side, Subject, TraceEvent, TracedPacket, Tracer,
+    HandshakeProgress, PathChange, PathMetrics, Side, Subject, TraceEvent, TracedPacket, Tracer,
 };
 use hvq_transport::wire::transport_parameters::TransportParameters;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ const MOST_HELD: usize = 128;
 pub(crate) enum Record {
     Started(Subject),
     Parameters { side: Side, parameters: Box<TransportParameters> },
-    Handshake(Progress),
+    Handshake(HandshakeProgress),
     KeysInstalled(Level),
     KeysUpdated(Side),
     Sent(Packet),
@@ -193,7 +193,7 @@ impl Tracer for LogTracer {
         if is_left_out(event) {
             return;
         }
-        if *event == TraceEvent::Handshake(Progress::Complete) {
+        if *event == TraceEvent::Handshake(HandshakeProgress::Complete) {
             self.open();
         }
         if !self.has_room() {

@@ -241,7 +241,7 @@ fn a_servers_connection_has_no_file_before_its_client_has_authenticated() {
     }
     let mut tracer = begin();
     send(&mut *tracer, 3, &[Frame::Ping]);
-    let complete = TraceEvent::Handshake(hvq_transport::trace::Progress::Complete);
+    let complete = TraceEvent::Handshake(hvq_transport::trace::HandshakeProgress::Complete);
     tracer.record(Instant::from_nanos(4_000_000), &complete);
     send(&mut *tracer, 5, &[Frame::Ping]);
     drop(tracer);
@@ -260,7 +260,7 @@ fn a_clients_file_is_there_from_the_start_and_goes_on_behind_the_handshake() {
     let mut tracer = begin(&log);
     assert!(log.flush(PATIENCE));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-    let complete = TraceEvent::Handshake(hvq_transport::trace::Progress::Complete);
+    let complete = TraceEvent::Handshake(hvq_transport::trace::HandshakeProgress::Complete);
     tracer.record(Instant::from_nanos(2_000_000), &complete);
     send(&mut *tracer, 3, &[Frame::Ping]);
     drop(tracer);

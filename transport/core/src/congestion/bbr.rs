@@ -38,8 +38,8 @@ use full_pipe::FullPipe;
 use loss::Losses;
 use probe_rtt::ProbeRtt;
 use round_trips::RoundTrips;
-use rounds::Rounds;
-use state::State;
+use rounds::RoundCounter;
+use state::BbrState;
 use std::time::Duration;
 use volume::{Regime, Volumes};
 
@@ -53,14 +53,14 @@ const LARGEST_WINDOW: u64 = (usize::MAX / 4) as u64;
 #[derive(Clone, Debug)]
 pub struct Bbr {
     datagram_size: u64,
-    state: State,
+    state: BbrState,
     /// Draft, C.cwnd.
     window: u64,
     /// The last window that neither losses nor a probe of the round-trip time had reduced (draft, BBR.prior_cwnd).
     prior_window: u64,
     /// Draft, C.pacing_rate.
     pacing_rate: Option<Bandwidth>,
-    rounds: Rounds,
+    rounds: RoundCounter,
     bandwidths: Bandwidths,
     volumes: Volumes,
     full_pipe: FullPipe,
@@ -90,11 +90,11 @@ impl Bbr {
     pub fn new(datagram_size: usize) -> Self {
         Self {
             datagram_size: datagram_size.max(1) as u64,
-            state: State::Startup,
+            state: BbrState::Startup,
             window: initial_window(datagram_size) as u64,
             prior_window: 0,
             pacing_rate: None,
-            rounds: Rounds::default(),
+            rounds: RoundCounter::default(),
             bandwidths: Bandwidths::default(),
             volumes: Volumes::default(),
             full_pipe: FullPipe::default(),
@@ -148,7 +148,7 @@ impl Controller for Bbr {
             self.aggregation.restart(sending.now);
             if self.state.is_probe_bw() {
                 self.set_pacing_rate(1.0);
-            } else if self.state == State::ProbeRtt {
+            } else if self.state == BbrState::ProbeRtt {
                 self.check_probe_rtt_done(sending.now);
             }
         }
@@ -209,7 +209,7 @@ impl Controller for Bbr {
 
     /// Draft, HandleProbeRTT: samples of a flow that empties the queue tell nothing about the bandwidth.
     fn withholds(&self) -> bool {
-        self.state == State::ProbeRtt
+        self.state == BbrState::ProbeRtt
     }
 
     fn name(&self) -> &'static str {
@@ -217,7 +217,7 @@ impl Controller for Bbr {
     }
 
     fn in_slow_start(&self) -> bool {
-        self.state == State::Startup
+        self.state == BbrState::Startup
     }
 
     fn set_datagram_size(&mut self, datagram_size: usize) {

@@ -24,7 +24,7 @@ use crate::recovery::persistent::Persistence;
 use crate::time::Instant;
 use monitor::{Monitor, Monitors, Purpose};
 use rate::SendingRate;
-use step::Step;
+use step::RateStep;
 
 /// Trials are this share above and below the rate (ε; §4.2).
 pub(in crate::congestion) const TRIAL: f64 = 0.05;
@@ -82,7 +82,7 @@ impl Trial {
 pub struct Vivace {
     rate: SendingRate,
     phase: Phase,
-    step: Step,
+    step: RateStep,
     monitors: Monitors,
     /// Counts pairs of trials: every other one begins with the lower rate.
     pairs: u32,
@@ -98,7 +98,7 @@ impl Vivace {
         Self {
             rate,
             phase: Phase::Starting { before: None },
-            step: Step::default(),
+            step: RateStep::default(),
             monitors: Monitors::default(),
             pairs: 0,
         }

@@ -9,9 +9,9 @@
 
 use super::queueing::Reading;
 use super::vivace::TRIAL;
-use super::vivace::monitor::{Monitor, Monitors, Purpose, Seen};
+use super::vivace::monitor::{IntervalStats, Monitor, Monitors, Purpose};
 use super::vivace::rate::SendingRate;
-use super::vivace::step::Step;
+use super::vivace::step::RateStep;
 use super::{Controller, LossSample, MarkSample, Sample, Sending, SpuriousSample};
 use crate::Bandwidth;
 use crate::recovery::persistent::Persistence;
@@ -39,7 +39,7 @@ const CLIMB: f64 = 0.5;
 pub struct VivaceRadio {
     rate: SendingRate,
     phase: Phase,
-    step: Step,
+    step: RateStep,
     monitors: Monitors,
     noise: Noise,
     /// Counts rounds of trials: every other one begins with the lower rate.
@@ -56,7 +56,7 @@ impl VivaceRadio {
         Self {
             rate,
             phase: Phase::Starting { before: None },
-            step: Step::default(),
+            step: RateStep::default(),
             monitors: Monitors::default(),
             noise: Noise::default(),
             rounds: 0,
@@ -132,7 +132,7 @@ impl VivaceRadio {
                 if utility.is_some() {
                     self.set_rate(before);
                 }
-                self.step = Step::default();
+                self.step = RateStep::default();
                 self.start_trials();
             }
             (Purpose::Above, Phase::Trying { pairs, .. }) if utility.is_some() => {
@@ -160,13 +160,13 @@ impl VivaceRadio {
     }
 
     /// Sends less than is delivered where a queue stands on a radio; whether it does.
-    fn relieve(&mut self, rate: f64, seen: &Seen, now: Instant) -> bool {
+    fn relieve(&mut self, rate: f64, seen: &IntervalStats, now: Instant) -> bool {
         let is_tried = matches!(self.phase, Phase::Trying { .. } | Phase::Climbing { .. });
         let relieved = seen.delivery() * RELIEF;
         if !is_tried || !self.noise.is_queue(seen) {
             return false;
         }
-        self.step = Step::default();
+        self.step = RateStep::default();
         self.set_rate(relieved.min(rate));
         let flight = (seen.delivery() / 8.0 * self.noise.usual()) as usize;
         self.phase = Phase::Draining { until: now + self.rate.rtt() * DRAIN_ROUNDS, flight };

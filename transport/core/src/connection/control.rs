@@ -14,7 +14,7 @@ const KEPT: usize = 4;
 
 /// A control frame that its owner handed over.
 #[derive(Debug)]
-pub struct Control {
+pub struct ControlFrame {
     /// The frame.
     pub frame: Frame,
     /// The token by which the owner learns of its fate.
@@ -25,7 +25,7 @@ pub struct Control {
 
 /// A bounded queue of control frames, and the owners of those that belong to the connection as a whole.
 pub(in crate::connection) struct ControlFrames {
-    waiting: VecDeque<Control>,
+    waiting: VecDeque<ControlFrame>,
     /// ACK_FREQUENCY.
     pub ack_frequencies: AckFrequencies,
     /// NEW_TOKEN.
@@ -73,11 +73,11 @@ impl ControlFrames {
 
     /// Appends a frame.
     pub fn push(&mut self, frame: Frame, token: Option<RecoveryToken>) {
-        self.waiting.push_back(Control { frame, token, history: History::Fresh });
+        self.waiting.push_back(ControlFrame { frame, token, history: History::Fresh });
     }
 
     /// Takes the first frame.
-    pub fn pop(&mut self) -> Option<Control> {
+    pub fn pop(&mut self) -> Option<ControlFrame> {
         let first = self.waiting.pop_front();
         if self.waiting.is_empty() && self.waiting.capacity() > KEPT {
             // Bursts are rare: one opens the connection, and then each path.
@@ -87,7 +87,7 @@ impl ControlFrames {
     }
 
     /// Puts back frames that found no path, in front and in their order.
-    pub fn put_back(&mut self, frames: impl DoubleEndedIterator<Item = Control>) {
+    pub fn put_back(&mut self, frames: impl DoubleEndedIterator<Item = ControlFrame>) {
         for control in frames.rev() {
             self.waiting.push_front(control);
         }

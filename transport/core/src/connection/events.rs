@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// however fast the peer makes things change: a packet can carry hundreds of frames that each change the status of a
 /// path.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct EventQueue {
     queue: VecDeque<Event>,
 }
 
@@ -47,7 +47,7 @@ impl Topic {
     }
 }
 
-impl Events {
+impl EventQueue {
     /// Appends an event, in place of one that waits and that it makes pointless.
     pub(super) fn push(&mut self, event: Event) {
         if let Some(topic) = Topic::of(&event)
@@ -74,13 +74,13 @@ mod tests {
     use super::*;
     use crate::wire::frame::Status;
 
-    fn all(events: &mut Events) -> Vec<Event> {
+    fn all(events: &mut EventQueue) -> Vec<Event> {
         std::iter::from_fn(|| events.pop()).collect()
     }
 
     #[test]
     fn of_what_changes_back_and_forth_the_newest_is_told_for_each_path() {
-        let mut events = Events::default();
+        let mut events = EventQueue::default();
         for round in 0..1000 {
             for path in [PathId(0), PathId(1)] {
                 let status = if round % 2 == 0 { Status::Backup } else { Status::Available };
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_happens_once_is_told_in_its_order() {
-        let mut events = Events::default();
+        let mut events = EventQueue::default();
         let (id, code) = (PathId(3), 7);
         let said = [
             Event::Path(PathEvent::Opened(id)),

@@ -43,7 +43,7 @@ pub use stats::{ConnectionStats, FrameCounter, PathStats};
 use crate::connection::activity::Activity;
 use crate::connection::close::Closing;
 use crate::connection::control::ControlFrames;
-use crate::connection::events::Events;
+use crate::connection::events::EventQueue;
 use crate::connection::handshake::key_update::TrafficKeys;
 use crate::connection::handshake::zero_rtt::ZeroRtt;
 use crate::connection::lifecycle::Lifecycle;
@@ -168,7 +168,7 @@ pub struct Connection {
     control: ControlFrames,
     closing: Option<Box<Closing>>,
     activity: Activity,
-    events: Events,
+    events: EventQueue,
     memory: Memory,
     queue: TransmitQueue,
     observer: Observer,

@@ -5,7 +5,7 @@ use crate::connection::stats::{Counters, FrameCounter};
 use crate::connection::{Event, PathEvent, TransportConfig};
 use crate::path::paths::Paths;
 use crate::time::Instant;
-use crate::trace::{Growth, PathChange, PathMetrics, Progress, Side, Subject, TraceEvent, Tracer};
+use crate::trace::{Growth, HandshakeProgress, PathChange, PathMetrics, Side, Subject, TraceEvent, Tracer};
 use crate::wire::connection_id::ConnectionId;
 
 /// The counters of a connection, and its tracer, if it has one.
@@ -53,8 +53,8 @@ impl Observer {
     pub fn on_event(&mut self, event: &Event, paths: &Paths, now: Instant) {
         let Some(tracer) = &mut self.tracer else { return };
         let traced = match event {
-            Event::Connected => TraceEvent::Handshake(Progress::Complete),
-            Event::Confirmed => TraceEvent::Handshake(Progress::Confirmed),
+            Event::Connected => TraceEvent::Handshake(HandshakeProgress::Complete),
+            Event::Confirmed => TraceEvent::Handshake(HandshakeProgress::Confirmed),
             Event::Closed(error) => TraceEvent::Closed(error),
             Event::Path(event) => {
                 let Some((path, change)) = change_of(event) else { return };

@@ -137,7 +137,7 @@ impl Counters {
 
 /// A connection's knowledge of a channel that one of its paths uses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ChannelEstimate {
     /// The one-way delay, once it was measured: half of the shortest round trip there and back on the same path, or what
     /// follows from those over several return paths, which is right but for an offset.
     pub delay: Option<Duration>,
@@ -165,9 +165,13 @@ impl Connection {
     }
 
     /// Returns the knowledge of their channel that the paths from `local` have.
-    pub(crate) fn paths_from(&self, local: SocketAddr, now: Instant) -> impl Iterator<Item = Seen> + '_ {
+    pub(crate) fn paths_from(
+        &self,
+        local: SocketAddr,
+        now: Instant,
+    ) -> impl Iterator<Item = ChannelEstimate> + '_ {
         let from = self.paths.open().filter(move |path| path.route.tuple.local == local);
-        from.map(move |path| Seen {
+        from.map(move |path| ChannelEstimate {
             delay: delay_of(&self.paths, path),
             backlog: path.own_backlog(now),
             heard_at: path.liveness.acknowledged_at(),

@@ -2,7 +2,7 @@
 
 use crate::connection::send::Sender;
 use crate::connection::{Role, queue_bound};
-use crate::path::lifecycle::State;
+use crate::path::lifecycle::LifecycleState;
 use crate::path::path::Path;
 use crate::time::Instant;
 use crate::wire::overhead::lower_headers;
@@ -53,7 +53,7 @@ impl Sender<'_> {
         //# After receiving packets from the client on a new path, if the server decides to use the new path,
         //# the server MUST validate the peer's address before sending any data
         let awaits = self.role == Role::Server
-            && self.paths.lifecycles.state(path.id) == State::Validating
+            && self.paths.lifecycles.state(path.id) == LifecycleState::Validating
             && !path.route.validation.is_validated();
         let mut others = self.paths.open().filter(proven).peekable();
         if !awaits || others.peek().is_none() {

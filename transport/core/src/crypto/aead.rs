@@ -8,9 +8,9 @@ pub mod boringssl;
 pub mod ring;
 
 #[cfg(feature = "ring-aead")]
-pub(super) use self::ring::AeadKey;
+pub(super) use self::ring::RingKey as AeadKey;
 #[cfg(not(feature = "ring-aead"))]
-pub(super) use boringssl::AeadKey;
+pub(super) use boringssl::BoringKey as AeadKey;
 
 #[cfg(test)]
 mod tests {
@@ -32,8 +32,8 @@ mod tests {
             flipped in any::<proptest::sample::Index>(),
         ) {
             for (suite, length) in SUITES {
-                let ours = ring::AeadKey::new(suite, &key[..length]);
-                let theirs = boringssl::AeadKey::new(suite, &key[..length]);
+                let ours = ring::RingKey::new(suite, &key[..length]);
+                let theirs = boringssl::BoringKey::new(suite, &key[..length]);
                 let (mut one, mut other) = (payload.clone(), payload.clone());
                 let tags = (ours.seal(nonce, &header, &mut one), theirs.seal(nonce, &header, &mut other));
                 prop_assert_eq!(tags.0, tags.1);
@@ -59,8 +59,8 @@ mod tests {
             for short in 0..16 {
                 let mut bytes = vec![7; short];
                 let key = [1; 32];
-                assert_eq!(ring::AeadKey::new(suite, &key[..length]).open([0; 12], b"h", &mut bytes), None);
-                let theirs = boringssl::AeadKey::new(suite, &key[..length]);
+                assert_eq!(ring::RingKey::new(suite, &key[..length]).open([0; 12], b"h", &mut bytes), None);
+                let theirs = boringssl::BoringKey::new(suite, &key[..length]);
                 assert_eq!(theirs.open([0; 12], b"h", &mut bytes), None);
             }
         }

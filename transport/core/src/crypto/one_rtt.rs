@@ -13,7 +13,7 @@ const CLOSING_RESERVE: u64 = 128;
 
 /// The generation of keys that opened a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Generation {
+pub enum KeyGeneration {
     /// The one before the current: a late packet.
     Previous,
     /// The current one.
@@ -290,7 +290,7 @@ impl OneRttKeys {
         phase: KeyPhase,
         path: PathId,
         number: u64,
-    ) -> Result<(Bytes, Generation), PacketError> {
+    ) -> Result<(Bytes, KeyGeneration), PacketError> {
         //= https://www.rfc-editor.org/rfc/rfc9001#section-5.5
         //# Once an endpoint successfully receives a packet with a given packet number, it MUST discard all
         //# packets in the same packet number space with higher packet numbers
@@ -300,16 +300,16 @@ impl OneRttKeys {
         remote.current.key.wake();
         let mut awake = None;
         let key = match (expected, &self.previous_remote) {
-            (Generation::Previous, Some(previous)) => previous.as_ref(),
-            (Generation::Previous | Generation::Next, _) => awake.insert(remote.next.key.wake()),
-            (Generation::Current, _) => &remote.current.key,
+            (KeyGeneration::Previous, Some(previous)) => previous.as_ref(),
+            (KeyGeneration::Previous | KeyGeneration::Next, _) => awake.insert(remote.next.key.wake()),
+            (KeyGeneration::Current, _) => &remote.current.key,
         };
         // Opening with the wrong key destroys the packet.
         let copy = self.is_ambiguous(expected, path).then(|| packet.clone());
         let opened = match (key.open(packet, payload_offset, path, number), copy) {
             (Err(_), Some(copy)) => {
                 let next = remote.next.key.wake().open(copy, payload_offset, path, number);
-                next.map(|payload| (payload, Generation::Next))
+                next.map(|payload| (payload, KeyGeneration::Next))
             }
             (Err(dropped), None) if awake.is_none() => {
                 // RFC 9001 §9.5: a forged packet takes as long whatever key phase it seems to have.
@@ -325,13 +325,13 @@ impl OneRttKeys {
         //= https://www.rfc-editor.org/rfc/rfc9001#section-6.2
         //# Sending keys MUST be updated before sending an acknowledgment for the packet that was received
         //# with updated keys
-        if generation == Generation::Next {
+        if generation == KeyGeneration::Next {
             self.check_update(path, number)?;
             // The peer's PTO may be shorter than this endpoint's, so that it may update while late packets of the
             // generation before the last are still awaited here: they are given up (RFC 9001 §6.5).
             self.rotate();
         }
-        if generation != Generation::Previous {
+        if generation != KeyGeneration::Previous {
             self.answer = Answer::Received;
             let opened = &mut self.path_use(path).opened;
             let (lowest, highest) = opened.unwrap_or((number, number));
@@ -458,20 +458,20 @@ impl OneRttKeys {
 
     /// Returns the generation that sealed the packet, going by its key phase and, where that leaves two, by its number:
     /// the previous one if the path has opened no earlier packet of the current one (RFC 9001 §6.5).
-    fn generation(&self, phase: KeyPhase, path: PathId, number: u64) -> Generation {
+    fn generation(&self, phase: KeyPhase, path: PathId, number: u64) -> KeyGeneration {
         if phase == self.phase {
-            return Generation::Current;
+            return KeyGeneration::Current;
         }
         let opened = self.used(path).and_then(|path| path.opened);
         let is_late = opened.is_none_or(|(lowest, _)| number < lowest);
-        if self.has_previous() && is_late { Generation::Previous } else { Generation::Next }
+        if self.has_previous() && is_late { KeyGeneration::Previous } else { KeyGeneration::Next }
     }
 
     /// Returns true if a packet that counts as late may be of the next generation as well: the path has opened none of
     /// the current one, as after a time without traffic, and a peer with a shorter PTO may have updated again
     /// meanwhile.
-    fn is_ambiguous(&self, expected: Generation, path: PathId) -> bool {
-        expected == Generation::Previous && self.used(path).is_none_or(|path| path.opened.is_none())
+    fn is_ambiguous(&self, expected: KeyGeneration, path: PathId) -> bool {
+        expected == KeyGeneration::Previous && self.used(path).is_none_or(|path| path.opened.is_none())
     }
 
     /// Checks that the peer was free to update, given that packet `number` of `path` opened with the next keys.

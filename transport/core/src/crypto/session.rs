@@ -16,14 +16,14 @@ mod verifier;
 
 pub use crate::crypto::keys::Secret;
 pub use alert::alert_name;
-pub use certificate::Holder;
+pub use certificate::CertificateHolder;
 pub use client::{ClientTls, ClientTlsBuilder, NameCheck, Verify};
 pub use early_data::{EarlyData, EarlyDataState};
 pub use foreign::keep_session;
 pub use server::{Identity, ServerTls, ServerTlsBuilder};
 pub use store::{SessionStore, SessionTicket};
 pub use tickets::TicketKeys;
-pub use verifier::{Presented, Verdict, Verifier};
+pub use verifier::{CertificateVerdict, Presented, Verifier};
 
 use crate::Role;
 use crate::crypto::keys::Suite;
@@ -34,7 +34,7 @@ use boring::error::ErrorStack;
 use boring::ssl::{NameType, Ssl, SslContextBuilder, SslContextRef, SslMethod, SslSession, SslVersion};
 use boring_sys as ffi;
 use bytes::Bytes;
-use callbacks::{METHOD, STATE, State, to_ffi};
+use callbacks::{CallbackState, METHOD, STATE, to_ffi};
 use foreign_types::ForeignTypeRef;
 use std::ffi::c_int;
 use std::fmt;
@@ -152,7 +152,7 @@ impl From<ErrorStack> for TlsConfigError {
 pub struct Session {
     ssl: Ssl,
     post_handshake_bytes: usize,
-    messages: post_handshake::Messages,
+    messages: post_handshake::PostHandshakeMessages,
     /// The error that ended the session, repeated to whoever goes on.
     failure: Option<TransportError>,
 }
@@ -179,7 +179,7 @@ impl Session {
 
     fn new(context: &SslContextRef, role: Role, transport_parameters: &[u8]) -> Result<Self, TlsConfigError> {
         let mut ssl = Ssl::new(context)?;
-        ssl.set_ex_data(*STATE, State::default());
+        ssl.set_ex_data(*STATE, CallbackState::default());
         let (pointer, parameters) = (ssl.as_ptr(), transport_parameters);
         // SAFETY: `ssl` is valid and not shared yet, the method table is static, and BoringSSL copies the parameters.
         let result = unsafe {
@@ -389,7 +389,7 @@ impl Session {
         error
     }
 
-    fn state(&mut self) -> &mut State {
+    fn state(&mut self) -> &mut CallbackState {
         self.ssl.ex_data_mut(*STATE).expect("the state is set when the session is made and lives as long")
     }
 }

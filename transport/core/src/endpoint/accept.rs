@@ -6,7 +6,7 @@ use crate::connection::{
 };
 use crate::endpoint::answers::OUTBOX_LIMIT;
 use crate::endpoint::clients::{Client, Short};
-use crate::endpoint::gate::{FirstInitial, Verdict};
+use crate::endpoint::gate::{FirstInitial, GateDecision};
 use crate::endpoint::ids::IssuedIds;
 use crate::endpoint::tokens::Issuer;
 use crate::endpoint::turns::Place;
@@ -175,12 +175,12 @@ impl Endpoint {
     /// Decides about a client that is not known yet.
     fn judge(&mut self, datagram: Datagram, initial: &FirstInitial<'_>, now: Instant) -> Result<(), Dropped> {
         let (incoming, token) = match self.gate.judge(initial, now + self.config.epoch) {
-            Verdict::Admit(incoming, token) => (incoming, token),
-            Verdict::InvalidToken => {
+            GateDecision::Admit(incoming, token) => (incoming, token),
+            GateDecision::InvalidToken => {
                 self.send_refusal(&datagram, initial, ErrorCode::INVALID_TOKEN);
                 return Err(Dropped::InvalidToken);
             }
-            Verdict::Ignore => return Err(Dropped::Unexpected),
+            GateDecision::Ignore => return Err(Dropped::Unexpected),
         };
         //= https://www.rfc-editor.org/rfc/rfc9000#section-17.2.5.1
         //= type=implication

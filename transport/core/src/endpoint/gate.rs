@@ -25,7 +25,7 @@ pub struct FirstInitial<'a> {
 
 /// The verdict on a first Initial packet.
 #[derive(Clone, Copy, Debug)]
-pub enum Verdict {
+pub enum GateDecision {
     /// A connection may start; the token, if one proved something, then counts as used.
     Admit(IncomingConnection, Option<Fingerprint>),
     /// The token of a Retry packet that proves nothing. The client accepts no second Retry, so that nothing can come of
@@ -74,7 +74,7 @@ impl Gate {
     }
 
     /// Judges the token of `initial` at `now`.
-    pub fn judge(&self, initial: &FirstInitial<'_>, now: Instant) -> Verdict {
+    pub fn judge(&self, initial: &FirstInitial<'_>, now: Instant) -> GateDecision {
         let incoming = IncomingConnection {
             version: initial.version,
             ids: initial.ids,
@@ -82,7 +82,7 @@ impl Gate {
             address: ClientAddress::Unproven,
         };
         let Some(fingerprint) = Fingerprint::of(initial.token) else {
-            return Verdict::Admit(incoming, None);
+            return GateDecision::Admit(incoming, None);
         };
         //= https://www.rfc-editor.org/rfc/rfc9000#section-8.1.3
         //# When a server receives an Initial packet with an address validation token, it MUST attempt to
@@ -96,9 +96,9 @@ impl Gate {
                 let fresh = self.used.is_fresh(&fingerprint, token.issued);
                 // RFC 9369 §5: a token is only good for the version of the connection that it came from.
                 if !fresh || token.version != initial.version {
-                    return Verdict::Admit(incoming, None);
+                    return GateDecision::Admit(incoming, None);
                 }
-                Verdict::Admit(
+                GateDecision::Admit(
                     IncomingConnection { address: ClientAddress::Proven, ..incoming },
                     Some(fingerprint),
                 )
@@ -107,8 +107,8 @@ impl Gate {
             //# If the client IP address has changed, the server MUST adhere to the anti-amplification limit;
             //# see Section 8
             // RFC 9000 §8.1.3: a token that is not valid counts as none, unless it came in a Retry packet.
-            Err(rejected) if rejected.kind == TokenKind::NewToken => Verdict::Admit(incoming, None),
-            Err(_) => Verdict::InvalidToken,
+            Err(rejected) if rejected.kind == TokenKind::NewToken => GateDecision::Admit(incoming, None),
+            Err(_) => GateDecision::InvalidToken,
         }
     }
 
@@ -117,19 +117,19 @@ impl Gate {
         token: &RetryToken,
         incoming: IncomingConnection,
         fingerprint: Fingerprint,
-    ) -> Verdict {
+    ) -> GateDecision {
         if token.version != incoming.version || !self.used.is_fresh(&fingerprint, token.issued) {
-            return Verdict::Ignore;
+            return GateDecision::Ignore;
         }
         if token.retry_source != incoming.ids.destination {
-            return Verdict::InvalidToken;
+            return GateDecision::InvalidToken;
         }
         let incoming = IncomingConnection {
             retried_from: Some(token.original_destination),
             address: ClientAddress::Proven,
             ..incoming
         };
-        Verdict::Admit(incoming, Some(fingerprint))
+        GateDecision::Admit(incoming, Some(fingerprint))
     }
 
     /// Takes note that a connection began with a token.

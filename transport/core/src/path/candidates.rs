@@ -14,7 +14,7 @@ const MOST: usize = 3;
 
 /// The reason for which a 4-tuple that is not in use is remembered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Purpose {
+pub enum CandidatePurpose {
     /// The peer sent from there: it probes, or its packet was not the newest (RFC 9000 §9.1).
     Probing,
     /// This endpoint moves there when it is validated (RFC 9000 §9.2).
@@ -39,7 +39,7 @@ pub struct Measurements {
 
 /// A 4-tuple of a path beside the one in use.
 #[derive(Debug)]
-pub struct Candidate {
+pub struct CandidateAddress {
     /// The addresses.
     pub tuple: FourTuple,
     /// The limit on the bytes that may be sent there (RFC 9000 §8.1).
@@ -53,16 +53,16 @@ pub struct Candidate {
     /// The sequence number of this endpoint's connection ID that the peer last used from there.
     pub heard_with: u64,
     /// The reason for which it is remembered.
-    pub purpose: Purpose,
+    pub purpose: CandidatePurpose,
     /// The time at which it is forgotten.
     pub until: Instant,
     /// The measurements there, if the route in use has measurements of its own.
     pub measurements: Option<Box<Measurements>>,
 }
 
-impl Candidate {
+impl CandidateAddress {
     /// A 4-tuple that is not validated, forgotten at `until`.
-    pub fn new(tuple: FourTuple, purpose: Purpose, until: Instant) -> Self {
+    pub fn new(tuple: FourTuple, purpose: CandidatePurpose, until: Instant) -> Self {
         Self {
             tuple,
             amplification: Amplification::default(),
@@ -97,7 +97,7 @@ impl Candidate {
 
     /// Nothing came back from there by `now`: it keeps its connection ID and the limit on what is sent there.
     pub fn fail(&mut self, now: Instant) {
-        self.purpose = Purpose::Failed(now);
+        self.purpose = CandidatePurpose::Failed(now);
         self.validation = Validation::default();
         self.measurements = None;
     }
@@ -106,8 +106,10 @@ impl Candidate {
     fn is_over(&mut self, liveness: &Liveness, now: Instant) -> bool {
         let failed = self.validation.failed(now);
         match self.purpose {
-            Purpose::Failed(at) => liveness.acknowledged_at() > at,
-            Purpose::Probing | Purpose::Pending | Purpose::Previous => failed || self.until <= now,
+            CandidatePurpose::Failed(at) => liveness.acknowledged_at() > at,
+            CandidatePurpose::Probing | CandidatePurpose::Pending | CandidatePurpose::Previous => {
+                failed || self.until <= now
+            }
         }
     }
 
@@ -117,9 +119,9 @@ impl Candidate {
         // Without a connection ID of its own an address needs no memory.
         self.destination.is_some()
             && match self.purpose {
-                Purpose::Probing => self.until > now || liveness.is_silent(),
-                Purpose::Previous => liveness.is_silent(),
-                Purpose::Pending | Purpose::Failed(_) => false,
+                CandidatePurpose::Probing => self.until > now || liveness.is_silent(),
+                CandidatePurpose::Previous => liveness.is_silent(),
+                CandidatePurpose::Pending | CandidatePurpose::Failed(_) => false,
             }
     }
 }
@@ -127,7 +129,7 @@ impl Candidate {
 /// The 4-tuples of a path beside the one in use: a few, whatever arrives from wherever.
 #[derive(Debug, Default)]
 pub struct Candidates {
-    all: Vec<Candidate>,
+    all: Vec<CandidateAddress>,
 }
 
 impl Candidates {
@@ -137,12 +139,12 @@ impl Candidates {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Candidate> {
+    pub fn iter(&self) -> impl Iterator<Item = &CandidateAddress> {
         self.all.iter()
     }
 
     /// All of them.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Candidate> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut CandidateAddress> {
         self.all.iter_mut()
     }
 
@@ -152,50 +154,51 @@ impl Candidates {
     }
 
     /// The one at `tuple`.
-    pub fn get(&self, tuple: FourTuple) -> Option<&Candidate> {
+    pub fn get(&self, tuple: FourTuple) -> Option<&CandidateAddress> {
         self.all.iter().find(|candidate| candidate.tuple == tuple)
     }
 
     /// The one at `tuple`.
-    pub fn get_mut(&mut self, tuple: FourTuple) -> Option<&mut Candidate> {
+    pub fn get_mut(&mut self, tuple: FourTuple) -> Option<&mut CandidateAddress> {
         self.all.iter_mut().find(|candidate| candidate.tuple == tuple)
     }
 
     /// The one that was left by a migration.
-    pub fn left(&self) -> Option<&Candidate> {
-        self.all.iter().find(|candidate| candidate.purpose == Purpose::Previous)
+    pub fn left(&self) -> Option<&CandidateAddress> {
+        self.all.iter().find(|candidate| candidate.purpose == CandidatePurpose::Previous)
     }
 
     /// The one that was left by a migration.
-    pub fn previous_mut(&mut self) -> Option<&mut Candidate> {
-        self.all.iter_mut().find(|candidate| candidate.purpose == Purpose::Previous)
+    pub fn previous_mut(&mut self) -> Option<&mut CandidateAddress> {
+        self.all.iter_mut().find(|candidate| candidate.purpose == CandidatePurpose::Previous)
     }
 
     /// Takes the one at `tuple` out.
-    pub fn take(&mut self, tuple: FourTuple) -> Option<Candidate> {
+    pub fn take(&mut self, tuple: FourTuple) -> Option<CandidateAddress> {
         let index = self.all.iter().position(|candidate| candidate.tuple == tuple)?;
         Some(self.all.remove(index))
     }
 
     /// Takes the one out that this endpoint moves to.
-    pub fn take_pending(&mut self) -> Option<Candidate> {
-        let tuple = self.all.iter().find(|one| one.purpose == Purpose::Pending)?.tuple;
+    pub fn take_pending(&mut self) -> Option<CandidateAddress> {
+        let tuple = self.all.iter().find(|one| one.purpose == CandidatePurpose::Pending)?.tuple;
         self.take(tuple)
     }
 
-    /// Adds one. Returns those that give way: the one with the same addresses, a former [`Purpose::Previous`], or the
+    /// Adds one. Returns those that give way: the one with the same addresses, a former [`CandidatePurpose::Previous`], or the
     /// oldest that the peer only probes, or that failed. Those with a connection ID of their own stay if they can: a forger
     /// has none to show, and the peer's supply is small.
-    pub fn add(&mut self, candidate: Candidate) -> SmallVec<[Candidate; 2]> {
-        let mut gone: SmallVec<[Candidate; 2]> = self.take(candidate.tuple).into_iter().collect();
-        if candidate.purpose == Purpose::Previous
+    pub fn add(&mut self, candidate: CandidateAddress) -> SmallVec<[CandidateAddress; 2]> {
+        let mut gone: SmallVec<[CandidateAddress; 2]> = self.take(candidate.tuple).into_iter().collect();
+        if candidate.purpose == CandidatePurpose::Previous
             && let Some(before) = self.left().map(|left| left.tuple)
         {
             gone.extend(self.take(before));
         }
         if self.all.len() >= MOST {
-            let probed = || self.all.iter().filter(|known| known.purpose == Purpose::Probing);
-            let failed = || self.all.iter().find(|known| matches!(known.purpose, Purpose::Failed(_)));
+            let probed = || self.all.iter().filter(|known| known.purpose == CandidatePurpose::Probing);
+            let failed =
+                || self.all.iter().find(|known| matches!(known.purpose, CandidatePurpose::Failed(_)));
             let oldest = probed().find(|known| known.destination.is_none()).or_else(failed);
             let oldest = oldest.or(probed().next()).or(self.all.first()).map(|known| known.tuple);
             gone.extend(oldest.and_then(|tuple| self.take(tuple)));
@@ -227,8 +230,8 @@ impl Candidates {
             .iter_mut()
             .find_map(|candidate| candidate.validation.on_response(data).then_some(candidate))?;
         answered.amplification.validate();
-        if let Purpose::Failed(_) = answered.purpose {
-            answered.purpose = Purpose::Probing;
+        if let CandidatePurpose::Failed(_) = answered.purpose {
+            answered.purpose = CandidatePurpose::Probing;
         }
         Some(answered.tuple)
     }
@@ -239,8 +242,8 @@ impl Candidates {
     }
 
     /// Removes and returns those whose validation failed or whose time is over, on a path of this `liveness`. Those whose
-    /// connection ID could not be replaced stay as [`Purpose::Failed`].
-    pub fn expire(&mut self, liveness: &Liveness, now: Instant) -> SmallVec<[Candidate; 2]> {
+    /// connection ID could not be replaced stay as [`CandidatePurpose::Failed`].
+    pub fn expire(&mut self, liveness: &Liveness, now: Instant) -> SmallVec<[CandidateAddress; 2]> {
         let mut gone = SmallVec::new();
         if self.all.is_empty() {
             return gone;
@@ -258,11 +261,13 @@ impl Candidates {
 
     /// Returns the time at which the next of them is due for something, on a path of this `liveness`.
     pub fn deadline(&self, liveness: &Liveness, now: Instant) -> Option<Instant> {
-        let due = |one: &Candidate| {
+        let due = |one: &CandidateAddress| {
             let validation = one.validation.deadline(now).map(|deadline| deadline.at);
             let over = match one.purpose {
-                Purpose::Failed(at) => (liveness.acknowledged_at() > at).then_some(now),
-                Purpose::Probing | Purpose::Pending | Purpose::Previous => Some(one.until),
+                CandidatePurpose::Failed(at) => (liveness.acknowledged_at() > at).then_some(now),
+                CandidatePurpose::Probing | CandidatePurpose::Pending | CandidatePurpose::Previous => {
+                    Some(one.until)
+                }
             };
             validation.into_iter().chain(over).min()
         };
@@ -279,8 +284,8 @@ impl Candidates {
     }
 
     /// Returns the one at `tuple` if it failed and is not being validated again.
-    pub fn failed_mut(&mut self, tuple: FourTuple) -> Option<&mut Candidate> {
-        let failed = |one: &&mut Candidate| matches!(one.purpose, Purpose::Failed(_));
+    pub fn failed_mut(&mut self, tuple: FourTuple) -> Option<&mut CandidateAddress> {
+        let failed = |one: &&mut CandidateAddress| matches!(one.purpose, CandidatePurpose::Failed(_));
         self.get_mut(tuple).filter(failed).filter(|one| !one.validation.is_pending())
     }
 }
@@ -298,16 +303,16 @@ mod tests {
         FourTuple { local: address(443), remote: address(port) }
     }
 
-    fn candidate(port: u16, purpose: Purpose) -> Candidate {
-        Candidate::new(tuple(port), purpose, Instant::from_nanos(1_000))
+    fn candidate(port: u16, purpose: CandidatePurpose) -> CandidateAddress {
+        CandidateAddress::new(tuple(port), purpose, Instant::from_nanos(1_000))
     }
 
     #[test]
     fn however_many_addresses_are_heard_a_few_are_remembered_and_the_one_that_was_left_stays() {
         let mut candidates = Candidates::default();
-        candidates.add(candidate(1, Purpose::Previous));
+        candidates.add(candidate(1, CandidatePurpose::Previous));
         for port in 2..1000 {
-            let gone = candidates.add(candidate(port, Purpose::Probing));
+            let gone = candidates.add(candidate(port, CandidatePurpose::Probing));
             assert_eq!(gone.len(), usize::from(port > 3), "the oldest gives way");
         }
         assert_eq!(candidates.tuples().as_slice(), [tuple(1), tuple(998), tuple(999)]);
@@ -316,8 +321,8 @@ mod tests {
     #[test]
     fn only_one_address_is_the_one_that_was_left() {
         let mut candidates = Candidates::default();
-        candidates.add(candidate(1, Purpose::Previous));
-        let gone = candidates.add(candidate(2, Purpose::Previous));
+        candidates.add(candidate(1, CandidatePurpose::Previous));
+        let gone = candidates.add(candidate(2, CandidatePurpose::Previous));
         assert_eq!(gone.iter().map(|one| one.tuple).collect::<Vec<_>>(), [tuple(1)]);
         assert_eq!(candidates.left().map(|left| left.tuple), Some(tuple(2)));
     }
@@ -329,7 +334,7 @@ mod tests {
         for (answered, is_over) in [(before, false), (failed, false), (after, true)] {
             let mut candidates = Candidates::default();
             assert!(candidates.is_empty());
-            candidates.add(candidate(1, Purpose::Failed(failed)));
+            candidates.add(candidate(1, CandidatePurpose::Failed(failed)));
             assert!(!candidates.is_empty());
             let mut liveness = Liveness::default();
             liveness.on_acknowledged(answered);
@@ -342,7 +347,9 @@ mod tests {
     #[test]
     fn each_purpose_finds_its_own_address() {
         let mut candidates = Candidates::default();
-        for (port, purpose) in [(1, Purpose::Probing), (2, Purpose::Previous), (3, Purpose::Pending)] {
+        for (port, purpose) in
+            [(1, CandidatePurpose::Probing), (2, CandidatePurpose::Previous), (3, CandidatePurpose::Pending)]
+        {
             candidates.add(candidate(port, purpose));
         }
         assert_eq!(candidates.previous_mut().map(|left| left.tuple), Some(tuple(2)));
@@ -354,8 +361,8 @@ mod tests {
     #[test]
     fn an_address_that_is_heard_lives_on_with_the_newest_connection_id_that_it_was_heard_with() {
         let mut candidates = Candidates::default();
-        candidates.add(candidate(1, Purpose::Probing));
-        candidates.add(candidate(2, Purpose::Probing));
+        candidates.add(candidate(1, CandidatePurpose::Probing));
+        candidates.add(candidate(2, CandidatePurpose::Probing));
         for (sequence, until) in [(5, 2_000), (3, 3_000)] {
             candidates.heard(tuple(1), sequence, Instant::from_nanos(until));
         }
@@ -367,11 +374,11 @@ mod tests {
     #[test]
     fn an_address_with_a_connection_id_of_its_own_outlives_those_without() {
         let mut candidates = Candidates::default();
-        let mut own = candidate(1, Purpose::Probing);
+        let mut own = candidate(1, CandidatePurpose::Probing);
         own.destination = Some(1);
         candidates.add(own);
         for port in 2..100 {
-            candidates.add(candidate(port, Purpose::Probing));
+            candidates.add(candidate(port, CandidatePurpose::Probing));
         }
         assert_eq!(candidates.tuples().as_slice(), [tuple(1), tuple(98), tuple(99)]);
     }
@@ -380,7 +387,7 @@ mod tests {
     fn addresses_keep_their_connection_ids_when_the_path_takes_one_of_them() {
         let mut candidates = Candidates::default();
         for (port, destination) in [(1, None), (2, Some(5)), (3, Some(7))] {
-            let mut one = candidate(port, Purpose::Probing);
+            let mut one = candidate(port, CandidatePurpose::Probing);
             one.destination = destination;
             candidates.add(one);
         }
@@ -394,8 +401,8 @@ mod tests {
     fn a_response_validates_the_address_whose_challenge_it_answers_and_no_other() {
         let (mut rng, start) = (StdRng::seed_from_u64(1), Instant::from_nanos(1));
         let mut candidates = Candidates::default();
-        candidates.add(candidate(1, Purpose::Probing));
-        candidates.add(candidate(2, Purpose::Probing));
+        candidates.add(candidate(1, CandidatePurpose::Probing));
+        candidates.add(candidate(2, CandidatePurpose::Probing));
         let mut challenge = |port| {
             let one = candidates.get_mut(tuple(port)).unwrap();
             one.validation.start(start, &mut rng, Duration::from_secs(1));
@@ -415,7 +422,7 @@ mod tests {
     fn an_address_that_failed_keeps_its_connection_id_until_the_path_answers_elsewhere() {
         let (mut rng, start) = (StdRng::seed_from_u64(1), Instant::from_nanos(1));
         let (mut candidates, mut liveness) = (Candidates::default(), Liveness::default());
-        let mut own = candidate(1, Purpose::Probing);
+        let mut own = candidate(1, CandidatePurpose::Probing);
         own.destination = Some(1);
         own.validation.start(start, &mut rng, Duration::from_nanos(100));
         candidates.add(own);
@@ -438,8 +445,8 @@ mod tests {
     fn an_address_is_forgotten_when_its_validation_fails_or_its_time_is_over() {
         let (mut rng, start) = (StdRng::seed_from_u64(1), Instant::from_nanos(1));
         let mut candidates = Candidates::default();
-        candidates.add(candidate(1, Purpose::Probing));
-        let mut slow = candidate(2, Purpose::Pending);
+        candidates.add(candidate(1, CandidatePurpose::Probing));
+        let mut slow = candidate(2, CandidatePurpose::Pending);
         slow.validation.start(start, &mut rng, Duration::from_nanos(100));
         candidates.add(slow);
         let liveness = Liveness::default();

@@ -3,7 +3,7 @@
 
 use crate::PathId;
 use crate::Role;
-use crate::recovery_token::Progress;
+use crate::recovery_token::TransmissionState;
 use crate::wire::frame::PathHints;
 use hvq_scheduler::{Bandwidth, Hints, Metering, Sharing};
 use std::collections::BTreeMap;
@@ -53,12 +53,12 @@ struct Said {
     hints: Hints,
     /// The sequence number of the newest frame; `None` before the first.
     sequence: Option<u64>,
-    progress: Progress,
+    progress: TransmissionState,
 }
 
 impl Default for Said {
     fn default() -> Self {
-        Self { hints: Hints::NONE, sequence: None, progress: Progress::Acknowledged }
+        Self { hints: Hints::NONE, sequence: None, progress: TransmissionState::Acknowledged }
     }
 }
 
@@ -110,22 +110,22 @@ impl ChannelHints {
         let hints = Hints { rate_back: self.own.rate_back.or(self.own.rate), ..self.own };
         let is_news = hints != self.said.hints;
         match self.said.progress {
-            Progress::Sent => return None,
-            Progress::Acknowledged if !is_news => return None,
-            Progress::Acknowledged | Progress::Queued => {}
+            TransmissionState::Sent => return None,
+            TransmissionState::Acknowledged if !is_news => return None,
+            TransmissionState::Acknowledged | TransmissionState::Queued => {}
         }
         let sequence = match self.said.sequence {
             Some(sequence) if is_news => sequence + 1,
             Some(sequence) => sequence,
             None => 0,
         };
-        self.said = Said { hints, sequence: Some(sequence), progress: Progress::Sent };
+        self.said = Said { hints, sequence: Some(sequence), progress: TransmissionState::Sent };
         Some(PathHints { path, sequence, hints })
     }
 
     /// Takes note that frame number `sequence` was acknowledged, or that it was lost, as `progress` says.
-    pub(crate) fn settle(&mut self, sequence: u64, progress: Progress) {
-        if self.said.sequence == Some(sequence) && self.said.progress == Progress::Sent {
+    pub(crate) fn settle(&mut self, sequence: u64, progress: TransmissionState) {
+        if self.said.sequence == Some(sequence) && self.said.progress == TransmissionState::Sent {
             self.said.progress = progress;
         }
     }

@@ -3,12 +3,12 @@
 use crate::PathId;
 use crate::flat_map::FlatMap;
 use crate::ranges::Ranges;
-use crate::recovery_token::{Progress, RecoveryToken};
+use crate::recovery_token::{RecoveryToken, TransmissionState};
 use crate::time::{Deadline, Instant, TimerReason};
 use crate::wire::frame::Frame;
 use std::collections::BTreeMap;
 
-pub use state::{AbandonReason, Event, State};
+pub use state::{AbandonReason, LifecycleEvent, LifecycleState};
 
 mod state;
 
@@ -16,16 +16,16 @@ mod state;
 #[derive(Clone, Copy, Debug)]
 struct Announcement {
     reason: AbandonReason,
-    progress: Progress,
+    progress: TransmissionState,
 }
 
 /// The change of a path's state by an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transition {
     /// The state before.
-    pub from: State,
+    pub from: LifecycleState,
     /// The state now.
-    pub to: State,
+    pub to: LifecycleState,
 }
 
 impl Transition {
@@ -37,7 +37,7 @@ impl Transition {
 
     /// Returns true if the path became usable for data in both directions just now.
     pub fn opens(self) -> bool {
-        self.to == State::Open && self.from != State::Open
+        self.to == LifecycleState::Open && self.from != LifecycleState::Open
     }
 }
 
@@ -48,7 +48,7 @@ impl Transition {
 #[derive(Clone, Debug, Default)]
 pub struct Lifecycles {
     /// Every path that is neither unused nor freed.
-    states: FlatMap<PathId, State>,
+    states: FlatMap<PathId, LifecycleState>,
     freed: Ranges,
     announcements: BTreeMap<PathId, Announcement>,
     /// The time at which the connection ends for want of a path, while none is usable.
@@ -60,15 +60,15 @@ pub struct Lifecycles {
 impl Lifecycles {
     /// Path 0 is open, as it is once the handshake is complete.
     pub fn new() -> Self {
-        Self { states: FlatMap::of(PathId::ZERO, State::Open), ..Self::default() }
+        Self { states: FlatMap::of(PathId::ZERO, LifecycleState::Open), ..Self::default() }
     }
 
     /// The state of `path`.
-    pub fn state(&self, path: PathId) -> State {
+    pub fn state(&self, path: PathId) -> LifecycleState {
         if self.freed.contains(u64::from(path.0)) {
-            return State::Freed;
+            return LifecycleState::Freed;
         }
-        self.states.get(&path).copied().unwrap_or(State::Unused)
+        self.states.get(&path).copied().unwrap_or(LifecycleState::Unused)
     }
 
     /// Returns true if frames about `path` still mean something; if not they are ignored (RFC 10069 §4). PATH_ABANDON
@@ -78,7 +78,7 @@ impl Lifecycles {
     }
 
     /// Applies `event` to `path` at `now`. Events that mean nothing in a state leave it as it is.
-    pub fn apply(&mut self, path: PathId, event: Event, now: Instant) -> Transition {
+    pub fn apply(&mut self, path: PathId, event: LifecycleEvent, now: Instant) -> Transition {
         let from = self.state(path);
         let to = from.after(event, now);
         let transition = Transition { from, to };
@@ -92,22 +92,22 @@ impl Lifecycles {
         if transition.abandons() {
             // RFC 10069 §3.4: whoever receives PATH_ABANDON and has not sent one answers with one.
             let reason = match event {
-                Event::Abandon { reason, .. } => reason,
+                LifecycleEvent::Abandon { reason, .. } => reason,
                 _ => AbandonReason::NoError,
             };
             //= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
             //# An endpoint that wants to abandon a path MUST explicitly close the path by sending a
             //# PATH_ABANDON frame (see Section 4.2)
-            self.announcements.insert(path, Announcement { reason, progress: Progress::Queued });
+            self.announcements.insert(path, Announcement { reason, progress: TransmissionState::Queued });
         }
         self.note_usable(event, now);
         transition
     }
 
-    fn enter(&mut self, path: PathId, state: State) {
+    fn enter(&mut self, path: PathId, state: LifecycleState) {
         match state {
-            State::Unused => {}
-            State::Freed => {
+            LifecycleState::Unused => {}
+            LifecycleState::Freed => {
                 self.states.remove(&path);
                 //= https://www.rfc-editor.org/rfc/rfc10069#section-3.4
                 //# After a path is abandoned, the path ID MUST NOT be reused for new paths, as the path ID is
@@ -122,10 +122,10 @@ impl Lifecycles {
     }
 
     /// RFC 10069 §3.4: a connection without a path ends, but a new path may come within about one probe timeout.
-    fn note_usable(&mut self, event: Event, now: Instant) {
+    fn note_usable(&mut self, event: LifecycleEvent, now: Instant) {
         if self.usable().next().is_some() {
             self.forsaken_at = None;
-        } else if let (None, Event::Abandon { keep, .. } | Event::PeerAbandon { keep }) =
+        } else if let (None, LifecycleEvent::Abandon { keep, .. } | LifecycleEvent::PeerAbandon { keep }) =
             (self.forsaken_at, event)
         {
             self.forsaken_at = Some(now + keep / 3);
@@ -153,7 +153,10 @@ impl Lifecycles {
 
     /// Paths whose address is not validated yet; a server bounds them by refusing further ones.
     pub fn unvalidated(&self) -> usize {
-        self.states.values().filter(|state| matches!(state, State::Opening | State::Validating)).count()
+        self.states
+            .values()
+            .filter(|state| matches!(state, LifecycleState::Opening | LifecycleState::Validating))
+            .count()
     }
 
     /// Returns the time at which the connection is to be closed because no path is left, unless one is opened before.
@@ -189,9 +192,9 @@ impl Lifecycles {
     /// The next PATH_ABANDON to send: one for each abandoned path, again only if lost. It goes on another path if there
     /// is one (RFC 10069 §3.4).
     pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
-        let queued = self.announcements.iter_mut().find(|(_, one)| one.progress == Progress::Queued);
+        let queued = self.announcements.iter_mut().find(|(_, one)| one.progress == TransmissionState::Queued);
         let (&path, announcement) = queued?;
-        announcement.progress = Progress::Sent;
+        announcement.progress = TransmissionState::Sent;
         Some((
             Frame::PathAbandon { path, error: announcement.reason.code() },
             RecoveryToken::PathAbandon(path),
@@ -208,7 +211,7 @@ impl Lifecycles {
     /// PATH_ABANDON of `path` was lost: it is sent again, even if the path is freed (RFC 10069 §4.2).
     pub fn on_lost(&mut self, path: PathId) {
         if let Some(announcement) = self.announcements.get_mut(&path) {
-            announcement.progress = Progress::Queued;
+            announcement.progress = TransmissionState::Queued;
         }
     }
 
@@ -220,9 +223,9 @@ impl Lifecycles {
 
     /// Returns the time at which `path` is to be freed. A peer that does not know that the path was given up goes on to
     /// use it: its packets must not meet with a stateless reset, however long it takes to tell it (RFC 10069 §3.4.1).
-    fn until(&self, path: PathId, state: State) -> Option<Instant> {
+    fn until(&self, path: PathId, state: LifecycleState) -> Option<Instant> {
         match state {
-            State::Abandoning { .. } if self.announcements.contains_key(&path) => None,
+            LifecycleState::Abandoning { .. } if self.announcements.contains_key(&path) => None,
             state => state.until(),
         }
     }
@@ -230,11 +233,12 @@ impl Lifecycles {
     /// Frees the paths whose time is over by `now` and returns them: all their state goes, what they have in flight is
     /// lost, and this endpoint's connection IDs for them are unknown from now on (RFC 10069 §3.4).
     pub fn expire(&mut self, now: Instant) -> Vec<PathId> {
-        let over = |path: PathId, state: State| self.until(path, state).is_some_and(|until| until <= now);
+        let over =
+            |path: PathId, state: LifecycleState| self.until(path, state).is_some_and(|until| until <= now);
         let paths: Vec<_> =
             self.states.iter().filter(|(path, state)| over(**path, **state)).map(|(path, _)| *path).collect();
         for path in &paths {
-            self.apply(*path, Event::Expired, now);
+            self.apply(*path, LifecycleEvent::Expired, now);
         }
         paths
     }

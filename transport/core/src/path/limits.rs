@@ -3,7 +3,7 @@
 
 use crate::PathId;
 use crate::error::{ErrorCode, TransportError};
-use crate::recovery_token::{Progress, RecoveryToken};
+use crate::recovery_token::{RecoveryToken, TransmissionState};
 use crate::wire::frame::Frame;
 use std::collections::BTreeMap;
 
@@ -49,11 +49,11 @@ pub struct PathLimits {
     /// The limit that the peer announced last.
     peer: PathId,
     /// The way of MAX_PATH_ID with the value `local`, if it was raised.
-    max_path_id: Option<Progress>,
+    max_path_id: Option<TransmissionState>,
     /// PATHS_BLOCKED, with the limit it names.
-    paths_blocked: Option<(PathId, Progress)>,
+    paths_blocked: Option<(PathId, TransmissionState)>,
     /// PATH_CIDS_BLOCKED by path, with the sequence number it names.
-    ids_blocked: BTreeMap<PathId, (u64, Progress)>,
+    ids_blocked: BTreeMap<PathId, (u64, TransmissionState)>,
 }
 
 impl PathLimits {
@@ -180,7 +180,7 @@ impl PathLimits {
         //# initial_max_path_id transport parameter.
         if self.local.is_some_and(|local| limit > local) {
             self.local = Some(limit);
-            self.max_path_id = Some(Progress::Queued);
+            self.max_path_id = Some(TransmissionState::Queued);
         }
     }
 
@@ -200,7 +200,7 @@ impl PathLimits {
             return BlockedBy::Local;
         }
         if self.is_negotiated() && self.paths_blocked.is_none_or(|(limit, _)| limit != self.peer) {
-            self.paths_blocked = Some((self.peer, Progress::Queued));
+            self.paths_blocked = Some((self.peer, TransmissionState::Queued));
         }
         BlockedBy::Peer
     }
@@ -216,7 +216,7 @@ impl PathLimits {
             return;
         }
         if known.is_some() || self.ids_blocked.len() < MAX_REPORTS {
-            self.ids_blocked.insert(path, (next_sequence, Progress::Queued));
+            self.ids_blocked.insert(path, (next_sequence, TransmissionState::Queued));
         }
     }
 
@@ -234,32 +234,33 @@ impl PathLimits {
             return None;
         }
         let local = self.local();
-        if let Some(progress @ Progress::Queued) = &mut self.max_path_id {
-            *progress = Progress::Sent;
+        if let Some(progress @ TransmissionState::Queued) = &mut self.max_path_id {
+            *progress = TransmissionState::Sent;
             return Some((Frame::MaxPathId(u64::from(local.0)), RecoveryToken::MaxPathId(local)));
         }
-        if let Some((limit, progress @ Progress::Queued)) = &mut self.paths_blocked {
-            *progress = Progress::Sent;
+        if let Some((limit, progress @ TransmissionState::Queued)) = &mut self.paths_blocked {
+            *progress = TransmissionState::Sent;
             return Some((Frame::PathsBlocked(u64::from(limit.0)), RecoveryToken::PathsBlocked(*limit)));
         }
-        let queued = self.ids_blocked.iter_mut().find(|(_, (_, progress))| *progress == Progress::Queued);
+        let queued =
+            self.ids_blocked.iter_mut().find(|(_, (_, progress))| *progress == TransmissionState::Queued);
         let (&path, (next_sequence, progress)) = queued?;
-        *progress = Progress::Sent;
+        *progress = TransmissionState::Sent;
         let frame = Frame::PathCidsBlocked { path, next_sequence: *next_sequence };
         Some((frame, RecoveryToken::PathCidsBlocked(path)))
     }
 
     /// The frame of `token` arrived: it is not repeated.
     pub fn on_acknowledged(&mut self, token: &RecoveryToken) {
-        self.settle(token, Progress::Acknowledged);
+        self.settle(token, TransmissionState::Acknowledged);
     }
 
     /// The frame of `token` was lost: it is repeated if what it says still holds (RFC 10069 §4.6, §4.7).
     pub fn on_lost(&mut self, token: &RecoveryToken) {
-        self.settle(token, Progress::Queued);
+        self.settle(token, TransmissionState::Queued);
     }
 
-    fn settle(&mut self, token: &RecoveryToken, fate: Progress) {
+    fn settle(&mut self, token: &RecoveryToken, fate: TransmissionState) {
         let local = self.local();
         let progress = match token {
             RecoveryToken::MaxPathId(value) if *value == local => self.max_path_id.as_mut(),
@@ -272,7 +273,7 @@ impl PathLimits {
             }
             _ => None,
         };
-        if let Some(progress @ Progress::Sent) = progress {
+        if let Some(progress @ TransmissionState::Sent) = progress {
             *progress = fate;
         }
     }

@@ -5,7 +5,7 @@ use crate::error::{ErrorCode, TransportError};
 use crate::flat_map::FlatMap;
 use crate::path::limits::Form;
 use crate::ranges::Ranges;
-use crate::recovery_token::{Progress, RecoveryToken};
+use crate::recovery_token::{RecoveryToken, TransmissionState};
 use crate::wire::connection_id::{ConnectionId, ResetToken};
 use crate::wire::frame::{Frame, NewConnectionId};
 use std::collections::{BTreeSet, VecDeque};
@@ -34,7 +34,7 @@ struct Issued {
     token: Option<ResetToken>,
     /// The sequence number below which the peer retires others when it learns of this one.
     retire_prior_to: u64,
-    progress: Progress,
+    progress: TransmissionState,
 }
 
 /// The need of a path for connection IDs.
@@ -97,7 +97,12 @@ impl LocalIds {
     /// The connection IDs of a connection whose first one, of path 0 and with sequence number 0, is `initial`. If that
     /// is empty no others are issued (RFC 9000 §5.1.1).
     pub fn new(initial: ConnectionId) -> Self {
-        let first = Issued { id: initial, token: None, retire_prior_to: 0, progress: Progress::Acknowledged };
+        let first = Issued {
+            id: initial,
+            token: None,
+            retire_prior_to: 0,
+            progress: TransmissionState::Acknowledged,
+        };
         let zero = PathIds {
             need: Need::Spares,
             next_sequence: 1,
@@ -139,7 +144,7 @@ impl LocalIds {
     pub fn set_preferred(&mut self, id: ConnectionId, token: ResetToken) {
         if let Some(zero) = self.paths.get_mut(&PathId::ZERO).filter(|zero| zero.next_sequence == 1) {
             zero.next_sequence = 2;
-            let (token, progress) = (Some(token), Progress::Acknowledged);
+            let (token, progress) = (Some(token), TransmissionState::Acknowledged);
             zero.active.insert(1, Issued { id, token, retire_prior_to: 0, progress });
             self.new.push(id);
         }
@@ -207,7 +212,7 @@ impl LocalIds {
         while let Some((path, sequence)) = self.lost.pop_first() {
             let issued = self.paths.get_mut(&path).and_then(|ids| ids.active.get_mut(&sequence));
             if let Some(issued) = issued.filter(|issued| issued.token.is_some()) {
-                issued.progress = Progress::Sent;
+                issued.progress = TransmissionState::Sent;
                 let issued = *issued;
                 return self.frame(path, sequence, &issued);
             }
@@ -230,7 +235,7 @@ impl LocalIds {
         //# The sequence number on each newly issued connection ID MUST increase by 1
         ids.next_sequence += 1;
         let retire_prior_to = ids.retire_prior_to;
-        let issued = Issued { id, token: Some(token), retire_prior_to, progress: Progress::Sent };
+        let issued = Issued { id, token: Some(token), retire_prior_to, progress: TransmissionState::Sent };
         ids.active.insert(sequence, issued);
         //= https://www.rfc-editor.org/rfc/rfc9000#section-5.1.1
         //# When an endpoint issues a connection ID, it MUST accept packets that carry this connection ID for
@@ -310,7 +315,7 @@ impl LocalIds {
     /// The frame with connection ID `sequence` of `path` arrived.
     pub fn on_acknowledged(&mut self, path: PathId, sequence: u64) {
         if let Some(issued) = self.issued(path, sequence) {
-            issued.progress = Progress::Acknowledged;
+            issued.progress = TransmissionState::Acknowledged;
             self.lost.remove(&(path, sequence));
         }
     }
@@ -319,8 +324,10 @@ impl LocalIds {
     /// or a copy arrived (RFC 9000 §13.3).
     pub fn on_lost(&mut self, path: PathId, sequence: u64) {
         let Some(ids) = self.paths.get_mut(&path).filter(|ids| ids.need != Need::None) else { return };
-        if let Some(Issued { progress: progress @ Progress::Sent, .. }) = ids.active.get_mut(&sequence) {
-            *progress = Progress::Queued;
+        if let Some(Issued { progress: progress @ TransmissionState::Sent, .. }) =
+            ids.active.get_mut(&sequence)
+        {
+            *progress = TransmissionState::Queued;
             self.lost.insert((path, sequence));
         }
     }

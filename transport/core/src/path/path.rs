@@ -1,6 +1,6 @@
 //! A path: packet numbers, round-trip times and a route, under one path ID (RFC 10069).
 
-use crate::path::candidates::{Candidate, Candidates, Measurements, Purpose};
+use crate::path::candidates::{CandidateAddress, CandidatePurpose, Candidates, Measurements};
 use crate::path::dscp::Dscp;
 use crate::path::hints::{ChannelHints, Told};
 use crate::path::liveness::{Company, Liveness};
@@ -14,7 +14,7 @@ use crate::recovery::pto::Pto;
 use crate::recovery::reordering::Thresholds;
 use crate::recovery::rtt::Rtt;
 use crate::recovery::sent_packet::SentPacket;
-use crate::recovery_token::{Progress, RecoveryTokens};
+use crate::recovery_token::{RecoveryTokens, TransmissionState};
 use crate::space::received::{AckPolicy, Received};
 use crate::space::sent::Sent;
 use crate::time::Instant;
@@ -181,15 +181,15 @@ impl Path {
 
     /// Moves the path to the addresses of `to`. With `fresh` nothing that was measured before holds there; without, the
     /// route keeps its measurements, for only a port changed (RFC 9000 §9.4). The former addresses become
-    /// [`Purpose::Previous`] if they were validated, and else [`Purpose::Failed`] if they have a connection ID of their
+    /// [`CandidatePurpose::Previous`] if they were validated, and else [`CandidatePurpose::Failed`] if they have a connection ID of their
     /// own. Returns what is not needed any more.
     pub fn migrate_to(
         &mut self,
-        to: Candidate,
+        to: CandidateAddress,
         fresh: Option<Box<Measurements>>,
         now: Instant,
-    ) -> SmallVec<[Candidate; 2]> {
-        let mut left = Candidate::new(self.route.tuple, Purpose::Previous, to.until);
+    ) -> SmallVec<[CandidateAddress; 2]> {
+        let mut left = CandidateAddress::new(self.route.tuple, CandidatePurpose::Previous, to.until);
         left.amplification = self.route.amplification;
         left.validation = std::mem::replace(&mut self.route.validation, to.validation);
         left.destination = to.destination;
@@ -250,7 +250,7 @@ impl Path {
     }
 
     /// Takes note of what became of the hints number `sequence`.
-    pub(crate) fn settle_hints(&mut self, sequence: u64, progress: Progress) {
+    pub(crate) fn settle_hints(&mut self, sequence: u64, progress: TransmissionState) {
         self.channel.settle(sequence, progress);
     }
 

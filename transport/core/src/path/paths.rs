@@ -1,9 +1,9 @@
 //! The paths of a connection, and what they share: connection IDs, limits, statuses and delays.
 
 use crate::PathId;
-use crate::path::candidates::{Candidate, Measurements};
+use crate::path::candidates::{CandidateAddress, Measurements};
 use crate::path::hints::EarlyHints;
-use crate::path::lifecycle::{Event, Lifecycles, Transition};
+use crate::path::lifecycle::{LifecycleEvent, Lifecycles, Transition};
 use crate::path::limits::PathLimits;
 use crate::path::liveness::Company;
 use crate::path::local_ids::{IdSource, LocalIds};
@@ -13,7 +13,7 @@ use crate::path::rotation::Rotation;
 use crate::path::route::FourTuple;
 use crate::path::status::Statuses;
 use crate::recovery::delay::{PathRtts, one_way};
-use crate::recovery_token::{Progress, RecoveryToken};
+use crate::recovery_token::{RecoveryToken, TransmissionState};
 use crate::time::{Deadline, Instant};
 use crate::wire::connection_id::ConnectionId;
 use crate::wire::frame::Frame;
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// The relation of a 1-RTT packet to the paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrival {
+pub enum PathMatch {
     /// To an open path, or one that was abandoned lately, over its addresses.
     Known,
     /// To an open path, from other addresses.
@@ -276,12 +276,12 @@ impl Paths {
     }
 
     /// Returns the relation to the paths of a packet that named path `id` and came over `tuple`.
-    pub fn arrival(&self, id: PathId, tuple: FourTuple) -> Arrival {
+    pub fn arrival(&self, id: PathId, tuple: FourTuple) -> PathMatch {
         match self.any(id) {
-            Some(path) if path.route.tuple == tuple => Arrival::Known,
-            Some(_) => Arrival::OtherAddress,
-            None if self.lifecycles.accepts(id) => Arrival::Fresh,
-            None => Arrival::Gone,
+            Some(path) if path.route.tuple == tuple => PathMatch::Known,
+            Some(_) => PathMatch::OtherAddress,
+            None if self.lifecycles.accepts(id) => PathMatch::Fresh,
+            None => PathMatch::Gone,
         }
     }
 
@@ -322,7 +322,7 @@ impl Paths {
     }
 
     /// Remembers an address of path `id` beside the one in use.
-    pub fn add_candidate(&mut self, id: PathId, candidate: Candidate) {
+    pub fn add_candidate(&mut self, id: PathId, candidate: CandidateAddress) {
         if let Some(path) = self.get_mut(id) {
             let gone = path.elsewhere.add(candidate);
             self.forget_candidates(id, gone);
@@ -330,7 +330,7 @@ impl Paths {
     }
 
     /// Gives back the connection IDs that went to addresses of path `id` which are not needed any more.
-    pub fn forget_candidates(&mut self, id: PathId, gone: impl IntoIterator<Item = Candidate>) {
+    pub fn forget_candidates(&mut self, id: PathId, gone: impl IntoIterator<Item = CandidateAddress>) {
         for sequence in gone.into_iter().filter_map(|candidate| candidate.destination) {
             if !self.get(id).is_some_and(|path| path.elsewhere.uses(sequence)) {
                 self.remote_ids.give_back(id, sequence);
@@ -395,7 +395,7 @@ impl Paths {
     }
 
     /// Applies `event` to the life of `id`. An open path that ends moves to the abandoned ones.
-    pub fn apply(&mut self, id: PathId, event: Event, now: Instant) -> Transition {
+    pub fn apply(&mut self, id: PathId, event: LifecycleEvent, now: Instant) -> Transition {
         let transition = self.lifecycles.apply(id, event, now);
         if transition.abandons() {
             self.retire(id);
@@ -474,7 +474,7 @@ impl Paths {
             RecoveryToken::PathAbandon(path) => self.lifecycles.on_acknowledged(*path),
             RecoveryToken::PathStatus { path, sequence } => self.status.on_acknowledged(*path, *sequence),
             RecoveryToken::PathHints { path, sequence } => {
-                self.settle_hints(*path, *sequence, Progress::Acknowledged);
+                self.settle_hints(*path, *sequence, TransmissionState::Acknowledged);
             }
             RecoveryToken::MaxPathId(_)
             | RecoveryToken::PathsBlocked(_)
@@ -493,7 +493,7 @@ impl Paths {
         Some((Frame::PathHints(frame), token))
     }
 
-    fn settle_hints(&mut self, path: PathId, sequence: u64, progress: Progress) {
+    fn settle_hints(&mut self, path: PathId, sequence: u64, progress: TransmissionState) {
         if let Some(path) = self.get_mut(path) {
             path.settle_hints(sequence, progress);
         }
@@ -507,7 +507,7 @@ impl Paths {
             RecoveryToken::PathAbandon(path) => self.lifecycles.on_lost(*path),
             RecoveryToken::PathStatus { path, sequence } => self.status.on_lost(*path, *sequence),
             RecoveryToken::PathHints { path, sequence } => {
-                self.settle_hints(*path, *sequence, Progress::Queued)
+                self.settle_hints(*path, *sequence, TransmissionState::Queued)
             }
             RecoveryToken::MaxPathId(_)
             | RecoveryToken::PathsBlocked(_)

@@ -5,7 +5,7 @@ use crate::congestion::{LossSample, LostPacket, MarkSample, Sample, Sending, Spu
 use crate::path::path::Path;
 use crate::recovery::ecn::EcnOutcome;
 use crate::recovery::persistent::Persistence;
-use crate::recovery::rate::Arrival;
+use crate::recovery::rate::AckSample;
 use crate::recovery::reordering::Lateness;
 use crate::recovery::sent_packet::{Lost, SentPacket};
 use crate::space::sent::Acknowledged;
@@ -88,7 +88,7 @@ impl Path {
         let rtt = self.rtt();
         let min_rtt = self.rtts.min_for(over).or(rtt.min());
         let rtt_alone = acknowledged.rtt_sample.map(|rtt| rtt.saturating_sub(delay));
-        let arrival = Arrival { now, over, rtts: &self.rtts, rtt: rtt_alone };
+        let arrival = AckSample { now, over, rtts: &self.rtts, rtt: rtt_alone };
         let delivery = self.route.rate.on_acknowledged(arrival, &acknowledged.packets);
         let newest = acknowledged.packets.last();
         let sample = Sample {

@@ -1,7 +1,7 @@
 //! The advice of each endpoint about the use of a path: available, or backup (RFC 10069 §3.3, §4.3).
 
 use crate::PathId;
-use crate::recovery_token::{Progress, RecoveryToken};
+use crate::recovery_token::{RecoveryToken, TransmissionState};
 use crate::wire::frame::{Frame, Status};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ struct Advice {
     status: Status,
     /// The sequence number of the newest frame about the path.
     sequence: u64,
-    progress: Progress,
+    progress: TransmissionState,
 }
 
 /// The statuses of all paths, opened or not, in both directions.
@@ -42,7 +42,7 @@ impl Statuses {
         //# MUST be used when sending PATH_STATUS_AVAILABLE or PATH_STATUS_BACKUP frames for a given path ID.
         // RFC 10069 §4.3: sequence numbers increase for each path, over both types of frame.
         let sequence = known.map_or(0, |advice| advice.sequence + 1);
-        self.local.insert(path, Advice { status, sequence, progress: Progress::Queued });
+        self.local.insert(path, Advice { status, sequence, progress: TransmissionState::Queued });
     }
 
     /// Returns this endpoint's latest advice about `path`.
@@ -75,21 +75,21 @@ impl Statuses {
 
     /// The next status frame to send: for each path only the newest.
     pub fn next_frame(&mut self) -> Option<(Frame, RecoveryToken)> {
-        let queued = self.local.iter_mut().find(|(_, advice)| advice.progress == Progress::Queued);
+        let queued = self.local.iter_mut().find(|(_, advice)| advice.progress == TransmissionState::Queued);
         let (&path, advice) = queued?;
-        advice.progress = Progress::Sent;
+        advice.progress = TransmissionState::Sent;
         let (sequence, status) = (advice.sequence, advice.status);
         Some((Frame::PathStatus { path, sequence, status }, RecoveryToken::PathStatus { path, sequence }))
     }
 
     /// The frame number `sequence` about `path` arrived.
     pub fn on_acknowledged(&mut self, path: PathId, sequence: u64) {
-        self.settle(path, sequence, Progress::Acknowledged);
+        self.settle(path, sequence, TransmissionState::Acknowledged);
     }
 
     /// The frame number `sequence` about `path` was lost: it is sent again if it is still the newest (RFC 10069 §4.3).
     pub fn on_lost(&mut self, path: PathId, sequence: u64) {
-        self.settle(path, sequence, Progress::Queued);
+        self.settle(path, sequence, TransmissionState::Queued);
     }
 
     /// Forgets all about `path`, which was abandoned.
@@ -98,9 +98,9 @@ impl Statuses {
         self.remote.remove(&path);
     }
 
-    fn settle(&mut self, path: PathId, sequence: u64, fate: Progress) {
+    fn settle(&mut self, path: PathId, sequence: u64, fate: TransmissionState) {
         let newest = self.local.get_mut(&path).filter(|advice| advice.sequence == sequence);
-        if let Some(Advice { progress: progress @ Progress::Sent, .. }) = newest {
+        if let Some(Advice { progress: progress @ TransmissionState::Sent, .. }) = newest {
             *progress = fate;
         }
     }

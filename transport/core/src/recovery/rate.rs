@@ -38,7 +38,7 @@ pub struct DeliveryState {
 
 /// An acknowledgement of packets that were in flight.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival<'a> {
+pub struct AckSample<'a> {
     /// The time at which it arrived.
     pub now: Instant,
     /// The path that carried it.
@@ -141,7 +141,7 @@ impl RateSampler {
     }
 
     /// `packets` were acknowledged (draft, "Upon receiving an ACK"); `None` if none of them was in flight.
-    pub fn on_acknowledged(&mut self, arrival: Arrival<'_>, packets: &[SentPacket]) -> Option<RateSample> {
+    pub fn on_acknowledged(&mut self, arrival: AckSample<'_>, packets: &[SentPacket]) -> Option<RateSample> {
         let (mut newest, mut newly): (Option<&SentPacket>, u64) = (None, 0);
         for packet in packets.iter().filter(|packet| packet.class.in_flight()) {
             newly = newly.saturating_add(packet.bytes as u64);
@@ -194,7 +194,7 @@ impl RateSampler {
         self.delivered
     }
 
-    fn sample(&self, newest: &SentPacket, newly: u64, arrival: Arrival<'_>) -> RateSample {
+    fn sample(&self, newest: &SentPacket, newly: u64, arrival: AckSample<'_>) -> RateSample {
         let state = newest.delivery;
         let sending = newest.sent_at.since(state.first_sent_at);
         let before = state.delivered_over.unwrap_or(arrival.over);
@@ -255,7 +255,7 @@ mod tests {
     /// An acknowledgement over path 0 without a known round-trip time.
     fn acknowledge(sampler: &mut RateSampler, now: Instant, packets: &[SentPacket]) -> Option<RateSample> {
         let rtts = PathRtts::default();
-        sampler.on_acknowledged(Arrival { now, over: PathId::ZERO, rtts: &rtts, rtt: None }, packets)
+        sampler.on_acknowledged(AckSample { now, over: PathId::ZERO, rtts: &rtts, rtt: None }, packets)
     }
 
     /// One packet per `gap` ms, acknowledged 20 ms after it left.
@@ -304,7 +304,7 @@ mod tests {
         let sent = packet(&mut sampler, 0, at(0), 0);
         let mut rtts = PathRtts::default();
         rtts.sample(PathId::ZERO, Duration::from_millis(20), Duration::ZERO, at(0));
-        let arrival = Arrival { now: at(5), over: PathId::ZERO, rtts: &rtts, rtt: None };
+        let arrival = AckSample { now: at(5), over: PathId::ZERO, rtts: &rtts, rtt: None };
         let sample = sampler.on_acknowledged(arrival, &[sent]).expect("it was in flight");
         assert_eq!((sample.rate, sampler.estimate()), (None, None));
     }
@@ -373,7 +373,7 @@ mod tests {
             while let Some((now, over, up_to)) = acks.pop_front_if(|(at, ..)| *at <= number * 2) {
                 let covered = flight.iter().filter(|packet: &&SentPacket| packet.number <= up_to).count();
                 let packets: Vec<_> = flight.drain(..covered).collect();
-                let arrival = Arrival { now: at(now), over: PathId(over), rtts: &rtts, rtt: None };
+                let arrival = AckSample { now: at(now), over: PathId(over), rtts: &rtts, rtt: None };
                 samples.extend(sampler.on_acknowledged(arrival, &packets));
             }
             flight.push_back(packet(&mut sampler, number, at(number * 2), flight.len() * 1000));

@@ -6,12 +6,12 @@ use hvq_scheduler::Message;
 
 /// The known ends of messages that are not yet acknowledged.
 #[derive(Debug, Default)]
-pub struct Messages {
+pub struct MessageEnds {
     /// Ends with their deadlines, ascending and distinct.
     ends: ShortQueue<(u64, Option<Instant>)>,
 }
 
-impl Messages {
+impl MessageEnds {
     /// A message ends before offset `end`, and should be there by `deadline`.
     ///
     /// Said twice for one offset, the later deadline that is known wins; an empty first message is no message.
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn what_remains_is_counted_to_the_end_of_the_message_that_contains_the_offset() {
-        let mut messages = Messages::default();
+        let mut messages = MessageEnds::default();
         messages.end_at(100, None);
         messages.end_at(250, Some(at(70)));
         let remaining = |offset| messages.at(offset, at(20)).map(|message| message.remaining);
@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn a_boundary_said_twice_is_one_and_keeps_its_deadline() {
-        let mut messages = Messages::default();
+        let mut messages = MessageEnds::default();
         messages.end_at(0, None);
         messages.end_at(10, Some(at(5)));
         messages.end_at(10, None);
-        let ends = |messages: &Messages| messages.ends.iter_from(0).copied().collect::<Vec<_>>();
+        let ends = |messages: &MessageEnds| messages.ends.iter_from(0).copied().collect::<Vec<_>>();
         assert_eq!(ends(&messages), [(10, Some(at(5)))]);
         messages.end_at(20, None);
         messages.release(10);

@@ -2,7 +2,7 @@
 
 use super::blocks::Blocks;
 use super::flow::SendCredit;
-use super::message::Messages;
+use super::message::MessageEnds;
 use super::outstanding::Outstanding;
 use super::priority::{Listing, Need};
 use super::send_buffer::SendBuffer;
@@ -54,7 +54,7 @@ pub struct SendHalf {
     data: SendBuffer,
     outstanding: Outstanding,
     credit: SendCredit,
-    messages: Messages,
+    messages: MessageEnds,
     /// The end, once the application finished the stream.
     final_size: Option<u64>,
     reset: Option<(u64, ResetBy)>,
@@ -80,7 +80,7 @@ impl SendHalf {
             data: SendBuffer::default(),
             outstanding: Outstanding::default(),
             credit: SendCredit::new(limit),
-            messages: Messages::default(),
+            messages: MessageEnds::default(),
             final_size: None,
             reset: None,
             blocked_at: None,
@@ -175,7 +175,7 @@ impl SendHalf {
         self.reset = Some((code, by));
         self.data = SendBuffer::default();
         self.outstanding = Outstanding::default();
-        self.messages = Messages::default();
+        self.messages = MessageEnds::default();
         true
     }
 

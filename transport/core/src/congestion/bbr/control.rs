@@ -1,7 +1,7 @@
 //! From the model to the pacing rate and the window (draft, "Updating Control Parameters").
 
 use super::bandwidth::scaled;
-use super::state::State;
+use super::state::BbrState;
 use super::{Bbr, LARGEST_WINDOW, Report};
 use crate::Bandwidth;
 use crate::congestion::initial_window;
@@ -23,7 +23,7 @@ impl Bbr {
         let nanos = smoothed_rtt.as_nanos().max(1_000);
         let bits = u128::from(self.initial_window()) * 8_000_000_000 / nanos;
         let nominal = Bandwidth::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX).max(1));
-        self.pacing_rate = Some(scaled(nominal, State::Startup.pacing_gain()));
+        self.pacing_rate = Some(scaled(nominal, BbrState::Startup.pacing_gain()));
     }
 
     /// Draft, SetPacingRateWithGain.
@@ -60,7 +60,7 @@ impl Bbr {
     /// Draft, QuantizationBudget.
     fn quantized(&self, bytes: u64) -> u64 {
         let bytes = bytes.max(self.quantum()).max(self.least_window());
-        let more = if self.state == State::Up { self.datagram_size.saturating_mul(2) } else { 0 };
+        let more = if self.state == BbrState::Up { self.datagram_size.saturating_mul(2) } else { 0 };
         bytes.saturating_add(more).min(LARGEST_WINDOW)
     }
 
@@ -82,7 +82,7 @@ impl Bbr {
 
     /// Draft, ProbeRTTCwnd.
     pub(super) fn probe_rtt_window(&self) -> u64 {
-        let (rate, gain) = (self.bandwidths.bounded(), State::ProbeRtt.window_gain());
+        let (rate, gain) = (self.bandwidths.bounded(), BbrState::ProbeRtt.window_gain());
         self.multiple(rate, self.round_trips.mean(), gain).max(self.least_window())
     }
 
@@ -103,7 +103,7 @@ impl Bbr {
             self.window = grown;
         }
         self.window = self.window.max(self.least_window()).min(LARGEST_WINDOW);
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.window = self.window.min(self.probe_rtt_window());
         }
         self.bound_window();
@@ -112,9 +112,9 @@ impl Bbr {
     /// Draft, BoundCwndForModel.
     fn bound_window(&mut self) {
         let long_term = match self.state {
-            State::Startup | State::Drain => None,
-            State::ProbeRtt | State::Cruise => self.with_headroom(),
-            State::Down | State::Refill | State::Up => self.long_term(),
+            BbrState::Startup | BbrState::Drain => None,
+            BbrState::ProbeRtt | BbrState::Cruise => self.with_headroom(),
+            BbrState::Down | BbrState::Refill | BbrState::Up => self.long_term(),
         };
         let short_term = self.volumes.short_term.map(|bound| bound.at(self.regime()));
         if let Some(bound) = long_term.into_iter().chain(short_term).min() {
@@ -124,7 +124,7 @@ impl Bbr {
 
     /// Draft, SaveCwnd.
     pub(super) fn save_window(&mut self) {
-        let reduced = self.losses.in_recovery() || self.state == State::ProbeRtt;
+        let reduced = self.losses.in_recovery() || self.state == BbrState::ProbeRtt;
         self.prior_window = if reduced { self.prior_window.max(self.window) } else { self.window };
     }
 

@@ -1,6 +1,6 @@
 //! The cycle of ProbeBW (draft, "ProbeBW").
 
-use super::state::State;
+use super::state::BbrState;
 use super::volume::Bound;
 use super::{Bbr, Report};
 use crate::time::Instant;
@@ -107,12 +107,12 @@ impl Bbr {
         self.cycle.started = now;
         self.cycle.acks = AckPhase::Stopping;
         self.rounds.restart();
-        self.state = State::Down;
+        self.state = BbrState::Down;
     }
 
     /// Draft, StartProbeBW_CRUISE.
     pub(super) fn start_cruise(&mut self) {
-        self.state = State::Cruise;
+        self.state = BbrState::Cruise;
     }
 
     /// Draft, StartProbeBW_REFILL.
@@ -125,7 +125,7 @@ impl Bbr {
         }
         self.cycle.acks = AckPhase::Refilling;
         self.rounds.restart();
-        self.state = State::Refill;
+        self.state = BbrState::Refill;
     }
 
     /// Draft, StartProbeBW_UP.
@@ -133,7 +133,7 @@ impl Bbr {
         self.cycle.acks = AckPhase::Starting;
         self.rounds.restart();
         self.full_pipe.look_again(report.delivery.rate.unwrap_or_default());
-        self.state = State::Up;
+        self.state = BbrState::Up;
         self.raise_slope();
     }
 
@@ -143,13 +143,13 @@ impl Bbr {
             return;
         }
         match self.state {
-            State::Down | State::Cruise if self.is_time_to_probe(report.now) => self.start_refill(),
-            State::Down if self.is_time_to_cruise(report) => self.start_cruise(),
-            State::Refill if self.rounds.started() => {
+            BbrState::Down | BbrState::Cruise if self.is_time_to_probe(report.now) => self.start_refill(),
+            BbrState::Down if self.is_time_to_cruise(report) => self.start_cruise(),
+            BbrState::Refill if self.rounds.started() => {
                 self.cycle.answers = Answers::Probe;
                 self.start_up(report);
             }
-            State::Up => self.check_time_to_go_down(report),
+            BbrState::Up => self.check_time_to_go_down(report),
             _ => {}
         }
     }
@@ -240,7 +240,7 @@ impl Bbr {
         if self.long_term().is_some_and(|bound| delivery.tx_in_flight > bound) {
             self.volumes.long_term = Some(Bound::new(delivery.tx_in_flight, self.regime()));
         }
-        if self.state == State::Up {
+        if self.state == BbrState::Up {
             self.probe_upward(report);
         }
         false
@@ -254,8 +254,8 @@ impl Bbr {
             let least = (self.target_inflight() as f64 * super::BETA) as u64;
             self.volumes.long_term = Some(Bound::new(tx_in_flight.max(least), self.regime()));
         }
-        if self.state == State::Up {
-            self.losses.note_exit_from(State::Up);
+        if self.state == BbrState::Up {
+            self.losses.note_exit_from(BbrState::Up);
             self.start_down(now);
         }
     }

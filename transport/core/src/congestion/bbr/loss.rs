@@ -1,7 +1,7 @@
 //! Losses and congestion signals (draft, "Updating the Model Upon Packet Loss").
 
-use super::recent::Recent;
-use super::state::State;
+use super::recent::RecentLosses;
+use super::state::BbrState;
 use super::volume::Volumes;
 use super::{Bbr, Report};
 use crate::Bandwidth;
@@ -33,14 +33,14 @@ pub(super) struct Losses {
     last_lost: Option<u64>,
     recovery: Option<Instant>,
     undo: Option<Undo>,
-    recent: Recent,
+    recent: RecentLosses,
 }
 
 /// The state that a spurious recovery restores (draft, "Undo State").
 #[derive(Clone, Copy, Debug)]
 struct Undo {
     since: Instant,
-    left: Option<State>,
+    left: Option<BbrState>,
     short_term: Option<Bandwidth>,
     volumes: Volumes,
     lost: u64,
@@ -94,7 +94,7 @@ impl Losses {
 
     /// Notes that losses make the flow leave `state`, to which it returns when they prove spurious (draft,
     /// BBR.undo_state).
-    pub(super) fn note_exit_from(&mut self, state: State) {
+    pub(super) fn note_exit_from(&mut self, state: BbrState) {
         if let Some(undo) = &mut self.undo {
             undo.left = Some(state);
         }
@@ -170,7 +170,7 @@ impl Bbr {
     pub(super) fn handle_mark(&mut self, sample: &MarkSample) {
         self.losses.undo = None;
         self.note_congestion(Signal::Mark, self.rounds.delivered());
-        if self.state == State::Startup {
+        if self.state == BbrState::Startup {
             self.declare_pipe_full();
             self.enter_drain();
         } else if self.cycle.is_answered_by_losses() {
@@ -238,13 +238,15 @@ impl Bbr {
         let regime = self.regime();
         self.volumes.restore(&undo.volumes, regime);
         match undo.left {
-            Some(State::Startup) if self.state != State::Startup => {
+            Some(BbrState::Startup) if self.state != BbrState::Startup => {
                 self.full_pipe.retract();
-                if self.state != State::ProbeRtt {
+                if self.state != BbrState::ProbeRtt {
                     self.enter_startup();
                 }
             }
-            Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => self.start_refill(),
+            Some(BbrState::Up) if !matches!(self.state, BbrState::Up | BbrState::ProbeRtt) => {
+                self.start_refill()
+            }
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! ProbeRTT: now and then the queue is emptied to measure the round-trip time (draft, "ProbeRTT").
 
 use super::round_trips::Probe;
-use super::state::State;
+use super::state::BbrState;
 use super::{Bbr, Report};
 use crate::time::Instant;
 use std::time::Duration;
@@ -21,15 +21,15 @@ pub(super) struct ProbeRtt {
 impl Bbr {
     /// Draft, CheckProbeRTT.
     pub(super) fn check_probe_rtt(&mut self, report: &Report, probe: Probe) {
-        if self.state != State::ProbeRtt && probe == Probe::Due && !self.idle_restart {
+        if self.state != BbrState::ProbeRtt && probe == Probe::Due && !self.idle_restart {
             // Before the state changes: what is saved is the window without the probe.
             self.save_window();
-            self.state = State::ProbeRtt;
+            self.state = BbrState::ProbeRtt;
             self.probe_rtt = ProbeRtt::default();
             self.cycle.stop_probing();
             self.rounds.restart();
         }
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.handle_probe_rtt(report);
         }
         if report.delivery.delivered > 0 {

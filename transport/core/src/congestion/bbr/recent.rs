@@ -15,7 +15,7 @@ const ROUND_TRIPS: u32 = 2;
 
 /// The bytes that were lost and delivered in the last one to two spans of time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Recent {
+pub(super) struct RecentLosses {
     current: Resolved,
     previous: Resolved,
     started: Instant,
@@ -39,7 +39,7 @@ struct Resolved {
     all: u64,
 }
 
-impl Recent {
+impl RecentLosses {
     /// Takes an acknowledgement; the longest round trip known takes `longest`.
     pub(super) fn on_acknowledged(&mut self, report: &Report, longest: Duration) {
         self.way_back = if report.over == report.data_path { WayBack::Same } else { WayBack::Other };
@@ -90,7 +90,7 @@ mod tests {
     fn what_happened_two_spans_ago_is_forgotten() {
         let span = Duration::from_millis(50);
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        let mut recent = Recent::default();
+        let mut recent = RecentLosses::default();
         recent.on_delivered(1000, at(100), span);
         recent.on_lost(200);
         recent.on_delivered(1000, at(140), span);
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn extremes_do_not_overflow() {
         // attacks.md C14.
-        let mut recent = Recent::default();
+        let mut recent = RecentLosses::default();
         recent.on_delivered(u64::MAX, Instant::FAR_FUTURE, Duration::ZERO);
         recent.on_lost(u64::MAX);
         recent.on_delivered(u64::MAX, Instant::ZERO, Duration::MAX);

@@ -4,7 +4,7 @@ use crate::recovery::rate::RateSample;
 
 /// Counts round trips by delivered data, which neither idleness nor a change of the return path disturbs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rounds {
+pub(super) struct RoundCounter {
     count: u64,
     ends_at: u64,
     delivered: u64,
@@ -13,7 +13,7 @@ pub(super) struct Rounds {
     limited_in: Option<u64>,
 }
 
-impl Rounds {
+impl RoundCounter {
     /// Takes an acknowledgement (draft, UpdateRound).
     pub(super) fn on_acknowledged(&mut self, sample: &RateSample) {
         self.delivered = sample.total_delivered;

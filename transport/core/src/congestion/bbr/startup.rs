@@ -1,6 +1,6 @@
 //! Startup and Drain (draft, "Startup" and "Drain").
 
-use super::state::State;
+use super::state::BbrState;
 use super::volume::Bound;
 use super::{Bbr, Report};
 
@@ -14,7 +14,7 @@ impl Bbr {
     /// Draft, CheckStartupDone.
     pub(super) fn check_startup_done(&mut self, report: &Report) {
         self.check_startup_high_loss(report);
-        if self.state == State::Startup && self.full_pipe.was_full() {
+        if self.state == BbrState::Startup && self.full_pipe.was_full() {
             self.enter_drain();
         }
     }
@@ -22,12 +22,12 @@ impl Bbr {
     /// Ends Startup when a full round trip of recovery lost too much (draft, "Exiting Startup Based on Packet Loss").
     fn check_startup_high_loss(&mut self, report: &Report) {
         let judged = self.losses.ends_round() && self.losses.in_recovery();
-        if self.state == State::Startup
+        if self.state == BbrState::Startup
             && judged
             && self.losses.events() >= LOSSES_OF_A_FULL_PIPE
             && super::loss::is_too_high(report.delivery.lost, report.delivery.tx_in_flight)
         {
-            self.losses.note_exit_from(State::Startup);
+            self.losses.note_exit_from(BbrState::Startup);
             self.declare_pipe_full();
         }
     }
@@ -41,12 +41,12 @@ impl Bbr {
 
     /// Draft, EnterStartup.
     pub(super) fn enter_startup(&mut self) {
-        self.state = State::Startup;
+        self.state = BbrState::Startup;
     }
 
     /// Draft, EnterDrain.
     pub(super) fn enter_drain(&mut self) {
-        self.state = State::Drain;
+        self.state = BbrState::Drain;
         self.cycle.drain_began = self.rounds.count();
         self.aggregation.remember_longer();
     }
@@ -55,7 +55,7 @@ impl Bbr {
     pub(super) fn check_drain_done(&mut self, report: &Report) {
         let drained = report.in_flight <= self.inflight(self.bandwidths.bounded());
         let late = self.rounds.count() > self.cycle.drain_began.saturating_add(DRAIN_ROUNDS);
-        if self.state == State::Drain && (drained || late) {
+        if self.state == BbrState::Drain && (drained || late) {
             self.start_down(report.now);
         }
     }

@@ -2,7 +2,7 @@
 
 /// The state of the flow in its cycle (draft, "State Machine").
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(super) enum BbrState {
     /// Searches for the bandwidth, twice as fast each round trip.
     Startup,
     /// Drains the queue that the search left behind.
@@ -19,7 +19,7 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-impl State {
+impl BbrState {
     /// The factor between the estimated bandwidth and the pacing rate (draft, "Summary of Control Behavior in the State
     /// Machine").
     pub(super) fn pacing_gain(self) -> f64 {

@@ -36,7 +36,7 @@ fn it_fills_60_mbit_and_50_ms_and_builds_little_queue() {
     assert!(share >= 0.95, "{share}");
     let wait = world.longest_wait();
     assert!(wait < ms(80), "{wait:?}");
-    let visited = [State::Down, State::Cruise, State::Refill, State::Up];
+    let visited = [BbrState::Down, BbrState::Cruise, BbrState::Refill, BbrState::Up];
     assert!(visited.iter().all(|state| world.entries(*state).len() >= 3), "{:?}", world.states);
 }
 
@@ -109,7 +109,7 @@ fn the_round_trip_is_probed_every_five_seconds_for_200_ms_and_the_window_recover
     for (name, returns) in [("slow", slow as world::Returns), ("every second", every_second)] {
         let mut world = World::new(link(60, 800), returns);
         world.until(31.0);
-        let probes = world.entries(State::ProbeRtt);
+        let probes = world.entries(BbrState::ProbeRtt);
         assert!((4..=6).contains(&probes.len()), "{name}: {probes:?}");
         for pair in probes.windows(2) {
             assert!(pair[1].since(pair[0]) >= ms(5000), "{name}: {probes:?}");
@@ -162,7 +162,7 @@ fn idleness_takes_the_place_of_a_probe_of_the_round_trip() {
     let mut world = World::new(link(60, 800), slow);
     world.simulation.sender_mut().set_offered(pause);
     world.until(10.0);
-    assert_eq!(world.entries(State::ProbeRtt), []);
+    assert_eq!(world.entries(BbrState::ProbeRtt), []);
     let share = world.until(13.0);
     assert!(share > 0.9, "{share}");
 }
@@ -228,11 +228,11 @@ fn a_congestion_mark_ends_startup_and_later_lowers_the_bounds_once_a_round() {
     let mut world = World::new(link(60, 800), slow);
     world.until(0.2);
     let mark = MarkSample { now: Instant::from_nanos(200_000_000), sent_at: Instant::ZERO };
-    assert_eq!(world.bbr().state, State::Startup);
+    assert_eq!(world.bbr().state, BbrState::Startup);
     world.bbr_mut().on_ecn_ce(&mark);
-    assert_eq!(world.bbr().state, State::Drain);
+    assert_eq!(world.bbr().state, BbrState::Drain);
     world.until(1.0);
-    let cruising = matches!(world.bbr().state, State::Down | State::Cruise | State::Drain);
+    let cruising = matches!(world.bbr().state, BbrState::Down | BbrState::Cruise | BbrState::Drain);
     assert!(cruising, "{:?}", world.bbr().state);
     assert!(world.bbr().volumes.short_term.is_none());
     world.bbr_mut().on_ecn_ce(&MarkSample { now: Instant::from_nanos(1_000_000_000), ..mark });

@@ -22,7 +22,7 @@ use super::{
     initial_window, minimum_window,
 };
 use crate::time::Instant;
-use path::Path;
+use path::LosslessPath;
 use std::time::Duration;
 
 /// The longest name, in bytes: what the statistics of the C interface hold.
@@ -35,7 +35,7 @@ const LONGEST_NAME: usize = 15;
 pub fn check(factory: &dyn ControllerFactory, seed: u64) {
     check_beginning(factory);
     extremes::check(factory, seed);
-    let path = Path::drawn(seed);
+    let path = LosslessPath::drawn(seed);
     check_determinism(factory, path);
     check_losses(factory, path);
     check_an_outage(factory, path);
@@ -61,7 +61,7 @@ fn check_beginning(factory: &dyn ControllerFactory) {
 }
 
 /// Equal events give equal answers.
-fn check_determinism(factory: &dyn ControllerFactory, path: Path) {
+fn check_determinism(factory: &dyn ControllerFactory, path: LosslessPath) {
     let (mut one, mut twin) = (path.under(factory), path.under(factory));
     for tenth in 1..=60 {
         let to = f64::from(tenth) / 10.0;
@@ -83,7 +83,7 @@ fn check_determinism(factory: &dyn ControllerFactory, path: Path) {
 }
 
 /// RFC 8085 §3.1: who goes on losing sends less.
-fn check_losses(factory: &dyn ControllerFactory, path: Path) {
+fn check_losses(factory: &dyn ControllerFactory, path: LosslessPath) {
     let mut simulation = path.under(factory);
     let sent_until = |simulation: &mut Simulation, seconds: f64| {
         let before = simulation.sender().sent();
@@ -103,7 +103,7 @@ fn check_losses(factory: &dyn ControllerFactory, path: Path) {
 }
 
 /// RFC 9002 §7.6.2: a path that delivers nothing for long leaves two datagrams, and is used again when it is back.
-fn check_an_outage(factory: &dyn ControllerFactory, path: Path) {
+fn check_an_outage(factory: &dyn ControllerFactory, path: LosslessPath) {
     let mut simulation = path.under(factory);
     simulation.until(3.0);
     simulation.bottleneck_mut().set_loss(1.0);
@@ -117,7 +117,7 @@ fn check_an_outage(factory: &dyn ControllerFactory, path: Path) {
 }
 
 /// RFC 9002 §7.8: a window that is not used does not grow.
-fn check_little_to_send(factory: &dyn ControllerFactory, path: Path) {
+fn check_little_to_send(factory: &dyn ControllerFactory, path: LosslessPath) {
     let mut simulation = path.under(factory);
     simulation.sender_mut().set_offered(|now| now.as_nanos() / 40_000);
     simulation.until(20.0);
@@ -126,7 +126,7 @@ fn check_little_to_send(factory: &dyn ControllerFactory, path: Path) {
 }
 
 /// RFC 9002 §7.8: silence is no success.
-fn check_an_idle_time(factory: &dyn ControllerFactory, path: Path) {
+fn check_an_idle_time(factory: &dyn ControllerFactory, path: LosslessPath) {
     const PAUSE: Instant = Instant::from_nanos(3_000_000_000);
     const END: Instant = Instant::from_nanos(13_000_000_000);
     let mut simulation = path.under(factory);
@@ -148,7 +148,7 @@ fn check_an_idle_time(factory: &dyn ControllerFactory, path: Path) {
 }
 
 /// A reduction for a loss that was none is taken back.
-fn check_undo(factory: &dyn ControllerFactory, path: Path) {
+fn check_undo(factory: &dyn ControllerFactory, path: LosslessPath) {
     let mut simulation = path.under(factory);
     simulation.until(5.0);
     let (now, sender) = (simulation.now(), simulation.sender_mut());

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A path without loss.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Path {
+pub(super) struct LosslessPath {
     /// The rate in Mbit/s.
     mbit: u64,
     /// The round-trip time in milliseconds.
@@ -19,7 +19,7 @@ pub(super) struct Path {
     seed: u64,
 }
 
-impl Path {
+impl LosslessPath {
     /// A path drawn from `seed`.
     pub(super) fn drawn(seed: u64) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::congestion::Algorithm;
-use crate::congestion::simulation::{Bottleneck, DATAGRAM, Sender, Simulation};
+use crate::congestion::simulation::{Bottleneck, DATAGRAM, SimulatedSender, Simulation};
 use crate::congestion::tests::{at, lost, marked, sample, spurious};
 use crate::time::Instant;
 use std::any::Any;
@@ -91,7 +91,7 @@ fn losses_that_were_none_take_nothing_from_the_window() {
 /// A simulation of flows over 20 Mbit/s and 40 ms with a queue of `queue` datagrams.
 fn shared_by(controllers: Vec<Box<dyn Controller>>, queue: usize) -> Simulation {
     let link = Bottleneck::new(20, Duration::from_millis(40), queue);
-    controllers.into_iter().fold(Simulation::over([link]), |all, one| all.with(Sender::new(one)))
+    controllers.into_iter().fold(Simulation::over([link]), |all, one| all.with(SimulatedSender::new(one)))
 }
 
 fn copa() -> Box<dyn Controller> {
@@ -106,7 +106,7 @@ fn of(simulation: &Simulation) -> &Copa {
 
 /// Bytes that each flow delivers until `to` seconds.
 fn delivered(simulation: &mut Simulation, to: f64) -> Vec<f64> {
-    let before: Vec<u64> = simulation.senders().iter().map(Sender::delivered).collect();
+    let before: Vec<u64> = simulation.senders().iter().map(SimulatedSender::delivered).collect();
     simulation.until(to);
     let senders = simulation.senders().iter().zip(before);
     senders.map(|(sender, before)| (sender.delivered() - before) as f64).collect()
@@ -159,7 +159,7 @@ fn beside_a_flow_that_fills_the_queue_it_switches_to_the_competitive_mode_and_ge
     let mut simulation = shared_by(vec![copa(), Algorithm::NewReno.build(DATAGRAM)], 130);
     simulation.until(10.0);
     let (mut competitive, mut steps) = (0.0, 0.0);
-    let before: Vec<u64> = simulation.senders().iter().map(Sender::delivered).collect();
+    let before: Vec<u64> = simulation.senders().iter().map(SimulatedSender::delivered).collect();
     while simulation.now() < at(60_000) {
         simulation.step();
         steps += 1.0;
@@ -182,8 +182,8 @@ fn it_returns_to_the_default_mode_when_the_other_flow_is_gone() {
         if now < at(10_000) { u64::MAX } else { 0 }
     }
     let link = Bottleneck::new(20, Duration::from_millis(40), 130);
-    let other = Sender::new(Algorithm::NewReno.build(DATAGRAM)).offering(for_ten_seconds);
-    let mut simulation = Simulation::over([link]).with(Sender::new(copa())).with(other);
+    let other = SimulatedSender::new(Algorithm::NewReno.build(DATAGRAM)).offering(for_ten_seconds);
+    let mut simulation = Simulation::over([link]).with(SimulatedSender::new(copa())).with(other);
     simulation.until(9.9);
     simulation.until(15.0);
     let mut waits = Vec::new();

@@ -26,7 +26,7 @@ mod bottleneck;
 mod sender;
 
 pub use bottleneck::Bottleneck;
-pub use sender::Sender;
+pub use sender::SimulatedSender;
 
 use super::{Controller, Flow};
 use crate::time::Instant;
@@ -42,7 +42,7 @@ pub const DATAGRAM: usize = 1200;
 /// Bottlenecks and the senders that share them.
 pub struct Simulation {
     bottlenecks: Vec<Bottleneck>,
-    senders: Vec<Sender>,
+    senders: Vec<SimulatedSender>,
     rng: StdRng,
     now: Instant,
 }
@@ -50,7 +50,7 @@ pub struct Simulation {
 impl Simulation {
     /// One sender under `controller` over one `bottleneck`.
     pub fn new(bottleneck: Bottleneck, controller: Box<dyn Controller>) -> Self {
-        Self::over([bottleneck]).with(Sender::new(controller))
+        Self::over([bottleneck]).with(SimulatedSender::new(controller))
     }
 
     /// `bottlenecks` without senders.
@@ -68,7 +68,7 @@ impl Simulation {
     /// # Panics
     /// There is no bottleneck with the index that the sender goes through.
     #[must_use]
-    pub fn with(mut self, mut sender: Sender) -> Self {
+    pub fn with(mut self, mut sender: SimulatedSender) -> Self {
         sender.set_return_delay(self.bottlenecks[sender.bottleneck()].delay() / 2);
         self.senders.push(sender);
         self
@@ -87,17 +87,17 @@ impl Simulation {
     }
 
     /// The first sender.
-    pub fn sender(&self) -> &Sender {
+    pub fn sender(&self) -> &SimulatedSender {
         &self.senders[0]
     }
 
     /// The first sender, to change its settings.
-    pub fn sender_mut(&mut self) -> &mut Sender {
+    pub fn sender_mut(&mut self) -> &mut SimulatedSender {
         &mut self.senders[0]
     }
 
     /// All senders, in the order in which they were added.
-    pub fn senders(&self) -> &[Sender] {
+    pub fn senders(&self) -> &[SimulatedSender] {
         &self.senders
     }
 

@@ -8,7 +8,7 @@ use crate::recovery::interruption::Interruptions;
 use crate::recovery::pacing::Pacer;
 use crate::recovery::persistent::{Persistence, PersistentCongestion};
 use crate::recovery::pto::Pto;
-use crate::recovery::rate::{Arrival, RateSampler};
+use crate::recovery::rate::{AckSample, RateSampler};
 use crate::recovery::reordering::Thresholds;
 use crate::recovery::rtt::ack_delay;
 use crate::recovery::sent_packet::{PacketClass, SentPacket};
@@ -36,7 +36,7 @@ const REMEMBERED: u64 = 5000;
 type Returns = Box<dyn FnMut(Instant, &mut StdRng) -> (PathId, Duration)>;
 
 /// A sender, what it knows of its path, and the receiver at the other end.
-pub struct Sender {
+pub struct SimulatedSender {
     controller: Box<dyn Controller>,
     bottleneck: usize,
     connection: Option<usize>,
@@ -70,7 +70,7 @@ pub struct Tally {
     pub collapses: u64,
 }
 
-impl Sender {
+impl SimulatedSender {
     /// A sender under `controller` through the first bottleneck that always has something to send.
     pub fn new(controller: Box<dyn Controller>) -> Self {
         Self {
@@ -296,7 +296,7 @@ impl Sender {
         }
         if let Some(sent_at) = outcome.largest_sent_at() {
             self.pto.reset();
-            let arrival = Arrival { now, over, rtts: &self.rtts, rtt: None };
+            let arrival = AckSample { now, over, rtts: &self.rtts, rtt: None };
             let delivery = self.rate.on_acknowledged(arrival, &outcome.packets);
             let newest = outcome.packets.last();
             self.controller.on_acknowledged(&Sample {
@@ -349,7 +349,7 @@ impl Sender {
     }
 }
 
-impl fmt::Debug for Sender {
+impl fmt::Debug for SimulatedSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender")
             .field("controller", &self.controller)

@@ -2,7 +2,7 @@
 //! assumes.
 
 use crate::congestion::Algorithm;
-use crate::congestion::simulation::{Bottleneck, DATAGRAM, Sender, Simulation};
+use crate::congestion::simulation::{Bottleneck, DATAGRAM, SimulatedSender, Simulation};
 use std::time::Duration;
 
 /// The share of datagrams that a queue drops when it is nearly full.
@@ -13,15 +13,15 @@ fn link(mbit: u64, ms: u64, queue: usize) -> Bottleneck {
     Bottleneck::new(mbit, Duration::from_millis(ms), queue).with_early_drop(MOST_DROPPED)
 }
 
-fn sender(algorithm: Algorithm) -> Sender {
-    Sender::new(algorithm.build(DATAGRAM))
+fn sender(algorithm: Algorithm) -> SimulatedSender {
+    SimulatedSender::new(algorithm.build(DATAGRAM))
 }
 
 /// Bytes that each sender delivered between these two times, in seconds.
 fn delivered(mut simulation: Simulation, [from, to]: [f64; 2]) -> Vec<u64> {
     let mut delivered = |seconds| {
         simulation.until(seconds);
-        simulation.senders().iter().map(Sender::delivered).collect::<Vec<_>>()
+        simulation.senders().iter().map(SimulatedSender::delivered).collect::<Vec<_>>()
     };
     let before = delivered(from);
     delivered(to).into_iter().zip(before).map(|(after, before)| after - before).collect()

@@ -1,5 +1,5 @@
 use super::*;
-use crate::congestion::simulation::{Bottleneck, DATAGRAM, Sender, Simulation};
+use crate::congestion::simulation::{Bottleneck, DATAGRAM, SimulatedSender, Simulation};
 use crate::congestion::tests::{at, lost, marked, sample, spurious};
 
 /// A controller in congestion avoidance with a window of `datagrams`.
@@ -91,11 +91,11 @@ fn a_loss_in_slow_start_halves_the_window_and_one_that_was_none_gives_it_back() 
 fn shared_by(flows: usize) -> (f64, Vec<u64>) {
     let mut simulation = Simulation::over([Bottleneck::new(20, Duration::from_millis(40), 400)]);
     for _ in 0..flows {
-        simulation = simulation.with(Sender::new(Box::new(Vegas::new(DATAGRAM))));
+        simulation = simulation.with(SimulatedSender::new(Box::new(Vegas::new(DATAGRAM))));
     }
     simulation.until(20.0);
     simulation.bottleneck_mut().mean_wait();
-    let before: Vec<u64> = simulation.senders().iter().map(Sender::delivered).collect();
+    let before: Vec<u64> = simulation.senders().iter().map(SimulatedSender::delivered).collect();
     simulation.until(30.0);
     let wait = simulation.bottleneck_mut().mean_wait().as_secs_f64();
     let delivered =

@@ -40,7 +40,7 @@ pub(in crate::congestion) enum Purpose {
 
 /// The measurements of an interval.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::congestion) struct Seen {
+pub(in crate::congestion) struct IntervalStats {
     /// Bits per second that were sent.
     pub rate: f64,
     /// The share of them that was lost.
@@ -147,11 +147,11 @@ impl Monitor {
     }
 
     /// Returns the interval's measurements of the channel, if there were samples enough.
-    pub(in crate::congestion) fn seen(&self) -> Option<Seen> {
+    pub(in crate::congestion) fn seen(&self) -> Option<IntervalStats> {
         let least = self.least?;
         let length = self.length.as_secs_f64().max(1e-6);
         let count: f64 = self.fits.iter().map(|fit| fit.count).sum();
-        (count >= LEAST_SAMPLES).then(|| Seen {
+        (count >= LEAST_SAMPLES).then(|| IntervalStats {
             rate: self.sent * 8.0 / length,
             loss: self.loss(),
             slope: self.slope(),

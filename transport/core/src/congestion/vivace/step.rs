@@ -10,7 +10,7 @@ const MOST_STEPS: f64 = 1000.0;
 
 /// The confidence amplifier and the dynamic change boundary.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::congestion) struct Step {
+pub(in crate::congestion) struct RateStep {
     /// The sign of the last change.
     direction: f64,
     /// Changes in that direction in a row (τ).
@@ -19,7 +19,7 @@ pub(in crate::congestion) struct Step {
     widened: f64,
 }
 
-impl Step {
+impl RateStep {
     /// The change of `rate`, in Mbit/s, after trials `trial` of it above and below showed this `difference` of utility.
     pub(in crate::congestion) fn change(&mut self, rate: f64, difference: f64, trial: f64) -> f64 {
         let gradient = difference / (2.0 * trial * rate.max(1e-6));
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn confidence_grows_while_the_direction_stays() {
-        let mut step = Step::default();
+        let mut step = RateStep::default();
         // A gradient of 0.1 at 100 Mbit/s.
         let changes: Vec<_> = (0..5).map(|_| (step.change(100.0, 1.0, 0.05) * 10.0).round()).collect();
         assert_eq!(changes, [1.0, 2.0, 3.0, 5.0, 7.0]);
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_step_stays_within_a_boundary_that_widens() {
-        let mut step = Step::default();
+        let mut step = RateStep::default();
         let changes: Vec<_> = (0..3).map(|_| step.change(100.0, -1e6, 0.05).round()).collect();
         assert_eq!(changes, [-5.0, -15.0, -25.0]);
         assert_eq!(step.change(100.0, 1e6, 0.05).round(), 5.0);

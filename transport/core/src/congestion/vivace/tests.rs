@@ -1,11 +1,11 @@
 use super::*;
-use crate::congestion::simulation::{Bottleneck, DATAGRAM, Sender, Simulation};
+use crate::congestion::simulation::{Bottleneck, DATAGRAM, SimulatedSender, Simulation};
 use crate::congestion::tests::{at, lost, sample};
 use std::time::Duration;
 
 /// Flows over `link`.
 fn over(link: Bottleneck, flows: usize) -> Simulation {
-    let sender = || Sender::new(Box::new(Vivace::new(DATAGRAM)));
+    let sender = || SimulatedSender::new(Box::new(Vivace::new(DATAGRAM)));
     (0..flows).fold(Simulation::over([link]), |simulation, _| simulation.with(sender()))
 }
 
@@ -16,7 +16,7 @@ fn link(mbit: u64, queue: usize) -> Bottleneck {
 
 /// The bytes that each flow delivers until `to` seconds.
 fn delivered(simulation: &mut Simulation, to: f64) -> Vec<f64> {
-    let before: Vec<u64> = simulation.senders().iter().map(Sender::delivered).collect();
+    let before: Vec<u64> = simulation.senders().iter().map(SimulatedSender::delivered).collect();
     simulation.until(to);
     let senders = simulation.senders().iter().zip(before);
     senders.map(|(sender, before)| (sender.delivered() - before) as f64).collect()

@@ -11,7 +11,7 @@
 //! because it is small can build a queue of any length.
 
 use crate::congestion::variation::{CERTAIN, MOST, TOLERATED};
-use crate::congestion::vivace::monitor::Seen;
+use crate::congestion::vivace::monitor::IntervalStats;
 use crate::recovery::windowed::Recent;
 use crate::time::Instant;
 use std::time::Duration;
@@ -33,7 +33,7 @@ const ROUNDS_AGO: u32 = 10;
 /// More losses than this are no accident (§3.1: the utility tolerates as many).
 const LOSSES: f64 = 0.05;
 
-impl Seen {
+impl IntervalStats {
     /// Bits per second that arrived: what left within a second did so within a second and its growth of delay.
     pub(super) fn delivery(&self) -> f64 {
         self.rate * (1.0 - self.loss) / (1.0 + self.slope).max(0.1)
@@ -59,7 +59,7 @@ pub(super) struct Noise {
 
 impl Noise {
     /// Takes the next interval.
-    pub(super) fn learn(&mut self, seen: &Seen, now: Instant) {
+    pub(super) fn learn(&mut self, seen: &IntervalStats, now: Instant) {
         let fastest = self.fastest.offer(seen.delivery(), now, RECENT, f64::max).max(1.0);
         let long_ago = LONG_AGO.max(Duration::from_secs_f64((seen.base + seen.delay).min(60.0)) * ROUNDS_AGO);
         let least = self.least.offer(seen.delay, now, long_ago, f64::min);
@@ -80,7 +80,7 @@ impl Noise {
     }
 
     /// Returns true if a queue stands on a radio, by the measurements of the last interval, `seen`.
-    pub(super) fn is_queue(&self, seen: &Seen) -> bool {
+    pub(super) fn is_queue(&self, seen: &IntervalStats) -> bool {
         let is_full = seen.loss > LOSSES && self.delay > self.tolerated;
         self.tolerated > 0.0 && (is_full || self.delay > self.limit)
     }
@@ -101,9 +101,9 @@ mod tests {
     use super::*;
 
     /// Intervals of 50 ms at `rate` Mbit/s with these slopes and the delays that they add up to.
-    fn after(noise: &mut Noise, from: u64, intervals: impl IntoIterator<Item = (f64, f64)>) -> Seen {
+    fn after(noise: &mut Noise, from: u64, intervals: impl IntoIterator<Item = (f64, f64)>) -> IntervalStats {
         let mut seen =
-            Seen { rate: 0.0, loss: 0.0, slope: 0.0, length: 0.05, delay: noise.delay, base: 0.04 };
+            IntervalStats { rate: 0.0, loss: 0.0, slope: 0.0, length: 0.05, delay: noise.delay, base: 0.04 };
         for (index, (rate, slope)) in intervals.into_iter().enumerate() {
             (seen.rate, seen.slope) = (rate * 1e6, slope);
             seen.delay = (seen.delay + slope * seen.length).max(0.0);
@@ -130,7 +130,7 @@ mod tests {
         let mut noise = Noise::default();
         let seen = after(&mut noise, 0, constant(500));
         assert!(noise.delay > 0.04, "{} s of queue", noise.delay);
-        assert!(!noise.forgives() && !noise.is_queue(&Seen { loss: 0.5, ..seen }), "{noise:?}");
+        assert!(!noise.forgives() && !noise.is_queue(&IntervalStats { loss: 0.5, ..seen }), "{noise:?}");
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
         assert!(noise.forgives() && !noise.is_queue(&seen), "{noise:?}");
         let full = after(&mut noise, 100, [(30.0, 0.5)]);
         assert!(!noise.forgives(), "{noise:?}");
-        assert!(!noise.is_queue(&full) && noise.is_queue(&Seen { loss: 0.1, ..full }), "{noise:?}");
+        assert!(!noise.is_queue(&full) && noise.is_queue(&IntervalStats { loss: 0.1, ..full }), "{noise:?}");
         let long = after(&mut noise, 101, [(30.0, 0.5); 2]);
         assert!(noise.is_queue(&long), "{noise:?}");
         assert!((long.delivery() / 20e6 - 1.0).abs() < 1e-6, "{}", long.delivery());

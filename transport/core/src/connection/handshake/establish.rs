@@ -4,7 +4,7 @@ use crate::PathId;
 use crate::connection::Peer;
 use crate::connection::TransportConfig;
 use crate::connection::control::ControlFrames;
-use crate::connection::events::Events;
+use crate::connection::events::EventQueue;
 use crate::connection::frame_owners::frame_owners;
 use crate::connection::handshake::discard_space;
 use crate::connection::handshake::key_update::TrafficKeys;
@@ -48,7 +48,7 @@ pub(in crate::connection) struct HandshakeDriver<'a> {
     pub scheduler: &'a mut SchedulerSlot,
     pub queue: &'a mut TransmitQueue,
     pub observer: &'a mut Observer,
-    pub events: &'a mut Events,
+    pub events: &'a mut EventQueue,
     pub rng: &'a mut Randomness,
 }
 
@@ -112,7 +112,7 @@ impl Connection {
     }
 
     /// Has a [`Verifier`](crate::crypto::session::Verifier) that answered
-    /// [`Pending`](crate::crypto::session::Verdict::Pending) asked again. Does nothing if none waits.
+    /// [`Pending`](crate::crypto::session::CertificateVerdict::Pending) asked again. Does nothing if none waits.
     pub fn verify_again(&mut self, now: Instant) {
         if self.role != Role::Client || !self.lifecycle.is_open() || !self.handshake.session.is_handshaking()
         {

@@ -4,7 +4,7 @@
 use crate::connection::Connection;
 use crate::connection::lifecycle::Lifecycle;
 use crate::crypto::keys::Suite;
-use crate::crypto::one_rtt::{AeadLimits, Generation, LimitState, OneRttKeys, UpdateNotPermitted};
+use crate::crypto::one_rtt::{AeadLimits, KeyGeneration, LimitState, OneRttKeys, UpdateNotPermitted};
 use crate::error::{Dropped, ErrorCode, PacketError};
 use crate::time::Instant;
 use crate::trace::{Side, TraceEvent};
@@ -86,8 +86,13 @@ impl TrafficKeys {
     }
 
     /// Takes note of the generation that opened a packet. The one before is kept for `grace` at `now`.
-    pub fn on_generation(&mut self, generation: Generation, grace: impl FnOnce() -> Duration, now: Instant) {
-        if generation == Generation::Next {
+    pub fn on_generation(
+        &mut self,
+        generation: KeyGeneration,
+        grace: impl FnOnce() -> Duration,
+        now: Instant,
+    ) {
+        if generation == KeyGeneration::Next {
             self.on_updated();
         }
         let followed = self.keys.as_ref().is_some_and(|keys| keys.has_previous() && keys.is_answered());

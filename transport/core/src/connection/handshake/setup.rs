@@ -2,7 +2,7 @@
 
 use crate::connection::ack_frequency::AckFrequencies;
 use crate::connection::control::ControlFrames;
-use crate::connection::events::Events;
+use crate::connection::events::EventQueue;
 use crate::connection::handshake::key_update::TrafficKeys;
 use crate::connection::handshake::zero_rtt::{Resumption, ZeroRtt};
 use crate::connection::lifecycle::Lifecycle;
@@ -257,7 +257,7 @@ impl Connection {
             ),
             closing: None,
             activity: Activity::new(setup.now),
-            events: Events::default(),
+            events: EventQueue::default(),
             memory: Memory::new(MemoryAccount::new(setup.memory, config.memory)),
             queue: TransmitQueue::default(),
             observer,

@@ -33,8 +33,8 @@ impl Connection {
         now: Instant,
     ) -> Result<(), PacketError> {
         match self.handshake_driver().on_version_negotiation(source, versions, now)? {
-            Attempt::Another => self.collect_tls(now)?,
-            Attempt::Impossible => self.end_silently(ConnectionError::VersionMismatch),
+            NextAttempt::Another => self.collect_tls(now)?,
+            NextAttempt::Impossible => self.end_silently(ConnectionError::VersionMismatch),
         }
         Ok(())
     }
@@ -42,7 +42,7 @@ impl Connection {
 
 /// The attempt that follows Version Negotiation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::connection) enum Attempt {
+pub(in crate::connection) enum NextAttempt {
     /// Another one was begun, in a version that both speak.
     Another,
     /// There is no such version.
@@ -97,7 +97,7 @@ impl HandshakeDriver<'_> {
         source: ConnectionId,
         versions: &[Version],
         now: Instant,
-    ) -> Result<Attempt, PacketError> {
+    ) -> Result<NextAttempt, PacketError> {
         let unexpected = self.role == Role::Server
             //= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
             //# A client MUST discard any Version Negotiation packet if it has received and successfully
@@ -109,12 +109,12 @@ impl HandshakeDriver<'_> {
             return Err(Dropped::Unexpected.into());
         }
         match self.handshake.negotiation.retried_with(versions) {
-            Ok(negotiation) => self.begin_again(negotiation, now).map(|()| Attempt::Another),
+            Ok(negotiation) => self.begin_again(negotiation, now).map(|()| NextAttempt::Another),
             Err(Refusal::Ignored) => Err(Dropped::Unexpected.into()),
             //= https://www.rfc-editor.org/rfc/rfc9000#section-6.2
             //# A client that supports only this version of QUIC MUST abandon the current connection attempt
             //# if it receives a Version Negotiation packet, with the following two exceptions
-            Err(Refusal::NothingShared) => Ok(Attempt::Impossible),
+            Err(Refusal::NothingShared) => Ok(NextAttempt::Impossible),
         }
     }
 

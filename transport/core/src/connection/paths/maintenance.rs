@@ -5,7 +5,7 @@ use crate::connection::Peer;
 use crate::connection::Role;
 use crate::connection::TransportConfig;
 use crate::connection::control::ControlFrames;
-use crate::connection::events::Events;
+use crate::connection::events::EventQueue;
 use crate::connection::handshake::key_update::TrafficKeys;
 use crate::connection::handshake::zero_rtt::ZeroRtt;
 use crate::connection::lifecycle::Lifecycle;
@@ -33,7 +33,7 @@ pub(in crate::connection) struct PathMaintenance<'a> {
     pub control: &'a mut ControlFrames,
     pub scheduler: &'a mut SchedulerSlot,
     pub observer: &'a mut Observer,
-    pub events: &'a mut Events,
+    pub events: &'a mut EventQueue,
     pub rng: &'a mut Randomness,
 }
 

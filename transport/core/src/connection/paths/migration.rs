@@ -13,8 +13,8 @@ use crate::connection::receive::Origin;
 use crate::connection::{Connection, Event, FourTuple, PathEvent, Role};
 use crate::error::{Dropped, PacketError};
 use crate::path::amplification::Amplification;
-use crate::path::candidates::{Candidate, Measurements, Purpose};
-use crate::path::lifecycle::Event as PathLife;
+use crate::path::candidates::{CandidateAddress, CandidatePurpose, Measurements};
+use crate::path::lifecycle::LifecycleEvent;
 use crate::path::paths::Paths;
 use crate::recovery::delay::PathRtts;
 use crate::recovery::persistent::PersistentCongestion;
@@ -105,7 +105,8 @@ impl PathMaintenance<'_> {
             self.paths.limits.on_ids_exhausted(id, next);
             return Err(MigrateError::NoConnectionId);
         };
-        let mut candidate = Candidate::new(tuple, Purpose::Pending, now + self.candidate_lifetime());
+        let mut candidate =
+            CandidateAddress::new(tuple, CandidatePurpose::Pending, now + self.candidate_lifetime());
         // Who moves elsewhere does not move where it meant to before: each address costs the server a connection ID.
         let before = self.paths.get_mut(id).and_then(|path| path.elsewhere.take_pending());
         self.paths.forget_candidates(id, before);
@@ -218,7 +219,8 @@ impl PathMaintenance<'_> {
             return;
         }
         let Some(path) = self.paths.get(origin.path) else { return };
-        let mut candidate = Candidate::new(origin.tuple, Purpose::Probing, now + self.candidate_lifetime());
+        let mut candidate =
+            CandidateAddress::new(origin.tuple, CandidatePurpose::Probing, now + self.candidate_lifetime());
         candidate.on_heard(origin.id_sequence);
         let empty = self.paths.remote_ids.current(origin.path).is_none_or(|id| id.is_empty());
         let known = path.elsewhere.iter().find(|one| one.heard_with == origin.id_sequence);
@@ -306,7 +308,7 @@ impl PathMaintenance<'_> {
         let Some(path) = self.paths.get(id) else { return };
         let Some(to) = path.elsewhere.get(tuple) else { return };
         let returns = to.measurements.is_some();
-        let forged = to.purpose == Purpose::Previous && !path.route.validation.is_validated();
+        let forged = to.purpose == CandidatePurpose::Previous && !path.route.validation.is_validated();
         let same_network = path.route.tuple.has_addresses_of(&tuple);
         let (since, next) = (path.route.since, path.sent.next_unused());
         let congestion = path.route.congestion().clone();
@@ -407,7 +409,7 @@ impl PathMaintenance<'_> {
         //# If path validation fails, the client MUST continue sending all future packets to the server's
         //# original IP address.
         let gone = path.elsewhere.expire(&path.liveness, now);
-        if gone.iter().any(|candidate| candidate.purpose == Purpose::Pending) {
+        if gone.iter().any(|candidate| candidate.purpose == CandidatePurpose::Pending) {
             self.events.push(Event::Path(PathEvent::MigrationFailed(id)));
         }
         self.paths.forget_candidates(id, gone);
@@ -444,7 +446,7 @@ impl PathMaintenance<'_> {
                 frame_owners!(self).on_answering(origin.path, now);
                 self.events.push(Event::Path(PathEvent::Answering(origin.path)));
             }
-            if self.paths.apply(origin.path, PathLife::Validated, now).opens() {
+            if self.paths.apply(origin.path, LifecycleEvent::Validated, now).opens() {
                 self.events.push(Event::Path(PathEvent::Validated(origin.path)));
             } else {
                 self.settle_in(origin.path, now);
@@ -455,7 +457,7 @@ impl PathMaintenance<'_> {
         //= https://www.rfc-editor.org/rfc/rfc9000#section-9.6.3
         //# If path validation of the server's preferred address succeeds, the client MUST abandon validation
         //# of the original address and migrate to using the server's preferred address
-        if path.elsewhere.get(tuple).is_some_and(|one| one.purpose == Purpose::Pending) {
+        if path.elsewhere.get(tuple).is_some_and(|one| one.purpose == CandidatePurpose::Pending) {
             self.migrate_to(origin.path, tuple, now);
             self.show(origin.path, now);
         }

@@ -7,7 +7,7 @@ use crate::connection::receive::Origin;
 use crate::connection::{Connection, Event, FourTuple, OpenPathError, PathEvent, Role};
 use crate::error::{Dropped, PacketError, TransportError};
 use crate::path::amplification::Amplification;
-use crate::path::lifecycle::{AbandonReason, Event as PathLife};
+use crate::path::lifecycle::{AbandonReason, LifecycleEvent};
 use crate::path::path::Path;
 use crate::path::route::{MINIMUM_DATAGRAM, Route};
 use crate::recovery::rtt::INITIAL_RTT;
@@ -52,7 +52,7 @@ impl PathMaintenance<'_> {
             self.paths.limits.on_ids_exhausted(id, next);
             return Err(OpenPathError::NoConnectionId);
         }
-        self.paths.apply(id, PathLife::Opened, now);
+        self.paths.apply(id, LifecycleEvent::Opened, now);
         let mut path = self.new_path(id, tuple, Amplification::Validated, now);
         path.open_with(if is_narrow(&path) { 0 } else { self.config.opening_datagrams });
         self.paths.insert(path);
@@ -72,10 +72,10 @@ impl PathMaintenance<'_> {
         if self.paths.lifecycles.unvalidated() >= VALIDATIONS {
             let keep = self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
             let reason = AbandonReason::ResourceLimit;
-            self.paths.apply(origin.path, PathLife::Abandon { reason, keep }, now);
+            self.paths.apply(origin.path, LifecycleEvent::Abandon { reason, keep }, now);
             return Err(Dropped::Limit.into());
         }
-        self.paths.apply(origin.path, PathLife::Heard, now);
+        self.paths.apply(origin.path, LifecycleEvent::Heard, now);
         //= https://www.rfc-editor.org/rfc/rfc10069#section-3.1
         //# After receiving packets from the client on a new path, if the server decides to use the new path,
         //# the server MUST validate the peer's address before sending any data as described in
@@ -90,7 +90,7 @@ impl PathMaintenance<'_> {
         path.on_peer_status(self.paths.status.remote(origin.path));
         if known {
             path.route.validation.presume();
-            self.paths.apply(origin.path, PathLife::Validated, now);
+            self.paths.apply(origin.path, LifecycleEvent::Validated, now);
         }
         self.paths.insert(path);
         self.events.push(Event::Path(PathEvent::Opened(origin.path)));
@@ -134,7 +134,7 @@ impl PathMaintenance<'_> {
         };
         self.end_path(
             id,
-            PathLife::Abandon {
+            LifecycleEvent::Abandon {
                 reason,
                 keep: self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3,
             },
@@ -144,7 +144,7 @@ impl PathMaintenance<'_> {
     }
 
     /// Moves a path to its end; packets in flight on it count as lost, so that other paths carry their content.
-    fn end_path(&mut self, id: PathId, event: PathLife, now: Instant) -> bool {
+    fn end_path(&mut self, id: PathId, event: LifecycleEvent, now: Instant) -> bool {
         let transition = self.paths.apply(id, event, now);
         if !transition.abandons() {
             return false;
@@ -237,7 +237,7 @@ impl PathMaintenance<'_> {
     fn on_path_abandon(&mut self, id: PathId, error: u64, now: Instant) -> Result<(), TransportError> {
         self.check_multipath(id)?;
         let keep = self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
-        let ended = self.end_path(id, PathLife::PeerAbandon { keep }, now);
+        let ended = self.end_path(id, LifecycleEvent::PeerAbandon { keep }, now);
         if ended {
             self.events.push(Event::Path(PathEvent::Abandoned { path: id, code: error }));
         }
@@ -292,7 +292,11 @@ impl PathMaintenance<'_> {
             if failed && !self.revert_migration(id, now) && (id != PathId::ZERO || self.is_narrow(id)) {
                 // RFC 10069 §3.1: the ID is spent; PATH_ABANDON says so.
                 let keep = self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
-                self.end_path(id, PathLife::Abandon { reason: AbandonReason::UnstableOrPoor, keep }, now);
+                self.end_path(
+                    id,
+                    LifecycleEvent::Abandon { reason: AbandonReason::UnstableOrPoor, keep },
+                    now,
+                );
                 self.events.push(Event::Path(PathEvent::ValidationFailed(id)));
             }
         }

@@ -9,7 +9,7 @@ use crate::connection::frame_owners::frame_owners;
 use crate::connection::loss_recovery::LossRecovery;
 use crate::connection::receive::violation;
 use crate::error::TransportError;
-use crate::path::lifecycle::State;
+use crate::path::lifecycle::LifecycleState;
 use crate::path::path::Path;
 use crate::path::recovery::Limited;
 use crate::path::recovery::Return;
@@ -37,7 +37,7 @@ impl LossRecovery<'_> {
         let delay = self.scaled_delay(ack.delay);
         self.introduce_siblings(of);
         let Some(path) = self.paths.get_mut(of) else {
-            if self.paths.lifecycles.state(of) == State::Unused {
+            if self.paths.lifecycles.state(of) == LifecycleState::Unused {
                 // RFC 9000 §13.1: nothing was ever sent there.
                 return Err(violation("an acknowledgement of packets of a path that was never used"));
             }

@@ -5,11 +5,11 @@ pub mod dispatch;
 
 use crate::PathId;
 use crate::connection::{Connection, Datagram, Ecn, FourTuple, Role};
-use crate::crypto::one_rtt::Generation;
+use crate::crypto::one_rtt::KeyGeneration;
 use crate::error::{ConnectionError, Dropped, ErrorCode, PacketError, TransportError};
 use crate::handshake::Handshake;
 use crate::handshake::undecryptable::Undecrypted;
-use crate::path::paths::Arrival;
+use crate::path::paths::PathMatch;
 use crate::path::paths::Paths;
 use crate::space::received::Received;
 use crate::time::Instant;
@@ -315,7 +315,7 @@ impl Connection {
         let (payload, generation) = keys.open(packet.bytes, payload_offset, phase, path, number)?;
         let grace = || self.paths.longest_probe_timeout(self.peer.max_ack_delay(self.lifecycle)) * 3;
         self.keys.on_generation(generation, grace, now);
-        if generation == Generation::Next {
+        if generation == KeyGeneration::Next {
             self.observer.trace(&TraceEvent::KeysUpdated { by: Side::Remote }, now);
         }
         //= https://www.rfc-editor.org/rfc/rfc9000#section-17.3.1
@@ -340,11 +340,11 @@ impl Connection {
             return Ok(());
         }
         match self.paths.arrival(origin.path, origin.tuple) {
-            Arrival::Known => Ok(()),
-            Arrival::OtherAddress => self.path_maintenance().arrive_elsewhere(origin),
-            Arrival::Gone => Err(Dropped::PathGone.into()),
-            Arrival::Fresh if self.role == Role::Client => Err(Dropped::Unexpected.into()),
-            Arrival::Fresh => self.path_maintenance().accept_path(origin, now),
+            PathMatch::Known => Ok(()),
+            PathMatch::OtherAddress => self.path_maintenance().arrive_elsewhere(origin),
+            PathMatch::Gone => Err(Dropped::PathGone.into()),
+            PathMatch::Fresh if self.role == Role::Client => Err(Dropped::Unexpected.into()),
+            PathMatch::Fresh => self.path_maintenance().accept_path(origin, now),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The frame scheduler: what goes next. The scheduler says where; frames that find no path wait for the next round.
 
-use crate::connection::control::Control;
+use crate::connection::control::ControlFrame;
 use crate::connection::send::Sender;
 use crate::connection::send::transmission_round::{LEAST_ROOM, TransmissionRound};
 use crate::recovery_token::RecoveryToken;
@@ -145,7 +145,7 @@ impl Sender<'_> {
         self.control.put_back(waiting.into_iter());
     }
 
-    fn place_one_control(&mut self, round: &mut TransmissionRound, control: &Control) -> bool {
+    fn place_one_control(&mut self, round: &mut TransmissionRound, control: &ControlFrame) -> bool {
         let bytes = control.frame.encoded_size();
         let item = Item { history: control.history, ..self.item(Content::Control, bytes, round.now) };
         match self.ask(&item, round) {

@@ -25,7 +25,7 @@ use crate::connection::lifecycle::Lifecycle;
 use crate::connection::observe::Observer;
 use crate::connection::paths::path_use::id_reserve;
 use crate::connection::send::packet_builder::{
-    Elicits, OpenPacket, PacketBuilder, PacketForm, PacketStart, Purpose,
+    DatagramPurpose, Elicits, OpenPacket, PacketBuilder, PacketForm, PacketStart,
 };
 use crate::connection::send::scheduler_slot::SchedulerSlot;
 use crate::connection::send::transmission_round::{LEAST_ROOM, TransmissionRound};
@@ -277,8 +277,12 @@ impl Sender<'_> {
         path.count_sent(size);
         path.route.amplification.on_sent(size);
         let class = match open.elicits {
-            Elicits::Acknowledgement if builder.purpose == Purpose::SizeProbe => PacketClass::InFlight,
-            Elicits::Acknowledgement if builder.purpose == Purpose::LivenessProbe => PacketClass::Asking,
+            Elicits::Acknowledgement if builder.purpose == DatagramPurpose::SizeProbe => {
+                PacketClass::InFlight
+            }
+            Elicits::Acknowledgement if builder.purpose == DatagramPurpose::LivenessProbe => {
+                PacketClass::Asking
+            }
             Elicits::Acknowledgement => PacketClass::AckEliciting,
             Elicits::Nothing if open.padded => PacketClass::InFlight,
             Elicits::Nothing => PacketClass::AckOnly,

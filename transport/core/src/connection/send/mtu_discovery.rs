@@ -3,7 +3,7 @@
 use crate::PathId;
 use crate::connection::handshake::key_update::TrafficKeys;
 use crate::connection::send::Sender;
-use crate::connection::send::packet_builder::{PacketBuilder, Purpose};
+use crate::connection::send::packet_builder::{DatagramPurpose, PacketBuilder};
 use crate::connection::send::transmission_round::foremost;
 use crate::connection::{Connection, FourTuple};
 use crate::datagram::Asked;
@@ -57,7 +57,7 @@ impl Sender<'_> {
     fn send_size_probe(&mut self, id: PathId, size: usize, now: Instant) {
         let Some(start) = self.next_packet(id) else { return };
         let mut builder = PacketBuilder::new(id, size);
-        builder.purpose = Purpose::SizeProbe;
+        builder.purpose = DatagramPurpose::SizeProbe;
         builder.start(&start);
         let bytes = builder.put(&Frame::Ping, None);
         self.observer.count_sent(id, Frame::Ping.kind(), bytes);

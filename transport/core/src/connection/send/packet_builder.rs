@@ -30,7 +30,7 @@ pub enum Elicits {
 
 /// The purpose of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Purpose {
+pub enum DatagramPurpose {
     /// Its frames.
     #[default]
     Content,
@@ -103,7 +103,7 @@ pub struct PacketBuilder {
     /// The ECN codepoint of all of them: one batch has one (RFC 9000 §13.4.2 validates per packet).
     pub ecn: Ecn,
     /// The purpose of its datagrams.
-    pub purpose: Purpose,
+    pub purpose: DatagramPurpose,
     /// Sealed datagrams in `bytes`.
     pub segments: usize,
     /// The packet that takes frames.
@@ -118,7 +118,7 @@ impl PacketBuilder {
             bytes: Vec::new(),
             segment,
             ecn: Ecn::NotEct,
-            purpose: Purpose::Content,
+            purpose: DatagramPurpose::Content,
             segments: 0,
             open: None,
         }

@@ -6,7 +6,7 @@ use crate::connection::Transmit;
 use crate::connection::frame_owners::frame_owners;
 use crate::connection::send::Sender;
 use crate::connection::send::packet_builder::PacketStart;
-use crate::connection::send::packet_builder::{PacketBuilder, Purpose};
+use crate::connection::send::packet_builder::{DatagramPurpose, PacketBuilder};
 use crate::connection::send::transmission_round::TransmissionRound;
 use crate::four_tuple::FourTuple;
 use crate::path::liveness::ProbesDue;
@@ -160,11 +160,11 @@ impl Sender<'_> {
             && silent
             && filling == Filling::Little
         {
-            builder.purpose = Purpose::LivenessProbe;
+            builder.purpose = DatagramPurpose::LivenessProbe;
         }
         self.seal(round, index);
         if let Some(builder) = round.builders.get_mut(index) {
-            builder.purpose = Purpose::Content;
+            builder.purpose = DatagramPurpose::Content;
         }
     }
 

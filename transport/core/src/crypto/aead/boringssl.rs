@@ -6,15 +6,15 @@ use boring_sys as ffi;
 use std::ptr::{self, NonNull};
 
 /// A key of the suite's AEAD.
-pub struct AeadKey(NonNull<ffi::EVP_AEAD_CTX>);
+pub struct BoringKey(NonNull<ffi::EVP_AEAD_CTX>);
 
 // SAFETY: a context is not bound to the thread that made it.
-unsafe impl Send for AeadKey {}
+unsafe impl Send for BoringKey {}
 // SAFETY: sealing and opening take the context by a const pointer and do not change it (openssl/aead.h: "may be used
 // concurrently").
-unsafe impl Sync for AeadKey {}
+unsafe impl Sync for BoringKey {}
 
-impl AeadKey {
+impl BoringKey {
     /// The key of `suite` with these bytes, as many as its AEAD takes.
     pub fn new(suite: Suite, key: &[u8]) -> Self {
         // SAFETY: these return pointers to constants, and the key is as long as `key.len()` says.
@@ -84,7 +84,7 @@ impl AeadKey {
     }
 }
 
-impl Drop for AeadKey {
+impl Drop for BoringKey {
     fn drop(&mut self) {
         // SAFETY: the context came from EVP_AEAD_CTX_new and is freed once. BoringSSL wipes the key.
         unsafe { ffi::EVP_AEAD_CTX_free(self.0.as_ptr()) };

@@ -4,9 +4,9 @@ use crate::crypto::keys::Suite;
 use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey};
 
 /// A key of the suite's AEAD, elsewhere, since it is large and most connections rest most of the time.
-pub struct AeadKey(Box<LessSafeKey>);
+pub struct RingKey(Box<LessSafeKey>);
 
-impl AeadKey {
+impl RingKey {
     /// The key of `suite` with these bytes, as many as its AEAD takes.
     pub fn new(suite: Suite, key: &[u8]) -> Self {
         let key = UnboundKey::new(suite.aead(), key).expect("the key has the length of the algorithm");

@@ -33,7 +33,7 @@ fn seal(keys: &mut OneRttKeys, path: PathId, number: u64) -> Sealed {
     Sealed { bytes, path, number }
 }
 
-fn open(keys: &mut OneRttKeys, packet: &Sealed) -> Result<Generation, PacketError> {
+fn open(keys: &mut OneRttKeys, packet: &Sealed) -> Result<KeyGeneration, PacketError> {
     let mut bytes = BytesMut::from(packet.bytes.as_slice());
     let header = keys.unprotect(&mut bytes, 9)?;
     let phase = KeyPhase::of(header.first);
@@ -60,23 +60,23 @@ impl Pair {
     }
 }
 
-fn code(result: Result<Generation, PacketError>) -> ErrorCode {
+fn code(result: Result<KeyGeneration, PacketError>) -> ErrorCode {
     match result {
         Err(PacketError::Close(TransportError { code, .. })) => code,
         other => panic!("{other:?}"),
     }
 }
 
-const UNDECRYPTABLE: Result<Generation, PacketError> = Err(PacketError::Dropped(Dropped::Undecryptable));
+const UNDECRYPTABLE: Result<KeyGeneration, PacketError> = Err(PacketError::Dropped(Dropped::Undecryptable));
 
 #[test]
 fn both_directions_work_with_every_suite() {
     for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
         let mut pair = pair(suite);
         let packet = seal(&mut pair.client, SLOW, 3);
-        assert_eq!(open(&mut pair.server, &packet), Ok(Generation::Current));
+        assert_eq!(open(&mut pair.server, &packet), Ok(KeyGeneration::Current));
         let packet = seal(&mut pair.server, SLOW, 3);
-        assert_eq!(open(&mut pair.client, &packet), Ok(Generation::Current));
+        assert_eq!(open(&mut pair.client, &packet), Ok(KeyGeneration::Current));
         assert_eq!(open(&mut pair.server, &packet), UNDECRYPTABLE);
     }
 }
@@ -102,11 +102,11 @@ fn an_update_is_followed_by_the_peer_and_again_and_again() {
         pair.client.initiate_update().unwrap();
         assert_eq!(pair.client.phase(), phase.next());
         let packet = seal(&mut pair.client, FAST, 10 * round + 1);
-        assert_eq!(open(&mut pair.server, &packet), Ok(Generation::Next));
+        assert_eq!(open(&mut pair.server, &packet), Ok(KeyGeneration::Next));
         assert_eq!(pair.server.phase(), pair.client.phase());
         let answer = seal(&mut pair.server, FAST, 10 * round + 1);
         assert!(!pair.client.is_answered());
-        assert_eq!(open(&mut pair.client, &answer), Ok(Generation::Current));
+        assert_eq!(open(&mut pair.client, &answer), Ok(KeyGeneration::Current));
         assert!(pair.client.is_answered());
         pair.client.discard_previous();
         pair.server.discard_previous();
@@ -121,13 +121,13 @@ fn late_packets_of_the_old_phase_still_open_on_every_path() {
     let late_slow: Vec<_> = (0..3).map(|number| seal(&mut pair.client, SLOW, number)).collect();
     pair.client.initiate_update().unwrap();
     let update = seal(&mut pair.client, FAST, 2);
-    assert_eq!(open(&mut pair.server, &update), Ok(Generation::Next));
-    assert_eq!(open(&mut pair.server, &late_fast), Ok(Generation::Previous));
-    assert_eq!(open(&mut pair.server, &late_slow[0]), Ok(Generation::Previous));
+    assert_eq!(open(&mut pair.server, &update), Ok(KeyGeneration::Next));
+    assert_eq!(open(&mut pair.server, &late_fast), Ok(KeyGeneration::Previous));
+    assert_eq!(open(&mut pair.server, &late_slow[0]), Ok(KeyGeneration::Previous));
     // The slow path moves on to the new phase, and then an old packet arrives there too.
     let update = seal(&mut pair.client, SLOW, 3);
-    assert_eq!(open(&mut pair.server, &update), Ok(Generation::Current));
-    assert_eq!(open(&mut pair.server, &late_slow[1]), Ok(Generation::Previous));
+    assert_eq!(open(&mut pair.server, &update), Ok(KeyGeneration::Current));
+    assert_eq!(open(&mut pair.server, &late_slow[1]), Ok(KeyGeneration::Previous));
     pair.server.discard_previous();
     assert_eq!(open(&mut pair.server, &late_slow[2]), UNDECRYPTABLE);
 }
@@ -141,11 +141,11 @@ fn packets_of_a_peer_that_has_not_followed_yet_open() {
     pair.exchange(0);
     pair.client.initiate_update().unwrap();
     let unaware = seal(&mut pair.server, SLOW, 0);
-    assert_eq!(open(&mut pair.client, &unaware), Ok(Generation::Previous));
+    assert_eq!(open(&mut pair.client, &unaware), Ok(KeyGeneration::Previous));
     // The old keys stay until the peer is seen to follow.
     pair.client.discard_previous();
     let unaware = seal(&mut pair.server, FAST, 1);
-    assert_eq!(open(&mut pair.client, &unaware), Ok(Generation::Previous));
+    assert_eq!(open(&mut pair.client, &unaware), Ok(KeyGeneration::Previous));
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn both_sides_may_update_at_the_same_time() {
     pair.client.initiate_update().unwrap();
     pair.server.initiate_update().unwrap();
     let (a, b) = (seal(&mut pair.client, FAST, 1), seal(&mut pair.server, FAST, 1));
-    assert_eq!(open(&mut pair.server, &a), Ok(Generation::Current));
-    assert_eq!(open(&mut pair.client, &b), Ok(Generation::Current));
+    assert_eq!(open(&mut pair.server, &a), Ok(KeyGeneration::Current));
+    assert_eq!(open(&mut pair.client, &b), Ok(KeyGeneration::Current));
 }
 
 //= https://www.rfc-editor.org/rfc/rfc9001#section-6.1
@@ -188,7 +188,7 @@ fn a_peer_that_updates_twice_without_awaiting_an_acknowledgement_is_an_error() {
     pair.exchange(0);
     pair.client.initiate_update().unwrap();
     let first = seal(&mut pair.client, FAST, 1);
-    assert_eq!(open(&mut pair.server, &first), Ok(Generation::Next));
+    assert_eq!(open(&mut pair.server, &first), Ok(KeyGeneration::Next));
     // The server sends nothing, and the client pretends that it did.
     pair.client.on_acknowledged(FAST, 1);
     pair.client.previous_remote = None;
@@ -212,14 +212,14 @@ fn old_keys_for_a_higher_packet_number_on_the_same_path_are_an_error() {
     pair.exchange(0);
     let high = seal(&mut pair.client, FAST, 9);
     let high_elsewhere = seal(&mut pair.client, SLOW, 9);
-    assert_eq!(open(&mut pair.server, &high), Ok(Generation::Current));
-    assert_eq!(open(&mut pair.server, &high_elsewhere), Ok(Generation::Current));
+    assert_eq!(open(&mut pair.server, &high), Ok(KeyGeneration::Current));
+    assert_eq!(open(&mut pair.server, &high_elsewhere), Ok(KeyGeneration::Current));
     pair.client.initiate_update().unwrap();
     let low = seal(&mut pair.client, FAST, 5);
     assert_eq!(code(open(&mut pair.server, &low)), ErrorCode::KEY_UPDATE_ERROR);
     // Numbers of another path do not matter.
     let third = seal(&mut pair.client, PathId(2), 0);
-    assert_eq!(open(&mut pair.server, &third), Ok(Generation::Next));
+    assert_eq!(open(&mut pair.server, &third), Ok(KeyGeneration::Next));
 }
 
 //= https://www.rfc-editor.org/rfc/rfc9001#section-5.5
@@ -243,7 +243,7 @@ fn a_forged_packet_of_the_other_phase_updates_nothing() {
     assert_eq!(open(&mut pair.server, &update), UNDECRYPTABLE);
     assert_eq!((pair.server.phase(), pair.server.has_previous()), (KeyPhase::Zero, false));
     let update = seal(&mut pair.client, FAST, 2);
-    assert_eq!(open(&mut pair.server, &update), Ok(Generation::Next));
+    assert_eq!(open(&mut pair.server, &update), Ok(KeyGeneration::Next));
 }
 
 //= https://www.rfc-editor.org/rfc/rfc9001#section-6.6
@@ -284,7 +284,7 @@ fn failed_packets_of_all_paths_and_generations_count_until_the_connection_closes
     }
     pair.client.initiate_update().unwrap();
     let update = seal(&mut pair.client, FAST, 2);
-    assert_eq!(open(&mut pair.server, &update), Ok(Generation::Next));
+    assert_eq!(open(&mut pair.server, &update), Ok(KeyGeneration::Next));
     let packet = forged(seal(&mut pair.client, SLOW, 2));
     assert_eq!(open(&mut pair.server, &packet), UNDECRYPTABLE);
     assert_eq!(pair.server.limits(), LimitState::Fine);
@@ -344,7 +344,7 @@ fn a_key_phase_that_flips_with_every_packet_closes_the_connection() {
         let packet = seal(&mut pair.client, FAST, number);
         results.push(open(&mut pair.server, &packet));
     }
-    assert_eq!(results.remove(0), Ok(Generation::Next));
+    assert_eq!(results.remove(0), Ok(KeyGeneration::Next));
     assert_eq!(code(results.remove(0)), ErrorCode::KEY_UPDATE_ERROR);
 }
 
@@ -356,9 +356,9 @@ fn a_peer_with_a_shorter_timeout_may_update_while_late_packets_are_awaited() {
     for number in 1..4 {
         pair.client.initiate_update().unwrap();
         let update = seal(&mut pair.client, FAST, number);
-        assert_eq!(open(&mut pair.server, &update), Ok(Generation::Next));
+        assert_eq!(open(&mut pair.server, &update), Ok(KeyGeneration::Next));
         let answer = seal(&mut pair.server, FAST, number);
-        assert_eq!(open(&mut pair.client, &answer), Ok(Generation::Current));
+        assert_eq!(open(&mut pair.client, &answer), Ok(KeyGeneration::Current));
         pair.client.on_acknowledged(FAST, number);
         // The server keeps its previous keys, the client does not.
         pair.client.discard_previous();
@@ -379,8 +379,8 @@ fn an_update_is_noticed_on_a_path_that_was_idle_since_the_one_before() {
     pair.server.initiate_update().unwrap();
     let early = seal(&mut pair.server, SLOW, 4);
     assert_eq!(open(&mut pair.client, &forged(seal(&mut pair.server, SLOW, 5))), UNDECRYPTABLE);
-    assert_eq!(open(&mut pair.client, &late), Ok(Generation::Previous));
-    assert_eq!(open(&mut pair.client, &early), Ok(Generation::Next));
+    assert_eq!(open(&mut pair.client, &late), Ok(KeyGeneration::Previous));
+    assert_eq!(open(&mut pair.client, &early), Ok(KeyGeneration::Next));
     assert_eq!(pair.client.phase(), pair.server.phase());
 }
 
@@ -431,10 +431,10 @@ fn keys_go_on_after_a_rest_in_either_key_phase() {
             pair.client.initiate_update().unwrap();
             pair.client.hibernate();
             let packet = seal(&mut pair.client, FAST, 10 * round + 2);
-            assert_eq!(open(&mut pair.server, &packet), Ok(Generation::Next));
+            assert_eq!(open(&mut pair.server, &packet), Ok(KeyGeneration::Next));
             pair.server.hibernate();
             let answer = seal(&mut pair.server, FAST, 10 * round + 2);
-            assert_eq!(open(&mut pair.client, &answer), Ok(Generation::Current));
+            assert_eq!(open(&mut pair.client, &answer), Ok(KeyGeneration::Current));
             pair.client.discard_previous();
             pair.server.discard_previous();
         }

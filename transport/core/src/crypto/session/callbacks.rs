@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock};
 
 /// The state that callbacks leave for the session. BoringSSL owns it, beside the connection that it belongs to.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct CallbackState {
     pub(super) outputs: VecDeque<SessionOutput>,
     pub(super) alert: Option<u8>,
     /// Tickets that arrived, of a client who keeps them somewhere.
@@ -26,7 +26,7 @@ pub(super) struct State {
 }
 
 /// The index under which the state is kept.
-pub(super) static STATE: LazyLock<Index<Ssl, State>> =
+pub(super) static STATE: LazyLock<Index<Ssl, CallbackState>> =
     LazyLock::new(|| Ssl::new_ex_index().expect("BoringSSL has room for one more index"));
 
 /// The callbacks.

@@ -12,7 +12,7 @@ const SECONDS_A_DAY: u64 = 86_400;
 
 /// The holder of a certificate, and its expiry.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Holder {
+pub struct CertificateHolder {
     /// Subject alternative names (RFC 5280 §4.2.1.6: hosts, addresses, e-mail addresses and URIs), then the common name of
     /// the subject; a few dozen at most.
     pub names: Vec<String>,
@@ -20,7 +20,7 @@ pub struct Holder {
     pub expires: Duration,
 }
 
-impl Holder {
+impl CertificateHolder {
     /// Reads the holder of the certificate `der`; `None` if it is none. This tells nothing of whether it is genuine:
     /// whoever asks knows that it was verified, by its connection.
     pub fn of(der: &[u8]) -> Option<Self> {

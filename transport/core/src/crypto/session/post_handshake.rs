@@ -9,7 +9,7 @@ const HEADER: u8 = 4;
 
 /// The progress of the messages: each may be cut anywhere.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Messages {
+pub(super) struct PostHandshakeMessages {
     /// Bytes of the header that are known.
     known: u8,
     /// The length, as far as it is known.
@@ -18,7 +18,7 @@ pub(super) struct Messages {
     left: u32,
 }
 
-impl Messages {
+impl PostHandshakeMessages {
     /// Takes the next bytes, and tells `begins` the type of each message that begins in them.
     pub(super) fn take(&mut self, data: &[u8], mut begins: impl FnMut(u8)) {
         let mut rest = data;
@@ -52,7 +52,7 @@ mod tests {
     fn a_message_is_found_at_its_start_only_wherever_the_bytes_are_cut() {
         let bytes = [4, 0, 0, 3, 13, 13, 13, 13, 0, 0, 0];
         for cut in 0..bytes.len() {
-            let mut messages = Messages::default();
+            let mut messages = PostHandshakeMessages::default();
             let (first, second) = bytes.split_at(cut);
             let found = [first, second].map(|part| {
                 let mut kinds = Vec::new();

@@ -17,7 +17,7 @@ pub struct Presented<'a> {
 
 /// The application's verdict on a server's certificates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum CertificateVerdict {
     /// The server is who it says.
     Trusted,
     /// It is not: the handshake fails with a TLS alert, such as 42 for a bad certificate (RFC 8446 §6.2).
@@ -31,7 +31,7 @@ pub enum Verdict {
 }
 
 /// A function that judges certificates. It is asked while a datagram of the server is taken in, and must not block.
-pub type Verifier = Arc<dyn Fn(Presented<'_>) -> Verdict + Send + Sync>;
+pub type Verifier = Arc<dyn Fn(Presented<'_>) -> CertificateVerdict + Send + Sync>;
 
 /// The index under which the server's name is kept.
 static NAME: LazyLock<Index<Ssl, Box<str>>> =
@@ -43,10 +43,10 @@ pub(super) fn install(context: &mut SslContextBuilder, verifier: Verifier) {
         let chain = certificates(ssl);
         let server_name = ssl.ex_data(*NAME).map(Box::as_ref).unwrap_or_default();
         match verifier(Presented { server_name, chain: &chain }) {
-            Verdict::Trusted if !chain.is_empty() => Ok(()),
-            Verdict::Trusted => Err(SslVerifyError::Invalid(SslAlert::CERTIFICATE_UNKNOWN)),
-            Verdict::Refused { alert } => Err(SslVerifyError::Invalid(alert_of(alert))),
-            Verdict::Pending => Err(SslVerifyError::Retry),
+            CertificateVerdict::Trusted if !chain.is_empty() => Ok(()),
+            CertificateVerdict::Trusted => Err(SslVerifyError::Invalid(SslAlert::CERTIFICATE_UNKNOWN)),
+            CertificateVerdict::Refused { alert } => Err(SslVerifyError::Invalid(alert_of(alert))),
+            CertificateVerdict::Pending => Err(SslVerifyError::Retry),
         }
     });
 }

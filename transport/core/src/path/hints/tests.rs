@@ -32,9 +32,9 @@ fn of_hints_that_change_while_a_frame_is_in_flight_the_newest_are_said_after_it(
         hints.set_own(rate(megabits));
         assert_eq!(next(&mut hints), None, "one frame at a time");
     }
-    hints.settle(0, Progress::Acknowledged);
+    hints.settle(0, TransmissionState::Acknowledged);
     assert_eq!(next(&mut hints), Some((1, rate(99).rate)));
-    hints.settle(1, Progress::Acknowledged);
+    hints.settle(1, TransmissionState::Acknowledged);
     assert_eq!(next(&mut hints), None, "the peer has it");
 }
 
@@ -43,15 +43,15 @@ fn lost_hints_are_said_again_under_their_number_unless_they_changed() {
     let mut hints = ChannelHints::default();
     hints.set_own(rate(1));
     assert_eq!(next(&mut hints), Some((0, rate(1).rate)));
-    hints.settle(0, Progress::Queued);
+    hints.settle(0, TransmissionState::Queued);
     assert_eq!(next(&mut hints), Some((0, rate(1).rate)));
-    hints.settle(0, Progress::Queued);
+    hints.settle(0, TransmissionState::Queued);
     hints.set_own(rate(2));
     assert_eq!(next(&mut hints), Some((1, rate(2).rate)));
     // The first copy was late, not lost: that says nothing about the newest.
-    hints.settle(0, Progress::Acknowledged);
+    hints.settle(0, TransmissionState::Acknowledged);
     assert_eq!(next(&mut hints), None);
-    hints.settle(1, Progress::Queued);
+    hints.settle(1, TransmissionState::Queued);
     assert_eq!(next(&mut hints), Some((1, rate(2).rate)));
 }
 
@@ -60,7 +60,7 @@ fn hints_are_taken_back_once_nothing_is_known_any_more() {
     let mut hints = ChannelHints::default();
     hints.set_own(rate(1));
     assert_eq!(next(&mut hints), Some((0, rate(1).rate)));
-    hints.settle(0, Progress::Acknowledged);
+    hints.settle(0, TransmissionState::Acknowledged);
     hints.set_own(Hints::NONE);
     let taken_back = hints.next_frame(PATH).expect("the peer does not know yet");
     assert_eq!((taken_back.sequence, taken_back.hints), (1, Hints::NONE));
@@ -72,7 +72,7 @@ fn a_rate_of_one_direction_is_said_of_both_unless_both_are_known() {
     hints.set_own(rate(2));
     let frame = hints.next_frame(PATH).expect("there is news");
     assert_eq!((frame.hints.rate, frame.hints.rate_back), (rate(2).rate, rate(2).rate));
-    hints.settle(0, Progress::Acknowledged);
+    hints.settle(0, TransmissionState::Acknowledged);
     hints.set_own(Hints { rate_back: rate(60).rate, ..rate(2) });
     let frame = hints.next_frame(PATH).expect("there is news");
     assert_eq!(Told::of(&frame).hints.rate, rate(60).rate, "the peer may send at what arrives here");

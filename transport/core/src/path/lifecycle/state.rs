@@ -33,7 +33,7 @@ impl AbandonReason {
 
 /// The state of a path ID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum LifecycleState {
     /// Nothing was sent or received under it.
     Unused,
     /// This endpoint sent on it and the peer has not been heard there.
@@ -58,7 +58,7 @@ pub enum State {
 
 /// An event of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum LifecycleEvent {
     /// This endpoint opens it; only a client does (RFC 10069 §3).
     Opened,
     /// An authentic packet arrived on it.
@@ -81,28 +81,32 @@ pub enum Event {
     Expired,
 }
 
-impl State {
+impl LifecycleState {
     /// The state after `event` at `now`.
     #[must_use]
-    pub fn after(self, event: Event, now: Instant) -> Self {
-        use State::{Abandoned, Abandoning, Freed, Open, Opening, Unused, Validating};
+    pub fn after(self, event: LifecycleEvent, now: Instant) -> Self {
+        use LifecycleState::{Abandoned, Abandoning, Freed, Open, Opening, Unused, Validating};
         match (self, event) {
-            (Unused, Event::Opened) => Opening,
-            (Unused | Opening, Event::Heard) => Validating,
-            (Unused | Opening | Validating, Event::Validated) => Open,
-            (Unused | Opening | Validating | Open, Event::Abandon { keep, .. }) => {
+            (Unused, LifecycleEvent::Opened) => Opening,
+            (Unused | Opening, LifecycleEvent::Heard) => Validating,
+            (Unused | Opening | Validating, LifecycleEvent::Validated) => Open,
+            (Unused | Opening | Validating | Open, LifecycleEvent::Abandon { keep, .. }) => {
                 Abandoning { until: now + keep }
             }
-            (Unused | Opening | Validating | Open | Abandoning { .. }, Event::PeerAbandon { keep }) => {
-                Abandoned { until: now + keep }
-            }
-            (Abandoning { .. } | Abandoned { .. }, Event::Expired) => Freed,
-            (Opening | Validating | Open | Abandoning { .. } | Abandoned { .. } | Freed, Event::Opened)
-            | (Validating | Open | Abandoning { .. } | Abandoned { .. } | Freed, Event::Heard)
-            | (Open | Abandoning { .. } | Abandoned { .. } | Freed, Event::Validated)
-            | (Abandoning { .. } | Abandoned { .. } | Freed, Event::Abandon { .. })
-            | (Abandoned { .. } | Freed, Event::PeerAbandon { .. })
-            | (Unused | Opening | Validating | Open | Freed, Event::Expired) => self,
+            (
+                Unused | Opening | Validating | Open | Abandoning { .. },
+                LifecycleEvent::PeerAbandon { keep },
+            ) => Abandoned { until: now + keep },
+            (Abandoning { .. } | Abandoned { .. }, LifecycleEvent::Expired) => Freed,
+            (
+                Opening | Validating | Open | Abandoning { .. } | Abandoned { .. } | Freed,
+                LifecycleEvent::Opened,
+            )
+            | (Validating | Open | Abandoning { .. } | Abandoned { .. } | Freed, LifecycleEvent::Heard)
+            | (Open | Abandoning { .. } | Abandoned { .. } | Freed, LifecycleEvent::Validated)
+            | (Abandoning { .. } | Abandoned { .. } | Freed, LifecycleEvent::Abandon { .. })
+            | (Abandoned { .. } | Freed, LifecycleEvent::PeerAbandon { .. })
+            | (Unused | Opening | Validating | Open | Freed, LifecycleEvent::Expired) => self,
         }
     }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 const KEEP: Duration = Duration::from_millis(300);
 const ONE: PathId = PathId(1);
-const ABANDON: Event = Event::Abandon { reason: AbandonReason::Application, keep: KEEP };
-const PEER_ABANDON: Event = Event::PeerAbandon { keep: KEEP };
+const ABANDON: LifecycleEvent = LifecycleEvent::Abandon { reason: AbandonReason::Application, keep: KEEP };
+const PEER_ABANDON: LifecycleEvent = LifecycleEvent::PeerAbandon { keep: KEEP };
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
@@ -13,8 +13,8 @@ fn at(millis: u64) -> Instant {
 
 fn with_open(path: PathId) -> Lifecycles {
     let mut paths = Lifecycles::new();
-    paths.apply(path, Event::Opened, at(0));
-    assert!(paths.apply(path, Event::Validated, at(0)).opens());
+    paths.apply(path, LifecycleEvent::Opened, at(0));
+    assert!(paths.apply(path, LifecycleEvent::Validated, at(0)).opens());
     paths
 }
 
@@ -33,18 +33,34 @@ fn abandons_sent(paths: &mut Lifecycles) -> Vec<(PathId, u64)> {
 #[test]
 fn the_table_has_no_way_back() {
     let (until, now) = (at(9), at(5));
-    let ending = State::Abandoning { until };
-    let ended = State::Abandoned { until };
-    let all = [State::Unused, State::Opening, State::Validating, State::Open, ending, ended, State::Freed];
-    let rank =
-        |state: State| all.iter().position(|s| std::mem::discriminant(s) == std::mem::discriminant(&state));
+    let ending = LifecycleState::Abandoning { until };
+    let ended = LifecycleState::Abandoned { until };
+    let all = [
+        LifecycleState::Unused,
+        LifecycleState::Opening,
+        LifecycleState::Validating,
+        LifecycleState::Open,
+        ending,
+        ended,
+        LifecycleState::Freed,
+    ];
+    let rank = |state: LifecycleState| {
+        all.iter().position(|s| std::mem::discriminant(s) == std::mem::discriminant(&state))
+    };
     for from in all {
-        for event in [Event::Opened, Event::Heard, Event::Validated, ABANDON, PEER_ABANDON, Event::Expired] {
+        for event in [
+            LifecycleEvent::Opened,
+            LifecycleEvent::Heard,
+            LifecycleEvent::Validated,
+            ABANDON,
+            PEER_ABANDON,
+            LifecycleEvent::Expired,
+        ] {
             let to = from.after(event, now);
             assert!(rank(to) >= rank(from), "{from:?} {event:?} {to:?}");
-            assert!(from == to || to != State::Unused);
+            assert!(from == to || to != LifecycleState::Unused);
         }
-        assert_eq!(State::Freed.after(Event::Heard, now), State::Freed);
+        assert_eq!(LifecycleState::Freed.after(LifecycleEvent::Heard, now), LifecycleState::Freed);
         assert_eq!(ended.after(PEER_ABANDON, now), ended, "a repetition does not extend the time");
         assert_eq!(ending.after(ABANDON, now), ending);
     }
@@ -53,23 +69,23 @@ fn the_table_has_no_way_back() {
 #[test]
 fn a_client_opens_a_path_in_steps() {
     let mut paths = Lifecycles::new();
-    assert_eq!(paths.state(PathId::ZERO), State::Open);
+    assert_eq!(paths.state(PathId::ZERO), LifecycleState::Open);
     assert_eq!(
-        paths.apply(ONE, Event::Opened, at(0)),
-        Transition { from: State::Unused, to: State::Opening }
+        paths.apply(ONE, LifecycleEvent::Opened, at(0)),
+        Transition { from: LifecycleState::Unused, to: LifecycleState::Opening }
     );
-    assert_eq!(paths.apply(ONE, Event::Heard, at(1)).to, State::Validating);
+    assert_eq!(paths.apply(ONE, LifecycleEvent::Heard, at(1)).to, LifecycleState::Validating);
     assert_eq!(paths.unvalidated(), 1);
-    assert!(paths.apply(ONE, Event::Validated, at(2)).opens());
-    assert!(!paths.apply(ONE, Event::Validated, at(3)).opens());
+    assert!(paths.apply(ONE, LifecycleEvent::Validated, at(2)).opens());
+    assert!(!paths.apply(ONE, LifecycleEvent::Validated, at(3)).opens());
     assert_eq!((paths.unvalidated(), paths.usable().collect::<Vec<_>>()), (0, vec![PathId::ZERO, ONE]));
 }
 
 #[test]
 fn a_packet_opens_an_unused_path_at_the_server_in_any_order() {
     let mut paths = Lifecycles::new();
-    assert_eq!(paths.apply(PathId(3), Event::Heard, at(0)).to, State::Validating);
-    assert_eq!(paths.apply(PathId(2), Event::Heard, at(0)).to, State::Validating);
+    assert_eq!(paths.apply(PathId(3), LifecycleEvent::Heard, at(0)).to, LifecycleState::Validating);
+    assert_eq!(paths.apply(PathId(2), LifecycleEvent::Heard, at(0)).to, LifecycleState::Validating);
     assert_eq!(paths.unused(PathId(4)).collect::<Vec<_>>(), [ONE, PathId(4)]);
 }
 
@@ -111,7 +127,7 @@ fn the_peers_abandonment_is_answered_once() {
     assert_eq!(abandons_sent(&mut paths), []);
     assert_eq!(paths.expire(at(300)), [ONE]);
     paths.apply(ONE, PEER_ABANDON, at(301));
-    assert_eq!((abandons_sent(&mut paths), paths.state(ONE)), (vec![], State::Freed));
+    assert_eq!((abandons_sent(&mut paths), paths.state(ONE)), (vec![], LifecycleState::Freed));
 }
 
 #[test]
@@ -121,7 +137,7 @@ fn an_answer_to_our_abandonment_is_not_answered() {
     assert_eq!(abandons_sent(&mut paths).len(), 1);
     assert!(!paths.apply(ONE, PEER_ABANDON, at(100)).abandons());
     assert_eq!(abandons_sent(&mut paths), []);
-    assert_eq!(paths.state(ONE), State::Abandoned { until: at(400) });
+    assert_eq!(paths.state(ONE), LifecycleState::Abandoned { until: at(400) });
 }
 
 #[test]
@@ -150,11 +166,11 @@ fn state_is_kept_three_probe_timeouts_after_the_peers_abandonment() {
     assert_eq!(paths.expire(at(349)), []);
     assert!(!paths.accepts(ONE));
     assert!(
-        matches!(paths.state(ONE), State::Abandoned { .. }),
+        matches!(paths.state(ONE), LifecycleState::Abandoned { .. }),
         "late packets still belong to the connection"
     );
     assert_eq!(paths.expire(at(350)), [ONE]);
-    assert_eq!((paths.state(ONE), paths.deadline()), (State::Freed, None));
+    assert_eq!((paths.state(ONE), paths.deadline()), (LifecycleState::Freed, None));
 }
 
 #[test]
@@ -165,7 +181,7 @@ fn a_peer_that_never_answers_does_not_keep_the_path() {
     paths.on_acknowledged(ONE);
     assert_eq!(paths.deadline(), Some(Deadline::new(at(300), TimerReason::PathAbandoned)));
     assert_eq!(paths.expire(at(300)), [ONE]);
-    assert_eq!(paths.state(ONE), State::Freed);
+    assert_eq!(paths.state(ONE), LifecycleState::Freed);
 }
 
 #[test]
@@ -191,8 +207,18 @@ fn a_freed_path_is_not_opened_again() {
     paths.apply(ONE, ABANDON, at(0));
     paths.on_acknowledged(ONE);
     paths.expire(at(300));
-    for event in [Event::Opened, Event::Heard, Event::Validated, ABANDON, PEER_ABANDON, Event::Expired] {
-        assert_eq!(paths.apply(ONE, event, at(400)), Transition { from: State::Freed, to: State::Freed });
+    for event in [
+        LifecycleEvent::Opened,
+        LifecycleEvent::Heard,
+        LifecycleEvent::Validated,
+        ABANDON,
+        PEER_ABANDON,
+        LifecycleEvent::Expired,
+    ] {
+        assert_eq!(
+            paths.apply(ONE, event, at(400)),
+            Transition { from: LifecycleState::Freed, to: LifecycleState::Freed }
+        );
     }
     assert_eq!(paths.unused(PathId(2)).collect::<Vec<_>>(), [PathId(2)]);
     assert!(!paths.accepts(ONE) && paths.accepts(PathId(2)));
@@ -222,7 +248,7 @@ fn a_connection_without_a_path_lasts_one_probe_timeout() {
     assert_eq!(paths.forsaken_at(), Some(at(110)), "repetitions do not delay the end");
     paths.apply(PathId(2), PEER_ABANDON, at(95));
     assert_eq!(paths.forsaken_at(), Some(at(110)));
-    paths.apply(PathId(3), Event::Heard, at(100));
+    paths.apply(PathId(3), LifecycleEvent::Heard, at(100));
     assert_eq!(paths.forsaken_at(), None);
 }
 
@@ -255,7 +281,7 @@ fn a_million_paths_leave_a_few_ranges_and_credit_comes_with_the_end_of_each() {
     let mut now = at(0);
     for _ in 0..1_000_000 {
         let path = paths.unused(limits.highest()).next().expect("credit came back");
-        paths.apply(path, Event::Heard, now);
+        paths.apply(path, LifecycleEvent::Heard, now);
         paths.apply(path, PEER_ABANDON, now);
         paths.next_frame();
         paths.on_acknowledged(path);
@@ -309,7 +335,7 @@ fn unused_ids_end_at_the_largest_there_is() {
     let mut paths = Lifecycles::new();
     paths.freed.insert_range(1..=u64::from(u32::MAX) - 1);
     assert_eq!(paths.unused(PathId(u32::MAX)).collect::<Vec<_>>(), [PathId(u32::MAX)]);
-    paths.apply(PathId(u32::MAX), Event::Heard, at(0));
+    paths.apply(PathId(u32::MAX), LifecycleEvent::Heard, at(0));
     assert_eq!(paths.unused(PathId(u32::MAX)).next(), None);
     assert_eq!(Lifecycles::new().unused(PathId(u32::MAX)).next(), Some(ONE));
 }

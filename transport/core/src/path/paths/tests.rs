@@ -1,7 +1,7 @@
 use super::*;
 use crate::congestion::Algorithm;
 use crate::path::amplification::Amplification;
-use crate::path::candidates::Purpose;
+use crate::path::candidates::CandidatePurpose;
 use crate::path::lifecycle::AbandonReason;
 use crate::path::mtu::DatagramSizing;
 use crate::path::route::Route;
@@ -56,7 +56,7 @@ fn paths() -> Paths {
         remote_ids.on_new(frame).expect("within the limits");
     }
     let mut paths = Paths::new(path(PathId::ZERO, 1), first_ids(remote_ids), Some(PathId(4)));
-    paths.lifecycles.apply(ONE, Event::Opened, Instant::ZERO);
+    paths.lifecycles.apply(ONE, LifecycleEvent::Opened, Instant::ZERO);
     paths.insert(path(ONE, 2));
     paths
 }
@@ -65,30 +65,33 @@ fn paths() -> Paths {
 fn a_packet_is_told_by_its_path_and_by_where_it_came_from() {
     let mut paths = paths();
     for (id, port, arrival) in [
-        (PathId::ZERO, 1, Arrival::Known),
-        (PathId::ZERO, 2, Arrival::OtherAddress),
-        (ONE, 2, Arrival::Known),
-        (ONE, 1, Arrival::OtherAddress),
-        (PathId(2), 1, Arrival::Fresh),
+        (PathId::ZERO, 1, PathMatch::Known),
+        (PathId::ZERO, 2, PathMatch::OtherAddress),
+        (ONE, 2, PathMatch::Known),
+        (ONE, 1, PathMatch::OtherAddress),
+        (PathId(2), 1, PathMatch::Fresh),
     ] {
         assert_eq!(paths.arrival(id, tuple(port)), arrival, "path {id:?} from port {port}");
     }
     let keep = Duration::from_secs(1);
-    paths.apply(ONE, Event::PeerAbandon { keep }, Instant::ZERO);
-    assert_eq!(paths.arrival(ONE, tuple(2)), Arrival::Known, "late packets are still acknowledged");
+    paths.apply(ONE, LifecycleEvent::PeerAbandon { keep }, Instant::ZERO);
+    assert_eq!(paths.arrival(ONE, tuple(2)), PathMatch::Known, "late packets are still acknowledged");
     assert_eq!((paths.get(ONE).is_none(), paths.any(ONE).is_some()), (true, true));
     let end = Instant::ZERO + keep;
     assert_eq!(paths.expire(Instant::ZERO), []);
     paths.expire(end);
     assert_eq!((paths.any(ONE).is_some(), paths.any(PathId::ZERO).is_some()), (false, true));
-    assert_eq!(paths.arrival(ONE, tuple(2)), Arrival::Gone);
+    assert_eq!(paths.arrival(ONE, tuple(2)), PathMatch::Gone);
 }
 
 #[test]
 fn a_datagram_widens_what_may_be_sent_to_where_it_came_from_once() {
     // RFC 9000 §8.1: three times what came.
     let mut paths = paths();
-    paths.add_candidate(PathId::ZERO, Candidate::new(tuple(3), Purpose::Probing, Instant::FAR_FUTURE));
+    paths.add_candidate(
+        PathId::ZERO,
+        CandidateAddress::new(tuple(3), CandidatePurpose::Probing, Instant::FAR_FUTURE),
+    );
     let allowances = |paths: &Paths| {
         let of = |id| paths.get(id).map_or(0, |path: &Path| path.route.amplification.allowance());
         let probed = paths.get(PathId::ZERO).and_then(|path| path.elsewhere.get(tuple(3)));
@@ -105,7 +108,7 @@ fn a_datagram_widens_what_may_be_sent_to_where_it_came_from_once() {
 #[test]
 fn an_address_is_validated_wherever_it_belongs_to() {
     let mut paths = paths();
-    paths.add_candidate(ONE, Candidate::new(tuple(3), Purpose::Probing, Instant::FAR_FUTURE));
+    paths.add_candidate(ONE, CandidateAddress::new(tuple(3), CandidatePurpose::Probing, Instant::FAR_FUTURE));
     let validated = |paths: &Paths| [1, 2, 3].map(|port| paths.is_validated(tuple(port)));
     assert_eq!(validated(&paths), [false; 3]);
     paths.get_mut(PathId::ZERO).expect("it is open").route.validation.presume();
@@ -120,7 +123,8 @@ fn addresses_that_are_being_validated_are_counted_on_all_paths() {
     let mut paths = paths();
     let mut rng = <rand::rngs::StdRng as rand::SeedableRng>::seed_from_u64(1);
     for (id, port) in [(PathId::ZERO, 3), (ONE, 4), (ONE, 5)] {
-        let mut candidate = Candidate::new(tuple(port), Purpose::Probing, Instant::FAR_FUTURE);
+        let mut candidate =
+            CandidateAddress::new(tuple(port), CandidatePurpose::Probing, Instant::FAR_FUTURE);
         if port < 5 {
             candidate.validation.start(Instant::ZERO, &mut rng, Duration::from_secs(1));
         }
@@ -132,7 +136,7 @@ fn addresses_that_are_being_validated_are_counted_on_all_paths() {
 #[test]
 fn an_address_has_the_connection_id_that_it_was_lent_or_that_of_its_path() {
     let mut paths = paths();
-    paths.add_candidate(ONE, Candidate::new(tuple(3), Purpose::Probing, Instant::FAR_FUTURE));
+    paths.add_candidate(ONE, CandidateAddress::new(tuple(3), CandidatePurpose::Probing, Instant::FAR_FUTURE));
     assert_eq!(paths.destination(ONE, tuple(3)), Some(connection_id(10)));
     assert_eq!(paths.destination(PathId::ZERO, tuple(3)), None);
     let lent = paths.remote_ids.lend(ONE);
@@ -177,7 +181,7 @@ fn the_remote_addresses_are_told_once_after_each_change() {
     let mut paths = paths();
     assert_eq!(paths.take_remotes(), Some(vec![address(1), address(2)]));
     assert_eq!(paths.take_remotes(), None);
-    let event = Event::Abandon { reason: AbandonReason::Application, keep: Duration::ZERO };
+    let event = LifecycleEvent::Abandon { reason: AbandonReason::Application, keep: Duration::ZERO };
     paths.apply(ONE, event, Instant::ZERO);
     assert_eq!(paths.take_remotes(), Some(vec![address(1)]));
     assert_eq!(paths.take_remotes(), None);
@@ -207,8 +211,11 @@ fn a_lone_path_and_the_addresses_of_validated_ones_have_limits_of_their_own() {
     let first = paths.get(PathId::ZERO).map(|path| path.route.amplification.allowance());
     assert_eq!(first, Some(300));
     paths.open_mut().for_each(|path| path.route.amplification.validate());
-    paths.add_candidate(ONE, Candidate::new(tuple(4), Purpose::Probing, Instant::FAR_FUTURE));
-    paths.add_candidate(PathId::ZERO, Candidate::new(tuple(3), Purpose::Probing, Instant::FAR_FUTURE));
+    paths.add_candidate(ONE, CandidateAddress::new(tuple(4), CandidatePurpose::Probing, Instant::FAR_FUTURE));
+    paths.add_candidate(
+        PathId::ZERO,
+        CandidateAddress::new(tuple(3), CandidatePurpose::Probing, Instant::FAR_FUTURE),
+    );
     paths.on_datagram(tuple(3), 100);
     assert_eq!(allowance(&paths, 3), Some(300));
 }

@@ -42,13 +42,13 @@ pub enum Interest {
 
 /// Events that wait for the application. Their number is bounded by that of the streams.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct StreamEvents {
     queue: VecDeque<StreamEvent>,
     /// Directions of which an `Opened` is in the queue: bit 0 bidirectional, bit 1 unidirectional.
     opened: u8,
 }
 
-impl Events {
+impl StreamEvents {
     pub(super) fn push(&mut self, event: StreamEvent) {
         if let StreamEvent::Opened { direction } = event {
             if self.opened & mask(direction) != 0 {

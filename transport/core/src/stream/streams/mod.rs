@@ -31,7 +31,7 @@ use crate::wire::stream_id::{Direction, StreamId};
 use crate::wire::transport_parameters::TransportParameters;
 use control::Control;
 use counters::{LocalStreams, PerDirection, RemoteStreams};
-use events::Events;
+use events::StreamEvents;
 use limits::PeerLimits;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -76,7 +76,7 @@ pub struct Streams {
     window: ReceiveWindow,
     agenda: Agenda,
     control: BTreeSet<Control>,
-    events: Events,
+    events: StreamEvents,
     rtt: Duration,
     /// The congestion windows of all paths together, in bytes.
     windows: usize,
@@ -105,7 +105,7 @@ impl Streams {
             window: ReceiveWindow::new(local.max_data, local.max_window),
             agenda: Agenda::default(),
             control: BTreeSet::new(),
-            events: Events::default(),
+            events: StreamEvents::default(),
             rtt: INITIAL_RTT,
             windows: 0,
             send_capacity: local.send_capacity(0),

@@ -1,9 +1,9 @@
 //! BBR in a simulation whose acknowledgements return over one of two paths, and the states that it goes through.
 
-use super::super::{Bbr, State};
+use super::super::{Bbr, BbrState};
 use crate::PathId;
 use crate::congestion::Controller;
-use crate::congestion::simulation::{Bottleneck, DATAGRAM, Sender, Simulation};
+use crate::congestion::simulation::{Bottleneck, DATAGRAM, SimulatedSender, Simulation};
 use crate::time::Instant;
 use std::any::Any;
 use std::time::Duration;
@@ -25,15 +25,15 @@ pub fn fast(_: Instant) -> (PathId, Duration) {
 }
 
 /// A sender under `controller` whose acknowledgements return as `returns` says.
-pub fn sender(controller: impl Controller, returns: Returns) -> Sender {
-    Sender::new(Box::new(controller)).returning(move |now, _| returns(now))
+pub fn sender(controller: impl Controller, returns: Returns) -> SimulatedSender {
+    SimulatedSender::new(Box::new(controller)).returning(move |now, _| returns(now))
 }
 
 /// A simulation with a flow under test, and perhaps others.
 pub struct World {
     pub simulation: Simulation,
     /// The changes of state of the flow under test, with their times.
-    pub states: Vec<(Instant, State)>,
+    pub states: Vec<(Instant, BbrState)>,
 }
 
 impl World {
@@ -41,7 +41,7 @@ impl World {
         Self::with(link, sender(Bbr::new(DATAGRAM), returns))
     }
 
-    pub fn with(link: Bottleneck, sender: Sender) -> Self {
+    pub fn with(link: Bottleneck, sender: SimulatedSender) -> Self {
         Self { simulation: Simulation::over([link]).with(sender), states: Vec::new() }
     }
 
@@ -78,7 +78,7 @@ impl World {
     }
 
     /// Returns the times at which the flow entered `state`.
-    pub fn entries(&self, state: State) -> Vec<Instant> {
+    pub fn entries(&self, state: BbrState) -> Vec<Instant> {
         self.states.iter().filter(|(_, entered)| *entered == state).map(|(at, _)| *at).collect()
     }
 }

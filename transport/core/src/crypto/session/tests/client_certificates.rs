@@ -44,7 +44,7 @@ fn the_right_certificate_is_told_to_the_server() {
         params.not_after = date_time_ymd(2090, 1, 2);
     });
     let chain = outcome(Some(&clients.holder), &clients).unwrap();
-    let holder = Holder::of(&chain[0]).unwrap();
+    let holder = CertificateHolder::of(&chain[0]).unwrap();
     assert_eq!(
         holder.names,
         ["ann.example", "192.0.2.7", "ann@example.org", "spiffe://example.org/ann", "Ann"]
@@ -78,8 +78,8 @@ fn certificates_of_others_expired_ones_and_those_of_servers_end_the_handshake() 
 
 #[test]
 fn what_is_no_certificate_is_for_nobody() {
-    assert_eq!(Holder::of(b""), None);
-    assert_eq!(Holder::of(&[0x30; 100]), None);
+    assert_eq!(CertificateHolder::of(b""), None);
+    assert_eq!(CertificateHolder::of(&[0x30; 100]), None);
 }
 
 #[test]
