@@ -30,11 +30,32 @@ archive=$target/$folder/libhvq_ffi.a
 
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
-# The exported names have versions, and nothing else is visible: a program may bring a BoringSSL or OpenSSL of its own.
+# The names that programs may call: those that the header declares.
+mapfile -t names < <(grep -Eo '\bhvq_[a-z0-9_]+\(' ffi/include/hvq.h | tr -d '(' | sort -u)
+undefined=("${names[@]/#/-Wl,-u,}")
+
+# One object of all that these names reach, in which every other name is local. A program may bring a BoringSSL, an OpenSSL or
+# another library of Rust: neither takes calls from the other.
+object=$build/hvq.o
+"${CC:-cc}" -r -nostdlib -o "$object" "${undefined[@]}" -Wl,--gc-sections -Wl,--force-group-allocation "$archive"
+printf '%s\n' "${names[@]}" > "$build/names"
+# Rust's own library has its bitcode beside the code: several together are none.
+"${OBJCOPY:-objcopy}" --keep-global-symbols="$build/names" --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd \
+    "$object" "$build/small.o"
+# objcopy leaves a name global that is unique in a whole process (STB_GNU_UNIQUE): such a constant gets a name of ours.
+nm --defined-only -g "$build/small.o" | awk '$3 !~ /^hvq_/ { print $3, "hvq_private" $3 }' > "$build/renamed"
+"${OBJCOPY:-objcopy}" --redefine-syms="$build/renamed" "$build/small.o"
+"${AR:-ar}" rcsD "$build/libhvq.a" "$build/small.o"
+
+# The exported names have versions, and nothing else is visible.
 # shellcheck disable=SC2086 # a list of options
 "${CC:-cc}" -shared -o "$build/libhvq.so" -Wl,-soname,"libhvq.so.$abi" -Wl,--version-script="$here/hvq.map" \
-    -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,--no-undefined \
-    -Wl,--whole-archive "$archive" -Wl,--no-whole-archive $private
+    -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,--no-undefined "${undefined[@]}" "$archive" $private
+# Debuggers find what is said of lines in a file of its own.
+"${OBJCOPY:-objcopy}" --only-keep-debug "$build/libhvq.so" "$build/libhvq.so.debug"
+"${OBJCOPY:-objcopy}" --strip-unneeded "$build/libhvq.so"
+(cd "$build" && mv libhvq.so.debug "libhvq.so.$version.debug" &&
+    "${OBJCOPY:-objcopy}" --add-gnu-debuglink="libhvq.so.$version.debug" libhvq.so)
 
 fill() {
     sed -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION@|$version|g" -e "s|@ABI@|$abi|g" -e "s|@PRIVATE@|$private|g" \
@@ -45,9 +66,10 @@ fill "$here/hvq-config.cmake.in" > "$build/hvq-config.cmake"
 fill "$here/hvq-config-version.cmake.in" > "$build/hvq-config-version.cmake"
 
 place=${DESTDIR:-}$prefix
-install -d "$place/include" "$place/lib/pkgconfig" "$place/lib/cmake/hvq"
+install -d "$place/include" "$place/lib/pkgconfig" "$place/lib/cmake/hvq" "$place/lib/.debug"
 install -m 644 ffi/include/hvq.h "$place/include/hvq.h"
-install -m 644 "$archive" "$place/lib/libhvq.a"
+install -m 644 "$build/libhvq.a" "$place/lib/libhvq.a"
+install -m 644 "$build/libhvq.so.$version.debug" "$place/lib/.debug/"
 install -m 755 "$build/libhvq.so" "$place/lib/libhvq.so.$version"
 ln -sf "libhvq.so.$version" "$place/lib/libhvq.so.$abi"
 ln -sf "libhvq.so.$abi" "$place/lib/libhvq.so"

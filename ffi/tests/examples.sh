@@ -173,6 +173,22 @@ fi
 gcc -std=c11 -o static examples/scheduler.c $(pkg-config --static --cflags --libs hvq | sed 's/-lhvq /-l:libhvq.a /')
 run "linked statically" '^2000000 bytes after' -- env -u LD_LIBRARY_PATH ./static cert.pem key.pem
 
+# The archive has no other global name, so it can be linked with OpenSSL, in front of it and behind it.
+others=$(nm --defined-only -g "$place/prefix/lib/libhvq.a" | awk 'NF == 3 && $3 !~ /^hvq_/ { print $3 }')
+[[ -z $others ]] || fail "the archive has other global names: $(head -n 5 <<< "$others")"
+openssl_says=('^OpenSSL says: OpenSSL [3-9]' '^a handshake of OpenSSL is complete$' '^libcurl has OpenSSL/[3-9]')
+beside=$(pkg-config --libs libcurl openssl)
+shared=$(pkg-config --libs hvq)
+inside=$(pkg-config --static --libs hvq | sed 's/-lhvq /-l:libhvq.a /')
+number=0
+for libraries in "$shared $beside" "$beside $shared" "$inside $beside" "$beside $inside"; do
+    number=$((number + 1))
+    # shellcheck disable=SC2046,SC2086 # options are words
+    gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -I. -o with_openssl "$root/ffi/tests/with_openssl.c" $(pkg-config --cflags hvq libcurl openssl) \
+        $libraries
+    run "with OpenSSL and libcurl, $number of 4" "${openssl_says[@]}" -- ./with_openssl cert.pem key.pem
+done
+
 # shellcheck disable=SC2046 # as above
 gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -g -O1 -fsanitize=address,undefined -fno-sanitize-recover -o calls \
     fuzz/calls.c $(pkg-config --cflags --libs hvq)
