@@ -68,7 +68,7 @@
  *
  *     With libhvq.so, which shows nothing but hvq_ names:
  *         cc program.c $(pkg-config --cflags --libs hvq)
- *     With libhvq.a, which brings BoringSSL for the program to use:
+ *     With libhvq.a, likewise, or libhvq-boringssl.a, whose BoringSSL the program may use:
  *         cc program.c $(pkg-config --static --cflags --libs hvq | sed 's/-lhvq /-l:libhvq.a /')
  *     With CMake: find_package(hvq 0 REQUIRED CONFIG), then link hvq::hvq or hvq::static.
  *
@@ -655,8 +655,8 @@ typedef struct hvq_client_options {
     /// TLS_with_buffers_method and for those that check names themselves.
     uint32_t check_name;
     /// A BoringSSL SSL_CTX * of the program, in place of one that the library makes. It must be of the very BoringSSL that
-    /// the library is linked with, which is so if the program is linked with libhvq.a and that one. A reference is taken; the
-    /// context is not changed. Sessions are resumed if its callback for new sessions calls hvq_session_keep().
+    /// the library is linked with, which is so with libhvq-boringssl.a. A reference is taken; the context is not changed.
+    /// Sessions are resumed if its callback for new sessions calls hvq_session_keep().
     void *ssl_ctx;
     /// Groups for the key exchange, such as "X25519:P-256"; NULL for BoringSSL's choice.
     const char *groups;

@@ -47,6 +47,9 @@ nm --defined-only -g "$build/small.o" | awk '$3 !~ /^hvq_/ { print $3, "hvq_priv
 "${OBJCOPY:-objcopy}" --redefine-syms="$build/renamed" "$build/small.o"
 "${AR:-ar}" rcsD "$build/libhvq.a" "$build/small.o"
 
+# The whole archive as well, for programs that have no other BoringSSL and pass an SSL_CTX of this one.
+"${OBJCOPY:-objcopy}" --strip-debug "$archive" "$build/libhvq-boringssl.a"
+
 # The exported names have versions, and nothing else is visible.
 # shellcheck disable=SC2086 # a list of options
 "${CC:-cc}" -shared -o "$build/libhvq.so" -Wl,-soname,"libhvq.so.$abi" -Wl,--version-script="$here/hvq.map" \
@@ -68,7 +71,7 @@ fill "$here/hvq-config-version.cmake.in" > "$build/hvq-config-version.cmake"
 place=${DESTDIR:-}$prefix
 install -d "$place/include" "$place/lib/pkgconfig" "$place/lib/cmake/hvq" "$place/lib/.debug"
 install -m 644 ffi/include/hvq.h "$place/include/hvq.h"
-install -m 644 "$build/libhvq.a" "$place/lib/libhvq.a"
+install -m 644 "$build/libhvq.a" "$build/libhvq-boringssl.a" "$place/lib/"
 install -m 644 "$build/libhvq.so.$version.debug" "$place/lib/.debug/"
 install -m 755 "$build/libhvq.so" "$place/lib/libhvq.so.$version"
 ln -sf "libhvq.so.$version" "$place/lib/libhvq.so.$abi"

@@ -68,8 +68,8 @@ pub struct hvq_client_options {
     /// TLS_with_buffers_method and for those that check names themselves.
     pub check_name: u32,
     /// A BoringSSL `SSL_CTX *` of the program, in place of one that the library makes. It must be of the very BoringSSL that
-    /// the library is linked with, which is so if the program is linked with libhvq.a and that one. A reference is taken; the
-    /// context is not changed. Sessions are resumed if its callback for new sessions calls hvq_session_keep().
+    /// the library is linked with, which is so with libhvq-boringssl.a. A reference is taken; the context is not changed.
+    /// Sessions are resumed if its callback for new sessions calls hvq_session_keep().
     pub ssl_ctx: *mut c_void,
     /// Groups for the key exchange, such as "X25519:P-256"; NULL for BoringSSL's choice.
     pub groups: *const c_char,

@@ -189,6 +189,14 @@ for libraries in "$shared $beside" "$beside $shared" "$inside $beside" "$beside 
     run "with OpenSSL and libcurl, $number of 4" "${openssl_says[@]}" -- ./with_openssl cert.pem key.pem
 done
 
+# The archive with BoringSSL for everybody, for a program that passes a context of its own.
+boringssl=$(readlink -f "${BORING_BSSL_PATH:-$root/.boringssl}")
+inside=$(pkg-config --static --libs hvq | sed 's/-lhvq /-l:libhvq-boringssl.a /')
+# shellcheck disable=SC2046,SC2086 # options are words
+gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -isystem "$boringssl/include" -o own_boringssl "$root/ffi/tests/own_boringssl.c" \
+    $(pkg-config --cflags hvq) $inside
+run "with a context of the program's BoringSSL" '^BoringSSL, and the context is taken: yes$' -- ./own_boringssl
+
 # shellcheck disable=SC2046 # as above
 gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -g -O1 -fsanitize=address,undefined -fno-sanitize-recover -o calls \
     fuzz/calls.c $(pkg-config --cflags --libs hvq)

@@ -93,7 +93,7 @@ const PREFACE: &str = r#"/*
  *
  *     With libhvq.so, which shows nothing but hvq_ names:
  *         cc program.c $(pkg-config --cflags --libs hvq)
- *     With libhvq.a, which brings BoringSSL for the program to use:
+ *     With libhvq.a, likewise, or libhvq-boringssl.a, whose BoringSSL the program may use:
  *         cc program.c $(pkg-config --static --cflags --libs hvq | sed 's/-lhvq /-l:libhvq.a /')
  *     With CMake: find_package(hvq 0 REQUIRED CONFIG), then link hvq::hvq or hvq::static.
  *
